@@ -34,7 +34,7 @@ export class ConnectionLimit {
   readonly #log: Log;
   /** Open connections by listener. */
   readonly #openByServer = new Map<Server, number>();
-  #total = 0;
+  #openTotal = 0;
   #dropped = 0;
   #loggedAt = -Infinity;
 
@@ -62,13 +62,13 @@ export class ConnectionLimit {
 
   #count(server: Server, change: 1 | -1): void {
     this.#openByServer.set(server, this.#openByServer.get(server)! + change);
-    this.#total += change;
+    this.#openTotal += change;
     this.#updateMaxConnections();
   }
 
   /** What is left is left for each listener. Node compares before it makes anything of a connection. */
   #updateMaxConnections(): void {
-    const left = Math.max(0, this.#max! - this.#total);
+    const left = Math.max(0, this.#max! - this.#openTotal);
     for (const [server, open] of this.#openByServer) server.maxConnections = open + left;
   }
 
@@ -77,7 +77,7 @@ export class ConnectionLimit {
     const now = performance.now();
     if (now - this.#loggedAt < LOG_EVERY_MS) return;
     this.#loggedAt = now;
-    const open = this.#total;
+    const open = this.#openTotal;
     this.#log.warn('connections are refused: raise the limit of open files (LimitNOFILE=, ulimit -n)', {
       open,
       max: this.#max,

@@ -14,19 +14,19 @@ export interface Installation {
   /** What a person types to run it: `klatch`, or the path of the archive's launcher. */
   readonly command: string;
   /** Where the companion's PostgreSQL programs stand, if they are installed. */
-  readonly companionBinDir: string;
+  readonly companionPostgresqlBinDir: string;
 }
 
 /** Looks at names only: the program of the package is not called node, and the archive's launcher names itself. */
 export function describeInstallation({ execPath, launcher }: ProgramFacts): Installation {
   if (launcher !== undefined && launcher !== '') {
     const command = resolve(launcher);
-    const companionBinDir = join(dirname(dirname(command)), 'postgresql/bin');
-    return { kind: 'archive', command, companionBinDir };
+    const companionPostgresqlBinDir = join(dirname(dirname(command)), 'postgresql/bin');
+    return { kind: 'archive', command, companionPostgresqlBinDir };
   }
-  const companionBinDir = join(dirname(execPath), 'postgresql/bin');
+  const companionPostgresqlBinDir = join(dirname(execPath), 'postgresql/bin');
   const kind = basename(execPath).startsWith('node') ? 'source' : 'package';
-  return { kind, command: 'klatch', companionBinDir };
+  return { kind, command: 'klatch', companionPostgresqlBinDir };
 }
 
 /** What a person types to start the server. */
@@ -62,8 +62,8 @@ export function rerunCommand(
 }
 
 /** What to do, as the end of a sentence, to get the private PostgreSQL programs where none were found. */
-export function howToGetPostgresqlPrograms({ kind, companionBinDir }: Installation): string {
+export function howToGetPostgresqlPrograms({ kind, companionPostgresqlBinDir }: Installation): string {
   if (kind === 'package') return 'Install them with "sudo apt-get install klatch-postgresql"';
   if (kind === 'source') return 'Install them with "make install" in the source tree';
-  return `Unpack klatch-postgresql-<version>-linux-x64.zip so that its programs stand in ${companionBinDir}`;
+  return `Unpack klatch-postgresql-<version>-linux-x64.zip so that its programs stand in ${companionPostgresqlBinDir}`;
 }

@@ -73,7 +73,7 @@ export class Server {
   #connectingDatabase: Database | null = null;
   #startPromise: Promise<void> = Promise.resolve();
   #stopPromise: Promise<void> | null = null;
-  readonly #stateFile: LastRunRecorder;
+  readonly #lastRunRecorder: LastRunRecorder;
   readonly #toExitReason: (error: unknown) => ExitReason;
   #lanes: LaneManager | null = null;
   #pinger: Pinger | null = null;
@@ -91,7 +91,7 @@ export class Server {
     this.#connectionLimit = new ConnectionLimit(maxClientConnections(), log);
     this.#dnsResolver = createDnsResolver(config.delivery);
     const start = { version: readVersion(), startId: startIdOf(process.env), log };
-    this.#stateFile = new LastRunRecorder(config.dataDir, start);
+    this.#lastRunRecorder = new LastRunRecorder(config.dataDir, start);
     this.#toExitReason = explain;
   }
 
@@ -121,7 +121,7 @@ export class Server {
     try {
       await this.#startPromise;
     } catch (error) {
-      if (!(error instanceof StoppedError)) this.#stateFile.setExitReason(this.#toExitReason(error));
+      if (!(error instanceof StoppedError)) this.#lastRunRecorder.setExitReason(this.#toExitReason(error));
       await this.stop();
       throw error;
     }
@@ -129,14 +129,14 @@ export class Server {
 
   /** Notes at once how this process ends, when there is no time left to stop it. */
   recordExitReason(exitReason: ExitReason): void {
-    this.#stateFile.setExitReason(exitReason);
-    this.#stateFile.markEnded();
+    this.#lastRunRecorder.setExitReason(exitReason);
+    this.#lastRunRecorder.markEnded();
   }
 
   /** Takes nothing new, finishes what is in hand within `http.stop-timeout`, and leaves the rest in the database. */
   stop(reason: string | null = null): Promise<void> {
     this.#isRefusingRequests = true;
-    if (this.#stopPromise === null) this.#stateFile.markStopping(reason);
+    if (this.#stopPromise === null) this.#lastRunRecorder.markStopping(reason);
     // A start that waits for the database need not wait any longer.
     void this.#connectingDatabase?.stop();
     this.#stopPromise ??= this.#stop();
@@ -148,8 +148,8 @@ export class Server {
     const log = this.#log;
     const lock = await DataDirLock.acquire(config.dataDir);
     this.#addPart('lock', () => lock.release());
-    this.#stateFile.markStarting();
-    this.#addPart('record of the run', () => this.#stateFile.markEnded());
+    this.#lastRunRecorder.markStarting();
+    this.#addPart('record of the run', () => this.#lastRunRecorder.markEnded());
     const listener = await this.#listen();
     const metrics = await this.#listenForScrapes();
     const sealer = new Sealer(config.secret);
@@ -196,7 +196,7 @@ export class Server {
     const requests = this.#requestCounts;
     listener.setHandler(requests.counting(createApp(services, { stopping: () => this.#isRefusingRequests })));
     if (metrics !== null) this.#startMetrics(metrics, { ...delivery, services, live, requests, listener });
-    this.#stateFile.markReady();
+    this.#lastRunRecorder.markReady();
     const { version, databaseVersion } = services;
     log.info('ready', { port: this.#httpPort, metricsPort: this.#metricsPort, version, database: databaseVersion });
   }
@@ -272,7 +272,7 @@ export class Server {
     this.#addPart('delivery client', () => client.stop());
     const onIncompatibleSchema = (error: Error): void => {
       this.#isRefusingRequests = true;
-      this.#stateFile.setExitReason(this.#toExitReason(error));
+      this.#lastRunRecorder.setExitReason(this.#toExitReason(error));
       this.#fatalFailure.resolve(error);
     };
     const serverKeys = services.serverKeys.slice(0, MAX_SIGNING_KEYS).map((key) => key.privateKey);
@@ -372,8 +372,8 @@ function createMessageLog(database: Database, bus: Bus, limits: LimitsConfig): M
   return new MessageLog(database.intake, {
     maxQueuedPosts: limits.intakePosts,
     maxQueuedBytes: limits.intakeBytes,
-    maxFlushPosts: limits.flushPosts,
-    maxFlushBytes: limits.flushBytes,
+    maxFlushPosts: limits.maxFlushPosts,
+    maxFlushBytes: limits.maxFlushBytes,
     maxQueueWaitMs: limits.intakeTimeoutMs,
     onCommitted: (advanced) => bus.publish('messagesCommitted', advanced),
   });

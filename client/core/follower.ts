@@ -35,7 +35,7 @@ const MAX_SUBSCRIBED_CONVERSATIONS = 20_000;
  * Somebody who was added to a conversation while the connection was away hears so many of its last changes, which has
  * in it what was written since; where it begins nobody says.
  */
-const BACKFILL_WHEN_JOINED_AWAY = 200;
+const BACKFILL_CHANGES_WHEN_JOINED_AWAY = 200;
 
 /**
  * Turns what the server says on one connection after another into each change once and in order: what is there already
@@ -103,7 +103,7 @@ export class ConversationFollower {
       else if (have < rev) await this.#catchUp(session, id, have);
     }
     this.#hasFollowedBefore = true;
-    await this.#listener({ type: 'following', conversations: mine.length, complete });
+    await this.#listener({ type: 'following', conversations: mine.length, coversAllConversations: complete });
   }
 
   /** Handles what the server says by itself; to be called for one after the other. */
@@ -188,7 +188,9 @@ export class ConversationFollower {
     isStreamComplete: boolean,
   ): Promise<void> {
     const wanted =
-      isStreamComplete || this.#options.unknownStartAt === 'start' ? rev : Math.max(0, rev - BACKFILL_WHEN_JOINED_AWAY);
+      isStreamComplete || this.#options.unknownStartAt === 'start'
+        ? rev
+        : Math.max(0, rev - BACKFILL_CHANGES_WHEN_JOINED_AWAY);
     const begin = Math.min(rev, Math.max(wanted, this.#revByLeftConversation.get(id) ?? 0));
     this.#revByLeftConversation.delete(id);
     this.#handledRevByConversation.set(id, begin);

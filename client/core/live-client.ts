@@ -21,7 +21,7 @@ import { wait } from './wait.ts';
 const STABLE_CONNECTION_MS = 5_000;
 const MAX_WAITING_CALLS = 1_000;
 /** Of a repeat that the server asked for. */
-const MAX_RETRY_DELAY_MS = 10_000;
+const MAX_CALL_RETRY_DELAY_MS = 10_000;
 /** What may wait for a slow listener before reading stops. */
 const QUEUE_HIGH_WATER_BYTES = 1024 * 1024;
 /** The same while answers are waited for, which come behind what waits: the connection is begun anew then. */
@@ -71,7 +71,7 @@ export class LiveClient {
   /** When it was known on the last connection who this is. */
   #authenticatedAtMs = 0;
   #account: Account | null = null;
-  #sessionNumber: number | null = null;
+  #signInSessionNumber: number | null = null;
   #lastConnectionError: Error | null = null;
   /** Set with the end of `#connectRepeatedly`. */
   #endError: Error | null = null;
@@ -98,8 +98,8 @@ export class LiveClient {
   }
 
   /** The number of the session that the token is of; null before the first connection. */
-  get sessionNumber(): number | null {
-    return this.#sessionNumber;
+  get signInSessionNumber(): number | null {
+    return this.#signInSessionNumber;
   }
 
   /** Begins to connect, and goes on until the end. Idempotent. */
@@ -253,7 +253,7 @@ export class LiveClient {
       decode: decodeAuthenticated,
     });
     this.#account = account;
-    this.#sessionNumber = number;
+    this.#signInSessionNumber = number;
     this.#authenticatedAtMs = performance.now();
     this.counts.authenticatedConnections += 1;
     this.#lastConnectionError = null;
@@ -289,5 +289,5 @@ export class LiveClient {
 
 function callRetryDelayMs(error: unknown): number {
   const seconds = error instanceof ServerError ? (error.retryAfterS ?? 0) : 0;
-  return Math.min(MAX_RETRY_DELAY_MS, seconds * 1_000) * (0.5 + Math.random() / 2);
+  return Math.min(MAX_CALL_RETRY_DELAY_MS, seconds * 1_000) * (0.5 + Math.random() / 2);
 }

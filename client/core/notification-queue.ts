@@ -27,7 +27,7 @@ export class NotificationQueue {
   readonly #options: NotificationQueueOptions;
   #isProcessing = false;
   #processingDone: Promise<void> = Promise.resolve();
-  #isOpen = false;
+  #isProcessingEnabled = false;
   #isAboveHighWater = false;
   #onFailed: ((error: unknown) => void) | null = null;
 
@@ -39,7 +39,7 @@ export class NotificationQueue {
     if (this.#queuedBytes > this.#options.overflowBytes) return this.#options.onOverflow();
     this.#queued.push(notification);
     this.#queuedBytes += notification.bytes + ENTRY_OVERHEAD_BYTES;
-    if (this.#isOpen) this.#processIfIdle();
+    if (this.#isProcessingEnabled) this.#processIfIdle();
     if (!this.#isAboveHighWater && this.#queuedBytes > this.#options.highWaterBytes) {
       this.#isAboveHighWater = true;
       this.#options.onHighWater();
@@ -49,7 +49,7 @@ export class NotificationQueue {
   /** From now on what waits is worked on. `onFailed` hears of the first error of `handle`; nothing is worked on after it. */
   startProcessing(onFailed: (error: unknown) => void): void {
     this.#onFailed = onFailed;
-    this.#isOpen = true;
+    this.#isProcessingEnabled = true;
     this.#processIfIdle();
   }
 
@@ -58,7 +58,7 @@ export class NotificationQueue {
     this.#queued = [];
     this.#nextIndex = 0;
     this.#queuedBytes = 0;
-    this.#isOpen = false;
+    this.#isProcessingEnabled = false;
     await this.#processingDone;
   }
 
@@ -70,7 +70,7 @@ export class NotificationQueue {
 
   async #processQueue(): Promise<void> {
     try {
-      while (this.#isOpen && this.#nextIndex < this.#queued.length) {
+      while (this.#isProcessingEnabled && this.#nextIndex < this.#queued.length) {
         const done = this.#options.handle(this.#dequeue());
         // A handler that is done at once costs no turn of the event loop.
         if (done !== undefined) await done;
@@ -80,7 +80,7 @@ export class NotificationQueue {
         }
       }
     } catch (error) {
-      this.#isOpen = false;
+      this.#isProcessingEnabled = false;
       this.#onFailed?.(error);
     } finally {
       // In the same tick in which the loop ended: what is put a moment later has to start it anew.

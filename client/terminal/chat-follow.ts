@@ -14,7 +14,7 @@ import {
 } from './chat-client.ts';
 import { CONVERSATION_HELP, ConversationNameCache, findConversation } from './chat-directory.ts';
 import { withJsonLines } from './chat-groups.ts';
-import { statePath } from './chat-profile.ts';
+import { resumePositionsPath } from './chat-profile.ts';
 import { changeLines, jsonLine } from './chat-text.ts';
 import { sanitize } from './safe-text.ts';
 import { formatDuration } from './table.ts';
@@ -51,7 +51,7 @@ export function addFollow(chat: Command, context: ChatContext): void {
 async function follow(context: ChatContext, names: readonly string[], options: FollowFlags): Promise<void> {
   const use = await findProfileAndAddress(context, options);
   const only = names.length === 0 ? null : await findConversationIds(context, names, options);
-  const state = new ResumePositionsFile(statePath(context.env, options.profile), use.profile.sign_in);
+  const state = new ResumePositionsFile(resumePositionsPath(context.env, options.profile), use.profile.sign_in);
   const saved = state.loadRevs() ?? new Map<number, number>();
   const printer = new ChatEventPrinter(context, { isJson: options.json === true, client: () => client });
   const client: LiveClient = createFollowingClient(use, {
@@ -128,7 +128,7 @@ class ChatEventPrinter {
     this.#isDisconnected = true;
   }
 
-  #onFollowing({ conversations, complete }: Extract<ChatEvent, { type: 'following' }>): void {
+  #onFollowing({ conversations, coversAllConversations: complete }: Extract<ChatEvent, { type: 'following' }>): void {
     this.#isDisconnected = false;
     this.#printStatus(`following ${conversations} conversation${conversations === 1 ? '' : 's'}`);
     if (!complete) this.#printStatus(NOT_ALL_FOLLOWED_LINE);

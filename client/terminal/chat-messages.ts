@@ -27,7 +27,7 @@ interface ReadOptions extends ChatOptions {
   readonly json?: boolean;
 }
 
-export function addRead(chat: Command, context: ChatContext): void {
+export function addReadMessages(chat: Command, context: ChatContext): void {
   const command = chat
     .command('read')
     .description('print the last messages of a conversation, oldest first, and mark them as read')

@@ -36,7 +36,7 @@ export function profilePath(env: ChatContext['env'], name = DEFAULT_PROFILE_NAME
 }
 
 /** Where it is kept up to where a profile has followed: the same name in $XDG_STATE_HOME/klatch. */
-export function statePath(env: ChatContext['env'], name = DEFAULT_PROFILE_NAME): string {
+export function resumePositionsPath(env: ChatContext['env'], name = DEFAULT_PROFILE_NAME): string {
   return join(xdgKlatchFolder(env['XDG_STATE_HOME'], '.local/state'), profileFileName(name));
 }
 

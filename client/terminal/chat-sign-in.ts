@@ -249,7 +249,7 @@ async function withPrompt<Result>(context: ChatContext, work: (prompt: Prompt) =
 async function endSession(context: ChatContext, options: ChatOptions): Promise<void> {
   try {
     await withSignedInClient(context, options, async (client) => {
-      const params = { session: client.sessionNumber };
+      const params = { session: client.signInSessionNumber };
       await Promise.race([client.call('sessions.end', params, { decode: anything }), client.ended]);
     });
   } catch (error) {

@@ -9,7 +9,7 @@ import {
 } from './chat-client.ts';
 import { CONVERSATION_HELP } from './chat-directory.ts';
 import { followOptionsFrom } from './chat-follow.ts';
-import { statePath } from './chat-profile.ts';
+import { resumePositionsPath } from './chat-profile.ts';
 import type { ChatContext } from './context.ts';
 import { ChatCommandError } from './command-error.ts';
 import { InteractiveChat } from './interactive-chat.ts';
@@ -44,7 +44,7 @@ async function runInteractiveChat(
     throw new ChatCommandError('usage', sentence);
   }
   const use = await findProfileAndAddress(context, options);
-  const state = new ResumePositionsFile(statePath(context.env, options.profile), use.profile.sign_in);
+  const state = new ResumePositionsFile(resumePositionsPath(context.env, options.profile), use.profile.sign_in);
   const saved = state.loadRevs() ?? new Map<number, number>();
   const screen = new InteractiveChat({ input: context.input, output: context.output, client: () => client });
   const client = createFollowingClient(use, {

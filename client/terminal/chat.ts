@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { addDownload } from './chat-files.ts';
 import { addFollow } from './chat-follow.ts';
 import { addCreateGroup, addCreateInvite, addJoinGroup, addListConversations, addOpenPrivate } from './chat-groups.ts';
-import { addRead, addSendMessage } from './chat-messages.ts';
+import { addReadMessages, addSendMessage } from './chat-messages.ts';
 import { addSignIn, addSignOut } from './chat-sign-in.ts';
 import { addInteractiveChat } from './chat-talk.ts';
 import type { ChatContext } from './context.ts';
@@ -19,7 +19,7 @@ export function addChatCommands(program: Command, context: ChatContext): void {
   addSignIn(chat, context);
   addSignOut(chat, context);
   addListConversations(chat, context);
-  addRead(chat, context);
+  addReadMessages(chat, context);
   addSendMessage(chat, context);
   addDownload(chat, context);
   addFollow(chat, context);

@@ -122,7 +122,7 @@ export class InteractiveChat {
     this.#isDisconnected = true;
   }
 
-  #onFollowing({ complete }: Extract<ChatEvent, { type: 'following' }>): void {
+  #onFollowing({ coversAllConversations: complete }: Extract<ChatEvent, { type: 'following' }>): void {
     if (this.#isDisconnected) this.#printAboveInput('-- connected again');
     else if (!complete) this.#printAboveInput(`-- ${NOT_ALL_FOLLOWED_LINE}`);
     this.#isDisconnected = false;

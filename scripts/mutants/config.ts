@@ -30,7 +30,7 @@ export const CONFIG_MUTANTS: readonly Mutant[] = [
     name: 'config-host-quoted',
     promise: 'A value is quoted in a message only where its key is known to be harmless.',
     file: 'src/config/value-types.ts',
-    find: 'if (!quotable) return',
+    find: 'if (!quotableInMessages) return',
     replace: 'if (value.origin.line < 0) return',
     tests: ['test/config/errors.test.ts', '-t', 'no message holds a secret'],
   },

@@ -78,8 +78,8 @@ export const FILES_MUTANTS: readonly Mutant[] = [
     name: 'progress-of-other-writer',
     promise: 'An upload goes forward only for the writer that knows where it is.',
     file: 'src/storage/files/files.ts',
-    find: "and state = 'uploading' and received between ${from} and ${to} returning id",
-    replace: "and state = 'uploading' and received <= ${to} returning id",
+    find: "and state = 'uploading' and received between ${minRowReceived} and ${maxRowReceived} returning id",
+    replace: "and state = 'uploading' and received <= ${maxRowReceived} returning id",
     tests: ['test/storage/files/files.test.ts', '-t', 'only for the writer'],
   },
 ];

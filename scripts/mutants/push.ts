@@ -97,8 +97,8 @@ export const PUSH_MUTANTS: readonly Mutant[] = [
     name: 'rest-counts-what-was-under-way',
     promise: 'What was under way when a host began to rest makes its rest no longer.',
     file: 'src/push/host-backoff.ts',
-    find: 'if (previous !== undefined && previous.failures >= FAILURE_THRESHOLD && startedMs <= previous.failedMs) return;',
-    replace: '',
+    find: 'previous.failures >= FAILURE_THRESHOLD && startedMs <= previous.lastFailureAtMs)',
+    replace: 'previous.failures < 0)',
     tests: ['test/push/host-backoff.test.ts', '-t', 'no longer for what was under way'],
   },
   {

@@ -28,9 +28,9 @@ export class ActivationHasher {
   }
 
   /** Whether the code has this verifier. Without one it compares all the same, so that the time does not tell. */
-  matchesVerifier(transactionHash: string, codeVerifier: string, verifier: string | null): boolean {
+  matchesVerifier(transactionHash: string, code: string, verifier: string | null): boolean {
     const expected = Buffer.from(verifier ?? this.#hmac('none', transactionHash).toString('hex'), 'hex');
-    const given = this.#hmac('code', transactionHash, codeVerifier);
+    const given = this.#hmac('code', transactionHash, code);
     return expected.length === given.length && timingSafeEqual(expected, given) && verifier !== null;
   }
 

@@ -40,7 +40,7 @@ export class PostgresBus implements Bus {
   /** Since when this session listens, and when it last heard another node; on the monotonic clock. */
   #listeningSince = Number.POSITIVE_INFINITY;
   #lastPeerSeenAt = Number.NEGATIVE_INFINITY;
-  #timer: NodeJS.Timeout | null = null;
+  #heartbeatTimer: NodeJS.Timeout | null = null;
   #stopped = true;
 
   constructor(database: Database, log: Log, options: PostgresBusOptions = {}) {
@@ -50,7 +50,7 @@ export class PostgresBus implements Bus {
     this.#heartbeatMs = options.heartbeatMs ?? HEARTBEAT_MS;
     this.#session = new Connection(database.target, 'listen', {
       onNotify: (payload) => this.#receive(payload),
-      onClose: () => this.#schedule(RECONNECT_MS),
+      onClose: () => this.#scheduleHeartbeat(RECONNECT_MS),
     });
   }
 
@@ -64,8 +64,8 @@ export class PostgresBus implements Bus {
 
   stop(): void {
     this.#stopped = true;
-    if (this.#timer !== null) clearTimeout(this.#timer);
-    this.#timer = null;
+    if (this.#heartbeatTimer !== null) clearTimeout(this.#heartbeatTimer);
+    this.#heartbeatTimer = null;
     this.#session.close();
     this.#pendingAcks.stop();
   }
@@ -173,20 +173,20 @@ export class PostgresBus implements Bus {
       // A listener may have stopped us; running would open the session again.
       if (this.#stopped) return;
       await this.#session.run((sql) => notify(sql, `${this.#node} .`), QUERY_TIMEOUT_MS);
-      this.#schedule(this.#heartbeatMs);
+      this.#scheduleHeartbeat(this.#heartbeatMs);
     } catch (error) {
       this.#log.debug('bus: the listening session is lost', { error });
       this.#session.close();
-      this.#schedule(RECONNECT_MS);
+      this.#scheduleHeartbeat(RECONNECT_MS);
     }
     if (this.#batch.resyncNeeded && !this.#isSending && !this.#stopped) void this.#flush();
   }
 
-  #schedule(ms: number): void {
+  #scheduleHeartbeat(ms: number): void {
     if (this.#stopped) return;
-    if (this.#timer !== null) clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => {
-      this.#timer = null;
+    if (this.#heartbeatTimer !== null) clearTimeout(this.#heartbeatTimer);
+    this.#heartbeatTimer = setTimeout(() => {
+      this.#heartbeatTimer = null;
       void this.#heartbeat();
     }, ms);
   }

@@ -17,7 +17,7 @@ import { formatTable } from '../../client/terminal/table.ts';
 import { withExamples, withJson } from './core/options.ts';
 
 /** What the operations are that clients and bots call; nothing here asks a server. */
-export function addApi(program: Command, context: CommandContext): void {
+export function addApiReference(program: Command, context: CommandContext): void {
   const api = program.command('api').description('explain the operations that clients and bots call');
   withExamples(api, ['klatch api list', 'klatch api describe messages.send']);
   const list = api

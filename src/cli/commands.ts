@@ -14,7 +14,7 @@ const COMMAND_LOADERS: Readonly<Record<string, () => Promise<AddCommand>>> = {
   migrate: async () => (await import('./data/migrate.ts')).addMigrate,
   backup: async () => (await import('./data/backup.ts')).addBackup,
   restore: async () => (await import('./data/restore.ts')).addRestore,
-  db: async () => (await import('./data/db-upgrade.ts')).addEmbeddedPostgresqlUpgrade,
+  db: async () => (await import('./data/embedded-postgresql-upgrade.ts')).addEmbeddedPostgresqlUpgrade,
   status: async () => (await import('./health/status.ts')).addStatus,
   ready: async () => (await import('./health/ready.ts')).addReady,
   doctor: async () => (await import('./health/doctor.ts')).addDoctor,
@@ -26,7 +26,7 @@ const COMMAND_LOADERS: Readonly<Record<string, () => Promise<AddCommand>>> = {
   keys: async () => (await import('./data/keys.ts')).addKeys,
   send: async () => (await import('./send.ts')).addSend,
   chat: async () => (await import('./chat.ts')).addChat,
-  api: async () => (await import('./api.ts')).addApi,
+  api: async () => (await import('./api.ts')).addApiReference,
   completion: async () => (await import('./completion.ts')).addCompletion,
 };
 

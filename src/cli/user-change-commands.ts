@@ -17,7 +17,7 @@ interface UpdateOptions {
 
 /** Who may come in, and as what. */
 export function addUserChangeCommands(user: Command, context: CommandContext): void {
-  addInvite(user, context);
+  addCreateSignInLink(user, context);
   addUpdate(user, context);
   addDeactivateOrActivate(user, context, {
     verb: 'deactivate',
@@ -31,18 +31,18 @@ export function addUserChangeCommands(user: Command, context: CommandContext): v
   });
 }
 
-function addInvite(user: Command, context: CommandContext): void {
+function addCreateSignInLink(user: Command, context: CommandContext): void {
   const command = user
     .command('invite')
     .description('make a link that signs a person in, once and within 24 hours; a new one ends the one before')
     .argument('<nick>', 'the nick of the account')
     .action((nick: string, { json }: { json?: boolean }, self: Command) =>
-      callAndPrint(context, self, { operation: createSignInLink, input: { user: nick }, json, lines: inviteLines }),
+      callAndPrint(context, self, { operation: createSignInLink, input: { user: nick }, json, lines: signInLinkLines }),
     );
   withExamples(withJson(command), ['klatch user invite alice']);
 }
 
-function inviteLines({ user, link, expires_at }: Awaited<ReturnType<(typeof createSignInLink)['run']>>): string[] {
+function signInLinkLines({ user, link, expires_at }: Awaited<ReturnType<(typeof createSignInLink)['run']>>): string[] {
   return [link, '', `Whoever opens this link first is signed in as ${user}. It is good once, until ${expires_at}.`];
 }
 

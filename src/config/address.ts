@@ -62,21 +62,21 @@ function validateUrlValue(
 
 /**
  * An absolute http(s) address without query and fragment; it comes out normalised, without a trailing slash. Only one
- * that is public anyway is `quotable`: others may hold a token in their path.
+ * that is public anyway is `quotableInMessages`: others may hold a token in their path.
  */
-export function absoluteHttpUrl(
+export function absoluteHttpUrlValueType(
   expected: string,
   {
     schemes = ['http', 'https'],
-    quotable = false,
-  }: { readonly schemes?: readonly string[]; readonly quotable?: boolean } = {},
+    quotableInMessages = false,
+  }: { readonly schemes?: readonly string[]; readonly quotableInMessages?: boolean } = {},
 ): ValueType<string> {
   const judge = (value: Value): ScalarResult<string> =>
     validateUrlValue(value, schemes, (text) => {
       const url = URL.parse(text);
       return url === null ? { refusalReason: 'the host cannot be read' } : { value: url.href.replace(/\/+$/, '') };
     });
-  return scalar(expected, judge, { quotable });
+  return scalar(expected, judge, { quotableInMessages });
 }
 
 /** An address that clients connect to: WebSocket, or JSON lines over TCP, which has no default port and no path. */
@@ -90,7 +90,7 @@ export function publicEndpointUrl(): ValueType<string> {
         ? { value: text.replace(/\/$/, '') }
         : { refusalReason: `${scheme}:// has no path` };
     });
-  return scalar(expected, judge, { quotable: true });
+  return scalar(expected, judge, { quotableInMessages: true });
 }
 
 /** A browser origin, or `*` for any. */
@@ -103,36 +103,36 @@ export function browserOrigin(): ValueType<string> {
       return url === null ? { refusalReason: 'the host cannot be read' } : { value: url.origin };
     });
   };
-  return scalar('an origin such as "https://chat.example.org", or "*"', judge, { quotable: true });
+  return scalar('an origin such as "https://chat.example.org", or "*"', judge, { quotableInMessages: true });
 }
 
 /** A host to listen on. */
 export function listenHost(): ValueType<string> {
-  return hostValueType('an address or host name to listen on', { allowSocketFolder: false, quotable: true });
+  return hostValueType('an address or host name to listen on', { allowSocketFolder: false, quotableInMessages: true });
 }
 
 /** A host to connect to; `allowSocketFolder`: also the folder of a Unix socket. People put whole addresses with passwords here. */
-export function connectHost(
+export function connectHostValueType(
   expected: string,
   { allowSocketFolder }: { readonly allowSocketFolder: boolean },
 ): ValueType<string> {
-  return hostValueType(expected, { allowSocketFolder, quotable: false });
+  return hostValueType(expected, { allowSocketFolder, quotableInMessages: false });
 }
 
 function hostValueType(
   expected: string,
-  options: { allowSocketFolder: boolean; quotable: boolean },
+  options: { allowSocketFolder: boolean; quotableInMessages: boolean },
 ): ValueType<string> {
   const judge = (value: Value): ScalarResult<string> => {
     if (value.kind !== 'string') return {};
     const { text } = value;
     if (options.allowSocketFolder && text.startsWith('/')) return text.includes('\0') ? {} : { value: text };
     if (isHost(text)) return { value: text };
-    if (options.quotable) return {};
+    if (options.quotableInMessages) return {};
     if (text.includes('://')) return { refusalReason: 'it is a whole address, and only its host belongs here' };
     return text.includes(':') ? { refusalReason: 'the port has a key of its own' } : {};
   };
-  return scalar(expected, judge, { quotable: options.quotable });
+  return scalar(expected, judge, { quotableInMessages: options.quotableInMessages });
 }
 
 /** Whether a text is one address or a CIDR range. */
@@ -161,7 +161,7 @@ export function allowedTarget(): ValueType<string> {
     if (suggestion !== null) return { refusalReason: suggestion };
     return isHost(entry.replace(/^\*\./, '')) && isIP(entry.replace(/^\*\./, '')) === 0 ? { value: entry } : {};
   };
-  return scalar(expected, judge, { quotable: true });
+  return scalar(expected, judge, { quotableInMessages: true });
 }
 
 /** A proxy whose `X-Forwarded-For` is believed. */
@@ -171,5 +171,5 @@ export function trustedProxy(): ValueType<string> {
     const entry = value.text.trim().toLowerCase();
     return RANGE_KEYWORDS.some((word) => word === entry) || isAddressOrCidr(entry) ? { value: entry } : {};
   };
-  return scalar('a CIDR range, an address, "loopback" or "private"', judge, { quotable: true });
+  return scalar('a CIDR range, an address, "loopback" or "private"', judge, { quotableInMessages: true });
 }

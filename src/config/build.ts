@@ -109,11 +109,11 @@ function buildSmtp(settings: Settings): SmtpConfig | null {
 function buildPush(settings: Settings): PushConfig {
   return {
     content: settings['push.content'],
-    debounceMs: settings['push.debounce'],
+    pushDebounceMs: settings['push.debounce'],
     maxInFlightPerVendor: settings['push.in-flight'],
     timeoutMs: settings['push.timeout'],
     retryDelaysMs: settings['push.retry'],
-    ttlMs: settings['push.ttl'],
+    pushTtlMs: settings['push.ttl'],
   };
 }
 
@@ -208,10 +208,10 @@ function buildLimits(settings: Settings): LimitsConfig {
     intakePosts: settings['limits.intake-posts'],
     intakeBytes: settings['limits.intake-size'],
     intakeTimeoutMs: settings['limits.intake-timeout'],
-    flushPosts: settings['limits.flush-posts'],
-    flushBytes: settings['limits.flush-size'],
-    tokenRate: settings['limits.token-rate'],
-    tokenBurst: settings['limits.token-burst'],
+    maxFlushPosts: settings['limits.flush-posts'],
+    maxFlushBytes: settings['limits.flush-size'],
+    postRatePerToken: settings['limits.token-rate'],
+    postBurstPerToken: settings['limits.token-burst'],
     tokenQueueTimeoutMs: settings['limits.token-queue-timeout'],
     unknownTokenTtlMs: settings['limits.unknown-token-ttl'],
     unknownTokenCacheSize: settings['limits.unknown-token-cache'],
@@ -221,8 +221,8 @@ function buildLimits(settings: Settings): LimitsConfig {
     hookRegistrationsPerMinute: settings['limits.hook-registrations-per-minute'],
     hookChangesPerMinute: settings['limits.hook-changes-per-minute'],
     hopLimit: settings['limits.hops'],
-    sessionRate: settings['limits.session-rate'],
-    sessionBurst: settings['limits.session-burst'],
+    sessionRequestRate: settings['limits.session-rate'],
+    sessionRequestBurst: settings['limits.session-burst'],
     sessionsPerUser: settings['limits.sessions-per-user'],
     botsPerUser: settings['limits.bots-per-user'],
     groupsPerUser: settings['limits.groups-per-user'],
@@ -245,7 +245,7 @@ function buildDelivery(settings: Settings): DeliveryConfig {
   return {
     allow: settings['delivery.allow'],
     maxInFlight: settings['delivery.in-flight'],
-    perHost: settings['delivery.per-host'],
+    maxInFlightPerHost: settings['delivery.per-host'],
     connectTimeoutMs: settings['delivery.connect-timeout'],
     headersTimeoutMs: settings['delivery.headers-timeout'],
     responseBytes: settings['delivery.response-size'],

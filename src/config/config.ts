@@ -91,14 +91,14 @@ export type PushContent = 'full' | 'sender' | 'none';
 export interface PushConfig {
   readonly content: PushContent;
   /** How long messages are gathered before a push about them. */
-  readonly debounceMs: number;
+  readonly pushDebounceMs: number;
   /** Pushes under way to one vendor. */
   readonly maxInFlightPerVendor: number;
   /** The longest that a vendor may take for an answer. */
   readonly timeoutMs: number;
   /** Waits before each repeat; the last one repeats until it is given up. */
   readonly retryDelaysMs: readonly number[];
-  readonly ttlMs: number;
+  readonly pushTtlMs: number;
 }
 
 export interface GooglePushConfig {
@@ -216,11 +216,11 @@ export interface LimitsConfig {
   readonly intakeBytes: number;
   /** How long a post may wait in the intake queue before its flush begins. */
   readonly intakeTimeoutMs: number;
-  readonly flushPosts: number;
-  readonly flushBytes: number;
+  readonly maxFlushPosts: number;
+  readonly maxFlushBytes: number;
   /** Posts per second and token, the burst above it, and how long a post waits for its turn. */
-  readonly tokenRate: number;
-  readonly tokenBurst: number;
+  readonly postRatePerToken: number;
+  readonly postBurstPerToken: number;
   readonly tokenQueueTimeoutMs: number;
   readonly unknownTokenTtlMs: number;
   readonly unknownTokenCacheSize: number;
@@ -234,8 +234,8 @@ export interface LimitsConfig {
   /** Highest `klatch-hops` a post may carry plus one: at this number it is refused. */
   readonly hopLimit: number;
   /** Requests of one session per second, and the burst above it. */
-  readonly sessionRate: number;
-  readonly sessionBurst: number;
+  readonly sessionRequestRate: number;
+  readonly sessionRequestBurst: number;
   readonly sessionsPerUser: number;
   readonly botsPerUser: number;
   readonly groupsPerUser: number;
@@ -261,7 +261,7 @@ export interface DeliveryConfig {
   /** What the address policy lets through beyond public addresses: CIDR, `loopback`, `private`, host globs. */
   readonly allow: readonly string[];
   readonly maxInFlight: number;
-  readonly perHost: number;
+  readonly maxInFlightPerHost: number;
   readonly connectTimeoutMs: number;
   readonly headersTimeoutMs: number;
   readonly responseBytes: number;

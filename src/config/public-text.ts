@@ -26,23 +26,27 @@ function knownNames(): KnownNames {
 }
 
 function collectKnownNames(): KnownNames {
-  const quotable = new Set<string>();
+  const quotableInMessages = new Set<string>();
   const others = new Set<string>();
   const sectionNames = new Set<string>();
   const pathWords = new Set<string>();
   for (const [key, { kind }] of settingEntries()) {
     const parts = key.split('.');
     for (const word of parts) pathWords.add(word);
-    for (const end of pathSuffixes(parts)) (kind.quotable ? quotable : others).add(end);
+    for (const end of pathSuffixes(parts)) (kind.quotableInMessages ? quotableInMessages : others).add(end);
     for (let length = 1; length < parts.length; length++) {
       for (const end of pathSuffixes(parts.slice(0, length))) sectionNames.add(end);
     }
     for (const [name, field] of Object.entries(kind.items?.fields ?? {})) {
       pathWords.add(name);
-      (field.kind.quotable ? quotable : others).add(name);
+      (field.kind.quotableInMessages ? quotableInMessages : others).add(name);
     }
   }
-  return { quotableNames: new Set([...quotable].filter((name) => !others.has(name))), sectionNames, pathWords };
+  return {
+    quotableNames: new Set([...quotableInMessages].filter((name) => !others.has(name))),
+    sectionNames,
+    pathWords,
+  };
 }
 
 function pathSuffixes(parts: readonly string[]): string[] {
@@ -108,7 +112,7 @@ export function mayShowText(text: string): boolean {
 
 /** `opens`: a section may stand here; in the place of a value a section's name says nothing about it. */
 function isQuotableName(name: string, opens: boolean): boolean {
-  const { quotableNames: quotable, sectionNames } = knownNames();
+  const { quotableNames: quotableInMessages, sectionNames } = knownNames();
   const path = name.replace(/\.$/, '');
-  return quotable.has(path) || (opens && sectionNames.has(path));
+  return quotableInMessages.has(path) || (opens && sectionNames.has(path));
 }

@@ -55,7 +55,7 @@ interface TextOptions {
   readonly min: number;
   readonly max: number;
   readonly hidden?: boolean;
-  readonly quotable?: boolean;
+  readonly quotableInMessages?: boolean;
   readonly pattern?: RegExp;
   /** True: the text is sent in a header of HTTP, which carries printable ASCII only. */
   readonly isHeaderValue?: boolean;
@@ -63,7 +63,7 @@ interface TextOptions {
 
 /** One line of text. Numbers are taken as they were written, so that a password of digits needs no quotes. */
 export function text(expected: string, options: TextOptions): ValueType<string> {
-  const { min, max, hidden = false, quotable: isQuotable = false, pattern, isHeaderValue = false } = options;
+  const { min, max, hidden = false, quotableInMessages: isQuotable = false, pattern, isHeaderValue = false } = options;
   const judge = (value: Value): ScalarResult<string> => {
     const found = scalarText(value);
     if (found === null) return {};
@@ -77,7 +77,7 @@ export function text(expected: string, options: TextOptions): ValueType<string> 
       isHeaderValue && !/^[\x21-\x7e]+(?: +[\x21-\x7e]+)*$/.test(found) ? NOT_HEADER_SAFE : doubtfulTextWarning(found);
     return { value: found, ...(warning === null ? {} : { warning }) };
   };
-  return scalar(expected, judge, { hidden, quotable: isQuotable });
+  return scalar(expected, judge, { hidden, quotableInMessages: isQuotable });
 }
 
 /** Any text that can be typed, empty or not, that must never be shown: a password may hold every character but NUL. */
@@ -94,7 +94,7 @@ export function password(expected: string): ValueType<string> {
 
 /** A kind for numbers and single words, which nobody keeps a secret in. */
 function quotableScalar<T>(expected: string, judge: (value: Value) => ScalarResult<T>): ValueType<T> {
-  return scalar(expected, judge, { quotable: true });
+  return scalar(expected, judge, { quotableInMessages: true });
 }
 
 /** One of a few words. */
@@ -197,7 +197,7 @@ export function location(expected: string, { isKeyFile = false } = {}): ValueTyp
     if (/[\r\n]/.test(found)) return { refusalReason: 'it holds a line end' };
     return { value: { path: resolvePath(value, found), value }, ...doubtfulPathWarning(found) };
   };
-  return scalar(expected, judge, { isPath: true, quotable: !isKeyFile });
+  return scalar(expected, judge, { isPath: true, quotableInMessages: !isKeyFile });
 }
 
 function doubtfulPathWarning(path: string): { warning?: string } {

@@ -1,8 +1,8 @@
 import {
   allowedTarget,
   publicEndpointUrl,
-  connectHost,
-  absoluteHttpUrl,
+  connectHostValueType,
+  absoluteHttpUrlValueType,
   listenHost,
   browserOrigin,
   trustedProxy,
@@ -124,7 +124,7 @@ const originsRule = (origins: readonly string[]): string | null =>
  */
 export const SCHEMA = {
   secret: required(serverSecret(MIN_SECRET_CHARACTERS)),
-  'project-name': defaulted(text('a name of 1 to 80 characters', { min: 1, max: 80, quotable: true })),
+  'project-name': defaulted(text('a name of 1 to 80 characters', { min: 1, max: 80, quotableInMessages: true })),
   'data-dir': defaulted(location('the path of a folder')),
   'public-endpoints': defaulted(list('a list of addresses', publicEndpointUrl(), { max: 32 })),
   registration: defaulted(choice<Registration>(['open', 'invite', 'closed'])),
@@ -144,7 +144,9 @@ export const SCHEMA = {
   'http.interface': defaulted(listenHost()),
   'http.port': defaulted(port(0)),
   'http.base-uri': required(
-    absoluteHttpUrl('an absolute http:// or https:// address without query and fragment', { quotable: true }),
+    absoluteHttpUrlValueType('an absolute http:// or https:// address without query and fragment', {
+      quotableInMessages: true,
+    }),
   ),
   'http.cors': defaulted(list('a list of origins', browserOrigin(), { max: 1000, rule: originsRule })),
   'http.trusted-proxies': defaulted(list('a list of addresses', trustedProxy(), { max: 1000 })),
@@ -160,7 +162,7 @@ export const SCHEMA = {
   'services.postgresql.embedded': defaulted(flag()),
   'services.postgresql.bin-dir': optional(location('the path of a folder')),
   'services.postgresql.host': defaulted(
-    connectHost('a host name, an address or the folder of a Unix socket', { allowSocketFolder: true }),
+    connectHostValueType('a host name, an address or the folder of a Unix socket', { allowSocketFolder: true }),
   ),
   'services.postgresql.port': defaulted(port(1)),
   'services.postgresql.db': defaulted(postgresqlIdentifier('name of a database')),
@@ -175,12 +177,12 @@ export const SCHEMA = {
   'services.postgresql.lock-timeout': defaulted(duration({ min: 10, max: MS.minute })),
 
   'services.klatch-activation.uri': optional(
-    absoluteHttpUrl('an absolute http:// or https:// address without query and fragment'),
+    absoluteHttpUrlValueType('an absolute http:// or https:// address without query and fragment'),
   ),
   'services.klatch-activation.auth-token': optional(
     text('a token on one line', { min: 1, max: 4096, hidden: true, isHeaderValue: true }),
   ),
-  'services.smtp.host': optional(connectHost('a host name or an address', { allowSocketFolder: false })),
+  'services.smtp.host': optional(connectHostValueType('a host name or an address', { allowSocketFolder: false })),
   'services.smtp.port': defaulted(port(1)),
   'services.smtp.tls': defaulted(choice<SmtpTls>(['starttls', 'implicit', 'none'])),
   'services.smtp.user': optional(text('a user name on one line', { min: 1, max: 320 })),
@@ -194,14 +196,14 @@ export const SCHEMA = {
   ),
   'services.google.push.keys': optional(list('a list of objects', googlePushKey, { max: 100 })),
   'services.google.push.endpoint': defaulted(
-    absoluteHttpUrl('an absolute http:// or https:// address without query and fragment'),
+    absoluteHttpUrlValueType('an absolute http:// or https:// address without query and fragment'),
   ),
   'services.google.push.token-endpoint': defaulted(
-    absoluteHttpUrl('an absolute http:// or https:// address without query and fragment'),
+    absoluteHttpUrlValueType('an absolute http:// or https:// address without query and fragment'),
   ),
   'services.apple.push.keys': optional(list('a list of objects', applePushKey, { max: 100 })),
   'services.apple.push.endpoint': optional(
-    absoluteHttpUrl('an absolute https:// address without query and fragment', { schemes: ['https'] }),
+    absoluteHttpUrlValueType('an absolute https:// address without query and fragment', { schemes: ['https'] }),
   ),
   'services.apple.push.ca-file': optional(location('the path of a PEM file', { isKeyFile: true })),
   'services.web-push.public': optional(webPushKey('a public key', 65, false)),
@@ -224,10 +226,10 @@ export const SCHEMA = {
   'services.aws.s3.access-key': optional(text('an access key on one line', { min: 1, max: 256, isHeaderValue: true })),
   'services.aws.s3.secret-key': optional(text('a secret key on one line', { min: 1, max: 1024, hidden: true })),
   'services.aws.s3.endpoint': defaulted(
-    absoluteHttpUrl('an absolute http:// or https:// address without query and fragment'),
+    absoluteHttpUrlValueType('an absolute http:// or https:// address without query and fragment'),
   ),
   'services.aws.s3.region': defaulted(
-    text('the name of a region', { min: 1, max: 64, pattern: /^[a-z0-9-]+$/, quotable: true }),
+    text('the name of a region', { min: 1, max: 64, pattern: /^[a-z0-9-]+$/, quotableInMessages: true }),
   ),
   'services.aws.s3.path-style-access': defaulted(flag()),
   'services.aws.s3.downloads': defaulted(choice<S3Downloads>(['proxy', 'redirect'])),
@@ -240,7 +242,9 @@ export const SCHEMA = {
   'modules.security.server-keys': optional(list('a list of objects', serverKeyPair, { max: 16 })),
 
   'modules.messaging.groups.invite.base-uri': optional(
-    absoluteHttpUrl('an absolute http:// or https:// address without query and fragment', { quotable: true }),
+    absoluteHttpUrlValueType('an absolute http:// or https:// address without query and fragment', {
+      quotableInMessages: true,
+    }),
   ),
 
   'limits.text-length': defaulted(integer({ min: 1, max: 200_000 })),

@@ -120,7 +120,7 @@ interface CreatedServerKeys extends ServerKeyFiles {
 }
 
 /** Folders that are made here are open to the group of the keys' owner, who could not reach his keys else. */
-function createFolderForGroup(folder: string, owner: Owner | undefined): void {
+function createGroupAccessibleFolder(folder: string, owner: Owner | undefined): void {
   const first = mkdirSync(folder, { recursive: true, mode: 0o750 });
   if (first === undefined || owner === undefined) return;
   for (let path = resolve(folder); ; path = dirname(path)) {
@@ -141,7 +141,7 @@ export function serverKeyPaths(folder: string): ServerKeyFiles {
  */
 export function createServerKeys(folder: string, options: { readonly owner?: Owner } = {}): CreatedServerKeys {
   const files = serverKeyPaths(folder);
-  createFolderForGroup(folder, options.owner);
+  createGroupAccessibleFolder(folder, options.owner);
   const exists = (path: string): boolean => statSync(path, { throwIfNoEntry: false }) !== undefined;
   if (exists(files.public)) {
     const [problem] = checkServerKeys(files);

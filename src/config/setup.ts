@@ -117,7 +117,7 @@ export function findContradiction(source: ConfigText, key: SettingKey, literal: 
   const { kind } = SCHEMA[key];
   // What is refused may be a whole address, with a password in it, in the place of a host.
   const read: unknown = kind.read(key, current, { refuse: () => {}, warn: () => {} });
-  const isHidden = kind.hidden || (!kind.quotable && read === undefined);
+  const isHidden = kind.hidden || (!kind.quotableInMessages && read === undefined);
   const line = current.origin.file === source.file ? current.origin.line : null;
   return { line, text: isHidden ? null : valueAsWritten(current) };
 }

@@ -1,4 +1,4 @@
-import { asArray, type ObjectValue, type Value } from '../../packages/hocon/src/index.ts';
+import { toArrayIfIndexed, type ObjectValue, type Value } from '../../packages/hocon/src/index.ts';
 import { editDistance } from './edit-distance.ts';
 import type { KeySpec } from './value-types.ts';
 
@@ -60,7 +60,7 @@ function findMisplaced(path: string, value: Value, known: ReadonlyMap<string, un
 /** Unknown fields of the objects in a list. */
 function unknownFields(key: string, value: Value, entry: KeySpec<unknown>): UnknownKey[] {
   const fields = entry.kind.items?.fields ?? null;
-  const list = asArray(value);
+  const list = toArrayIfIndexed(value);
   if (fields === null || list === null) return [];
   const known = Object.keys(fields);
   return list.items.flatMap((item, index) => {

@@ -1,4 +1,4 @@
-import { asArray, type Value } from '../../packages/hocon/src/index.ts';
+import { toArrayIfIndexed, type Value } from '../../packages/hocon/src/index.ts';
 
 /** Where mistakes go while values are read; every value is read, so that all mistakes show at once. */
 export interface Diagnostics {
@@ -17,7 +17,7 @@ export interface ValueType<T> {
    * True: a wrong value may be quoted in a message, since no secret is ever meant for such a key. Nothing else is
    * quoted: people put passwords, keys and whole addresses where a name belongs.
    */
-  readonly quotable: boolean;
+  readonly quotableInMessages: boolean;
   /** True: a file name, relative to the folder of the file it stands in. */
   readonly isPath: boolean;
   /** The kind of a list's items. */
@@ -66,13 +66,13 @@ export function containsPemKey(text: string): boolean {
   return text.includes('-----BEGIN');
 }
 
-/** How a message names what it found. What may be a secret is not repeated: see `quotable`. */
-export function describeValue(value: Value, quotable: boolean): string {
+/** How a message names what it found. What may be a secret is not repeated: see `quotableInMessages`. */
+export function describeValue(value: Value, quotableInMessages: boolean): string {
   if (value.kind === 'object') return 'an object';
   if (value.kind === 'array') return 'a list';
   if (value.kind === 'null') return 'null';
   if (value.kind === 'string' && containsPemKey(value.text)) return 'a key, which is not shown';
-  if (!quotable) return scalarText(value) === '' ? '""' : NOT_SHOWN;
+  if (!quotableInMessages) return scalarText(value) === '' ? '""' : NOT_SHOWN;
   if (value.kind === 'number') return value.text;
   if (value.kind === 'boolean') return String(value.value);
   // An address may hold a password before its @, and a token behind ? or #.
@@ -98,7 +98,7 @@ export interface ScalarResult<T> {
 
 interface ScalarOptions {
   readonly hidden?: boolean;
-  readonly quotable?: boolean;
+  readonly quotableInMessages?: boolean;
   readonly isPath?: boolean;
 }
 
@@ -108,7 +108,7 @@ export function scalar<T>(
   judge: (value: Value) => ScalarResult<T>,
   options: ScalarOptions = {},
 ): ValueType<T> {
-  const { hidden = false, quotable = false, isPath: path = false } = options;
+  const { hidden = false, quotableInMessages = false, isPath: path = false } = options;
   const read = (key: string, value: Value, reading: Diagnostics): T | undefined => {
     if (isPlaceholder(value)) return undefined;
     const verdict = judge(value);
@@ -120,11 +120,19 @@ export function scalar<T>(
     reading.refuse(
       key,
       value,
-      `expected ${verdict.expected ?? expected}, got ${describeValue(value, quotable)}${refusalReason}`,
+      `expected ${verdict.expected ?? expected}, got ${describeValue(value, quotableInMessages)}${refusalReason}`,
     );
     return undefined;
   };
-  return { expected, hidden, quotable: quotable && !hidden, isPath: path, items: null, fields: null, read };
+  return {
+    expected,
+    hidden,
+    quotableInMessages: quotableInMessages && !hidden,
+    isPath: path,
+    items: null,
+    fields: null,
+    read,
+  };
 }
 
 /** Bounds of a list, and a rule over all of its items: null, or what is wrong with them together. */
@@ -139,9 +147,9 @@ export function list<T>(expected: string, items: ValueType<T>, options: ListOpti
   const { min = 0, max, rule } = options;
   const read = (key: string, value: Value, reading: Diagnostics): readonly T[] | undefined => {
     if (isPlaceholder(value)) return undefined;
-    const found = asArray(value);
+    const found = toArrayIfIndexed(value);
     if (found === null) {
-      reading.refuse(key, value, `expected ${expected}, got ${describeValue(value, items.quotable)}`);
+      reading.refuse(key, value, `expected ${expected}, got ${describeValue(value, items.quotableInMessages)}`);
       return undefined;
     }
     if (found.items.length < min || found.items.length > max) {
@@ -156,7 +164,15 @@ export function list<T>(expected: string, items: ValueType<T>, options: ListOpti
     reading.refuse(key, value, wrong);
     return undefined;
   };
-  return { expected, hidden: items.hidden, quotable: items.quotable, isPath: false, items, fields: null, read };
+  return {
+    expected,
+    hidden: items.hidden,
+    quotableInMessages: items.quotableInMessages,
+    isPath: false,
+    items,
+    fields: null,
+    read,
+  };
 }
 
 /** The rule for a key's value in words, for documents: what a list may hold is part of it. */
@@ -190,5 +206,5 @@ export function record<T extends object>(
     }
     return names.every((name) => result[name] !== undefined) ? (result as T) : undefined;
   };
-  return { expected, hidden, quotable: false, isPath: false, items: null, fields, read };
+  return { expected, hidden, quotableInMessages: false, isPath: false, items: null, fields, read };
 }

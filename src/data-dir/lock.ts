@@ -7,7 +7,7 @@ import { describeUser } from './passwd.ts';
 
 const LOCK_FILE = 'klatch.lock';
 /** Processes that ask in the same instant refuse each other while each has a part of the lock: they ask again for so long. */
-const CONTENTION_TIMEOUT_MS = 2_000;
+const ACQUIRE_RACE_TIMEOUT_MS = 2_000;
 const LOCK_RETRY_MS = 10;
 const SQLITE_BUSY = 5;
 /** The bytes that an exclusive lock of SQLite covers, see "PENDING_BYTE" in its sources. */
@@ -65,7 +65,7 @@ export class DataDirLock {
     const path = await ensureDataDir(dataDir);
     const file = join(path, LOCK_FILE);
     ensureLockFile(file, path);
-    const until = performance.now() + CONTENTION_TIMEOUT_MS;
+    const until = performance.now() + ACQUIRE_RACE_TIMEOUT_MS;
     for (;;) {
       const connection = tryLock(file, 'begin exclusive');
       if (connection !== null) return new DataDirLock(connection);

@@ -62,7 +62,11 @@ export const ERROR_DELAY: Delay = { ms: 1_000, ignoreWakeups: true };
 const OUTAGE_FAILURES = 2;
 
 /** Makes the ramp follow from what became of an attempt; true when an outage has ended with it. */
-export function updateSlowStart(slowStart: SlowStart, progressBefore: LaneProgress, delivered: boolean): boolean {
+export function updateSlowStartDetectingRecovery(
+  slowStart: SlowStart,
+  progressBefore: LaneProgress,
+  delivered: boolean,
+): boolean {
   if (!delivered) return false;
   const outage = progressBefore.failures >= OUTAGE_FAILURES;
   if (outage) slowStart.begin();

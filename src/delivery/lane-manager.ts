@@ -57,7 +57,7 @@ interface DeliveryLoad {
 
 interface LoadedConversation {
   /** A lane that was told to end stays until its last attempt is over, so that a hook never has two. */
-  readonly lanes: Map<number, Lane>;
+  readonly lanesByHook: Map<number, Lane>;
   /** The newest seq that a word told of: it can be ahead of rows that were read before. */
   head: Seq;
   idleSweeps: number;
@@ -89,7 +89,7 @@ export class LaneManager {
     const { database, config, client, log } = options;
     this.#options = options;
     this.#log = log;
-    this.#limiter = new HostLimiter(config.maxInFlight, config.perHost);
+    this.#limiter = new HostLimiter(config.maxInFlight, config.maxInFlightPerHost);
     this.#settler = new Settler(database.settle, log);
     this.#leases = new Leases({
       pool: database.lease,
@@ -126,7 +126,7 @@ export class LaneManager {
       log,
       onStale: (id) => this.#reload([id]),
       onGone: (lane, settlement, attempt) => hookStates.removeGone(lane, settlement, attempt),
-      onParked: (lane, settlement) => hookStates.park(lane, settlement),
+      onLongFailure: (lane, settlement) => hookStates.notifyGroupOfLongFailure(lane, settlement),
     };
   }
 
@@ -159,7 +159,7 @@ export class LaneManager {
     const swept = this.#sweep.stop();
     this.#limiter.stop();
     this.#leases.leave();
-    const lanes = [...this.#loaded.values()].flatMap((loaded) => [...loaded.lanes.values()]);
+    const lanes = [...this.#loaded.values()].flatMap((loaded) => [...loaded.lanesByHook.values()]);
     const retired = Promise.all(lanes.map((lane) => lane.retire()));
     const timer = setTimeout(() => {
       // Whatever is still open may or may not have arrived: it is sent again after the next start.
@@ -186,12 +186,12 @@ export class LaneManager {
   #wake(loaded: LoadedConversation, seq: Seq): void {
     loaded.idleSweeps = 0;
     if (seq > loaded.head) loaded.head = seq;
-    for (const lane of loaded.lanes.values()) lane.wake(seq);
+    for (const lane of loaded.lanesByHook.values()) lane.wake(seq);
   }
 
   /** Held at once, in the same turn: when the change is answered, no attempt of the old kind starts any more. */
   #onHooksChanged(ids: readonly ConversationId[]): void {
-    for (const id of ids) for (const lane of this.#loaded.get(id)?.lanes.values() ?? []) lane.suspend();
+    for (const id of ids) for (const lane of this.#loaded.get(id)?.lanesByHook.values() ?? []) lane.suspend();
     this.#reload(ids);
   }
 
@@ -234,7 +234,7 @@ export class LaneManager {
   #lanesIn(partitions: readonly number[]): { loaded: LoadedConversation; lane: Lane }[] {
     const wanted = new Set(partitions);
     return [...this.#loaded.values()].flatMap((loaded) =>
-      [...loaded.lanes.values()].filter((lane) => wanted.has(lane.partition)).map((lane) => ({ loaded, lane })),
+      [...loaded.lanesByHook.values()].filter((lane) => wanted.has(lane.partition)).map((lane) => ({ loaded, lane })),
     );
   }
 
@@ -272,7 +272,7 @@ export class LaneManager {
 
   /** Makes the lanes in memory agree with the rows that were read. */
   #reconcile(id: ConversationId, rows: readonly LaneRow[]): void {
-    const loaded = this.#loaded.get(id) ?? { lanes: new Map<number, Lane>(), head: 0 as Seq, idleSweeps: 0 };
+    const loaded = this.#loaded.get(id) ?? { lanesByHook: new Map<number, Lane>(), head: 0 as Seq, idleSweeps: 0 };
     this.#loaded.set(id, loaded);
     loaded.idleSweeps = 0;
     const owned = new Set(this.#leases.partitions);
@@ -281,7 +281,7 @@ export class LaneManager {
     const outdated = this.#dirty.has(id) || this.#stopped;
     for (const row of rows) {
       present.add(row.id);
-      const lane = loaded.lanes.get(row.id);
+      const lane = loaded.lanesByHook.get(row.id);
       if (lane === undefined) {
         if (!outdated && owned.has(row.id % PARTITIONS)) this.#create(loaded, row);
       } else if (lane.generation !== row.generation || lane.stale) {
@@ -293,14 +293,14 @@ export class LaneManager {
         if (!outdated) lane.resume();
       }
     }
-    for (const lane of loaded.lanes.values()) if (!present.has(lane.id)) this.#retire(loaded, lane);
+    for (const lane of loaded.lanesByHook.values()) if (!present.has(lane.id)) this.#retire(loaded, lane);
   }
 
   #create(loaded: LoadedConversation, row: LaneRow): void {
     const { sealer, serverKeys } = this.#options;
     try {
       const lane = new Lane(row, openSigningKeys(sealer, serverKeys, row), this.#context);
-      loaded.lanes.set(row.id, lane);
+      loaded.lanesByHook.set(row.id, lane);
       lane.wake(row.lastSeq > loaded.head ? row.lastSeq : loaded.head);
     } catch (error) {
       this.#log.error('a hook rests: its row cannot be used', { hook: row.id, error });
@@ -312,14 +312,14 @@ export class LaneManager {
     if (lane.retired) return;
     void lane.retire().then(async () => {
       if (delayMs > 0) await new Promise((resolve) => setTimeout(resolve, delayMs).unref());
-      loaded.lanes.delete(lane.id);
+      loaded.lanesByHook.delete(lane.id);
       this.#reload([lane.conversationId]);
     });
   }
 
   #forgetIdle(): void {
     for (const [id, loaded] of this.#loaded) {
-      const idle = [...loaded.lanes.values()].every((lane) => lane.idle);
+      const idle = [...loaded.lanesByHook.values()].every((lane) => lane.idle);
       loaded.idleSweeps = idle ? loaded.idleSweeps + 1 : 0;
       if (loaded.idleSweeps > MAX_IDLE_SWEEPS) this.#loaded.delete(id);
     }

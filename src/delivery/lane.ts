@@ -44,7 +44,7 @@ export interface LaneContext {
   /** The target answered 410. */
   readonly onGone: (lane: Lane, settlement: Settlement, attempt: AttemptRecord) => Promise<RemovalResult>;
   /** The hook has failed for so long that its group is told; true once it was, or need not be. */
-  readonly onParked: (lane: Lane, settlement: Settlement) => Promise<boolean>;
+  readonly onLongFailure: (lane: Lane, settlement: Settlement) => Promise<boolean>;
 }
 
 /** What became of removing a hook: `stale`, it was changed meanwhile; `failed`, it could not be written. */
@@ -84,7 +84,7 @@ export class Lane {
   #suspended = false;
   #retired = false;
   #stale = false;
-  #isParked: boolean;
+  #hasNotifiedLongFailure: boolean;
 
   constructor(row: LaneRow, keys: SigningKeys, context: LaneContext) {
     this.id = row.id;
@@ -94,7 +94,7 @@ export class Lane {
     this.#row = row;
     this.#context = context;
     this.#head = row.lastSeq;
-    this.#isParked = row.parkedAt !== null;
+    this.#hasNotifiedLongFailure = row.parkedAt !== null;
     this.#settlementBuffer = new SettlementBuffer(context.settler, MAX_UNSETTLED, () => this.#reload());
     this.#tracker = new ProgressTracker(row, this.#settlementBuffer);
     this.#limiter = new LaneLimiter(context.limiter, this, context.slowHooks);
@@ -250,8 +250,9 @@ export class Lane {
     const fields = { hook: this.id, host: this.host, category, code, detail, failures, durationMs };
     this.#context.failureLog.report(fields);
     const failingMs = failingSince === null ? 0 : Date.now() - failingSince.getTime();
-    if (failures === 1) this.#isParked = false;
-    if (!this.#isParked && failingMs >= this.#context.parkAfterMs) void this.#park(settlement);
+    if (failures === 1) this.#hasNotifiedLongFailure = false;
+    if (!this.#hasNotifiedLongFailure && failingMs >= this.#context.parkAfterMs)
+      void this.#notifyGroupOfLongFailure(settlement);
   }
 
   #onDeadLetter({ firstSeq, code }: AttemptRecord): void {
@@ -261,10 +262,10 @@ export class Lane {
   }
 
   /** Beside the attempts, which go on as before. Where it cannot be written, the next failure tries again. */
-  async #park(settlement: Settlement): Promise<void> {
-    this.#isParked = true;
+  async #notifyGroupOfLongFailure(settlement: Settlement): Promise<void> {
+    this.#hasNotifiedLongFailure = true;
     // The row has to say that it fails before it can say that it is parked.
     const isOurs = await this.#tracker.flush();
-    this.#isParked = isOurs && (await this.#context.onParked(this, settlement));
+    this.#hasNotifiedLongFailure = isOurs && (await this.#context.onLongFailure(this, settlement));
   }
 }

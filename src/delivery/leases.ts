@@ -11,7 +11,7 @@ import type { Sql } from '../storage/db/connection.ts';
 import { PARTITIONS } from '../storage/hooks/lanes.ts';
 import { listMigrations } from '../storage/db/migration-files.ts';
 import { checkSchema, IncompatibleSchemaError } from '../storage/db/schema-compatibility.ts';
-import { heartbeatNode, deleteNode } from '../storage/hooks/nodes.ts';
+import { heartbeatAndListLiveNodes, deleteNode } from '../storage/hooks/nodes.ts';
 import type { Pool } from '../storage/db/pool.ts';
 import { leastBusy, fairShare } from './partition-assignment.ts';
 
@@ -176,9 +176,14 @@ export class Leases {
       [...this.#epochByPartition.keys()].filter((partition) => !releasedSet.has(partition)),
     );
     const kept = held.length === 0 ? [] : await renewPartitions(sql, this.#holder, held, LEASE_MS);
-    const capacity = share - kept.filter((partition) => !this.#handingOver.has(partition)).length;
+    const maxClaimedPartitions = share - kept.filter((partition) => !this.#handingOver.has(partition)).length;
     const except = [...this.#epochByPartition.keys()];
-    const claim = { holder: this.#holder, except, capacity: Math.max(0, capacity), leaseMs: LEASE_MS };
+    const claim = {
+      holder: this.#holder,
+      except,
+      maxClaimedPartitions: Math.max(0, maxClaimedPartitions),
+      leaseMs: LEASE_MS,
+    };
     const claimed = this.#leaving || except.length === PARTITIONS ? [] : await claimPartitions(sql, claim);
     return { share, kept, claimed, released, nextPeerExpiryMs: await nextPeerExpiryMs(sql, this.#holder) };
   }
@@ -188,7 +193,7 @@ export class Leases {
       await deleteNode(sql, this.#holder);
       return 0;
     }
-    const nodes = await heartbeatNode(sql, this.#holder, LEASE_MS);
+    const nodes = await heartbeatAndListLiveNodes(sql, this.#holder, LEASE_MS);
     // Being alone from the start is no news.
     if (nodes.length !== this.#nodeCount) this.#log.info('nodes share the lanes', { nodes: nodes.length });
     this.#nodeCount = nodes.length;

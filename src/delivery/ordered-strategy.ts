@@ -1,8 +1,8 @@
 import type { Seq } from '../model/ids.ts';
 import type { AttemptRecord } from '../storage/hooks/settlement.ts';
-import { discardObsolete, sendRetry } from './retry-sender.ts';
+import { discardRetriesAheadOfCursor, sendRetry } from './retry-sender.ts';
 import {
-  updateSlowStart,
+  updateSlowStartDetectingRecovery,
   ERROR_DELAY,
   type DeliveryStrategy,
   type StrategyDeps,
@@ -21,9 +21,9 @@ import { NextAttempt } from './next-attempt.ts';
 import type { WithoutResult } from './sender.ts';
 
 /** So often a message is refused for itself before those behind it are offered. */
-const MAX_REJECTIONS = 5;
+const REJECTIONS_BEFORE_PROBING = 5;
 /** Messages that are offered then, once each. */
-const MAX_PROBES = 3;
+const MAX_FOLLOWING_PROBES = 3;
 
 /**
  * Strictly in the order of the log, one request at a time. A failure holds back what is behind it; only a message that
@@ -35,7 +35,7 @@ export class OrderedStrategy implements DeliveryStrategy {
   #lastWasFromRetryQueue = false;
   #nextAttempt: NextAttempt | null = null;
   /** No row lies ahead of the cursor. */
-  #obsoleteDiscarded = false;
+  #retriesAheadDiscarded = false;
 
   constructor(deps: StrategyDeps) {
     this.#deps = deps;
@@ -50,11 +50,11 @@ export class OrderedStrategy implements DeliveryStrategy {
 
   async run(): Promise<Delay | null> {
     const { retryQueue, isActive } = this.#deps;
-    if (!this.#obsoleteDiscarded && retryQueue.count > 0) {
-      const delay = await discardObsolete(this.#deps);
+    if (!this.#retriesAheadDiscarded && retryQueue.count > 0) {
+      const delay = await discardRetriesAheadOfCursor(this.#deps);
       if (delay !== null) return delay;
     }
-    this.#obsoleteDiscarded = true;
+    this.#retriesAheadDiscarded = true;
     while (isActive()) {
       const waitMs = this.#hasBacklog ? this.#waitMs() : null;
       const retryDueMs = retryQueue.waitMs;
@@ -146,7 +146,7 @@ export class OrderedStrategy implements DeliveryStrategy {
     const cursor = result.request.last;
     const record = toAttemptRecord(result, deadLetters.length > 0 ? 1 : before.failures + 1);
     counts.add(record);
-    updateSlowStart(slowStart, before, true);
+    updateSlowStartDetectingRecovery(slowStart, before, true);
     const settled = { cursor, ...HEALTHY, rejections: 0, batchLastSeq: null };
     const attempts = deadLetters.length > 0 ? [...deadLetters, record] : [record];
     for (const message of deadLetters) this.#deps.onDeadLetter(message);
@@ -180,7 +180,7 @@ export class OrderedStrategy implements DeliveryStrategy {
       batchLastSeq: isBatch || before.batchLastSeq !== null ? request.last : null,
     };
     this.#deps.onFailure(outcome, tracker.settle(change, { epoch, attempts: [record] }));
-    return isRefused && change.rejections >= MAX_REJECTIONS ? this.#probeFollowing(result) : null;
+    return isRefused && change.rejections >= REJECTIONS_BEFORE_PROBING ? this.#probeFollowing(result) : null;
   }
 
   /**
@@ -192,7 +192,7 @@ export class OrderedStrategy implements DeliveryStrategy {
     const { limiter, requests, sender, tracker, counts } = this.#deps;
     const refused = [head];
     let after = head.request.last;
-    while (refused.length <= MAX_PROBES && this.#deps.isActive()) {
+    while (refused.length <= MAX_FOLLOWING_PROBES && this.#deps.isActive()) {
       const slot = await limiter.acquire();
       if (slot === null) return ERROR_DELAY;
       let result: AttemptResult | WithoutResult;

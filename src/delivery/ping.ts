@@ -48,7 +48,7 @@ export class Pinger {
       lookup,
       userAgent,
       // As many as there can be: no ping waits for a connection.
-      perHost: MAX_IN_FLIGHT,
+      maxInFlightPerHost: MAX_IN_FLIGHT,
       connectTimeoutMs: config.connectTimeoutMs,
       headersTimeoutMs: Math.min(config.headersTimeoutMs, HEADERS_TIMEOUT_MS),
       responseBytes: config.responseBytes,

@@ -88,7 +88,7 @@ export class RetryQueue {
     // Where the clock was set back meanwhile, the time that was waited for is now.
     const isDue = this.#nextDue !== null && this.#nextDue.waitMs() === 0;
     const nowMs = Math.max(Date.now(), isDue ? this.#nextDue!.at.getTime() : 0);
-    const bounds = { nowMs, maxDelayMs: longestDelayMs(this.#retryPolicy), limit: RETRIES_PER_QUERY };
+    const bounds = { nowMs, maxPlausibleDelayMs: longestDelayMs(this.#retryPolicy), limit: RETRIES_PER_QUERY };
     const { due, count, nextAt } = await this.#pool.run((sql) => readDueRetries(sql, this.#row.id, bounds));
     const { count: addedMeanwhile, nextDue, replaced } = this.#changesSinceRead;
     this.#dueRows = due.filter(({ seq }) => !replaced.has(seq));

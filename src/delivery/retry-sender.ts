@@ -49,7 +49,11 @@ export async function sendRetry(deps: StrategyDeps): Promise<Delay | null> {
  * Ends the rows ahead of a lane that goes in order: they date from when its hook asked for none, and what they stand for
  * comes in its turn. To be called before it goes on, when nobody else settles for the hook any more. Null: it is done.
  */
-export async function discardObsolete({ retryQueue, tracker, sender }: StrategyDeps): Promise<Delay | null> {
+export async function discardRetriesAheadOfCursor({
+  retryQueue,
+  tracker,
+  sender,
+}: StrategyDeps): Promise<Delay | null> {
   const rows = await retryQueue.startingAfter(tracker.progress.cursor);
   if (rows.length === 0) return null;
   const epoch = sender.epoch;

@@ -3,7 +3,7 @@ import { MAX_RETRY_ROWS, type RetryRow } from '../storage/hooks/retries.ts';
 import type { LaneProgress, RetryRecord } from '../storage/hooks/settlement.ts';
 import { discardRetryRow, toRetryRecords, attemptRow, settleRetry } from './retry-sender.ts';
 import {
-  updateSlowStart,
+  updateSlowStartDetectingRecovery,
   ERROR_DELAY,
   type DeliveryStrategy,
   type StrategyDeps,
@@ -232,7 +232,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
     const { epoch } = result;
     const row = { seq: result.request.first, lastSeq: result.request.last, attempts: 0 };
     if (result.outcome.delivered) {
-      const outageEnded = updateSlowStart(this.#deps.slowStart, tracker.progress, true);
+      const outageEnded = updateSlowStartDetectingRecovery(this.#deps.slowStart, tracker.progress, true);
       const retries = [...(hasRetryRow ? toRetryRecords(this.#deps, row, result) : []), ...this.#spillToRetries()];
       tracker.settle({ ...this.#cursorState(), ...HEALTHY }, { epoch, attempts: [record], retries });
       if (outageEnded) await this.#retryAllNow();
@@ -269,7 +269,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
     if (typeof result === 'string') return;
     const record = toAttemptRecord(result, row.attempts + 1);
     if (result.outcome.code !== 410) counts.add(record);
-    const outageEnded = updateSlowStart(slowStart, tracker.progress, result.outcome.delivered);
+    const outageEnded = updateSlowStartDetectingRecovery(slowStart, tracker.progress, result.outcome.delivered);
     const details = { epoch: result.epoch, attempts: [record], retries: settleRetry(this.#deps, row, result) };
     if (result.outcome.delivered) tracker.settle(HEALTHY, details);
     else this.#deps.onFailure(result.outcome, tracker.settle(this.#laneHealthAfterFailure(result), details));

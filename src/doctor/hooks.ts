@@ -26,12 +26,12 @@ function adviceFor({ id, category }: FailingHook): string {
 
 /** Hooks whose receivers do not take what is sent to them. */
 export function evaluateHooks(report: Pick<HookReport, 'failing' | 'removedByTarget'>, config: Config): CheckResult[] {
-  const found = [...evaluateFailing(report.failing, config), ...evaluateRemoved(report.removedByTarget)];
+  const found = [...evaluateFailing(report.failing, config), ...evaluateRemovedByTarget(report.removedByTarget)];
   return found.length > 0 ? found : [ok('no hook is failing')];
 }
 
 /** A target that answers 410 by mistake takes its hook away, after which nothing fails any more. */
-function evaluateRemoved(count: number): CheckResult[] {
+function evaluateRemovedByTarget(count: number): CheckResult[] {
   if (count === 0) return [];
   const hooks = count < MAX_COUNTED_REMOVED ? counted(count, 'hook') : `${MAX_COUNTED_REMOVED} hooks or more`;
   const todo = '"klatch hook list --state removed" shows them; if a 410 was a mistake, "klatch hook restore <id>".';

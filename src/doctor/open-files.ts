@@ -36,7 +36,12 @@ export async function checkOpenFileLimit(config: Config, pid: number | null): Pr
   const limit = text === 'unlimited' ? Number.POSITIVE_INFINITY : Number(text);
   const open = pid === null ? null : await readdir(`${process}/fd`).catch(() => null);
   const { maxConnections: connections } = config.live;
-  return evaluateOpenFiles({ limit, open: open?.length ?? null, needed: neededFileDescriptors(config), connections });
+  return evaluateOpenFiles({
+    limit,
+    open: open?.length ?? null,
+    needed: neededFileDescriptors(config),
+    maxLiveConnections: connections,
+  });
 }
 
 /**
@@ -47,9 +52,9 @@ export function evaluateOpenFiles(files: {
   limit: number;
   open: number | null;
   needed: number;
-  connections: number;
+  maxLiveConnections: number;
 }): CheckResult {
-  const { limit, open, needed, connections } = files;
+  const { limit, open, needed, maxLiveConnections: connections } = files;
   const bound = Number.isFinite(limit) ? `at most ${limit}` : 'without a limit';
   const what = open === null ? `${bound} for a server that is started here` : `${counted(open, 'file')} open, ${bound}`;
   const found = `${what}; the configured bounds take up to ${needed}, live clients up to ${connections}, beside callers`;

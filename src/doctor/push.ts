@@ -47,7 +47,7 @@ export function evaluatePush(
   }
   const found = [
     ...broken,
-    ...report.devices.flatMap((each) => evaluateUnreachableDevices(config, each)),
+    ...report.devices.flatMap((each) => evaluateUnconfiguredDevices(config, each)),
     ...evaluateOverduePushes(report),
   ];
   if (found.length > 0) return found;
@@ -57,7 +57,7 @@ export function evaluatePush(
 }
 
 /** Devices whose vendor or app was taken out of the configuration. */
-function evaluateUnreachableDevices(config: Config, { kind, app, devices }: DeviceCount): CheckResult[] {
+function evaluateUnconfiguredDevices(config: Config, { kind, app, devices }: DeviceCount): CheckResult[] {
   const todo = 'Configure it again, or leave it: such devices go with their sessions.';
   const are = `${counted(devices, 'device')} of ${kind} ${devices === 1 ? 'is' : 'are'} told nothing`;
   if (!configuredDeviceKinds(config).includes(kind))

@@ -1,4 +1,4 @@
-import { recountUsage } from '../storage/files/file-usage.ts';
+import { correctUsageCounts } from '../storage/files/file-usage.ts';
 import {
   markLostOrFound,
   listStoreCheckRows,
@@ -176,7 +176,7 @@ async function checkUsage(pool: Pool, repair: boolean): Promise<FileFinding[]> {
   let wrong = 0;
   try {
     await pool.transaction(async (tx) => {
-      wrong = await recountUsage(tx);
+      wrong = await correctUsageCounts(tx);
       if (!repair) throw new RollbackError('looked at only');
     });
   } catch (error) {

@@ -122,13 +122,13 @@ async function listFolder(
   });
   const keys = names.filter((name) => isFileKey(name) && name.startsWith(prefix) && (after === null || name > after));
   const page = keys.sort().slice(0, limit);
-  const found = await Promise.all(page.map((key) => readStoredObject(join(folder, key), key)));
+  const found = await Promise.all(page.map((key) => statStoredObject(join(folder, key), key)));
   const files = found.filter((file) => file !== null);
   return { files, isTruncated: page.length < keys.length, last: page.at(-1) ?? after };
 }
 
 /** Null for what went meanwhile, and for what is no plain file. */
-async function readStoredObject(path: string, key: FileKey): Promise<StoredObject | null> {
+async function statStoredObject(path: string, key: FileKey): Promise<StoredObject | null> {
   try {
     const found = await lstat(path);
     return found.isFile() ? { key, size: found.size, modifiedAt: found.mtime } : null;

@@ -73,7 +73,7 @@ export class LocalStore implements FileStore {
     checkFileKey(key);
     await this.#translateErrors(async () => {
       const folder = this.#folders.folderPathOf(key);
-      const isUploading = await this.#truncateUpload(key, received);
+      const isUploading = await this.#truncateUploadIfPresent(key, received);
       if (!isUploading && (await this.#fileSize(key)) !== received) throw notInStoreError(this.description);
       if (isUploading) {
         await this.#folders.ensureFolder(folder);
@@ -166,7 +166,7 @@ export class LocalStore implements FileStore {
   }
 
   /** Makes an upload as long as it counts; false: there is none. */
-  async #truncateUpload(key: FileKey, received: number): Promise<boolean> {
+  async #truncateUploadIfPresent(key: FileKey, received: number): Promise<boolean> {
     let handle: FileHandle;
     try {
       const create = received === 0 && (await this.#fileSize(key)) === null ? O_CREAT : 0;

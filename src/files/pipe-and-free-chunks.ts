@@ -70,7 +70,7 @@ class ThroughputWatchdog {
   readonly #minThroughput: MinThroughput;
   readonly #timer: NodeJS.Timeout;
   readonly #pendingLengths: number[] = [];
-  #sinceMs = 0;
+  #oldestChunkSinceMs = 0;
 
   constructor(bounds: MinThroughput) {
     this.#minThroughput = bounds;
@@ -84,13 +84,13 @@ class ThroughputWatchdog {
   }
 
   chunkWritten(length: number): void {
-    if (this.#pendingLengths.length === 0) this.#sinceMs = performance.now();
+    if (this.#pendingLengths.length === 0) this.#oldestChunkSinceMs = performance.now();
     this.#pendingLengths.push(length);
   }
 
   chunkTaken(): void {
     this.#pendingLengths.shift();
-    this.#sinceMs = performance.now();
+    this.#oldestChunkSinceMs = performance.now();
   }
 
   stop(): void {
@@ -100,6 +100,9 @@ class ThroughputWatchdog {
   #isTooSlow(): boolean {
     const [length] = this.#pendingLengths;
     const { windowMs, windowBytes } = this.#minThroughput;
-    return length !== undefined && performance.now() - this.#sinceMs > windowMs + (length * windowMs) / windowBytes;
+    return (
+      length !== undefined &&
+      performance.now() - this.#oldestChunkSinceMs > windowMs + (length * windowMs) / windowBytes
+    );
   }
 }

@@ -62,7 +62,12 @@ export class ProgressWriter {
 
   async #write({ received, state }: UploadProgress): Promise<void> {
     this.#lastWriteAt = performance.now();
-    const written = { from: this.#minRowReceived, to: this.#maxRowReceived, received, upload: state };
+    const written = {
+      minRowReceived: this.#minRowReceived,
+      maxRowReceived: this.#maxRowReceived,
+      received,
+      upload: state,
+    };
     let isCurrent: boolean;
     try {
       isCurrent = await this.#deps.pool.run((sql) => recordUploadProgress(sql, this.#id, written));

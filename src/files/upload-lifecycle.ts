@@ -93,7 +93,7 @@ export async function openUpload(deps: UploadDeps, upload: NewUpload): Promise<U
 export async function beginInStore({ pool, store }: UploadDeps, id: FileKey): Promise<UploadProgress> {
   const state = await store.beginUpload(id);
   const isNoted = await pool.run((sql) =>
-    recordUploadProgress(sql, id, { from: 0, to: 0, received: 0, upload: state }),
+    recordUploadProgress(sql, id, { minRowReceived: 0, maxRowReceived: 0, received: 0, upload: state }),
   );
   if (!isNoted) throw new KlatchError('upload_conflict');
   return { received: 0, state };
@@ -221,7 +221,7 @@ export async function discardSafely(deps: UploadDeps, id: FileKey): Promise<void
 }
 
 function toUsageLimits({ storagePerUserBytes, storageTotalBytes }: LimitsConfig): UsageLimits {
-  return { accountBytes: storagePerUserBytes, allBytes: storageTotalBytes };
+  return { maxAccountBytes: storagePerUserBytes, maxTotalBytes: storageTotalBytes };
 }
 
 /** Asks for room ahead of what comes: once in a while, and never for more than there may be. */

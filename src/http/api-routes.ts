@@ -9,7 +9,7 @@ import type { Services } from '../operations/core/services.ts';
 import { bodySizeLimit, readBody } from './body.ts';
 import { setAuthChallenge, type Authenticator } from './authenticator.ts';
 import { decodeUtf8, mediaType } from './json-body.ts';
-import { sendJson, responseHeaders, sendMethodNotAllowed, renderError } from './responses.ts';
+import { sendJson, responseHeaders, sendMethodNotAllowed, sendThrownError } from './responses.ts';
 
 /**
  * `POST /v1/api/<operation>`: every operation but those of the server's own command line, with `Authorization: Bearer`
@@ -28,7 +28,10 @@ export function apiRoutes(
     const body = await readBody(req, res, bodySizeLimit(services.config.http, limits));
     const refusal = (): KlatchError => new KlatchError('rate_limited');
     const input = await services.parseBudget.run(callerSource(caller), refusal, () => parseInput(req, body, limits));
-    const output = await authenticator.throttleFailures(req, callOperation(operation, { services, caller, input }));
+    const output = await authenticator.throttleFailedGuesses(
+      req,
+      callOperation(operation, { services, caller, input }),
+    );
     sendJson(res, 200, output);
   };
   const handler: RequestHandler = async (req, res) => {
@@ -42,7 +45,7 @@ export function apiRoutes(
       else sendMethodNotAllowed(req, res, ['POST']);
     } catch (error) {
       setAuthChallenge(req, res, error);
-      renderError(res, error, { log: services.log, operation: operation?.name });
+      sendThrownError(res, error, { log: services.log, operation: operation?.name });
     }
   };
   const router = Router({ caseSensitive: true });

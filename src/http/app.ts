@@ -65,7 +65,7 @@ function createExpress(services: Services, options: AppDeps): Express {
   });
   if (config.http.cors.length > 0) app.use(corsHandler(config.http.cors));
   app.use(requireHost);
-  app.use(neutralizeBrokenPath);
+  app.use(neutralizeBrokenPercentEncoding);
   app.use('/v1/webhooks', webhookRoutes({ tokenAuth, handlePost: options.handlePost, log }));
   app.use('/v1/webhooks', reverseWebhookRoutes(services, tokenAuth, options.proxies));
   app.use('/v1/groups/invites', inviteRoutes(services, options.proxies));
@@ -113,7 +113,7 @@ const requireHost: RequestHandler = (req, _res, next) => {
  * A path with broken percent-encoding names nothing. Without its percent signs it still does not, and each route gives
  * its own answer about a token or a hook that it does not know.
  */
-const neutralizeBrokenPath: RequestHandler = (req, _res, next) => {
+const neutralizeBrokenPercentEncoding: RequestHandler = (req, _res, next) => {
   try {
     decodeURIComponent(req.path);
   } catch {

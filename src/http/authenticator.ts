@@ -22,18 +22,22 @@ export class Authenticator {
   readonly #anonymousRate: RateLimiter<SourceKey>;
 
   constructor(services: Services, proxies: TrustedProxies) {
-    const { unknownTokenRatePerSource, sessionRate, sessionBurst } = services.config.limits;
+    const { unknownTokenRatePerSource, sessionRequestRate, sessionRequestBurst } = services.config.limits;
     this.#services = services;
     this.#proxies = proxies;
     this.#authThrottle = new AuthThrottle(unknownTokenRatePerSource);
-    this.#anonymousRate = new RateLimiter({ perSecond: sessionRate, burst: sessionBurst, keys: MAX_SOURCES });
+    this.#anonymousRate = new RateLimiter({
+      perSecond: sessionRequestRate,
+      burst: sessionRequestBurst,
+      keys: MAX_SOURCES,
+    });
   }
 
   /** Who calls. Throws `unauthenticated`, after holding back who tries many tokens, and `rate_limited`. */
   async authenticate(req: Request): Promise<Caller> {
     const anonymous = this.#anonymousCallerOf(req);
     const { authorization } = req.headers;
-    const { sessions, sessionLimiter: sessionRate } = this.#services;
+    const { sessions, sessionRequestLimiter: sessionRequestRate } = this.#services;
     if (authorization === undefined) {
       if (this.#anonymousRate.reserve(anonymous.source, 0) === null) throw new KlatchError('rate_limited');
       return anonymous;
@@ -41,12 +45,12 @@ export class Authenticator {
     const token = BEARER_PATTERN.exec(authorization)?.[1] ?? '';
     const { source, live } = anonymous;
     const caller = await this.#delayRejections(anonymous, sessions.authenticate(token, { source, live }), TOKEN_ERRORS);
-    if (sessionRate.reserve(caller.sessionId, 0) === null) throw new KlatchError('rate_limited');
+    if (sessionRequestRate.reserve(caller.sessionId, 0) === null) throw new KlatchError('rate_limited');
     return caller;
   }
 
   /** The same work, whose refusals come late to a source that has too many of them. */
-  async throttleFailures<T>(req: Request, work: Promise<T>): Promise<T> {
+  async throttleFailedGuesses<T>(req: Request, work: Promise<T>): Promise<T> {
     return this.#delayRejections(this.#anonymousCallerOf(req), work, GUESS_ERRORS);
   }
 

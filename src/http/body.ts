@@ -23,7 +23,7 @@ interface BodySizeLimit {
   /** Before decompression and after it. */
   readonly maxBytes: number;
   /** Whether `http.max-body-size` says so, or the request takes less than that. */
-  readonly isConfigured: boolean;
+  readonly isFromConfig: boolean;
   /** Whether the body may come compressed. */
   readonly allowsCompression: boolean;
 }
@@ -110,16 +110,16 @@ function readRawBody(req: IncomingMessage, size: BodySizeLimit, memory: BodyMemo
 
 /** How far the configuration and the limits of a request let its body go. */
 export function bodySizeLimit({ maxBodyBytes }: { maxBodyBytes: number }, limits: BodyLimits): BodySizeLimit {
-  const isConfigured = maxBodyBytes <= limits.bytes;
+  const isFromConfig = maxBodyBytes <= limits.bytes;
   return {
-    maxBytes: isConfigured ? maxBodyBytes : limits.bytes,
-    isConfigured,
+    maxBytes: isFromConfig ? maxBodyBytes : limits.bytes,
+    isFromConfig,
     allowsCompression: limits.allowsCompression,
   };
 }
 
-function sizeExceededError({ maxBytes: bytes, isConfigured }: BodySizeLimit): KlatchError {
-  if (isConfigured) return bodyTooLargeError(bytes);
+function sizeExceededError({ maxBytes: bytes, isFromConfig }: BodySizeLimit): KlatchError {
+  if (isFromConfig) return bodyTooLargeError(bytes);
   const sentence = `The body is larger than ${bytes} bytes, which is the most that this request takes`;
   return new KlatchError('too_large', { sentence });
 }

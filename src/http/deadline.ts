@@ -4,7 +4,7 @@ import { KlatchError, SAFE_REPEAT_HINT } from '../errors.ts';
 import { pathOf, sendError } from './responses.ts';
 
 /** Requests about reverse webhooks, which post no message, and operations, which take no Idempotency-Key. */
-const MANAGEMENT_PATHS = /^\/v1\/(?:api\/|webhooks\/[^/?]*\/reverse(?:[/?]|$))/;
+const PATHS_WITHOUT_IDEMPOTENCY_KEY = /^\/v1\/(?:api\/|webhooks\/[^/?]*\/reverse(?:[/?]|$))/;
 
 /** A connection on which nothing moved for this long during a request: its client does not read its answer. */
 export const STALL_TIMEOUT_MS = 30_000;
@@ -55,7 +55,7 @@ function timeoutError(req: IncomingMessage, res: ServerResponse): KlatchError {
   }
   if (req.method === 'GET' || req.method === 'HEAD') return new KlatchError('database_unavailable');
   const sentence =
-    req.method === 'POST' && !MANAGEMENT_PATHS.test(pathOf(req))
+    req.method === 'POST' && !PATHS_WITHOUT_IDEMPOTENCY_KEY.test(pathOf(req))
       ? `This took too long: it may have been posted. ${SAFE_REPEAT_HINT}`
       : 'This took too long: it may have been done; look before you repeat it';
   return new KlatchError('outcome_unknown', { sentence });

@@ -5,7 +5,7 @@ import { readInvitePreview } from '../operations/groups/invite-preview.ts';
 import { inviteTokenOf } from '../operations/groups/invites.ts';
 import type { Services } from '../operations/core/services.ts';
 import { pageHeaders, renderInvite, renderInviteError } from './invite-page.ts';
-import { sendJson, responseHeaders, tagErrorCode, sendMethodNotAllowed, renderError } from './responses.ts';
+import { sendJson, responseHeaders, tagErrorCode, sendMethodNotAllowed, sendThrownError } from './responses.ts';
 import { AuthThrottle } from './auth-throttle.ts';
 
 /** `GET /v1/groups/invites/<token>`: to which group an invitation is, as JSON for programs and as a page for people. */
@@ -36,7 +36,7 @@ export function inviteRoutes(services: Services, proxies: TrustedProxies): Route
       const shown = publicError(error);
       if (shown.code === 'invalid_invite') await authThrottle.delayRejection(proxies.sourceOf(req));
       if (!wantsPage || shown.code === 'internal') {
-        renderError(res, error, { log });
+        sendThrownError(res, error, { log });
         return;
       }
       tagErrorCode(res, shown.code);

@@ -6,7 +6,7 @@ import type { Services } from '../operations/core/services.ts';
 import { postMessageWithFiles, postMessage, type WebhookMessage } from '../operations/messages/post-webhook.ts';
 import { sendContinue, bodySizeLimit, readBody, bodyTooLargeError } from './body.ts';
 import { cancelUploadTimeouts } from './deadline.ts';
-import { MultipartParser, type MultipartOptions, type ReceivedForm } from './multipart-parser.ts';
+import { MultipartReceiver, type MultipartOptions, type ReceivedForm } from './multipart-receiver.ts';
 import { sourceRateLimited } from './responses.ts';
 import { nextHopCount, idempotencyKey } from './post-headers.ts';
 import { parseFormFields, type PostInput } from './post-input.ts';
@@ -53,7 +53,7 @@ export async function readMultipartForm(
   ) {
     throw bodyTooLargeError(http.maxBodyBytes);
   }
-  const parser = createParser(req, multipartOptions(services, { req, res, source }, grant));
+  const parser = createReceiver(req, multipartOptions(services, { req, res, source }, grant));
   if (parser === null) return readBody(req, res, bodySizeLimit(http, WEBHOOK_POST_LIMITS));
   sendContinue(req, res);
   const form = await parser.read(req).catch((error: unknown) => {
@@ -119,7 +119,7 @@ function multipartOptions(
       idempotencyKey(req.headers, Buffer.alloc(0));
       cancelUploadTimeouts(req, res);
     },
-    measureParsing: (work) => parseBudget.measure(source, work),
+    chargeParseTime: (work) => parseBudget.measure(source, work),
     store: (file) => {
       const { accountId, conversationId } = integration;
       return uploads.storeFile({ ...file, accountId, conversationId, announcedBytes: null });
@@ -136,9 +136,9 @@ function destroyLater(req: IncomingMessage, timeoutMs: number): void {
 }
 
 /** Null where the type names no boundary: then it is no such form. */
-function createParser(req: IncomingMessage, options: MultipartOptions): MultipartParser | null {
+function createReceiver(req: IncomingMessage, options: MultipartOptions): MultipartReceiver | null {
   try {
-    return new MultipartParser({ 'content-type': req.headers['content-type']! }, options);
+    return new MultipartReceiver({ 'content-type': req.headers['content-type']! }, options);
   } catch {
     return null;
   }

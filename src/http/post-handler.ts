@@ -11,7 +11,7 @@ import { awaitRateLimit, postMessage, type WebhookMessage } from '../operations/
 import { bodySizeLimit, readBody } from './body.ts';
 import { startDeadline } from './deadline.ts';
 import { readFormFields } from './form-fields.ts';
-import { sendJson, renderError, sourceRateLimited } from './responses.ts';
+import { sendJson, sendThrownError, sourceRateLimited } from './responses.ts';
 import { mayHaveFiles, postForm, readMultipartForm } from './post-form.ts';
 import { nextHopCount, idempotencyKey } from './post-headers.ts';
 import { isMultipartForm, parseFormFields, parsePost } from './post-input.ts';
@@ -28,8 +28,8 @@ export function createPostHandler(services: Services, proxies: TrustedProxies): 
   const { limits, http } = config;
   const size = bodySizeLimit(http, WEBHOOK_POST_LIMITS);
   const rate = new RateLimiter<number>({
-    perSecond: limits.tokenRate,
-    burst: limits.tokenBurst,
+    perSecond: limits.postRatePerToken,
+    burst: limits.postBurstPerToken,
     keys: MAX_RATE_LIMITED_GROUPS,
   });
   // Each of the two steps of a form has a turn of its own, and is counted: one step after a wait was counted for nobody.
@@ -51,7 +51,7 @@ export function createPostHandler(services: Services, proxies: TrustedProxies): 
     // Before the body is read as well: to decompress it costs something, too.
     if (!parseBudget.hasTimeLeft(source)) throw sourceRateLimited();
     await awaitRateLimit(rate, grant.integration, limits.tokenQueueTimeoutMs);
-    const rejectRead = (error: unknown): Promise<never> => rejectUnreadable(services, grant, error);
+    const rejectRead = (error: unknown): Promise<never> => revalidateTokenAndReject(services, grant, error);
     const reading = mayHaveFiles(req)
       ? readMultipartForm(services, { req, res, source }, grant)
       : readBody(req, res, size);
@@ -69,7 +69,7 @@ export function createPostHandler(services: Services, proxies: TrustedProxies): 
  * A post that cannot be read never comes to the log, which admits all others by the database: it is admitted here, so
  * that a token which was rotated on another node is told nothing about its bodies. Rejects in any case.
  */
-async function rejectUnreadable({ tokens }: Services, { token }: TokenGrant, error: unknown): Promise<never> {
+async function revalidateTokenAndReject({ tokens }: Services, { token }: TokenGrant, error: unknown): Promise<never> {
   if (!(error instanceof KlatchError) || error.status === 503) throw error;
   // What is wrong with the body is known also while the database is away.
   const integration = await tokens.revalidate(token).catch(() => undefined);
@@ -104,5 +104,5 @@ export function createFastPath(
 /** A wrong token on send carries `status` beside the message, as the original system's clients expect. */
 export function sendPostError(res: ServerResponse, error: unknown, log: Log): void {
   const wrongToken = error instanceof KlatchError && error.code === 'invalid_token';
-  renderError(res, error, { log, extra: wrongToken ? { status: 'failure' } : {} });
+  sendThrownError(res, error, { log, extra: wrongToken ? { status: 'failure' } : {} });
 }

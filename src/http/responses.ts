@@ -83,7 +83,7 @@ function expressError(error: unknown): KlatchError | null {
 }
 
 /** Answers whatever was thrown. Logs the cause of what is our fault, without URL and body. */
-export function renderError(
+export function sendThrownError(
   res: ServerResponse,
   error: unknown,
   options: { log: Log; extra?: Record<string, string>; operation?: string | undefined },
@@ -98,5 +98,5 @@ export function renderError(
 
 /** Express's last handler. */
 export function errorHandler(log: Log): ErrorRequestHandler {
-  return (error: unknown, _req, res, _next) => renderError(res, error, { log });
+  return (error: unknown, _req, res, _next) => sendThrownError(res, error, { log });
 }

@@ -4,7 +4,7 @@ import { changeNotification } from './frames.ts';
 import { EncodedFrames } from './encoded-frames.ts';
 
 /** What a change's frames take in memory beside their text, roughly. */
-const OVERHEAD_BYTES = 100;
+const MEMORY_OVERHEAD_BYTES = 100;
 /** Texts, and frames for two kinds of connections. */
 const COPIES_PER_TEXT = 3;
 
@@ -23,8 +23,8 @@ export class ChangeBatch {
     this.upToRev = page.rev;
     this.frames = new EncodedFrames(texts);
     this.memoryBytes = texts.reduce(
-      (sum, text) => sum + COPIES_PER_TEXT * text.length + OVERHEAD_BYTES,
-      OVERHEAD_BYTES,
+      (sum, text) => sum + COPIES_PER_TEXT * text.length + MEMORY_OVERHEAD_BYTES,
+      MEMORY_OVERHEAD_BYTES,
     );
     this.#revs = page.changes.map((change) => change.rev);
   }

@@ -6,7 +6,7 @@ import { readChanges, type ChangePage } from '../storage/messages/changes.ts';
 import type { Pool } from '../storage/db/pool.ts';
 import type { LiveCounts } from './live-counts.ts';
 import { ChangeBatch } from './change-batch.ts';
-import { logFailure } from './log-failure.ts';
+import { logFailureByKind } from './log-failure.ts';
 
 const PAGE_ROWS = 500;
 const PAGE_BYTES = 256 * 1024;
@@ -14,8 +14,8 @@ const PAGE_BYTES = 256 * 1024;
 const CACHE_BYTES = 32 * 1024 * 1024;
 const CACHE_TTL_MS = 60_000;
 /** Of the pool's two connections one is left to the reads that many wait for. */
-const MAX_CATCH_UP_READS = 1;
-const MAX_FAN_OUT_READS = 2;
+const MAX_CONCURRENT_CATCH_UP_READS = 1;
+const MAX_CONCURRENT_FAN_OUT_READS = 2;
 const RETRY_DELAY_MS = 300;
 
 /** Why there is no stretch: the conversation is gone, or the database is away. */
@@ -30,8 +30,8 @@ export class ChangeReader {
   readonly counts: LiveCounts['reads'];
   readonly #pool: Pool;
   readonly #log: Log;
-  readonly #fanOutSemaphore = new Semaphore(MAX_FAN_OUT_READS);
-  readonly #catchUpSemaphore = new Semaphore(MAX_CATCH_UP_READS);
+  readonly #fanOutSemaphore = new Semaphore(MAX_CONCURRENT_FAN_OUT_READS);
+  readonly #catchUpSemaphore = new Semaphore(MAX_CONCURRENT_CATCH_UP_READS);
   readonly #stopController = new AbortController();
   readonly #ownerByCachedBatch = new LRUCache<ChangeBatch, BatchOwner>({
     maxSize: CACHE_BYTES,
@@ -61,7 +61,7 @@ export class ChangeReader {
         if (page === null) return null;
         return { batch: page.rev > rev ? new ChangeBatch(conversationId, rev, page) : null, more: page.more };
       } catch (error) {
-        logFailure(this.#log, 'live: changes could not be read', error);
+        logFailureByKind(this.#log, 'live: changes could not be read', error);
         await this.pause();
       }
     }
@@ -75,7 +75,7 @@ export class ChangeReader {
       const page = await this.#catchUpSemaphore.run(() => this.#read(conversationId, rev));
       return page === null ? 'gone' : new ChangeBatch(conversationId, rev, page);
     } catch (error) {
-      logFailure(this.#log, 'live: changes could not be read', error);
+      logFailureByKind(this.#log, 'live: changes could not be read', error);
       return 'away';
     }
   }

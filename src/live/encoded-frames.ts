@@ -19,7 +19,7 @@ interface FrameFormat {
   readonly write: (target: Buffer, at: number, part: { text: string; length: number }) => number;
 }
 
-const FORMATS: Readonly<Record<Transport, FrameFormat>> = {
+const FRAME_FORMATS: Readonly<Record<Transport, FrameFormat>> = {
   websocket: { overhead: frameHeaderBytes, write: writeFrame },
   tcp: { overhead: () => 1, write: writeLine },
 };
@@ -40,7 +40,7 @@ export class EncodedFrames {
 
   /** The frames of a kind but for the first `skip`. */
   bytes(kind: Transport, skip: number): Buffer {
-    const { bytes, frameEnds } = (this.#encoded[kind] ??= encode(this.#texts, FORMATS[kind]));
+    const { bytes, frameEnds } = (this.#encoded[kind] ??= encode(this.#texts, FRAME_FORMATS[kind]));
     return skip === 0 ? bytes : bytes.subarray(frameEnds[skip - 1]);
   }
 }

@@ -9,7 +9,7 @@ import { presenceNotification, readNotification, typingNotification } from './fr
 import type { LiveSessions } from './live-sessions.ts';
 import { EncodedFrames } from './encoded-frames.ts';
 import type { Subscriber } from './subscriber.ts';
-import { logFailure } from './log-failure.ts';
+import { logFailureByKind } from './log-failure.ts';
 
 /** In larger conversations nobody is told who writes, comes or goes: it would cost more than the messages do. */
 const MAX_EPHEMERAL_CONVERSATION_SIZE = 200;
@@ -106,7 +106,7 @@ export class EphemeralEvents {
       if (found !== null) this.#accountSummaries.set(id, found);
       return found;
     } catch (error) {
-      logFailure(this.#log, 'live: a signal was lost', error);
+      logFailureByKind(this.#log, 'live: a signal was lost', error);
       return null;
     }
   }
@@ -130,7 +130,7 @@ export class EphemeralEvents {
         for (const session of sessions) if (session.accountId !== id) session.sendEncoded(frame, 0);
       }
     } catch (error) {
-      logFailure(this.#log, 'live: presence could not be sent, and will be sent again', error);
+      logFailureByKind(this.#log, 'live: presence could not be sent, and will be sent again', error);
       // A newer change of the same account is the opposite, so that nothing is left to be sent.
       for (const [id, online] of changes) this.queuePresenceChange(id, online);
     }

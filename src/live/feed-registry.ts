@@ -6,7 +6,7 @@ import type { Pool } from '../storage/db/pool.ts';
 import { ChangeReader } from './change-reader.ts';
 import { Feed } from './feed.ts';
 import type { LiveCounts } from './live-counts.ts';
-import { logFailure } from './log-failure.ts';
+import { logFailureByKind } from './log-failure.ts';
 
 const FEEDS_PER_POLL_QUERY = 5_000;
 /** A commit whose answer was lost, or whose node died, is told by nobody: what is followed is looked at so often. */
@@ -160,7 +160,7 @@ export class FeedRegistry {
       }
       return true;
     } catch (error) {
-      logFailure(this.#log, 'live: the newest changes could not be read', error);
+      logFailureByKind(this.#log, 'live: the newest changes could not be read', error);
       this.#shouldPollAgain = true;
       await this.reader.pause();
       return false;

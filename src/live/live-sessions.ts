@@ -20,7 +20,7 @@ import { Session, type SessionHost, type SessionState } from './session.ts';
  * Requests of those who have not said who they are, by source: a thousand clients of one network come back at
  * once after a restart. Who presents tokens that hold nothing is slowed by another rate.
  */
-const UNAUTHENTICATED_RATE = { perSecond: 500, burst: 5_000, keys: 10_000 };
+const UNAUTHENTICATED_REQUEST_RATE = { perSecond: 500, burst: 5_000, keys: 10_000 };
 const MAX_REJECTION_DELAY_MS = 5_000;
 const MAX_SOURCES = 10_000;
 const countedSessionStates = ['unauthenticated', 'authenticated', 'subscribed', 'closing'] as const;
@@ -54,7 +54,7 @@ export class LiveSessions implements SessionHost {
   readonly #all = new Set<Session>();
   readonly #byAccount = new Map<AccountId, Session[]>();
   readonly #bySession = new Map<SessionId, Session[]>();
-  readonly #unauthenticatedRate = new RateLimiter<SourceKey>(UNAUTHENTICATED_RATE);
+  readonly #unauthenticatedRequestRate = new RateLimiter<SourceKey>(UNAUTHENTICATED_REQUEST_RATE);
   readonly #rejectedTokenRate: RateLimiter<SourceKey>;
   #livenessClockMs = 0;
   #lastTickAtMs = performance.now();
@@ -124,8 +124,8 @@ export class LiveSessions implements SessionHost {
   }
 
   reserveRequest(caller: AccountCaller | null, source: SourceKey, maxMs: number): number | null {
-    if (caller === null) return this.#unauthenticatedRate.reserve(source, maxMs);
-    return this.services.sessionLimiter.reserve(caller.sessionId, maxMs);
+    if (caller === null) return this.#unauthenticatedRequestRate.reserve(source, maxMs);
+    return this.services.sessionRequestLimiter.reserve(caller.sessionId, maxMs);
   }
 
   async delayRejection(source: SourceKey): Promise<void> {

@@ -15,7 +15,7 @@ import { SessionRevalidator } from './session-revalidator.ts';
 import { EphemeralEvents } from './ephemeral-events.ts';
 import { TrustedProxies } from '../model/trusted-proxies.ts';
 import { WebSocketUpgrades } from './transport/websocket-upgrades.ts';
-import { logFailure } from './log-failure.ts';
+import { logFailureByKind } from './log-failure.ts';
 
 /** Heartbeats and deadlines are looked at so many times within the shortest of them, and never more rarely than this. */
 const TICKS_PER_DEADLINE = 5;
@@ -159,7 +159,7 @@ export class Live {
     try {
       await this.#membershipSync.reconcile();
     } catch (error) {
-      logFailure(this.#services.log, 'live: memberships could not be read', error);
+      logFailureByKind(this.#services.log, 'live: memberships could not be read', error);
     }
   }
 }

@@ -5,7 +5,7 @@ import { findMemberships, listMemberships } from '../storage/groups/conversation
 import type { MemberKey } from '../storage/groups/members.ts';
 import type { Pool } from '../storage/db/pool.ts';
 import type { LiveSessions } from './live-sessions.ts';
-import { logFailure } from './log-failure.ts';
+import { logFailureByKind } from './log-failure.ts';
 
 const MEMBER_KEYS_PER_QUERY = 1_000;
 const ACCOUNTS_PER_QUERY = 200;
@@ -87,7 +87,7 @@ export class MembershipSync {
       try {
         await this.#recheckKeys(keys);
       } catch (error) {
-        logFailure(this.#log, 'live: memberships could not be read', error);
+        logFailureByKind(this.#log, 'live: memberships could not be read', error);
         for (const key of keys) this.#pendingRechecks.set(mapKey(key), key);
         this.#scheduleRetry();
         break;

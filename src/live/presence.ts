@@ -6,11 +6,11 @@ const OFFLINE_GRACE_MS = 5_000;
 /** Every account that is here is told again within this, for nodes that did not hear of it. */
 const MAX_REANNOUNCE_INTERVAL_MS = 60_000;
 /** Looks over which the accounts are spread. */
-const REANNOUNCE_TICKS = 20;
+const REANNOUNCE_SPREAD_TICKS = 20;
 /** Who was not told of for so long is not believed to be on another node any more. */
 const REMOTE_TTL_MS = 3 * MAX_REANNOUNCE_INTERVAL_MS;
 /** Timers are late on a busy machine, and words take a while. */
-const DELAY_MARGIN_MS = 5_000;
+const STALENESS_MARGIN_MS = 5_000;
 /** Accounts on other nodes that are remembered. */
 const MAX_REMOTE_ACCOUNTS = 100_000;
 
@@ -19,7 +19,7 @@ const MAX_REMOTE_ACCOUNTS = 100_000;
  * has given no sign for long enough, and nobody goes on believing a node that died.
  */
 export function maxPresenceStalenessMs(heartbeatMs: number): number {
-  return Math.max(2 * heartbeatMs + OFFLINE_GRACE_MS, REMOTE_TTL_MS) + DELAY_MARGIN_MS;
+  return Math.max(2 * heartbeatMs + OFFLINE_GRACE_MS, REMOTE_TTL_MS) + STALENESS_MARGIN_MS;
 }
 
 /** What presence needs of the sessions of this node that somebody looks at. */
@@ -123,7 +123,7 @@ export class Presence {
       if (nowMs - this.#lastReannounceStartMs < MAX_REANNOUNCE_INTERVAL_MS / 2) return;
       this.#lastReannounceStartMs = nowMs;
       this.#toReannounce = [...this.#localAccounts.accounts];
-      this.#reannouncedPerTick = Math.ceil(this.#toReannounce.length / REANNOUNCE_TICKS);
+      this.#reannouncedPerTick = Math.ceil(this.#toReannounce.length / REANNOUNCE_SPREAD_TICKS);
     }
     for (const accountId of this.#toReannounce.splice(0, this.#reannouncedPerTick)) {
       if (this.#localAccounts.has(accountId))

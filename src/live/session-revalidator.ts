@@ -5,7 +5,7 @@ import { findValidSessions } from '../storage/groups/conversation-heads.ts';
 import type { Pool } from '../storage/db/pool.ts';
 import type { LiveSessions } from './live-sessions.ts';
 import type { Session } from './session.ts';
-import { logFailure } from './log-failure.ts';
+import { logFailureByKind } from './log-failure.ts';
 
 const SESSIONS_PER_QUERY = 2_000;
 
@@ -19,7 +19,7 @@ export class SessionRevalidator {
   readonly #sessions: LiveSessions;
   readonly #log: Log;
   readonly #latestRevalidationBySession = new WeakMap<Session, Promise<void>>();
-  #revalidationCount = 0;
+  #lastRevalidationNumber = 0;
   /** Of each session the newest look-up that said what its account is. */
   readonly #lastAppliedRevalidation = new WeakMap<Session, number>();
   #unsubscribe: () => void = () => {};
@@ -62,8 +62,8 @@ export class SessionRevalidator {
 
   async #revalidateSessions(sessions: readonly Session[]): Promise<void> {
     const ids = sessions.map((session) => sessionIdOf(session));
-    this.#revalidationCount += 1;
-    const revalidationNumber = this.#revalidationCount;
+    this.#lastRevalidationNumber += 1;
+    const revalidationNumber = this.#lastRevalidationNumber;
     try {
       const found = await this.#pool.run((sql) => findValidSessions(sql, ids));
       const valid = new Map(found.map((each) => [each.id, each]));
@@ -78,7 +78,7 @@ export class SessionRevalidator {
       }
     } catch (error) {
       // While the database is away nobody is told anything new, and the next look comes.
-      logFailure(this.#log, 'live: sessions could not be looked up', error);
+      logFailureByKind(this.#log, 'live: sessions could not be looked up', error);
     }
   }
 }

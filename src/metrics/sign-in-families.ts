@@ -5,7 +5,7 @@ import { byLabel, counter, singleSample, type Family } from './family.ts';
 export function signInFamilies({ metrics }: ActivationCodes): Family[] {
   return [
     counter({ name: 'klatch_activations_started_total', help: 'Proofs of an address that were begun.' }, () =>
-      singleSample(metrics.started),
+      singleSample(metrics.startedActivations),
     ),
     counter(
       {

@@ -14,7 +14,7 @@ export interface DeliveryClientOptions {
   readonly policy: AddressPolicy;
   readonly lookup: DnsResolver;
   /** Connections per origin (scheme, host and port); each carries one request at a time. */
-  readonly perHost: number;
+  readonly maxInFlightPerHost: number;
   /** For TCP and TLS together. */
   readonly connectTimeoutMs: number;
   /** From the start of an attempt, connecting included, to the answer's headers. */
@@ -129,7 +129,7 @@ export class DeliveryClient {
 }
 
 function createAgent(options: DeliveryClientOptions, connector: Connector): Agent {
-  const { perHost, keepAliveMs = 30_000, lifetimeMs = 60_000, maxIdle = 256 } = options;
+  const { maxInFlightPerHost, keepAliveMs = 30_000, lifetimeMs = 60_000, maxIdle = 256 } = options;
   const idle = new IdleConnections({ keepAliveMs, lifetimeMs, maxIdle });
   const clientOptions: Client.Options = {
     pipelining: 1,
@@ -149,7 +149,7 @@ function createAgent(options: DeliveryClientOptions, connector: Connector): Agen
     factory: (origin) =>
       new Pool(origin, {
         ...clientOptions,
-        connections: perHost,
+        connections: maxInFlightPerHost,
         factory: (poolOrigin, poolOptions) => new KeepAliveConnection(poolOrigin, poolOptions, { connector, idle }),
       }),
   });

@@ -7,9 +7,9 @@ const ACCOUNT_IN_FLIGHT_SHARE = 1 / 8;
 /** An account stays slow for so long after its last slow push. */
 const SLOW_TTL_MS = 5 * 60_000;
 /** Slow accounts that are remembered; those that were slow longest ago are forgotten. */
-const MAX_SLOW_ACCOUNTS = 10_000;
+const MAX_REMEMBERED_SLOW_ACCOUNTS = 10_000;
 /** Accounts whose pushes wait that are remembered. One that is forgotten asks again too early, which costs a claim. */
-const MAX_WAITING_ACCOUNTS = 10_000;
+const MAX_REMEMBERED_WAITING_ACCOUNTS = 10_000;
 /** What a push is expected to take where none has been answered. */
 const EXPECTED_DURATION_MS = 250;
 /** The bounds of a wait: a row that is put back costs a claim and a settlement. */
@@ -33,11 +33,11 @@ export class AccountLimiter {
   readonly #now: () => number;
   readonly #active = new Map<AccountId, number>();
   /** Of slow accounts: how long their last slow push took. */
-  readonly #lastSlowMsByAccount: BoundedCache<AccountId, number>;
+  readonly #lastSlowDurationMsByAccount: BoundedCache<AccountId, number>;
   /** The last turn that a waiting push was given, by account. */
-  readonly #nextAttemptMsByAccount = new BoundedCache<AccountId, number>(MAX_WAITING_ACCOUNTS);
+  readonly #nextAttemptAtMsByAccount = new BoundedCache<AccountId, number>(MAX_REMEMBERED_WAITING_ACCOUNTS);
   /** The same for all slow accounts. */
-  #slowNextAttemptMs = 0;
+  #slowNextAttemptAtMs = 0;
   #slowInFlight = 0;
 
   /**
@@ -48,7 +48,7 @@ export class AccountLimiter {
     this.#maxPerAccount = Math.max(1, Math.floor(inFlight * ACCOUNT_IN_FLIGHT_SHARE));
     this.#maxSlowInFlight = slowLimit(inFlight);
     this.#now = now;
-    this.#lastSlowMsByAccount = new BoundedCache(MAX_SLOW_ACCOUNTS, {
+    this.#lastSlowDurationMsByAccount = new BoundedCache(MAX_REMEMBERED_SLOW_ACCOUNTS, {
       ttl: SLOW_TTL_MS,
       ttlResolution: 0,
       perf: { now },
@@ -57,7 +57,7 @@ export class AccountLimiter {
 
   /** Takes a place for a push, to be given back with the function that it returns; null when there is none. */
   take(account: AccountId): ((ended: EndedPush) => void) | null {
-    const slow = this.#lastSlowMsByAccount.has(account);
+    const slow = this.#lastSlowDurationMsByAccount.has(account);
     const active = this.#active.get(account) ?? 0;
     if (active >= this.#maxPerAccount || (slow && this.#slowInFlight >= this.#maxSlowInFlight)) return null;
     this.#active.set(account, active + 1);
@@ -70,16 +70,16 @@ export class AccountLimiter {
    * account's pushes: a thousand waiting rows do not all come back at once.
    */
   scheduleRetryMs(account: AccountId): number {
-    const lastMs = this.#lastSlowMsByAccount.get(account);
-    const attemptMs = this.#nextAttemptMsByAccount.get(account) ?? 0;
-    const accountAttemptMs = this.#computeNextAttemptMs(
+    const lastMs = this.#lastSlowDurationMsByAccount.get(account);
+    const attemptMs = this.#nextAttemptAtMsByAccount.get(account) ?? 0;
+    const accountAttemptMs = this.#computeNextAttemptAtMs(
       attemptMs,
       (lastMs ?? EXPECTED_DURATION_MS) / this.#maxPerAccount,
     );
-    this.#nextAttemptMsByAccount.set(account, accountAttemptMs);
+    this.#nextAttemptAtMsByAccount.set(account, accountAttemptMs);
     if (lastMs === undefined) return this.#delayUntilMs(accountAttemptMs);
-    this.#slowNextAttemptMs = this.#computeNextAttemptMs(this.#slowNextAttemptMs, lastMs / this.#maxSlowInFlight);
-    return this.#delayUntilMs(Math.max(accountAttemptMs, this.#slowNextAttemptMs));
+    this.#slowNextAttemptAtMs = this.#computeNextAttemptAtMs(this.#slowNextAttemptAtMs, lastMs / this.#maxSlowInFlight);
+    return this.#delayUntilMs(Math.max(accountAttemptMs, this.#slowNextAttemptAtMs));
   }
 
   #release(account: AccountId, wasSlow: boolean, ended: EndedPush): void {
@@ -87,10 +87,10 @@ export class AccountLimiter {
     if (active === 0) this.#active.delete(account);
     else this.#active.set(account, active);
     if (wasSlow) this.#slowInFlight -= 1;
-    if (isSlow(ended)) this.#lastSlowMsByAccount.set(account, ended.durationMs);
+    if (isSlow(ended)) this.#lastSlowDurationMsByAccount.set(account, ended.durationMs);
   }
 
-  #computeNextAttemptMs(lastAttemptMs: number, stepMs: number): number {
+  #computeNextAttemptAtMs(lastAttemptMs: number, stepMs: number): number {
     const nowMs = this.#now();
     return Math.min(Math.max(lastAttemptMs, nowMs) + stepMs, nowMs + MAX_WAIT_MS);
   }

@@ -32,14 +32,14 @@ export class CircuitBreaker {
   }
 
   /** The vendor answered something that is about one push. True: it had a problem before. */
-  recordSuccess(): boolean {
+  recordSuccessDetectingRecovery(): boolean {
     const hadProblem = this.#failuresInRow > 0;
     this.#failuresInRow = 0;
     return hadProblem;
   }
 
   /** A push that was sent at `sentMs` met a problem of the vendor as a whole. True: this is the first of them. */
-  recordFailure(sentMs: number, retryAfterMs: number | null): boolean {
+  recordFailureDetectingOutage(sentMs: number, retryAfterMs: number | null): boolean {
     const now = this.#now();
     const isFirst = this.#failuresInRow === 0;
     if (isFirst || sentMs >= this.#backoffStartedMs) {

@@ -117,7 +117,7 @@ export class PushFanOut {
       while (!signal.aborted) {
         if (!this.#hasWork) await new Promise<void>((resolve) => (this.#wake = resolve));
         await wait(
-          anyDeviceCheck.hasAnyDevice ? config.debounceMs : Math.max(config.debounceMs, NO_DEVICES_POLL_MS),
+          anyDeviceCheck.hasAnyDevice ? config.pushDebounceMs : Math.max(config.pushDebounceMs, NO_DEVICES_POLL_MS),
           undefined,
           {
             signal,
@@ -226,7 +226,7 @@ export class PushFanOut {
       kinds,
       foreground: [...foreground()],
       foregroundDelayMs: FOREGROUND_HOLD_MS,
-      maxAgeMs: config.ttlMs,
+      maxAgeMs: config.pushTtlMs,
     };
     const { rows, conversationsWithMore } = await fanOut(pool, batch, rules);
     for (const id of conversationsWithMore) this.#queuedConversations.add(id);
@@ -236,7 +236,7 @@ export class PushFanOut {
   async #sweepPage(): Promise<void> {
     const after = this.#sweepPosition;
     if (after === null) return;
-    const page = { after, limit: SWEEP_PAGE_SIZE, maxAgeMs: this.#deps.config.ttlMs };
+    const page = { after, limit: SWEEP_PAGE_SIZE, maxAgeMs: this.#deps.config.pushTtlMs };
     const found = await this.#deps.pool.run((sql) => findUnpushedConversations(sql, page));
     // A sweep that was asked for meanwhile begins anew.
     if (this.#sweepPosition === after) this.#sweepPosition = found.length < SWEEP_PAGE_SIZE ? null : found.at(-1)!;

@@ -10,7 +10,7 @@ const MAX_HOSTS = 1_000;
 interface HostFailureState {
   readonly failures: number;
   /** When the last failure was noted that counted. */
-  readonly failedMs: number;
+  readonly lastFailureAtMs: number;
   readonly backoffUntilMs: number;
 }
 
@@ -37,14 +37,15 @@ export class HostBackoff {
     }
     const previous = this.#hosts.get(origin);
     // Many are under way when a host goes: those that began before its rest say nothing new.
-    if (previous !== undefined && previous.failures >= FAILURE_THRESHOLD && startedMs <= previous.failedMs) return;
+    if (previous !== undefined && previous.failures >= FAILURE_THRESHOLD && startedMs <= previous.lastFailureAtMs)
+      return;
     const failures = (previous?.failures ?? 0) + 1;
-    const failedMs = this.#now();
+    const lastFailureAtMs = this.#now();
     const backoffMs = Math.min(MAX_BACKOFF_MS, MIN_BACKOFF_MS * 2 ** (failures - FAILURE_THRESHOLD));
     this.#hosts.set(origin, {
       failures,
-      failedMs,
-      backoffUntilMs: failures < FAILURE_THRESHOLD ? 0 : failedMs + backoffMs,
+      lastFailureAtMs,
+      backoffUntilMs: failures < FAILURE_THRESHOLD ? 0 : lastFailureAtMs + backoffMs,
     });
   }
 }

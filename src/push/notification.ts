@@ -8,17 +8,17 @@ import {
 import type { PushNotification } from './vendors/vendor.ts';
 
 /** What makes a note beside its subject. */
-interface NotificationRules {
+interface NotificationRenderOptions {
   readonly content: PushContent;
   /** The title of a push that is to tell nothing. */
   readonly projectName: string;
-  readonly ttlMs: number;
+  readonly pushTtlMs: number;
 }
 
 /** What a device is told of a subject: of several messages the newest, for one who wants mentions the newest of those. */
 export function buildNotification(
   { claim, title, messages, ageMs }: NotifiedContent,
-  rules: NotificationRules,
+  rules: NotificationRenderOptions,
 ): PushNotification {
   const { conversationId, firstSeq, lastSeq, nick, level, unread } = claim;
   const mentioning = messages.filter(({ mentions }) => mentions.includes(nick));
@@ -30,7 +30,7 @@ export function buildNotification(
     ...renderText(shown, title, rules),
     unread,
     urgent: title === null || mentioning.length > 0,
-    expiresAt: new Date(Date.now() + rules.ttlMs - ageMs),
+    expiresAt: new Date(Date.now() + rules.pushTtlMs - ageMs),
   };
 }
 
@@ -46,7 +46,7 @@ export function isWantedByOwner({ claim: { level, nick }, messages }: NotifiedCo
 function renderText(
   { sender, text, files }: ShownMessage,
   title: string | null,
-  { content, projectName }: NotificationRules,
+  { content, projectName }: NotificationRenderOptions,
 ): Pick<PushNotification, 'title' | 'text'> {
   if (content === 'none') return { title: projectName, text: null };
   const where = title ?? sender;

@@ -7,10 +7,10 @@ import { cancelReadPushes, type ReadReceipt } from '../storage/push/push-settlem
 /** Between a word and the statement, so that what is read meanwhile is one with it. */
 const DEBOUNCE_MS = 200;
 /** Read positions that wait; of more the claim of the row takes note when it is about to be sent. */
-const MAX_QUEUED_POSITIONS = 5_000;
+const MAX_QUEUED_READ_POSITIONS = 5_000;
 
 /** What withdrawing works with. */
-interface PushCancellationDeps {
+interface ReadPushCancellationDeps {
   readonly pool: Pool;
   readonly bus: Bus;
   /** Whether anybody has a device, as far as that is known. */
@@ -22,15 +22,15 @@ interface PushCancellationDeps {
  * Withdraws what waits for an account's devices and was read on one of them. A word that is lost, or a statement that
  * fails, costs nothing but a row that stands for longer: nothing is sent without a look at how far was read.
  */
-export class PushCancellation {
-  readonly #deps: PushCancellationDeps;
+export class ReadPushCancellation {
+  readonly #deps: ReadPushCancellationDeps;
   readonly #stopping = new AbortController();
   #queue = new Map<string, ReadReceipt>();
   #wake: () => void = () => {};
   #running: Promise<void> | null = null;
   #unsubscribe: () => void = () => {};
 
-  constructor(deps: PushCancellationDeps) {
+  constructor(deps: ReadPushCancellationDeps) {
     this.#deps = deps;
   }
 
@@ -48,7 +48,7 @@ export class PushCancellation {
   }
 
   #enqueue(signal: EphemeralEvent): void {
-    if (signal.kind !== 'read' || !this.#deps.hasAnyDevice() || this.#queue.size >= MAX_QUEUED_POSITIONS) return;
+    if (signal.kind !== 'read' || !this.#deps.hasAnyDevice() || this.#queue.size >= MAX_QUEUED_READ_POSITIONS) return;
     const { conversationId, accountId, seq } = signal;
     const key = `${conversationId}:${accountId}`;
     if ((this.#queue.get(key)?.seq ?? 0) < seq) this.#queue.set(key, { conversationId, accountId, seq });

@@ -18,10 +18,10 @@ import { sendTestPushes } from './test-push.ts';
 import type { PushVendors } from './vendors/vendor.ts';
 import { VendorQueue } from './vendor-queue.ts';
 import { waitAtMost } from './wait-at-most.ts';
-import { PushCancellation } from './push-cancellation.ts';
+import { ReadPushCancellation } from './push-cancellation.ts';
 
 /** What is given up is looked for in such steps of `push.ttl`, but within these bounds. */
-const EXPIRY_INTERVAL_SHARE = 0.1;
+const EXPIRY_INTERVAL_TTL_SHARE = 0.1;
 const MIN_EXPIRY_INTERVAL_MS = 1_000;
 const MAX_EXPIRY_INTERVAL_MS = 60_000;
 const MAX_EXPIRED_ROWS = 1_000;
@@ -57,7 +57,7 @@ export class PushQueue {
   readonly #tokens: DeviceTokenCache;
   readonly #anyDeviceCheck: AnyDeviceCheck;
   readonly #fanOut: PushFanOut;
-  readonly #cancellation: PushCancellation;
+  readonly #cancellation: ReadPushCancellation;
   readonly #vendorQueues: ReadonlyMap<DeviceKind, VendorQueue>;
   /** Of vendors that are not configured: nothing but what is given up. */
   readonly #unconfiguredVendorCounts = new Map(deviceKinds.map((kind) => [kind, newPushCounts()]));
@@ -82,7 +82,7 @@ export class PushQueue {
       anyDeviceCheck: this.#anyDeviceCheck,
       onPendingRows: () => this.#wakeVendorQueues(),
     });
-    this.#cancellation = new PushCancellation({
+    this.#cancellation = new ReadPushCancellation({
       pool,
       bus,
       hasAnyDevice: () => this.#anyDeviceCheck.hasAnyDevice,
@@ -94,7 +94,7 @@ export class PushQueue {
   start(): void {
     if (this.#expiryTimer !== null) return;
     const everyMs = Math.min(
-      Math.max(this.#deps.config.ttlMs * EXPIRY_INTERVAL_SHARE, MIN_EXPIRY_INTERVAL_MS),
+      Math.max(this.#deps.config.pushTtlMs * EXPIRY_INTERVAL_TTL_SHARE, MIN_EXPIRY_INTERVAL_MS),
       MAX_EXPIRY_INTERVAL_MS,
     );
     this.#expiryTimer = setInterval(() => {
@@ -150,13 +150,13 @@ export class PushQueue {
    */
   sendTestPushes(accountId: AccountId): Promise<readonly TestedDevice[]> {
     const { database, config, projectName, vendors, log } = this.#deps;
-    const { ttlMs, timeoutMs } = config;
+    const { pushTtlMs, timeoutMs } = config;
     return sendTestPushes(accountId, {
       pool: database.general,
       tokens: this.#tokens,
       vendors,
       projectName,
-      ttlMs,
+      pushTtlMs,
       timeoutMs,
       log,
     });
@@ -197,7 +197,7 @@ export class PushQueue {
   async #expirePending(): Promise<void> {
     const { database, config, log } = this.#deps;
     try {
-      const query = { maxAgeMs: config.ttlMs, limit: MAX_EXPIRED_ROWS };
+      const query = { maxAgeMs: config.pushTtlMs, limit: MAX_EXPIRED_ROWS };
       for (const { kind, count } of await database.general.run((sql) => expirePushes(sql, query))) {
         this.#countsOf(kind).expired += count;
         log.warn('pushes were given up, since their time is over', { vendor: kind, pushes: count });

@@ -3,7 +3,7 @@ import type { Log } from '../log.ts';
 import type { AccountId } from '../model/ids.ts';
 import { DatabaseUnavailableError, CommitUnknownError } from '../storage/db/database-error.ts';
 import type { Pool } from '../storage/db/pool.ts';
-import { claimDuePushes, nextDueMs, type PushClaim } from '../storage/push/push-claims.ts';
+import { claimDuePushes, msUntilNextDuePush, type PushClaim } from '../storage/push/push-claims.ts';
 import { settlePushes, type PushSettlement, type PushDisposition } from '../storage/push/push-settlement.ts';
 import { readNotifiedContent, type NotifiedContent } from '../storage/push/push-content.ts';
 import { AccountLimiter, type EndedPush } from './account-limiter.ts';
@@ -30,9 +30,9 @@ const MAX_SETTLE_FAILURES = 5;
 /** New rows are taken when so large a share of what may be under way is free: by ones they would cost a statement each. */
 const MIN_FREE_SHARE = 0.4;
 /** Rows that are taken at once: each with up to 13 KB of texts, where no two are of one conversation. */
-const MAX_CLAIMED_ROWS = 500;
+const MAX_ROWS_PER_CLAIM = 500;
 /** And while nothing is under way: the sooner they are there, the sooner the first is sent (15 ms, of a thousand devices). */
-const MAX_IDLE_CLAIMED_ROWS = 100;
+const MAX_ROWS_PER_IDLE_CLAIM = 100;
 /** What became of pushes is noted together with what comes within this, while others are under way. */
 const SETTLE_DELAY_MS = 20;
 /** Rows are asked for in so many statements at once: while one is answered, what another brought is sent. */
@@ -67,7 +67,7 @@ export class VendorQueue {
   /** The last settlement failed. */
   #hasSettleFailed = false;
   /** When the database is asked for rows at the latest. */
-  #nextPollMs = 0;
+  #nextPollAtMs = 0;
   /** There may be rows that the look under way did not find. */
   #wasWokenSinceClaim = false;
   #isStopping = false;
@@ -88,11 +88,15 @@ export class VendorQueue {
     this.#breaker = new CircuitBreaker(deps.config.retryDelaysMs);
     this.#accountLimiter = vendor.kind === 'web' ? new AccountLimiter(deps.config.maxInFlightPerVendor) : null;
     const failing = { retryMs: DATABASE_RETRY_DELAY_MS, onFailure: (error: unknown) => this.#reportUnavailable(error) };
-    const claimOptions = { ...failing, step: () => this.#claim(), isDone: () => this.#isStopping };
+    const claimOptions = {
+      ...failing,
+      stepReturningDelayMs: () => this.#claimAndGetDelayMs(),
+      isDone: () => this.#isStopping,
+    };
     this.#claimLoops = Array.from({ length: CLAIM_LOOP_COUNT }, () => new WorkerLoop(claimOptions));
     this.#settleLoop = new WorkerLoop({
       ...failing,
-      step: () => this.#settle(),
+      stepReturningDelayMs: () => this.#settleAndGetDelayMs(),
       isDone: () => this.#isStoppedAndSettled,
     });
   }
@@ -126,7 +130,7 @@ export class VendorQueue {
 
   /** There are new rows. */
   wake(): void {
-    this.#nextPollMs = 0;
+    this.#nextPollAtMs = 0;
     this.#wasWokenSinceClaim = true;
     this.#wakeClaimLoops();
   }
@@ -145,7 +149,7 @@ export class VendorQueue {
     // An answer wakes it, or the end of another look or of a settlement; before that there is no place for more.
     const isBusy = this.#inFlight > 0 || this.#requestedRows > 0 || this.#unsettled.length > 0;
     if (isBusy && this.#claimableSlots === 0) return POLL_MS;
-    return Math.max(this.#nextPollMs - performance.now(), this.#breaker.remainingBackoffMs, 0);
+    return Math.max(this.#nextPollAtMs - performance.now(), this.#breaker.remainingBackoffMs, 0);
   }
 
   /** How many may be taken now: none while it would be few. */
@@ -156,10 +160,10 @@ export class VendorQueue {
     return this.#inFlight + this.#requestedRows > 0 && capacity < inFlight * MIN_FREE_SHARE ? 0 : capacity;
   }
 
-  async #claim(): Promise<number> {
+  async #claimAndGetDelayMs(): Promise<number> {
     const isIdle = this.#inFlight + this.#requestedRows === 0;
-    const limit = Math.min(this.#claimableSlots, isIdle ? MAX_IDLE_CLAIMED_ROWS : MAX_CLAIMED_ROWS);
-    if (limit === 0 || performance.now() < this.#nextPollMs) return this.#msUntilNextClaim;
+    const limit = Math.min(this.#claimableSlots, isIdle ? MAX_ROWS_PER_IDLE_CLAIM : MAX_ROWS_PER_CLAIM);
+    if (limit === 0 || performance.now() < this.#nextPollAtMs) return this.#msUntilNextClaim;
     // Whoever is at it finds all that there is, and looks again where there is a word meanwhile.
     if (this.#requestedRows > 0 && !this.#hasMoreDue) return POLL_MS;
     this.#requestedRows += limit;
@@ -182,14 +186,14 @@ export class VendorQueue {
     const claimed = await pool.run(async (sql) => {
       const claims = await claimDuePushes(sql, kind, { limit, forMs: config.timeoutMs + CLAIM_MARGIN_MS });
       const subjects = await readNotifiedContent(sql, claims);
-      return { claims, subjects, dueMs: claims.length < limit ? await nextDueMs(sql, kind) : 0 };
+      return { claims, subjects, dueMs: claims.length < limit ? await msUntilNextDuePush(sql, kind) : 0 };
     });
     this.#hasMoreDue = claimed.claims.length === limit;
     // Due and not to be had: another node is at it.
     const leastMs = claimed.claims.length === 0 ? CONTENDED_RETRY_MS : 0;
     const untilMs = Math.min(Math.max(claimed.dueMs ?? POLL_MS, leastMs), POLL_MS);
     // What was made known meanwhile may not have been there yet.
-    if (!this.#wasWokenSinceClaim) this.#nextPollMs = performance.now() + untilMs;
+    if (!this.#wasWokenSinceClaim) this.#nextPollAtMs = performance.now() + untilMs;
     this.#isDatabaseUnavailable = false;
     for (const [index, claim] of claimed.claims.entries()) this.#dispatch(claim, claimed.subjects[index] ?? null);
   }
@@ -216,8 +220,8 @@ export class VendorQueue {
     const { claim, ageMs } = subject;
     const isInForeground = isForeground(claim.accountId);
     // Held since its newest message was written, and there still: it was seen.
-    if (isInForeground && ageMs >= Math.min(maxPresenceStalenessMs, config.ttlMs)) return { verdict: 'done' };
-    if (ageMs >= config.ttlMs) {
+    if (isInForeground && ageMs >= Math.min(maxPresenceStalenessMs, config.pushTtlMs)) return { verdict: 'done' };
+    if (ageMs >= config.pushTtlMs) {
       this.counts.expired += 1;
       return { verdict: 'expired', category: 'expired', code: null };
     }
@@ -234,10 +238,10 @@ export class VendorQueue {
   async #send(subject: NotifiedContent, release: (ended: EndedPush) => void): Promise<void> {
     const { claim } = subject;
     const { tokens, config, projectName, log } = this.#deps;
-    const { content, ttlMs, timeoutMs } = config;
+    const { content, pushTtlMs, timeoutMs } = config;
     this.#inFlight += 1;
     const sentMs = performance.now();
-    const notification = buildNotification(subject, { content, projectName, ttlMs });
+    const notification = buildNotification(subject, { content, projectName, pushTtlMs });
     const outcome = await sendPush(this.#vendor, { target: claim, notification }, { tokens, timeoutMs, log });
     this.#inFlight -= 1;
     const durationMs = performance.now() - sentMs;
@@ -249,7 +253,7 @@ export class VendorQueue {
   }
 
   #verdictFor(outcome: PushOutcome, claim: PushClaim, sentMs: number): PushDisposition {
-    if (isVendorResponse(outcome) && this.#breaker.recordSuccess()) {
+    if (isVendorResponse(outcome) && this.#breaker.recordSuccessDetectingRecovery()) {
       this.#deps.log.info('a push service works again', { vendor: this.#vendor.kind });
     }
     if (outcome.outcome === 'failed') return this.#verdictForFailure(outcome, claim, sentMs);
@@ -269,26 +273,26 @@ export class VendorQueue {
     // Cut by our own stop: the next start sends it.
     if (this.#isStopping) return { verdict: 'held', waitMs: 0 };
     if (!failure.vendorWide) return { verdict: 'again', waitMs: this.#retryDelayMs(claim, retryAfterMs) };
-    if (this.#breaker.recordFailure(sentMs, retryAfterMs)) {
+    if (this.#breaker.recordFailureDetectingOutage(sentMs, retryAfterMs)) {
       this.#deps.log.warn('a push service has a problem, and pushes wait for it', { vendor, category, code });
     }
     return { verdict: 'held', waitMs: this.#breaker.remainingBackoffMs };
   }
 
   #retryDelayMs({ attempts }: PushClaim, retryAfterMs: number | null): number {
-    const { retryDelaysMs, ttlMs } = this.#deps.config;
-    const policy = { retryDelaysMs, retryAfterMaxMs: ttlMs };
+    const { retryDelaysMs, pushTtlMs } = this.#deps.config;
+    const policy = { retryDelaysMs, retryAfterMaxMs: pushTtlMs };
     return retryDelayMs(policy, { failures: attempts + 1, retryAfterMs }, Math.random());
   }
 
-  async #settle(): Promise<number> {
+  async #settleAndGetDelayMs(): Promise<number> {
     if (this.#unsettled.length > 0 && this.#inFlight > 0) await this.#awaitMoreSettlements();
     const settlements = this.#unsettled;
     if (settlements.length === 0) return POLL_MS;
     const { pool, config } = this.#deps;
     this.#unsettled = [];
     const removed = await pool
-      .run((sql) => settlePushes(sql, settlements, config.ttlMs))
+      .run((sql) => settlePushes(sql, settlements, config.pushTtlMs))
       .catch((error: unknown) => this.#requeueSettlements(settlements, error));
     this.#settleFailures = 0;
     this.#hasSettleFailed = false;

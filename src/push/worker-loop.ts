@@ -1,7 +1,7 @@
 /** What a loop does. */
 interface WorkerLoopOptions {
   /** One turn; resolves with the ms after which the next one begins, if nobody wakes it before. */
-  readonly step: () => Promise<number>;
+  readonly stepReturningDelayMs: () => Promise<number>;
   /** Asked before each turn. */
   readonly isDone: () => boolean;
   readonly onFailure: (error: unknown) => void;
@@ -21,11 +21,11 @@ export class WorkerLoop {
 
   /** Resolves when it is over. Rejects never. */
   async run(): Promise<void> {
-    const { step, isDone, onFailure, retryMs } = this.#options;
+    const { stepReturningDelayMs, isDone, onFailure, retryMs } = this.#options;
     while (!isDone()) {
       this.#isWoken = false;
       try {
-        const waitMs = await step();
+        const waitMs = await stepReturningDelayMs();
         if (!this.#isWoken && !isDone()) await this.#pause(waitMs, true);
       } catch (error) {
         onFailure(error);

@@ -8,7 +8,7 @@ import { migrate } from './db/migrate.ts';
 import { createOrCheckCanary, type Sealer } from './db/sealed.ts';
 import { readSupportedVersion, requireFsync } from './db/server-version.ts';
 
-const PING_MS = 1_000;
+const PING_TIMEOUT_MS = 1_000;
 
 export interface OpenDatabase {
   readonly database: Database;
@@ -89,7 +89,7 @@ async function openEmbedded(config: Config, log: Log, isCancelled: () => boolean
     target: { host: socketDir, port, database, user, password: '', connectTimeoutMs, lockTimeoutMs },
     stopServer: () => server.stop(),
     supervise: (opened) => {
-      const supervisor = new EmbeddedSupervisor(server, options, () => opened.ping(PING_MS));
+      const supervisor = new EmbeddedSupervisor(server, options, () => opened.ping(PING_TIMEOUT_MS));
       return () => supervisor.stop();
     },
   };

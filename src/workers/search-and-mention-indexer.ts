@@ -136,7 +136,7 @@ export class SearchAndMentionIndexer {
       await wait(DATABASE_RETRY_MS, undefined, { signal });
       return;
     }
-    await wait((performance.now() - startedAt) * (this.#isBusy ? BUSY_PAUSE_FACTOR : PAUSE_FACTOR), undefined, {
+    await wait((performance.now() - startedAt) * (this.#isServerBusy ? BUSY_PAUSE_FACTOR : PAUSE_FACTOR), undefined, {
       signal,
     });
   }
@@ -183,7 +183,7 @@ export class SearchAndMentionIndexer {
     this.#workWaitingSince = performance.now();
   }
 
-  get #isBusy(): boolean {
+  get #isServerBusy(): boolean {
     return this.#services.messageLog.depth > 0 || this.#services.deliveriesInFlight() >= BUSY_DELIVERIES;
   }
 }

@@ -9,7 +9,7 @@ import { Situation } from './situation.ts';
 /** Bounds of abuse are tested elsewhere; here they would keep what is tested from being reached. */
 const WIDE: NonNullable<ConfigChanges['limits']> = {
   unknownTokenRatePerSource: 1_000_000,
-  sessionBurst: 1_000_000,
+  sessionRequestBurst: 1_000_000,
   hookRegistrationsPerMinute: 10_000,
   hookChangesPerMinute: 10_000,
   hooksPerGroup: 10_000,

@@ -29,7 +29,12 @@ describe('a configuration that loads', () => {
     });
     expect(config.postgresql).toMatchObject({ db: 'klatch', user: 'klatch', generalPoolSize: 8, poolQueue: 1000 });
     expect(config.limits).toMatchObject({ textCodePoints: 40_000, intakePosts: 5000, intakeBytes: 67_108_864 });
-    expect(config.limits).toMatchObject({ tokenRate: 100, tokenBurst: 1000, tokenQueueTimeoutMs: 5000, hopLimit: 3 });
+    expect(config.limits).toMatchObject({
+      postRatePerToken: 100,
+      postBurstPerToken: 1000,
+      tokenQueueTimeoutMs: 5000,
+      hopLimit: 3,
+    });
     expect(config.limits).toMatchObject({
       hooksPerGroup: 100,
       hookRegistrationsPerMinute: 10,
@@ -38,7 +43,7 @@ describe('a configuration that loads', () => {
     expect(config.delivery).toMatchObject({
       allow: [],
       maxInFlight: 256,
-      perHost: 16,
+      maxInFlightPerHost: 16,
       dnsConcurrency: 8,
       parkAfterMs: 259_200_000,
     });

@@ -91,7 +91,7 @@ describe('the effective configuration', () => {
       'services.aws.s3.access-key',
     ]);
     const kinds = new Map(leaves);
-    for (const key of [...SECRETS, ...KEY_FILES]) expect(kinds.get(key)?.quotable).toBe(false);
+    for (const key of [...SECRETS, ...KEY_FILES]) expect(kinds.get(key)?.quotableInMessages).toBe(false);
   });
 
   test('shows none of them, whatever they hold', () => {

@@ -10,8 +10,11 @@ describe('forwarding to reverse webhooks', () => {
   let server: TestServer;
   const receivers: Receiver[] = [];
   beforeAll(async () => {
-    const delivery = { retryDelaysMs: FAST_RETRIES, responseTimeoutMs: 200, perHost: 4 };
-    server = await TestServer.start({ delivery, limits: { hookRegistrationsPerMinute: 1_000, tokenRate: 10_000 } });
+    const delivery = { retryDelaysMs: FAST_RETRIES, responseTimeoutMs: 200, maxInFlightPerHost: 4 };
+    server = await TestServer.start({
+      delivery,
+      limits: { hookRegistrationsPerMinute: 1_000, postRatePerToken: 10_000 },
+    });
   });
   afterAll(() => server.stop());
   afterEach(async () => {

@@ -28,7 +28,7 @@ describe('a receiver that fails and succeeds in turn', () => {
 
 describe('hooks that are slow', () => {
   test('share half of the slots also after they were changed, which gives each a new lane', async () => {
-    lane = await LaneFixture.start({ delivery: { perHost: 4 } });
+    lane = await LaneFixture.start({ delivery: { maxInFlightPerHost: 4 } });
     let open = 0;
     let most = 0;
     lane.receiver.answer = async () => {

@@ -38,13 +38,13 @@ describe('servers on one database', () => {
   let database: TestDatabase;
   let receiver: Receiver;
   let started: TestServer[];
-  let perHost: number;
+  let maxInFlightPerHost: number;
 
   beforeEach(async () => {
     database = await createTestDatabase();
     receiver = await Receiver.start();
     started = [];
-    perHost = HOOKS;
+    maxInFlightPerHost = HOOKS;
   });
   afterEach(async () => {
     for (const server of started) await server.stop();
@@ -54,8 +54,8 @@ describe('servers on one database', () => {
 
   async function start(): Promise<TestServer> {
     const changes = {
-      delivery: { retryDelaysMs: [30, 60], perHost },
-      limits: { hookRegistrationsPerMinute: 1_000, tokenRate: 10_000, tokenBurst: 10_000 },
+      delivery: { retryDelaysMs: [30, 60], maxInFlightPerHost },
+      limits: { hookRegistrationsPerMinute: 1_000, postRatePerToken: 10_000, postBurstPerToken: 10_000 },
     };
     const server = await TestServer.start(changes, { database });
     started.push(server);
@@ -168,13 +168,13 @@ describe('servers on one database', () => {
   });
 
   test('do not wait with the hand-over for lanes that wait for their turn to send', async () => {
-    perHost = 16;
+    maxInFlightPerHost = 16;
     const first = await start();
     const group = await first.createGroup();
     receiver.answer = () => new Promise(() => {});
     for (let n = 0; n < HOOKS; n += 1) await postJson(`${group.webhook}/reverse`, { url: receiver.url(`/${n}`) });
     await postJson(group.webhook, { text: 'is never answered' });
-    await receiver.received(perHost);
+    await receiver.received(maxInFlightPerHost);
     await start();
     await shared([32, 32]);
     // Ends what hangs; else stopping would wait for it.

@@ -46,7 +46,7 @@ async function leavePending(): Promise<void> {
 
 test('a start delivers what an earlier process left, in however many groups', async () => {
   await leavePending();
-  server = await TestServer.start({ delivery: { perHost: 64 } }, { database });
+  server = await TestServer.start({ delivery: { maxInFlightPerHost: 64 } }, { database });
   const arrivals = await receiver.received(GROUPS);
   expect(new Set(arrivals.map((arrival) => arrival.body.data.group.id)).size).toBe(GROUPS);
   expect(arrivals).toHaveLength(GROUPS);

@@ -5,7 +5,7 @@ import type { FileKey, FileStore } from '../../src/files/store.ts';
 import { Readable } from 'node:stream';
 import { newKey, storeFile } from './store-fixture.ts';
 
-const LIMITS = { accountBytes: 1e12, allBytes: 1e12, maxUnfinished: 1_000 };
+const LIMITS = { maxAccountBytes: 1e12, maxTotalBytes: 1e12, maxUnfinished: 1_000 };
 
 /** Files with their rows, as the server leaves them. */
 export class StoredRows {
@@ -35,7 +35,9 @@ export class StoredRows {
     const bytes = Readable.from([Buffer.from(content)]);
     const progress = await this.#store.append(id, { received: 0, state }, { bytes, onProgress: () => {} });
     const { received, state: upload } = progress;
-    await this.#pool.run((sql) => recordUploadProgress(sql, id, { from: 0, to: received, received, upload }));
+    await this.#pool.run((sql) =>
+      recordUploadProgress(sql, id, { minRowReceived: 0, maxRowReceived: received, received, upload }),
+    );
     return id;
   }
 

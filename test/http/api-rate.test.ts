@@ -20,7 +20,7 @@ const callApi = (authorization: string | null): Promise<WireResponse> => {
 };
 
 test('a session that asks too often is told to wait, and no other one is', async () => {
-  await start({ sessionRate: 0.01, sessionBurst: 2 });
+  await start({ sessionRequestRate: 0.01, sessionRequestBurst: 2 });
   const admin = await createPerson(server, 'root', { admin: true });
   const other = await signIn(server, admin.id);
   for (let i = 0; i < 2; i += 1) await callAs(server, admin, 'accounts.list');
@@ -31,13 +31,13 @@ test('a session that asks too often is told to wait, and no other one is', async
 });
 
 test('nobody asks as often as a session may from one address', async () => {
-  await start({ sessionRate: 0.01, sessionBurst: 2 });
+  await start({ sessionRequestRate: 0.01, sessionRequestBurst: 2 });
   for (const status of [401, 401, 429]) expect((await callApi(null)).status).toBe(status);
 });
 
 test('an address is one source, and so is the IPv6 network of one customer', async () => {
   server = await TestServer.start({
-    limits: { sessionRate: 0.01, sessionBurst: 2 },
+    limits: { sessionRequestRate: 0.01, sessionRequestBurst: 2 },
     http: { trustedProxies: ['127.0.0.1'] },
   });
   const from = async (source: string): Promise<number> => {

@@ -9,7 +9,7 @@ import { eventually } from '../support/eventually.ts';
 import { requestBytes, Wire } from './wire.ts';
 
 const MAX_BYTES = 1_000;
-const SIZE = { maxBytes: MAX_BYTES, isConfigured: true, allowsCompression: false };
+const SIZE = { maxBytes: MAX_BYTES, isFromConfig: true, allowsCompression: false };
 
 let memory: BodyMemory;
 let listener: Server;

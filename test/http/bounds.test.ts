@@ -32,7 +32,7 @@ const post = (group: TestGroup, text: string): Promise<JsonAnswer> => postJson(g
 
 describe('the rate of a token', () => {
   test('lets a burst through, makes a post wait for its turn, and refuses what would wait longer', async () => {
-    const group = await start({ limits: { tokenRate: 0.25, tokenBurst: 2, tokenQueueTimeoutMs: 6_000 } });
+    const group = await start({ limits: { postRatePerToken: 0.25, postBurstPerToken: 2, tokenQueueTimeoutMs: 6_000 } });
     const posts = ['1', '2', '3', '4'].map((text) => timed(post(group, text)));
     const responses = await Promise.all(posts);
     const accepted = responses.filter(([response]) => response.status === 200).map(([, ms]) => ms);
@@ -50,14 +50,14 @@ describe('the rate of a token', () => {
   });
 
   test('is one for each group', async () => {
-    const group = await start({ limits: { tokenRate: 0.01, tokenBurst: 1, tokenQueueTimeoutMs: 0 } });
+    const group = await start({ limits: { postRatePerToken: 0.01, postBurstPerToken: 1, tokenQueueTimeoutMs: 0 } });
     expect((await post(group, 'x')).status).toBe(200);
     expect((await post(group, 'x')).status).toBe(503);
     expect((await post(await server.createGroup('Other'), 'x')).status).toBe(200);
   });
 
   test('is not spent by tokens that do not exist', async () => {
-    const group = await start({ limits: { tokenRate: 0.01, tokenBurst: 1, tokenQueueTimeoutMs: 0 } });
+    const group = await start({ limits: { postRatePerToken: 0.01, postBurstPerToken: 1, tokenQueueTimeoutMs: 0 } });
     for (let i = 0; i < 5; i += 1) {
       expect((await postJson(`${server.url}/v1/webhooks/${'x'.repeat(43)}`, { text: 'x' })).status).toBe(404);
     }

@@ -87,7 +87,7 @@ describe.each([
   });
 
   test('a flood ends with 4006, and what came before it is answered', async () => {
-    live = await LiveFixture.start({ limits: { sessionRate: 5, sessionBurst: 20 } });
+    live = await LiveFixture.start({ limits: { sessionRequestRate: 5, sessionRequestBurst: 20 } });
     const client = await live.signIn(live.urls[index]);
     for (let id = 100; id < 200; id += 1) client.send(JSON.stringify({ jsonrpc: '2.0', id, method: 'live.ping' }));
     expect(await client.ended()).toBe(4006);

@@ -69,7 +69,7 @@ describe('posts', () => {
     ],
     [
       'token_rate_limited',
-      { limits: { tokenRate: 0.01, tokenBurst: 1, tokenQueueTimeoutMs: 0 } },
+      { limits: { postRatePerToken: 0.01, postBurstPerToken: 1, tokenQueueTimeoutMs: 0 } },
       async ({ webhook }) => {
         for (const text of ['one', 'two']) await postJson(webhook, { text });
       },

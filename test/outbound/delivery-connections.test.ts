@@ -54,7 +54,7 @@ describe('DeliveryClient and reused connections', () => {
 
   test('many posts over connections that each serve one request are all delivered', async () => {
     const receiver = await fixture.receiver(onceThen((socket) => socket.resetAndDestroy()));
-    const client = fixture.client({ perHost: 4 });
+    const client = fixture.client({ maxInFlightPerHost: 4 });
     const attempts = await Promise.all(Array.from({ length: 40 }, (_, n) => client.post(receiver.url(), {}, `${n}`)));
     expect(attempts.filter(({ delivered }) => delivered)).toHaveLength(40);
   });
@@ -180,7 +180,7 @@ describe('beforeWrite', () => {
 describe('bounds of DeliveryClient', () => {
   test('a host never gets more connections than its share', async () => {
     const receiver = await fixture.receiver((socket) => setImmediate(() => socket.write(OK)));
-    const client = fixture.client({ perHost: 4 });
+    const client = fixture.client({ maxInFlightPerHost: 4 });
     const attempts = await Promise.all(Array.from({ length: 32 }, (_, n) => client.post(receiver.url(), {}, `${n}`)));
     expect(attempts.every(({ delivered }) => delivered)).toBe(true);
     expect(receiver.requests).toHaveLength(32);
@@ -196,7 +196,10 @@ describe('bounds of DeliveryClient', () => {
       ['10.0.0.1', 'address policy'],
     ] as const;
     for (const [address, category] of reasons) {
-      const client = fixture.client({ perHost: 2, resolve: () => Promise.resolve([{ address, family: 4 }]) });
+      const client = fixture.client({
+        maxInFlightPerHost: 2,
+        resolve: () => Promise.resolve([{ address, family: 4 }]),
+      });
       const attempts = await Promise.all(Array.from({ length: 20 }, () => client.post(url, {}, '{}')));
       expect(attempts.map((attempt) => attempt.category)).toEqual(Array(20).fill(category));
     }

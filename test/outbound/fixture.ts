@@ -34,7 +34,7 @@ export class Fixture {
         concurrency: 2,
         resolve: resolve ?? (() => Promise.resolve([{ address: '127.0.0.1', family: 4 }])),
       }),
-      perHost: 1,
+      maxInFlightPerHost: 1,
       connectTimeoutMs: 2_000,
       headersTimeoutMs: 4_000,
       responseBytes: 64 * 1024,

@@ -254,7 +254,7 @@ function counting(pool: Pool): { pool: Pool; calls: () => number } {
 describe('an installation without devices', () => {
   test('moves no cursor and keeps nothing, and begins with the first device, whoever registers it', async () => {
     const { pool, calls } = counting(stage.pools.general);
-    stage.start({ debounceMs: 0 }, { database: { general: pool } }, false);
+    stage.start({ pushDebounceMs: 0 }, { database: { general: pool } }, false);
     const startedMs = performance.now();
     for (let n = 0; n < 200; n += 1) await stage.post(`to nobody ${n}`);
     await eventually(calls, (count) => count >= 4);

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { deviceKinds } from '../../src/model/device.ts';
 import type { AccountId, ConversationId, Seq } from '../../src/model/ids.ts';
-import { claimDuePushes, nextDueMs } from '../../src/storage/push/push-claims.ts';
+import { claimDuePushes, msUntilNextDuePush } from '../../src/storage/push/push-claims.ts';
 import { fanOut } from '../../src/storage/push/push-fan-out.ts';
 import { expirePushes, settlePushes, cancelReadPushes } from '../../src/storage/push/push-settlement.ts';
 import { readNotifiedContent } from '../../src/storage/push/push-content.ts';
@@ -87,7 +87,7 @@ test('among 100,000 conversations nothing on the way of a push reads a large tab
       expect(taken).toHaveLength(100);
       const subjects = await pool.run((sql) => readNotifiedContent(sql, taken));
       expect(subjects.filter((subject) => subject !== null).length).toBeGreaterThan(90);
-      await pool.run((sql) => nextDueMs(sql, 'web'));
+      await pool.run((sql) => msUntilNextDuePush(sql, 'web'));
       const settlements = taken.map(
         (claim, index) => ({ verdict: index % 2 === 0 ? 'done' : 'held', waitMs: 1, claim }) as const,
       );

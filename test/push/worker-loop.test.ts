@@ -8,7 +8,7 @@ function stage(retryMs: number) {
   const failures: unknown[] = [];
   let isDone = false;
   const loop = new WorkerLoop({
-    step: () => {
+    stepReturningDelayMs: () => {
       const step = Promise.withResolvers<number>();
       turns.push(step);
       waiting.splice(0).forEach((go) => go());

@@ -8,7 +8,7 @@ export interface CommandContext {
   /** Folder of the program as `findConfigFile` wants it: `<dir>/bin`. */
   readonly programDir: string;
   /** Where PostgreSQL servers of this machine are looked for; the system's places where nothing else is said. */
-  readonly localPlaces?: ClusterLocations;
+  readonly postgresqlClusterLocations?: ClusterLocations;
   readonly input: NodeJS.ReadStream;
   readonly output: NodeJS.WriteStream;
   readonly errorOutput: NodeJS.WriteStream;

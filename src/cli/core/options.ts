@@ -22,7 +22,7 @@ export interface PageOptions {
   readonly limit: number;
 }
 
-const MAX_PAGE = 1_000;
+const MAX_PAGE_SIZE = 1_000;
 
 /** Offers a list a page at a time, by number. */
 export function withPages(command: Command): Command {
@@ -32,8 +32,8 @@ export function withPages(command: Command): Command {
 
 /** Bounds a list. */
 export function withLimit(command: Command): Command {
-  const range = wholeNumber(1, MAX_PAGE);
-  return command.option('--limit <count>', `show at most this many, up to ${MAX_PAGE}`, range, 100);
+  const range = wholeNumber(1, MAX_PAGE_SIZE);
+  return command.option('--limit <count>', `show at most this many, up to ${MAX_PAGE_SIZE}`, range, 100);
 }
 
 /** Reads an argument or an option's value that is a whole number. */

@@ -33,7 +33,7 @@ export async function runInterruptibly<T>(
   try {
     return await work(controller.signal);
   } catch (error) {
-    if (by !== null) killBySignal(context, by, signals);
+    if (by !== null) killSelfBySignal(context, by, signals);
     if (error instanceof BackupError)
       throw new CommandError(exitCodes.operationFailed, error.message, { cause: error });
     throw error;
@@ -42,7 +42,7 @@ export async function runInterruptibly<T>(
   }
 }
 
-function killBySignal(context: CommandContext, signal: NodeJS.Signals, signals: StopSignals): void {
+function killSelfBySignal(context: CommandContext, signal: NodeJS.Signals, signals: StopSignals): void {
   printError(context, `klatch: ended by ${signal}; nothing was left behind`);
   signals.stop();
   process.kill(process.pid, signal);

@@ -10,7 +10,7 @@ import type { CommandContext } from '../core/context.ts';
 const OVERWRITE_WORD = 'overwrite';
 /** Where the child has the open file. */
 const BACKUP_DESCRIPTOR = 3;
-const RENAME_ORDER = 'name\n';
+const RENAME_COMMAND = 'name\n';
 
 /** What the child says at its end. */
 const outcomeSchema = z.object({
@@ -50,17 +50,17 @@ export function renameAsRoot(descriptor: number, { path, overwrite }: RenameTarg
     if (error === null) return;
     throw isExpected ? new BackupError(error.message) : Object.assign(new Error(error.message), error);
   };
-  return { name: () => order(RENAME_ORDER), remove: () => order('') };
+  return { name: () => order(RENAME_COMMAND), remove: () => order('') };
 }
 
 /** The child's side. It is no command for people, so the parser of command lines, help and completion do not know it. */
-export async function runRenameChild(
+export async function renameChildMain(
   [, path = '', existing]: readonly string[],
   context: CommandContext,
 ): Promise<void> {
   const naming = finalizerOf(BACKUP_DESCRIPTOR, { path, overwrite: existing === OVERWRITE_WORD });
   const order = await text(context.input);
-  const outcome = await outcomeOf(() => (order === RENAME_ORDER ? naming.name() : naming.remove()));
+  const outcome = await outcomeOf(() => (order === RENAME_COMMAND ? naming.name() : naming.remove()));
   context.output.write(JSON.stringify(outcome));
 }
 

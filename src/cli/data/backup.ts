@@ -32,7 +32,7 @@ export function addBackup(program: Command, context: CommandContext): void {
     .option('--with-secrets', 'the configuration as it is, with its secrets and private keys')
     .option('--force', 'overwrite a file that is there')
     .action(async (file: string, options: BackupOptions, self: Command) =>
-      backup(context, { file, flag: configFlag(self), options }),
+      backup(context, { file, configPath: configFlag(self), options }),
     );
   withExamples(withJson(command), [
     'klatch backup /var/backups/klatch-$(date +%F).tar.gz',
@@ -42,9 +42,9 @@ export function addBackup(program: Command, context: CommandContext): void {
 
 async function backup(
   context: CommandContext,
-  { file, flag, options }: { file: string; flag: string | undefined; options: BackupOptions },
+  { file, configPath, options }: { file: string; configPath: string | undefined; options: BackupOptions },
 ): Promise<void> {
-  const configFile = findConfigFile({ configOption: flag, env: context.env, programDir: context.programDir });
+  const configFile = findConfigFile({ configOption: configPath, env: context.env, programDir: context.programDir });
   const loaded = loadConfig(configFile, { env: context.env });
   const path = file === '-' ? null : resolve(file);
   const written = await runInterruptibly(context, (signal) =>

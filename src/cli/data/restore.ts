@@ -40,7 +40,7 @@ export function addRestore(program: Command, context: CommandContext): void {
     .action(async (file: string, options: RestoreOptions, self: Command) => {
       if (options.check === true) await checkBackup(context, file, options);
       else if (options.configTo !== undefined) await restoreConfiguration(context, file, options);
-      else await restoreDatabase(context, { file, flag: configFlag(self), options });
+      else await restoreDatabase(context, { file, configPath: configFlag(self), options });
     });
   command.options.find(({ long }) => long === '--check')?.conflicts('configTo');
   withExamples(withJson(command), [
@@ -134,9 +134,9 @@ function placedLines(
 
 async function restoreDatabase(
   context: CommandContext,
-  { file, flag, options }: { file: string; flag: string | undefined; options: RestoreOptions },
+  { file, configPath, options }: { file: string; configPath: string | undefined; options: RestoreOptions },
 ): Promise<void> {
-  const configFile = findConfigFile({ configOption: flag, env: context.env, programDir: context.programDir });
+  const configFile = findConfigFile({ configOption: configPath, env: context.env, programDir: context.programDir });
   const { config } = loadConfig(configFile, { env: context.env });
   const { loaded, header } = await runInterruptibly(context, (signal) =>
     loadBackupFile(context, { config, file, signal }),

@@ -2,7 +2,7 @@ import { Option, type Command } from 'commander';
 import { addMember, removeMember } from '../../operations/groups/members.ts';
 import { groupRoleSchema } from '../../operations/core/schemas.ts';
 import type { CommandContext } from '../core/context.ts';
-import { departureInput, departureLines, withDepartureOptions, type DepartureOptions } from './departure-lines.ts';
+import { revocationInput, revokedAccessLines, withRevocationFlags, type RevocationFlags } from './revocation-lines.ts';
 import { GROUP_ARGUMENT_HELP } from './group-argument.ts';
 import { withExamples, withJson } from '../core/options.ts';
 import { callAndPrint } from '../core/call.ts';
@@ -11,7 +11,7 @@ type Member = Awaited<ReturnType<(typeof addMember)['run']>>;
 
 type Removed = Awaited<ReturnType<(typeof removeMember)['run']>>;
 
-interface AddOptions extends DepartureOptions {
+interface AddOptions extends RevocationFlags {
   readonly role?: Member['role'];
   readonly json?: boolean;
 }
@@ -30,12 +30,12 @@ export function addMemberCommands(group: Command, context: CommandContext): void
     .action((name: string, user: string, { role, json, ...options }: AddOptions, self: Command) =>
       callAndPrint(context, self, {
         operation: addMember,
-        input: { group: name, user, role, ...departureInput(options) },
+        input: { group: name, user, role, ...revocationInput(options) },
         json,
         lines: addedLines,
       }),
     );
-  withExamples(withJson(withDepartureOptions(add)), [
+  withExamples(withJson(withRevocationFlags(add)), [
     'klatch group add-member Operations alice',
     'klatch group add-member Operations alice --role admin',
     'klatch group add-member Operations alice --role member --rotate-token',
@@ -45,15 +45,15 @@ export function addMemberCommands(group: Command, context: CommandContext): void
     .description("end a membership, with those of the member's bots; what they have written stays")
     .argument('<group>', GROUP_ARGUMENT_HELP)
     .argument('<user>', 'the nick of the account')
-    .action((name: string, user: string, { json, ...options }: DepartureOptions & { json?: boolean }, self: Command) =>
+    .action((name: string, user: string, { json, ...options }: RevocationFlags & { json?: boolean }, self: Command) =>
       callAndPrint(context, self, {
         operation: removeMember,
-        input: { group: name, user, ...departureInput(options) },
+        input: { group: name, user, ...revocationInput(options) },
         json,
         lines: removedLines,
       }),
     );
-  withExamples(withJson(withDepartureOptions(remove)), [
+  withExamples(withJson(withRevocationFlags(remove)), [
     'klatch group remove-member Operations alice',
     'klatch group remove-member Operations alice --rotate-token --revoke-invites',
   ]);
@@ -61,9 +61,9 @@ export function addMemberCommands(group: Command, context: CommandContext): void
 
 function addedLines({ group, user, role, added, ...departure }: Member): string[] {
   const line = `${user} is ${added ? 'now ' : ''}a member of group ${group} with the role ${role}.`;
-  return [line, ...departureLines(group, user, departure)];
+  return [line, ...revokedAccessLines(group, user, departure)];
 }
 
 function removedLines({ group, user, ...departure }: Removed): string[] {
-  return [`${user} is no member of group ${group} now.`, ...departureLines(group, user, departure)];
+  return [`${user} is no member of group ${group} now.`, ...revokedAccessLines(group, user, departure)];
 }

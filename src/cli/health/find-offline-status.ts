@@ -6,8 +6,8 @@ import type { OfflineStatus, OfflineState } from './offline-status.ts';
 export async function findOfflineStatus(dataDir: string): Promise<OfflineStatus> {
   const holder = await findLockHolder(dataDir).catch(() => null);
   const lastRun = readLastRun(dataDir);
-  if (holder !== null) return { state: stateWithHolder(holder.pid, lastRun), pid: holder.pid, lastRun };
-  return { state: stateWithoutHolder(lastRun), pid: null, lastRun };
+  if (holder !== null) return { state: stateWithHolder(holder.pid, lastRun), holderPid: holder.pid, lastRun };
+  return { state: stateWithoutHolder(lastRun), holderPid: null, lastRun };
 }
 
 function stateWithHolder(pid: number | null, lastRun: LastRun | null): OfflineState {

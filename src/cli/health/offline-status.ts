@@ -22,7 +22,7 @@ export type OfflineState =
 export interface OfflineStatus {
   readonly state: OfflineState;
   /** The process that has the data directory. */
-  readonly pid: number | null;
+  readonly holderPid: number | null;
   readonly lastRun: LastRun | null;
 }
 
@@ -48,7 +48,7 @@ export async function findBlockersIfUnlocked(
 }
 
 /** The absence in one sentence without a full stop. */
-export function offlineSentence({ state, pid, lastRun }: OfflineStatus): string {
+export function offlineSentence({ state, holderPid: pid, lastRun }: OfflineStatus): string {
   const process = pid === null ? '' : ` (pid ${pid})`;
   const since = lastRun === null ? '' : ` for ${ageOf(new Date(lastRun.since))}`;
   if (state === 'starting') return `starting${process}${since}: it opens its database or brings it up to date`;

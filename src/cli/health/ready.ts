@@ -75,7 +75,7 @@ async function whyNotReady(awaited: ReadinessWait, isGone: boolean): Promise<Com
     if (awaited.pid === null || answer.pid === awaited.pid) return answer.ready ? null : databaseDownError();
     return isGone ? explainProcessEnd(awaited, answer.pid) : otherProcessError(awaited, answer.pid);
   }
-  if (isGone) return explainProcessEnd(awaited, answer.pid);
+  if (isGone) return explainProcessEnd(awaited, answer.holderPid);
   return failureSinceWaiting(awaited, answer) ?? offlineError(awaited.dataDir, answer);
 }
 
@@ -157,7 +157,7 @@ class StartedProcess {
   }
 
   isGone(): boolean {
-    const state = this.#state();
+    const state = this.#readProcState();
     if (state !== 'Z') this.#zombieSinceMs = null;
     if (state === null) return true;
     if (state !== 'Z') return false;
@@ -166,7 +166,7 @@ class StartedProcess {
   }
 
   /** The kernel's letter for it; null: there is none. */
-  #state(): string | null {
+  #readProcState(): string | null {
     try {
       const stat = readFileSync(`/proc/${this.#pid}/stat`, 'latin1');
       return stat.slice(stat.lastIndexOf(')') + 2)[0] ?? null;

@@ -36,7 +36,7 @@ async function showStatus(context: CommandContext, flag: string | undefined, jso
   }
   const file = findConfigFile({ configOption: flag, env: context.env, programDir: context.programDir });
   const blockers = await findBlockersIfUnlocked(asked, file, context.env);
-  const { state, pid, lastRun } = asked;
+  const { state, holderPid: pid, lastRun } = asked;
   const found = { state, ready: false, data_dir: dataDir, pid, last_run: lastRunAsJson(lastRun), blockers };
   print(context, ...(json ? [toSafeJson(found, 2)] : offlineLines(asked, blockers)));
   throw offlineError(dataDir, asked);

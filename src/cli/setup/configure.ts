@@ -41,7 +41,7 @@ interface ConfigureOptions {
 }
 
 /** The configuration as it is, or the template for a new one. */
-export function readConfigText(file: string): ConfigText {
+export function readConfigOrTemplate(file: string): ConfigText {
   return { file, text: existsSync(file) ? readFileSync(file, 'utf8') : readAsset(CONFIG_TEMPLATE) };
 }
 
@@ -51,7 +51,7 @@ export function readConfigText(file: string): ConfigText {
  * system's errors.
  */
 export function configure(file: string, answers: Answers, { env, notes = {} }: ConfigureOptions): ConfigureResult {
-  const source = readConfigText(file);
+  const source = readConfigOrTemplate(file);
   const made = { secret: createServerSecret(), serverKeys: SERVER_KEY_FILES, webPushKeys: createWebPushKeys() };
   const result = applyAnswers(source, { ...answers, ...made });
   const { set, kept } = result;

@@ -34,10 +34,10 @@ export interface ExaminedCluster {
 
 /** The PostgreSQL servers of this machine; each is asked, all at once. */
 export async function examineClusters(
-  { localPlaces = SYSTEM_CLUSTER_LOCATIONS }: Pick<CommandContext, 'localPlaces'>,
+  { postgresqlClusterLocations = SYSTEM_CLUSTER_LOCATIONS }: Pick<CommandContext, 'postgresqlClusterLocations'>,
   socketDir: string | undefined,
 ): Promise<readonly ExaminedCluster[]> {
-  const all = findClusters({ ...localPlaces, ...(socketDir !== undefined && { socketDir }) });
+  const all = findClusters({ ...postgresqlClusterLocations, ...(socketDir !== undefined && { socketDir }) });
   // Who names a folder means the servers in it.
   const clusters = socketDir === undefined ? all : all.filter((cluster) => cluster.socketDir === socketDir);
   return Promise.all(clusters.map(examineCluster));

@@ -9,7 +9,7 @@ import { thisInstallation } from '../../installation.ts';
 import {
   configure,
   nearestExistingFolder,
-  readConfigText,
+  readConfigOrTemplate,
   serverOwnerIfRoot,
   SYSTEM_CONFIG,
   type Answers,
@@ -85,7 +85,7 @@ const appendValue = (value: string, before: readonly string[] = []): readonly st
 async function setup(context: CommandContext, flag: string | undefined, options: SetupOptions): Promise<void> {
   const file = chooseConfigFile(context, flag);
   requireReadable(file);
-  const source = readConfigText(file);
+  const source = readConfigOrTemplate(file);
   const asked = {
     answers: { ...archiveDefaults(context, source), ...readAnswers(options) },
     database: readDatabaseFlags(context, options),
@@ -96,7 +96,8 @@ async function setup(context: CommandContext, flag: string | undefined, options:
   if (!existsSync(file) || missing.length > 0 || asked.database.local === true) requireWritable(file);
   const given = missing.length === 0 ? asked : await askForMissing(context, source, { given: asked, missing, options });
   const local = given.database.local === true ? await makeChosenDatabase(context, source, { given, options }) : null;
-  if (given.database.embedded && keyState(source, BIN_DIR_SETTING) === 'open') await warnOfMissingPrograms(context);
+  if (given.database.embedded && keyState(source, BIN_DIR_SETTING) === 'open')
+    await warnOfMissingPostgresqlPrograms(context);
   const all = local === null ? answersWithDatabase(source, given) : { ...given.answers, database: local.answer };
   reportSetup(context, configure(file, all, context), { json: options.json, local });
 }
@@ -169,7 +170,7 @@ async function askForMissing(context: CommandContext, source: ConfigText, asked:
 async function findDatabaseOffers(context: CommandContext, { socketDir }: SetupOptions): Promise<DatabaseOffers> {
   // One after the other: while it connects as another user no file may be looked at.
   const examined = await examineClusters(context, socketDir);
-  const programs = await findAnyPrograms();
+  const programs = await findPostgresqlPrograms();
   return {
     local: usableClusters(examined).map(({ cluster, server }) => ({
       cluster,
@@ -187,7 +188,7 @@ async function findDatabaseOffers(context: CommandContext, { socketDir }: SetupO
 }
 
 /** The programs of a private server, or why there are none. */
-async function findAnyPrograms(): Promise<{ readonly version: string } | string> {
+async function findPostgresqlPrograms(): Promise<{ readonly version: string } | string> {
   try {
     return await findPrograms({ binDir: null, clusterMajor: null, clusterDir: '' });
   } catch (error) {
@@ -196,8 +197,8 @@ async function findAnyPrograms(): Promise<{ readonly version: string } | string>
   }
 }
 
-async function warnOfMissingPrograms(context: CommandContext): Promise<void> {
-  const programs = await findAnyPrograms();
+async function warnOfMissingPostgresqlPrograms(context: CommandContext): Promise<void> {
+  const programs = await findPostgresqlPrograms();
   if (typeof programs === 'string') printError(context, `warning: ${programs}`);
 }
 

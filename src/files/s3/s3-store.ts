@@ -18,7 +18,7 @@ import {
 } from '../store.ts';
 
 /** Uploads of one file that are given up at once; more are left of no crash. */
-const MAX_ABORTED_UPLOADS = 100;
+const MAX_ABORTED_UPLOADS_PER_FILE = 100;
 
 /** Files as objects of a bucket, by their keys; an upload is one request, or several parts of which the store makes one. */
 export class S3Store implements FileStore {
@@ -78,7 +78,8 @@ export class S3Store implements FileStore {
     checkFileKey(key);
     // Of one that was begun just before the process died nobody has noted the name.
     const found = await this.#bucket.uploadsOf(key);
-    for (const { uploadId } of found.slice(0, MAX_ABORTED_UPLOADS)) await this.#bucket.abortUpload(key, uploadId);
+    for (const { uploadId } of found.slice(0, MAX_ABORTED_UPLOADS_PER_FILE))
+      await this.#bucket.abortUpload(key, uploadId);
     await this.#bucket.removeRemainders(key, null);
   }
 

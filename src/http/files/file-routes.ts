@@ -6,7 +6,7 @@ import { authorizeFileByLink, authorizeFileBySession } from './file-auth.ts';
 import { drainBody } from './file-body.ts';
 import { Downloads } from './file-download.ts';
 import { uploadFile } from './file-upload.ts';
-import { sendMethodNotAllowed, renderError } from '../responses.ts';
+import { sendMethodNotAllowed, sendThrownError } from '../responses.ts';
 import { Tus, exposedTusHeaders } from './tus.ts';
 
 type FileHandler = (req: Request, res: Response) => Promise<void>;
@@ -55,7 +55,7 @@ function withErrorResponse({ log }: Services, handler: FileHandler): RequestHand
         return;
       }
       setAuthChallenge(req, res, error);
-      renderError(res, error, { log });
+      sendThrownError(res, error, { log });
     }
     drainBody(req);
   };

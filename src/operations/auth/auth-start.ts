@@ -30,11 +30,11 @@ export const MAX_CODE_ATTEMPTS = 3;
 const CODE_TTL_MS = 24 * 60 * 60_000;
 const RESEND_INTERVAL_MS = 60_000;
 /** Activations without a code that are kept of an hour, for each code that may be sent: each is a row. */
-const UNSENT_ACTIVATIONS_PER_CODE = 100;
+const UNSENT_ACTIVATIONS_PER_HOURLY_CODE = 100;
 /** A /48 may begin as many as so many of its /64. */
-const SOURCES_PER_NETWORK = 4;
+const NETWORK_TO_SOURCE_LIMIT_FACTOR = 4;
 /** An address is sent as many codes as so many sites may ask for. */
-const NETWORKS_PER_ADDRESS = 4;
+const ADDRESS_TO_NETWORK_LIMIT_FACTOR = 4;
 
 export const startSignIn = defineOperation({
   name: 'auth.start',
@@ -64,7 +64,7 @@ export const startSignIn = defineOperation({
     if (source !== null) activations.checkRateLimit(source);
     const address = parseProofAddress(text);
     if (typeof address === 'string') throw new KlatchError('invalid_input', { sentence: `address: ${address}` });
-    const provider = activations.choose(address.kind, name);
+    const provider = activations.chooseProvider(address.kind, name);
     if (provider === null) throw unsupportedAddressError(services, address, name);
     if (invite !== undefined) await translateLostRead(database.general.run((sql) => requireInvite(sql, invite)));
     const isInvited = invite !== undefined;
@@ -78,7 +78,7 @@ export const startSignIn = defineOperation({
       const budgets = codeBudgetsOf(counts, config, isInvited);
       enforceCodeLimits(counts, { config, budgets, refused: activations.metrics.refused });
       const { forAccount, isOverBudget, sendsCode } = await decideCodeSending(tx, address, budgets);
-      if (!sendsCode && counts.unsent >= config.limits.codesPerHour * UNSENT_ACTIVATIONS_PER_CODE)
+      if (!sendsCode && counts.unsent >= config.limits.codesPerHour * UNSENT_ACTIVATIONS_PER_HOURLY_CODE)
         await deleteOldestUnsentActivation(tx);
       const identity = { transactionHash, provider: provider.name, ...hashes, forAccount };
       const fields = { ...identity, sendsCode, verifier: sendsCode ? verifier : null };
@@ -90,7 +90,7 @@ export const startSignIn = defineOperation({
       });
       return { sendsCode, isOverBudget, ...times };
     });
-    activations.metrics.started += 1;
+    activations.metrics.startedActivations += 1;
     if (started.isOverBudget) activations.recordHourlyBudgetExceeded();
     if (started.sendsCode)
       activations.sendInBackground(provider, transactionHash, { address: address.address, code, validMs: CODE_TTL_MS });
@@ -105,8 +105,8 @@ export const startSignIn = defineOperation({
 
 /** Whether a code may still be sent in this hour, by whose the address is. */
 interface CodeBudgets {
-  readonly hasAccountBudget: boolean;
-  readonly hasNewAddressBudget: boolean;
+  readonly hasBudgetForAccounts: boolean;
+  readonly hasBudgetForNewAddresses: boolean;
   /** Whether strangers get codes at all. */
   readonly maySignUp: boolean;
 }
@@ -116,8 +116,8 @@ function codeBudgetsOf(counts: ActivationCounts, config: Config, isInvited: bool
   const { registration, limits } = config;
   const maySignUp = registration === 'open' || (registration === 'invite' && isInvited);
   return {
-    hasAccountBudget: counts.sentToAccounts < limits.codesPerHour,
-    hasNewAddressBudget: counts.sentToStrangers < limits.codesPerHour,
+    hasBudgetForAccounts: counts.sentToAccounts < limits.codesPerHour,
+    hasBudgetForNewAddresses: counts.sentToStrangers < limits.codesPerHour,
     maySignUp,
   };
 }
@@ -134,7 +134,7 @@ async function decideCodeSending(
   const holder = await findAddressHolder(tx, address);
   const forAccount = holder !== null;
   const isEligible = forAccount ? !holder.deactivated : budgets.maySignUp;
-  const isOverBudget = isEligible && !(forAccount ? budgets.hasAccountBudget : budgets.hasNewAddressBudget);
+  const isOverBudget = isEligible && !(forAccount ? budgets.hasBudgetForAccounts : budgets.hasBudgetForNewAddresses);
   return { forAccount, isOverBudget, sendsCode: isEligible && !isOverBudget };
 }
 
@@ -152,7 +152,7 @@ function enforceCodeLimits(
     refused[reason] += 1;
     throw new KlatchError('rate_limited', { sentence });
   };
-  if (counts.ofSource >= codesPerIpPerHour || counts.ofNetwork >= codesPerIpPerHour * SOURCES_PER_NETWORK) {
+  if (counts.ofSource >= codesPerIpPerHour || counts.ofNetwork >= codesPerIpPerHour * NETWORK_TO_SOURCE_LIMIT_FACTOR) {
     reject('source', 'Too many codes were asked for from your network in the last hour; please try again later');
   }
   if (counts.sinceLastByNetworkMs !== null && counts.sinceLastByNetworkMs < RESEND_INTERVAL_MS) {
@@ -165,11 +165,11 @@ function enforceCodeLimits(
       `At most ${codesPerAddressPerDay} codes are sent to one address in 24 hours for one network; try again tomorrow`,
     );
   }
-  if (counts.ofAddress >= codesPerAddressPerDay * NETWORKS_PER_ADDRESS) {
-    const sentence = `At most ${codesPerAddressPerDay * NETWORKS_PER_ADDRESS} codes are sent to one address in 24 hours; try again tomorrow`;
+  if (counts.ofAddress >= codesPerAddressPerDay * ADDRESS_TO_NETWORK_LIMIT_FACTOR) {
+    const sentence = `At most ${codesPerAddressPerDay * ADDRESS_TO_NETWORK_LIMIT_FACTOR} codes are sent to one address in 24 hours; try again tomorrow`;
     reject('address', sentence);
   }
-  if (!budgets.hasAccountBudget && !(budgets.maySignUp && budgets.hasNewAddressBudget)) {
+  if (!budgets.hasBudgetForAccounts && !(budgets.maySignUp && budgets.hasBudgetForNewAddresses)) {
     reject('installation', 'This server sends no more codes in this hour; please try again later');
   }
 }

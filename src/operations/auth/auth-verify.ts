@@ -97,7 +97,7 @@ async function signInByCode(
 ): Promise<SignedIn | z.infer<typeof signUpRequiredSchema>> {
   const { database, config, activations } = services;
   const transactionHash = hashOpaqueToken(transaction);
-  await requireCorrectCode(services, transactionHash, code);
+  await consumeAttemptAndCheckCode(services, transactionHash, code);
   const opened = await withUnknownCommitInvalidation(services, (revokesSessionsOf) =>
     database.general.transaction(async (tx) => {
       const address = await markVerified(tx, transactionHash);
@@ -132,12 +132,12 @@ async function awaitProviderVerifier(
 }
 
 /** Takes an attempt, then looks at the code. Throws `activation_expired`, `invalid_code`, `provider_unavailable`. */
-async function requireCorrectCode(services: Services, transactionHash: string, code: string): Promise<void> {
+async function consumeAttemptAndCheckCode(services: Services, transactionHash: string, code: string): Promise<void> {
   const { database, activations } = services;
   const attempted = await database.general.run((sql) => consumeAttempt(sql, transactionHash));
   if (attempted === null) throw new KlatchError('activation_expired');
   const { kind, provider: name, attemptsLeft } = attempted;
-  const provider = activations.choose(kind, name);
+  const provider = activations.chooseProvider(kind, name);
   // The configuration was changed since the code was sent.
   if (provider === null) throw new KlatchError('activation_expired');
   let isCorrect: boolean;

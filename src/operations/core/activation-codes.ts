@@ -22,7 +22,7 @@ const BUDGET_LOG_INTERVAL_MS = 10 * 60_000;
 
 /** Numbers since the start, for metrics. */
 export interface ActivationMetrics {
-  started: number;
+  startedActivations: number;
   /** Activations that were not begun, and why. */
   readonly refused: { source: number; address: number; installation: number; resend: number; provider: number };
   readonly codes: { sent: number; failed: number };
@@ -40,7 +40,7 @@ interface ProviderHealth {
 /** The ways of proving an address, with what they have in common: bounds, numbers, and a log that names nobody. */
 export class ActivationCodes {
   readonly metrics: ActivationMetrics = {
-    started: 0,
+    startedActivations: 0,
     refused: { source: 0, address: 0, installation: 0, resend: 0, provider: 0 },
     codes: { sent: 0, failed: 0 },
     incorrectCodeAttempts: 0,
@@ -74,7 +74,7 @@ export class ActivationCodes {
   }
 
   /** The first provider that serves such addresses, or the one that is asked for. */
-  choose(kind: AddressKind, name: string | undefined): CodeProvider | null {
+  chooseProvider(kind: AddressKind, name: string | undefined): CodeProvider | null {
     return this.providers.find((each) => each.kind === kind && (name === undefined || each.name === name)) ?? null;
   }
 

@@ -4,7 +4,7 @@ import { FRAME_LIMITS, limitsOf } from './input-limits.ts';
 import type { Operation } from './operation.ts';
 import { authorize } from './conversation-access.ts';
 import type { Services } from './services.ts';
-import { checkInputText, validationError } from './untrusted-input.ts';
+import { checkValueCountAndStrings, validationError } from './untrusted-input.ts';
 
 /** Parses untrusted input and runs the operation. Throws KlatchError for whatever the caller did wrong. */
 export async function callOperation(
@@ -23,7 +23,7 @@ export async function callOperation(
 
 /** The values are counted before the schema sees them: zod took 100 ms to refuse 24,000 keys. */
 function checkInput(operation: Operation, caller: Caller, input: unknown): unknown {
-  checkInputText(input, caller.kind === 'system' ? FRAME_LIMITS.values : limitsOf(operation).values);
+  checkValueCountAndStrings(input, caller.kind === 'system' ? FRAME_LIMITS.values : limitsOf(operation).values);
   const parsed = operation.input.safeParse(input ?? {});
   if (!parsed.success) throw validationError(parsed.error);
   return parsed.data;

@@ -5,7 +5,7 @@ import type { Services } from './services.ts';
 
 const HOOK_REGISTRATION_LIMITER_KEYS = 10_000;
 const HOOK_CHANGE_LIMITER_KEYS = 10_000;
-const SESSION_LIMITER_KEYS = 100_000;
+const SESSION_REQUEST_LIMITER_KEYS = 100_000;
 /** Clients say every few seconds that somebody writes; more than one device may. */
 const TYPING_PER_SECOND = 1;
 const TYPING_LIMITER_KEYS = 10_000;
@@ -15,12 +15,21 @@ export function createRateLimiters(
   limits: LimitsConfig,
 ): Pick<
   Services,
-  'sessionLimiter' | 'typingLimiter' | 'parseBudget' | 'hookRegistrationLimiter' | 'hookChangeLimiter'
+  'sessionRequestLimiter' | 'typingLimiter' | 'parseBudget' | 'hookRegistrationLimiter' | 'hookChangeLimiter'
 > {
-  const { sessionRate, sessionBurst, hookRegistrationsPerMinute, hookChangesPerMinute, sourceParseMsPerSecond } =
-    limits;
+  const {
+    sessionRequestRate,
+    sessionRequestBurst,
+    hookRegistrationsPerMinute,
+    hookChangesPerMinute,
+    sourceParseMsPerSecond,
+  } = limits;
   return {
-    sessionLimiter: new RateLimiter({ perSecond: sessionRate, burst: sessionBurst, keys: SESSION_LIMITER_KEYS }),
+    sessionRequestLimiter: new RateLimiter({
+      perSecond: sessionRequestRate,
+      burst: sessionRequestBurst,
+      keys: SESSION_REQUEST_LIMITER_KEYS,
+    }),
     parseBudget: new ParseBudget(sourceParseMsPerSecond),
     typingLimiter: new RateLimiter({
       perSecond: TYPING_PER_SECOND,

@@ -45,7 +45,7 @@ export interface Services extends FileServices {
   /** The ways of proving an address, and what was counted of them. */
   readonly activations: ActivationCodes;
   /** Requests by session. */
-  readonly sessionLimiter: RateLimiter<number>;
+  readonly sessionRequestLimiter: RateLimiter<number>;
   /** The word that somebody is writing, by conversation and account. */
   readonly typingLimiter: RateLimiter<NumberPair>;
   /** How long the event loop parses what each source sends. */

@@ -12,7 +12,7 @@ const TOKEN_PATTERN = /^kl[sb]_[A-Za-z0-9_-]{43}$/;
 const MAX_CACHED_SESSIONS = 50_000;
 /** A known session is looked up again after this, in case the word of its end was lost. */
 const CACHE_TTL_MS = 60_000;
-const MAX_UNKNOWN_TOKENS = 10_000;
+const MAX_CACHED_UNKNOWN_TOKENS = 10_000;
 const UNKNOWN_TOKEN_TTL_MS = 5_000;
 const LOOKUP_TIMEOUT_MS = 1_500;
 /** More ends than this within as many look-ups are of others. */
@@ -39,7 +39,7 @@ export class SessionCache {
     ttl: CACHE_TTL_MS,
     ttlResolution: 1_000,
   });
-  readonly #unknown = new BoundedCache<string, true>(MAX_UNKNOWN_TOKENS, { ttl: UNKNOWN_TOKEN_TTL_MS });
+  readonly #unknown = new BoundedCache<string, true>(MAX_CACHED_UNKNOWN_TOKENS, { ttl: UNKNOWN_TOKEN_TTL_MS });
   #revocationGeneration = 0;
 
   constructor(pool: Pick<Pool, 'run'>, bus: Bus) {

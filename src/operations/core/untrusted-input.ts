@@ -9,7 +9,7 @@ const MAX_ISSUE_LENGTH = 300;
  * Throws `invalid_input` where the input holds more than `maxValues` values, or a string of it, a key too, is no text that
  * PostgreSQL can keep. A loop with a stack of its own: what arrives may be nested a hundred thousand deep.
  */
-export function checkInputText(input: unknown, maxValues: number): void {
+export function checkValueCountAndStrings(input: unknown, maxValues: number): void {
   const open: [field: string, value: unknown][] = [['', input]];
   let values = 0;
   const add = (field: string, value: unknown): void => {

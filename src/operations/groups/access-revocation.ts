@@ -3,9 +3,9 @@ import { KlatchError } from '../../errors.ts';
 import type { AccountId } from '../../model/ids.ts';
 import {
   insertRemoval,
-  listAffectedMembers,
+  listMemberWithBots,
   listHookIds,
-  type AffectedMember,
+  type MemberOrOwnedBot,
 } from '../../storage/groups/departures.ts';
 import { deleteInvitesCountingOpen, deleteInvitesCreatedBy, listOpenInviteIds } from '../../storage/groups/invites.ts';
 import { deleteMember, updateRole } from '../../storage/groups/members.ts';
@@ -56,8 +56,11 @@ export function requireTokenRotationScope(caller: Caller, request: RevocationOpt
 }
 
 /** The account's memberships in the group and those of its bots, which all end with it. */
-export function affectedMembers({ tx, conversationId }: LockedGroup, accountId: AccountId): Promise<AffectedMember[]> {
-  return listAffectedMembers(tx, { conversationId, accountId });
+export function affectedMembers(
+  { tx, conversationId }: LockedGroup,
+  accountId: AccountId,
+): Promise<MemberOrOwnedBot[]> {
+  return listMemberWithBots(tx, { conversationId, accountId });
 }
 
 /**
@@ -104,7 +107,7 @@ export async function endAdminRole(
 async function revokeAccess(
   services: Services,
   group: LockedGroup,
-  { account, request, affected }: RevocationRequest & { affected: readonly AffectedMember[] },
+  { account, request, affected }: RevocationRequest & { affected: readonly MemberOrOwnedBot[] },
   change: (accountId: AccountId) => Promise<void>,
 ): Promise<RevokedAccess> {
   const { tx, conversationId } = group;
@@ -136,7 +139,7 @@ function knownSecrets({ token, invites_seen: seen }: RevokedAccess): NoticeDetai
 }
 
 /** Throws `forbidden` for a member that is neither owner nor admin and asks for what only they may do. */
-export function requireRevocationRights(affected: readonly AffectedMember[], request: RevocationOptions): void {
+export function requireRevocationRights(affected: readonly MemberOrOwnedBot[], request: RevocationOptions): void {
   if (affected[0]?.role !== 'member' || !hasOptions(request)) return;
   const sentence = 'Only owners and admins of the group may use rotate_token and revoke_invites';
   throw new KlatchError('forbidden', { sentence });

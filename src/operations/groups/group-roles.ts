@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { KlatchError } from '../../errors.ts';
 import type { AccountId } from '../../model/ids.ts';
-import type { AffectedMember } from '../../storage/groups/departures.ts';
+import type { MemberOrOwnedBot } from '../../storage/groups/departures.ts';
 import { userReference } from '../core/account-reference.ts';
 import {
   affectedMembers,
@@ -95,7 +95,7 @@ export const leaveGroup = defineTargetedOperation({
 });
 
 /** Throws `last_owner` where the account or one of its bots, which leaves with it, owns the group. */
-function requireNoOwner(affected: readonly AffectedMember[], accountId: AccountId): void {
+function requireNoOwner(affected: readonly MemberOrOwnedBot[], accountId: AccountId): void {
   const owner = affected.find(({ role }) => role === 'owner');
   if (owner === undefined) return;
   if (owner.id === accountId) throw new KlatchError('last_owner');

@@ -51,14 +51,14 @@ export const createGroup = defineOperation({
   who: 'account',
   scope: 'groups:write',
   errors: ['forbidden', 'not_found', 'quota_exceeded'],
-  run: async (services, { title, about, public: isPublic = false, owner: named }, caller) => {
-    if (named !== undefined && !isAdministrator(caller)) {
+  run: async (services, { title, about, public: isPublic = false, owner: ownerNick }, caller) => {
+    if (ownerNick !== undefined && !isAdministrator(caller)) {
       const sentence = 'owner: only administrators make groups for others; create it, then use groups.transfer';
       throw new KlatchError('forbidden', { sentence });
     }
     const actorId = caller.kind === 'account' ? caller.accountId : null;
     const described = { title, about: about || null, public: isPublic, actorId };
-    const { id, ownerId } = await createInTransaction(services, caller, { ...described, named });
+    const { id, ownerId } = await createInTransaction(services, caller, { ...described, ownerNick });
     const role = actorId !== null && ownerId === actorId ? ('owner' as const) : null;
     return translateLostRead(
       services.database.general.run((sql) => readGroupInfo(services, sql, { id, caller, role })),
@@ -69,13 +69,13 @@ export const createGroup = defineOperation({
 async function createInTransaction(
   services: Services,
   caller: Caller,
-  request: Omit<NewGroup, 'owner'> & { named: string | undefined },
+  request: Omit<NewGroup, 'owner'> & { ownerNick: string | undefined },
 ): Promise<{ id: ConversationId; ownerId: AccountId | null }> {
-  const { named, ...group } = request;
+  const { ownerNick, ...group } = request;
   try {
     return await withEventsAfterCommit(services, async (tx, events) => {
       const self = caller.kind === 'account' ? { id: caller.accountId, nick: caller.nick } : null;
-      const owner = named === undefined ? self : await requireActiveAccount(tx, named);
+      const owner = ownerNick === undefined ? self : await requireActiveAccount(tx, ownerNick);
       const id = await insertWithIntegration(services, { tx, events }, { ...group, owner });
       return { id, ownerId: owner?.id ?? null };
     });

@@ -9,7 +9,7 @@ import {
   updateRole,
   type TargetAccount,
 } from '../../storage/groups/members.ts';
-import type { AffectedMember } from '../../storage/groups/departures.ts';
+import type { MemberOrOwnedBot } from '../../storage/groups/departures.ts';
 import { findBlocks } from '../../storage/groups/private-conversations.ts';
 import { addToGroup } from './add-member.ts';
 import { userNotFound, requireActiveAccount, userReference } from '../core/account-reference.ts';
@@ -184,7 +184,7 @@ export const removeMember = defineTargetedOperation({
 });
 
 /** The bots of a member leave with it, so that the highest role among them counts. Throws `forbidden`. */
-function requireMayRemove(authority: Authority, affected: readonly AffectedMember[]): void {
+function requireMayRemove(authority: Authority, affected: readonly MemberOrOwnedBot[]): void {
   if (authority === 'administrator') return;
   const isOwner = affected.some(({ role }) => role === 'owner');
   if (!isOwner && (authority === 'owner' || affected.every(({ role }) => role === 'member'))) return;

@@ -16,7 +16,7 @@ export interface HookActor {
   /** Whose doing it is, for the notice; null: the administrator's command line. */
   readonly actorId: AccountId | null;
   /** An administrator's requests are not counted. */
-  readonly isRateLimited: boolean;
+  readonly isSubjectToRateLimit: boolean;
   /** What gave access still does, and does so until the transaction ends. Rejects when it does not. */
   readonly lockAccess: (tx: Transaction) => Promise<void>;
 }
@@ -29,7 +29,7 @@ export function actorByToken({ conversationId, accountId, tokenHash }: Integrati
   return {
     conversationId,
     actorId: accountId,
-    isRateLimited: true,
+    isSubjectToRateLimit: true,
     lockAccess: async (tx) => {
       if (!(await lockIntegrationToken(tx, conversationId, tokenHash))) throw new KlatchError('invalid_token');
     },
@@ -41,7 +41,7 @@ export function actorByAccess(access: ConversationAccess, caller: Caller): HookA
   return {
     conversationId: access.conversationId,
     actorId: access.accountId,
-    isRateLimited: !isAdministrator(caller),
+    isSubjectToRateLimit: !isAdministrator(caller),
     lockAccess: async (tx) => {
       await lockAuthority(tx, { access, caller, requiredRole: 'group-admin' });
     },
@@ -72,7 +72,7 @@ export async function hookByAccess(
  */
 export function limitHookChanges(
   { hookChangeLimiter, config }: Services,
-  { conversationId, isRateLimited: counted }: HookActor,
+  { conversationId, isSubjectToRateLimit: counted }: HookActor,
 ): void {
   if (!counted || hookChangeLimiter.reserve(conversationId, 0) !== null) return;
   const sentence = `A group takes ${config.limits.hookChangesPerMinute} changes of its reverse webhooks a minute, refused ones too; nothing was done, please repeat it later`;

@@ -16,7 +16,7 @@ import { findHooks } from '../../storage/hooks/hooks.ts';
 import { MAX_RETRY_ROWS } from '../../storage/hooks/retries.ts';
 import { translateLostRead } from '../core/database-errors.ts';
 import { limitHookChanges, hookByAccess, type HookAccess } from './hook-actor.ts';
-import { withLockedHook } from './hook-update.ts';
+import { changeLockedHookAndAnnounce } from './hook-update.ts';
 import { parseTimestamp } from '../core/timestamp.ts';
 import { defineTargetedOperation } from '../core/operation.ts';
 import { hookNumber } from '../core/schemas.ts';
@@ -60,7 +60,7 @@ export async function redeliverMessages(
   request: RedeliveryRequest,
 ): Promise<RedeliveryResult> {
   if (request.only !== undefined) await awaitSettlement(services, hook, request.only);
-  return withLockedHook(services, hook, {
+  return changeLockedHookAndAnnounce(services, hook, {
     unknownOutcomeSentence: OUTCOME_UNKNOWN_SENTENCE,
     work: async (tx, locked) => {
       const first =
@@ -129,7 +129,7 @@ function seqOf({ conversationId, lastSeq }: LockedHook, key: 'from' | 'only', id
 
 /** Drops all that a hook has still to deliver; resolves with how many messages that were. Throws `hook_not_found`. */
 export async function skipHookBacklog(services: Services, hook: HookAccess): Promise<number> {
-  return withLockedHook(services, hook, {
+  return changeLockedHookAndAnnounce(services, hook, {
     unknownOutcomeSentence: 'The backlog may have been dropped: look at the hook before you repeat it',
     work: async (tx, locked) => (await skipBacklog(tx, locked))?.count ?? 0,
   });

@@ -9,7 +9,7 @@ import { insertNotice } from '../../storage/messages/notices.ts';
 import { translateCommitUnknown } from '../core/database-errors.ts';
 import { limitHookChanges, hookByAccess, type HookAccess } from './hook-actor.ts';
 import { withAnnouncedHookChange } from './hook-announce.ts';
-import { healthOf, hookHealthSchema, requireSigning, type HookHealthReport } from './hooks.ts';
+import { healthOf, hookHealthSchema, requireServerKeyForSignature, type HookHealthReport } from './hooks.ts';
 import { defineTargetedOperation } from '../core/operation.ts';
 import { hookNumber } from '../core/schemas.ts';
 import type { Services } from '../core/services.ts';
@@ -19,7 +19,7 @@ import type { Services } from '../core/services.ts';
  * of before is sent any more. Throws `hook_not_found`, what `admit` and `work` throw, `change_unconfirmed`, and
  * `outcome_unknown` with the sentence `unknown`.
  */
-export async function withLockedHook<T>(
+export async function changeLockedHookAndAnnounce<T>(
   services: Services,
   hook: HookAccess,
   control: {
@@ -62,7 +62,7 @@ export async function applyHookUpdate(
   hook: HookAccess,
   { rotateSecret, ...changes }: HookUpdate,
 ): Promise<{ health: HookHealthReport; secret: string | null }> {
-  if (changes.signature !== undefined) requireSigning(services, changes.signature);
+  if (changes.signature !== undefined) requireServerKeyForSignature(services, changes.signature);
   const secret = rotateSecret ? newHookSecret() : null;
   const secretSealed = secret === null ? undefined : services.sealer.seal('hook-secret', secret);
   let updated: { health: HookHealthReport; secret: string | null } | null = null;
@@ -74,7 +74,10 @@ export async function applyHookUpdate(
     return updated;
   };
   try {
-    return await withLockedHook(services, hook, { unknownOutcomeSentence: UPDATE_OUTCOME_UNKNOWN_SENTENCE, work });
+    return await changeLockedHookAndAnnounce(services, hook, {
+      unknownOutcomeSentence: UPDATE_OUTCOME_UNKNOWN_SENTENCE,
+      work,
+    });
   } catch (error) {
     // A node that has not heard of it signs with the old secret, which holds for a day. The new one is shown only here.
     const isUnconfirmed = error instanceof KlatchError && error.code === 'change_unconfirmed';
@@ -95,7 +98,7 @@ export async function unregisterHook(services: Services, hook: HookAccess): Prom
     await insertNotice(tx, { conversationId, kind: 'hook_removed', actorId, details });
   };
   try {
-    await withLockedHook(services, hook, {
+    await changeLockedHookAndAnnounce(services, hook, {
       unknownOutcomeSentence: 'The hook may have been removed: repeat the request, an unknown hook is answered 410',
       needsGroupLock: true,
       work: remove,

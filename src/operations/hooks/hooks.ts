@@ -37,7 +37,7 @@ export type HookRequest = Pick<NewHook, 'url' | 'description' | 'order' | 'batch
 
 /** Counts a registration, before its input is read. Throws `token_rate_limited`. */
 export function limitHookRegistrations({ config, hookRegistrationLimiter }: Services, actor: HookActor): void {
-  if (!actor.isRateLimited || hookRegistrationLimiter.reserve(actor.conversationId, 0) !== null) return;
+  if (!actor.isSubjectToRateLimit || hookRegistrationLimiter.reserve(actor.conversationId, 0) !== null) return;
   const sentence = `A group takes ${config.limits.hookRegistrationsPerMinute} registrations a minute, refused ones too; please repeat it later`;
   throw new KlatchError('token_rate_limited', { sentence });
 }
@@ -54,7 +54,7 @@ export async function registerHook(
   const { database, sealer, bus, config, policy } = services;
   const { conversationId, actorId } = actor;
   const url = parseHookUrl(request.url, policy);
-  requireSigning(services, request.signature);
+  requireServerKeyForSignature(services, request.signature);
   const secret = newHookSecret();
   const secretSealed = sealer.seal('hook-secret', secret);
   try {
@@ -85,7 +85,7 @@ export async function registerHook(
 }
 
 /** Throws `no_server_key` where deliveries could not be signed as asked: nothing would ever arrive. */
-export function requireSigning({ serverKeys }: Services, signature: HookSignature): void {
+export function requireServerKeyForSignature({ serverKeys }: Services, signature: HookSignature): void {
   if (signature !== 'v1' && serverKeys.length === 0) throw new KlatchError('no_server_key');
 }
 

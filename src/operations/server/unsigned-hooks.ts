@@ -1,4 +1,4 @@
-import { countHooksForServerKeys, retryUnsignedHooks } from '../../storage/hooks/hooks.ts';
+import { countHooksForServerKeys, retryHooksLackingServerKey } from '../../storage/hooks/hooks.ts';
 import type { Services } from '../core/services.ts';
 
 /**
@@ -7,7 +7,7 @@ import type { Services } from '../core/services.ts';
  */
 export async function retryOrReportUnsignedHooks({ database, serverKeys, log }: Services): Promise<void> {
   if (serverKeys.length > 0) {
-    const hooks = await database.general.run(retryUnsignedHooks);
+    const hooks = await database.general.run(retryHooksLackingServerKey);
     if (hooks > 0) log.info('hooks that waited for a server key are tried again', { hooks });
     return;
   }

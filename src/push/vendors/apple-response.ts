@@ -4,7 +4,7 @@ import { delivered, failed, unregistered, refused } from '../outcomes.ts';
 import type { PushOutcome } from './vendor.ts';
 
 /** Of a device that got too many in a row. */
-const DEFAULT_DEVICE_WAIT_MS = 60_000;
+const DEFAULT_WAIT_AFTER_429_MS = 60_000;
 /** Words of Apple's that say that the key is at fault, or that it changes too often. */
 const KEY_FAILURE_REASONS: ReadonlySet<string> = new Set([
   'BadCertificate',
@@ -40,7 +40,7 @@ export function readApnsResponse(response: H2Response): PushOutcome {
   if (KEY_FAILURE_REASONS.has(reason)) return failed('key', { code, retryAfterMs });
   if (code === 413) return refused('too large', code);
   if (code === 400 && reason !== '') return refused('request', code);
-  if (code === 429) return failed('quota', { code, retryAfterMs: retryAfterMs ?? DEFAULT_DEVICE_WAIT_MS });
+  if (code === 429) return failed('quota', { code, retryAfterMs: retryAfterMs ?? DEFAULT_WAIT_AFTER_429_MS });
   // 500 may be about this one alone; what else is above is not.
   if (code >= 500) return failed('status', { code, retryAfterMs, vendorWide: code !== 500 });
   return failed('answer', { code, retryAfterMs, vendorWide: true });

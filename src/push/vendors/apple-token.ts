@@ -28,7 +28,7 @@ export class AppleProviderTokens {
   }
 
   /** This token is said to have ended. Returns the milliseconds until the next one may be made; 0: it was. */
-  renewExpired(token: string): number {
+  renewExpiredOrWaitMs(token: string): number {
     if (token !== this.#token) return 0;
     const waitMs = this.#signedAtMs + MIN_RENEWAL_INTERVAL_MS - this.#now();
     if (waitMs > 0) return waitMs;

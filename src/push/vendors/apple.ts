@@ -60,7 +60,7 @@ export class AppleVendor implements PushVendor {
       const token = app.tokens.get();
       const response = await this.#post(app, this.#headers(app, target, notification), body, endMs);
       if (!hasTokenExpired(response)) return this.#toOutcome(response);
-      const waitMs = app.tokens.renewExpired(token);
+      const waitMs = app.tokens.renewExpiredOrWaitMs(token);
       if (waitMs > 0)
         return failed('key', { code: response.status, retryAfterMs: waitMs, vendorWide: this.#isOnlyApp });
       return this.#toOutcome(await this.#post(app, this.#headers(app, target, notification), body, endMs));

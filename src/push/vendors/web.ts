@@ -17,7 +17,7 @@ import type { PushNotification, PushOutcome, PushTarget, PushVendor } from './ve
 /** What a push service has to take (RFC 8030, 7.2), less what encryption adds (RFC 8188, 8291). */
 const MAX_PAYLOAD_BYTES = 3_993;
 /** What is tried with a service that finds that too large. */
-const MAX_SHORT_PAYLOAD_BYTES = 1_024;
+const MAX_RETRY_PAYLOAD_BYTES = 1_024;
 const MAX_TTL_S = 28 * 24 * 3600;
 const MAX_CONNECTIONS_PER_HOST = 32;
 const CONNECT_TIMEOUT_MS = 5_000;
@@ -56,7 +56,7 @@ export class WebVendor implements PushVendor {
     this.#client = new DeliveryClient({
       policy,
       lookup,
-      perHost: Math.min(MAX_CONNECTIONS_PER_HOST, options.inFlight),
+      maxInFlightPerHost: Math.min(MAX_CONNECTIONS_PER_HOST, options.inFlight),
       connectTimeoutMs: Math.min(CONNECT_TIMEOUT_MS, options.timeoutMs),
       headersTimeoutMs: options.timeoutMs,
       responseBytes: MAX_RESPONSE_BYTES,
@@ -76,7 +76,7 @@ export class WebVendor implements PushVendor {
     const endMs = startedMs + this.#timeoutMs;
     const first = await this.#post(subscription, notification, MAX_PAYLOAD_BYTES, endMs);
     const attempt =
-      first?.code === 413 ? await this.#post(subscription, notification, MAX_SHORT_PAYLOAD_BYTES, endMs) : first;
+      first?.code === 413 ? await this.#post(subscription, notification, MAX_RETRY_PAYLOAD_BYTES, endMs) : first;
     // Keys that nobody can encrypt for; or the fault is ours, which must not forget every browser.
     if (attempt === null) return refused('subscription', null);
     const { code, category } = attempt;

@@ -9,7 +9,7 @@ export const MANIFEST_FILE_NAME = 'manifest.json';
 /** A file of rows holds about this many bytes before compression: as much as is in memory at a time. */
 export const PART_BYTES = 4 * 1024 * 1024;
 /** Of the header, the manifest, or a file of the configuration: a part takes 150 bytes of the manifest, so 1.7 TB of rows. */
-export const MAX_UNSPLIT_FILE_BYTES = 64 * 1024 * 1024;
+export const MAX_WHOLE_ENTRY_BYTES = 64 * 1024 * 1024;
 
 /** Names that come from a file and go into statements: nothing but these characters. */
 const identifier = z.string().regex(/^[a-z][a-z0-9_]{0,62}$/);

@@ -122,7 +122,7 @@ class DatabaseLoader {
     await readSupportedVersion(tx);
     await this.#lockOutOtherUses();
     await this.#requireUtf8();
-    await dropTablesIfEmpty(tx);
+    await requireEmptyThenDropTables(tx);
     await applyMigrations(tx, this.#migrations.slice(0, source.schema));
     const contents = await readDatabaseTables(tx);
     if (JSON.stringify(contents.tables) !== JSON.stringify(source.tables)) {
@@ -240,14 +240,14 @@ function wrongSecretError(): WrongSecretError {
  * Empty is a database without tables, and one in which a Klatch was started and nothing was made: its tables are dropped,
  * beneath the same transaction.
  */
-async function dropTablesIfEmpty(tx: Transaction): Promise<void> {
+async function requireEmptyThenDropTables(tx: Transaction): Promise<void> {
   const rows = await tx<{ name: string; kind: string; partition: boolean }[]>`
     select c.relname as name, c.relkind::text as kind, c.relispartition as partition from pg_class c
     where c.relnamespace = current_schema()::regnamespace and c.relkind in ('r', 'p', 'v', 'm', 'f')`;
   if (rows.length === 0) return;
-  const { tables, foreignTables } = await readDatabaseTables(tx);
+  const { tables, nonKlatchTables } = await readDatabaseTables(tx);
   const used: string[] = [
-    ...foreignTables,
+    ...nonKlatchTables,
     ...rows.filter(({ kind }) => kind !== 'r' && kind !== 'p').map(({ name }) => name),
   ];
   for (const { name } of tables) {

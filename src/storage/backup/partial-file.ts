@@ -26,12 +26,12 @@ interface CreateOptions {
  */
 export class PartialFile {
   readonly #handle: FileHandle;
-  readonly #createFinalizer: PartialFileFinalizer;
+  readonly #finalizer: PartialFileFinalizer;
   #isNamed = false;
 
-  private constructor(handle: FileHandle, createFinalizer: PartialFileFinalizer) {
+  private constructor(handle: FileHandle, finalizer: PartialFileFinalizer) {
     this.#handle = handle;
-    this.#createFinalizer = createFinalizer;
+    this.#finalizer = finalizer;
   }
 
   /** Rejects with BackupError where the file is there already and must not be overwritten, and with the system's errors. */
@@ -51,7 +51,7 @@ export class PartialFile {
   /** Gives it its name, durably. */
   async finish(): Promise<void> {
     await this.#handle.sync();
-    await this.#createFinalizer.name();
+    await this.#finalizer.name();
     this.#isNamed = true;
     await this.#handle.close();
   }
@@ -59,7 +59,7 @@ export class PartialFile {
   /** Removes what was written, unless it has its name, or is another process's by now. */
   async discard(): Promise<void> {
     if (this.#isNamed) return;
-    await this.#createFinalizer.remove();
+    await this.#finalizer.remove();
     await this.#handle.close();
   }
 

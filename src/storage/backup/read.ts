@@ -12,7 +12,7 @@ import {
   MANIFEST_FILE_NAME,
   manifestSchema,
 } from './format.ts';
-import { MAX_UNSPLIT_FILE_BYTES, tableOfPart } from './format.ts';
+import { MAX_WHOLE_ENTRY_BYTES, tableOfPart } from './format.ts';
 import type { BackupHeader, BackupManifest, BackupPart } from './format.ts';
 import { readTar, TarError, type TarEntry } from './tar.ts';
 import { countRows } from './write.ts';
@@ -150,7 +150,7 @@ class ArchiveReader {
 
   async #readWholeEntry({ counted = true } = {}): Promise<Buffer> {
     const entry = this.#entry!;
-    if (entry.size > MAX_UNSPLIT_FILE_BYTES)
+    if (entry.size > MAX_WHOLE_ENTRY_BYTES)
       throw alteredError(`holds ${entry.name} with ${entry.size} bytes, which is too much`);
     const chunks: Buffer[] = [];
     for await (const chunk of counted ? this.#hashAndRecordPart(entry) : entry.content) chunks.push(chunk);

@@ -119,11 +119,11 @@ async function queryBackupHeader(tx: Transaction, version: string): Promise<Snap
   const postgresql = await readSupportedVersion(tx);
   const schema = await checkSchema(tx);
   if (schema === 0) throw new BackupError('No Klatch has worked on this database yet: there is nothing to copy.');
-  const { tables, days, foreignTables } = await readDatabaseTables(tx);
+  const { tables, days, nonKlatchTables } = await readDatabaseTables(tx);
   const [canary] = await tx<{ value: string }[]>`select value from setting where name = ${CANARY_NAME}`;
   const leftOut = [
     ...Object.entries(EXCLUDED_TABLE_REASONS).map(([table, reason]) => ({ table, reason })),
-    ...foreignTables.map((table) => ({ table, reason: 'not a table of Klatch' })),
+    ...nonKlatchTables.map((table) => ({ table, reason: 'not a table of Klatch' })),
   ];
   return {
     format: BACKUP_FORMAT_VERSION,

@@ -52,7 +52,7 @@ interface DatabaseTables {
   readonly tables: readonly BackupTable[];
   readonly days: readonly string[];
   /** Tables that are not Klatch's. */
-  readonly foreignTables: readonly string[];
+  readonly nonKlatchTables: readonly string[];
 }
 
 /** Looks at the tables of our schema, whichever version made them. */
@@ -75,7 +75,11 @@ export async function readDatabaseTables(sql: Sql | Transaction): Promise<Databa
     ...Object.keys(EXCLUDED_TABLE_REASONS),
     DEFAULT_ATTEMPT_PARTITION,
   ]);
-  return { tables, days, foreignTables: names.filter((name) => !known.has(name) && !DAY_PARTITION_PATTERN.test(name)) };
+  return {
+    tables,
+    days,
+    nonKlatchTables: names.filter((name) => !known.has(name) && !DAY_PARTITION_PATTERN.test(name)),
+  };
 }
 
 /** Where the numbers stand that tables give out by themselves. Never behind a row of this transaction's snapshot. */

@@ -31,7 +31,7 @@ interface ConnectionOptions {
    * Root only: whom PostgreSQL sees at the other end of a Unix socket, for peer authentication. The kernel notes the
    * effective user in the moment of the connect, which Node makes before it returns; we are root again right after.
    */
-  readonly peerUid?: number;
+  readonly connectAsUid?: number;
 }
 
 /** What servers before 9.6 refuse our sessions with: they do not know a setting that each begins with. */
@@ -187,7 +187,7 @@ export class Connection {
     if (session.ended || session.socket !== null) throw new Error('the connection was closed');
     const { host, port, connectTimeoutMs } = this.#target;
     const socket = this.#usesUnixSocket
-      ? withEffectiveUid(this.#options.peerUid, () => net.connect({ path: `${host}/.s.PGSQL.${port}` }))
+      ? withEffectiveUid(this.#options.connectAsUid, () => net.connect({ path: `${host}/.s.PGSQL.${port}` }))
       : net.connect({ host, port, keepAlive: true, noDelay: true });
     session.socket = socket;
     // Ours is the first listener, so the session is marked as gone before the library rejects what was under way.

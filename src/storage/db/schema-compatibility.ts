@@ -18,7 +18,7 @@ export class IncompatibleSchemaError extends Error {
 }
 
 /** The name of migration 1 before version 0.1.0, when the schema was not stable yet. */
-const DEVELOPMENT_BUILD = 'initial';
+const DEVELOPMENT_BUILD_MIGRATION = 'initial';
 
 /** The migrations that a database has, in order; none for an empty one. */
 export async function readAppliedMigrations(sql: Sql | Transaction): Promise<MigrationId[]> {
@@ -42,7 +42,7 @@ export function findSchemaMismatch(
       remedy: 'start the newer Klatch again, or restore a backup made before the upgrade',
     };
   }
-  if (other.version === 1 && other.name === DEVELOPMENT_BUILD) {
+  if (other.version === 1 && other.name === DEVELOPMENT_BUILD_MIGRATION) {
     return {
       kind: 'development-build',
       found:

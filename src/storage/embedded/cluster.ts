@@ -99,7 +99,7 @@ export async function createCluster(options: ClusterOptions): Promise<void> {
  * Removes what killed starts and upgrades have left, and stops servers that are at work in it. Resolves with the folders
  * that could not be removed.
  */
-export async function removeUnfinishedClusters(dataDir: string): Promise<string[]> {
+export async function removeUnfinishedClustersListingFailures(dataDir: string): Promise<string[]> {
   const left: string[] = [];
   // A copy that has not taken the cluster's place is out of date as soon as that is used again.
   const isOutdated = (await readClusterMajor(join(dataDir, 'postgresql'))) !== null;

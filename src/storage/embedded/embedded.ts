@@ -8,7 +8,7 @@ import {
   readClusterMajor,
   refuseSymlink,
   refuseUnfinishedUpgrade,
-  removeUnfinishedClusters,
+  removeUnfinishedClustersListingFailures,
 } from './cluster.ts';
 import { EmbeddedError } from './embedded-error.ts';
 import { findPostmaster, removeReusedPidLocks, stopPostmaster, waitForOrphans, waitUntilGone } from './postmaster.ts';
@@ -79,7 +79,7 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedS
     const dataDir = await ensureDataDir(options.dataDir);
     const clusterDir = join(dataDir, 'postgresql');
     await refuseSymlink(clusterDir);
-    for (const folder of await removeUnfinishedClusters(dataDir)) {
+    for (const folder of await removeUnfinishedClustersListingFailures(dataDir)) {
       options.log('cannot remove an unfinished cluster', { folder });
     }
     const startedAtMs = performance.now();

@@ -52,7 +52,7 @@ export async function waitUntilReady(pid: number, options: ReadinessOptions): Pr
     if (postmaster?.pid === pid) status = postmaster.status;
     if (postmaster?.pid === pid && status === 'ready') {
       try {
-        return { kind: 'ready', postmaster, version: await ensureDatabase(postmaster) };
+        return { kind: 'ready', postmaster, version: await ensureDatabaseAndReadVersion(postmaster) };
       } catch (error) {
         if (!(error instanceof DatabaseUnavailableError)) throw error;
         // One of its sessions crashed: it recovers in place, and its file goes on saying that it is ready.
@@ -76,7 +76,7 @@ export async function waitUntilReady(pid: number, options: ReadinessOptions): Pr
 }
 
 /** Connects as the superuser, makes what is missing, and resolves with the server's version. */
-async function ensureDatabase({ socketDir, port }: Postmaster): Promise<string> {
+async function ensureDatabaseAndReadVersion({ socketDir, port }: Postmaster): Promise<string> {
   const target = {
     host: socketDir,
     port,
@@ -88,13 +88,13 @@ async function ensureDatabase({ socketDir, port }: Postmaster): Promise<string> 
   };
   const connection = new Connection(target, 'embedded');
   try {
-    return await connection.run(ensureRoleAndDatabase, QUERY_TIMEOUT_MS);
+    return await connection.run(ensureRoleDatabaseAndReadVersion, QUERY_TIMEOUT_MS);
   } finally {
     connection.close();
   }
 }
 
-async function ensureRoleAndDatabase(sql: Sql): Promise<string> {
+async function ensureRoleDatabaseAndReadVersion(sql: Sql): Promise<string> {
   const [found] = await sql<{ version: string; role: boolean; database: boolean }[]>`
     select current_setting('server_version') as version,
            exists (select from pg_roles where rolname = ${APP_ROLE}) as role,

@@ -3,8 +3,8 @@ import type { Sql, Transaction } from '../db/connection.ts';
 
 /** Bytes that the files of one account may take, and those of all. */
 export interface UsageLimits {
-  readonly accountBytes: number;
-  readonly allBytes: number;
+  readonly maxAccountBytes: number;
+  readonly maxTotalBytes: number;
 }
 
 /** What files take. */
@@ -42,8 +42,8 @@ export async function reserveUsage(
 ): Promise<number | ExceededQuota> {
   const { minBytes, wishedBytes, files, limits } = more;
   const { ownBytes, totalBytes } = await lockUsage(tx, accountId);
-  const ownRoom = limits.accountBytes - ownBytes;
-  const allRoom = limits.allBytes - totalBytes;
+  const ownRoom = limits.maxAccountBytes - ownBytes;
+  const allRoom = limits.maxTotalBytes - totalBytes;
   if (ownRoom < minBytes) return 'account_full';
   if (allRoom < minBytes) return 'all_full';
   const bytes = Math.min(wishedBytes, ownRoom, allRoom);
@@ -51,7 +51,7 @@ export async function reserveUsage(
   return bytes;
 }
 
-/** Counts less. Below zero it is wrong already, which `recountUsage` mends. */
+/** Counts less. Below zero it is wrong already, which `correctUsageCounts` mends. */
 export async function releaseUsage(tx: Transaction, accountId: AccountId, less: Usage): Promise<void> {
   if (less.bytes === 0 && less.files === 0) return;
   await lockUsage(tx, accountId);
@@ -59,7 +59,7 @@ export async function releaseUsage(tx: Transaction, accountId: AccountId, less: 
 }
 
 /** Counts everything anew; resolves to how many rows were wrong. */
-export async function recountUsage(tx: Transaction): Promise<number> {
+export async function correctUsageCounts(tx: Transaction): Promise<number> {
   // Whoever counts holds a row of it until its commit: beneath this lock nobody is between the two tables.
   await tx`lock table file_usage in exclusive mode`;
   const rows = await tx`

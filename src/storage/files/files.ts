@@ -103,18 +103,18 @@ export async function grantUploadBytes(
 }
 
 /**
- * Notes how far an upload is stored safely. `from` and `to` say where its writer believes it to be; false: it is
+ * Notes how far an upload is stored safely. `minRowReceived` and `maxRowReceived` say where its writer believes it to be; false: it is
  * somewhere else, since another writer goes on with it, or it is no upload any more.
  */
 export async function recordUploadProgress(
   sql: Sql | Transaction,
   id: string,
-  noted: { from: number; to: number; received: number; upload: UploadState },
+  noted: { minRowReceived: number; maxRowReceived: number; received: number; upload: UploadState },
 ): Promise<boolean> {
-  const { from, to, received, upload } = noted;
+  const { minRowReceived, maxRowReceived, received, upload } = noted;
   const rows = await sql`
     update file set received = ${received}, upload = ${sql.json(upload as never)}, updated_at = now()
-    where id = ${id} and state = 'uploading' and received between ${from} and ${to} returning id`;
+    where id = ${id} and state = 'uploading' and received between ${minRowReceived} and ${maxRowReceived} returning id`;
   return rows.length > 0;
 }
 

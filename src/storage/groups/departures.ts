@@ -4,7 +4,7 @@ import type { Sql, Transaction } from '../db/connection.ts';
 import type { MemberKey } from './members.ts';
 
 /** A member of a group, or a bot of that member that is in the group too. */
-export interface AffectedMember {
+export interface MemberOrOwnedBot {
   readonly id: AccountId;
   readonly nick: string;
   readonly role: GroupRole;
@@ -13,8 +13,8 @@ export interface AffectedMember {
 }
 
 /** A member with the bots that it owns in the same group. The member comes first; without a membership it is left out. */
-export async function listAffectedMembers(sql: Sql | Transaction, key: MemberKey): Promise<AffectedMember[]> {
-  return sql<AffectedMember[]>`
+export async function listMemberWithBots(sql: Sql | Transaction, key: MemberKey): Promise<MemberOrOwnedBot[]> {
+  return sql<MemberOrOwnedBot[]>`
     select a.id, a.nick, m.role, m.knows_token as "knowsToken"
     from account a join membership m on m.account_id = a.id and m.conversation_id = ${key.conversationId}
     where a.id = ${key.accountId} or a.owner_id = ${key.accountId}

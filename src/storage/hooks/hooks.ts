@@ -136,7 +136,7 @@ export async function countHooksForServerKeys(sql: Sql): Promise<number> {
 }
 
 /** Makes hooks that failed only for want of a server key due at once; their number. */
-export async function retryUnsignedHooks(sql: Sql): Promise<number> {
+export async function retryHooksLackingServerKey(sql: Sql): Promise<number> {
   const rows = await sql`
     update reverse_hook set next_attempt_at = null
     where failures > 0 and last_error_category = 'signature' and next_attempt_at is not null and removed_at is null

@@ -14,15 +14,15 @@ interface PartitionClaim {
   /** Partitions that the process knows to be its own. */
   readonly except?: readonly number[];
   /** Of those that are free, at most so many. */
-  readonly capacity?: number;
+  readonly maxClaimedPartitions?: number;
 }
 
 /**
- * Takes what was held by this identity before (a killed process's successor takes over at once), and up to `capacity` in all
+ * Takes what was held by this identity before (a killed process's successor takes over at once), and up to `maxClaimedPartitions` in all
  * of what is free or expired. Each taken one gets a new epoch.
  */
 export async function claimPartitions(sql: Sql, claim: PartitionClaim): Promise<HeldPartition[]> {
-  const { holder, leaseMs, except = [], capacity = PARTITIONS } = claim;
+  const { holder, leaseMs, except = [], maxClaimedPartitions = PARTITIONS } = claim;
   return sql<HeldPartition[]>`
     update lease set holder = ${holder}, epoch = epoch + 1,
       expires_at = clock_timestamp() + ${leaseMs} * interval '1 millisecond'
@@ -31,7 +31,7 @@ export async function claimPartitions(sql: Sql, claim: PartitionClaim): Promise<
       where (holder is null or holder = ${holder} or expires_at < clock_timestamp())
         and not partition = any(${[...except]}::int[])
       order by holder is not distinct from ${holder} desc, partition
-      limit greatest(${capacity}::bigint, (
+      limit greatest(${maxClaimedPartitions}::bigint, (
         select count(*) from lease where holder = ${holder} and not partition = any(${[...except]}::int[])))
       for update skip locked)
     returning partition::int as partition, epoch`;

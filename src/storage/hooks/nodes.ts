@@ -7,7 +7,7 @@ const DEAD_NODE_RETENTION = '1 day';
  * Says that this node lives for so long, and returns who does, this one included, in the order of their ids. A row that
  * would live for longer than anybody says was written before the database's clock was set back.
  */
-export async function heartbeatNode(sql: Sql, id: string, leaseMs: number): Promise<string[]> {
+export async function heartbeatAndListLiveNodes(sql: Sql, id: string, leaseMs: number): Promise<string[]> {
   await sql`
     with dead as (delete from node where expires_at < clock_timestamp() - ${DEAD_NODE_RETENTION}::interval and id <> ${id})
     insert into node (id, expires_at) values (${id}, clock_timestamp() + ${leaseMs} * interval '1 millisecond')

@@ -20,17 +20,17 @@ export interface DueRetries {
 }
 
 /**
- * Reads at most `limit` requests that are due. A time further ahead than `maxDelayMs` was set by a clock that has been put
+ * Reads at most `limit` requests that are due. A time further ahead than `maxPlausibleDelayMs` was set by a clock that has been put
  * back since: it is due as well.
  */
 export async function readDueRetries(
   sql: Sql,
   hookId: HookId,
-  bounds: { nowMs: number; maxDelayMs: number; limit: number },
+  bounds: { nowMs: number; maxPlausibleDelayMs: number; limit: number },
 ): Promise<DueRetries> {
   // Times are told in whole milliseconds: what is due within this one is due, or it would be asked for again and again.
   const now = new Date(bounds.nowMs + 1);
-  const latest = new Date(bounds.nowMs + bounds.maxDelayMs);
+  const latest = new Date(bounds.nowMs + bounds.maxPlausibleDelayMs);
   const [row] = await sql<DueRetries[]>`
     select
       (select coalesce(json_agg(x), '[]') from (

@@ -51,7 +51,7 @@ export interface ChangePage {
 }
 
 /** Which changes to read: those behind `afterRev`, so many rows at most, and rows only while their texts fit. */
-interface ChangeRequest {
+interface ChangePageRequest {
   readonly conversationId: ConversationId;
   readonly afterRev: Rev;
   readonly limit: number;
@@ -86,7 +86,7 @@ interface ChangeRow {
  * conversation. One statement, so that the head and the rows are of one moment: revs are given out beneath the head's
  * lock, which is held until the commit, so nothing can still appear below a head that was seen.
  */
-export async function readChanges(sql: Sql, request: ChangeRequest): Promise<ChangePage | null> {
+export async function readChanges(sql: Sql, request: ChangePageRequest): Promise<ChangePage | null> {
   const { conversationId, afterRev, maxBytes } = request;
   const limit = Math.min(request.limit, MAX_ROWS);
   // One row more than asked for tells whether there are more. Rows past the bytes come as well, without their texts.

@@ -70,29 +70,29 @@ interface ConversationBatch {
 interface NumberedPosts {
   readonly byConversation: ReadonlyMap<ConversationId, ConversationBatch>;
   /** Of each post, its number among those of its conversation, from 1. */
-  readonly numbers: readonly number[];
+  readonly numbersInConversation: readonly number[];
 }
 
 /** Numbers the posts of each conversation; null when that takes the database: a key may be known, one of two refused, a file gone. */
 function numberPlainPosts(posts: readonly Post[]): NumberedPosts | null {
   const byConversation = new Map<ConversationId, ConversationBatch>();
-  const numbers: number[] = [];
+  const numbersInConversation: number[] = [];
   for (const { conversationId, tokenHash, senderId, key, attachments } of posts) {
     if (key !== null || attachments.length > 0) return null;
     let batch = byConversation.get(conversationId);
     if (batch === undefined)
       byConversation.set(conversationId, (batch = { conversationId, tokenHash, senderId, count: 0 }));
     if (batch.tokenHash !== tokenHash || batch.senderId !== senderId) return null;
-    numbers.push((batch.count += 1));
+    numbersInConversation.push((batch.count += 1));
   }
-  return { byConversation, numbers };
+  return { byConversation, numbersInConversation };
 }
 
 const isMemberPost = ({ tokenHash }: Pick<Post, 'tokenHash'>): boolean => tokenHash === null;
 const carriesFiles = ({ attachments }: Pick<Post, 'attachments'>): boolean => attachments.length > 0;
 
 /** Whether the other one of a private conversation has blocked the sender; both given as SQL. */
-const blockedBy = (sql: Sql, conversationId: Fragment, senderId: Fragment): Fragment => sql`
+const senderBlockedByPeer = (sql: Sql, conversationId: Fragment, senderId: Fragment): Fragment => sql`
   exists (
     select from private_conversation p join block b on b.account_id in (p.low_id, p.high_id)
     where p.conversation_id = ${conversationId} and b.blocked_id = ${senderId})`;
@@ -103,7 +103,7 @@ const admitPlainSenders = (sql: Sql): Fragment => sql`
     update membership m set read_seq = greatest(m.read_seq, h.last_seq + h.n)
     from head h
     where h.token_hash is null and m.conversation_id = h.conversation_id and m.account_id = h.sender_id
-      and not ${blockedBy(sql, sql`h.conversation_id`, sql`h.sender_id`)}
+      and not ${senderBlockedByPeer(sql, sql`h.conversation_id`, sql`h.sender_id`)}
     returning m.conversation_id
   ), admitted as (
     select h.* from head h
@@ -111,7 +111,7 @@ const admitPlainSenders = (sql: Sql): Fragment => sql`
   ),`;
 
 async function writePlainPosts(sql: Sql, posts: readonly Post[], numbered: NumberedPosts): Promise<PostResult[]> {
-  const { byConversation, numbers } = numbered;
+  const { byConversation, numbersInConversation } = numbered;
   const each = [...byConversation.values()];
   const hasMembers = each.some(isMemberPost);
   const rows = await sql<{ id: ConversationId; seq0: Seq }[]>`
@@ -134,7 +134,7 @@ async function writePlainPosts(sql: Sql, posts: readonly Post[], numbered: Numbe
       insert into message (conversation_id, seq, rev, sender_id, text, label, icon_url, hops, sent_at)
       select p.conversation_id, a.seq0 + p.n, a.rev0 + p.n, p.sender_id, p.text, p.label, p.icon_url, p.hops, a.last_at
       from unnest(
-        ${posts.map((p) => p.conversationId)}::bigint[], ${[...numbers]}::int[],
+        ${posts.map((p) => p.conversationId)}::bigint[], ${[...numbersInConversation]}::int[],
         ${posts.map((p) => p.senderId)}::bigint[], ${posts.map((p) => p.text)}::text[],
         ${posts.map((p) => p.label)}::text[], ${posts.map((p) => p.iconUrl)}::text[],
         ${posts.map((p) => p.hops)}::smallint[]
@@ -146,7 +146,7 @@ async function writePlainPosts(sql: Sql, posts: readonly Post[], numbered: Numbe
   return posts.map(({ conversationId }, index) => {
     const before = seq0.get(conversationId);
     if (before === undefined) return { outcome: 'refused' };
-    return { outcome: 'new', seq: (before + numbers[index]!) as Seq };
+    return { outcome: 'new', seq: (before + numbersInConversation[index]!) as Seq };
   });
 }
 
@@ -156,11 +156,11 @@ const lockSenderMemberships = (sql: Sql): Fragment => sql`
     select m.conversation_id, m.account_id
     from membership m join head h on h.conversation_id = m.conversation_id and h.archived_at is null
     where (m.conversation_id, m.account_id) in (select i.conversation_id, i.sender_id from input i where i.token_hash is null)
-      and not ${blockedBy(sql, sql`m.conversation_id`, sql`m.account_id`)}
+      and not ${senderBlockedByPeer(sql, sql`m.conversation_id`, sql`m.account_id`)}
     order by m.conversation_id, m.account_id for no key update of m
   ),`;
 
-const isLockedSender = (sql: Sql): Fragment => sql`
+const hasLockedMembership = (sql: Sql): Fragment => sql`
   i.token_hash is null and exists (
     select from member m where m.conversation_id = i.conversation_id and m.account_id = i.sender_id)`;
 
@@ -199,7 +199,7 @@ async function writeAnyPosts(sql: Sql, posts: readonly Post[]): Promise<PostResu
       order by h.conversation_id for no key update
     ), ${hasMembers ? lockSenderMemberships(sql) : sql``} admitted as (
       select i.* from input i join head h on h.conversation_id = i.conversation_id and h.archived_at is null
-      where ${hasMembers ? isLockedSender(sql) : sql`false`} or exists (
+      where ${hasMembers ? hasLockedMembership(sql) : sql`false`} or exists (
         select from integration t where t.conversation_id = i.conversation_id and t.token_hash = i.token_hash)
     ), known as (
       select i.ord, k.seq, k.body_hash = i.body_hash as same from admitted i

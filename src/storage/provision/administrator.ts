@@ -38,7 +38,7 @@ export async function asAdministrator<T>(
     connectTimeoutMs,
     lockTimeoutMs: LOCK_TIMEOUT_MS,
   };
-  const connection = new Connection(target, 'setup', { peerUid: ownerUid });
+  const connection = new Connection(target, 'setup', { connectAsUid: ownerUid });
   try {
     return await connection.run(work, TIMEOUT_MS);
   } catch (error) {

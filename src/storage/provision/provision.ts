@@ -43,7 +43,7 @@ const LC_CTYPES = ['C.UTF-8', 'C.utf8', 'en_US.UTF-8', 'C'] as const;
 /** From this version on PostgreSQL brings C.UTF-8 itself. */
 const BUILTIN_LOCALE_VERSION = 170_000;
 /** From this version on a role can keep the parameters of its statements out of the log. */
-const PARAMETER_LENGTH_VERSION = 130_000;
+const LOG_PARAMETER_LENGTH_VERSION = 130_000;
 const NAME_MAX_BYTES = 63;
 const UNKNOWN_LOCALE_SQLSTATES = ['42809', '22023'];
 
@@ -162,7 +162,7 @@ async function ensureRole(
     // What people wrote stays out of the server's log: errors of statements quote values (Klatch sees them anyway), and
     // statements are logged with their parameters.
     await tx.unsafe(`alter role ${name} set log_min_messages = 'log'`);
-    if (server.number >= PARAMETER_LENGTH_VERSION)
+    if (server.number >= LOG_PARAMETER_LENGTH_VERSION)
       await tx.unsafe(`alter role ${name} set log_parameter_max_length = 0`);
   });
   return 'made';

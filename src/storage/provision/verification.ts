@@ -43,7 +43,7 @@ export async function verifyLogin({ cluster, address, hbaFile, login }: LoginVer
     connectTimeoutMs: CONNECT_TIMEOUT_MS,
     lockTimeoutMs: LOCK_TIMEOUT_MS,
   };
-  const connection = new Connection(target, 'setup', serverUid === null ? {} : { peerUid: serverUid });
+  const connection = new Connection(target, 'setup', serverUid === null ? {} : { connectAsUid: serverUid });
   try {
     const mayCreate = await connection.run(async (sql) => {
       const [row] = await sql<{ mayCreate: boolean }[]>`

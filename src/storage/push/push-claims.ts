@@ -98,7 +98,7 @@ export async function claimDuePushes(
 }
 
 /** In how many ms the next row of a vendor that nobody has taken is due, 0 when one is; null: none waits. */
-export async function nextDueMs(sql: Sql, kind: DeviceKind): Promise<number | null> {
+export async function msUntilNextDuePush(sql: Sql, kind: DeviceKind): Promise<number | null> {
   const [row] = await sql<{ ms: number }[]>`
     select ceil(extract(epoch from greatest(next_at - now(), interval '0')) * 1000)::bigint as ms
     from push_pending where kind = ${kind} and claimed_until <= now() order by next_at limit 1`;

@@ -76,7 +76,7 @@ export async function removeExpired(
     });
   const removed = {
     days: await single(() => pool.transaction((tx) => dropOldPartitions(tx, before(retention.deliveryLogMs)))),
-    keys: await inPages((sql) => deleteOldKeys(sql, before(retention.idempotencyKeysMs))),
+    keys: await inPages((sql) => deleteOldIdempotencyKeys(sql, before(retention.idempotencyKeysMs))),
     hooks: await inPages((sql) => deleteRemovedHooks(sql, before(retention.removedHooksMs))),
     pushes: await inPages((sql) => deleteOldPushLog(sql, before(retention.pushLogMs), DELETE_PAGE_ROWS)),
     attempts: await single(() =>
@@ -144,7 +144,7 @@ async function deleteSurplusAttempts(sql: Sql, keep: number): Promise<number> {
   return total;
 }
 
-async function deleteOldKeys(sql: Sql, before: Date): Promise<number> {
+async function deleteOldIdempotencyKeys(sql: Sql, before: Date): Promise<number> {
   const rows = await sql`
     delete from idempotency_key where ctid = any(array(
       select ctid from idempotency_key where created_at < ${before} limit ${DELETE_PAGE_ROWS})) returning 1`;

@@ -27,7 +27,7 @@ function run(
     env,
     execve: (file, args, given) => calls.push({ file, args, env: given }),
   };
-  restartWithHeapLimit(bytes, { kind, command: '/bin/sh', companionBinDir: '' }, fake);
+  restartWithHeapLimit(bytes, { kind, command: '/bin/sh', companionPostgresqlBinDir: '' }, fake);
   return calls;
 }
 

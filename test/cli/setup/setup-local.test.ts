@@ -150,7 +150,7 @@ const programs = await localPrograms();
       const lines = [`port = ${each}`, `unix_socket_directories = '${socketDir}'`, ''];
       await writeFile(join(clustersDir, name, 'postgresql.conf'), lines.join('\n'));
     }
-    const found = await examineClusters({ localPlaces: { socketDir, clustersDir } }, undefined);
+    const found = await examineClusters({ postgresqlClusterLocations: { socketDir, clustersDir } }, undefined);
     expect(found.map(({ cluster, problem }) => [cluster.name, problem])).toEqual([
       ['15/main', null],
       ['14/old', expect.stringContaining('sudo pg_ctlcluster 14 old start')],

@@ -2,7 +2,7 @@ import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { readConfigText } from '../../../src/cli/setup/configure.ts';
+import { readConfigOrTemplate } from '../../../src/cli/setup/configure.ts';
 import { Prompt } from '../../../src/cli/core/prompt.ts';
 import {
   askMissing,
@@ -224,7 +224,7 @@ describe('the questions of klatch setup', () => {
     const input = new PassThrough();
     const output = new PassThrough();
     const prompt = new Prompt(input, output);
-    const source = readConfigText(workspace.file);
+    const source = readConfigOrTemplate(workspace.file);
     const database = { embedded: false };
     const missing = findMissing(source, {}, database);
     const given = { answers: {}, database, missing, offers: async () => offers };

@@ -338,7 +338,7 @@ describe('the client of others', () => {
 
 describe('the question how far an upload is', () => {
   test('that cannot be answered now is asked again: clients take any other refusal for its end', async () => {
-    const busy = await TestServer.start({ limits: { sessionRate: 1, sessionBurst: 1 } });
+    const busy = await TestServer.start({ limits: { sessionRequestRate: 1, sessionRequestBurst: 1 } });
     try {
       const headers = { 'tus-resumable': '1.0.0', ...bearer(await createPerson(busy, 'berta')) };
       const sendRequest = (method: string) =>

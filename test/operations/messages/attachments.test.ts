@@ -15,7 +15,7 @@ let group: number;
 let turn = 0;
 
 beforeAll(async () => {
-  server = await TestServer.start({ limits: { attachmentsPerMessage: 3, sessionBurst: 5_000 } });
+  server = await TestServer.start({ limits: { attachmentsPerMessage: 3, sessionRequestBurst: 5_000 } });
 });
 afterAll(() => server.stop());
 beforeEach(async () => {

@@ -12,7 +12,7 @@ let server: TestServer;
 let alice: TestPerson;
 let bob: TestPerson;
 beforeAll(async () => {
-  server = await TestServer.start({ ...PATIENT, limits: { sessionRate: 10_000, sessionBurst: 10_000 } });
+  server = await TestServer.start({ ...PATIENT, limits: { sessionRequestRate: 10_000, sessionRequestBurst: 10_000 } });
   const lobby = await server.createGroup('Lobby');
   alice = await joined(server, 'alice', lobby.id);
   bob = await joined(server, 'bob', lobby.id);

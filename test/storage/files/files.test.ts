@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { AccountId } from '../../../src/model/ids.ts';
 import { insertAccount } from '../../../src/storage/accounts/accounts.ts';
-import { readUsage, readTotalUsage, recountUsage } from '../../../src/storage/files/file-usage.ts';
+import { readUsage, readTotalUsage, correctUsageCounts } from '../../../src/storage/files/file-usage.ts';
 import {
   deleteFileRow,
   findFile,
@@ -22,7 +22,7 @@ import type { Pool } from '../../../src/storage/db/pool.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { makeGroups, makeMembers, type StoredGroup } from '../fixture.ts';
 
-const LIMITS = { accountBytes: 1_000, allBytes: 1_500, maxUnfinished: 3 };
+const LIMITS = { maxAccountBytes: 1_000, maxTotalBytes: 1_500, maxUnfinished: 3 };
 
 let database: TestDatabase;
 let pool: Pool;
@@ -116,13 +116,13 @@ describe('the room that files take', () => {
         insert into file_usage (account_id, bytes, files) values (${group.accountId}, 7, 1), (${owner}, 9, 9), (0, 1, 1)
         on conflict (account_id) do update set bytes = excluded.bytes, files = excluded.files`,
     );
-    expect(await pool.transaction((tx) => recountUsage(tx))).toBe(3);
+    expect(await pool.transaction((tx) => correctUsageCounts(tx))).toBe(3);
     expect(await usage()).toEqual([
       { bytes: 100, files: 1 },
       { bytes: 150, files: 2 },
     ]);
     expect(await pool.run((sql) => readUsage(sql, group.accountId))).toEqual({ bytes: 0, files: 0 });
-    expect(await pool.transaction((tx) => recountUsage(tx))).toBe(0);
+    expect(await pool.transaction((tx) => correctUsageCounts(tx))).toBe(0);
   });
 });
 
@@ -139,7 +139,14 @@ describe('an upload', () => {
   test('goes forward only for the writer that knows where it is', async () => {
     const { id } = await insert(100);
     const note = (from: number, to: number, received: number) =>
-      pool.run((sql) => recordUploadProgress(sql, id, { from, to, received, upload: { part: received } }));
+      pool.run((sql) =>
+        recordUploadProgress(sql, id, {
+          minRowReceived: from,
+          maxRowReceived: to,
+          received,
+          upload: { part: received },
+        }),
+      );
     expect(await note(0, 0, 40)).toBe(true);
     expect(await note(0, 0, 30)).toBe(false);
     expect(await note(41, 60, 80)).toBe(false);
@@ -156,9 +163,11 @@ describe('an upload', () => {
     expect(await pool.run((sql) => findFile(sql, id))).toMatchObject({ state: 'stored', size: 80, type: 'image/png' });
     await pool.run((sql) => markUnattachedRemoved(sql, id));
     expect(await finish()).toBe(false);
-    expect(await pool.run((sql) => recordUploadProgress(sql, id, { from: 0, to: 99, received: 9, upload: {} }))).toBe(
-      false,
-    );
+    expect(
+      await pool.run((sql) =>
+        recordUploadProgress(sql, id, { minRowReceived: 0, maxRowReceived: 99, received: 9, upload: {} }),
+      ),
+    ).toBe(false);
   });
 });
 

@@ -25,8 +25,12 @@ beforeEach(async () => {
 });
 afterEach(() => database.drop());
 
-const claim = (holder: string, except: readonly number[] = [], capacity = PARTITIONS): Promise<HeldPartition[]> =>
-  pool.run((sql) => claimPartitions(sql, { holder, except, capacity, leaseMs: LEASE_MS }));
+const claim = (
+  holder: string,
+  except: readonly number[] = [],
+  maxClaimedPartitions = PARTITIONS,
+): Promise<HeldPartition[]> =>
+  pool.run((sql) => claimPartitions(sql, { holder, except, maxClaimedPartitions, leaseMs: LEASE_MS }));
 const renew = (holder: string, held: readonly HeldPartition[]): Promise<number[]> =>
   pool.run((sql) => renewPartitions(sql, holder, held, LEASE_MS));
 const release = (holder: string): Promise<void> => pool.run((sql) => releaseAllPartitions(sql, holder));

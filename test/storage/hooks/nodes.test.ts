@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { heartbeatNode, deleteNode } from '../../../src/storage/hooks/nodes.ts';
+import { heartbeatAndListLiveNodes, deleteNode } from '../../../src/storage/hooks/nodes.ts';
 import type { Pool } from '../../../src/storage/db/pool.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 
@@ -14,7 +14,7 @@ beforeEach(async () => {
 });
 afterEach(() => database.drop());
 
-const join = (id: string): Promise<string[]> => pool.run((sql) => heartbeatNode(sql, id, LEASE_MS));
+const join = (id: string): Promise<string[]> => pool.run((sql) => heartbeatAndListLiveNodes(sql, id, LEASE_MS));
 /** Makes it so long ago, or in so long, that a node's row ends. */
 const endIn = (id: string, interval: string): Promise<unknown> =>
   database.query((sql) => sql`update node set expires_at = clock_timestamp() + ${interval}::interval where id = ${id}`);

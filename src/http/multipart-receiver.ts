@@ -31,7 +31,7 @@ export interface MultipartOptions {
   /** The form has a file: from here on it is an upload. Called once; what it throws ends the reading. */
   readonly onFirstFile: () => void;
   /** Does what takes time to parse, and counts it for the sender. */
-  readonly measureParsing: <T>(work: () => T) => T;
+  readonly chargeParseTime: <T>(work: () => T) => T;
   readonly store: (file: FormFile) => Promise<Attachment>;
   /** Gives up a file that was stored. Does not reject. */
   readonly discardFile: (id: string) => Promise<void>;
@@ -59,7 +59,7 @@ const invalid = (sentence: string): KlatchError => new KlatchError('invalid_inpu
  * Reads one multipart form as it arrives. The body of a form without files is kept whole; from the first file on nothing is kept but the fields, and each file goes to the store by the speed at which that takes it, one after
  * the other. Whatever fails, or is not a whole form in the end, leaves no file behind.
  */
-export class MultipartParser {
+export class MultipartReceiver {
   readonly #options: MultipartOptions;
   readonly #parser: InstanceType<typeof Busboy>;
   readonly #fields = new Map<string, string>();
@@ -74,7 +74,7 @@ export class MultipartParser {
   #fieldBytes = 0;
   #fileCount = 0;
   /** What is wrong with a body that is no form, or a form that has no file so far. */
-  #formError: KlatchError | null = null;
+  #deferredFormError: KlatchError | null = null;
   /** From the first file on, or when the whole body was read. */
   #isKnownForm = false;
   readonly #nonFileTimeout: PausableTimeout;
@@ -108,7 +108,7 @@ export class MultipartParser {
       await this.#readAll(req);
       const body = this.#body?.toBuffer() ?? null;
       if (body !== null && beginsLikeObject(body)) return body;
-      if (this.#formError !== null) throw this.#formError;
+      if (this.#deferredFormError !== null) throw this.#deferredFormError;
       this.#isKnownForm = true;
       await this.#finish();
       return { fields: this.#fields, files: this.#files, body };
@@ -162,15 +162,15 @@ export class MultipartParser {
     // Bytes of files go to the store; what came before them stays here.
     if (this.#body !== null) this.#bodyUsage?.add(chunk.length);
     this.#body?.append(chunk);
-    if (this.#formError === null && !this.#parse(chunk)) return this.#waitForParser();
+    if (this.#deferredFormError === null && !this.#writeToParser(chunk)) return this.#waitForParser();
     this.#checkSize();
     return null;
   }
 
   /** The bytes of a file are bounded by its upload, and count for no budget. */
-  #parse(chunk: Buffer): boolean {
+  #writeToParser(chunk: Buffer): boolean {
     const write = (): boolean => this.#parser.write(chunk);
-    return this.#body === null ? write() : this.#options.measureParsing(write);
+    return this.#body === null ? write() : this.#options.chargeParseTime(write);
   }
 
   async #waitForParser(): Promise<void> {
@@ -227,7 +227,7 @@ export class MultipartParser {
     if (this.#body !== null) {
       this.#body = null;
       this.#isKnownForm = true;
-      this.#beginUpload();
+      this.#handleFirstFile();
     }
     if (field === 'text' || field === 'payload') {
       const sentence = `${field}: was sent as a file; with curl it is -F '${field}=<name', not -F '${field}=@name'`;
@@ -247,7 +247,7 @@ export class MultipartParser {
     this.#fail(invalid(`file: a message carries at most ${maxFiles} files (limits.attachments-per-message)`));
   }
 
-  #beginUpload(): void {
+  #handleFirstFile(): void {
     this.#nonFileTimeout.start();
     try {
       this.#options.onFirstFile();
@@ -284,7 +284,7 @@ export class MultipartParser {
   /** The parser reads no further. */
   #onParseError(error: KlatchError): void {
     if (this.#isKnownForm) this.#fail(error);
-    else this.#formError ??= error;
+    else this.#deferredFormError ??= error;
   }
 
   /** The first reason is the one that is told. */

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { departureInput, departureLines } from '../../../src/cli/group/departure-lines.ts';
+import { revocationInput, revokedAccessLines } from '../../../src/cli/group/revocation-lines.ts';
 import type { RevokedAccess } from '../../../src/operations/groups/access-revocation.ts';
 
 test('what ended with a membership is printed, and what is left to do with the command for it', () => {
@@ -10,7 +10,7 @@ test('what ended with a membership is printed, and what is left to do with the c
     hooks: [3],
     token: 'seen',
   };
-  expect(departureLines(7, 'bob', departure)).toEqual([
+  expect(revokedAccessLines(7, 'bob', departure)).toEqual([
     'The same holds for the bots of bob: spy, eve.',
     '1 invitation is revoked.',
     'bob could see the integration token, which still works: klatch group token rotate 7 replaces it.',
@@ -21,17 +21,17 @@ test('what ended with a membership is printed, and what is left to do with the c
 
 test('a replaced token is said with the command that prints the new one, and nothing is said of nothing', () => {
   const nothing: Omit<RevokedAccess, 'token'> = { bots: [], invites_ended: 0, invites_seen: [], hooks: [] };
-  expect(departureLines(7, 'bob', { ...nothing, invites_ended: 2, token: 'rotated' })).toEqual([
+  expect(revokedAccessLines(7, 'bob', { ...nothing, invites_ended: 2, token: 'rotated' })).toEqual([
     '2 invitations are revoked.',
     'The integration token is replaced: klatch group token show 7 prints the new one.',
   ]);
-  expect(departureLines(7, 'bob', { ...nothing, token: 'unseen' })).toEqual([]);
-  expect(departureLines(7, 'bob', {})).toEqual([]);
+  expect(revokedAccessLines(7, 'bob', { ...nothing, token: 'unseen' })).toEqual([]);
+  expect(revokedAccessLines(7, 'bob', {})).toEqual([]);
 });
 
 test('the options become the input of the operations', () => {
-  expect(departureInput({})).toEqual({});
-  expect(departureInput({ rotateToken: true, revokeInvites: true })).toEqual({
+  expect(revocationInput({})).toEqual({});
+  expect(revocationInput({ rotateToken: true, revokeInvites: true })).toEqual({
     rotate_token: true,
     revoke_invites: true,
   });

@@ -34,7 +34,7 @@ export function addEmbeddedPostgresqlUpgrade(program: Command, context: CommandC
         const sentence = 'the database is not embedded: upgrade that server by its own means, or move with a backup';
         throw new CommandError(exitCodes.operationFailed, sentence);
       }
-      await upgrade(context, config, flags);
+      await upgradeEmbeddedPostgresql(context, config, flags);
     });
   withExamples(withJson(command), [
     'klatch db upgrade',
@@ -43,7 +43,7 @@ export function addEmbeddedPostgresqlUpgrade(program: Command, context: CommandC
   ]);
 }
 
-async function upgrade(context: CommandContext, config: Config, flags: UpgradeFlags): Promise<void> {
+async function upgradeEmbeddedPostgresql(context: CommandContext, config: Config, flags: UpgradeFlags): Promise<void> {
   dropPrivileges(config.dataDir);
   const progress = new ProgressLine(context);
   const [upgraded, removed] = await runInterruptibly(context, async (signal) => {

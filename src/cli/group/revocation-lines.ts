@@ -2,19 +2,19 @@ import type { Command } from 'commander';
 import type { RevokedAccess } from '../../operations/groups/access-revocation.ts';
 
 /** The options of commands that take somebody's rights in a group. */
-export interface DepartureOptions {
+export interface RevocationFlags {
   readonly rotateToken?: boolean;
   readonly revokeInvites?: boolean;
 }
 
-export function withDepartureOptions(command: Command): Command {
+export function withRevocationFlags(command: Command): Command {
   return command
     .option('--rotate-token', 'replace the integration token in the same call')
     .option('--revoke-invites', 'revoke all open invitations of the group in the same call');
 }
 
 /** The options as the operations take them. */
-export function departureInput({ rotateToken, revokeInvites }: DepartureOptions): object {
+export function revocationInput({ rotateToken, revokeInvites }: RevocationFlags): object {
   return {
     ...(rotateToken === undefined ? {} : { rotate_token: rotateToken }),
     ...(revokeInvites === undefined ? {} : { revoke_invites: revokeInvites }),
@@ -22,10 +22,10 @@ export function departureInput({ rotateToken, revokeInvites }: DepartureOptions)
 }
 
 /** Part of an answer: commands that took nobody's rights have none of it. */
-type DepartureResult = { readonly [Key in keyof RevokedAccess]?: RevokedAccess[Key] | undefined };
+type RevokedAccessResult = { readonly [Key in keyof RevokedAccess]?: RevokedAccess[Key] | undefined };
 
 /** What ended with somebody's rights, and what the administrator has still to do. */
-export function departureLines(group: number, user: string, departure: DepartureResult): string[] {
+export function revokedAccessLines(group: number, user: string, departure: RevokedAccessResult): string[] {
   const { bots = [], invites_ended: ended = 0, invites_seen: seen = [], hooks = [], token } = departure;
   return [
     ...(bots.length === 0 ? [] : [`The same holds for the bots of ${user}: ${bots.join(', ')}.`]),

@@ -10,11 +10,11 @@ import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globa
 import { KlatchError } from '../../src/errors.ts';
 import { MAX_PARTS } from '../../src/http/form-fields.ts';
 import {
-  MultipartParser,
+  MultipartReceiver,
   type FormFile,
   type MultipartOptions,
   type ReceivedForm,
-} from '../../src/http/multipart-parser.ts';
+} from '../../src/http/multipart-receiver.ts';
 import { requestBytes, Wire } from './wire.ts';
 
 /** What the server made of a request. */
@@ -56,7 +56,7 @@ afterEach(async () => {
 });
 
 async function receive(req: IncomingMessage): Promise<Outcome> {
-  const parser = new MultipartParser(
+  const parser = new MultipartReceiver(
     { 'content-type': req.headers['content-type']! },
     {
       maxBodyBytes: MAX_BODY,
@@ -64,7 +64,7 @@ async function receive(req: IncomingMessage): Promise<Outcome> {
       maxFiles: 3,
       // Only tests about it wait for it.
       nonFileTimeoutMs: 240_000,
-      measureParsing: (work) => work(),
+      chargeParseTime: (work) => work(),
       onFirstFile: () => (uploads += 1),
       store: (file) => store(file),
       discardFile: async (id) => void storedFiles.delete(id),
