@@ -20,7 +20,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 export const REFERENCE_NAME = '(reference.conf)';
 
 /** Where a configuration file may be named or found. */
-interface FindOptions {
+interface FindConfigFileOptions {
   /** Value of `--config`. */
   readonly configOption?: string | undefined;
   readonly env: Environment;
@@ -33,7 +33,7 @@ interface FindOptions {
  * `/etc/klatch/server.conf`. A file that was named has to be there: nothing else is read in its place.
  * Throws ConfigNotFoundError with the places it looked at.
  */
-export function findConfigFile({ configOption: flag, env, programDir }: FindOptions): string {
+export function findConfigFile({ configOption: flag, env, programDir }: FindConfigFileOptions): string {
   const named = flag ?? (env['KLATCH_CONFIG'] === '' ? undefined : env['KLATCH_CONFIG']);
   const places = named === undefined ? [join(programDir, '../conf/server.conf'), '/etc/klatch/server.conf'] : [named];
   const found = places.find(exists);

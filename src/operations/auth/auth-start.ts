@@ -61,7 +61,7 @@ export const startSignIn = defineOperation({
   run: async (services, { address: text, provider: name, invite }, caller) => {
     const { activations, database, config } = services;
     const source = callerSource(caller);
-    if (source !== null) activations.checkRateLimit(source);
+    if (source !== null) activations.countSignInStep(source);
     const address = parseProofAddress(text);
     if (typeof address === 'string') throw new KlatchError('invalid_input', { sentence: `address: ${address}` });
     const provider = activations.chooseProvider(address.kind, name);

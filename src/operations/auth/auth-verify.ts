@@ -64,7 +64,7 @@ export const verifySignIn = defineOperation({
   errors: ['activation_expired', 'invalid_code', 'forbidden', 'provider_unavailable', 'rate_limited'],
   run: (services, { transaction, code, link, label }, caller) => {
     const source = callerSource(caller);
-    if (source !== null) services.activations.checkRateLimit(source);
+    if (source !== null) services.activations.countSignInStep(source);
     if (link !== undefined) return signInByLink(services, link, label);
     return signInByCode(services, { transaction: transaction!, code: code! }, label);
   },

@@ -69,7 +69,7 @@ export class ActivationCodes {
   }
 
   /** Counts a step of signing in. Throws `rate_limited` for a source that takes too many. */
-  checkRateLimit(source: SourceKey): void {
+  countSignInStep(source: SourceKey): void {
     if (this.#rateLimiter.reserve(source, 0) === null) throw new KlatchError('rate_limited');
   }
 

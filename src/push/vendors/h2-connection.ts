@@ -72,7 +72,7 @@ export class H2Connection {
     this.#commonHeaders = [':method', 'POST', ':scheme', protocol.slice(0, -1), ':authority', host];
     this.#session = connect(origin, { ...(ca === null ? {} : { ca: [...ca] }), settings: { enablePush: false } });
     this.#connectTimer = setTimeout(() => this.#onConnectTimeout(), connectTimeoutMs);
-    this.#healthTimer = setInterval(() => this.#checkHealth(), PING_AFTER_SILENCE_MS).unref();
+    this.#healthTimer = setInterval(() => this.#drainOrPing(), PING_AFTER_SILENCE_MS).unref();
     // Until the other side has said how many requests it takes at once, node believes that there is no bound.
     this.#session.on('remoteSettings', () => this.#onReady());
     this.#session.on('goaway', () => this.drain());
@@ -191,7 +191,7 @@ export class H2Connection {
     this.#options.onCapacityChange();
   }
 
-  #checkHealth(): void {
+  #drainOrPing(): void {
     const now = performance.now();
     if (now - this.#openedAtMs > MAX_CONNECTION_AGE_MS || now - this.#lastRequestMs > IDLE_TIMEOUT_MS) this.drain();
     else if (now - this.#lastActivityMs >= PING_AFTER_SILENCE_MS) this.ping();

@@ -82,7 +82,7 @@ export class MessageLog {
   #flushing: Promise<void> | null = null;
   #unavailableError: Error | null = null;
   #timer: NodeJS.Timeout | null = null;
-  #nextBlockedProbeMs = 0;
+  #nextConversationLockProbeMs = 0;
   #stopped = false;
 
   constructor(pool: Pool, options: MessageLogOptions) {
@@ -147,7 +147,8 @@ export class MessageLog {
     for (;;) {
       this.#queue.rejectExpired(() => new DatabaseUnavailableError('the post waited too long for its turn'));
       // Here and not only when nothing else waits, or a busy log would never come back to a lock that was let go.
-      if (this.#queue.hasBlockedPosts && performance.now() >= this.#nextBlockedProbeMs) await this.#releaseUnlocked();
+      if (this.#queue.hasBlockedPosts && performance.now() >= this.#nextConversationLockProbeMs)
+        await this.#releaseUnlocked();
       const batch = this.#queue.take();
       if (batch.length === 0) break;
       const writing = this.#write(batch, 1);
@@ -175,7 +176,7 @@ export class MessageLog {
     } catch (error) {
       this.#fail([], notWrittenError(error));
     } finally {
-      this.#nextBlockedProbeMs = performance.now() + BLOCKED_PROBE_INTERVAL_MS;
+      this.#nextConversationLockProbeMs = performance.now() + BLOCKED_PROBE_INTERVAL_MS;
     }
   }
 
@@ -266,7 +267,7 @@ export class MessageLog {
     for (const entry of unblocked.filter(isStuck)) this.#queue.reject(entry, notWrittenError(error));
     const free = unblocked.filter((entry) => !isStuck(entry));
     this.#queue.block(batch.filter((entry) => locked.has(entry.post.conversationId)));
-    this.#nextBlockedProbeMs = performance.now() + BLOCKED_PROBE_INTERVAL_MS;
+    this.#nextConversationLockProbeMs = performance.now() + BLOCKED_PROBE_INTERVAL_MS;
     if (free.length === 0) return;
     // Time and again, though no head is locked: somebody holds a whole table.
     if (tries >= MAX_TRIES) this.#fail(free, notWrittenError(error));
