@@ -211,7 +211,7 @@ export const DELIVERY_MUTANTS: readonly Mutant[] = [
     file: 'src/storage/hooks/leases.ts',
     find: 'limit greatest(${maxClaimedPartitions}::bigint,',
     replace: 'limit greatest(${maxClaimedPartitions}::bigint + 1,',
-    tests: ['test/storage/hooks/leases.test.ts', '-t', 'up to the room'],
+    tests: ['test/storage/hooks/leases.test.ts', '-t', 'up to the capacity'],
   },
   {
     name: 'renewal-of-lost-epoch',
