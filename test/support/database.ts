@@ -32,7 +32,7 @@ export const postgresqlConfig: PostgresqlConfig = {
   poolQueue: 1_000,
   // Long enough for a machine that stands still for a moment; a test about a time-out sets its own.
   connectTimeoutMs: 20_000,
-  databaseCallTimeoutMs: 5_000,
+  databaseCallTimeoutMs: 20_000,
   flushTimeoutMs: 20_000,
   lockTimeoutMs: 1_000,
 };
