@@ -89,7 +89,7 @@ export class ConversationFollower {
   }
 
   /** Compares where the stream begins with what is there, and closes what lies between. */
-  async reconcile(session: ChatSession, { conversations, complete }: SubscribeResult): Promise<void> {
+  async reconcileWithSubscribed(session: ChatSession, { conversations, complete }: SubscribeResult): Promise<void> {
     const isFresh = !this.#hasFollowedBefore && this.#options.resumeRevByConversation.size === 0;
     const mine = conversations.filter(({ id }) => this.#isSelected(id));
     const ids = new Set(mine.map(({ id }) => id));

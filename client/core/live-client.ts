@@ -233,7 +233,7 @@ export class LiveClient {
       if (broken !== null && !isTransient(broken)) throw broken;
       return end;
     } catch (error) {
-      return this.#toEndOrRethrow(error);
+      return this.#connectionEndOrRethrow(error);
     } finally {
       this.#authenticatedSession = null;
       this.#connectedSession = null;
@@ -263,12 +263,12 @@ export class LiveClient {
     this.#wakeWaiters();
     const followed = await this.#follower?.subscribe(session);
     if (followed === undefined) return;
-    await this.#follower?.reconcile(session, followed);
+    await this.#follower?.reconcileWithSubscribed(session, followed);
     notificationQueue.startProcessing(onFailed);
   }
 
   /** Turns an error that a reconnect can mend into the end of the connection; rethrows any other. */
-  #toEndOrRethrow(error: unknown): ConnectionEnd {
+  #connectionEndOrRethrow(error: unknown): ConnectionEnd {
     if (error instanceof ServerError && error.code === 'unauthenticated') {
       throw new SessionOverError('the session has ended', { cause: error });
     }

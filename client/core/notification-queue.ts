@@ -16,7 +16,7 @@ interface NotificationQueueOptions {
 /** Beside its text, what one waiting notification takes in memory at least. */
 const ENTRY_OVERHEAD_BYTES = 200;
 /** What was taken is let go of in stretches of this many. */
-const COMPACT_AFTER_TAKEN = 1_000;
+const COMPACT_AFTER_DEQUEUED = 1_000;
 
 /** Keeps what the server says in order while it is worked on. */
 export class NotificationQueue {
@@ -38,7 +38,7 @@ export class NotificationQueue {
   enqueue(notification: Notification): void {
     if (this.#queuedBytes > this.#options.overflowBytes) return this.#options.onOverflow();
     this.#queued.push(notification);
-    this.#queuedBytes += notification.bytes + ENTRY_OVERHEAD_BYTES;
+    this.#queuedBytes += notification.receivedTextLength + ENTRY_OVERHEAD_BYTES;
     if (this.#isProcessingEnabled) this.#processIfIdle();
     if (!this.#isAboveHighWater && this.#queuedBytes > this.#options.highWaterBytes) {
       this.#isAboveHighWater = true;
@@ -91,8 +91,8 @@ export class NotificationQueue {
   #dequeue(): Notification {
     const notification = this.#queued[this.#nextIndex]!;
     this.#nextIndex += 1;
-    this.#queuedBytes -= notification.bytes + ENTRY_OVERHEAD_BYTES;
-    if (this.#nextIndex === this.#queued.length || this.#nextIndex === COMPACT_AFTER_TAKEN) {
+    this.#queuedBytes -= notification.receivedTextLength + ENTRY_OVERHEAD_BYTES;
+    if (this.#nextIndex === this.#queued.length || this.#nextIndex === COMPACT_AFTER_DEQUEUED) {
       this.#queued = this.#queued.slice(this.#nextIndex);
       this.#nextIndex = 0;
     }

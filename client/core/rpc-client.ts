@@ -6,7 +6,7 @@ export interface Notification {
   readonly method: string;
   readonly params: unknown;
   /** Of the text that it came in. */
-  readonly bytes: number;
+  readonly receivedTextLength: number;
 }
 
 /** What a client of requests works with. */
@@ -75,7 +75,7 @@ export class RpcClient {
       parseJson(text),
       NOT_JSON_RPC_SENTENCE,
     );
-    if (method !== undefined) return this.#options.onNotification({ method, params, bytes: text.length });
+    if (method !== undefined) return this.#options.onNotification({ method, params, receivedTextLength: text.length });
     if (typeof id === 'number') {
       const pending = this.#removePending(id);
       if (error === undefined) pending?.resolve(result);

@@ -87,7 +87,7 @@ async function upload(server: FileServer, file: OutgoingFile, expectsContinue: b
 }
 
 /** Resolves when the request has its connection; never, where there comes to be none. */
-function untilConnected(request: ReturnType<typeof requestPlain>): Promise<void> {
+function awaitSocketConnected(request: ReturnType<typeof requestPlain>): Promise<void> {
   return new Promise((resolve) => {
     request.once('socket', (socket) =>
       socket.once(request.protocol === 'https:' ? 'secureConnect' : 'connect', () => resolve()),
@@ -103,7 +103,7 @@ async function shouldSendBody(request: ReturnType<typeof requestPlain>, answered
       answered.then(() => false),
       new Promise<boolean>((resolve) => request.once('continue', () => resolve(true))),
       // Not everything in between passes it on.
-      untilConnected(request).then(() => wait(MAX_CONTINUE_WAIT_MS, true, { signal: waited.signal })),
+      awaitSocketConnected(request).then(() => wait(MAX_CONTINUE_WAIT_MS, true, { signal: waited.signal })),
     ]);
   } finally {
     waited.abort();

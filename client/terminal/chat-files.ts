@@ -42,7 +42,7 @@ async function download(context: ChatContext, id: string, { output, ...options }
     const path = output ?? safeFileName(name, id);
     const progress = new TransferProgressLine(context, { name: name ?? id, size });
     try {
-      bytes.on('data', (chunk: Buffer) => progress.add(chunk.length));
+      bytes.on('data', (chunk: Buffer) => progress.addTransferredBytes(chunk.length));
       if (output === '-') await pipeline(bytes, context.output, { end: false });
       else await saveNewFile(bytes, path);
     } finally {
@@ -197,7 +197,7 @@ class TransferProgressLine {
     this.#size = size;
   }
 
-  add(bytes: number): void {
+  addTransferredBytes(bytes: number): void {
     this.showTransferred(this.#transferredBytes + bytes);
   }
 

@@ -55,7 +55,7 @@ async function follow(context: ChatContext, names: readonly string[], options: F
   const saved = state.loadRevs() ?? new Map<number, number>();
   const printer = new ChatEventPrinter(context, { isJson: options.json === true, client: () => client });
   const client: LiveClient = createFollowingClient(use, {
-    follow: followOptionsFrom(options.since, { saved, only }),
+    follow: followOptionsFrom(options.since, { savedRevs: saved, onlyConversations: only }),
     listener: async (event) => {
       await printer.show(event);
       // What others followed, or this one before without them, stays as it was.
@@ -80,13 +80,16 @@ async function follow(context: ChatContext, names: readonly string[], options: F
 /** Where the stream is to begin. */
 export function followOptionsFrom(
   since: Since,
-  { saved, only }: { saved: ReadonlyMap<number, number>; only: ReadonlySet<number> | null },
+  {
+    savedRevs,
+    onlyConversations,
+  }: { savedRevs: ReadonlyMap<number, number>; onlyConversations: ReadonlySet<number> | null },
 ): FollowOptions {
-  const known = new Map([...saved].filter(([id]) => since === 'last' && (only?.has(id) ?? true)));
+  const known = new Map([...savedRevs].filter(([id]) => since === 'last' && (onlyConversations?.has(id) ?? true)));
   return {
     resumeRevByConversation: known,
     unknownStartAt: since === 'start' ? 'start' : 'now',
-    onlyConversations: only,
+    onlyConversations,
   };
 }
 

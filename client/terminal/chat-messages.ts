@@ -115,7 +115,7 @@ export function addSendMessage(chat: Command, context: ChatContext): void {
       if (text === undefined && options.file === undefined) {
         throw new ChatCommandError('usage', 'give the text of the message, or a --file');
       }
-      const body = text === '-' ? await context.readText() : (text ?? '');
+      const body = text === '-' ? await context.readTextFromStdin() : (text ?? '');
       const sent = await uploadAndSend(context, { conversation, text: body }, options);
       print(context, options.json === true ? jsonLine(sent) : sent.id);
     });

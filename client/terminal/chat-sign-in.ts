@@ -126,14 +126,14 @@ async function signInByLink(
 }
 
 async function signInByToken(context: ChatContext, connect: ConnectFunction): Promise<SignedIn> {
-  const token = await readSecret(context, { text: 'The token', check: () => null });
+  const token = await readSecretFromPromptOrStdin(context, { text: 'The token', check: () => null });
   const request = { method: 'live.authenticate', params: { token }, decode: decodeAuthenticated };
   const { account } = await callOnNewConnection(connect, request);
   return { status: 'signed_in', token, account };
 }
 
 const readSignInLink = (context: ChatContext): Promise<string> =>
-  readSecret(context, { text: 'The sign-in link', check: signInLinkProblem });
+  readSecretFromPromptOrStdin(context, { text: 'The sign-in link', check: signInLinkProblem });
 
 /** What is wrong with a text that should be a sign-in link; null: the server can say. It may be a secret: not quoted. */
 function signInLinkProblem(text: string): string | null {
@@ -142,13 +142,13 @@ function signInLinkProblem(text: string): string | null {
 }
 
 /** Not from the command line, which other users of the machine can see. */
-async function readSecret(
+async function readSecretFromPromptOrStdin(
   context: ChatContext,
   { text, check }: { text: string; check: (typed: string) => string | null },
 ): Promise<string> {
-  if (context.input.isTTY) return withPrompt(context, (prompt) => prompt.ask({ text, hidden: true, check }));
+  if (context.input.isTTY) return withPrompt(context, (prompt) => prompt.ask({ text, isTypingHidden: true, check }));
   // The output of `klatch user invite` is taken as it is: sentences stand below the link.
-  const lines = (await context.readText()).split('\n').map((line) => line.trim());
+  const lines = (await context.readTextFromStdin()).split('\n').map((line) => line.trim());
   const first = lines.find((line) => line !== '');
   if (first !== undefined) return first;
   throw new ChatCommandError('usage', `${text} is expected on standard input, which is empty`);

@@ -48,7 +48,7 @@ async function runInteractiveChat(
   const saved = state.loadRevs() ?? new Map<number, number>();
   const screen = new InteractiveChat({ input: context.input, output: context.output, client: () => client });
   const client = createFollowingClient(use, {
-    follow: followOptionsFrom('last', { saved, only: null }),
+    follow: followOptionsFrom('last', { savedRevs: saved, onlyConversations: null }),
     listener: async (event) => {
       await screen.onEvent(event);
       if (event.type === 'change' || event.type === 'left') state.scheduleSave(() => client.handledRevByConversation);

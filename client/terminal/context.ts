@@ -15,7 +15,7 @@ export interface ChatContext {
   /** Ends the command line with a name that no command has. */
   readonly refuseCommand: (command: Command, name: string) => never;
   /** Standard input to its end, as one text. */
-  readonly readText: () => Promise<string>;
+  readonly readTextFromStdin: () => Promise<string>;
   readonly createPrompt: () => Prompt;
   readonly createStopSignals: () => StopSignals;
 }
@@ -33,7 +33,7 @@ interface Question {
   /** Taken when nothing is typed. */
   readonly defaultValue?: string;
   /** True: what is typed is not shown. */
-  readonly hidden?: boolean;
+  readonly isTypingHidden?: boolean;
   /** What is wrong with an answer, as a sentence, or null. */
   readonly check: (answer: string) => string | null;
 }

@@ -30,8 +30,8 @@ export const BUS_MUTANTS: readonly Mutant[] = [
     name: 'outbox-keeps-oldest-seq',
     promise: 'The newest seq of a conversation goes into the next word.',
     file: 'src/bus/wire-format.ts',
-    find: 'this.#heads.set(id, seq);\n',
-    replace: 'if (!this.#heads.has(id)) this.#heads.set(id, seq);\n',
+    find: 'this.#newestSeqByConversation.set(id, seq);\n',
+    replace: 'if (!this.#newestSeqByConversation.has(id)) this.#newestSeqByConversation.set(id, seq);\n',
     tests: ['test/bus/postgres-bus.test.ts', '-t', 'the newest seq of each'],
   },
   {

@@ -11,7 +11,7 @@ export const LIMITS_MUTANTS: readonly Mutant[] = [
     name: 'json-depth-unbounded',
     promise: 'A text that is nested deeper than its limit is refused before it is parsed.',
     file: 'src/operations/core/json-limits.ts',
-    find: 'if (depth > limits.depth) return',
+    find: 'if (depth > limits.maxDepth) return',
     replace: 'if (depth > 1e9) return',
     tests: [BOUNDS, '-t', 'levels'],
   },
@@ -19,8 +19,8 @@ export const LIMITS_MUTANTS: readonly Mutant[] = [
     name: 'json-shapes-by-key',
     promise: 'Few keys in an order of their own in each object count as many shapes.',
     file: 'src/operations/core/json-limits.ts',
-    find: 'keyHash(text, at + 1, end, shapeAt[depth]!)',
-    replace: 'keyHash(text, at + 1, end, SEED | 1)',
+    find: 'extendShapeHash(text, at + 1, end, shapeAt[depth]!)',
+    replace: 'extendShapeHash(text, at + 1, end, HASH_SEED | 1)',
     tests: [BOUNDS, '-t', 'order of its own'],
   },
   {
@@ -51,11 +51,11 @@ export const LIMITS_MUTANTS: readonly Mutant[] = [
     name: 'registration-parsed-before-rate',
     promise: 'A registration beyond the rate of its group is not parsed.',
     file: 'src/http/reverse-webhook-routes.ts',
-    find: `        limitHookRegistrations(services, actor);
+    find: `        limitGroupHookRegistrations(services, actor);
         const request = await readInput(req, res, parseRegistration);
 `,
     replace: `        const request = await readInput(req, res, parseRegistration);
-        limitHookRegistrations(services, actor);
+        limitGroupHookRegistrations(services, actor);
 `,
     tests: [BODIES, '-t', 'registrations of a minute'],
   },
@@ -63,8 +63,8 @@ export const LIMITS_MUTANTS: readonly Mutant[] = [
     name: 'values-of-frames-not-counted',
     promise: 'The values of a frame are counted against its operation before the schema sees them.',
     file: 'src/operations/core/call-operation.ts',
-    find: 'limitsOf(operation).values)',
-    replace: 'FRAME_LIMITS.values)',
+    find: 'limitsOf(operation).maxValues)',
+    replace: 'FRAME_LIMITS.maxValues)',
     tests: [FRAMES, '-t', 'takes 500 values'],
   },
   {

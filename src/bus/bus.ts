@@ -1,4 +1,4 @@
-import type { AccountId, ConversationId, Seq, SessionId } from '../model/ids.ts';
+import type { AccountId, ConversationId, Seq, SessionOrTokenId } from '../model/ids.ts';
 
 /** An account in a conversation. */
 export interface Membership {
@@ -23,11 +23,11 @@ export interface BusEvents {
   /** Conversations whose newest message has this seq, at least. */
   messagesCommitted(conversations: ReadonlyMap<ConversationId, Seq>): void;
   /** Conversations with changes that are no new message: an edit, a deletion, a notice. They have new revs. */
-  conversationsChanged(conversations: readonly ConversationId[]): void;
+  nonMessageChangesCommitted(conversations: readonly ConversationId[]): void;
   /** These accounts became members, got another role, or are members no longer: what is remembered of them is old. */
   membersChanged(memberships: readonly Membership[]): void;
   /** These sessions hold no longer. */
-  sessionsEnded(sessions: readonly SessionId[]): void;
+  sessionsEnded(sessions: readonly SessionOrTokenId[]): void;
   /** These accounts were renamed, deactivated or given another role: what is remembered of them is old. */
   accountsChanged(accounts: readonly AccountId[]): void;
   /** Something passes by. */

@@ -1,12 +1,12 @@
-import type { AccountId, ConversationId, Seq, SessionId } from '../model/ids.ts';
+import type { AccountId, ConversationId, Seq, SessionOrTokenId } from '../model/ids.ts';
 import type { Bus, BusEvents, Membership, EphemeralEvent } from './bus.ts';
 
 /** PostgreSQL takes 7,999 bytes; what does not fit is said as "something changed". */
 export const MAX_PAYLOAD_BYTES = 7_900;
 /** So many words do not fit whatever they are; beyond it they are not kept. */
-const MAX_ITEMS = 2_000;
+const MAX_ITEMS_BEFORE_RESYNC = 2_000;
 /** Signals leave room for the words that must not be lost. */
-const MAX_EPHEMERAL_EVENTS = 500;
+const EPHEMERAL_DROP_ITEM_COUNT = 500;
 
 /** What can be told to other nodes. */
 export type BroadcastEvent = Exclude<keyof BusEvents, 'resync'>;
@@ -29,10 +29,10 @@ const decodeMemberships = (items: readonly string[]): Membership[] =>
 const codecs: { readonly [Event in Exclude<BroadcastEvent, 'ephemeral' | 'leasesChanged'>]: EventCodec<Event> } = {
   messagesCommitted: {
     letter: 'a',
-    encode: (heads) => [...heads].map(([id, seq]) => `${id}:${seq}`),
+    encode: (newestSeqByConversation) => [...newestSeqByConversation].map(([id, seq]) => `${id}:${seq}`),
     decode: (items) => new Map(items.map((item) => parseNumbers(item) as [ConversationId, Seq])),
   },
-  conversationsChanged: {
+  nonMessageChangesCommitted: {
     letter: 'r',
     encode: (ids) => ids.map(String),
     decode: (items) => items.map(Number) as ConversationId[],
@@ -51,7 +51,7 @@ const codecs: { readonly [Event in Exclude<BroadcastEvent, 'ephemeral' | 'leases
   sessionsEnded: {
     letter: 's',
     encode: (ids) => ids.map(String),
-    decode: (items) => items.map(Number) as SessionId[],
+    decode: (items) => items.map(Number) as SessionOrTokenId[],
   },
   accountsChanged: {
     letter: 'u',
@@ -83,8 +83,8 @@ function decodeEphemeral(letter: string, item: string): EphemeralEvent {
 export class NotificationBatch {
   /** By letter. Of `messagesCommitted` the newest seq of each conversation. */
   readonly #itemsByLetter = new Map<string, Set<string>>();
-  readonly #heads = new Map<ConversationId, Seq>();
-  #count = 0;
+  readonly #newestSeqByConversation = new Map<ConversationId, Seq>();
+  #itemCount = 0;
   #leasesChanged = false;
   /** True when more happened than is listed here. */
   resyncNeeded: boolean;
@@ -94,7 +94,7 @@ export class NotificationBatch {
   }
 
   get isEmpty(): boolean {
-    return !this.resyncNeeded && !this.#leasesChanged && this.#count === 0;
+    return !this.resyncNeeded && !this.#leasesChanged && this.#itemCount === 0;
   }
 
   /** Takes a word, or notes that there was one too many. Signals that do not fit are lost. */
@@ -102,22 +102,23 @@ export class NotificationBatch {
     if (event === 'leasesChanged') this.#leasesChanged = true;
     else if (event === 'ephemeral') {
       const encoded = encodeEphemeral(payload as EphemeralEvent);
-      if (this.#count < MAX_EPHEMERAL_EVENTS) this.#put(encoded[0]!, [encoded.slice(1)]);
+      if (this.#itemCount < EPHEMERAL_DROP_ITEM_COUNT) this.#put(encoded[0]!, [encoded.slice(1)]);
     } else if (event === 'messagesCommitted') {
-      for (const [id, seq] of payload as Payload<'messagesCommitted'>) this.#heads.set(id, seq);
-      this.#recount();
+      for (const [id, seq] of payload as Payload<'messagesCommitted'>) this.#newestSeqByConversation.set(id, seq);
+      this.#recountItems();
     } else {
       const codec = codecs[event as keyof typeof codecs] as unknown as EventCodec<Event>;
       this.#put(codec.letter, codec.encode(payload));
     }
-    if (this.#count > MAX_ITEMS) this.#overflow();
+    if (this.#itemCount > MAX_ITEMS_BEFORE_RESYNC) this.#overflow();
   }
 
   /** The payload of NOTIFY: all notifications, separated by semicolons, or `*` for a resync. */
   encode(maxBytes: number): string {
     const notifications = [...this.#itemsByLetter].map(([letter, items]) => `${letter}${[...items].join(',')}`);
     const reliable = notifications.filter((notification) => !isEphemeral(notification));
-    if (this.#heads.size > 0) reliable.unshift(`a${codecs.messagesCommitted.encode(this.#heads).join(',')}`);
+    if (this.#newestSeqByConversation.size > 0)
+      reliable.unshift(`a${codecs.messagesCommitted.encode(this.#newestSeqByConversation).join(',')}`);
     if (this.#leasesChanged) reliable.push('l');
     const text = reliable.join(';');
     if (this.resyncNeeded || text.length > maxBytes) return '*';
@@ -136,20 +137,20 @@ export class NotificationBatch {
       set.add(item);
     }
     this.#itemsByLetter.set(letter, set);
-    this.#recount();
+    this.#recountItems();
   }
 
-  #recount(): void {
-    this.#count = this.#heads.size;
-    for (const items of this.#itemsByLetter.values()) this.#count += items.size;
+  #recountItems(): void {
+    this.#itemCount = this.#newestSeqByConversation.size;
+    for (const items of this.#itemsByLetter.values()) this.#itemCount += items.size;
   }
 
   #overflow(): void {
     this.resyncNeeded = true;
     this.#itemsByLetter.clear();
-    this.#heads.clear();
+    this.#newestSeqByConversation.clear();
     this.#leasesChanged = false;
-    this.#count = 0;
+    this.#itemCount = 0;
   }
 }
 

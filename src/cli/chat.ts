@@ -22,7 +22,7 @@ export function addChat(program: Command, context: CommandContext): void {
     withJson,
     wholeNumber,
     refuseCommand,
-    readText: () => readText(context.input),
+    readTextFromStdin: () => readText(context.input),
     createPrompt: () => new Prompt(context.input, context.output),
     createStopSignals: () => new StopSignals(() => process.exit(exitCodes.operationFailed)),
   });

@@ -1,5 +1,5 @@
 import { InvalidArgumentError, type Command } from 'commander';
-import { activateUser, deactivateUser, updateUser } from '../operations/accounts/user-changes.ts';
+import { reactivateUser, deactivateUser, updateUser } from '../operations/accounts/user-changes.ts';
 import { createSignInLink } from '../operations/accounts/sign-in-links.ts';
 import type { CommandContext } from './core/context.ts';
 import { formatFields } from '../../client/terminal/table.ts';
@@ -26,7 +26,7 @@ export function addUserChangeCommands(user: Command, context: CommandContext): v
   });
   addDeactivateOrActivate(user, context, {
     verb: 'activate',
-    operation: activateUser,
+    operation: reactivateUser,
     description: 'take an account back into use; its bots are activated by their own nicks',
   });
 }

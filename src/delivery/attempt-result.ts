@@ -1,7 +1,7 @@
 import type { Seq } from '../model/ids.ts';
 import type { Attempt } from '../outbound/delivery-client.ts';
 import type { LaneRow } from '../storage/hooks/lanes.ts';
-import type { AttemptRecord, LaneProgress } from '../storage/hooks/settlement.ts';
+import type { AttemptRecord, LaneCursorAndFailures } from '../storage/hooks/settlement.ts';
 import type { DeliveryRequest } from './request-builder.ts';
 import { retryDelayMs, type RetryPolicy } from '../model/retry-policy.ts';
 import { dueIn } from './next-attempt.ts';
@@ -10,7 +10,7 @@ import { dueIn } from './next-attempt.ts';
 export interface AttemptResult {
   readonly request: DeliveryRequest;
   readonly outcome: Attempt;
-  readonly at: Date;
+  readonly startedAt: Date;
   readonly epoch: number;
 }
 
@@ -18,7 +18,7 @@ export interface AttemptResult {
 const MESSAGE_REFUSAL_STATUSES: ReadonlySet<number | null> = new Set([400, 413, 422]);
 
 /** Where a lane goes on from. What a settlement of an older kind left beside its cursor is over. */
-export function initialProgress(row: LaneRow): LaneProgress {
+export function initialProgress(row: LaneRow): LaneCursorAndFailures {
   const { cursor, failures, failingSince, nextAttemptAt, rejections, batchLastSeq, unbatchedUntil } = row;
   return {
     cursor,
@@ -41,10 +41,10 @@ export const HEALTHY = { failures: 0, failingSince: null, nextAttemptAt: null } 
 
 /** The health after one more failure; the next attempt is when the retry policy, or the target, says. */
 export function healthAfterFailure(
-  progress: LaneProgress,
-  { outcome, at }: AttemptResult,
+  progress: LaneCursorAndFailures,
+  { outcome, startedAt: at }: AttemptResult,
   retryPolicy: RetryPolicy,
-): Pick<LaneProgress, 'failures' | 'failingSince' | 'nextAttemptAt'> {
+): Pick<LaneCursorAndFailures, 'failures' | 'failingSince' | 'nextAttemptAt'> {
   const failures = progress.failures + 1;
   const delayMs = retryDelayMs(retryPolicy, { failures, retryAfterMs: outcome.retryAfterMs }, Math.random());
   return { failures, failingSince: progress.failingSince ?? at, nextAttemptAt: dueIn(delayMs) };
@@ -56,7 +56,7 @@ export function isMessageRefused(outcome: Attempt): boolean {
 }
 
 /** The row of the delivery log; `attempt` counts from 1. */
-export function toAttemptRecord({ request, outcome, at }: AttemptResult, attempt: number): AttemptRecord {
+export function toAttemptRecord({ request, outcome, startedAt: at }: AttemptResult, attempt: number): AttemptRecord {
   return {
     firstSeq: request.first,
     lastSeq: request.last,

@@ -1,6 +1,6 @@
 import type { Seq } from '../model/ids.ts';
 import type { Attempt } from '../outbound/delivery-client.ts';
-import type { AttemptRecord, LaneProgress, Settlement } from '../storage/hooks/settlement.ts';
+import type { AttemptRecord, LaneCursorAndFailures, Settlement } from '../storage/hooks/settlement.ts';
 import type { RetryQueue } from './retry-queue.ts';
 import type { DeliveryCounts } from './delivery-counts.ts';
 import type { ProgressTracker } from './progress-tracker.ts';
@@ -40,15 +40,15 @@ export interface StrategyDeps {
   readonly retryQueue: RetryQueue;
   readonly slowStart: SlowStart;
   readonly counts: DeliveryCounts;
-  readonly isActive: () => boolean;
+  readonly isLaneActive: () => boolean;
   /** The newest seq that the lane was told of. */
   readonly head: () => Seq;
   /** There is nothing to read behind this seq after all, when the lane was told of no more than `expectedHead` meanwhile. */
-  readonly lowerHeadIfUnchanged: (to: Seq, expectedHead: Seq) => void;
+  readonly lowerHeadAfterEmptyRead: (to: Seq, expectedHead: Seq) => void;
   /** A target answered 410. True: the hook goes, or was changed; false: it could not be removed. */
-  readonly removeGoneHook: (result: AttemptResult) => Promise<boolean>;
+  readonly removeOrReloadGone: (result: AttemptResult) => Promise<boolean>;
   /** Told of each failure that counts: for the log, and for the notice of a hook that is parked. */
-  readonly onFailure: (outcome: Attempt, settlement: Settlement) => void;
+  readonly onHookFailure: (outcome: Attempt, settlement: Settlement) => void;
   /** Told of what was thrown while other requests are under way; the lane rests after them. */
   readonly onError: (error: unknown) => void;
   /** Told of each message that is given up. */
@@ -64,7 +64,7 @@ const OUTAGE_FAILURES = 2;
 /** Makes the ramp follow from what became of an attempt; true when an outage has ended with it. */
 export function updateSlowStartDetectingRecovery(
   slowStart: SlowStart,
-  progressBefore: LaneProgress,
+  progressBefore: LaneCursorAndFailures,
   delivered: boolean,
 ): boolean {
   if (!delivered) return false;

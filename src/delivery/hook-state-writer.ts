@@ -24,7 +24,7 @@ export class HookStateWriter {
       await this.#pool.transaction((tx) => removeHookByTarget(tx, { settlement, conversationId, host }, attempt));
       this.#log.info('a target answered 410: its hook was removed', { hook: id, host });
       this.#bus.publish('hooksChanged', [conversationId]);
-      this.#bus.publish('conversationsChanged', [conversationId]);
+      this.#bus.publish('nonMessageChangesCommitted', [conversationId]);
       return 'removed';
     } catch (error) {
       if (error instanceof StaleLaneError) return 'stale';
@@ -38,7 +38,7 @@ export class HookStateWriter {
     const { id, conversationId, host } = lane;
     try {
       await this.#pool.transaction((tx) => parkHook(tx, { settlement, conversationId, host }));
-      this.#bus.publish('conversationsChanged', [conversationId]);
+      this.#bus.publish('nonMessageChangesCommitted', [conversationId]);
       const { failures, failingSince } = settlement;
       this.#log.warn('a hook has failed for so long that its group was told', {
         hook: id,

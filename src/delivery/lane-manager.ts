@@ -8,10 +8,10 @@ import type { Database } from '../storage/database.ts';
 import { lanesOfConversations, PARTITIONS, type LaneRow } from '../storage/hooks/lanes.ts';
 import type { Sealer } from '../storage/db/sealed.ts';
 import { DeliveryCounts } from './delivery-counts.ts';
-import { FailureLogThrottle } from './failure-log-throttle.ts';
+import { FailureWarningThrottle } from './failure-warning-throttle.ts';
 import { openSigningKeys } from './headers.ts';
 import { HookStateWriter } from './hook-state-writer.ts';
-import { Lane, ERROR_DELAY_MS, type LaneContext } from './lane.ts';
+import { Lane, REFUSED_LANE_RELOAD_MS, type LaneContext } from './lane.ts';
 import { SlowHooks } from './lane-limiter.ts';
 import { Leases } from './leases.ts';
 import type { CreateFileLink } from './payload.ts';
@@ -52,7 +52,7 @@ interface DeliveryLoad {
   readonly waitingForSlot: number;
   /** Settlements that are not committed yet: one for each lane at most, of up to eight attempts. */
   readonly pendingSettlements: number;
-  readonly partitions: number;
+  readonly heldPartitions: number;
 }
 
 interface LoadedConversation {
@@ -95,8 +95,8 @@ export class LaneManager {
       pool: database.lease,
       holder: options.node,
       events: {
-        onGained: (p) => this.#onGained(p),
-        onLost: (p) => this.#onLost(p),
+        onGained: (p) => this.#suspendAndSweepGained(p),
+        onLost: (p) => this.#retireLostLanes(p),
         onHandover: (p) => this.#handOver(p),
         busyLanesByPartition: () => this.#busyLanesByPartition(),
         notifyPeers: () => options.bus.publish('leasesChanged', undefined),
@@ -122,7 +122,7 @@ export class LaneManager {
       retryPolicy: config,
       parkAfterMs: config.parkAfterMs,
       counts: this.counts,
-      failureLog: new FailureLogThrottle(log),
+      failureWarningThrottle: new FailureWarningThrottle(log),
       log,
       onStale: (id) => this.#reload([id]),
       onGone: (lane, settlement, attempt) => hookStates.removeGone(lane, settlement, attempt),
@@ -136,14 +136,14 @@ export class LaneManager {
       inFlight: this.#limiter.active,
       waitingForSlot: this.#limiter.waiting,
       pendingSettlements: this.#settler.pendingCount,
-      partitions: this.#leases.partitions.length,
+      heldPartitions: this.#leases.partitions.length,
     };
   }
 
   async start(): Promise<void> {
     this.#unsubscribe = this.#options.bus.subscribe({
-      messagesCommitted: (conversations) => this.#onMessagesCommitted(conversations),
-      hooksChanged: (ids) => this.#onHooksChanged(ids),
+      messagesCommitted: (conversations) => this.#wakeOrLoadLanes(conversations),
+      hooksChanged: (ids) => this.#suspendAndReloadLanes(ids),
       leasesChanged: () => this.#leases.trigger(),
       resync: () => this.#resync(),
     });
@@ -173,7 +173,7 @@ export class LaneManager {
     await this.#leases.stop();
   }
 
-  #onMessagesCommitted(conversations: ReadonlyMap<ConversationId, Seq>): void {
+  #wakeOrLoadLanes(conversations: ReadonlyMap<ConversationId, Seq>): void {
     const unknown: ConversationId[] = [];
     for (const [id, seq] of conversations) {
       const loaded = this.#loaded.get(id);
@@ -190,7 +190,7 @@ export class LaneManager {
   }
 
   /** Held at once, in the same turn: when the change is answered, no attempt of the old kind starts any more. */
-  #onHooksChanged(ids: readonly ConversationId[]): void {
+  #suspendAndReloadLanes(ids: readonly ConversationId[]): void {
     for (const id of ids) for (const lane of this.#loaded.get(id)?.lanesByHook.values() ?? []) lane.suspend();
     this.#reload(ids);
   }
@@ -201,14 +201,14 @@ export class LaneManager {
     this.#sweep.trigger();
   }
 
-  #onGained(partitions: readonly number[]): void {
+  #suspendAndSweepGained(partitions: readonly number[]): void {
     this.#sweep.requestFullSweep(partitions);
     // While the lease had lapsed, changes were answered that no word has told of yet: first the rows.
     for (const { lane } of this.#lanesIn(partitions)) lane.suspend();
     this.#resync();
   }
 
-  #onLost(partitions: readonly number[]): void {
+  #retireLostLanes(partitions: readonly number[]): void {
     this.#log.warn('partitions of the lanes belong to another process now', { count: partitions.length });
     for (const { loaded, lane } of this.#lanesIn(partitions)) this.#retire(loaded, lane);
   }
@@ -287,7 +287,7 @@ export class LaneManager {
       } else if (lane.generation !== row.generation || lane.stale) {
         // A lane that is stale beneath an unchanged row was refused by the fence: without a rest it would send and be
         // refused again until the leases are renewed.
-        this.#retire(loaded, lane, lane.generation === row.generation ? ERROR_DELAY_MS : 0);
+        this.#retire(loaded, lane, lane.generation === row.generation ? REFUSED_LANE_RELOAD_MS : 0);
       } else {
         lane.wake(row.lastSeq > loaded.head ? row.lastSeq : loaded.head);
         if (!outdated) lane.resume();

@@ -7,7 +7,7 @@ import type { AttemptRecord, Settlement } from '../storage/hooks/settlement.ts';
 import { RetryQueue } from './retry-queue.ts';
 import { ERROR_DELAY, type DeliveryStrategy, type StrategyDeps, type Delay } from './delivery-strategy.ts';
 import type { DeliveryCounts } from './delivery-counts.ts';
-import type { FailureLogThrottle } from './failure-log-throttle.ts';
+import type { FailureWarningThrottle } from './failure-warning-throttle.ts';
 import type { SigningKeys } from './headers.ts';
 import type { Leases } from './leases.ts';
 import { LaneLimiter, type SlowHooks } from './lane-limiter.ts';
@@ -37,7 +37,7 @@ export interface LaneContext {
   readonly retryPolicy: RetryPolicy;
   readonly parkAfterMs: number;
   readonly counts: DeliveryCounts;
-  readonly failureLog: FailureLogThrottle;
+  readonly failureWarningThrottle: FailureWarningThrottle;
   readonly log: Log;
   /** A settlement was not taken: the hook was changed by somebody and has to be read again. */
   readonly onStale: (conversationId: ConversationId) => void;
@@ -51,7 +51,7 @@ export interface LaneContext {
 export type RemovalResult = 'removed' | 'stale' | 'failed';
 
 /** Rest of a lane that was refused by the fence, before its hook is read again. */
-export const ERROR_DELAY_MS = ERROR_DELAY.ms;
+export const REFUSED_LANE_RELOAD_MS = ERROR_DELAY.ms;
 /**
  * Attempts of a lane that may wait for their settlement, and so the deliveries that a kill can repeat. Waiting for each
  * one's commit cost a third of the rate; beyond 8 there was little to gain.
@@ -157,7 +157,7 @@ export class Lane {
   #buildDeps(row: LaneRow, keys: SigningKeys): StrategyDeps {
     const { reader, pool, client, leases, retryPolicy, counts } = this.#context;
     const limiter = this.#limiter;
-    const isActive = (): boolean => !this.#suspended && !this.#retired;
+    const isLaneActive = (): boolean => !this.#suspended && !this.#retired;
     return {
       batch: row.batch,
       retryPolicy,
@@ -166,21 +166,21 @@ export class Lane {
       sender: new Sender(row, keys, {
         client,
         leases,
-        isActive,
+        isLaneActive,
         recordLatency: (outcome) => limiter.recordLatency(outcome),
       }),
       tracker: this.#tracker,
       retryQueue: new RetryQueue(pool, row, retryPolicy),
       slowStart: new SlowStart(),
       counts,
-      isActive,
+      isLaneActive,
       head: () => this.#head,
-      lowerHeadIfUnchanged: (at, head) => {
+      lowerHeadAfterEmptyRead: (at, head) => {
         if (this.#head === head) this.#head = at;
       },
-      removeGoneHook: (result) => this.#removeGoneHook(result),
-      onFailure: (outcome, settlement) => this.#onFailure(outcome, settlement),
-      onError: (error) => this.#onError(error),
+      removeOrReloadGone: (result) => this.#removeOrReloadGone(result),
+      onHookFailure: (outcome, settlement) => this.#logAndNotifyFailure(outcome, settlement),
+      onError: (error) => this.#logInternalError(error),
       onDeadLetter: (message) => this.#onDeadLetter(message),
     };
   }
@@ -201,12 +201,12 @@ export class Lane {
     try {
       return await this.#strategy.run();
     } catch (error) {
-      this.#onError(error);
+      this.#logInternalError(error);
       return ERROR_DELAY;
     }
   }
 
-  #onError(error: unknown): void {
+  #logInternalError(error: unknown): void {
     this.#context.log.debug('a lane rests after a failure', { hook: this.id, host: this.host, error });
   }
 
@@ -225,7 +225,7 @@ export class Lane {
   }
 
   /** The target answered 410: the hook goes. False where it could not be removed: then it is a failure. */
-  async #removeGoneHook(result: AttemptResult): Promise<boolean> {
+  async #removeOrReloadGone(result: AttemptResult): Promise<boolean> {
     const record = toAttemptRecord(result, this.#tracker.progress.failures + 1);
     // The removal writes no cursor: what was delivered before must stand in the row by then.
     if (!(await this.#tracker.flush())) return true;
@@ -245,10 +245,10 @@ export class Lane {
     this.#context.onStale(this.conversationId);
   }
 
-  #onFailure({ category, code, detail, durationMs }: Attempt, settlement: Settlement): void {
+  #logAndNotifyFailure({ category, code, detail, durationMs }: Attempt, settlement: Settlement): void {
     const { failures, failingSince } = settlement;
     const fields = { hook: this.id, host: this.host, category, code, detail, failures, durationMs };
-    this.#context.failureLog.report(fields);
+    this.#context.failureWarningThrottle.warnFirstDebugRepeats(fields);
     const failingMs = failingSince === null ? 0 : Date.now() - failingSince.getTime();
     if (failures === 1) this.#hasNotifiedLongFailure = false;
     if (!this.#hasNotifiedLongFailure && failingMs >= this.#context.parkAfterMs)

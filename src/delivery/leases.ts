@@ -224,11 +224,11 @@ export class Leases {
     if (partitions.length === 0) return;
     for (const partition of partitions) this.#handingOver.add(partition);
     for (const [partition, drained] of this.#events.onHandover(partitions)) {
-      void this.#handOverWhen(drained, { partition, epoch: this.#epochByPartition.get(partition)! });
+      void this.#markDrainedWhen(drained, { partition, epoch: this.#epochByPartition.get(partition)! });
     }
   }
 
-  async #handOverWhen(drained: Promise<void>, { partition, epoch }: HeldPartition): Promise<void> {
+  async #markDrainedWhen(drained: Promise<void>, { partition, epoch }: HeldPartition): Promise<void> {
     try {
       await drained;
     } catch (error) {

@@ -1,6 +1,6 @@
 import type { Seq } from '../model/ids.ts';
 import type { AttemptRecord } from '../storage/hooks/settlement.ts';
-import { discardRetriesAheadOfCursor, sendRetry } from './retry-sender.ts';
+import { discardRetriesPastCursor, sendRetry } from './retry-sender.ts';
 import {
   updateSlowStartDetectingRecovery,
   ERROR_DELAY,
@@ -35,7 +35,7 @@ export class OrderedStrategy implements DeliveryStrategy {
   #lastWasFromRetryQueue = false;
   #nextAttempt: NextAttempt | null = null;
   /** No row lies ahead of the cursor. */
-  #retriesAheadDiscarded = false;
+  #retriesPastCursorDiscarded = false;
 
   constructor(deps: StrategyDeps) {
     this.#deps = deps;
@@ -49,19 +49,19 @@ export class OrderedStrategy implements DeliveryStrategy {
   wake(): void {}
 
   async run(): Promise<Delay | null> {
-    const { retryQueue, isActive } = this.#deps;
-    if (!this.#retriesAheadDiscarded && retryQueue.count > 0) {
-      const delay = await discardRetriesAheadOfCursor(this.#deps);
+    const { retryQueue, isLaneActive } = this.#deps;
+    if (!this.#retriesPastCursorDiscarded && retryQueue.count > 0) {
+      const delay = await discardRetriesPastCursor(this.#deps);
       if (delay !== null) return delay;
     }
-    this.#retriesAheadDiscarded = true;
-    while (isActive()) {
+    this.#retriesPastCursorDiscarded = true;
+    while (isLaneActive()) {
       const waitMs = this.#hasBacklog ? this.#waitMs() : null;
       const retryDueMs = retryQueue.waitMs;
       const isFromRetryQueue = retryDueMs === 0 && !(waitMs === 0 && this.#lastWasFromRetryQueue);
       if (waitMs !== 0 && retryDueMs !== 0) return earlierDelay(waitMs, retryDueMs);
       this.#lastWasFromRetryQueue = isFromRetryQueue;
-      const delay = isFromRetryQueue ? await sendRetry(this.#deps) : await this.#sendNext();
+      const delay = isFromRetryQueue ? await sendRetry(this.#deps) : await this.#sendNextInOrder();
       if (delay !== null) return delay;
     }
     return null;
@@ -81,7 +81,7 @@ export class OrderedStrategy implements DeliveryStrategy {
   }
 
   /** One request further. */
-  async #sendNext(): Promise<Delay | null> {
+  async #sendNextInOrder(): Promise<Delay | null> {
     const { limiter, tracker } = this.#deps;
     const slot = await limiter.acquire();
     if (slot === null) return ERROR_DELAY;
@@ -109,7 +109,7 @@ export class OrderedStrategy implements DeliveryStrategy {
   }
 
   async #send(cursor: Seq, bounds: RequestBounds): Promise<AttemptResult | WithoutResult | 'skipped' | 'empty'> {
-    const { requests, sender, lowerHeadIfUnchanged, head } = this.#deps;
+    const { requests, sender, lowerHeadAfterEmptyRead, head } = this.#deps;
     const cached = bounds.exactLast === null ? requests.peek(cursor) : null;
     if (cached !== null) return sender.send(cached, requests.idOf(cached));
     const headBefore = head();
@@ -117,14 +117,14 @@ export class OrderedStrategy implements DeliveryStrategy {
     if (request !== null) return sender.send(request, requests.idOf(request));
     if (skippedTo > cursor) return this.#skip(skippedTo);
     // The word was ahead of what is there to read; a later word, or the sweep, will tell.
-    lowerHeadIfUnchanged(cursor, headBefore);
+    lowerHeadAfterEmptyRead(cursor, headBefore);
     return 'empty';
   }
 
   #skip(cursor: Seq): 'skipped' | 'cancelled' | 'unknown' {
-    const { sender, tracker, isActive } = this.#deps;
+    const { sender, tracker, isLaneActive } = this.#deps;
     // What is left out may be another by now.
-    if (!isActive()) return 'cancelled';
+    if (!isLaneActive()) return 'cancelled';
     const epoch = sender.epoch;
     if (epoch === null) return 'unknown';
     const batchLastSeq = markIfAhead(tracker.progress.batchLastSeq, cursor);
@@ -160,11 +160,11 @@ export class OrderedStrategy implements DeliveryStrategy {
   }
 
   async #onFailed(result: AttemptResult): Promise<Delay | null> {
-    const { tracker, counts, retryPolicy, batch, removeGoneHook } = this.#deps;
+    const { tracker, counts, retryPolicy, batch, removeOrReloadGone } = this.#deps;
     const { request, outcome, epoch } = result;
     const before = tracker.progress;
     const isGone = outcome.code === 410;
-    if (isGone && (await removeGoneHook(result))) return null;
+    if (isGone && (await removeOrReloadGone(result))) return null;
     const record = toAttemptRecord(result, before.failures + 1);
     if (!isGone) counts.add(record);
     const isRefused = isMessageRefused(outcome);
@@ -179,7 +179,7 @@ export class OrderedStrategy implements DeliveryStrategy {
       rejections: before.rejections + (isRefused ? 1 : 0),
       batchLastSeq: isBatch || before.batchLastSeq !== null ? request.last : null,
     };
-    this.#deps.onFailure(outcome, tracker.settle(change, { epoch, attempts: [record] }));
+    this.#deps.onHookFailure(outcome, tracker.settle(change, { epoch, attempts: [record] }));
     return isRefused && change.rejections >= REJECTIONS_BEFORE_PROBING ? this.#probeFollowing(result) : null;
   }
 
@@ -192,7 +192,7 @@ export class OrderedStrategy implements DeliveryStrategy {
     const { limiter, requests, sender, tracker, counts } = this.#deps;
     const refused = [head];
     let after = head.request.last;
-    while (refused.length <= MAX_FOLLOWING_PROBES && this.#deps.isActive()) {
+    while (refused.length <= MAX_FOLLOWING_PROBES && this.#deps.isLaneActive()) {
       const slot = await limiter.acquire();
       if (slot === null) return ERROR_DELAY;
       let result: AttemptResult | WithoutResult;
@@ -213,7 +213,7 @@ export class OrderedStrategy implements DeliveryStrategy {
       if (result.outcome.delivered)
         return this.#onDelivered(
           result,
-          refused.map((one) => toDeadLetter(one, result.at)),
+          refused.map((one) => toDeadLetter(one, result.startedAt)),
         );
       const record = toAttemptRecord(result, 1);
       counts.add(record);

@@ -20,9 +20,9 @@ export function deliveryBody(
   message: DeliveryMessage,
   createFileLink: CreateFileLink,
 ): string {
-  const attachments = message.deleted ? [] : (message.attachments ?? []);
+  const attachments = message.messageDeleted ? [] : (message.attachments ?? []);
   const sentAt = message.sentAt.toISOString();
-  const command = message.deleted ? null : COMMAND.exec(message.text.trim());
+  const command = message.messageDeleted ? null : COMMAND.exec(message.text.trim());
   return JSON.stringify({
     type: 'message.created',
     timestamp: sentAt,
@@ -33,7 +33,7 @@ export function deliveryBody(
         seq: message.seq,
         text: message.text,
         sent_at: sentAt,
-        ...(message.deleted ? { deleted: true } : {}),
+        ...(message.messageDeleted ? { deleted: true } : {}),
         attachments: attachments.map((file) => ({
           id: file.id,
           name: file.name,

@@ -25,8 +25,8 @@ const MAX_IN_FLIGHT = 16;
 /** So that the receivers of one group that hang leave pings to the others. */
 const MAX_PER_GROUP = 4;
 /** Connecting and headers, then the answer's body: a ping is over within 8 s, its caller waits for it. */
-const HEADERS_TIMEOUT_MS = 6_000;
-const RESPONSE_TIMEOUT_MS = 1_000;
+const MAX_HEADERS_TIMEOUT_MS = 6_000;
+const MAX_BODY_TIMEOUT_MS = 1_000;
 /** A connection serves for two pings of a hook in a row at most: a ping is to find out whether one can be opened. */
 const KEEP_ALIVE_MS = 1_000;
 
@@ -50,9 +50,9 @@ export class Pinger {
       // As many as there can be: no ping waits for a connection.
       maxInFlightPerHost: MAX_IN_FLIGHT,
       connectTimeoutMs: config.connectTimeoutMs,
-      headersTimeoutMs: Math.min(config.headersTimeoutMs, HEADERS_TIMEOUT_MS),
+      headersTimeoutMs: Math.min(config.headersTimeoutMs, MAX_HEADERS_TIMEOUT_MS),
       responseBytes: config.responseBytes,
-      responseTimeoutMs: Math.min(config.responseTimeoutMs, RESPONSE_TIMEOUT_MS),
+      responseTimeoutMs: Math.min(config.responseTimeoutMs, MAX_BODY_TIMEOUT_MS),
       keepAliveMs: KEEP_ALIVE_MS,
       maxIdle: MAX_IN_FLIGHT,
     });
@@ -66,7 +66,7 @@ export class Pinger {
     this.#totalInFlight += 1;
     this.#inFlight.set(group, groupInFlight + 1);
     try {
-      return await this.#attempt(target);
+      return await this.#signAndPost(target);
     } finally {
       this.#totalInFlight -= 1;
       const remaining = this.#inFlight.get(group)! - 1;
@@ -80,7 +80,7 @@ export class Pinger {
     return this.#client.stop();
   }
 
-  async #attempt(target: PingTarget): Promise<Attempt | null> {
+  async #signAndPost(target: PingTarget): Promise<Attempt | null> {
     const { sealer, serverKeys, log } = this.#options;
     const keys = openSigningKeys(sealer, serverKeys, target);
     if (lacksServerKey(keys, target.signature)) return MISSING_SERVER_KEY_FAILURE;

@@ -1,6 +1,6 @@
 import type { HookId } from '../model/ids.ts';
 import type { LaneRow } from '../storage/hooks/lanes.ts';
-import type { AttemptRecord, LaneProgress, RetryRecord, Settlement } from '../storage/hooks/settlement.ts';
+import type { AttemptRecord, LaneCursorAndFailures, RetryRecord, Settlement } from '../storage/hooks/settlement.ts';
 import { initialProgress } from './attempt-result.ts';
 import type { SettlementBuffer } from './settlement-buffer.ts';
 
@@ -16,7 +16,7 @@ export class ProgressTracker {
   readonly #hookId: HookId;
   readonly #generation: number;
   readonly #settlementBuffer: SettlementBuffer;
-  #progress: LaneProgress;
+  #progress: LaneCursorAndFailures;
 
   constructor(row: LaneRow, settlementBuffer: SettlementBuffer) {
     this.#hookId = row.id;
@@ -25,12 +25,12 @@ export class ProgressTracker {
     this.#progress = initialProgress(row);
   }
 
-  get progress(): LaneProgress {
+  get progress(): LaneCursorAndFailures {
     return this.#progress;
   }
 
   /** The lane goes on from the changed place at once; what it takes to remember it is written meanwhile. */
-  settle(change: Partial<LaneProgress>, details: SettlementDetails): Settlement {
+  settle(change: Partial<LaneCursorAndFailures>, details: SettlementDetails): Settlement {
     const settlement = this.buildSettlement(change, details);
     this.#progress = settlement;
     this.#settlementBuffer.add(settlement);
@@ -38,7 +38,10 @@ export class ProgressTracker {
   }
 
   /** What `settle` would write. */
-  buildSettlement(change: Partial<LaneProgress>, { epoch, attempts, retries = [] }: SettlementDetails): Settlement {
+  buildSettlement(
+    change: Partial<LaneCursorAndFailures>,
+    { epoch, attempts, retries = [] }: SettlementDetails,
+  ): Settlement {
     const fences = { hookId: this.#hookId, generation: this.#generation, epoch };
     return { ...this.#progress, ...change, ...fences, attempts, retries };
   }

@@ -53,7 +53,7 @@ export class RequestBuilder {
   peek(after: Seq): DeliveryRequest | null {
     if (this.#row.batch !== 1) return null;
     const message = this.#reader.peek(this.#row.conversationId, after);
-    return message === undefined || this.isSkipped(message) ? null : singleMessageRequest(message);
+    return message === undefined || this.isUnwantedSenderKind(message) ? null : singleMessageRequest(message);
   }
 
   /** What comes after a seq, with its text as it is now. Rejects when the database is away. */
@@ -61,7 +61,7 @@ export class RequestBuilder {
     let skippedTo = after;
     const readAhead = bounds.noReadAhead === true ? readAheadOf(after, bounds) : undefined;
     let message = await this.#read(after, readAhead);
-    for (let n = 0; message !== null && this.isSkipped(message) && n < MAX_SKIPPED; n += 1) {
+    for (let n = 0; message !== null && this.isUnwantedSenderKind(message) && n < MAX_SKIPPED; n += 1) {
       skippedTo = message.seq;
       // Beyond a fixed range lies what it never contained.
       if (bounds.exactLast !== null && skippedTo >= bounds.exactLast) break;
@@ -75,7 +75,7 @@ export class RequestBuilder {
   }
 
   /** True for a message of a kind of sender that the hook does not want. */
-  isSkipped(message: EncodedMessage): boolean {
+  isUnwantedSenderKind(message: EncodedMessage): boolean {
     return message.senderKind !== 'user' && this.#row.skip.includes(message.senderKind);
   }
 
@@ -87,7 +87,7 @@ export class RequestBuilder {
       const message = await this.#read(after);
       if (message === null) break;
       after = message.seq;
-      if (this.isSkipped(message)) {
+      if (this.isUnwantedSenderKind(message)) {
         skipped += 1;
         // What lies behind them is for the next request: this one has a slot in hand.
         if (skipped > MAX_SKIPPED && bounds.exactLast === null) break;

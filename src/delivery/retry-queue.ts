@@ -35,7 +35,7 @@ export class RetryQueue {
     this.#row = row;
     this.#retryPolicy = retryPolicy;
     this.#count = row.retries;
-    this.#setNextDue(row.retryAt);
+    this.#setNextDue(row.earliestRetryAt);
   }
 
   /** Rows, those in flight too. */

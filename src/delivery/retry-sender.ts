@@ -9,7 +9,7 @@ import { dueIn } from './next-attempt.ts';
 import type { WithoutResult } from './sender.ts';
 
 /** Everything of a row's range. */
-const UNLIMITED = Number.POSITIVE_INFINITY;
+const UNLIMITED_MESSAGES = Number.POSITIVE_INFINITY;
 
 /** Takes a request that is due apart and sends it, one at a time: for a hook whose other requests go in order. */
 export async function sendRetry(deps: StrategyDeps): Promise<Delay | null> {
@@ -32,13 +32,13 @@ export async function sendRetry(deps: StrategyDeps): Promise<Delay | null> {
   if (result === 'cancelled') return null;
   if (result === 'unknown') return ERROR_DELAY;
   if (result === 'obsolete') return discardRetryRow(deps, row);
-  if (result.outcome.code === 410 && (await deps.removeGoneHook(result))) {
+  if (result.outcome.code === 410 && (await deps.removeOrReloadGone(result))) {
     retryQueue.done('unknown');
     return null;
   }
   const record = toAttemptRecord(result, row.attempts + 1);
   if (result.outcome.code !== 410) deps.counts.add(record);
-  const retries = settleRetry(deps, row, result);
+  const retries = updateQueueAfterRetry(deps, row, result);
   // Requests in order have their own health: what was asked for again does not hold them back.
   tracker.settle({}, { epoch: result.epoch, attempts: [record], retries });
   await tracker.waitForCapacity();
@@ -49,11 +49,7 @@ export async function sendRetry(deps: StrategyDeps): Promise<Delay | null> {
  * Ends the rows ahead of a lane that goes in order: they date from when its hook asked for none, and what they stand for
  * comes in its turn. To be called before it goes on, when nobody else settles for the hook any more. Null: it is done.
  */
-export async function discardRetriesAheadOfCursor({
-  retryQueue,
-  tracker,
-  sender,
-}: StrategyDeps): Promise<Delay | null> {
+export async function discardRetriesPastCursor({ retryQueue, tracker, sender }: StrategyDeps): Promise<Delay | null> {
   const rows = await retryQueue.startingAfter(tracker.progress.cursor);
   if (rows.length === 0) return null;
   const epoch = sender.epoch;
@@ -72,7 +68,7 @@ export async function attemptRow(
   let next: NextRequestOrSkip = { skippedTo: (row.seq - 1) as typeof row.seq, request: null };
   do {
     const after = next.skippedTo;
-    next = await requests.next(after, { maxMessages: UNLIMITED, exactLast: row.lastSeq, noReadAhead: true });
+    next = await requests.next(after, { maxMessages: UNLIMITED_MESSAGES, exactLast: row.lastSeq, noReadAhead: true });
     if (next.skippedTo === after && next.request === null) return 'obsolete';
   } while (next.request === null && next.skippedTo < row.lastSeq);
   if (next.request === null || next.request.first > row.lastSeq) return 'obsolete';
@@ -82,7 +78,11 @@ export async function attemptRow(
 }
 
 /** What a row that was taken becomes. */
-export function settleRetry(deps: StrategyDeps, row: RetryRow, result: AttemptResult): readonly RetryRecord[] {
+export function updateQueueAfterRetry(
+  deps: StrategyDeps,
+  row: RetryRow,
+  result: AttemptResult,
+): readonly RetryRecord[] {
   const { retryQueue } = deps;
   const retries = toRetryRecords(deps, row, result);
   retryQueue.done(retries[0]!.nextAt ?? 'finished');
@@ -111,9 +111,12 @@ function toRetryRecord(deps: StrategyDeps, row: RetryRow, { outcome }: AttemptRe
 }
 
 /** Its messages are left out by now, or are gone. */
-export function discardRetryRow({ retryQueue, tracker, sender, isActive }: StrategyDeps, row: RetryRow): Delay | null {
+export function discardRetryRow(
+  { retryQueue, tracker, sender, isLaneActive }: StrategyDeps,
+  row: RetryRow,
+): Delay | null {
   // What is left out may be another by now.
-  if (!isActive()) {
+  if (!isLaneActive()) {
     retryQueue.done('unknown');
     return null;
   }

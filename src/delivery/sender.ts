@@ -14,17 +14,17 @@ export class Sender {
   readonly #keys: SigningKeys;
   readonly #client: DeliveryClient;
   readonly #leases: Leases;
-  readonly #isActive: () => boolean;
+  readonly #isLaneActive: () => boolean;
   readonly #recordLatency: (outcome: Attempt) => void;
 
-  /** `isActive`: false from the moment on that nothing may be sent any more; `recordLatency` is told of each answer. */
+  /** `isLaneActive`: false from the moment on that nothing may be sent any more; `recordLatency` is told of each answer. */
   constructor(
     row: LaneRow,
     keys: SigningKeys,
     deps: {
       readonly client: DeliveryClient;
       readonly leases: Leases;
-      readonly isActive: () => boolean;
+      readonly isLaneActive: () => boolean;
       readonly recordLatency: (outcome: Attempt) => void;
     },
   ) {
@@ -32,7 +32,7 @@ export class Sender {
     this.#keys = keys;
     this.#client = deps.client;
     this.#leases = deps.leases;
-    this.#isActive = deps.isActive;
+    this.#isLaneActive = deps.isLaneActive;
     this.#recordLatency = deps.recordLatency;
   }
 
@@ -49,7 +49,7 @@ export class Sender {
   ): Promise<AttemptResult | WithoutResult> {
     let cancelled = false;
     const checkEpoch = (): number | null => {
-      cancelled = !this.#isActive();
+      cancelled = !this.#isLaneActive();
       return cancelled ? null : this.epoch;
     };
     // For an attempt that fails before anything is written this is the only time that is asked.
@@ -57,7 +57,8 @@ export class Sender {
     if (epoch === null) return cancelled ? 'cancelled' : 'unknown';
     const at = new Date();
     const { url, signature } = this.#row;
-    if (lacksServerKey(this.#keys, signature)) return { request, outcome: MISSING_SERVER_KEY_FAILURE, at, epoch };
+    if (lacksServerKey(this.#keys, signature))
+      return { request, outcome: MISSING_SERVER_KEY_FAILURE, startedAt: at, epoch };
     const headers = deliveryHeaders(this.#keys, signature, { id, at, body: request.body, hops: request.hops });
     // Asked again in the tick of the write: a lane that lost its partition, or was told to stop, sends nothing more.
     const outcome = await this.#client.post(url, headers, request.body, () => {
@@ -69,6 +70,6 @@ export class Sender {
     // Without a verdict: the lease has lapsed, the client was stopped, or no connection was free.
     if (epoch === null || (!outcome.delivered && outcome.category === null)) return 'unknown';
     this.#recordLatency(outcome);
-    return { request, outcome, at, epoch };
+    return { request, outcome, startedAt: at, epoch };
   }
 }

@@ -6,11 +6,11 @@ const MAX_UNMERGED_SETTLEMENTS = 200;
 
 /**
  * What a lane has sent and not settled yet. The lane sends on while the settlement is written, so that a commit costs it
- * no time, up to `maxAttempts` attempts; what gathers meanwhile becomes one settlement. A kill repeats what is here.
+ * no time, up to `maxUnsettledAttempts` attempts; what gathers meanwhile becomes one settlement. A kill repeats what is here.
  */
 export class SettlementBuffer {
   readonly #settler: Settler;
-  readonly #maxAttempts: number;
+  readonly #maxUnsettledAttempts: number;
   readonly #onRefused: () => void;
   readonly #buffered: Settlement[] = [];
   #writing: Promise<void> | null = null;
@@ -21,9 +21,9 @@ export class SettlementBuffer {
    * `onRefused`: a settlement was not taken, or in part only, since the row was changed beneath the lane. What was on its
    * way then is handed in all the same: whether it still counts is for the row to say.
    */
-  constructor(settler: Settler, maxAttempts: number, onRefused: () => void) {
+  constructor(settler: Settler, maxUnsettledAttempts: number, onRefused: () => void) {
     this.#settler = settler;
-    this.#maxAttempts = maxAttempts;
+    this.#maxUnsettledAttempts = maxUnsettledAttempts;
     this.#onRefused = onRefused;
   }
 
@@ -42,21 +42,21 @@ export class SettlementBuffer {
 
   /** True: no other attempt may begin before `waitForCapacity` has resolved. */
   get isFull(): boolean {
-    return this.#unsettledAttempts >= this.#maxAttempts;
+    return this.#unsettledAttempts >= this.#maxUnsettledAttempts;
   }
 
   async waitForCapacity(): Promise<void> {
-    while (this.isFull && this.#writing !== null) await this.#awaitWrite();
+    while (this.isFull && this.#writing !== null) await this.#triggerAndAwaitWrite();
   }
 
   /** Waits until nothing is left to be settled. False: it was refused. */
   async flush(): Promise<boolean> {
-    while (this.#writing !== null) await this.#awaitWrite();
+    while (this.#writing !== null) await this.#triggerAndAwaitWrite();
     return !this.#isRefused;
   }
 
   /** Waits for the write that is under way or next; told anew each time, since a write answers those before it only. */
-  async #awaitWrite(): Promise<void> {
+  async #triggerAndAwaitWrite(): Promise<void> {
     this.#settler.trigger();
     await this.#writing;
   }

@@ -1,6 +1,6 @@
 import type { Log } from '../log.ts';
 import type { ConversationId } from '../model/ids.ts';
-import { pendingConversations, retryingConversations, type SweepPageRequest } from '../storage/hooks/lanes.ts';
+import { pendingConversations, conversationsWithRetryRows, type SweepPageRequest } from '../storage/hooks/lanes.ts';
 import type { Sql } from '../storage/db/connection.ts';
 import type { Pool } from '../storage/db/pool.ts';
 
@@ -26,7 +26,7 @@ export class Sweep {
   readonly #events: SweepEvents;
   readonly #log: Log;
   #fullSweepPartitions = new Set<number>();
-  #sweptAt = performance.now();
+  #lastSuccessfulSweepAt = performance.now();
   #sweeping: Promise<void> | null = null;
   #timer: NodeJS.Timeout | null = null;
   #stopped = false;
@@ -71,7 +71,7 @@ export class Sweep {
 
   /** Everything that is pending in newly gained partitions; in the others, what advanced within the last minute. */
   async #sweep(): Promise<void> {
-    const isOverdue = performance.now() - this.#sweptAt > FULL_SWEEP_AFTER_MS;
+    const isOverdue = performance.now() - this.#lastSuccessfulSweepAt > FULL_SWEEP_AFTER_MS;
     const full = isOverdue ? this.#events.partitions() : [...this.#fullSweepPartitions];
     this.#fullSweepPartitions = new Set();
     try {
@@ -79,8 +79,8 @@ export class Sweep {
         pendingConversations(sql, { ...page, onlyRecent: true }),
       );
       await this.#findPendingByPage(full, (sql, page) => pendingConversations(sql, { ...page, onlyRecent: false }));
-      await this.#findPendingByPage(full, retryingConversations);
-      this.#sweptAt = performance.now();
+      await this.#findPendingByPage(full, conversationsWithRetryRows);
+      this.#lastSuccessfulSweepAt = performance.now();
     } catch (error) {
       this.requestFullSweep(full);
       this.#log.debug('the sweep over the lanes failed, repeating', { error });

@@ -1,7 +1,7 @@
 import type { Seq } from '../model/ids.ts';
 import { MAX_RETRY_ROWS, type RetryRow } from '../storage/hooks/retries.ts';
-import type { LaneProgress, RetryRecord } from '../storage/hooks/settlement.ts';
-import { discardRetryRow, toRetryRecords, attemptRow, settleRetry } from './retry-sender.ts';
+import type { LaneCursorAndFailures, RetryRecord } from '../storage/hooks/settlement.ts';
+import { discardRetryRow, toRetryRecords, attemptRow, updateQueueAfterRetry } from './retry-sender.ts';
 import {
   updateSlowStartDetectingRecovery,
   ERROR_DELAY,
@@ -30,7 +30,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
   readonly #inFlight: UnorderedInFlightWindow;
   #active = 0;
   #wakeup = Promise.withResolvers<void>();
-  #delay: Delay | null = null;
+  #errorDelay: Delay | null = null;
 
   constructor(deps: StrategyDeps) {
     this.#deps = deps;
@@ -46,20 +46,25 @@ export class UnorderedStrategy implements DeliveryStrategy {
   }
 
   async run(): Promise<Delay | null> {
-    const { isActive } = this.#deps;
-    this.#delay = null;
+    const { isLaneActive } = this.#deps;
+    this.#errorDelay = null;
     for (;;) {
       this.#wakeup = Promise.withResolvers();
       try {
-        while (isActive() && this.#delay === null && this.#nextKind !== null && this.#active < this.#inFlightLimit)
+        while (
+          isLaneActive() &&
+          this.#errorDelay === null &&
+          this.#nextKind !== null &&
+          this.#active < this.#inFlightLimit
+        )
           await this.#startNext();
       } catch (error) {
         // Those in flight end first: nobody else would wait for them.
-        this.#delay = ERROR_DELAY;
+        this.#errorDelay = ERROR_DELAY;
         if (this.#active === 0) throw error;
         this.#deps.onError(error);
       }
-      if (this.#active === 0) return isActive() ? (this.#delay ?? this.#idleDelay()) : null;
+      if (this.#active === 0) return isLaneActive() ? (this.#errorDelay ?? this.#idleDelay()) : null;
       await this.#waitForWakeup();
     }
   }
@@ -123,7 +128,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
       this.#launch(this.#sendRetry(row), slot);
     } else {
       retryQueue.done('unknown');
-      this.#delay = ERROR_DELAY;
+      this.#errorDelay = ERROR_DELAY;
     }
   }
 
@@ -131,7 +136,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
     const { limiter } = this.#deps;
     const slot = await limiter.acquire();
     if (slot === null) {
-      this.#delay = ERROR_DELAY;
+      this.#errorDelay = ERROR_DELAY;
       return;
     }
     let isLaunched = false;
@@ -144,7 +149,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
 
   /** True when a request is on its way, which gives the slot back. */
   async #launchNew(slot: Slot): Promise<boolean> {
-    const { requests, head, lowerHeadIfUnchanged } = this.#deps;
+    const { requests, head, lowerHeadAfterEmptyRead } = this.#deps;
     // It stays where the cursor sees it until it is on its way.
     const { toResend, lastReadSeq } = this.#inFlight;
     const after = toResend === undefined ? lastReadSeq : ((toResend.first - 1) as Seq);
@@ -154,8 +159,8 @@ export class UnorderedStrategy implements DeliveryStrategy {
     const { skippedTo, request } = await requests.next(after, bounds);
     if (request === null) {
       if (skippedTo > after) this.#skip(skippedTo, toResend);
-      else if (toResend === undefined) lowerHeadIfUnchanged(after, headBefore);
-      else this.#delay = ERROR_DELAY;
+      else if (toResend === undefined) lowerHeadAfterEmptyRead(after, headBefore);
+      else this.#errorDelay = ERROR_DELAY;
       return false;
     }
     this.#launch(this.#send(request, this.#inFlight.begin(request, toResend)), slot);
@@ -174,12 +179,12 @@ export class UnorderedStrategy implements DeliveryStrategy {
   }
 
   #skip(skippedTo: Seq, toResend: SeqRange | undefined): void {
-    const { tracker, sender, isActive } = this.#deps;
+    const { tracker, sender, isLaneActive } = this.#deps;
     // What is left out may be another by now.
-    if (!isActive()) return;
+    if (!isLaneActive()) return;
     this.#inFlight.skip(skippedTo, toResend);
     const epoch = sender.epoch;
-    if (epoch === null) this.#delay = ERROR_DELAY;
+    if (epoch === null) this.#errorDelay = ERROR_DELAY;
     // The cursor is written with the next settlement when not with this one.
     else tracker.settle(this.#cursorState(), { epoch, attempts: [] });
   }
@@ -191,7 +196,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
     void request
       .catch((error: unknown) => {
         // What could not be decided is sent again after a rest.
-        this.#delay = ERROR_DELAY;
+        this.#errorDelay = ERROR_DELAY;
         this.#deps.onError(error);
       })
       .finally(() => {
@@ -202,12 +207,12 @@ export class UnorderedStrategy implements DeliveryStrategy {
   }
 
   async #send(request: DeliveryRequest, range: InFlightRange): Promise<void> {
-    const { sender, requests, removeGoneHook } = this.#deps;
+    const { sender, requests, removeOrReloadGone } = this.#deps;
     let isKnown = false;
     try {
-      const result = await sender.send(request, requests.idOf(request), () => this.#onWritten(range));
-      if (result === 'unknown') this.#delay = ERROR_DELAY;
-      isKnown = typeof result !== 'string' && !(result.outcome.code === 410 && (await removeGoneHook(result)));
+      const result = await sender.send(request, requests.idOf(request), () => this.#markWrittenToSocket(range));
+      if (result === 'unknown') this.#errorDelay = ERROR_DELAY;
+      isKnown = typeof result !== 'string' && !(result.outcome.code === 410 && (await removeOrReloadGone(result)));
       if (!isKnown) return;
       // Before what it became is written, so that the cursor may pass it.
       this.#inFlight.complete(range);
@@ -218,7 +223,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
     }
   }
 
-  #onWritten(range: InFlightRange): void {
+  #markWrittenToSocket(range: InFlightRange): void {
     const wasFull = this.#inFlight.isBlockedByUnwritten;
     range.isWrittenToSocket = true;
     if (wasFull) this.#wakeup.resolve();
@@ -242,7 +247,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
     this.#deps.retryQueue.add(ownRetries.length, ownRetries[0]!.nextAt!);
     const retries = [...ownRetries, ...this.#spillToRetries()];
     const health = this.#laneHealthAfterFailure(result);
-    this.#deps.onFailure(
+    this.#deps.onHookFailure(
       result.outcome,
       tracker.settle({ ...this.#cursorState(), ...health }, { epoch, attempts: [record], retries }),
     );
@@ -259,20 +264,24 @@ export class UnorderedStrategy implements DeliveryStrategy {
     let result: AttemptResult | WithoutResult | 'obsolete' = 'unknown';
     try {
       result = await attemptRow(this.#deps, row);
-      if (typeof result !== 'string' && result.outcome.code === 410 && (await this.#deps.removeGoneHook(result)))
+      if (typeof result !== 'string' && result.outcome.code === 410 && (await this.#deps.removeOrReloadGone(result)))
         result = 'cancelled';
     } finally {
       if (result === 'unknown' || result === 'cancelled') retryQueue.done('unknown');
     }
-    if (result === 'unknown') this.#delay = ERROR_DELAY;
-    if (result === 'obsolete') this.#delay = discardRetryRow(this.#deps, row) ?? this.#delay;
+    if (result === 'unknown') this.#errorDelay = ERROR_DELAY;
+    if (result === 'obsolete') this.#errorDelay = discardRetryRow(this.#deps, row) ?? this.#errorDelay;
     if (typeof result === 'string') return;
     const record = toAttemptRecord(result, row.attempts + 1);
     if (result.outcome.code !== 410) counts.add(record);
     const outageEnded = updateSlowStartDetectingRecovery(slowStart, tracker.progress, result.outcome.delivered);
-    const details = { epoch: result.epoch, attempts: [record], retries: settleRetry(this.#deps, row, result) };
+    const details = {
+      epoch: result.epoch,
+      attempts: [record],
+      retries: updateQueueAfterRetry(this.#deps, row, result),
+    };
     if (result.outcome.delivered) tracker.settle(HEALTHY, details);
-    else this.#deps.onFailure(result.outcome, tracker.settle(this.#laneHealthAfterFailure(result), details));
+    else this.#deps.onHookFailure(result.outcome, tracker.settle(this.#laneHealthAfterFailure(result), details));
     if (outageEnded) await this.#retryAllNow();
   }
 
@@ -281,19 +290,19 @@ export class UnorderedStrategy implements DeliveryStrategy {
     try {
       await this.#deps.retryQueue.retryAllNow();
     } catch (error) {
-      this.#delay = ERROR_DELAY;
+      this.#errorDelay = ERROR_DELAY;
       this.#deps.onError(error);
     }
   }
 
-  #laneHealthAfterFailure(result: AttemptResult): Partial<LaneProgress> {
+  #laneHealthAfterFailure(result: AttemptResult): Partial<LaneCursorAndFailures> {
     const { tracker, retryPolicy, retryQueue } = this.#deps;
     const health = healthAfterFailure(tracker.progress, result, retryPolicy);
     return { ...health, nextAttemptAt: retryQueue.nextAt ?? health.nextAttemptAt };
   }
 
   /** Everything below is delivered or a row. */
-  #cursorState(): Partial<LaneProgress> {
+  #cursorState(): Partial<LaneCursorAndFailures> {
     const { batchLastSeq, unbatchedUntil } = this.#deps.tracker.progress;
     const { cursor } = this.#inFlight;
     return {

@@ -1,7 +1,7 @@
 import type { Config } from '../config/config.ts';
 import type { DatabaseReport } from '../storage/database-report.ts';
 import { LONG_TRANSACTION_S } from '../storage/database-report.ts';
-import { counted, error, ok, warning, type CheckResult } from './finding.ts';
+import { countWithNoun, error, ok, warning, type CheckResult } from './finding.ts';
 import { DEDICATED_DATABASE_CONNECTIONS } from './open-files.ts';
 
 const MIN_SERVER_VERSION_NUMBER = 110_000;
@@ -106,14 +106,14 @@ function evaluateConnections(report: DatabaseReport, { config }: DatabaseExpecta
 function evaluateLocksAndTransactions({ longTransactions, waitingLocks, blockerPids }: DatabaseReport): CheckResult[] {
   const found: CheckResult[] = [];
   if (longTransactions > 0) {
-    const what = `${counted(longTransactions, 'transaction')} open for longer than ${LONG_TRANSACTION_S / 60} min`;
+    const what = `${countWithNoun(longTransactions, 'transaction')} open for longer than ${LONG_TRANSACTION_S / 60} min`;
     const todo = 'Look into pg_stat_activity (xact_start): PostgreSQL cannot clear away old rows meanwhile.';
     found.push(warning(what, todo));
   }
   if (waitingLocks > 0) {
     const by = blockerPids.length === 0 ? '' : `, held up by pid ${blockerPids.join(', ')} of PostgreSQL`;
     const todo = 'Run this again; if it stays, look at that session in pg_stat_activity and end what it does.';
-    found.push(warning(`${counted(waitingLocks, 'lock')} waited for${by}`, todo));
+    found.push(warning(`${countWithNoun(waitingLocks, 'lock')} waited for${by}`, todo));
   }
   return found;
 }

@@ -39,7 +39,7 @@ export const warning = (found: string, todo: string): CheckResult => ({ level: '
 export const error = (found: string, todo: string): CheckResult => ({ level: 'error', found, todo });
 
 /** `1 hook`, `2 hooks`. */
-export function counted(count: number, noun: string): string {
+export function countWithNoun(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 

@@ -4,7 +4,7 @@ import type { AddressPolicy } from '../outbound/address-policy.ts';
 import { DnsResolver, DnsLookupError } from '../outbound/dns-resolver.ts';
 import { createAddressPolicy } from '../outbound/create-address-policy.ts';
 import type { HookHost } from '../storage/hooks/hook-report.ts';
-import { counted, ok, warning, type CheckResult } from './finding.ts';
+import { countWithNoun, ok, warning, type CheckResult } from './finding.ts';
 
 /** Hosts that are looked at; those with the most hooks come first. */
 export const MAX_CHECKED_HOSTS = 200;
@@ -70,7 +70,8 @@ function hostWarnings(checkedHosts: readonly CheckedHost[], kind: 'refused' | 'u
     return warning(`the name ${name} cannot be resolved (${problem!.reason}): ${who}`, todo);
   });
   const more = found.length - verdicts.length;
-  if (more > 0) verdicts.push(warning(`${counted(more, 'more host')} likewise`, 'Begin with those that are shown.'));
+  if (more > 0)
+    verdicts.push(warning(`${countWithNoun(more, 'more host')} likewise`, 'Begin with those that are shown.'));
   return verdicts;
 }
 

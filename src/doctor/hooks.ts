@@ -1,7 +1,7 @@
 import type { Config } from '../config/config.ts';
 import { hookState } from '../model/hook.ts';
 import { MAX_COUNTED_REMOVED, type FailingHook, type HookReport } from '../storage/hooks/hook-report.ts';
-import { counted, ok, skipped, warning, type CheckResult } from './finding.ts';
+import { countWithNoun, ok, skipped, warning, type CheckResult } from './finding.ts';
 
 /** Failing hooks that are shown; the rest is counted. */
 export const MAX_LISTED_FAILING_HOOKS = 5;
@@ -33,7 +33,7 @@ export function evaluateHooks(report: Pick<HookReport, 'failing' | 'removedByTar
 /** A target that answers 410 by mistake takes its hook away, after which nothing fails any more. */
 function evaluateRemovedByTarget(count: number): CheckResult[] {
   if (count === 0) return [];
-  const hooks = count < MAX_COUNTED_REMOVED ? counted(count, 'hook') : `${MAX_COUNTED_REMOVED} hooks or more`;
+  const hooks = count < MAX_COUNTED_REMOVED ? countWithNoun(count, 'hook') : `${MAX_COUNTED_REMOVED} hooks or more`;
   const todo = '"klatch hook list --state removed" shows them; if a 410 was a mistake, "klatch hook restore <id>".';
   return [warning(`${hooks} removed by a 410 of the target in the last ${RECENTLY_REMOVED_DAYS} days`, todo)];
 }
@@ -47,7 +47,7 @@ function evaluateFailing(failing: HookReport['failing'], config: Config): CheckR
     return warning(`${what}: ${failureReason(hook)}`, adviceFor(hook));
   });
   const more = failing.count - failing.hooks.length;
-  if (more > 0) verdicts.push(warning(`${counted(more, 'more hook')} likewise`, TODO));
+  if (more > 0) verdicts.push(warning(`${countWithNoun(more, 'more hook')} likewise`, TODO));
   return verdicts;
 }
 
@@ -64,9 +64,9 @@ export function evaluateServerKeys(config: Config, keySignedHooks: number | null
   }
   if (pairs === 0 && keySignedHooks! > 0) {
     const todo = 'Run "klatch setup", which makes a pair of keys, and restart the server.';
-    const what = `${counted(keySignedHooks!, 'hook')} asked for signatures with the server's keys, and there is no key`;
+    const what = `${countWithNoun(keySignedHooks!, 'hook')} asked for signatures with the server's keys, and there is no key`;
     return warning(what, todo);
   }
   if (pairs === 0) return ok('none, and no hook asks for one');
-  return ok(`${counted(pairs, 'pair')} of PEM files, each complete`);
+  return ok(`${countWithNoun(pairs, 'pair')} of PEM files, each complete`);
 }

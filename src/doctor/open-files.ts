@@ -1,6 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises';
 import type { Config } from '../config/config.ts';
-import { counted, error, ok, skipped, warning, type CheckResult } from './finding.ts';
+import { countWithNoun, error, ok, skipped, warning, type CheckResult } from './finding.ts';
 
 /** Connections beside the general pool: intake, settlements, leases, notifications, two for live clients, two for searches. */
 export const DEDICATED_DATABASE_CONNECTIONS = 8;
@@ -56,7 +56,8 @@ export function evaluateOpenFiles(files: {
 }): CheckResult {
   const { limit, open, needed, maxLiveConnections: connections } = files;
   const bound = Number.isFinite(limit) ? `at most ${limit}` : 'without a limit';
-  const what = open === null ? `${bound} for a server that is started here` : `${counted(open, 'file')} open, ${bound}`;
+  const what =
+    open === null ? `${bound} for a server that is started here` : `${countWithNoun(open, 'file')} open, ${bound}`;
   const found = `${what}; the configured bounds take up to ${needed}, live clients up to ${connections}, beside callers`;
   if (limit < needed) return error(found, TODO);
   if (limit < needed + EXPECTED_CALLERS || (open ?? 0) > limit * NEARLY_FULL_SHARE) return warning(found, TODO);

@@ -5,7 +5,7 @@ import { AddressPolicy } from '../outbound/address-policy.ts';
 import { DnsResolver } from '../outbound/dns-resolver.ts';
 import { createVendors } from '../push/vendors/vendors.ts';
 import type { DeviceCount, PushReport } from '../storage/push/device-report.ts';
-import { counted, error, ok, skipped, warning, type CheckResult } from './finding.ts';
+import { countWithNoun, error, ok, skipped, warning, type CheckResult } from './finding.ts';
 
 /** What waits for longer is worth a word: a vendor that has a bad hour is not. */
 export const PUSH_OVERDUE_MS = 3_600_000;
@@ -53,13 +53,13 @@ export function evaluatePush(
   if (found.length > 0) return found;
   const devices = report.devices.reduce((sum, each) => sum + each.devices, 0);
   if (kinds.length === 0) return [ok('nothing is configured, and there are no devices')];
-  return [ok(`configured for ${kinds.join(', ')}; ${counted(devices, 'device')} registered`)];
+  return [ok(`configured for ${kinds.join(', ')}; ${countWithNoun(devices, 'device')} registered`)];
 }
 
 /** Devices whose vendor or app was taken out of the configuration. */
 function evaluateUnconfiguredDevices(config: Config, { kind, app, devices }: DeviceCount): CheckResult[] {
   const todo = 'Configure it again, or leave it: such devices go with their sessions.';
-  const are = `${counted(devices, 'device')} of ${kind} ${devices === 1 ? 'is' : 'are'} told nothing`;
+  const are = `${countWithNoun(devices, 'device')} of ${kind} ${devices === 1 ? 'is' : 'are'} told nothing`;
   if (!configuredDeviceKinds(config).includes(kind))
     return [warning(`${are}: ${PUSH_SETTING_KEYS[kind]} is not configured any more`, todo)];
   if (app === null || kind === 'web' || configuredAppIds(config, kind).includes(app)) return [];

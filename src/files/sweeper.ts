@@ -3,7 +3,7 @@ import { renewJobLock, takeJobLock } from '../storage/retention/job-locks.ts';
 import {
   deleteFileRow,
   listRemovedFiles,
-  markAbandonedRemoved,
+  markStaleUnattachedRemoved,
   postponeRemoval,
   type FileRow,
 } from '../storage/files/files.ts';
@@ -95,7 +95,7 @@ export class FileSweeper {
     for (let page = 0; page < MAX_PAGES && !this.#isStopping; page += 1) {
       if (!(await pool.run((sql) => renewJobLock(sql, 'files', node, JOB_LOCK_MS)))) break;
       const cutoff = new Date(Date.now() - orphanRetentionMs);
-      await pool.run((sql) => markAbandonedRemoved(sql, cutoff, PAGE_SIZE));
+      await pool.run((sql) => markStaleUnattachedRemoved(sql, cutoff, PAGE_SIZE));
       const files = await pool.run((sql) => listRemovedFiles(sql, PAGE_SIZE));
       const failed = await runBatchesCollectingFailures(files, (file) => this.#removeFile(file));
       failures.push(...failed);

@@ -14,7 +14,7 @@ import {
   finishUpload,
   grantUploadBytes,
   insertUpload,
-  markUnattachedRemoved,
+  markUnattachedFileRemoved,
   recordUploadProgress,
   type NewUpload,
 } from '../storage/files/files.ts';
@@ -187,7 +187,7 @@ export async function discardUnattachedFile(
   owner: NewUpload['ownerId'] | null = null,
 ): Promise<boolean> {
   const { pool, store, log } = deps;
-  const file = await pool.run((sql) => markUnattachedRemoved(sql, id, owner));
+  const file = await pool.run((sql) => markUnattachedFileRemoved(sql, id, owner));
   if (file === null) return false;
   try {
     await store.abortAndRemove(id, file.upload);

@@ -2,7 +2,7 @@
 const MAX_TOTAL_BODY_BYTES = 64 * 1024 * 1024;
 
 /** What one request has brought of its body. */
-export interface BodyUsage {
+export interface BodyMemoryHandle {
   /** Counts bytes that arrived; the largest body ends when there are too many of all. */
   add(bytes: number): void;
   /** Its memory is free again. May be called again. */
@@ -33,7 +33,7 @@ export class BodyMemory {
   }
 
   /** A body begins to be read. `abort` is called when it has to make room; it counts for nothing then. */
-  track(abort: () => void): BodyUsage {
+  track(abort: () => void): BodyMemoryHandle {
     const body: TrackedBody = { bytes: 0, abort };
     this.#bodies.add(body);
     return {

@@ -21,7 +21,7 @@ export const tooManyPartsError = (): KlatchError => invalid(`The form has more t
  * The parser of all multipart forms: it alone reads the boundary from the header, and bounds the parts. A part with a file
  * name is a file, whatever its type, as browsers have it. Throws where the type names no boundary.
  */
-export function createFormParser(headers: BusboyHeaders, maxFieldBytes: number): InstanceType<typeof Busboy> {
+export function createMultipartParser(headers: BusboyHeaders, maxFieldBytes: number): InstanceType<typeof Busboy> {
   return new Busboy({
     headers,
     isPartAFile: (_field, _type, name) => name !== undefined,
@@ -35,7 +35,7 @@ export function createFormParser(headers: BusboyHeaders, maxFieldBytes: number):
 }
 
 /** The fields of a form that was read whole; of fields of one name the first. Throws `invalid_input`, also for a file. */
-export async function readFormFields(body: Buffer, contentType: string): Promise<ReadonlyMap<string, string>> {
+export async function readMultipartFields(body: Buffer, contentType: string): Promise<ReadonlyMap<string, string>> {
   const fields = new Map<string, string>();
   const problems: KlatchError[] = [];
   const parser = openParser(body, contentType);
@@ -67,7 +67,7 @@ export async function readFormFields(body: Buffer, contentType: string): Promise
 
 function openParser(body: Buffer, contentType: string): InstanceType<typeof Busboy> {
   try {
-    return createFormParser({ 'content-type': contentType }, body.length);
+    return createMultipartParser({ 'content-type': contentType }, body.length);
   } catch (cause) {
     throw invalidFormError(cause);
   }

@@ -1,5 +1,5 @@
 /** What the first piece of memory takes at least. */
-const MIN_BYTES = 16 * 1024;
+const MIN_GROWN_BYTES = 16 * 1024;
 
 /**
  * A body that comes in pieces, in one piece of memory: by itself each piece takes some 130 bytes more than it holds, and a
@@ -14,7 +14,7 @@ export class GrowingBuffer {
     // Most bodies are one piece, and stay where they are.
     if (this.#bytes === 0) this.#buffer = chunk;
     else {
-      if (this.#buffer!.length < bytes) this.#grow(bytes);
+      if (this.#buffer!.length < bytes) this.#growToHold(bytes);
       chunk.copy(this.#buffer!, this.#bytes);
     }
     this.#bytes = bytes;
@@ -25,8 +25,8 @@ export class GrowingBuffer {
     return this.#buffer?.subarray(0, this.#bytes) ?? Buffer.alloc(0);
   }
 
-  #grow(bytes: number): void {
-    const larger = Buffer.allocUnsafeSlow(Math.max(MIN_BYTES, 2 * bytes));
+  #growToHold(bytes: number): void {
+    const larger = Buffer.allocUnsafeSlow(Math.max(MIN_GROWN_BYTES, 2 * bytes));
     this.#buffer!.copy(larger, 0, 0, this.#bytes);
     this.#buffer = larger;
   }

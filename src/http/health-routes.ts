@@ -3,8 +3,8 @@ import { KlatchError } from '../errors.ts';
 import type { Services } from '../operations/core/services.ts';
 import { sendJson, sendMethodNotAllowed } from './responses.ts';
 
-const PING_TIMEOUT_MS = 1_000;
-const PING_CACHE_TTL_MS = 250;
+const DATABASE_PING_TIMEOUT_MS = 1_000;
+const DATABASE_PING_CACHE_TTL_MS = 250;
 
 /** `/v1/status` (alive), `/v1/ready` (can do its work), and what `/v1/live` is to who does not ask for WebSocket. */
 export function healthRoutes(services: Services): Router {
@@ -28,12 +28,12 @@ export function healthRoutes(services: Services): Router {
 
 /** One question to the database at a time, however many ask, and none within a moment of the last. */
 function readiness({ database }: Services): RequestHandler {
-  let pingedAt = -PING_CACHE_TTL_MS;
+  let pingedAt = -DATABASE_PING_CACHE_TTL_MS;
   let pending: Promise<void> | null = null;
   return async (_req, res) => {
-    if (pending === null || performance.now() - pingedAt > PING_CACHE_TTL_MS) {
+    if (pending === null || performance.now() - pingedAt > DATABASE_PING_CACHE_TTL_MS) {
       pingedAt = performance.now();
-      pending = database.ping(PING_TIMEOUT_MS);
+      pending = database.ping(DATABASE_PING_TIMEOUT_MS);
     }
     try {
       await pending;

@@ -2,7 +2,7 @@ import type { Request } from 'express';
 import * as z from 'zod';
 import { KlatchError } from '../errors.ts';
 import type { HookUpdate } from '../operations/hooks/hook-update.ts';
-import { MAX_LOG_PAGE_SIZE, type HookLogRequest } from '../operations/hooks/hook-delivery-log.ts';
+import { MAX_LOG_PAGE_SIZE, type HookLogPageRequest } from '../operations/hooks/hook-delivery-log.ts';
 import {
   redeliveryStartSchema,
   redeliveredIdsSchema,
@@ -110,7 +110,7 @@ export function parseRedelivery(body: Buffer): RedeliveryRequest | 'discard_back
 }
 
 /** Which part of a delivery log a query asks for; what is empty is not asked for. Throws `invalid_input`. */
-export function parseHookLogRequest(req: Request): HookLogRequest {
+export function parseHookLogRequest(req: Request): HookLogPageRequest {
   const query = new URLSearchParams(req.url.split('?')[1]);
   const limit = query.get('limit') || null;
   const before = query.get('before') || undefined;

@@ -6,9 +6,9 @@ import { setImmediate } from 'node:timers/promises';
 import type { Busboy, BusboyFileStream, BusboyHeaders } from '@fastify/busboy';
 import { KlatchError } from '../errors.ts';
 import type { Attachment } from '../model/attachment.ts';
-import { processBodyMemory, type BodyUsage } from './body-memory.ts';
+import { processBodyMemory, type BodyMemoryHandle } from './body-memory.ts';
 import { bodyTooLargeError } from './body.ts';
-import { beginsLikeObject, createFormParser, tooManyPartsError } from './form-fields.ts';
+import { beginsLikeObject, createMultipartParser, tooManyPartsError } from './form-fields.ts';
 import { GrowingBuffer } from './growing-buffer.ts';
 
 /** A file of a form on its way into the store. */
@@ -70,7 +70,7 @@ export class MultipartReceiver {
   /** The body so far; null from the first file on. */
   #body: GrowingBuffer | null = new GrowingBuffer();
   #receivedBytes = 0;
-  #bodyUsage: BodyUsage | null = null;
+  #bodyMemoryHandle: BodyMemoryHandle | null = null;
   #fieldBytes = 0;
   #fileCount = 0;
   /** What is wrong with a body that is no form, or a form that has no file so far. */
@@ -92,7 +92,7 @@ export class MultipartReceiver {
     });
     // It is looked at where something is waited for; that may be later, or never.
     this.#failure.catch(() => {});
-    this.#parser = createFormParser(headers, options.maxBodyBytes);
+    this.#parser = createMultipartParser(headers, options.maxBodyBytes);
     this.#parser.on('field', (name, value, _isNameCut, isTruncated) => this.#onField(name, value, isTruncated));
     this.#parser.on('file', (field, stream, name) => this.#onFile(field, stream, name));
     this.#parser.on('partsLimit', () => this.#onParseError(tooManyPartsError()));
@@ -103,7 +103,7 @@ export class MultipartReceiver {
 
   /** Resolves to the form, or to the body where that is no form but looks like an object of JSON. */
   async read(req: IncomingMessage): Promise<Buffer | ReceivedForm> {
-    this.#bodyUsage = processBodyMemory.track(() => this.#fail(new KlatchError('too_many_large_requests')));
+    this.#bodyMemoryHandle = processBodyMemory.track(() => this.#fail(new KlatchError('too_many_large_requests')));
     try {
       await this.#readAll(req);
       const body = this.#body?.toBuffer() ?? null;
@@ -121,7 +121,7 @@ export class MultipartReceiver {
       await this.discardFiles();
       throw this.#abortController.signal.reason;
     } finally {
-      this.#bodyUsage?.release();
+      this.#bodyMemoryHandle?.release();
     }
   }
 
@@ -160,7 +160,7 @@ export class MultipartReceiver {
   #consume(chunk: Buffer): Promise<void> | null {
     this.#receivedBytes += chunk.length;
     // Bytes of files go to the store; what came before them stays here.
-    if (this.#body !== null) this.#bodyUsage?.add(chunk.length);
+    if (this.#body !== null) this.#bodyMemoryHandle?.add(chunk.length);
     this.#body?.append(chunk);
     if (this.#deferredFormError === null && !this.#writeToParser(chunk)) return this.#waitForParser();
     this.#checkSize();
@@ -296,32 +296,35 @@ export class MultipartReceiver {
 /** Counts down while a form waits for its sender. */
 class PausableTimeout {
   readonly #onTimeout: () => void;
-  #remainingMs: number;
-  #startedAtMs = 0;
+  #countdownRemainingMs: number;
+  #countdownStartedAtMs = 0;
   #timer: NodeJS.Timeout | null = null;
-  #isStopped = false;
+  #isTimeoutStopped = false;
 
   constructor(ms: number, onTimeout: () => void) {
-    this.#remainingMs = ms;
+    this.#countdownRemainingMs = ms;
     this.#onTimeout = onTimeout;
   }
 
   start(): void {
-    if (this.#isStopped || this.#timer !== null) return;
-    this.#startedAtMs = performance.now();
-    this.#timer = setTimeout(this.#onTimeout, this.#remainingMs);
+    if (this.#isTimeoutStopped || this.#timer !== null) return;
+    this.#countdownStartedAtMs = performance.now();
+    this.#timer = setTimeout(this.#onTimeout, this.#countdownRemainingMs);
   }
 
   pause(): void {
     if (this.#timer === null) return;
     clearTimeout(this.#timer);
     this.#timer = null;
-    this.#remainingMs = Math.max(0, this.#remainingMs - (performance.now() - this.#startedAtMs));
+    this.#countdownRemainingMs = Math.max(
+      0,
+      this.#countdownRemainingMs - (performance.now() - this.#countdownStartedAtMs),
+    );
   }
 
   stop(): void {
     this.pause();
-    this.#isStopped = true;
+    this.#isTimeoutStopped = true;
   }
 }
 

@@ -10,7 +10,7 @@ import type { Services } from '../operations/core/services.ts';
 import { awaitRateLimit, postMessage, type WebhookMessage } from '../operations/messages/post-webhook.ts';
 import { bodySizeLimit, readBody } from './body.ts';
 import { startDeadline } from './deadline.ts';
-import { readFormFields } from './form-fields.ts';
+import { readMultipartFields } from './form-fields.ts';
 import { sendJson, sendThrownError, sourceRateLimited } from './responses.ts';
 import { mayHaveFiles, postForm, readMultipartForm } from './post-form.ts';
 import { nextHopCount, idempotencyKey } from './post-headers.ts';
@@ -37,7 +37,7 @@ export function createPostHandler(services: Services, proxies: TrustedProxies): 
     const withBudget = <T>(work: () => T | Promise<T>): Promise<T> => parseBudget.run(source, sourceRateLimited, work);
     const contentType = req.headers['content-type'];
     const fields = isMultipartForm(body, contentType)
-      ? await withBudget(() => readFormFields(body, contentType))
+      ? await withBudget(() => readMultipartFields(body, contentType))
       : null;
     return withBudget(() => {
       const input = fields === null ? parsePost(body, contentType, limits) : parseFormFields(fields, false, limits);
@@ -104,5 +104,5 @@ export function createFastPath(
 /** A wrong token on send carries `status` beside the message, as the original system's clients expect. */
 export function sendPostError(res: ServerResponse, error: unknown, log: Log): void {
   const wrongToken = error instanceof KlatchError && error.code === 'invalid_token';
-  sendThrownError(res, error, { log, extra: wrongToken ? { status: 'failure' } : {} });
+  sendThrownError(res, error, { log, extraBodyFields: wrongToken ? { status: 'failure' } : {} });
 }

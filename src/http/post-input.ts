@@ -24,7 +24,7 @@ const looksLikeObject = (source: string): boolean => source.trimStart().startsWi
 
 const invalid = (sentence: string): KlatchError => new KlatchError('invalid_input', { sentence });
 
-/** Whether a body is read with `readFormFields` and `parseFormFields`: a multipart form, and not JSON under a wrong type. */
+/** Whether a body is read with `readMultipartFields` and `parseFormFields`: a multipart form, and not JSON under a wrong type. */
 export function isMultipartForm(body: Buffer, contentType: string | undefined): contentType is string {
   return mediaType(contentType) === 'multipart/form-data' && !beginsLikeObject(body);
 }
@@ -158,7 +158,7 @@ export function parseFormFields(
 ): PostInput {
   const missing = (name: string): string | null => (hasAttachments && name === 'text' ? '' : null);
   const input = postFromForm((name) => fields.get(name) ?? missing(name), { hasAttachments });
-  if (input === null) throw missingTextError();
+  if (input === null) throw missingFormTextError();
   return { ...input, text: checkMessageText(input.text, limits.textCodePoints, { hasAttachments }) };
 }
 
@@ -184,7 +184,7 @@ function postFromForm(
   });
 }
 
-function missingTextError(): KlatchError {
+function missingFormTextError(): KlatchError {
   return invalid('text: is required (a form needs the field text, or payload with JSON)');
 }
 

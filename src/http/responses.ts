@@ -51,10 +51,10 @@ export function pathOf(req: IncomingMessage): string {
  */
 const isUploadStatusRequest = (req: IncomingMessage): boolean =>
   req.method === 'HEAD' && pathOf(req).startsWith('/v1/files/uploads/');
-const TRANSIENT_STATUSES: ReadonlySet<number> = new Set([429, 503]);
+const STATUSES_SHOWN_AS_LOCKED: ReadonlySet<number> = new Set([429, 503]);
 
 /** The one place that shows an error over HTTP. */
-export function sendError(res: ServerResponse, error: KlatchError, extra: Record<string, string> = {}): void {
+export function sendError(res: ServerResponse, error: KlatchError, extraBodyFields: Record<string, string> = {}): void {
   const headers: Record<string, string> =
     error.retryAfterS === null ? {} : { 'retry-after': String(error.retryAfterS) };
   // Where the specification gives an error's text as `status`, both keys carry it.
@@ -63,10 +63,10 @@ export function sendError(res: ServerResponse, error: KlatchError, extra: Record
   const path = pathOf(res.req);
   const code = PATHS_WITH_ERROR_CODE.some((prefix) => path.startsWith(prefix)) ? { code: error.code } : {};
   const shown =
-    TRANSIENT_STATUSES.has(error.status) && isUploadStatusRequest(res.req)
+    STATUSES_SHOWN_AS_LOCKED.has(error.status) && isUploadStatusRequest(res.req)
       ? errorKinds.upload_locked.status
       : error.status;
-  sendJson(res, shown, { message: error.message, ...code, ...status, ...extra }, headers);
+  sendJson(res, shown, { message: error.message, ...code, ...status, ...extraBodyFields }, headers);
 }
 
 /** 405 with what is allowed; OPTIONS is told the same without being an error. */
@@ -86,14 +86,14 @@ function expressError(error: unknown): KlatchError | null {
 export function sendThrownError(
   res: ServerResponse,
   error: unknown,
-  options: { log: Log; extra?: Record<string, string>; operation?: string | undefined },
+  options: { log: Log; extraBodyFields?: Record<string, string>; operation?: string | undefined },
 ): void {
   const shown = error instanceof KlatchError ? error : (expressError(error) ?? publicError(error));
   if (shown.code === 'internal') {
     const operation = options.operation === undefined ? {} : { operation: options.operation };
     options.log.error('a request failed', { ...operation, error });
   }
-  sendError(res, shown, options.extra);
+  sendError(res, shown, options.extraBodyFields);
 }
 
 /** Express's last handler. */

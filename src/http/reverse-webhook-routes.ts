@@ -1,11 +1,16 @@
 import { Router, type Request, type Response } from 'express';
 import type { TrustedProxies } from '../model/trusted-proxies.ts';
-import { actorByToken, limitHookChanges, hookByToken, type HookAccess } from '../operations/hooks/hook-actor.ts';
+import { actorByToken, limitGroupHookChanges, hookByToken, type HookAccess } from '../operations/hooks/hook-actor.ts';
 import { unregisterHook, applyHookUpdate } from '../operations/hooks/hook-update.ts';
 import { readHookLog, type HookLogPage } from '../operations/hooks/hook-delivery-log.ts';
 import { sendHookPing } from '../operations/hooks/hook-ping.ts';
 import { redeliverMessages, skipHookBacklog } from '../operations/hooks/hook-redeliver.ts';
-import { readHookHealth, limitHookRegistrations, listHookSummaries, registerHook } from '../operations/hooks/hooks.ts';
+import {
+  readHookHealth,
+  limitGroupHookRegistrations,
+  listHookSummaries,
+  registerHook,
+} from '../operations/hooks/hooks.ts';
 import { REVERSE_HOOK_LIMITS } from '../operations/core/input-limits.ts';
 import type { Services } from '../operations/core/services.ts';
 import { bodySizeLimit, readBody } from './body.ts';
@@ -29,7 +34,7 @@ export function reverseWebhookRoutes(services: Services, tokenAuth: TokenAuth, p
       withToken(async (req, res, { integration }) => {
         const actor = actorByToken(integration);
         // Before the body: what comes too often is neither read nor parsed.
-        limitHookRegistrations(services, actor);
+        limitGroupHookRegistrations(services, actor);
         const request = await readInput(req, res, parseRegistration);
         sendJson(res, 201, await registerHook(services, actor, request));
       }),
@@ -79,7 +84,7 @@ function addHookRoutes(router: Router, services: Services, { withToken, readInpu
     )
     .patch(
       withHook(withToken, async (req, res, hook) => {
-        limitHookChanges(services, hook);
+        limitGroupHookChanges(services, hook);
         const update = await readInput(req, res, parseHookUpdate);
         const { health, secret } = await applyHookUpdate(services, hook, update);
         sendJson(res, 200, { status: 'Ok', ...health, ...(secret === null ? {} : { secret }) });
@@ -117,7 +122,7 @@ function addDeliveryRoutes(router: Router, services: Services, { withToken, read
     .route('/:token/reverse/:id/redeliver')
     .post(
       withHook(withToken, async (req, res, hook) => {
-        limitHookChanges(services, hook);
+        limitGroupHookChanges(services, hook);
         const redelivery = await readInput(req, res, parseRedelivery);
         if (redelivery === 'discard_backlog') {
           sendJson(res, 202, { status: 'Ok', skipped: await skipHookBacklog(services, hook) });

@@ -29,7 +29,7 @@ export class TokenAuth {
   }
 
   /** For posts, which the log admits once more as it writes: a token that is remembered is let through. */
-  withCachedToken(): WithToken {
+  withPossiblyCachedToken(): WithToken {
     const { tokens } = this.#services;
     return this.#authorizeBy((token) => tokens.cached(token) ?? tokens.find(token));
   }

@@ -10,7 +10,7 @@ export function webhookRoutes(options: { tokenAuth: TokenAuth; handlePost: PostH
   const router = Router({ caseSensitive: true });
   router
     .route('/:token')
-    .post(withPostErrors(tokenAuth.withCachedToken()(handlePost), log))
+    .post(withPostErrors(tokenAuth.withPossiblyCachedToken()(handlePost), log))
     .all(tokenAuth.withVerifiedToken()(async (req, res) => sendMethodNotAllowed(req, res, ['POST'])));
   router.all('/:token/status', tokenStatus(tokenAuth));
   return router;

@@ -14,14 +14,14 @@ interface FrameBytes {
 /** How a text becomes a frame. */
 interface FrameFormat {
   /** Bytes of a frame besides its text of so many bytes. */
-  readonly overhead: (length: number) => number;
+  readonly frameOverheadBytes: (length: number) => number;
   /** Writes a frame and returns where it ends. */
   readonly write: (target: Buffer, at: number, part: { text: string; length: number }) => number;
 }
 
 const FRAME_FORMATS: Readonly<Record<Transport, FrameFormat>> = {
-  websocket: { overhead: frameHeaderBytes, write: writeFrame },
-  tcp: { overhead: () => 1, write: writeLine },
+  websocket: { frameOverheadBytes: frameHeaderBytes, write: writeFrame },
+  tcp: { frameOverheadBytes: () => 1, write: writeLine },
 };
 
 /**
@@ -45,9 +45,9 @@ export class EncodedFrames {
   }
 }
 
-function encode(texts: readonly string[], { overhead, write }: FrameFormat): FrameBytes {
+function encode(texts: readonly string[], { frameOverheadBytes, write }: FrameFormat): FrameBytes {
   const lengths = texts.map((text) => Buffer.byteLength(text));
-  const total = lengths.reduce((sum, length) => sum + length + overhead(length), 0);
+  const total = lengths.reduce((sum, length) => sum + length + frameOverheadBytes(length), 0);
   // Not out of the shared pool, which a kept slice would hold as a whole.
   const bytes = Buffer.allocUnsafeSlow(total);
   const frameEnds = new Uint32Array(texts.length);

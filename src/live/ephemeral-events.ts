@@ -2,10 +2,10 @@ import type { Bus, Membership, EphemeralEvent } from '../bus/bus.ts';
 import type { Log } from '../log.ts';
 import { BoundedCache } from '../model/bounded-cache.ts';
 import type { AccountId } from '../model/ids.ts';
-import { findAccountSummary, listPresenceConversations, type AccountSummary } from '../storage/groups/presence.ts';
+import { findAccountSummary, listPresenceMemberships, type AccountSummary } from '../storage/groups/presence.ts';
 import type { Pool } from '../storage/db/pool.ts';
 import type { FeedRegistry } from './feed-registry.ts';
-import { presenceNotification, readNotification, typingNotification } from './frames.ts';
+import { presenceNotification, readPositionNotification, typingNotification } from './frames.ts';
 import type { LiveSessions } from './live-sessions.ts';
 import { EncodedFrames } from './encoded-frames.ts';
 import type { Subscriber } from './subscriber.ts';
@@ -83,7 +83,7 @@ export class EphemeralEvents {
       const sessions = this.#sessions
         .ofAccount(accountId)
         .filter(({ subscriptions }) => subscriptions?.follows(conversationId));
-      for (const session of sessions) session.send(readNotification(conversationId, seq));
+      for (const session of sessions) session.send(readPositionNotification(conversationId, seq));
     }
   }
 
@@ -121,7 +121,7 @@ export class EphemeralEvents {
         conversations: this.#feeds.ids(),
         maxMembers: MAX_EPHEMERAL_CONVERSATION_SIZE,
       };
-      const audiences = await this.#pool.run((sql) => listPresenceConversations(sql, request), QUERY_TIMEOUT_MS);
+      const audiences = await this.#pool.run((sql) => listPresenceMemberships(sql, request), QUERY_TIMEOUT_MS);
       for (const [id, found] of Map.groupBy(audiences, (each) => each.id)) {
         const { nick, name } = found[0]!;
         const frame = new EncodedFrames([presenceNotification({ id, nick, name }, changes.get(id)!)]);

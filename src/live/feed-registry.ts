@@ -68,7 +68,7 @@ export class FeedRegistry {
       messagesCommitted: (heads) => {
         for (const id of heads.keys()) this.#recordChange(id)?.wake();
       },
-      conversationsChanged: (ids) => {
+      nonMessageChangesCommitted: (ids) => {
         for (const id of ids) {
           const feed = this.#recordChange(id);
           feed?.invalidateCache();

@@ -25,7 +25,7 @@ export function leftNotification(conversation: ConversationId): string {
 }
 
 /** The account has read up to here, on one of its devices. */
-export function readNotification(conversation: ConversationId, seq: Seq): string {
+export function readPositionNotification(conversation: ConversationId, seq: Seq): string {
   return serializeNotification('conversation.read', { conversation, seq });
 }
 

@@ -2,9 +2,9 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
 /** Fewer leave nothing behind that is worth a collection. */
-const MIN_SIGN_INS = 1_000;
+const MIN_SIGN_INS_FOR_GC = 1_000;
 /** So many looks without anybody new: the others have come. */
-const IDLE_TICKS = 2;
+const IDLE_TICKS_BEFORE_GC = 2;
 
 /**
  * Gives back what many clients left behind that signed in at once: ten thousand of them take 80 MiB of objects that are
@@ -13,7 +13,7 @@ const IDLE_TICKS = 2;
  */
 export class IdleGc {
   readonly #collect: () => void;
-  #signIns = 0;
+  #signInsSinceGc = 0;
   #signInsAtLastTick = 0;
   #idleTicks = 0;
 
@@ -23,15 +23,15 @@ export class IdleGc {
 
   /** Somebody has signed in. */
   countSignIn(): void {
-    this.#signIns += 1;
+    this.#signInsSinceGc += 1;
   }
 
   /** Called about every second. */
   tick(): void {
-    this.#idleTicks = this.#signIns === this.#signInsAtLastTick ? this.#idleTicks + 1 : 0;
-    this.#signInsAtLastTick = this.#signIns;
-    if (this.#signIns < MIN_SIGN_INS || this.#idleTicks < IDLE_TICKS) return;
-    this.#signIns = 0;
+    this.#idleTicks = this.#signInsSinceGc === this.#signInsAtLastTick ? this.#idleTicks + 1 : 0;
+    this.#signInsAtLastTick = this.#signInsSinceGc;
+    if (this.#signInsSinceGc < MIN_SIGN_INS_FOR_GC || this.#idleTicks < IDLE_TICKS_BEFORE_GC) return;
+    this.#signInsSinceGc = 0;
     this.#signInsAtLastTick = 0;
     this.#collect();
   }

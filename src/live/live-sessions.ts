@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { LiveConfig } from '../config/config.ts';
 import type { Log } from '../log.ts';
-import type { AccountId, ConversationId, SessionId } from '../model/ids.ts';
+import type { AccountId, ConversationId, SessionOrTokenId } from '../model/ids.ts';
 import type { SourceKey } from '../model/source-key.ts';
 import { transports, type Transport } from '../model/transport.ts';
 import type { AccountCaller } from '../operations/core/caller.ts';
@@ -53,7 +53,7 @@ export class LiveSessions implements SessionHost {
   readonly #events: SessionEvents;
   readonly #all = new Set<Session>();
   readonly #byAccount = new Map<AccountId, Session[]>();
-  readonly #bySession = new Map<SessionId, Session[]>();
+  readonly #bySession = new Map<SessionOrTokenId, Session[]>();
   readonly #unauthenticatedRequestRate = new RateLimiter<SourceKey>(UNAUTHENTICATED_REQUEST_RATE);
   readonly #rejectedTokenRate: RateLimiter<SourceKey>;
   #livenessClockMs = 0;
@@ -94,7 +94,7 @@ export class LiveSessions implements SessionHost {
     return this.#byAccount.get(accountId) ?? [];
   }
 
-  bySession(id: SessionId): readonly Session[] {
+  bySession(id: SessionOrTokenId): readonly Session[] {
     return this.#bySession.get(id) ?? [];
   }
 

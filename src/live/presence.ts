@@ -106,7 +106,7 @@ export class Presence {
     for (const [accountId, untilMs] of this.#remoteExpiryMsByAccount) {
       if (untilMs > nowMs) continue;
       this.#remoteExpiryMsByAccount.delete(accountId);
-      if (!this.#isLocal(accountId)) this.#onChange(accountId, false);
+      if (!this.#isLocalOrGoingOffline(accountId)) this.#onChange(accountId, false);
     }
     this.#reannounce(nowMs);
   }
@@ -133,7 +133,7 @@ export class Presence {
 
   /** Our own words come by here as well: they say nothing new. */
   #onPresenceEvent(accountId: AccountId, online: boolean): void {
-    if (this.#isLocal(accountId)) {
+    if (this.#isLocalOrGoingOffline(accountId)) {
       // Another node believes that the account is gone.
       if (!online && this.#localAccounts.has(accountId))
         this.#bus.publish('ephemeral', { kind: 'presence', accountId, online: true });
@@ -148,7 +148,7 @@ export class Presence {
     if (online !== wasOnline) this.#onChange(accountId, online);
   }
 
-  #isLocal(accountId: AccountId): boolean {
+  #isLocalOrGoingOffline(accountId: AccountId): boolean {
     return this.#localAccounts.has(accountId) || this.#offlineDueMsByAccount.has(accountId);
   }
 }

@@ -4,7 +4,7 @@ import {
   type SubscribeRequest,
   type SubscribedConversation,
 } from '../operations/core/caller.ts';
-import type { ConversationHead, FoundMembership } from '../storage/groups/conversation-heads.ts';
+import type { ConversationLastRev, FoundMembership } from '../storage/groups/conversation-heads.ts';
 import type { Feed, Follower } from './feed.ts';
 import type { FeedRegistry } from './feed-registry.ts';
 import { joinedNotification, leftNotification } from './frames.ts';
@@ -17,7 +17,7 @@ class Subscription implements Follower {
   rev: Rev;
   /** Whether it may go on is being asked: nothing is sent meanwhile. */
   isSuspended = false;
-  isClosed = false;
+  isUnsubscribed = false;
   readonly #owner: SessionSubscriptions;
 
   constructor(owner: SessionSubscriptions, feed: Feed, rev: Rev) {
@@ -58,7 +58,7 @@ export class SessionSubscriptions {
   /** Reads what there is to follow, by `list`, and says where each begins. Nothing is sent before `begin`. */
   async load(
     { since, default: start }: SubscribeRequest,
-    list: () => Promise<readonly ConversationHead[]>,
+    list: () => Promise<readonly ConversationLastRev[]>,
   ): Promise<readonly SubscribedConversation[]> {
     const recorder = this.#feeds.startRecording();
     try {
@@ -150,7 +150,7 @@ export class SessionSubscriptions {
   }
 
   #remove(subscription: Subscription): void {
-    subscription.isClosed = true;
+    subscription.isUnsubscribed = true;
     subscription.feed.attached.delete(subscription);
     this.#subscriptions.delete(subscription.feed.conversationId);
     this.#catchingUp?.delete(subscription);
@@ -186,7 +186,7 @@ export class SessionSubscriptions {
 
   async #catchUpOne(subscription: Subscription): Promise<void> {
     const batch = await subscription.feed.changesAfter(subscription.rev);
-    if (!this.session.isOpen || subscription.isClosed) return;
+    if (!this.session.isOpen || subscription.isUnsubscribed) return;
     if (batch === 'gone') {
       this.applyMembership(subscription.feed.conversationId, null);
       return;
@@ -198,6 +198,6 @@ export class SessionSubscriptions {
 }
 
 /** Held ones go on when it is known whether they may. */
-function canResume({ isSuspended, isClosed }: Subscription): boolean {
-  return !isSuspended && !isClosed;
+function canResume({ isSuspended, isUnsubscribed }: Subscription): boolean {
+  return !isSuspended && !isUnsubscribed;
 }

@@ -16,7 +16,7 @@ import { translateLostRead } from '../operations/core/database-errors.ts';
 import { ANONYMOUS_FRAME_BYTES, ANONYMOUS_FRAME_LIMITS, FRAME_LIMITS } from '../operations/core/input-limits.ts';
 import type { Operation } from '../operations/core/operation.ts';
 import type { Services } from '../operations/core/services.ts';
-import { listConversationHeads } from '../storage/groups/conversation-heads.ts';
+import { listHeadsOfAccount } from '../storage/groups/conversation-heads.ts';
 import type { FoundSession } from '../storage/accounts/sessions.ts';
 import type { CloseReason } from './close-codes.ts';
 import type { LiveConnection, ConnectionListener } from './transport/live-connection.ts';
@@ -178,7 +178,7 @@ export class Session implements LiveSession, ConnectionListener {
       let isComplete = true;
       const conversations = await subscriptions.load(request, async () => {
         const heads = await translateLostRead(
-          general.run((sql) => listConversationHeads(sql, accountId, MAX_SUBSCRIBED_CONVERSATIONS + 1)),
+          general.run((sql) => listHeadsOfAccount(sql, accountId, MAX_SUBSCRIBED_CONVERSATIONS + 1)),
         );
         isComplete = heads.length <= MAX_SUBSCRIBED_CONVERSATIONS;
         return heads.slice(0, MAX_SUBSCRIBED_CONVERSATIONS);
@@ -239,7 +239,7 @@ export class Session implements LiveSession, ConnectionListener {
     if (!this.#isServing) void this.#serveQueue();
   }
 
-  onPing(): void {
+  countPingAsRequest(): void {
     this.#reserveRequest();
   }
 
@@ -265,7 +265,7 @@ export class Session implements LiveSession, ConnectionListener {
       if (ageMs > CLOSE_TIMEOUT_MS) this.destroy();
     } else if (this.#state === 'unauthenticated') {
       if (ageMs > authTimeoutMs) this.close('unauthenticated');
-    } else if (this.#wasActive()) {
+    } else if (this.#wasActiveSinceTick()) {
       this.#lastActiveOrClosingMs = livenessClockMs;
       this.#isPingSent = false;
     } else if (ageMs > 2 * heartbeatMs) {
@@ -282,7 +282,7 @@ export class Session implements LiveSession, ConnectionListener {
    * Whether something came since the last look, or something went out that had no room before: who is busy reading may
    * come to our question late. One that is not read from cannot give a sign.
    */
-  #wasActive(): boolean {
+  #wasActiveSinceTick(): boolean {
     const { bytesRead, bytesFlushed, isFull } = this.connection;
     const hasFlushed = this.#bytesFlushedAtTick !== null && this.#bytesFlushedAtTick !== bytesFlushed;
     const isActive = bytesRead !== this.#bytesReadAtTick || hasFlushed || (this.#isInputPaused && !isFull);

@@ -53,7 +53,7 @@ export function deliveryFamilies(lanes: LaneManager): Family[] {
       () => singleSample(lanes.load.pendingSettlements),
     ),
     gauge({ name: 'klatch_partitions_held', help: 'Partitions, of 64, whose hooks this process delivers for.' }, () =>
-      singleSample(lanes.load.partitions),
+      singleSample(lanes.load.heldPartitions),
     ),
   ];
 }

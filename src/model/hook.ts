@@ -33,7 +33,7 @@ const recoveryTransitions: NextStateByEvent = {
  * leaves it as it is. No code looks into this table: states are derived (`hookState`), and
  * `test/delivery/transitions.test.ts` puts a real hook through every cell; `docs/reverse-webhooks.md` shows it.
  */
-export const hookTransitions: Readonly<Record<HookState | 'removed', NextStateByEvent>> = {
+export const documentedHookTransitions: Readonly<Record<HookState | 'removed', NextStateByEvent>> = {
   active: { ...unpausedTransitions, failed: 'failing' },
   failing: { ...unpausedTransitions, ...recoveryTransitions, 'failing for three days': 'parked' },
   parked: { ...unpausedTransitions, ...recoveryTransitions },

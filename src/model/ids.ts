@@ -13,7 +13,7 @@ export type Seq = Branded<'Seq'>;
 /** Number of a change in its conversation (message, edit, deletion, notice), without gaps. Clients follow it. */
 export type Rev = Branded<'Rev'>;
 /** A session of a person, or a token of a bot. */
-export type SessionId = Branded<'SessionId'>;
+export type SessionOrTokenId = Branded<'SessionOrTokenId'>;
 
 export type DeviceId = Branded<'DeviceId'>;
 

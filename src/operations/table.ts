@@ -2,11 +2,11 @@ import { addBlock, listOwnBlocks, removeBlock } from './accounts/blocks.ts';
 import { createToken, listTokens, revokeToken } from './accounts/bot-tokens.ts';
 import { createBot, listOwnBots, removeBot } from './accounts/bots.ts';
 import { listOwnDevices, registerDevice, removeDevice } from './accounts/devices.ts';
-import { changeProfile, findAccount, showProfile } from './accounts/profile.ts';
+import { changeOwnProfile, findAccount, showOwnProfile } from './accounts/profile.ts';
 import { pushStatus } from './accounts/push-status.ts';
-import { testPush } from './accounts/push-test.ts';
+import { testPushToUser } from './accounts/push-test.ts';
 import { createSignInLink } from './accounts/sign-in-links.ts';
-import { activateUser, deactivateUser, updateUser } from './accounts/user-changes.ts';
+import { reactivateUser, deactivateUser, updateUser } from './accounts/user-changes.ts';
 import { createUser, listUsers } from './accounts/users.ts';
 import { signUp } from './auth/auth-sign-up.ts';
 import { startSignIn } from './auth/auth-start.ts';
@@ -20,7 +20,7 @@ import { rotateToken, showToken } from './groups/group-token.ts';
 import { createGroup, editGroup, groupInfo, listAllGroups } from './groups/groups.ts';
 import { previewInvite } from './groups/invite-preview.ts';
 import { createInvite, listGroupInvites, revokeInvite } from './groups/invites.ts';
-import { findJoinableGroups, joinGroup } from './groups/join-group.ts';
+import { findPublicGroups, joinGroup } from './groups/join-group.ts';
 import { addMember, listGroupMembers, removeMember } from './groups/members.ts';
 import { updateNotifications } from './groups/notification-settings.ts';
 import { openPrivateConversation } from './groups/private-conversations.ts';
@@ -47,16 +47,16 @@ export function operationTable(): ReadonlyMap<string, Operation> {
   // By noun, in the order in which the documents list them; a noun with many operations takes several rows.
   const all = [
     [startSignIn, verifySignIn, signUp],
-    [findAccount, createUser, listUsers, createSignInLink, updateUser, deactivateUser, activateUser],
+    [findAccount, createUser, listUsers, createSignInLink, updateUser, deactivateUser, reactivateUser],
     [listOwnSessions, endOwnSession, endOtherSessions],
-    [showProfile, changeProfile],
+    [showOwnProfile, changeOwnProfile],
     [registerDevice, listOwnDevices, removeDevice],
     [addBlock, removeBlock, listOwnBlocks],
     [createBot, listOwnBots, removeBot],
     [createToken, listTokens, revokeToken],
     [createGroup, editGroup, groupInfo, listAllGroups, archiveGroup, unarchiveGroup],
     [listGroupMembers, addMember, removeMember, setRole, transferGroup, leaveGroup],
-    [findJoinableGroups, joinGroup, showToken, rotateToken],
+    [findPublicGroups, joinGroup, showToken, rotateToken],
     [createInvite, listGroupInvites, revokeInvite, previewInvite],
     [openPrivateConversation],
     [listOwnConversations, showOwnConversation, syncChanges],
@@ -67,7 +67,7 @@ export function operationTable(): ReadonlyMap<string, Operation> {
     [authenticateLive, subscribeLive, setLiveForeground, pingLive],
     [listPresence],
     [createTemporaryFileLink, listOwnFiles, removeUnattachedFile, checkFiles],
-    [pushStatus, testPush],
+    [pushStatus, testPushToUser],
     [serverStatus],
   ].flat();
   return new Map(all.map((operation) => [operation.name, operation as unknown as Operation]));

@@ -1,7 +1,7 @@
 import type { PushContent } from '../config/config.ts';
 import {
   OLDER_MESSAGE_CHARACTERS,
-  MAX_SHOWN_MESSAGES,
+  MAX_MESSAGES_PER_PUSH,
   type ShownMessage,
   type NotifiedContent,
 } from '../storage/push/push-content.ts';
@@ -39,7 +39,7 @@ export function buildNotification(
  * those. What was cut, or is further back, may have one.
  */
 export function isWantedByOwner({ claim: { level, nick }, messages }: NotifiedContent): boolean {
-  if (level !== 'mentions' || messages.length >= MAX_SHOWN_MESSAGES) return true;
+  if (level !== 'mentions' || messages.length >= MAX_MESSAGES_PER_PUSH) return true;
   return messages.some(({ text, mentions }) => text.length >= OLDER_MESSAGE_CHARACTERS || mentions.includes(nick));
 }
 

@@ -1,7 +1,7 @@
 import { schedule, type ScheduledTask } from 'node-cron';
 import { renewJobLock, takeJobLock } from '../storage/retention/job-locks.ts';
 import { ensureAttemptPartitions, removeExpired, type RemovedCounts } from '../storage/retention/retention.ts';
-import { removeExpiredSignIns, type ExpiredSignIns } from '../storage/retention/sign-in-expiry.ts';
+import { removeExpiredSignIns, type RemovedSignInCounts } from '../storage/retention/sign-in-expiry.ts';
 import type { Services } from '../operations/core/services.ts';
 
 /** Every quarter of an hour: short rounds, so that nothing piles up. */
@@ -46,7 +46,7 @@ export class Housekeeping {
   }
 
   /** One round of cleaning up; null when another node does it or has just done it, or when it failed. */
-  async runOnce(): Promise<(RemovedCounts & ExpiredSignIns) | null> {
+  async runOnce(): Promise<(RemovedCounts & RemovedSignInCounts) | null> {
     const { database, config, node, log } = this.#services;
     const pool = database.general;
     try {

@@ -58,7 +58,7 @@ export class SearchAndMentionIndexer {
     if (this.#running !== null) return;
     this.#unsubscribe = this.#services.bus.subscribe({
       messagesCommitted: (conversations) => this.#enqueue(conversations.keys()),
-      conversationsChanged: (conversations) => this.#enqueue(conversations),
+      nonMessageChangesCommitted: (conversations) => this.#enqueue(conversations),
       resync: () => this.#requestSweep(),
     });
     this.#sweepTimer = setInterval(() => this.#requestSweep(), SWEEP_INTERVAL_MS);

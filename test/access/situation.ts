@@ -1,5 +1,5 @@
 import { randomBytes, randomInt } from 'node:crypto';
-import type { AccountId, ConversationId, SessionId } from '../../src/model/ids.ts';
+import type { AccountId, ConversationId, SessionOrTokenId } from '../../src/model/ids.ts';
 import { scopes, type Scope } from '../../src/model/scopes.ts';
 import { hashSessionToken, newSessionToken } from '../../src/operations/core/session-cache.ts';
 import { finishUpload, insertUpload } from '../../src/storage/files/files.ts';
@@ -195,7 +195,7 @@ async function openSession(
   tx: Sql | Transaction,
   accountId: AccountId,
   held: readonly Scope[] | null,
-): Promise<{ token: string; session: SessionId }> {
+): Promise<{ token: string; session: SessionOrTokenId }> {
   const { token } = newSessionToken(held === null ? 'user' : 'bot');
   const tokenHash = hashSessionToken(token);
   const session = await insertSession(tx, { accountId, tokenHash, label: 'test', scopes: held, expiresAt: null });

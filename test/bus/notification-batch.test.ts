@@ -22,7 +22,7 @@ test('of several words about one thing the latest is heard last', () => {
 
 test('signals that do not fit are lost, and words that must not be lost are said', () => {
   const batch = new NotificationBatch();
-  batch.add('conversationsChanged', [1 as ConversationId]);
+  batch.add('nonMessageChangesCommitted', [1 as ConversationId]);
   for (let id = 1; id <= 20; id += 1) {
     const accountId = id as AccountId;
     batch.add('ephemeral', { kind: 'typing', conversationId: 1 as ConversationId, accountId });

@@ -42,7 +42,7 @@ test('requests that wait for their time are not kept waiting longer, each time t
         await sql`insert into delivery_retry (hook_id, seq, last_seq, attempts, next_at) values (${hook}, ${n + 1}, ${n + 1}, 1, ${at})`;
       }
     });
-    const row = { id: hook, retries: 3, retryAt: times[0]! } as unknown as LaneRow;
+    const row = { id: hook, retries: 3, earliestRetryAt: times[0]! } as unknown as LaneRow;
     const queue = new RetryQueue(pool, row, retryPolicy);
     setClock(-round * (HOUR_MS / 2));
     while (taken.length < 3 * round) {

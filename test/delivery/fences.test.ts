@@ -125,7 +125,7 @@ describe('while the connection to a target is being made', () => {
     const leases = await openLeases(database);
     const may = { go: true };
     const client = patientClient(outbound, lookups.resolve);
-    const deps = { client, leases, isActive: () => may.go, recordLatency: () => {} };
+    const deps = { client, leases, isLaneActive: () => may.go, recordLatency: () => {} };
     const sender = new Sender(row!, openSigningKeys(SEALER, [], row!), deps);
     const request = { first: 1 as Seq, last: 1 as Seq, body: Buffer.from('{}'), hops: 0 };
     let writes = 0;

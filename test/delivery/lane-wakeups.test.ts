@@ -1,7 +1,7 @@
 import { createSecretKey } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { DeliveryCounts } from '../../src/delivery/delivery-counts.ts';
-import { FailureLogThrottle } from '../../src/delivery/failure-log-throttle.ts';
+import { FailureWarningThrottle } from '../../src/delivery/failure-warning-throttle.ts';
 import { Lane, type LaneContext } from '../../src/delivery/lane.ts';
 import { SlowHooks } from '../../src/delivery/lane-limiter.ts';
 import { HostLimiter } from '../../src/delivery/host-limiter.ts';
@@ -28,7 +28,7 @@ const row = {
   batchLastSeq: null,
   unbatchedUntil: null,
   retries: 1,
-  retryAt: new Date(Date.now() + 3_000_000),
+  earliestRetryAt: new Date(Date.now() + 3_000_000),
   lastSeq: 0,
 } as unknown as LaneRow;
 
@@ -48,7 +48,7 @@ test('a word that comes in the last moment of a run is not slept through', async
     retryPolicy: { retryDelaysMs: [1_000], retryAfterMaxMs: 3_600_000 },
     counts: new DeliveryCounts(),
     slowHooks: new SlowHooks(),
-    failureLog: new FailureLogThrottle(silentLog()),
+    failureWarningThrottle: new FailureWarningThrottle(silentLog()),
     log: silentLog(),
   };
   const keys = { current: createSecretKey(Buffer.alloc(24)), old: null, server: [] };

@@ -6,7 +6,7 @@ import type { Pool } from '../../src/storage/db/pool.ts';
 import type { DueRetries } from '../../src/storage/hooks/retries.ts';
 
 const retryPolicy = { retryDelaysMs: [3_600_000], retryAfterMaxMs: 3_600_000 };
-const row = { id: 1, retries: 1, retryAt: new Date() } as unknown as LaneRow;
+const row = { id: 1, retries: 1, earliestRetryAt: new Date() } as unknown as LaneRow;
 const written = async (): Promise<boolean> => true;
 
 /** A database that answers when the test says so. */
@@ -37,7 +37,7 @@ test('what fails while the requests that are due are read is not forgotten', asy
 });
 
 test('what is due is due, however often something was counted twice', () => {
-  const retryQueue = new RetryQueue(slowReads().pool, { ...row, retries: 0, retryAt: null }, retryPolicy);
+  const retryQueue = new RetryQueue(slowReads().pool, { ...row, retries: 0, earliestRetryAt: null }, retryPolicy);
   retryQueue.replaced(1 as Seq);
   retryQueue.add(1, new Date());
   expect(retryQueue.hasWork).toBe(true);

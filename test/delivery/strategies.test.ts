@@ -23,7 +23,7 @@ class ControlledStrategy {
   readonly sends: Open<AttemptResult | WithoutResult>[] = [];
   readonly settled: Settlement[] = [];
   readonly strategy: DeliveryStrategy;
-  isActive = true;
+  isLaneActive = true;
   /** The message whose request waits for its connection, until `written` is called. */
   connecting: number | null = null;
   written: () => void = () => {};
@@ -53,9 +53,9 @@ class ControlledStrategy {
       retryQueue: { count: 0, hasWork: false, waitMs: null, nextAt: null, add: () => {}, replaced: () => {} },
       slowStart: new SlowStart(),
       counts: { add: () => {} },
-      isActive: () => this.isActive,
+      isLaneActive: () => this.isLaneActive,
       head: () => head,
-      lowerHeadIfUnchanged: () => {},
+      lowerHeadAfterEmptyRead: () => {},
     };
     this.strategy = new strategy(deps as unknown as StrategyDeps);
   }
@@ -70,7 +70,7 @@ class ControlledStrategy {
   async end(seq: number, what: WithoutResult | 'delivered'): Promise<void> {
     const at = this.sends.findIndex((send) => send.seq === seq);
     const outcome = { delivered: true, code: 200, category: null, durationMs: 1 };
-    const sent = { request: { first: seq, last: seq }, outcome, at: new Date(), epoch: 1 };
+    const sent = { request: { first: seq, last: seq }, outcome, startedAt: new Date(), epoch: 1 };
     this.sends.splice(at, 1)[0]!.end(what === 'delivered' ? (sent as unknown as AttemptResult) : what);
     await turn();
   }
@@ -85,7 +85,7 @@ test.each([
     const controlled = new ControlledStrategy(3, strategy);
     const run = controlled.strategy.run();
     await turn();
-    controlled.isActive = false;
+    controlled.isLaneActive = false;
     controlled.reads.splice(0, 1)[0]!.end({ skippedTo: 3 as Seq, request: null });
     expect(await run).toBeNull();
     expect(controlled.settled).toEqual([]);
@@ -121,9 +121,9 @@ test('the cursor stays below a message that was interrupted, also while it is re
   await turn();
   await controlled.read(1);
   await controlled.read(2);
-  controlled.isActive = false;
+  controlled.isLaneActive = false;
   await controlled.end(1, 'cancelled');
-  controlled.isActive = true;
+  controlled.isLaneActive = true;
   controlled.strategy.wake();
   await turn();
   expect(controlled.reads).toMatchObject([{ seq: 1 }]);

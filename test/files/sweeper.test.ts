@@ -8,7 +8,7 @@ import { FileSweeper } from '../../src/files/sweeper.ts';
 import type { Log } from '../../src/log.ts';
 import type { AccountId } from '../../src/model/ids.ts';
 import { readTotalUsage } from '../../src/storage/files/file-usage.ts';
-import { findFile, markUnattachedRemoved } from '../../src/storage/files/files.ts';
+import { findFile, markUnattachedFileRemoved } from '../../src/storage/files/files.ts';
 import type { Pool } from '../../src/storage/db/pool.ts';
 import { makeGroups, makeMembers, type StoredGroup } from '../storage/fixture.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
@@ -68,7 +68,7 @@ const isThere = async (id: string): Promise<boolean> => (await pool.run((sql) =>
 describe('the sweep', () => {
   test('takes what is given up out of the store, then forgets its row and what it took', async () => {
     const [removed, kept] = [await rows.stored('removed'), await rows.stored('kept')];
-    await pool.run((sql) => markUnattachedRemoved(sql, removed));
+    await pool.run((sql) => markUnattachedFileRemoved(sql, removed));
     expect(await sweep()).toBe(1);
     expect([await store.size(removed), await store.size(kept)]).toEqual([null, 4]);
     expect([await isThere(removed), await isThere(kept)]).toEqual([false, true]);
@@ -92,7 +92,7 @@ describe('the sweep', () => {
 
   test('keeps the row while the store is away, says so once, and goes on when it is back', async () => {
     const id = await rows.stored('removed');
-    await pool.run((sql) => markUnattachedRemoved(sql, id));
+    await pool.run((sql) => markUnattachedFileRemoved(sql, id));
     await rename(location, join(parent, 'away'));
     expect(await sweep()).toBeNull();
     expect(await sweep()).toBeNull();
@@ -107,7 +107,7 @@ describe('the sweep', () => {
 
   test('goes on behind files that cannot be removed, and comes back to them', async () => {
     const ids = await Promise.all(Array.from({ length: 12 }, (_, n) => rows.stored(`file ${n}`)));
-    for (const id of ids) await pool.run((sql) => markUnattachedRemoved(sql, id));
+    for (const id of ids) await pool.run((sql) => markUnattachedFileRemoved(sql, id));
     let bad = ids.slice(0, 9);
     const remove = store.remove.bind(store);
     store.remove = async (id) => {

@@ -9,14 +9,19 @@ import { TestServer } from '../support/server.ts';
 import { createGroup, createPeople, type People } from './fixture.ts';
 
 type ReceivedEvents = {
-  [Event in 'membersChanged' | 'conversationsChanged' | 'tokensRevoked' | 'hooksChanged']: unknown[];
+  [Event in 'membersChanged' | 'nonMessageChangesCommitted' | 'tokensRevoked' | 'hooksChanged']: unknown[];
 };
 
 let server: TestServer;
 let people: People;
 let other: PostgresBus;
 let database: Database;
-const received: ReceivedEvents = { membersChanged: [], conversationsChanged: [], tokensRevoked: [], hooksChanged: [] };
+const received: ReceivedEvents = {
+  membersChanged: [],
+  nonMessageChangesCommitted: [],
+  tokensRevoked: [],
+  hooksChanged: [],
+};
 beforeAll(async () => {
   server = await TestServer.start();
   people = await createPeople(server, 'alice', 'bob', 'carol');
@@ -31,7 +36,7 @@ beforeAll(async () => {
   // It listens from some moment on.
   await eventually(
     () => as('alice', 'groups.create', { title: 'Heard?' }),
-    () => received.conversationsChanged.length > 0,
+    () => received.nonMessageChangesCommitted.length > 0,
   );
 });
 afterAll(async () => {
@@ -45,8 +50,8 @@ const as = (nick: string, name: string, input: object) => callAs(server, people[
 async function barrier(): Promise<number> {
   const { id } = await as('alice', 'groups.create', { title: 'Heard?' });
   await eventually(
-    () => received.conversationsChanged,
-    (conversationsChanged) => conversationsChanged.includes(id),
+    () => received.nonMessageChangesCommitted,
+    (nonMessageChangesCommitted) => nonMessageChangesCommitted.includes(id),
   );
   return id;
 }
@@ -73,7 +78,7 @@ describe('a change of a group is told to every node behind its commit', () => {
   ] as const)('%s', async (name, input, member) => {
     const group = await createGroup(server, people['alice']!, { members: { bob: 'admin' } });
     const events = await eventsOf(() => as('alice', name, { group, ...input }));
-    expect(events.conversationsChanged).toEqual([group]);
+    expect(events.nonMessageChangesCommitted).toEqual([group]);
     const accountId = member === null ? null : people[member]!.id;
     expect(events.membersChanged).toEqual(accountId === null ? [] : [{ conversationId: group, accountId }]);
   });
@@ -89,17 +94,17 @@ describe('a change of a group is told to every node behind its commit', () => {
     let id = 0;
     const first = await eventsOf(async () => ({ id } = await as('alice', 'private.open', { user: 'bob' })));
     expect(first.membersChanged).toHaveLength(2);
-    expect(first.conversationsChanged).toEqual([id]);
+    expect(first.nonMessageChangesCommitted).toEqual([id]);
     const second = await eventsOf(() => as('bob', 'private.open', { user: 'alice' }));
-    expect(second).toEqual({ membersChanged: [], conversationsChanged: [], tokensRevoked: [], hooksChanged: [] });
+    expect(second).toEqual({ membersChanged: [], nonMessageChangesCommitted: [], tokensRevoked: [], hooksChanged: [] });
   });
 
   test('a token that was replaced, and a hook that was added', async () => {
     const group = await createGroup(server, people['alice']!);
     const rotated = await eventsOf(() => as('alice', 'groups.rotate-token', { group }));
-    expect([rotated.tokensRevoked.length, rotated.conversationsChanged]).toEqual([1, [group]]);
+    expect([rotated.tokensRevoked.length, rotated.nonMessageChangesCommitted]).toEqual([1, [group]]);
     const added = await eventsOf(() => as('alice', 'hooks.create', { group, url: 'https://example.org/' }));
-    expect([added.hooksChanged, added.conversationsChanged]).toEqual([[group], [group]]);
+    expect([added.hooksChanged, added.nonMessageChangesCommitted]).toEqual([[group], [group]]);
   });
 
   test('what is refused says nothing', async () => {
@@ -112,6 +117,6 @@ describe('a change of a group is told to every node behind its commit', () => {
       ] as const)
         await expect(as('alice', name, { group, ...input })).rejects.toThrow();
     });
-    expect(events).toEqual({ membersChanged: [], conversationsChanged: [], tokensRevoked: [], hooksChanged: [] });
+    expect(events).toEqual({ membersChanged: [], nonMessageChangesCommitted: [], tokensRevoked: [], hooksChanged: [] });
   });
 });

@@ -220,7 +220,7 @@ describe('an operation', () => {
     expectError(packed, 415, 'Send this body without a Content-Encoding');
   });
 
-  test.each(served.filter((operation) => limitsOf(operation).values === SESSION_LIMITS.values))(
+  test.each(served.filter((operation) => limitsOf(operation).maxValues === SESSION_LIMITS.maxValues))(
     'with a session takes 500 values: $name',
     async ({ name }) => {
       const headers = { ...JSON_TYPE, authorization: `Bearer ${person.token}` };

@@ -9,8 +9,8 @@ import { SessionSubscriptions } from '../../src/live/session-subscriptions.ts';
 import type { Subscriber } from '../../src/live/subscriber.ts';
 import { silentLog } from '../../src/log.ts';
 import type { AccountId, ConversationId, Rev, Seq } from '../../src/model/ids.ts';
-import type { ConversationHead } from '../../src/storage/groups/conversation-heads.ts';
-import { listConversationHeads } from '../../src/storage/groups/conversation-heads.ts';
+import type { ConversationLastRev } from '../../src/storage/groups/conversation-heads.ts';
+import { listHeadsOfAccount } from '../../src/storage/groups/conversation-heads.ts';
 import type { Pool } from '../../src/storage/db/pool.ts';
 import type { TestDatabase } from '../support/database.ts';
 import type { StoredGroup } from '../storage/fixture.ts';
@@ -139,11 +139,14 @@ export class SubscriptionHarness {
     const client = new Client(accountId, this.feeds);
     this.#clients.push(client);
     const has = new Map<ConversationId, Rev>(known === undefined ? [] : [[this.#group.id, known as Rev]]);
-    await client.subscriptions.load({ since: has, default: 'now' }, async (): Promise<readonly ConversationHead[]> => {
-      const heads = await this.#database.query((sql) => listConversationHeads(sql, accountId, 10));
-      await whileListing();
-      return heads;
-    });
+    await client.subscriptions.load(
+      { since: has, default: 'now' },
+      async (): Promise<readonly ConversationLastRev[]> => {
+        const heads = await this.#database.query((sql) => listHeadsOfAccount(sql, accountId, 10));
+        await whileListing();
+        return heads;
+      },
+    );
     for (const id of client.subscriptions.startAndTakeChanged()) this.#memberships.recheck(id, accountId);
     return client;
   }
@@ -175,7 +178,7 @@ export class SubscriptionHarness {
         update message set text = '', deleted_at = clock_timestamp(), rev = head.last_rev
         from head where conversation_id = ${id} and seq = head.last_seq`,
     );
-    this.bus.publish('conversationsChanged', [id]);
+    this.bus.publish('nonMessageChangesCommitted', [id]);
   }
 
   /** Notifies of a new message. */

@@ -83,7 +83,11 @@ export class LocalPostgres {
     });
     await log.close();
     const hbaFile = join(data, 'pg_hba.conf');
-    const server = new LocalPostgres(folder, { name: null, socketDir, port, ownerUid: owner.uid, hbaFile }, child);
+    const server = new LocalPostgres(
+      folder,
+      { name: null, socketDir, port, socketOwnerUid: owner.uid, hbaFile },
+      child,
+    );
     const answers = server.administer.bind(server, async (sql: Sql) => sql`select 1`);
     await eventually(
       () =>

@@ -1,5 +1,5 @@
 import { hashSessionToken, newSessionToken } from '../../src/operations/core/session-cache.ts';
-import type { AccountId, SessionId } from '../../src/model/ids.ts';
+import type { AccountId, SessionOrTokenId } from '../../src/model/ids.ts';
 import type { Scope } from '../../src/model/scopes.ts';
 import { insertSession } from '../../src/storage/accounts/sessions.ts';
 import type { TestDatabase } from './database.ts';
@@ -10,7 +10,7 @@ export interface TestPerson {
   readonly nick: string;
   /** Of the session. */
   readonly token: string;
-  readonly session: SessionId;
+  readonly session: SessionOrTokenId;
 }
 
 /** A server that people are made on. */
@@ -35,7 +35,7 @@ export async function signIn(
   server: PeopledServer,
   account: number,
   scopes: readonly Scope[] | null = null,
-): Promise<{ token: string; session: SessionId }> {
+): Promise<{ token: string; session: SessionOrTokenId }> {
   const { token } = newSessionToken(scopes === null ? 'user' : 'bot');
   const session = await server.database.query((sql) =>
     insertSession(sql, {

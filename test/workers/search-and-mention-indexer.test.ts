@@ -83,7 +83,7 @@ test('the worker indexes what was there before it, what it hears of, and after a
     update message set text = 'edited', rev = (select last_rev from head), edited_at = now()
     where conversation_id = ${groups[0]!.id}`,
   );
-  bus.publish('conversationsChanged', [groups[0]!.id]);
+  bus.publish('nonMessageChangesCommitted', [groups[0]!.id]);
   await eventually(
     () => test1.query((sql) => sql`select from search_index where document @@ 'edited'`),
     (rows) => rows.length === 1,

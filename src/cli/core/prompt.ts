@@ -11,7 +11,7 @@ interface Question {
   /** Taken when nothing is typed; undefined: something has to be. */
   readonly defaultValue?: string;
   /** True: what is typed is not shown. */
-  readonly hidden?: boolean;
+  readonly isTypingHidden?: boolean;
   /** What is wrong with an answer, as a sentence, or null. */
   readonly check: (answer: string) => string | null;
 }
@@ -37,10 +37,10 @@ export class Prompt {
   }
 
   /** The first answer that passes the check. Rejects with CommandError when the person leaves or tries too often. */
-  async ask({ text, defaultValue, hidden = false, check }: Question): Promise<string> {
+  async ask({ text, defaultValue, isTypingHidden = false, check }: Question): Promise<string> {
     const shown = `${text}${defaultValue === undefined ? '' : ` [${defaultValue}]`}: `;
     for (let tries = 0; tries < MAX_TRIES; tries += 1) {
-      const typed = await this.#question(shown, hidden);
+      const typed = await this.#question(shown, isTypingHidden);
       const answer = typed === '' ? defaultValue : typed;
       const problem = answer === undefined ? 'an answer is needed' : check(answer);
       if (answer !== undefined && problem === null) return answer;
@@ -58,17 +58,17 @@ export class Prompt {
     this.#readline.close();
   }
 
-  async #question(shown: string, hidden: boolean): Promise<string> {
+  async #question(shown: string, isTypingHidden: boolean): Promise<string> {
     try {
       const answer = this.#readline.question(shown, { signal: this.#inputEnded.signal });
       // After the question itself was written.
-      this.#muted = hidden;
-      return hidden ? await answer : (await answer).trim();
+      this.#muted = isTypingHidden;
+      return isTypingHidden ? await answer : (await answer).trim();
     } catch (error) {
       if (!this.#inputEnded.signal.aborted) throw error;
       throw new CommandError(exitCodes.usage, 'left without an answer; nothing was written', { cause: error });
     } finally {
-      if (hidden) this.#output.write('\n');
+      if (isTypingHidden) this.#output.write('\n');
       this.#muted = false;
     }
   }

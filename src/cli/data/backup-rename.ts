@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers';
 import * as z from 'zod';
 import { rerunCommand, RENAME_BACKUP_ARGUMENT, thisInstallation } from '../../installation.ts';
 import { BackupError } from '../../storage/backup/format.ts';
-import { finalizerOf, type PartialFileFinalizer } from '../../storage/backup/partial-file.ts';
+import { inProcessFinalizer, type PartialFileFinalizer } from '../../storage/backup/partial-file.ts';
 import type { CommandContext } from '../core/context.ts';
 
 const OVERWRITE_WORD = 'overwrite';
@@ -13,11 +13,11 @@ const BACKUP_DESCRIPTOR = 3;
 const RENAME_COMMAND = 'name\n';
 
 /** What the child says at its end. */
-const outcomeSchema = z.object({
+const renameOutcomeSchema = z.object({
   error: z.object({ message: z.string(), code: z.string().optional(), syscall: z.string().optional() }).nullable(),
   isExpected: z.boolean(),
 });
-type Outcome = z.infer<typeof outcomeSchema>;
+type RenameOutcome = z.infer<typeof renameOutcomeSchema>;
 
 interface RenameTarget {
   readonly path: string;
@@ -46,7 +46,7 @@ export function renameAsRoot(descriptor: number, { path, overwrite }: RenameTarg
   const order = async (command: string): Promise<void> => {
     child.stdin!.end(command);
     const [output] = await ended;
-    const { error, isExpected } = outcomeSchema.parse(JSON.parse(output));
+    const { error, isExpected } = renameOutcomeSchema.parse(JSON.parse(output));
     if (error === null) return;
     throw isExpected ? new BackupError(error.message) : Object.assign(new Error(error.message), error);
   };
@@ -58,13 +58,13 @@ export async function renameChildMain(
   [, path = '', existing]: readonly string[],
   context: CommandContext,
 ): Promise<void> {
-  const naming = finalizerOf(BACKUP_DESCRIPTOR, { path, overwrite: existing === OVERWRITE_WORD });
+  const naming = inProcessFinalizer(BACKUP_DESCRIPTOR, { path, overwrite: existing === OVERWRITE_WORD });
   const order = await text(context.input);
-  const outcome = await outcomeOf(() => (order === RENAME_COMMAND ? naming.name() : naming.remove()));
+  const outcome = await renameOutcomeOf(() => (order === RENAME_COMMAND ? naming.name() : naming.remove()));
   context.output.write(JSON.stringify(outcome));
 }
 
-async function outcomeOf(work: () => Promise<void>): Promise<Outcome> {
+async function renameOutcomeOf(work: () => Promise<void>): Promise<RenameOutcome> {
   try {
     await work();
     return { error: null, isExpected: true };

@@ -105,7 +105,7 @@ async function createPartialFile(
   if (targetOwner(loaded.config.dataDir) === null) return PartialFile.create(path, { overwrite });
   return PartialFile.create(path, {
     overwrite,
-    createFinalizer: (descriptor) => renameAsRoot(descriptor, { path, overwrite }),
+    createPrivilegedFinalizer: (descriptor) => renameAsRoot(descriptor, { path, overwrite }),
   });
 }
 
@@ -128,7 +128,7 @@ function readConfiguration(context: CommandContext, loaded: LoadedConfig, option
       files: files.map(({ name, path, kind }) => ({ name, path, kind })),
       missing: [...missing],
     },
-    contents: new Map(files.map(({ name, content }) => [name, content])),
+    configurationFileContents: new Map(files.map(({ name, content }) => [name, content])),
   };
 }
 

@@ -93,7 +93,7 @@ async function checkAllPages(dataDir: string, repair: boolean): Promise<CheckTot
 }
 
 function checkLines({ store, files, uploads, found, problems, repaired }: CheckTotals): string[] {
-  const looked = `Looked at ${counted(files, 'file')} and ${counted(uploads, 'upload')} in ${store}.`;
+  const looked = `Looked at ${countWithNoun(files, 'file')} and ${countWithNoun(uploads, 'upload')} in ${store}.`;
   if (problems === 0) return [looked, 'Everything fits.'];
   const rows = found.map(({ problem, file, bytes, repaired: isRepaired }) => [
     PROBLEM_LABELS[problem],
@@ -102,10 +102,10 @@ function checkLines({ store, files, uploads, found, problems, repaired }: CheckT
     isRepaired ? 'repaired' : 'stays',
   ]);
   const more = problems > found.length ? [`… and ${problems - found.length} more`] : [];
-  const summary = `${counted(problems, 'problem')}, ${repaired} repaired.`;
+  const summary = `${countWithNoun(problems, 'problem')}, ${repaired} repaired.`;
   return [...formatTable(['WHAT', 'FILE', 'BYTES', 'NOW'], rows), ...more, '', looked, summary];
 }
 
-function counted(count: number, noun: string): string {
+function countWithNoun(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }

@@ -55,7 +55,7 @@ function generateKeys(context: CommandContext, flag: string | undefined, { dir, 
   const file = findConfigIfAny(context, flag);
   refuseExistingFiles(files);
   // Before anything is written: what cannot be read here could not be completed either.
-  const others = file === null ? [] : configuredPairsOrNone(context, file);
+  const others = file === null ? [] : configuredKeyPairsOrNone(context, file);
   const owner = serverOwnerIfRoot(context, file);
   createServerKeys(dirname(files.private), owner === null ? {} : { owner });
   const shown = describePublicKeyFile(files.public);
@@ -106,15 +106,15 @@ function serverOwnerIfRoot({ env }: CommandContext, file: string | null): Owner 
   return process.geteuid?.() !== 0 || file === null ? null : nonRootOwnerOf(readDataDir(file, env));
 }
 
-function configuredPairs({ env }: CommandContext, file: string): ServerKeyFiles[] {
+function configuredKeyPairs({ env }: CommandContext, file: string): ServerKeyFiles[] {
   const pairs = readSetting(file, env, SERVER_KEYS_SETTING) ?? [];
   return pairs.map((pair) => ({ public: pair.public.path, private: pair.private.path }));
 }
 
 /** The same, and none where the list still holds its placeholder: the new pair is to take its place. */
-function configuredPairsOrNone(context: CommandContext, file: string): ServerKeyFiles[] {
+function configuredKeyPairsOrNone(context: CommandContext, file: string): ServerKeyFiles[] {
   try {
-    return configuredPairs(context, file);
+    return configuredKeyPairs(context, file);
   } catch (error) {
     if (error instanceof NotConfiguredError) return [];
     throw error;
@@ -145,7 +145,7 @@ interface ListedKey {
 
 function listKeys(context: CommandContext, flag: string | undefined, { json }: { json?: boolean }): void {
   const file = findConfigOf(context, flag);
-  const keys = configuredPairs(context, file).map(inspectKeyPair);
+  const keys = configuredKeyPairs(context, file).map(inspectKeyPair);
   if (json === true) printJson(context, { file, keys });
   else if (keys.length === 0) print(context, 'There are no server keys: "klatch keys generate" makes a pair.');
   else print(context, ...keyLines(keys));

@@ -114,10 +114,10 @@ async function restoreConfiguration(context: CommandContext, file: string, optio
     throw new CommandError(exitCodes.cannotCreate, sentence);
   }
   if (options.json === true) printJson(context, { placed, missing });
-  else print(context, ...placedLines(placed, missing));
+  else print(context, ...restoredConfigFileLines(placed, missing));
 }
 
-function placedLines(
+function restoredConfigFileLines(
   placed: readonly { readonly file: string; readonly from: string | null }[],
   missing: readonly string[],
 ): string[] {

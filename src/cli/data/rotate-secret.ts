@@ -103,7 +103,7 @@ async function askOldSecret({ input, errorOutput: errors }: CommandContext): Pro
   }
   const prompt = new Prompt(input, errors);
   try {
-    return await prompt.ask({ text: 'Old secret (not shown)', hidden: true, check: () => null });
+    return await prompt.ask({ text: 'Old secret (not shown)', isTypingHidden: true, check: () => null });
   } finally {
     prompt.stop();
   }

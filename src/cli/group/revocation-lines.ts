@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { RevokedAccess } from '../../operations/groups/access-revocation.ts';
+import type { RevocationReport } from '../../operations/groups/access-revocation.ts';
 
 /** The options of commands that take somebody's rights in a group. */
 export interface RevocationFlags {
@@ -22,7 +22,7 @@ export function revocationInput({ rotateToken, revokeInvites }: RevocationFlags)
 }
 
 /** Part of an answer: commands that took nobody's rights have none of it. */
-type RevokedAccessResult = { readonly [Key in keyof RevokedAccess]?: RevokedAccess[Key] | undefined };
+type RevokedAccessResult = { readonly [Key in keyof RevocationReport]?: RevocationReport[Key] | undefined };
 
 /** What ended with somebody's rights, and what the administrator has still to do. */
 export function revokedAccessLines(group: number, user: string, departure: RevokedAccessResult): string[] {

@@ -3,7 +3,7 @@ import { findConfigFile } from '../../config/tree.ts';
 import { ConfigError, NotConfiguredError } from '../../config/problem.ts';
 import { runChecks } from '../../doctor/run-checks.ts';
 import {
-  counted,
+  countWithNoun,
   error as failed,
   skipped,
   warning,
@@ -46,7 +46,8 @@ export function addDoctor(program: Command, context: CommandContext): void {
       const warnings = findings.filter(({ level }) => level === 'warning').length;
       if (json === true) printJson(context, { ok: errors === 0, errors, warnings, findings });
       else print(context, ...findingLines(findings), '', countsSummary(errors, warnings));
-      if (errors > 0) throw new CommandError(exitCodes.operationFailed, `doctor found ${counted(errors, 'error')}`);
+      if (errors > 0)
+        throw new CommandError(exitCodes.operationFailed, `doctor found ${countWithNoun(errors, 'error')}`);
     });
   withExamples(withJson(command), ['klatch doctor', 'klatch doctor --json']);
 }
@@ -111,5 +112,5 @@ function findingLines(findings: readonly Finding[]): string[] {
 
 function countsSummary(errors: number, warnings: number): string {
   if (errors === 0 && warnings === 0) return 'Nothing is wrong.';
-  return `${errors === 0 ? 'No errors' : counted(errors, 'error')}, ${counted(warnings, 'warning')}.`;
+  return `${errors === 0 ? 'No errors' : countWithNoun(errors, 'error')}, ${countWithNoun(warnings, 'warning')}.`;
 }

@@ -1,11 +1,11 @@
 import type { z } from 'zod';
 import type { pushStatus } from '../../operations/accounts/push-status.ts';
-import type { testPush } from '../../operations/accounts/push-test.ts';
+import type { testPushToUser } from '../../operations/accounts/push-test.ts';
 import { replaceControlCharacters } from '../../../client/terminal/safe-text.ts';
 import { formatDuration, formatTable } from '../../../client/terminal/table.ts';
 
 export type PushStatus = z.infer<typeof pushStatus.output>;
-type PushTest = z.infer<typeof testPush.output>;
+type PushTest = z.infer<typeof testPushToUser.output>;
 type PushVendorStatus = PushStatus['vendors'][number];
 
 const CONTENT_PHRASES = {

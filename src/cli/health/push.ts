@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { pushStatus } from '../../operations/accounts/push-status.ts';
-import { testPush } from '../../operations/accounts/push-test.ts';
+import { testPushToUser } from '../../operations/accounts/push-test.ts';
 import type { CommandContext } from '../core/context.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import { CommandError } from '../core/failure.ts';
@@ -35,7 +35,7 @@ function addTest(push: Command, context: CommandContext): void {
     .argument('<user>', 'the nick of the account')
     .action(async (user: string, { json }: { json?: boolean }, self: Command) => {
       const result = await callPrintReturn(context, self, {
-        operation: testPush,
+        operation: testPushToUser,
         input: { user },
         json,
         lines: pushTestLines,

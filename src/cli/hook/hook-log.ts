@@ -89,8 +89,8 @@ export function addRedeliver(hook: Command, context: CommandContext): void {
       if ((from === undefined) === (only === undefined)) {
         throw new CommandError(exitCodes.usage, 'give one of --from and --only');
       }
-      const what = from === undefined ? { only: only!.split(',') } : { from: parseStartPlace(from, Date.now()) };
-      const lines = from === undefined ? onlyLines : fromLines;
+      const what = from === undefined ? { only: only!.split(',') } : { from: parseRedeliverFrom(from, Date.now()) };
+      const lines = from === undefined ? redeliverOnlyLines : redeliverFromLines;
       return callAndPrint(context, self, { operation: redeliverHook, input: { hook: id, ...what }, json, lines });
     });
   withExamples(withJson(command), [
@@ -103,7 +103,7 @@ export function addRedeliver(hook: Command, context: CommandContext): void {
 const UNITS_MS: Readonly<Record<string, number>> = { s: 1_000, min: 60_000, h: 3_600_000, d: 86_400_000 };
 
 /** An age, such as 30min, as the time that it was. The server knows no ages, so that its error would leave them out. */
-function parseStartPlace(text: string, nowMs: number): string {
+function parseRedeliverFrom(text: string, nowMs: number): string {
   const [, count, unit] = /^(\d{1,6}) ?(s|min|h|d)$/.exec(text) ?? [];
   if (unit !== undefined) return new Date(nowMs - Number(count) * UNITS_MS[unit]!).toISOString();
   if (/^\d+:\d+$/.test(text) || parseTimestamp(text) !== null) return text;
@@ -113,14 +113,14 @@ function parseStartPlace(text: string, nowMs: number): string {
   throw new CommandError(exitCodes.usage, sentence);
 }
 
-function fromLines({ id, group, from, pending }: Redelivered): string[] {
+function redeliverFromLines({ id, group, from, pending }: Redelivered): string[] {
   if (from === null) return [`Group ${group} has no message so late: nothing is sent again.`];
   return [
     `Reverse webhook ${id} of group ${group} sends everything from ${from} on again; ${messageCountWithVerb(pending)} pending.`,
   ];
 }
 
-function onlyLines({ id, group, pending }: Redelivered): string[] {
+function redeliverOnlyLines({ id, group, pending }: Redelivered): string[] {
   return [`Reverse webhook ${id} of group ${group} sends them again; ${messageCountWithVerb(pending)} pending.`];
 }
 

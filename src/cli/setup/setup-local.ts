@@ -56,9 +56,9 @@ async function examineCluster(cluster: LocalCluster): Promise<ExaminedCluster> {
 }
 
 /** Root, or whoever runs the server. A server that does not run is told as such to everybody. */
-function mayAdminister({ ownerUid }: LocalCluster): boolean {
+function mayAdminister({ socketOwnerUid }: LocalCluster): boolean {
   const uid = process.geteuid?.();
-  return uid === 0 || ownerUid === null || uid === ownerUid;
+  return uid === 0 || socketOwnerUid === null || uid === socketOwnerUid;
 }
 
 function needsRootSentence(cluster: LocalCluster): string {

@@ -49,7 +49,7 @@ export interface DatabaseOffers {
 /** What neither the flags nor the configuration answer. */
 export function findMissing(source: ConfigText, answers: Answers, database: DatabaseFlags): readonly MissingAnswer[] {
   const missing: MissingAnswer[] = [];
-  if (answers.baseUri === undefined && isOpen(source, 'http.base-uri')) missing.push('base-uri');
+  if (answers.baseUri === undefined && isUnset(source, 'http.base-uri')) missing.push('base-uri');
   const choice = databaseChoice(source, database);
   if (choice === 'open') missing.push('database');
   if (choice === 'external' && needsPassword(source, database)) missing.push('password');
@@ -78,7 +78,10 @@ export async function askMissing(
     database = { ...database, ...(await askDatabase(prompt, await given.offers(), database)) };
   if (databaseChoice(source, database) === 'external' && needsPassword(source, database)) {
     const text = 'Database password (not shown)';
-    database = { ...database, password: await askForSetting(prompt, `${POSTGRESQL}.password`, { text, hidden: true }) };
+    database = {
+      ...database,
+      password: await askForSetting(prompt, `${POSTGRESQL}.password`, { text, isTypingHidden: true }),
+    };
   }
   return { answers, database };
 }
@@ -87,7 +90,7 @@ export async function askMissing(
 export function answersWithDatabase(source: ConfigText, { answers, database: flags }: GivenAnswers): Answers {
   if (flags.embedded) return { ...answers, database: { embedded: true } };
   const { embedded: _, local: __, cluster: ___, ...given } = flags;
-  const fillsPassword = databaseChoice(source, flags) === 'external' && isOpen(source, `${POSTGRESQL}.password`);
+  const fillsPassword = databaseChoice(source, flags) === 'external' && isUnset(source, `${POSTGRESQL}.password`);
   if (!namesDatabase(flags) && !fillsPassword) return answers;
   const database: DatabaseAnswer = { ...databaseDefaults, password: '', ...given };
   return { ...answers, database };
@@ -98,7 +101,7 @@ function namesDatabase({ host, port, db, user }: DatabaseFlags): boolean {
   return [host, port, db, user].some((each) => each !== undefined);
 }
 
-function isOpen(source: ConfigText, key: SettingKey): boolean {
+function isUnset(source: ConfigText, key: SettingKey): boolean {
   return keyState(source, key) === 'open';
 }
 
@@ -107,7 +110,7 @@ function databaseChoice(source: ConfigText, flags: DatabaseFlags): 'embedded' | 
   const value = currentValue(source, `${POSTGRESQL}.embedded`);
   const keys = ['host', 'port', 'db', 'user', 'password'] as const;
   if (value !== null) return ['true', 'yes', 'on'].includes(scalarText(value) ?? '') ? 'embedded' : 'external';
-  if (keys.some((name) => !isOpen(source, `${POSTGRESQL}.${name}`))) return 'external';
+  if (keys.some((name) => !isUnset(source, `${POSTGRESQL}.${name}`))) return 'external';
   if (flags.embedded) return 'embedded';
   return namesExternalServer(flags) ? 'external' : 'open';
 }
@@ -119,7 +122,7 @@ function namesExternalServer(flags: DatabaseFlags): boolean {
 
 /** Over a Unix socket the database as a rule knows its users by themselves. */
 function needsPassword(source: ConfigText, { host, password }: DatabaseFlags): boolean {
-  if (password !== undefined || !isOpen(source, `${POSTGRESQL}.password`)) return false;
+  if (password !== undefined || !isUnset(source, `${POSTGRESQL}.password`)) return false;
   const value = currentValue(source, `${POSTGRESQL}.host`);
   const place = value === null ? host : (scalarText(value) ?? undefined);
   return place?.startsWith('/') !== true;
@@ -161,7 +164,7 @@ async function askExternalDatabase(prompt: Prompt, flags: DatabaseFlags): Promis
 async function askForSetting(
   prompt: Prompt,
   key: SettingKey,
-  question: { text: string; defaultValue?: string; hidden?: boolean },
+  question: { text: string; defaultValue?: string; isTypingHidden?: boolean },
 ): Promise<string> {
   return prompt.ask({ ...question, check: (answer) => checkAnswer(key, answer) });
 }

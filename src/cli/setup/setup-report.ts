@@ -29,7 +29,7 @@ export function reportSetup(
       formatConfig(settings.filter(({ key }) => keys.includes(key)))
         .replace(/^/gm, '  ')
         .trimEnd();
-    if (local !== null) print(context, ...localLines(local));
+    if (local !== null) print(context, ...localDatabaseLines(local));
     if (set.length === 0) print(context, `Nothing to write: ${file} has all these answers already.`);
     else print(context, `Wrote to ${file}:`, lines(set));
     if (kept.length > 0) print(context, 'Kept, since these have an answer already:', lines(kept));
@@ -41,7 +41,7 @@ export function reportSetup(
 
 const ROLE_VERBS = { made: 'Made', kept: 'Kept', 'new password': 'Gave a new password to' } as const;
 
-function localLines({ made }: LocalDatabase): string[] {
+function localDatabaseLines({ made }: LocalDatabase): string[] {
   const { label, version, user, db, role, database, host, port } = made;
   return [
     `${ROLE_VERBS[role]} the role "${user}" and ${database} the database "${db}" in PostgreSQL ${version} (${label});`,

@@ -73,7 +73,9 @@ export class Downloads {
     const length = part === null ? file.size : part.end - part.start + 1;
     // Never more than is announced: what comes behind that would be read as the next answer.
     const storedRange = part ?? (file.size > 0 ? { start: 0, end: file.size - 1 } : null);
-    const bytes = await fileStore.read(file.id, storedRange).catch((error: unknown) => this.#onReadError(error));
+    const bytes = await fileStore
+      .read(file.id, storedRange)
+      .catch((error: unknown) => this.#logMissingAndRethrow(error));
     // Who is gone meanwhile, or was told that it took too long, gets nothing of it.
     if (res.headersSent || res.destroyed) {
       bytes.destroy();
@@ -98,7 +100,7 @@ export class Downloads {
     }
   }
 
-  #onReadError(error: unknown): never {
+  #logMissingAndRethrow(error: unknown): never {
     // Not the caller's doing: a row says that it is there.
     if (error instanceof NotInStoreError) this.#services.log.error('a file is missing in the store', { error });
     throw error;

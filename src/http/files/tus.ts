@@ -93,7 +93,7 @@ export class Tus {
     // Relative, so that it is right behind any proxy.
     res.setHeader('location', req.path.endsWith('/') ? status.id : `uploads/${status.id}`);
     if (hasPart) res.setHeader('upload-offset', status.offset);
-    sendUploadStatus(res, 201, status);
+    sendUploadExpiry(res, 201, status);
   }
 
   async #serveExistingUpload(req: Request, res: Response, key: { id: string; accountId: AccountId }): Promise<void> {
@@ -113,7 +113,7 @@ export class Tus {
       res.setHeader('upload-length', status.size);
       res.setHeader('upload-metadata', `filename ${Buffer.from(status.name).toString('base64')}`);
     }
-    sendUploadStatus(res, req.method === 'HEAD' ? 200 : 204, status);
+    sendUploadExpiry(res, req.method === 'HEAD' ? 200 : 204, status);
   }
 
   async #patch(req: Request, res: Response, key: { id: string; accountId: AccountId }): Promise<UploadStatus> {
@@ -126,7 +126,7 @@ export class Tus {
   }
 }
 
-function sendUploadStatus(res: Response, status: number, { expiresAt }: UploadStatus): void {
+function sendUploadExpiry(res: Response, status: number, { expiresAt }: UploadStatus): void {
   if (expiresAt !== null) res.setHeader('upload-expires', expiresAt.toUTCString());
   res.writeHead(status, { 'cache-control': 'no-store', ...(status === 201 ? { 'content-length': 0 } : {}) }).end();
 }

@@ -80,7 +80,7 @@ export class Endpoint {
     const server = createTlsServer(options, (socket) => this.#acceptTcp(socket));
     // A handshake that takes too long is told and left open.
     server.on('tlsClientError', (_error, socket) => socket.destroy());
-    server.on('connection', (socket: Socket) => this.#onHandshakeStart(socket));
+    server.on('connection', (socket: Socket) => this.#acquireQuotaForHandshake(socket));
     return server;
   }
 
@@ -98,16 +98,16 @@ export class Endpoint {
       tls === null
         ? createHttpServer(options, respondUpgradeRequired)
         : createHttpsServer(secure, respondUpgradeRequired);
-    server.on('connection', (socket: Socket) => this.#onHandshakeStart(socket));
+    server.on('connection', (socket: Socket) => this.#acquireQuotaForHandshake(socket));
     server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
-      this.#onHandshakeEnd(addressKey(socket));
+      this.#releaseHandshakeQuota(addressKey(socket));
       this.#deps.upgrades.handle(request, socket, head);
     });
     return server;
   }
 
   #acceptTcp(socket: Socket): void {
-    this.#onHandshakeEnd(addressKey(socket));
+    this.#releaseHandshakeQuota(addressKey(socket));
     const { sessions, proxies, config } = this.#deps;
     const { remoteAddress: address = '' } = socket;
     const source = sourceKey(address);
@@ -125,7 +125,7 @@ export class Endpoint {
   }
 
   /** A connection that has to get through a handshake first counts as one that has not said who it is. */
-  #onHandshakeStart(socket: Socket): void {
+  #acquireQuotaForHandshake(socket: Socket): void {
     const { sessions, proxies } = this.#deps;
     const { remoteAddress: address = '' } = socket;
     const source = sourceKey(address);
@@ -137,10 +137,10 @@ export class Endpoint {
     }
     const name = addressKey(socket);
     this.#handshakesByAddress.set(name, { socket, source });
-    socket.once('close', () => this.#onHandshakeEnd(name));
+    socket.once('close', () => this.#releaseHandshakeQuota(name));
   }
 
-  #onHandshakeEnd(address: string): void {
+  #releaseHandshakeQuota(address: string): void {
     const handshake = this.#handshakesByAddress.get(address);
     if (handshake === undefined) return;
     this.#handshakesByAddress.delete(address);

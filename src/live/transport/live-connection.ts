@@ -37,7 +37,7 @@ export interface LiveConnection {
 export interface ConnectionListener {
   onText(text: string): void;
   /** The client asks for a sign of life; it has its answer. */
-  onPing(): void;
+  countPingAsRequest(): void;
   /** What arrived cannot be read; the connection is being closed for that reason. */
   onProtocolError(reason: CloseReason): void;
   /** The client sends nothing more and may still read. */

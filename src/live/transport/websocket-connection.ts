@@ -7,7 +7,7 @@ import type { EncodedFrames } from '../encoded-frames.ts';
 import { drained } from './tcp-connection.ts';
 
 /** What the library would close with by itself, and what that means here. */
-const PROTOCOL_ERRORS: Readonly<Record<number, CloseReason>> = {
+const PROTOCOL_ERROR_CLOSE_REASONS: Readonly<Record<number, CloseReason>> = {
   1002: 'invalid_json',
   1003: 'invalid_json',
   1007: 'invalid_json',
@@ -35,7 +35,7 @@ export class ClientSocket extends WebSocket {
     const { connection } = this;
     if (connection === null) return super.emit(event, ...args);
     if (event === 'message') connection.onMessage(args[0] as Buffer, args[1] as boolean);
-    else if (event === 'ping') connection.onPing();
+    else if (event === 'ping') connection.countPingAsRequest();
     else if (event === 'close') connection.onClose();
     // 'error': the end of it says 'close' as well, and a broken frame has been told by then.
     return true;
@@ -43,7 +43,7 @@ export class ClientSocket extends WebSocket {
 
   override close(code?: number, data?: string | Buffer): void {
     // Frames that break the protocol make the library close with a code alone; the echo of a client's has a text too.
-    const reason = code === undefined || data !== undefined ? undefined : PROTOCOL_ERRORS[code];
+    const reason = code === undefined || data !== undefined ? undefined : PROTOCOL_ERROR_CLOSE_REASONS[code];
     if (reason !== undefined && this.connection !== null && this.readyState === WebSocket.OPEN) {
       this.connection.closeForProtocolError(reason);
     } else super.close(code, data);
@@ -139,8 +139,8 @@ export class WebSocketConnection implements LiveConnection {
     else this.#listener?.onText(data.toString('utf8'));
   }
 
-  onPing(): void {
-    if (this.#isOpen) this.#listener?.onPing();
+  countPingAsRequest(): void {
+    if (this.#isOpen) this.#listener?.countPingAsRequest();
   }
 
   closeForProtocolError(reason: CloseReason): void {

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { KlatchError } from '../../errors.ts';
-import type { SessionId } from '../../model/ids.ts';
+import type { SessionOrTokenId } from '../../model/ids.ts';
 import { scopes } from '../../model/scopes.ts';
 import { lockActiveAccount } from '../../storage/accounts/accounts.ts';
 import { countSessions, endSession, listSessions } from '../../storage/accounts/session-list.ts';
@@ -106,7 +106,7 @@ export const revokeToken = defineOperation({
         throw new KlatchError('not_found', { sentence: `${own.nick} has no token ${token}` });
       }),
     );
-    bus.publish('sessionsEnded', [token as SessionId]);
+    bus.publish('sessionsEnded', [token as SessionOrTokenId]);
     return { bot: nick, token };
   },
 });

@@ -40,12 +40,12 @@ export function parseDeviceToken({ kind, token, subscription }: DeviceTokenInput
     if (subscription === undefined) throw invalid('subscription: is required for the kind web');
     const parsed = parseSubscription(subscription, policy);
     // By the endpoint alone, which names the browser: with new keys it is the same one.
-    return { token: JSON.stringify(parsed), hash: hashOf(parsed.endpoint) };
+    return { token: JSON.stringify(parsed), hash: deviceLookupHash(parsed.endpoint) };
   }
   if (subscription !== undefined) throw invalid(`subscription: is for the kind web; ${kind} has a token`);
   if (token === undefined) throw invalid(`token: is required for the kind ${kind}`);
   const parsed = kind === 'google' ? parseGoogleToken(token) : parseAppleToken(token);
-  return { token: parsed, hash: hashOf(parsed) };
+  return { token: parsed, hash: deviceLookupHash(parsed) };
 }
 
 /**
@@ -113,12 +113,12 @@ function parseEndpoint(text: string, policy: AddressPolicy): string {
 /** A point of P-256, uncompressed (RFC 8291): what is none could not be encrypted for. */
 function parsePublicKey(text: string): string {
   const bytes = Buffer.from(text, 'base64url');
-  if (PUBLIC_KEY_PATTERN.test(text) && bytes[0] === UNCOMPRESSED_POINT_PREFIX && isOnCurve(bytes))
+  if (PUBLIC_KEY_PATTERN.test(text) && bytes[0] === UNCOMPRESSED_POINT_PREFIX && isOnP256Curve(bytes))
     return bytes.toString('base64url');
   throw invalid('subscription.keys.p256dh: is no public key of P-256 in base64url (65 bytes, uncompressed)');
 }
 
-function isOnCurve(point: Buffer): boolean {
+function isOnP256Curve(point: Buffer): boolean {
   try {
     ECDH.convertKey(point, 'prime256v1');
     return true;
@@ -133,7 +133,7 @@ function parseAuthSecret(text: string): string {
   throw invalid('subscription.keys.auth: is no secret of 16 bytes in base64url');
 }
 
-function hashOf(text: string): string {
+function deviceLookupHash(text: string): string {
   return createHash('sha256').update(text).digest('hex');
 }
 

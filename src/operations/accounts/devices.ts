@@ -8,7 +8,7 @@ import {
   deleteDevice,
   deleteSurplusDevices,
   lockSession,
-  upsertDevice,
+  upsertDeviceUnlessRaced,
   listDevices,
   type Device,
   type NewDevice,
@@ -100,7 +100,7 @@ async function register(tx: Transaction, device: NewDevice, keep: number): Promi
   const isActive = (await lockActiveAccount(tx, accountId)) !== null && (await lockSession(tx, sessionId));
   if (!isActive) throw new KlatchError('unauthenticated');
   for (let n = 0; n < MAX_INSERT_ATTEMPTS; n += 1) {
-    const registered = await upsertDevice(tx, device);
+    const registered = await upsertDeviceUnlessRaced(tx, device);
     if (registered === null) continue;
     await deleteSurplusDevices(tx, accountId, keep);
     return registered;

@@ -29,7 +29,7 @@ const ownProfileSchema = profileSchema.extend({
   addresses: z.array(z.object({ kind: z.enum(addressKinds), address: z.string() })),
 });
 
-export const showProfile = defineOperation({
+export const showOwnProfile = defineOperation({
   name: 'profile.show',
   summary: "Show the caller's own account.",
   input: z.strictObject({}),
@@ -50,7 +50,7 @@ export const showProfile = defineOperation({
   },
 });
 
-export const changeProfile = defineOperation({
+export const changeOwnProfile = defineOperation({
   name: 'profile.update',
   summary: "Change the caller's nick, name, or what it says about itself.",
   input: z

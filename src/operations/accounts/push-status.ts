@@ -76,7 +76,7 @@ export const pushStatus = defineOperation({
     const [reports, stored] = await Promise.all([push.status(), readStoredPushStatus(services, events)]);
     return {
       content: config.push.content,
-      vendors: reports.map((report) => serializeVendor(report, stored?.devices ?? null)),
+      vendors: reports.map((report) => serializeVendor(report, stored?.deviceCountsByApp ?? null)),
       events: stored?.events.map(({ nick, at, ...event }) => ({ at: at.toISOString(), user: nick, ...event })) ?? null,
     };
   },
@@ -86,10 +86,10 @@ export const pushStatus = defineOperation({
 async function readStoredPushStatus(
   { database }: Services,
   limit: number,
-): Promise<{ devices: readonly DeviceCount[]; events: readonly PushFailureRecord[] } | null> {
+): Promise<{ deviceCountsByApp: readonly DeviceCount[]; events: readonly PushFailureRecord[] } | null> {
   try {
     return await database.general.run(
-      async (sql) => ({ devices: await countDevicesByApp(sql), events: await listPushFailures(sql, limit) }),
+      async (sql) => ({ deviceCountsByApp: await countDevicesByApp(sql), events: await listPushFailures(sql, limit) }),
       QUERY_TIMEOUT_MS,
     );
   } catch (error) {

@@ -20,7 +20,7 @@ const testedDeviceSchema = z.object({
   code: z.int().nullable(),
 });
 
-export const testPush = defineOperation({
+export const testPushToUser = defineOperation({
   name: 'push.test',
   summary: "Send a push to each of somebody's devices now, and say what became of each.",
   input: z.strictObject({ user: userReference }),

@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { KlatchError } from '../../errors.ts';
 import { lockActiveAccount } from '../../storage/accounts/accounts.ts';
 import { replaceSignInLink } from '../../storage/accounts/sign-in-links.ts';
-import { resolveAccount } from '../core/access.ts';
+import { resolveActiveAccount } from '../core/access.ts';
 import { defineOperation } from '../core/operation.ts';
 import { hashOpaqueToken, signInLinkFor, newLinkToken } from '../auth/sign-in.ts';
 import { nickSchema } from '../core/schemas.ts';
@@ -20,7 +20,7 @@ export const createSignInLink = defineOperation({
   run: async (services, { user }) => {
     const token = newLinkToken();
     const expiresAt = await services.database.general.transaction(async (tx) => {
-      const { id } = await resolveAccount(tx, user);
+      const { id } = await resolveActiveAccount(tx, user);
       const account = await lockActiveAccount(tx, id);
       if (account === null) throw new KlatchError('not_found', { sentence: `There is no user with the nick ${user}` });
       if (account.kind === 'bot') {

@@ -73,7 +73,7 @@ export const deactivateUser = defineOperation({
   errors: ['not_found'],
   run: (services, { user }) =>
     withAccountChangeEvents(services, async (tx) => {
-      const { id, nick } = await requireAccountByNick(tx, user);
+      const { id, nick } = await requireAccountEvenDeactivated(tx, user);
       // Who signs in at this moment holds the account's lock: this waits, and then finds the session.
       const changedAccounts = await setDeactivatedWithBots(tx, id, true);
       const endedSessions = await endSessions(tx, [id, ...changedAccounts]);
@@ -82,7 +82,7 @@ export const deactivateUser = defineOperation({
     }),
 });
 
-export const activateUser = defineOperation({
+export const reactivateUser = defineOperation({
   name: 'accounts.activate',
   summary: 'Take an account back into use. Its bots stay as they are: each is activated by its own nick.',
   input: z.strictObject({ user: nickSchema }),
@@ -92,7 +92,7 @@ export const activateUser = defineOperation({
   errors: ['not_found'],
   run: (services, { user }) =>
     withAccountChangeEvents(services, async (tx) => {
-      const { id, nick } = await requireAccountByNick(tx, user);
+      const { id, nick } = await requireAccountEvenDeactivated(tx, user);
       const changedAccounts = await setDeactivatedWithBots(tx, id, false);
       return { result: { user: nick, id, deactivated: false }, changedAccounts };
     }),
@@ -128,7 +128,7 @@ async function withAccountChangeEvents<T>(
 }
 
 /** The account of a nick, a deactivated one too. Throws `not_found`. */
-async function requireAccountByNick(tx: Transaction, user: string): Promise<TargetAccount> {
+async function requireAccountEvenDeactivated(tx: Transaction, user: string): Promise<TargetAccount> {
   const found = await findTargetAccount(tx, user);
   if (found === null) throw userNotFound(user);
   return found;

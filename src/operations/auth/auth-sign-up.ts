@@ -57,7 +57,7 @@ export const signUp = defineOperation({
   run: async (services, { transaction, nick, name = nick, invite, label }, caller) => {
     const { config, activations } = services;
     const source = callerSource(caller);
-    if (source !== null) activations.countSignInStep(source);
+    if (source !== null) activations.limitSignInSteps(source);
     const { registration } = config;
     if (registration === 'closed' || (registration === 'invite' && invite === undefined)) {
       throw new KlatchError('registration_closed');

@@ -34,7 +34,7 @@ const UNSENT_ACTIVATIONS_PER_HOURLY_CODE = 100;
 /** A /48 may begin as many as so many of its /64. */
 const NETWORK_TO_SOURCE_LIMIT_FACTOR = 4;
 /** An address is sent as many codes as so many sites may ask for. */
-const ADDRESS_TO_NETWORK_LIMIT_FACTOR = 4;
+const ALL_NETWORKS_ADDRESS_LIMIT_FACTOR = 4;
 
 export const startSignIn = defineOperation({
   name: 'auth.start',
@@ -61,7 +61,7 @@ export const startSignIn = defineOperation({
   run: async (services, { address: text, provider: name, invite }, caller) => {
     const { activations, database, config } = services;
     const source = callerSource(caller);
-    if (source !== null) activations.countSignInStep(source);
+    if (source !== null) activations.limitSignInSteps(source);
     const address = parseProofAddress(text);
     if (typeof address === 'string') throw new KlatchError('invalid_input', { sentence: `address: ${address}` });
     const provider = activations.chooseProvider(address.kind, name);
@@ -165,8 +165,8 @@ function enforceCodeLimits(
       `At most ${codesPerAddressPerDay} codes are sent to one address in 24 hours for one network; try again tomorrow`,
     );
   }
-  if (counts.ofAddress >= codesPerAddressPerDay * ADDRESS_TO_NETWORK_LIMIT_FACTOR) {
-    const sentence = `At most ${codesPerAddressPerDay * ADDRESS_TO_NETWORK_LIMIT_FACTOR} codes are sent to one address in 24 hours; try again tomorrow`;
+  if (counts.ofAddress >= codesPerAddressPerDay * ALL_NETWORKS_ADDRESS_LIMIT_FACTOR) {
+    const sentence = `At most ${codesPerAddressPerDay * ALL_NETWORKS_ADDRESS_LIMIT_FACTOR} codes are sent to one address in 24 hours; try again tomorrow`;
     reject('address', sentence);
   }
   if (!budgets.hasBudgetForAccounts && !(budgets.maySignUp && budgets.hasBudgetForNewAddresses)) {

@@ -4,7 +4,7 @@ import { CODE_PATTERN } from '../../activation/activation-code.ts';
 import { KlatchError } from '../../errors.ts';
 import {
   consumeVerifiedActivation,
-  findVerifier,
+  findProviderVerifier,
   refundAttempt,
   markVerified,
   consumeAttempt,
@@ -64,7 +64,7 @@ export const verifySignIn = defineOperation({
   errors: ['activation_expired', 'invalid_code', 'forbidden', 'provider_unavailable', 'rate_limited'],
   run: (services, { transaction, code, link, label }, caller) => {
     const source = callerSource(caller);
-    if (source !== null) services.activations.countSignInStep(source);
+    if (source !== null) services.activations.limitSignInSteps(source);
     if (link !== undefined) return signInByLink(services, link, label);
     return signInByCode(services, { transaction: transaction!, code: code! }, label);
   },
@@ -121,14 +121,14 @@ async function signInByCode(
  * What the gate knows the code by. A telephone may ring before the gate's answer is written down here, so that who is
  * as quick as that waits; everybody does, or the time would tell whether there is a code.
  */
-async function awaitProviderVerifier(
+async function awaitStoredVerifier(
   { database }: Services,
   transactionHash: string,
   { ageMs, verifier }: ConsumedAttempt,
 ): Promise<string | null> {
   if (ageMs >= VERIFIER_WAIT_MS) return verifier;
   await wait(VERIFIER_WAIT_MS - Math.max(0, ageMs));
-  return database.general.run((sql) => findVerifier(sql, transactionHash));
+  return database.general.run((sql) => findProviderVerifier(sql, transactionHash));
 }
 
 /** Takes an attempt, then looks at the code. Throws `activation_expired`, `invalid_code`, `provider_unavailable`. */
@@ -145,7 +145,7 @@ async function consumeAttemptAndCheckCode(services: Services, transactionHash: s
     const verifier =
       provider.verifyCode === null
         ? attempted.verifier
-        : await awaitProviderVerifier(services, transactionHash, attempted);
+        : await awaitStoredVerifier(services, transactionHash, attempted);
     isCorrect = await activations.checkCode(provider, { transactionHash, verifier, code });
   } catch (error) {
     await database.general.run((sql) => refundAttempt(sql, transactionHash, MAX_CODE_ATTEMPTS));

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { KlatchError } from '../../errors.ts';
-import type { SessionId } from '../../model/ids.ts';
+import type { SessionOrTokenId } from '../../model/ids.ts';
 import { scopes } from '../../model/scopes.ts';
 import { endSession, endSessions, listSessions, type ListedSession } from '../../storage/accounts/session-list.ts';
 import { translateLostRead } from '../core/database-errors.ts';
@@ -71,7 +71,7 @@ export const endOwnSession = defineOperation({
     if (!hasEnded) {
       throw new KlatchError('not_found', { sentence: `You have no session ${session}` });
     }
-    bus.publish('sessionsEnded', [session as SessionId]);
+    bus.publish('sessionsEnded', [session as SessionOrTokenId]);
     return { session };
   },
 });

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import * as z from 'zod';
 import { KlatchError } from '../../errors.ts';
-import type { AccountId, SessionId } from '../../model/ids.ts';
+import type { AccountId, SessionOrTokenId } from '../../model/ids.ts';
 import { lockActiveAccount, type UserOrBotAccount } from '../../storage/accounts/accounts.ts';
 import type { Transaction } from '../../storage/db/connection.ts';
 import { endSurplusSessions, insertSession } from '../../storage/accounts/sessions.ts';
@@ -71,7 +71,7 @@ export function parseLinkToken(text: string): string | null {
 /** A session that was made, and those that had to end for it. */
 export interface OpenedSession {
   readonly response: SignedIn;
-  readonly ended: readonly SessionId[];
+  readonly ended: readonly SessionOrTokenId[];
 }
 
 /**

@@ -8,7 +8,7 @@ import { findActiveAccountByNick, type Account } from '../../storage/accounts/ac
 import type { Sql, Transaction } from '../../storage/db/connection.ts';
 import { findGroup, findGroupsByTitle } from '../../storage/groups/groups.ts';
 import { findHookDetails, type HookDetails } from '../../storage/hooks/hook-list.ts';
-import { findIntegration, type Integration, type NewToken } from '../../storage/groups/integrations.ts';
+import { findIntegration, type Integration, type HashedAndSealedToken } from '../../storage/groups/integrations.ts';
 import type { Pool } from '../../storage/db/pool.ts';
 import type { Sealer } from '../../storage/db/sealed.ts';
 import { translateLostRead } from './database-errors.ts';
@@ -25,7 +25,7 @@ const LOOKUP_TIMEOUT_MS = 1_500;
 const SEAL_PURPOSE = 'integration-token';
 
 /** A new integration token: shown, looked up, and kept. */
-export function newIntegrationToken(sealer: Sealer): NewToken & { readonly token: string } {
+export function newIntegrationToken(sealer: Sealer): HashedAndSealedToken & { readonly token: string } {
   const token = randomBytes(TOKEN_BYTES).toString('base64url');
   return { token, hash: hashIntegrationToken(token), sealed: sealer.seal(SEAL_PURPOSE, token) };
 }
@@ -46,53 +46,53 @@ export class IntegrationTokenCache {
   /** Requests with a token that is not known, for metrics. */
   readonly counts = { unknown: 0 };
   readonly #pool: Pick<Pool, 'run'>;
-  readonly #cached = new BoundedCache<string, Integration>(MAX_CACHED_TOKENS, {
+  readonly #integrationByToken = new BoundedCache<string, Integration>(MAX_CACHED_TOKENS, {
     ttl: CACHE_TTL_MS,
     ttlResolution: 1_000,
   });
-  readonly #unknown: BoundedCache<string, true>;
-  readonly #lookups = new Map<string, Promise<Integration | null>>();
+  readonly #unknownTokens: BoundedCache<string, true>;
+  readonly #lookupByToken = new Map<string, Promise<Integration | null>>();
   #revocationGeneration = 0;
 
   constructor(pool: Pick<Pool, 'run'>, bus: Bus, limits: LimitsConfig) {
     this.#pool = pool;
-    this.#unknown = new BoundedCache(limits.unknownTokenCacheSize, { ttl: limits.unknownTokenTtlMs });
+    this.#unknownTokens = new BoundedCache(limits.unknownTokenCacheSize, { ttl: limits.unknownTokenTtlMs });
     bus.subscribe({
       tokensRevoked: (hashes) => this.#evict(new Set(hashes)),
       resync: () => {
         this.#revocationGeneration += 1;
-        this.#cached.clear();
+        this.#integrationByToken.clear();
       },
     });
   }
 
   /** The token's integration if it is remembered: the fast path of every post. */
   cached(token: string): Integration | undefined {
-    return this.#cached.get(token);
+    return this.#integrationByToken.get(token);
   }
 
   /** The token's integration, or null when there is none. Rejects while the database is away. */
   async find(token: string): Promise<Integration | null> {
-    const cached = this.#cached.get(token);
+    const cached = this.#integrationByToken.get(token);
     if (cached !== undefined) return cached;
-    if (!TOKEN_PATTERN.test(token) || this.#unknown.has(token)) return this.#countUnknown();
+    if (!TOKEN_PATTERN.test(token) || this.#unknownTokens.has(token)) return this.#countUnknown();
     // Many posts with one token at once ask once.
-    const lookup = this.#lookups.get(token) ?? this.#lookUp(token);
-    this.#lookups.set(token, lookup);
+    const lookup = this.#lookupByToken.get(token) ?? this.#lookUp(token);
+    this.#lookupByToken.set(token, lookup);
     try {
       return (await lookup) ?? this.#countUnknown();
     } finally {
-      this.#lookups.delete(token);
+      this.#lookupByToken.delete(token);
     }
   }
 
   /** The same as the database knows it now, whatever is remembered of a valid token. */
   async revalidate(token: string): Promise<Integration | null> {
     // Not remembered here and not shared with others who ask: their question may be older than a revocation.
-    if (!TOKEN_PATTERN.test(token) || this.#unknown.has(token)) return this.#countUnknown();
+    if (!TOKEN_PATTERN.test(token) || this.#unknownTokens.has(token)) return this.#countUnknown();
     const integration = await this.#query(token);
-    if (integration === null) this.#unknown.set(token, true);
-    if (integration === null || integration.archived) this.#cached.delete(token);
+    if (integration === null) this.#unknownTokens.set(token, true);
+    if (integration === null || integration.archived) this.#integrationByToken.delete(token);
     return integration ?? this.#countUnknown();
   }
 
@@ -104,11 +104,11 @@ export class IntegrationTokenCache {
   async #lookUp(token: string): Promise<Integration | null> {
     const revocationGeneration = this.#revocationGeneration;
     const integration = await this.#query(token);
-    if (integration === null) this.#unknown.set(token, true);
+    if (integration === null) this.#unknownTokens.set(token, true);
     // An answer that was on its way while a token was revoked may be older than the revocation.
     // An archived group is not remembered, so that its return is noticed at once.
     else if (revocationGeneration === this.#revocationGeneration && !integration.archived)
-      this.#cached.set(token, integration);
+      this.#integrationByToken.set(token, integration);
     return integration;
   }
 
@@ -120,8 +120,8 @@ export class IntegrationTokenCache {
 
   #evict(hashes: ReadonlySet<string>): void {
     this.#revocationGeneration += 1;
-    for (const [token, integration] of this.#cached.entries()) {
-      if (hashes.has(integration.tokenHash)) this.#cached.delete(token);
+    for (const [token, integration] of this.#integrationByToken.entries()) {
+      if (hashes.has(integration.tokenHash)) this.#integrationByToken.delete(token);
     }
   }
 }
@@ -148,7 +148,7 @@ export async function resolveGroup(pool: Pool, reference: string | number): Prom
 }
 
 /** The administrator's account of a person or bot by its nick. Throws `not_found`. */
-export async function resolveAccount(sql: Sql | Transaction, nick: string): Promise<Account> {
+export async function resolveActiveAccount(sql: Sql | Transaction, nick: string): Promise<Account> {
   const account = await findActiveAccountByNick(sql, nick);
   if (account === null) {
     throw new KlatchError('not_found', { sentence: `There is no user with the nick ${nick}` });
@@ -157,7 +157,7 @@ export async function resolveAccount(sql: Sql | Transaction, nick: string): Prom
 }
 
 /** The administrator's hook by its number, a removed one too while its row is kept. Throws `not_found`. */
-export async function resolveHook(sql: Sql | Transaction, id: number): Promise<HookDetails> {
+export async function resolveHookEvenRemoved(sql: Sql | Transaction, id: number): Promise<HookDetails> {
   const hook = await findHookDetails(sql, id);
   if (hook === null) throw new KlatchError('not_found', { sentence: `There is no reverse webhook ${id}` });
   return hook;

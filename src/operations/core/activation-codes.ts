@@ -3,7 +3,7 @@ import { ProviderError, type CodeProvider, type OutgoingCode } from '../../activ
 import { KlatchError } from '../../errors.ts';
 import type { Log } from '../../log.ts';
 import type { AddressKind } from '../../model/proof-address.ts';
-import { setVerifier } from '../../storage/accounts/activations.ts';
+import { setProviderVerifier } from '../../storage/accounts/activations.ts';
 import type { SourceKey } from '../../model/source-key.ts';
 import type { Pool } from '../../storage/db/pool.ts';
 import { RateLimiter } from './rate-limiter.ts';
@@ -14,8 +14,8 @@ const UNHEALTHY_PROVIDER_TTL_MS = 3_000;
 /** Codes on their way, and codes that a gate judges, at the same time. */
 const MAX_PROVIDER_CALLS_IN_FLIGHT = 32;
 /** Steps of signing in that one source may take: a burst, and then so many a second. */
-const SOURCE_CALL_BURST = 100;
-const SOURCE_CALLS_PER_SECOND = 5;
+const SIGN_IN_STEP_BURST = 100;
+const SIGN_IN_STEPS_PER_SECOND = 5;
 const MAX_SOURCES = 10_000;
 /** The log says so often that codes are not sent since their budget is used up. */
 const BUDGET_LOG_INTERVAL_MS = 10 * 60_000;
@@ -50,9 +50,9 @@ export class ActivationCodes {
   readonly providers: readonly CodeProvider[];
   readonly #pool: Pool;
   readonly #log: Log;
-  readonly #rateLimiter = new RateLimiter<SourceKey>({
-    perSecond: SOURCE_CALLS_PER_SECOND,
-    burst: SOURCE_CALL_BURST,
+  readonly #signInStepLimiter = new RateLimiter<SourceKey>({
+    perSecond: SIGN_IN_STEPS_PER_SECOND,
+    burst: SIGN_IN_STEP_BURST,
     keys: MAX_SOURCES,
   });
   readonly #health = new Map<CodeProvider, ProviderHealth>();
@@ -69,8 +69,8 @@ export class ActivationCodes {
   }
 
   /** Counts a step of signing in. Throws `rate_limited` for a source that takes too many. */
-  countSignInStep(source: SourceKey): void {
-    if (this.#rateLimiter.reserve(source, 0) === null) throw new KlatchError('rate_limited');
+  limitSignInSteps(source: SourceKey): void {
+    if (this.#signInStepLimiter.reserve(source, 0) === null) throw new KlatchError('rate_limited');
   }
 
   /** The first provider that serves such addresses, or the one that is asked for. */
@@ -169,7 +169,7 @@ export class ActivationCodes {
     try {
       const verifier = await provider.send(code);
       // Without it the gate's code could not be judged: it counts as sent once that is written.
-      if (verifier !== null) await this.#pool.run((sql) => setVerifier(sql, transactionHash, verifier));
+      if (verifier !== null) await this.#pool.run((sql) => setProviderVerifier(sql, transactionHash, verifier));
       this.metrics.codes.sent += 1;
     } catch (error) {
       this.#recordSendFailure(provider, error);
@@ -178,16 +178,16 @@ export class ActivationCodes {
 
   #recordSendFailure(provider: CodeProvider, error: unknown): void {
     this.metrics.codes.failed += 1;
-    this.#log.warn('a code could not be sent', { provider: provider.name, ...reasonOf(error) });
+    this.#log.warn('a code could not be sent', { provider: provider.name, ...failureLogFields(error) });
   }
 
   #unavailableError(provider: CodeProvider, error: unknown): KlatchError {
-    this.#log.warn('a provider of codes is away', { provider: provider.name, ...reasonOf(error) });
+    this.#log.warn('a provider of codes is away', { provider: provider.name, ...failureLogFields(error) });
     return new KlatchError('provider_unavailable', { cause: error });
   }
 }
 
 /** A provider's own words may quote an address; other errors are the database's, whose messages do not. */
-function reasonOf(error: unknown): Record<string, unknown> {
+function failureLogFields(error: unknown): Record<string, unknown> {
   return error instanceof ProviderError ? { failure: error.failure, detail: error.detail } : { error };
 }

@@ -23,7 +23,7 @@ export async function callOperation(
 
 /** The values are counted before the schema sees them: zod took 100 ms to refuse 24,000 keys. */
 function checkInput(operation: Operation, caller: Caller, input: unknown): unknown {
-  checkValueCountAndStrings(input, caller.kind === 'system' ? FRAME_LIMITS.values : limitsOf(operation).values);
+  checkValueCountAndStrings(input, caller.kind === 'system' ? FRAME_LIMITS.maxValues : limitsOf(operation).maxValues);
   const parsed = operation.input.safeParse(input ?? {});
   if (!parsed.success) throw validationError(parsed.error);
   return parsed.data;

@@ -1,5 +1,5 @@
 import { KlatchError } from '../../errors.ts';
-import type { AccountId, ConversationId, Rev, SessionId } from '../../model/ids.ts';
+import type { AccountId, ConversationId, Rev, SessionOrTokenId } from '../../model/ids.ts';
 import type { InstallationRole } from '../../model/roles.ts';
 import type { Scope } from '../../model/scopes.ts';
 import type { SourceKey } from '../../model/source-key.ts';
@@ -25,7 +25,7 @@ export interface AccountCaller {
   readonly role: InstallationRole;
   readonly nick: string;
   readonly name: string;
-  readonly sessionId: SessionId;
+  readonly sessionId: SessionOrTokenId;
   /** When the session expires; null: never. */
   readonly expiresAt: Date | null;
   /** Null: a person's session, which is good for everything. */

@@ -2,8 +2,8 @@ import { KlatchError } from '../../errors.ts';
 import type { AccountId, ConversationId, HookId } from '../../model/ids.ts';
 import type { GroupRole } from '../../model/roles.ts';
 import type { Sql } from '../../storage/db/connection.ts';
-import { findMembershipStatus, type MembershipStatus } from '../../storage/groups/members.ts';
-import { resolveGroup, resolveHook } from './access.ts';
+import { findConversationAndRole, type ConversationAndRole } from '../../storage/groups/members.ts';
+import { resolveGroup, resolveHookEvenRemoved } from './access.ts';
 import { isAdministrator, type Caller } from './caller.ts';
 import { translateLostRead } from './database-errors.ts';
 import type { Services } from './services.ts';
@@ -40,7 +40,7 @@ export async function authorize(
   const { conversationId, hookId } = await resolveTarget(services, caller, { on, input });
   const accountId = caller.kind === 'account' ? caller.accountId : null;
   const status = await translateLostRead(
-    services.database.general.run((sql) => findMembershipStatus(sql, { conversationId, accountId })),
+    services.database.general.run((sql) => findConversationAndRole(sql, { conversationId, accountId })),
   );
   return { conversationId, accountId, hookId, ...checkRole(status, caller, request) };
 }
@@ -65,7 +65,7 @@ export function readThenRecheckRole<T>(
   return translateLostRead(
     database.general.run(async (sql) => {
       const found = await read(sql);
-      checkRole(await findMembershipStatus(sql, { conversationId, accountId }), caller, {
+      checkRole(await findConversationAndRole(sql, { conversationId, accountId }), caller, {
         on,
         requiredRole,
         input: { [on]: conversationId },
@@ -77,7 +77,7 @@ export function readThenRecheckRole<T>(
 
 /** What the caller is there, by what the database says of them; throws what `authorize` throws. */
 function checkRole(
-  status: MembershipStatus | null,
+  status: ConversationAndRole | null,
   caller: Caller,
   { on, requiredRole, input }: { on: TargetKind; requiredRole: string; input: object },
 ): Pick<ConversationAccess, 'kind' | 'role' | 'archived'> {
@@ -115,7 +115,7 @@ async function resolveTarget(
 ): Promise<{ conversationId: ConversationId; hookId: HookId | null }> {
   const reference = (input as Record<TargetKind, string | number>)[on];
   if (on === 'hook') {
-    const hook = await translateLostRead(database.general.run((sql) => resolveHook(sql, Number(reference))));
+    const hook = await translateLostRead(database.general.run((sql) => resolveHookEvenRemoved(sql, Number(reference))));
     return { conversationId: hook.conversationId, hookId: hook.id };
   }
   // Titles are the administrator's: to others they would tell which groups there are.

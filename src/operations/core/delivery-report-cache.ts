@@ -10,7 +10,7 @@ const MAX_WAIT_MS = 1_000;
 const QUERY_TIMEOUT_MS = 5_000;
 
 /** A report and how old it is. */
-export interface CachedLaneReport {
+export interface CachedDeliveryReport {
   readonly report: LaneReport;
   readonly ageMs: number;
   /** False: it is past its time, and the database has not answered when it was asked again. */
@@ -29,21 +29,21 @@ interface DeliveryReportCacheOptions {
 export class DeliveryReportCache {
   readonly #options: Required<DeliveryReportCacheOptions>;
   #cached: { readonly report: LaneReport; readonly at: number } | null = null;
-  #pendingQuery: Promise<void> | null = null;
+  #pendingReportQuery: Promise<void> | null = null;
 
   constructor(options: DeliveryReportCacheOptions) {
     this.#options = { now: () => performance.now(), ...options };
   }
 
   /** The latest report, within a second; null when the database has not given one yet. Never rejects. */
-  async read(): Promise<CachedLaneReport | null> {
+  async read(): Promise<CachedDeliveryReport | null> {
     const { now } = this.#options;
     if (this.#cached === null || now() - this.#cached.at >= CACHE_TTL_MS) {
       // One question at a time, however many ask.
-      this.#pendingQuery ??= this.#query().finally(() => {
-        this.#pendingQuery = null;
+      this.#pendingReportQuery ??= this.#query().finally(() => {
+        this.#pendingReportQuery = null;
       });
-      await waitAtMost(this.#pendingQuery, MAX_WAIT_MS);
+      await waitAtMost(this.#pendingReportQuery, MAX_WAIT_MS);
     }
     if (this.#cached === null) return null;
     const ageMs = now() - this.#cached.at;

@@ -22,9 +22,9 @@ export interface LockedGroup {
   /** Tells the members, as a change of the group by the one who does it. */
   addNotice(kind: string, details?: NoticeDetails): Promise<void>;
   /** Tells everybody, after the commit, that what they remember of this membership is old. */
-  memberChanged(accountId: AccountId): void;
+  queueMemberChangedEvent(accountId: AccountId): void;
   /** Tells every node, after the commit, that the integration token with this hash works no longer. */
-  tokenRevoked(hash: string): void;
+  queueTokenRevokedEvent(hash: string): void;
 }
 
 /** What the caller may do in the group that is changed. */
@@ -36,15 +36,15 @@ export class PendingEvents {
   readonly #changedMemberships: Membership[] = [];
   readonly #revokedTokenHashes: string[] = [];
 
-  noticeAdded(conversationId: ConversationId): void {
+  queueNoticeAddedEvent(conversationId: ConversationId): void {
     this.#conversationsWithNotice.add(conversationId);
   }
 
-  memberChanged(membership: Membership): void {
+  queueMemberChangedEvent(membership: Membership): void {
     this.#changedMemberships.push(membership);
   }
 
-  tokenRevoked(hash: string): void {
+  queueTokenRevokedEvent(hash: string): void {
     this.#revokedTokenHashes.push(hash);
   }
 
@@ -52,7 +52,8 @@ export class PendingEvents {
   publish(bus: Bus): void {
     if (this.#revokedTokenHashes.length > 0) bus.publish('tokensRevoked', this.#revokedTokenHashes);
     if (this.#changedMemberships.length > 0) bus.publish('membersChanged', this.#changedMemberships);
-    if (this.#conversationsWithNotice.size > 0) bus.publish('conversationsChanged', [...this.#conversationsWithNotice]);
+    if (this.#conversationsWithNotice.size > 0)
+      bus.publish('nonMessageChangesCommitted', [...this.#conversationsWithNotice]);
   }
 }
 
@@ -70,11 +71,11 @@ export async function lockConversation(
     conversationId,
     head,
     addNotice: async (kind, details = {}) => {
-      events.noticeAdded(conversationId);
+      events.queueNoticeAddedEvent(conversationId);
       await insertNotice(tx, { conversationId, kind, actorId, details });
     },
-    memberChanged: (accountId) => events.memberChanged({ conversationId, accountId }),
-    tokenRevoked: (hash) => events.tokenRevoked(hash),
+    queueMemberChangedEvent: (accountId) => events.queueMemberChangedEvent({ conversationId, accountId }),
+    queueTokenRevokedEvent: (hash) => events.queueTokenRevokedEvent(hash),
   };
 }
 
@@ -107,7 +108,7 @@ export async function withLockedGroup<T>(
   const { conversationId, accountId } = access;
   return withEventsAfterCommit(services, async (tx, events) => {
     const group = await lockConversation(tx, { conversationId, actorId: accountId }, events);
-    return work({ ...group, authority: await lockAuthority(tx, { access, caller, requiredRole }) });
+    return work({ ...group, authority: await lockCallerAuthority(tx, { access, caller, requiredRole }) });
   });
 }
 
@@ -118,7 +119,7 @@ const SUFFICIENT_ROLES: Readonly<Record<'member' | 'group-admin' | 'group-owner'
 };
 
 /** What the caller may do in the place at this moment, and until the commit. Throws `not_found` and `forbidden`. */
-export async function lockAuthority(
+export async function lockCallerAuthority(
   tx: Transaction,
   request: { access: ConversationAccess; caller: Caller; requiredRole: 'member' | 'group-admin' | 'group-owner' },
 ): Promise<Authority> {

@@ -15,18 +15,18 @@ const NO_LIMIT = Infinity;
 export const ANONYMOUS_LIMITS: BodyLimits = {
   bytes: 16 * KIB,
   allowsCompression: false,
-  depth: 8,
-  values: 50,
-  shapes: 50,
+  maxDepth: 8,
+  maxValues: 50,
+  maxShapes: 50,
 };
 
 /** Operations with a token that say nothing else. The longest list that one of them takes has 100 items. */
 export const SESSION_LIMITS: BodyLimits = {
   bytes: 64 * KIB,
   allowsCompression: true,
-  depth: 8,
-  values: 500,
-  shapes: 500,
+  maxDepth: 8,
+  maxValues: 500,
+  maxShapes: 500,
 };
 
 /** Operations that take the text of a message: as `limits.text` allows, each character an escape of twelve bytes. */
@@ -39,28 +39,28 @@ export const MESSAGE_LIMITS: BodyLimits = { ...SESSION_LIMITS, bytes: NO_LIMIT }
 export const WEBHOOK_POST_LIMITS: BodyLimits = {
   bytes: NO_LIMIT,
   allowsCompression: true,
-  depth: 64,
-  values: 60_000,
-  shapes: 2_000,
+  maxDepth: 64,
+  maxValues: 60_000,
+  maxShapes: 2_000,
 };
 
 /** What registers and changes a reverse webhook; the longest list has 100 message ids. */
 export const REVERSE_HOOK_LIMITS: BodyLimits = {
   bytes: NO_LIMIT,
   allowsCompression: true,
-  depth: 8,
-  values: 500,
-  shapes: 500,
+  maxDepth: 8,
+  maxValues: 500,
+  maxShapes: 500,
 };
 
 /** JSON-RPC texts, of which nobody knows the method yet: `live.subscribe` names up to 20,000 conversations. */
-export const FRAME_LIMITS: JsonLimits = { depth: 16, values: 25_000, shapes: 1_000 };
+export const FRAME_LIMITS: JsonLimits = { maxDepth: 16, maxValues: 25_000, maxShapes: 1_000 };
 
 /** `live.subscribe`, which takes as much as a frame may be. */
 export const SUBSCRIBE_LIMITS: BodyLimits = { ...SESSION_LIMITS, ...FRAME_LIMITS, bytes: NO_LIMIT };
 
 /** Frames before signing in. */
-export const ANONYMOUS_FRAME_LIMITS: JsonLimits = { depth: 8, values: 60, shapes: 60 };
+export const ANONYMOUS_FRAME_LIMITS: JsonLimits = { maxDepth: 8, maxValues: 60, maxShapes: 60 };
 /** Bytes of a frame, and of those that wait, before signing in. */
 export const ANONYMOUS_FRAME_BYTES = 16 * KIB;
 

@@ -3,14 +3,14 @@ import { randomInt } from 'node:crypto';
 /** The most that a JSON text may hold of what takes time to parse. */
 export interface JsonLimits {
   /** Arrays and objects inside each other. V8 takes 200 ms for 500,000. */
-  readonly depth: number;
+  readonly maxDepth: number;
   /** Values, at any depth. */
-  readonly values: number;
+  readonly maxValues: number;
   /**
    * Shapes of objects: a key is counted once for each sequence of keys before it in its object. V8 makes a hidden class
    * for each: 25,000 of them took 80 ms, while 25,000 objects of one shape took 1 ms.
    */
-  readonly shapes: number;
+  readonly maxShapes: number;
 }
 
 /** More shapes than any limit allows; the table that counts them is never more than half full. */
@@ -49,7 +49,7 @@ class DistinctHashCounter {
 
 const shapes = new DistinctHashCounter();
 /** Random, so that nobody can choose keys whose hashes are equal. */
-const SEED = randomInt(0x7fffffff);
+const HASH_SEED = randomInt(0x7fffffff);
 
 /**
  * Why a JSON text may not be parsed, as a sentence without a subject; null: it may. It costs one pass over the text: 1 MiB
@@ -57,10 +57,10 @@ const SEED = randomInt(0x7fffffff);
  */
 export function jsonLimitViolation(text: string, limits: JsonLimits): string | null {
   // It holds less of everything than its length.
-  if (text.length <= limits.depth && text.length <= limits.values && text.length <= limits.shapes) return null;
-  const maxShapes = Math.min(limits.shapes, MAX_SHAPES - 1);
+  if (text.length <= limits.maxDepth && text.length <= limits.maxValues && text.length <= limits.maxShapes) return null;
+  const maxShapes = Math.min(limits.maxShapes, MAX_SHAPES - 1);
   /** By depth: the hash of the keys so far in the object there; 0 in an array. */
-  const shapeAt = new Int32Array(limits.depth + 2);
+  const shapeAt = new Int32Array(limits.maxDepth + 2);
   let depth = 0;
   let values = 0;
   let isKeyNext = false;
@@ -71,7 +71,7 @@ export function jsonLimitViolation(text: string, limits: JsonLimits): string | n
       const end = endOfString(text, at + 1);
       if (isKeyNext) {
         isKeyNext = false;
-        const shape = keyHash(text, at + 1, end, shapeAt[depth]!);
+        const shape = extendShapeHash(text, at + 1, end, shapeAt[depth]!);
         // Keys that are numbers are elements, which have no hidden class.
         if (shape !== 0) {
           shapeAt[depth] = shape;
@@ -83,15 +83,15 @@ export function jsonLimitViolation(text: string, limits: JsonLimits): string | n
     } else if (unit === COMMA) {
       values += 1;
       isKeyNext = shapeAt[depth] !== 0;
-      if (values > limits.values) return `holds more than ${limits.values} values`;
+      if (values > limits.maxValues) return `holds more than ${limits.maxValues} values`;
       // [ and {, ] and } differ in one bit.
     } else if ((unit | 0x20) === OPEN_OBJECT) {
       depth += 1;
       values += 1;
-      if (depth > limits.depth) return `is nested deeper than ${limits.depth} levels`;
-      if (values > limits.values) return `holds more than ${limits.values} values`;
+      if (depth > limits.maxDepth) return `is nested deeper than ${limits.maxDepth} levels`;
+      if (values > limits.maxValues) return `holds more than ${limits.maxValues} values`;
       isKeyNext = unit === OPEN_OBJECT;
-      shapeAt[depth] = isKeyNext ? SEED | 1 : 0;
+      shapeAt[depth] = isKeyNext ? HASH_SEED | 1 : 0;
     } else if ((unit | 0x20) === 0x7d) {
       // A text with more ends than beginnings is no JSON; V8 says so without delay.
       depth = Math.max(0, depth - 1);
@@ -112,7 +112,7 @@ function endOfString(text: string, begin: number): number {
 }
 
 /** The hash of a shape with one more key, never 0; 0 for a key that is the number of an element. */
-function keyHash(text: string, begin: number, end: number, shape: number): number {
+function extendShapeHash(text: string, begin: number, end: number, shape: number): number {
   let hash = shape;
   // "07" is a name and no number of an element.
   let isNumber = end > begin && (end === begin + 1 || text.charCodeAt(begin) !== DIGIT_0);

@@ -42,8 +42,8 @@ export class ParseBudget {
   /** The end of the line of each source that has callers who wait: resolves when the last of them has had its turn. */
   readonly #queueTailBySource = new Map<SourceKey, Promise<void>>();
   /** Time that was just spent in parsing, less what was spent since then with something else. */
-  #recentMs = 0;
-  #recentMeasuredAtMs = 0;
+  #consecutiveParseMs = 0;
+  #lastParseEndedAtMs = 0;
 
   /** `budgetMs`: how long parsing for one source may hold the event loop within any second (`limits.parse-time`). */
   constructor(budgetMs: number) {
@@ -65,8 +65,9 @@ export class ParseBudget {
     } finally {
       const endedMs = performance.now();
       if (source !== null) this.charge(source, endedMs - startedMs, endedMs);
-      this.#recentMs = Math.max(0, this.#recentMs - (startedMs - this.#recentMeasuredAtMs)) + endedMs - startedMs;
-      this.#recentMeasuredAtMs = endedMs;
+      this.#consecutiveParseMs =
+        Math.max(0, this.#consecutiveParseMs - (startedMs - this.#lastParseEndedAtMs)) + endedMs - startedMs;
+      this.#lastParseEndedAtMs = endedMs;
     }
   }
 
@@ -152,7 +153,7 @@ export class ParseBudget {
   }
 
   #recentParseMs(): number {
-    return Math.max(0, this.#recentMs - (performance.now() - this.#recentMeasuredAtMs));
+    return Math.max(0, this.#consecutiveParseMs - (performance.now() - this.#lastParseEndedAtMs));
   }
 
   /** One at least, so that everything that waits has its turn in the end. */

@@ -43,7 +43,7 @@ const ESCAPES = Array.from({ length: SPACE }, (_, unit) => Buffer.from(`\\u${uni
  */
 function repairControls(source: string): string {
   const bytes = Buffer.from(source);
-  const offsets = controlsInStrings(bytes);
+  const offsets = controlOffsetsInStrings(bytes);
   if (offsets.length === 0 || offsets.length > MAX_REPAIRED_CONTROLS) return source;
   const repaired = Buffer.allocUnsafe(bytes.length + offsets.length * (ESCAPE_BYTES - 1));
   let from = 0;
@@ -57,7 +57,7 @@ function repairControls(source: string): string {
   return repaired.toString('utf8', 0, length);
 }
 
-function controlsInStrings(bytes: Buffer): number[] {
+function controlOffsetsInStrings(bytes: Buffer): number[] {
   const offsets: number[] = [];
   let isInString = false;
   for (let at = 0; at < bytes.length; at += 1) {

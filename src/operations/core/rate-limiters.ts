@@ -15,7 +15,11 @@ export function createRateLimiters(
   limits: LimitsConfig,
 ): Pick<
   Services,
-  'sessionRequestLimiter' | 'typingLimiter' | 'parseBudget' | 'hookRegistrationLimiter' | 'hookChangeLimiter'
+  | 'sessionRequestLimiter'
+  | 'typingLimiter'
+  | 'parseBudget'
+  | 'hookRegistrationLimiterByGroup'
+  | 'hookChangeLimiterByGroup'
 > {
   const {
     sessionRequestRate,
@@ -36,8 +40,8 @@ export function createRateLimiters(
       burst: TYPING_PER_SECOND,
       keys: TYPING_LIMITER_KEYS,
     }),
-    hookRegistrationLimiter: perMinute(hookRegistrationsPerMinute, HOOK_REGISTRATION_LIMITER_KEYS),
-    hookChangeLimiter: perMinute(hookChangesPerMinute, HOOK_CHANGE_LIMITER_KEYS),
+    hookRegistrationLimiterByGroup: perMinute(hookRegistrationsPerMinute, HOOK_REGISTRATION_LIMITER_KEYS),
+    hookChangeLimiterByGroup: perMinute(hookChangesPerMinute, HOOK_CHANGE_LIMITER_KEYS),
   };
 }
 

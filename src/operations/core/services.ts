@@ -56,9 +56,9 @@ export interface Services extends FileServices {
   readonly push: PushQueue;
   readonly policy: AddressPolicy;
   /** Registrations of reverse webhooks by group. */
-  readonly hookRegistrationLimiter: RateLimiter<number>;
+  readonly hookRegistrationLimiterByGroup: RateLimiter<number>;
   /** Changes of reverse webhooks, and redeliveries, by group. */
-  readonly hookChangeLimiter: RateLimiter<number>;
+  readonly hookChangeLimiterByGroup: RateLimiter<number>;
   /** Sends one ping; resolves, within 8 s, with what became of it, or null when too many are on their way. */
   readonly sendPing: (target: PingTarget) => Promise<Attempt | null>;
   readonly deliveriesInFlight: () => number;

@@ -75,20 +75,20 @@ export function isForHttp({ who, errors }: Operation): boolean {
 /** The operation's documentation, made of its definition. */
 export function describeOperation(operation: Operation): OperationDescription {
   const { name, summary } = operation;
-  const input = schemaOf(operation.input, 'input');
-  const output = schemaOf(operation.output, 'output');
+  const input = jsonSchemaOf(operation.input, 'input');
+  const output = jsonSchemaOf(operation.output, 'output');
   return {
     name,
     summary,
     who: describeCallers(operation),
-    errors: errorsOf(operation),
+    errors: errorsBesidesCommon(operation),
     input: input.schema,
     output: output.schema,
     shapes: { ...input.shapes, ...output.shapes },
   };
 }
 
-function schemaOf(
+function jsonSchemaOf(
   schema: z.ZodType,
   io: 'input' | 'output',
 ): { schema: JsonSchema; shapes: Record<string, JsonSchema> } {
@@ -124,7 +124,7 @@ function describeCallers({ who, on, scope }: Operation): string {
   return sentences[who];
 }
 
-function errorsOf({ who, on, scope, errors }: Operation): readonly ErrorCode[] {
+function errorsBesidesCommon({ who, on, scope, errors }: Operation): readonly ErrorCode[] {
   const all = new Set<ErrorCode>(errors);
   if (who !== 'anybody') all.add('unauthenticated');
   if (scope !== null || who === 'member' || who === 'group-admin' || who === 'group-owner') all.add('missing_scope');

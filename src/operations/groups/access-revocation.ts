@@ -25,7 +25,7 @@ export const revocationOptions = {
   revoke_invites: z.boolean().optional(),
 };
 
-export const revokedAccessSchema = z.object({
+export const revocationReportSchema = z.object({
   /** The account's bots, by nick: they left the group with it, or are admins no longer. */
   bots: z.array(z.string()),
   /** Invitations that are revoked: those of the account and of these bots, with `revoke_invites` all open ones. */
@@ -38,7 +38,7 @@ export const revokedAccessSchema = z.object({
   token: z.enum(['unseen', 'seen', 'rotated']),
 });
 
-export type RevokedAccess = z.infer<typeof revokedAccessSchema>;
+export type RevocationReport = z.infer<typeof revocationReportSchema>;
 
 interface RevocationOptions {
   readonly rotate_token?: boolean | undefined;
@@ -56,7 +56,7 @@ export function requireTokenRotationScope(caller: Caller, request: RevocationOpt
 }
 
 /** The account's memberships in the group and those of its bots, which all end with it. */
-export function affectedMembers(
+export function memberWithOwnedBots(
   { tx, conversationId }: LockedGroup,
   accountId: AccountId,
 ): Promise<MemberOrOwnedBot[]> {
@@ -71,9 +71,9 @@ export async function endMembership(
   services: Services,
   group: LockedGroup,
   { account, request, kind }: RevocationRequest & { kind: 'left' | 'removed' },
-): Promise<RevokedAccess> {
+): Promise<RevocationReport> {
   const { tx, conversationId } = group;
-  const affected = await affectedMembers(group, account.id);
+  const affected = await memberWithOwnedBots(group, account.id);
   const revoked = await revokeAccess(services, group, { account, request, affected }, async (accountId) => {
     await deleteMember(tx, { conversationId, accountId });
   });
@@ -90,9 +90,9 @@ export async function endAdminRole(
   services: Services,
   group: LockedGroup,
   { account, request }: RevocationRequest,
-): Promise<RevokedAccess> {
+): Promise<RevocationReport> {
   const { tx, conversationId } = group;
-  const acting = await affectedMembers(group, account.id);
+  const acting = await memberWithOwnedBots(group, account.id);
   const affected = acting.filter(({ id, role }) => id === account.id || role === 'admin');
   const revoked = await revokeAccess(services, group, { account, request, affected }, (accountId) =>
     updateRole(tx, { conversationId, accountId }, 'member'),
@@ -109,14 +109,14 @@ async function revokeAccess(
   group: LockedGroup,
   { account, request, affected }: RevocationRequest & { affected: readonly MemberOrOwnedBot[] },
   change: (accountId: AccountId) => Promise<void>,
-): Promise<RevokedAccess> {
+): Promise<RevocationReport> {
   const { tx, conversationId } = group;
   const accountIds = affected.map(({ id }) => id);
   let ended = await deleteInvitesCreatedBy(tx, { conversationId, accountIds });
   if (request.revoke_invites === true) ended += await deleteInvitesCountingOpen(tx, conversationId);
   for (const id of accountIds) {
     await change(id);
-    group.memberChanged(id);
+    group.queueMemberChangedEvent(id);
   }
   const isRotated = request.rotate_token === true;
   if (isRotated) await replaceGroupToken(services, group);
@@ -131,7 +131,7 @@ async function revokeAccess(
 }
 
 /** What a notice says about secrets that the account may know; nothing where it knows none. */
-function knownSecrets({ token, invites_seen: seen }: RevokedAccess): NoticeDetails {
+function knownSecrets({ token, invites_seen: seen }: RevocationReport): NoticeDetails {
   return {
     ...(token === 'unseen' ? {} : { token }),
     ...(seen.length === 0 ? {} : { invites_seen: seen.length }),
@@ -139,7 +139,7 @@ function knownSecrets({ token, invites_seen: seen }: RevokedAccess): NoticeDetai
 }
 
 /** Throws `forbidden` for a member that is neither owner nor admin and asks for what only they may do. */
-export function requireRevocationRights(affected: readonly MemberOrOwnedBot[], request: RevocationOptions): void {
+export function requireAdminForRevocation(affected: readonly MemberOrOwnedBot[], request: RevocationOptions): void {
   if (affected[0]?.role !== 'member' || !hasOptions(request)) return;
   const sentence = 'Only owners and admins of the group may use rotate_token and revoke_invites';
   throw new KlatchError('forbidden', { sentence });

@@ -28,7 +28,7 @@ export async function addToGroup(
   }
   requireMembershipQuota(limits, account.nick, { counts: await lockMembershipCounts(tx, account), requested });
   await insertMember(tx, { conversationId, accountId: account.id, role, readSeq: head.lastSeq, requested });
-  group.memberChanged(account.id);
+  group.queueMemberChangedEvent(account.id);
   await group.addNotice('joined', { account: account.id, nick: account.nick });
 }
 
@@ -49,7 +49,7 @@ export async function lockMembershipCounts(
  * Groups that others may add an account to, as a multiple of `limits.groups-per-user`. They have a bound of their own, so
  * that nobody can use up what the account may create and join. One owner cannot fill it: its own bound is smaller.
  */
-const ADDED_BY_OTHERS_FACTOR = 10;
+const ADDED_BY_OTHERS_LIMIT_FACTOR = 10;
 
 /** Throws `quota_exceeded` for an account that is in as many conversations as it may be. */
 export function requireMembershipQuota(
@@ -62,7 +62,7 @@ export function requireMembershipQuota(
     const sentence = `${nick} is in ${counts.requested} groups and conversations already, as many as one may be in (limits.groups-per-user)`;
     throw new KlatchError('quota_exceeded', { sentence });
   }
-  if (counts.added < groupsPerUser * ADDED_BY_OTHERS_FACTOR) return;
-  const sentence = `Others have added ${nick} to ${counts.added} groups already, as many as they may (${ADDED_BY_OTHERS_FACTOR} times limits.groups-per-user): send an invitation instead`;
+  if (counts.addedByOthers < groupsPerUser * ADDED_BY_OTHERS_LIMIT_FACTOR) return;
+  const sentence = `Others have added ${nick} to ${counts.addedByOthers} groups already, as many as they may (${ADDED_BY_OTHERS_LIMIT_FACTOR} times limits.groups-per-user): send an invitation instead`;
   throw new KlatchError('quota_exceeded', { sentence });
 }

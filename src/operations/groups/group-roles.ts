@@ -4,12 +4,12 @@ import type { AccountId } from '../../model/ids.ts';
 import type { MemberOrOwnedBot } from '../../storage/groups/departures.ts';
 import { userReference } from '../core/account-reference.ts';
 import {
-  affectedMembers,
+  memberWithOwnedBots,
   revocationOptions,
-  revokedAccessSchema,
+  revocationReportSchema,
   endAdminRole,
   endMembership,
-  requireRevocationRights,
+  requireAdminForRevocation,
   requireNoRevocationOptions,
   requireTokenRotationScope,
 } from './access-revocation.ts';
@@ -27,7 +27,7 @@ export const setRole = defineTargetedOperation({
     role: z.enum(['admin', 'member']),
     ...revocationOptions,
   }),
-  output: revokedAccessSchema
+  output: revocationReportSchema
     .partial()
     .extend({ group: z.int(), user: z.string(), role: groupRoleSchema, changed: z.boolean() }),
   who: 'group-owner',
@@ -73,7 +73,7 @@ export const leaveGroup = defineTargetedOperation({
   name: 'groups.leave',
   summary: 'Leave a group; what you have written stays. Its owner hands it over or archives it first.',
   input: z.strictObject({ group: groupReference, ...revocationOptions }),
-  output: revokedAccessSchema.extend({ group: z.int() }),
+  output: revocationReportSchema.extend({ group: z.int() }),
   who: 'member',
   on: 'group',
   scope: 'groups:write',
@@ -84,9 +84,9 @@ export const leaveGroup = defineTargetedOperation({
       throw new KlatchError('not_member');
     requireTokenRotationScope(caller, request);
     return withLockedGroup(services, { access, caller, requiredRole: 'member' }, async (group) => {
-      const affected = await affectedMembers(group, accountId);
-      if (!group.head.archived) requireNoOwner(affected, accountId);
-      requireRevocationRights(affected, request);
+      const affected = await memberWithOwnedBots(group, accountId);
+      if (!group.head.archived) requireNoOwnerLeaving(affected, accountId);
+      requireAdminForRevocation(affected, request);
       const account = { id: accountId, nick: caller.nick };
       const revoked = await endMembership(services, group, { account, request, kind: 'left' });
       return { group: group.conversationId, ...revoked };
@@ -95,7 +95,7 @@ export const leaveGroup = defineTargetedOperation({
 });
 
 /** Throws `last_owner` where the account or one of its bots, which leaves with it, owns the group. */
-function requireNoOwner(affected: readonly MemberOrOwnedBot[], accountId: AccountId): void {
+function requireNoOwnerLeaving(affected: readonly MemberOrOwnedBot[], accountId: AccountId): void {
   const owner = affected.find(({ role }) => role === 'owner');
   if (owner === undefined) return;
   if (owner.id === accountId) throw new KlatchError('last_owner');

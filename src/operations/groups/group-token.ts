@@ -62,7 +62,7 @@ export async function replaceGroupToken({ sealer }: Pick<Services, 'sealer'>, gr
   const token = newIntegrationToken(sealer);
   await group.addNotice('token_rotated');
   const old = await replaceIntegrationToken(group.tx, group.conversationId, token);
-  if (old !== null) group.tokenRevoked(old);
+  if (old !== null) group.queueTokenRevokedEvent(old);
   return token.token;
 }
 

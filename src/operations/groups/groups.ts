@@ -98,9 +98,9 @@ async function insertWithIntegration(
   await insertIntegration(tx, { conversationId, accountId, token: newIntegrationToken(sealer) });
   if (owner !== null) {
     await insertMember(tx, { conversationId, accountId: owner.id, role: 'owner', readSeq: 0, requested });
-    events.memberChanged({ conversationId, accountId: owner.id });
+    events.queueMemberChangedEvent({ conversationId, accountId: owner.id });
   }
-  events.noticeAdded(conversationId);
+  events.queueNoticeAddedEvent(conversationId);
   await insertNotice(tx, { conversationId, kind: 'created', actorId, details: { title } });
   return conversationId;
 }

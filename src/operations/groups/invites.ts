@@ -8,7 +8,7 @@ import {
   findOpenInvite,
   insertInvite,
   listOpenInvites,
-  type Invite,
+  type OpenInvite,
 } from '../../storage/groups/invites.ts';
 import type { Sealer } from '../../storage/db/sealed.ts';
 import { translateLostRead, translateCommitUnknown } from '../core/database-errors.ts';
@@ -56,7 +56,10 @@ export function inviteTokenOf(linkOrToken: string): string {
 }
 
 /** The open invitation of a token or link. Throws `invalid_invite` for any other. */
-export async function requireInvite(sql: Parameters<typeof findOpenInvite>[0], linkOrToken: string): Promise<Invite> {
+export async function requireInvite(
+  sql: Parameters<typeof findOpenInvite>[0],
+  linkOrToken: string,
+): Promise<OpenInvite> {
   const token = inviteTokenOf(linkOrToken);
   const invite = TOKEN_PATTERN.test(token) ? await findOpenInvite(sql, hashInviteToken(token)) : null;
   if (invite === null) throw new KlatchError('invalid_invite');
@@ -140,7 +143,7 @@ export const revokeInvite = defineTargetedOperation({
     }),
 });
 
-function serializeInvite({ sealer, config }: Services, invite: Invite): z.infer<typeof inviteSchema> {
+function serializeInvite({ sealer, config }: Services, invite: OpenInvite): z.infer<typeof inviteSchema> {
   return {
     id: invite.id,
     group: invite.conversationId,

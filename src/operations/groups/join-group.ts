@@ -3,7 +3,7 @@ import { KlatchError } from '../../errors.ts';
 import type { AccountId, ConversationId } from '../../model/ids.ts';
 import type { Transaction } from '../../storage/db/connection.ts';
 import { findGroup, searchPublicGroups } from '../../storage/groups/groups.ts';
-import { useInvite, type Invite } from '../../storage/groups/invites.ts';
+import { useInvite, type OpenInvite } from '../../storage/groups/invites.ts';
 import { findGroupRole } from '../../storage/groups/members.ts';
 import { addToGroup } from './add-member.ts';
 import { translateLostRead } from '../core/database-errors.ts';
@@ -32,7 +32,7 @@ const publicGroupSchema = z.object({
   joined: z.boolean(),
 });
 
-export const findJoinableGroups = defineOperation({
+export const findPublicGroups = defineOperation({
   name: 'groups.find',
   summary: 'Find public groups, which anybody may join, by what their title holds; a page at a time, by title.',
   input: z.strictObject({
@@ -116,7 +116,7 @@ export async function acceptInvite(
 async function joinLockedGroup(
   { config: { limits } }: Pick<Services, 'config'>,
   locked: LockedGroup,
-  { account, invite }: { account: JoiningAccount; invite: Invite | null },
+  { account, invite }: { account: JoiningAccount; invite: OpenInvite | null },
 ): Promise<JoinResult> {
   const { tx, conversationId, head } = locked;
   const group = await findGroup(tx, conversationId);

@@ -15,9 +15,9 @@ import { addToGroup } from './add-member.ts';
 import { userNotFound, requireActiveAccount, userReference } from '../core/account-reference.ts';
 import { translateLostRead } from '../core/database-errors.ts';
 import {
-  affectedMembers,
+  memberWithOwnedBots,
   revocationOptions,
-  revokedAccessSchema,
+  revocationReportSchema,
   endAdminRole,
   endMembership,
   requireNoRevocationOptions,
@@ -65,7 +65,7 @@ export const addMember = defineTargetedOperation({
     role: groupRoleSchema.optional(),
     ...revocationOptions,
   }),
-  output: revokedAccessSchema
+  output: revocationReportSchema
     .partial()
     .extend({ group: z.int(), user: z.string(), role: groupRoleSchema, added: z.boolean() }),
   who: 'group-admin',
@@ -149,7 +149,7 @@ async function saveRole(
 ): Promise<void> {
   const { tx, conversationId } = group;
   await updateRole(tx, { conversationId, accountId: account.id }, role);
-  group.memberChanged(account.id);
+  group.queueMemberChangedEvent(account.id);
   await group.addNotice('role', { account: account.id, nick: account.nick, role });
 }
 
@@ -162,7 +162,7 @@ export const removeMember = defineTargetedOperation({
   name: 'groups.remove-member',
   summary: "End a membership, with those of the member's bots; what they have written stays.",
   input: z.strictObject({ group: groupReference, user: userReference, ...revocationOptions }),
-  output: revokedAccessSchema.extend({ group: z.int(), user: z.string() }),
+  output: revocationReportSchema.extend({ group: z.int(), user: z.string() }),
   who: 'group-admin',
   on: 'group',
   scope: 'groups:write',
@@ -176,7 +176,7 @@ export const removeMember = defineTargetedOperation({
         const sentence = 'This is you: leave the group with groups.leave';
         throw new KlatchError('forbidden', { sentence });
       }
-      requireMayRemove(authority, await affectedMembers(group, account.id));
+      requireMayRemove(authority, await memberWithOwnedBots(group, account.id));
       const revoked = await endMembership(services, group, { account, request, kind: 'removed' });
       return { group: group.conversationId, user: account.nick, ...revoked };
     });

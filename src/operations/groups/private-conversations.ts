@@ -7,7 +7,7 @@ import {
   findBlocks,
   findPrivateConversation,
   insertPrivateConversation,
-  type AccountPair,
+  type UnsortedAccountPair,
 } from '../../storage/groups/private-conversations.ts';
 import type { TargetAccount, MembershipCounts } from '../../storage/groups/members.ts';
 import { lockMembershipCounts, requireMembershipQuota } from './add-member.ts';
@@ -68,7 +68,7 @@ async function createPrivateConversation(
   peer: TargetAccount,
 ): Promise<ConversationId> {
   const me = { id: self.accountId, nick: self.nick };
-  const pair: AccountPair = [me.id, peer.id];
+  const pair: UnsortedAccountPair = [me.id, peer.id];
   return withEventsAfterCommit(services, async (tx, events) => {
     // The lower number first, as everybody who locks two accounts; who of two is second finds the first one's.
     const both = me.id < peer.id ? [me, peer] : [peer, me];
@@ -81,8 +81,8 @@ async function createPrivateConversation(
       requireMembershipQuota(services.config.limits, nick, { counts: counts[index]!, requested: true });
     }
     const conversationId = await insertPrivateConversation(tx, pair);
-    for (const accountId of pair) events.memberChanged({ conversationId, accountId });
-    events.noticeAdded(conversationId);
+    for (const accountId of pair) events.queueMemberChangedEvent({ conversationId, accountId });
+    events.queueNoticeAddedEvent(conversationId);
     await insertNotice(tx, { conversationId, kind: 'created', actorId: me.id, details: {} });
     return conversationId;
   });

@@ -2,11 +2,11 @@ import { KlatchError } from '../../errors.ts';
 import type { AccountId, ConversationId, HookId } from '../../model/ids.ts';
 import type { Transaction } from '../../storage/db/connection.ts';
 import type { HookReference } from '../../storage/hooks/hook-control.ts';
-import { lockIntegrationToken, type Integration } from '../../storage/groups/integrations.ts';
-import { resolveHook } from '../core/access.ts';
+import { lockTokenIfCurrent, type Integration } from '../../storage/groups/integrations.ts';
+import { resolveHookEvenRemoved } from '../core/access.ts';
 import { isAdministrator, type Caller } from '../core/caller.ts';
 import { translateLostRead } from '../core/database-errors.ts';
-import { lockAuthority } from '../core/group-transaction.ts';
+import { lockCallerAuthority } from '../core/group-transaction.ts';
 import type { ConversationAccess } from '../core/conversation-access.ts';
 import type { Services } from '../core/services.ts';
 
@@ -31,7 +31,7 @@ export function actorByToken({ conversationId, accountId, tokenHash }: Integrati
     actorId: accountId,
     isSubjectToRateLimit: true,
     lockAccess: async (tx) => {
-      if (!(await lockIntegrationToken(tx, conversationId, tokenHash))) throw new KlatchError('invalid_token');
+      if (!(await lockTokenIfCurrent(tx, conversationId, tokenHash))) throw new KlatchError('invalid_token');
     },
   };
 }
@@ -43,7 +43,7 @@ export function actorByAccess(access: ConversationAccess, caller: Caller): HookA
     actorId: access.accountId,
     isSubjectToRateLimit: !isAdministrator(caller),
     lockAccess: async (tx) => {
-      await lockAuthority(tx, { access, caller, requiredRole: 'group-admin' });
+      await lockCallerAuthority(tx, { access, caller, requiredRole: 'group-admin' });
     },
   };
 }
@@ -59,7 +59,7 @@ export async function hookByAccess(
   access: ConversationAccess,
   caller: Caller,
 ): Promise<HookAccess> {
-  const hook = await translateLostRead(database.general.run((sql) => resolveHook(sql, access.hookId!)));
+  const hook = await translateLostRead(database.general.run((sql) => resolveHookEvenRemoved(sql, access.hookId!)));
   if (hook.removedAt !== null) {
     throw new KlatchError('hook_not_found', { sentence: `Reverse webhook ${hook.id} is removed` });
   }
@@ -70,11 +70,11 @@ export async function hookByAccess(
  * Counts a request that changes a hook or sends its messages again. Throws `token_rate_limited` when a group has made as many
  * in the last minute as it may. The administrator's are not counted.
  */
-export function limitHookChanges(
-  { hookChangeLimiter, config }: Services,
+export function limitGroupHookChanges(
+  { hookChangeLimiterByGroup, config }: Services,
   { conversationId, isSubjectToRateLimit: counted }: HookActor,
 ): void {
-  if (!counted || hookChangeLimiter.reserve(conversationId, 0) !== null) return;
+  if (!counted || hookChangeLimiterByGroup.reserve(conversationId, 0) !== null) return;
   const sentence = `A group takes ${config.limits.hookChangesPerMinute} changes of its reverse webhooks a minute, refused ones too; nothing was done, please repeat it later`;
   throw new KlatchError('token_rate_limited', { sentence });
 }

@@ -20,7 +20,7 @@ const LEASE_QUERY_TIMEOUT_MS = 2_000;
 export type AnnouncingServices = Pick<Services, 'bus' | 'database' | 'node' | 'log'>;
 
 /** A hook that was changed, and its group. */
-interface ChangedHook {
+interface ChangedHookReference {
   readonly conversationId: ConversationId;
   readonly hookId: HookId;
 }
@@ -34,7 +34,10 @@ interface ChangedHook {
  * another one says so itself; one that says nothing has stopped when its lease ended or changed hands. Whoever claims the
  * partition later reads the row as it is now.
  */
-export async function announceAndConfirmChange(services: AnnouncingServices, hook: ChangedHook): Promise<void> {
+export async function announceAndConfirmChange(
+  services: AnnouncingServices,
+  hook: ChangedHookReference,
+): Promise<void> {
   const { bus, node, log } = services;
   const deadline = performance.now() + TOTAL_CONFIRM_TIMEOUT_MS;
   const leftMs = (): number => deadline - performance.now();
@@ -66,7 +69,11 @@ export async function announceAndConfirmChange(services: AnnouncingServices, hoo
   throw new KlatchError('change_unconfirmed', { cause });
 }
 
-function readLease({ database }: AnnouncingServices, hook: ChangedHook, timeoutMs: number): Promise<LeaseState> {
+function readLease(
+  { database }: AnnouncingServices,
+  hook: ChangedHookReference,
+  timeoutMs: number,
+): Promise<LeaseState> {
   return database.general.run((sql) => findLease(sql, hook.hookId % PARTITIONS), timeoutMs);
 }
 
@@ -77,7 +84,7 @@ function readLease({ database }: AnnouncingServices, hook: ChangedHook, timeoutM
  */
 export async function withAnnouncedHookChange<T>(
   services: AnnouncingServices,
-  hook: ChangedHook,
+  hook: ChangedHookReference,
   write: () => Promise<T>,
 ): Promise<T> {
   let written: T;

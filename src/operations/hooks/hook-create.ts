@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { actorByAccess } from './hook-actor.ts';
 import { hookChangesSchema } from './hook-update.ts';
-import { limitHookRegistrations, registerHook } from './hooks.ts';
+import { limitGroupHookRegistrations, registerHook } from './hooks.ts';
 import { countCodePoints } from '../core/message-text.ts';
 import { defineTargetedOperation } from '../core/operation.ts';
 import { groupReference } from '../core/schemas.ts';
@@ -50,7 +50,7 @@ export const createHook = defineTargetedOperation({
     const { order = 'strict', batch = 1, signature = 'v1', skip = [] } = options;
     const request = { url, description, order, batch, signature, skip: [...new Set(skip)] };
     const actor = actorByAccess(access, caller);
-    limitHookRegistrations(services, actor);
+    limitGroupHookRegistrations(services, actor);
     const { id, secret } = await registerHook(services, actor, request);
     return { id, group: access.conversationId, secret };
   },

@@ -61,7 +61,7 @@ function formatLogPosition({ at, firstSeq, attempt }: LogPosition): string {
 }
 
 /** Which rows of a log to give: those before a place, newest first. */
-export interface HookLogRequest {
+export interface HookLogPageRequest {
   readonly before: string | undefined;
   readonly limit: number;
 }
@@ -76,7 +76,7 @@ export interface HookLogPage {
 export async function readHookLog(
   services: Services,
   hook: HookReference,
-  request: HookLogRequest,
+  request: HookLogPageRequest,
 ): Promise<HookLogPage> {
   const position = positionOf(request);
   const { conversationId, hookId } = hook;
@@ -90,7 +90,7 @@ export async function readHookLog(
   return serializeLogPage(conversationId, rows, request.limit);
 }
 
-function positionOf({ before }: HookLogRequest): LogPosition | null {
+function positionOf({ before }: HookLogPageRequest): LogPosition | null {
   if (before === undefined) return null;
   const position = parseLogPosition(before);
   if (position !== null) return position;

@@ -3,7 +3,7 @@ import { criteriaByHookState } from '../../model/hook.ts';
 import type { ConversationId } from '../../model/ids.ts';
 import { readLogPage } from '../../storage/hooks/delivery-log.ts';
 import { listHooks, type HookDetails, type ListedHook } from '../../storage/hooks/hook-list.ts';
-import { resolveHook } from '../core/access.ts';
+import { resolveHookEvenRemoved } from '../core/access.ts';
 import { translateLostRead } from '../core/database-errors.ts';
 import { loggedAttemptSchema, serializeAttempt } from './hook-delivery-log.ts';
 import { restorableUntil } from './hook-restore.ts';
@@ -112,7 +112,7 @@ export const hookInfo = defineTargetedOperation({
     const { general } = services.database;
     const [hook, attempts] = await translateLostRead(
       general.run(async (sql) => {
-        const found = await resolveHook(sql, id);
+        const found = await resolveHookEvenRemoved(sql, id);
         return [found, await readLogPage(sql, found.id, { before: null, limit: ATTEMPTS_SHOWN })] as const;
       }),
     );

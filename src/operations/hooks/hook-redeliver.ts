@@ -7,7 +7,7 @@ import {
   findHookCursor,
   firstSeqSince,
   redeliverFrom,
-  redeliverSelected,
+  redeliverSelectedWithinLimit,
   skipBacklog,
   type HookReference,
   type LockedHook,
@@ -15,7 +15,7 @@ import {
 import { findHooks } from '../../storage/hooks/hooks.ts';
 import { MAX_RETRY_ROWS } from '../../storage/hooks/retries.ts';
 import { translateLostRead } from '../core/database-errors.ts';
-import { limitHookChanges, hookByAccess, type HookAccess } from './hook-actor.ts';
+import { limitGroupHookChanges, hookByAccess, type HookAccess } from './hook-actor.ts';
 import { changeLockedHookAndAnnounce } from './hook-update.ts';
 import { parseTimestamp } from '../core/timestamp.ts';
 import { defineTargetedOperation } from '../core/operation.ts';
@@ -23,7 +23,7 @@ import { hookNumber } from '../core/schemas.ts';
 import type { Services } from '../core/services.ts';
 
 /** Messages that can be asked for again by their ids, at once. */
-const MAX_REDELIVERED_MESSAGES = 100;
+const MAX_REDELIVERED_IDS = 100;
 /** A settlement takes some milliseconds, unless the database is slow. */
 const SETTLEMENT_TIMEOUT_MS = 500;
 const SETTLEMENT_POLL_MS = 20;
@@ -34,7 +34,7 @@ const OUTCOME_UNKNOWN_SENTENCE =
 /** A message's id or a moment, as text. */
 export const redeliveryStartSchema = z.string().max(100);
 /** Ids of single messages. */
-export const redeliveredIdsSchema = z.array(z.string().max(100)).min(1).max(MAX_REDELIVERED_MESSAGES);
+export const redeliveredIdsSchema = z.array(z.string().max(100)).min(1).max(MAX_REDELIVERED_IDS);
 
 /** Where to begin again, or which single messages to send. */
 export type RedeliveryRequest =
@@ -65,7 +65,7 @@ export async function redeliverMessages(
     work: async (tx, locked) => {
       const first =
         request.from === undefined
-          ? await redeliverSingle(tx, locked, request.only)
+          ? await redeliverByIds(tx, locked, request.only)
           : await redeliverSince(tx, locked, request.from);
       const [info] = await findHooks(tx, hook.conversationId, hook.hookId);
       const isThere = first <= locked.lastSeq;
@@ -89,10 +89,10 @@ async function awaitSettlement({ database }: Services, hook: HookReference, ids:
 }
 
 async function redeliverSince(tx: Transaction, hook: LockedHook, from: string): Promise<Seq> {
-  return redeliverFrom(tx, hook, await startPosition(tx, hook, from));
+  return redeliverFrom(tx, hook, await firstRedeliveredSeq(tx, hook, from));
 }
 
-async function startPosition(tx: Transaction, hook: LockedHook, from: string): Promise<number> {
+async function firstRedeliveredSeq(tx: Transaction, hook: LockedHook, from: string): Promise<number> {
   if (/^\d+:\d+$/.test(from)) return seqOf(hook, 'from', from);
   const timestamp = parseTimestamp(from);
   if (timestamp === null) {
@@ -104,7 +104,7 @@ async function startPosition(tx: Transaction, hook: LockedHook, from: string): P
   return firstSeqSince(tx, { conversationId, after: startSeq, lastSeq }, timestamp);
 }
 
-async function redeliverSingle(tx: Transaction, hook: LockedHook, ids: readonly string[]): Promise<Seq> {
+async function redeliverByIds(tx: Transaction, hook: LockedHook, ids: readonly string[]): Promise<Seq> {
   const seqs = [...new Set(ids.map((id) => seqOf(hook, 'only', id)))];
   const early = seqs.find((seq) => seq <= hook.startSeq);
   if (early !== undefined) {
@@ -112,7 +112,7 @@ async function redeliverSingle(tx: Transaction, hook: LockedHook, ids: readonly 
     const sentence = `only: ${id} is older than the reverse webhook, which never gets it`;
     throw new KlatchError('invalid_input', { sentence });
   }
-  if (!(await redeliverSelected(tx, hook, seqs))) {
+  if (!(await redeliverSelectedWithinLimit(tx, hook, seqs))) {
     const sentence = `This reverse webhook has too many messages to repeat: at most ${MAX_RETRY_ROWS} at a time; nothing was done, please repeat it later`;
     throw new KlatchError('too_many_retries', { sentence });
   }
@@ -148,7 +148,7 @@ export const redeliverHook = defineTargetedOperation({
   errors: ['hook_not_found', 'too_many_retries', 'token_rate_limited', 'change_unconfirmed'],
   run: async (services, { hook: id, from, only }, caller, access) => {
     const hook = await hookByAccess(services, access, caller);
-    limitHookChanges(services, hook);
+    limitGroupHookChanges(services, hook);
     const sent = await redeliverMessages(services, hook, from === undefined ? { only: only! } : { from });
     return { id, group: hook.conversationId, ...sent };
   },
@@ -165,7 +165,7 @@ export const discardHookBacklog = defineTargetedOperation({
   errors: ['hook_not_found', 'token_rate_limited', 'change_unconfirmed'],
   run: async (services, { hook: id }, caller, access) => {
     const hook = await hookByAccess(services, access, caller);
-    limitHookChanges(services, hook);
+    limitGroupHookChanges(services, hook);
     return { id, group: hook.conversationId, skipped: await skipHookBacklog(services, hook) };
   },
 });

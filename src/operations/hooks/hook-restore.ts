@@ -5,11 +5,11 @@ import type { Transaction } from '../../storage/db/connection.ts';
 import { violatesUnique } from '../../storage/db/database-error.ts';
 import { lockGroup } from '../../storage/groups/groups.ts';
 import type { HookDetails, ListedHook } from '../../storage/hooks/hook-list.ts';
-import { countHooks, findHookByUrl, restoreHook } from '../../storage/hooks/hooks.ts';
+import { countHooks, findHookByUrl, restoreTargetRemovedHook } from '../../storage/hooks/hooks.ts';
 import { insertNotice } from '../../storage/messages/notices.ts';
-import { resolveHook } from '../core/access.ts';
+import { resolveHookEvenRemoved } from '../core/access.ts';
 import { translateLostRead } from '../core/database-errors.ts';
-import { actorByAccess, limitHookChanges, type HookAccess } from './hook-actor.ts';
+import { actorByAccess, limitGroupHookChanges, type HookAccess } from './hook-actor.ts';
 import { withAnnouncedHookChange } from './hook-announce.ts';
 import { defineTargetedOperation } from '../core/operation.ts';
 import { hookNumber } from '../core/schemas.ts';
@@ -27,9 +27,9 @@ export const restoreRemovedHook = defineTargetedOperation({
   run: async (services, { hook: id }, caller, access) => {
     const { database, bus } = services;
     const hook: HookAccess = { ...actorByAccess(access, caller), hookId: id as HookId };
-    limitHookChanges(services, hook);
+    limitGroupHookChanges(services, hook);
     const { conversationId } = hook;
-    const { url } = await translateLostRead(database.general.run((sql) => resolveHook(sql, id)));
+    const { url } = await translateLostRead(database.general.run((sql) => resolveHookEvenRemoved(sql, id)));
     try {
       return await withAnnouncedHookChange(services, hook, async () => {
         const { pending } = await database.general.transaction((tx) => restoreUnderLocks(services, tx, hook));
@@ -39,7 +39,7 @@ export const restoreRemovedHook = defineTargetedOperation({
       if (!violatesUnique(error, 'reverse_hook_url')) throw error;
       throw await hookExistsError(services, { id, conversationId, url }, error);
     } finally {
-      bus.publish('conversationsChanged', [conversationId]);
+      bus.publish('nonMessageChangesCommitted', [conversationId]);
     }
   },
 });
@@ -50,14 +50,14 @@ async function restoreUnderLocks(services: Services, tx: Transaction, access: Ho
   const max = services.config.limits.hooksPerGroup;
   await lockGroup(tx, conversationId);
   await admit(tx);
-  const hook = await resolveHook(tx, id);
+  const hook = await resolveHookEvenRemoved(tx, id);
   assertRestorable(services, hook);
   if ((await countHooks(tx, conversationId)) >= max) {
     const sentence = `Group ${conversationId} has ${max} reverse webhooks already, as many as it may have (limits.hooks-per-group)`;
     throw new KlatchError('too_many_hooks', { sentence });
   }
   // Between the look and this one its row can only have gone for good.
-  if (!(await restoreHook(tx, id)))
+  if (!(await restoreTargetRemovedHook(tx, id)))
     throw new KlatchError('not_found', { sentence: `There is no reverse webhook ${id}` });
   const details = { hook: id, host: new URL(hook.url).hostname };
   await insertNotice(tx, { conversationId, kind: 'hook_restored', actorId, details });

@@ -7,7 +7,7 @@ import { applyChanges, lockHook, type HookChanges, type LockedHook } from '../..
 import { findHooks, removeHook } from '../../storage/hooks/hooks.ts';
 import { insertNotice } from '../../storage/messages/notices.ts';
 import { translateCommitUnknown } from '../core/database-errors.ts';
-import { limitHookChanges, hookByAccess, type HookAccess } from './hook-actor.ts';
+import { limitGroupHookChanges, hookByAccess, type HookAccess } from './hook-actor.ts';
 import { withAnnouncedHookChange } from './hook-announce.ts';
 import { healthOf, hookHealthSchema, requireServerKeyForSignature, type HookHealthReport } from './hooks.ts';
 import { defineTargetedOperation } from '../core/operation.ts';
@@ -105,7 +105,7 @@ export async function unregisterHook(services: Services, hook: HookAccess): Prom
     });
   } finally {
     // Whatever was answered: a removal that is not confirmed, or whose commit was lost, is one.
-    services.bus.publish('conversationsChanged', [conversationId]);
+    services.bus.publish('nonMessageChangesCommitted', [conversationId]);
   }
 }
 
@@ -138,7 +138,7 @@ export const updateHook = defineTargetedOperation({
   errors: ['hook_not_found', 'no_server_key', 'token_rate_limited', 'change_unconfirmed'],
   run: async (services, { hook: id, rotate_secret: rotateSecret = false, ...changes }, caller, access) => {
     const hook = await hookByAccess(services, access, caller);
-    limitHookChanges(services, hook);
+    limitGroupHookChanges(services, hook);
     const { health, secret } = await applyHookUpdate(services, hook, { ...changes, rotateSecret });
     return { id, group: hook.conversationId, ...health, ...(secret === null ? {} : { secret }) };
   },

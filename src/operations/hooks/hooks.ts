@@ -36,8 +36,11 @@ export type HookHealthReport = z.infer<typeof hookHealthSchema>;
 export type HookRequest = Pick<NewHook, 'url' | 'description' | 'order' | 'batch' | 'signature' | 'skip'>;
 
 /** Counts a registration, before its input is read. Throws `token_rate_limited`. */
-export function limitHookRegistrations({ config, hookRegistrationLimiter }: Services, actor: HookActor): void {
-  if (!actor.isSubjectToRateLimit || hookRegistrationLimiter.reserve(actor.conversationId, 0) !== null) return;
+export function limitGroupHookRegistrations(
+  { config, hookRegistrationLimiterByGroup }: Services,
+  actor: HookActor,
+): void {
+  if (!actor.isSubjectToRateLimit || hookRegistrationLimiterByGroup.reserve(actor.conversationId, 0) !== null) return;
   const sentence = `A group takes ${config.limits.hookRegistrationsPerMinute} registrations a minute, refused ones too; please repeat it later`;
   throw new KlatchError('token_rate_limited', { sentence });
 }
@@ -80,7 +83,7 @@ export async function registerHook(
   } finally {
     // Whatever was answered: a registration whose commit was lost is a registration.
     bus.publish('hooksChanged', [conversationId]);
-    bus.publish('conversationsChanged', [conversationId]);
+    bus.publish('nonMessageChangesCommitted', [conversationId]);
   }
 }
 

@@ -7,7 +7,7 @@ import {
   isBlockedByPeer,
   lockHeadAndReadMessage,
   updateMessageText,
-  type LockedMessage,
+  type LockedMessageWithRole,
 } from '../../storage/messages/messages.ts';
 import type { Transaction } from '../../storage/db/connection.ts';
 import { CommitUnknownError } from '../../storage/db/database-error.ts';
@@ -45,7 +45,7 @@ export const editMessage = defineTargetedOperation({
       requireNotArchived(message);
       if (message.deletedAt !== null) throw new KlatchError('not_found', { sentence: `Message ${seq} was deleted` });
       const isOwn = message.sender.id === accountId;
-      if (!isOwn) requireModerator(access, message, 'edit');
+      if (!isOwn) requireAdminOrOwner(access, message, 'edit');
       const key = { conversationId: access.conversationId, accountId };
       if (access.kind === 'private' && (await isBlockedByPeer(tx, key))) throw new KlatchError('blocked');
       // What it carries stays with it, and is all that it needs.
@@ -74,8 +74,8 @@ export const deleteMessage = defineTargetedOperation({
   run: (services, { seq }, caller, access) => {
     const { accountId } = requireAccount(caller);
     return reviseMessage(services, { access, seq, accountId }, async (tx, message) => {
-      if (!isModerator(access, message)) requireNotArchived(message);
-      if (message.sender.id !== accountId) requireModerator(access, message, 'delete');
+      if (!isAdminOrOwner(access, message)) requireNotArchived(message);
+      if (message.sender.id !== accountId) requireAdminOrOwner(access, message, 'delete');
       if (message.deletedAt !== null) return null;
       const { rev, at } = await eraseMessage(tx, { conversationId: access.conversationId, seq: message.seq });
       // Of what else it held nothing is shown once it is deleted (serializeMessage).
@@ -85,19 +85,23 @@ export const deleteMessage = defineTargetedOperation({
 });
 
 /** By the role that was read beneath the lock. */
-function isModerator({ kind }: ConversationAccess, { role }: LockedMessage): boolean {
+function isAdminOrOwner({ kind }: ConversationAccess, { role }: LockedMessageWithRole): boolean {
   return kind === 'group' && role !== 'member';
 }
 
 /** Throws `forbidden` for who may change only what is their own. */
-function requireModerator(access: ConversationAccess, message: LockedMessage, verb: 'edit' | 'delete'): void {
-  if (isModerator(access, message)) return;
+function requireAdminOrOwner(
+  access: ConversationAccess,
+  message: LockedMessageWithRole,
+  verb: 'edit' | 'delete',
+): void {
+  if (isAdminOrOwner(access, message)) return;
   const who = access.kind === 'group' ? 'who wrote a message, owners and admins' : 'who wrote a message';
   throw new KlatchError('forbidden', { sentence: `Only ${who} may ${verb} it` });
 }
 
 /** What a change makes of a message; null: it is so already, and takes no new rev. */
-type Revise = (tx: Transaction, message: LockedMessage) => Promise<StoredMessage | null>;
+type Revise = (tx: Transaction, message: LockedMessageWithRole) => Promise<StoredMessage | null>;
 
 async function reviseMessage(
   { database, bus }: Services,
@@ -106,7 +110,7 @@ async function reviseMessage(
 ): Promise<SerializedMessage> {
   const { conversationId } = access;
   // Also of what is so already: it may have been changed by a request whose answer was lost, and nobody have heard.
-  const publish = (): void => bus.publish('conversationsChanged', [conversationId]);
+  const publish = (): void => bus.publish('nonMessageChangesCommitted', [conversationId]);
   try {
     const message = await database.general.transaction(async (tx) => {
       const found = await lockHeadAndReadMessage(tx, { conversationId, seq: seq as Seq, accountId });

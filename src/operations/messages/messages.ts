@@ -3,10 +3,10 @@ import * as z from 'zod';
 import { KlatchError, SAFE_REPEAT_HINT } from '../../errors.ts';
 import { messageId, type AccountId, type ConversationId } from '../../model/ids.ts';
 import { CommitUnknownError } from '../../storage/db/database-error.ts';
-import { findGroupRole, findMembershipStatus } from '../../storage/groups/members.ts';
+import { findGroupRole, findConversationAndRole } from '../../storage/groups/members.ts';
 import { isBlockedByPeer } from '../../storage/messages/messages.ts';
 import type { Post, PostResult } from '../../storage/messages/write-posts.ts';
-import { resolveAccount } from '../core/access.ts';
+import { resolveActiveAccount } from '../core/access.ts';
 import { checkAttachments, assertAttachable } from './attachments.ts';
 import type { Caller } from '../core/caller.ts';
 import { translateLostRead } from '../core/database-errors.ts';
@@ -19,7 +19,7 @@ import { notAMember } from '../core/conversation-access.ts';
 
 const clientMessageIdSchema = z.string().regex(/^[\x21-\x7e]{1,255}$/, 'must have 1 to 255 visible ASCII characters');
 /** The most that `limits.attachments-per-message` can be set to. */
-const MAX_FILES = 100;
+const MAX_FILES_PER_MESSAGE = 100;
 /** A post that is refused for a reason that is gone when one looks for it (left and joined at once) is tried so often. */
 const MAX_POST_ATTEMPTS = 3;
 
@@ -31,7 +31,7 @@ export const sendMessage = defineTargetedOperation({
     /** May be empty where there are files. */
     text: z.string(),
     /** Files of the sender's own that are stored and in no message yet; the message carries them in this order. */
-    files: z.array(fileIdSchema).max(MAX_FILES).optional(),
+    files: z.array(fileIdSchema).max(MAX_FILES_PER_MESSAGE).optional(),
     /** A repeat with the same one, the same text and the same files posts nothing and answers the first message, for 24 hours. */
     client_id: clientMessageIdSchema.optional(),
     /** The command line's alone: the nick of the member who posts. */
@@ -56,7 +56,7 @@ export const sendMessage = defineTargetedOperation({
     const { limits } = services.config;
     const attachments = checkAttachments(files, limits.attachmentsPerMessage);
     const text = checkMessageText(given, limits.textCodePoints, { hasAttachments: attachments.length > 0 });
-    const senderId = await senderOf(services, caller, { conversationId, as });
+    const senderId = await resolveSenderId(services, caller, { conversationId, as });
     const unlabelled = { tokenHash: null, label: null, iconUrl: null, hops: 0 };
     // Beside the keys of the webhook and of other members: a key means something to its own sender only.
     const keyed = {
@@ -84,7 +84,7 @@ function bodyHash(text: string, attachments: readonly string[]): string {
 }
 
 /** Who posts: the caller, or the member that the command line names. */
-async function senderOf(
+async function resolveSenderId(
   { database }: Services,
   caller: Caller,
   { conversationId, as }: { conversationId: ConversationId; as: string | undefined },
@@ -97,7 +97,7 @@ async function senderOf(
     throw new KlatchError('invalid_input', { sentence: 'as: give the nick of the member who posts' });
   return translateLostRead(
     database.general.run(async (sql) => {
-      const { id: accountId } = await resolveAccount(sql, as);
+      const { id: accountId } = await resolveActiveAccount(sql, as);
       const role = await findGroupRole(sql, { conversationId, accountId });
       const sentence = `${as} is not a member of group ${conversationId}: only members can post`;
       if (role === null) throw new KlatchError('not_member', { sentence });
@@ -123,7 +123,7 @@ async function assertMayPost(
 ): Promise<void> {
   await translateLostRead(
     database.general.run(async (sql) => {
-      const status = await findMembershipStatus(sql, key);
+      const status = await findConversationAndRole(sql, key);
       if (status === null || status.role === null) throw notAMember(key.conversationId);
       if (status.archived) throw new KlatchError('group_archived');
       if (await isBlockedByPeer(sql, key)) throw new KlatchError('blocked');

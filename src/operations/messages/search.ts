@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { KlatchError } from '../../errors.ts';
 import { messageId, type ConversationId, type Seq } from '../../model/ids.ts';
 import { findBotOwner } from '../../storage/accounts/bots.ts';
-import { findMembershipStatus } from '../../storage/groups/members.ts';
+import { findConversationAndRole } from '../../storage/groups/members.ts';
 import {
   SearchTimeoutError,
   searchMessagesByWords,
@@ -52,7 +52,7 @@ export const searchMessages = defineOperation({
       const conversationId = (conversation ?? null) as ConversationId | null;
       if (conversationId !== null) {
         const status = await translateLostRead(
-          database.general.run((sql) => findMembershipStatus(sql, { conversationId, accountId })),
+          database.general.run((sql) => findConversationAndRole(sql, { conversationId, accountId })),
         );
         if (status === null || status.role === null) throw notAMember(conversationId);
       }

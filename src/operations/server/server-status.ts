@@ -1,6 +1,6 @@
 import { getHeapStatistics } from 'node:v8';
 import * as z from 'zod';
-import type { CachedLaneReport } from '../core/delivery-report-cache.ts';
+import type { CachedDeliveryReport } from '../core/delivery-report-cache.ts';
 import { defineOperation } from '../core/operation.ts';
 
 const DATABASE_PING_TIMEOUT_MS = 1_000;
@@ -79,7 +79,7 @@ export const serverStatus = defineOperation({
   },
 });
 
-function serializeDeliveries({ report, ageMs }: CachedLaneReport): z.infer<typeof deliveriesSchema> {
+function serializeDeliveries({ report, ageMs }: CachedDeliveryReport): z.infer<typeof deliveriesSchema> {
   return {
     age_ms: Math.round(ageMs),
     hooks: { ...report.hooks },

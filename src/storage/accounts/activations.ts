@@ -107,7 +107,7 @@ export async function insertActivation(
 }
 
 /** Notes what the gate knows the code by. */
-export async function setVerifier(sql: Sql, transactionHash: string, verifier: string): Promise<void> {
+export async function setProviderVerifier(sql: Sql, transactionHash: string, verifier: string): Promise<void> {
   await sql`update activation set verifier = ${verifier} where transaction_hash = ${transactionHash}`;
 }
 
@@ -136,7 +136,7 @@ export async function consumeAttempt(sql: Sql, transactionHash: string): Promise
 }
 
 /** What the code of an activation is checked by at this moment. */
-export async function findVerifier(sql: Sql, transactionHash: string): Promise<string | null> {
+export async function findProviderVerifier(sql: Sql, transactionHash: string): Promise<string | null> {
   const [row] = await sql<{ verifier: string | null }[]>`
     select verifier from activation where transaction_hash = ${transactionHash}`;
   return row?.verifier ?? null;

@@ -1,5 +1,5 @@
 import type { DeviceKind } from '../../model/device.ts';
-import type { AccountId, DeviceId, SessionId } from '../../model/ids.ts';
+import type { AccountId, DeviceId, SessionOrTokenId } from '../../model/ids.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
 
 /** A device as its account sees it: what its vendor knows it by is shown to nobody. */
@@ -10,7 +10,7 @@ export interface Device {
   readonly app: string | null;
   readonly label: string | null;
   /** The one that registered it last, and with which it goes. */
-  readonly sessionId: SessionId;
+  readonly sessionId: SessionOrTokenId;
   readonly createdAt: Date;
   /** When it was registered last. */
   readonly lastSeenAt: Date;
@@ -27,7 +27,7 @@ export interface NewDevice extends Pick<Device, 'kind' | 'app' | 'label' | 'sess
 const MAX_LISTED = 1_001;
 
 /** Whether a session holds, which then does not end before the transaction: what ends later takes its devices along. */
-export async function lockSession(tx: Transaction, id: SessionId): Promise<boolean> {
+export async function lockSession(tx: Transaction, id: SessionOrTokenId): Promise<boolean> {
   const rows = await tx`
     select from session where id = ${id} and (expires_at is null or expires_at > now()) for key share`;
   return rows.length > 0;
@@ -38,7 +38,7 @@ export async function lockSession(tx: Transaction, id: SessionId): Promise<boole
  * that whoever has the phone now is not told what the one before was to be told. Null: another registration of it came
  * in between, and a repeat finds it.
  */
-export async function upsertDevice(tx: Transaction, device: NewDevice): Promise<Device | null> {
+export async function upsertDeviceUnlessRaced(tx: Transaction, device: NewDevice): Promise<Device | null> {
   const { accountId, sessionId, kind, tokenHash, tokenSealed, app, label } = device;
   await tx`delete from device where kind = ${kind} and token_hash = ${tokenHash} and account_id <> ${accountId}`;
   const [row] = await tx<Device[]>`

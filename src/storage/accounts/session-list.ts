@@ -1,10 +1,10 @@
-import type { AccountId, SessionId } from '../../model/ids.ts';
+import type { AccountId, SessionOrTokenId } from '../../model/ids.ts';
 import type { Scope } from '../../model/scopes.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
 
 /** A session, or a bot's token, in a list. */
 export interface ListedSession {
-  readonly id: SessionId;
+  readonly id: SessionOrTokenId;
   readonly label: string;
   readonly scopes: readonly Scope[] | null;
   readonly createdAt: Date;
@@ -46,9 +46,9 @@ export async function endSession(sql: Sql | Transaction, accountId: AccountId, i
 export async function endSessions(
   sql: Sql | Transaction,
   accounts: readonly AccountId[],
-  except: SessionId | null = null,
-): Promise<SessionId[]> {
-  const rows = await sql<{ id: SessionId }[]>`
+  except: SessionOrTokenId | null = null,
+): Promise<SessionOrTokenId[]> {
+  const rows = await sql<{ id: SessionOrTokenId }[]>`
     delete from session where account_id = any(${[...accounts]}::bigint[]) and id is distinct from ${except}
     returning id`;
   return rows.map(({ id }) => id);

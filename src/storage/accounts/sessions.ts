@@ -1,11 +1,11 @@
-import type { AccountId, SessionId } from '../../model/ids.ts';
+import type { AccountId, SessionOrTokenId } from '../../model/ids.ts';
 import type { InstallationRole } from '../../model/roles.ts';
 import type { Scope } from '../../model/scopes.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
 
 /** A session that holds, and whose it is. */
 export interface FoundSession {
-  readonly id: SessionId;
+  readonly id: SessionOrTokenId;
   readonly accountId: AccountId;
   readonly accountKind: 'user' | 'bot';
   readonly role: InstallationRole;
@@ -25,9 +25,9 @@ interface NewSession {
   readonly expiresAt: Date | null;
 }
 
-export async function insertSession(tx: Sql | Transaction, session: NewSession): Promise<SessionId> {
+export async function insertSession(tx: Sql | Transaction, session: NewSession): Promise<SessionOrTokenId> {
   const { accountId, tokenHash, label, scopes, expiresAt } = session;
-  const [row] = await tx<{ id: SessionId }[]>`
+  const [row] = await tx<{ id: SessionOrTokenId }[]>`
     insert into session (account_id, token_hash, label, scopes, expires_at)
     values (${accountId}, ${tokenHash}, ${label}, ${scopes === null ? null : [...scopes]}::text[], ${expiresAt})
     returning id`;
@@ -60,9 +60,9 @@ export async function findAndTouchSession(sql: Sql, tokenHash: string): Promise<
  */
 export async function endSurplusSessions(
   tx: Transaction,
-  { accountId, newest, keep }: { accountId: AccountId; newest: SessionId; keep: number },
-): Promise<SessionId[]> {
-  const rows = await tx<{ id: SessionId }[]>`
+  { accountId, newest, keep }: { accountId: AccountId; newest: SessionOrTokenId; keep: number },
+): Promise<SessionOrTokenId[]> {
+  const rows = await tx<{ id: SessionOrTokenId }[]>`
     delete from session where id in (
       select id from session where account_id = ${accountId} and id <> ${newest}
       order by last_used_at desc, id desc offset ${keep - 1})

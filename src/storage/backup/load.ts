@@ -1,6 +1,6 @@
 import { finished } from 'node:stream/promises';
 import type { Writable } from 'node:stream';
-import { Connection, wrapConnectionLoss, type ConnectionTarget, type Transaction } from '../db/connection.ts';
+import { Connection, toCommitUnknownError, type ConnectionTarget, type Transaction } from '../db/connection.ts';
 import { sqlState } from '../db/database-error.ts';
 import { applyMigrations } from '../db/migrate.ts';
 import { listMigrations, readMigrations, type Migration, type MigrationId } from '../db/migration-files.ts';
@@ -106,7 +106,7 @@ class DatabaseLoader {
     try {
       await this.#begin(source);
     } catch (error) {
-      const explained = wrapConnectionLoss(error);
+      const explained = toCommitUnknownError(error);
       const state = sqlState(explained);
       if (state === null) throw explained;
       // For instance no right to make tables.
@@ -171,7 +171,7 @@ class DatabaseLoader {
     this.#watch.stop();
     for (const { name } of source.tables) await this.#verifyRowCount(name);
     await writeSequences(tx, source.sequences);
-    await resetLeases(tx);
+    await fenceOffOldLeases(tx);
     const { sealer } = this.#options;
     if (sealer !== null && (await opensCanary(tx, sealer)) === false) throw wrongSecretError();
     const appliedMigrations = await applyMigrations(tx, this.#migrations);
@@ -268,7 +268,7 @@ async function requireEmptyThenDropTables(tx: Transaction): Promise<void> {
  * No settlement of a process that worked on another copy of this database may count here: its epochs were counted from 0,
  * so that the time in seconds is one that nobody has had.
  */
-async function resetLeases(tx: Transaction): Promise<void> {
+async function fenceOffOldLeases(tx: Transaction): Promise<void> {
   await tx`update lease set holder = null, expires_at = '-infinity', epoch = floor(extract(epoch from clock_timestamp()))`;
 }
 
@@ -303,12 +303,12 @@ async function startCopyIn(tx: Transaction, { name, columns }: BackupTable): Pro
   return {
     write: (chunk) =>
       new Promise((resolve, reject) => {
-        stream.write(chunk, (error) => (error ? reject(wrapConnectionLoss(error)) : resolve()));
+        stream.write(chunk, (error) => (error ? reject(toCommitUnknownError(error)) : resolve()));
       }),
     end: async () => {
       stream.end();
       await done.catch((error: unknown) => {
-        throw wrapConnectionLoss(error);
+        throw toCommitUnknownError(error);
       });
     },
     abandon: (reason) => {

@@ -17,7 +17,7 @@ export interface PartialFileFinalizer {
 interface CreateOptions {
   readonly overwrite: boolean;
   /** Who names the file with this descriptor; by default this process. */
-  readonly createFinalizer?: (descriptor: number) => PartialFileFinalizer;
+  readonly createPrivilegedFinalizer?: (descriptor: number) => PartialFileFinalizer;
 }
 
 /**
@@ -35,11 +35,14 @@ export class PartialFile {
   }
 
   /** Rejects with BackupError where the file is there already and must not be overwritten, and with the system's errors. */
-  static async create(path: string, { overwrite, createFinalizer }: CreateOptions): Promise<PartialFile> {
+  static async create(path: string, { overwrite, createPrivilegedFinalizer }: CreateOptions): Promise<PartialFile> {
     refuseExisting(path, overwrite);
     await rm(partialPath(path), { force: true });
     const handle = await open(partialPath(path), 'wx', 0o600);
-    return new PartialFile(handle, createFinalizer?.(handle.fd) ?? finalizerOf(handle.fd, { path, overwrite }));
+    return new PartialFile(
+      handle,
+      createPrivilegedFinalizer?.(handle.fd) ?? inProcessFinalizer(handle.fd, { path, overwrite }),
+    );
   }
 
   /** Not the system's own streams: one that fails closes the file, which we still have to look at. */
@@ -69,7 +72,7 @@ export class PartialFile {
 }
 
 /** Names the open file of a descriptor with the rights of this process. */
-export function finalizerOf(
+export function inProcessFinalizer(
   descriptor: number,
   { path, overwrite }: { path: string; overwrite: boolean },
 ): PartialFileFinalizer {

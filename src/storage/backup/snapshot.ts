@@ -1,4 +1,10 @@
-import { Connection, wrapConnectionLoss, type ConnectionTarget, type Sql, type Transaction } from '../db/connection.ts';
+import {
+  Connection,
+  toCommitUnknownError,
+  type ConnectionTarget,
+  type Sql,
+  type Transaction,
+} from '../db/connection.ts';
 import { sqlState } from '../db/database-error.ts';
 import { SCHEMA_LOCK_KEY, BACKUP_SESSION_NAME } from '../db/migrate.ts';
 import { listMigrations } from '../db/migration-files.ts';
@@ -156,7 +162,7 @@ async function* copyOut(tx: Transaction, { name, columns }: BackupTable): AsyncG
 
 /** PostgreSQL's own answers for a person; what ended the session is told as that. */
 function copyError(error: unknown, what: string): unknown {
-  const explained = wrapConnectionLoss(error);
+  const explained = toCommitUnknownError(error);
   const state = sqlState(explained);
   if (state === null) return explained;
   const message = `The database did not give the ${what} (${(explained as Error).message}, SQLSTATE ${state}).`;

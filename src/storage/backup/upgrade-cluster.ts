@@ -70,17 +70,17 @@ export async function upgradeCluster(config: Config, options: UpgradeOptions): P
     const clusterDir = join(dataDir, 'postgresql');
     const from = await readClusterMajor(clusterDir);
     if (from === null) return await finishSwap(dataDir);
-    const programs = await findNewPrograms(config, from, clusterDir);
-    if (programs.major <= from) return { kind: 'current', major: from };
-    const context = { config, dataDir, clusterDir, from, programs };
+    const newestPrograms = await findNewestPrograms(config, from, clusterDir);
+    if (newestPrograms.major <= from) return { kind: 'current', major: from };
+    const context = { config, dataDir, clusterDir, from, newestPrograms };
     const kept = join(dataDir, `${OLD_CLUSTER_PREFIX}${from}`);
     if (await exists(kept)) {
       throw new BackupError(`${kept} is there from an earlier upgrade: remove it, or move it away, and repeat this.`);
     }
     await requireDiskSpace(clusterDir);
-    const { rows, others } = await copyCluster(context, options);
+    const { rows, others } = await copyIntoNewCluster(context, options);
     await swapClusters(dataDir, kept, options);
-    return { kind: 'upgraded', from, major: programs.major, rows, kept, others };
+    return { kind: 'upgraded', from, major: newestPrograms.major, rows, kept, others };
   } finally {
     await lock.release();
   }
@@ -102,11 +102,11 @@ interface UpgradeContext {
   readonly dataDir: string;
   readonly clusterDir: string;
   readonly from: number;
-  readonly programs: Programs;
+  readonly newestPrograms: Programs;
 }
 
 /** Those of `bin-dir`, if they are newer than the files, else the newest that are there. */
-async function findNewPrograms({ postgresql }: Config, from: number, clusterDir: string): Promise<Programs> {
+async function findNewestPrograms({ postgresql }: Config, from: number, clusterDir: string): Promise<Programs> {
   const named = await findPrograms({ binDir: postgresql.binDir, clusterMajor: null, clusterDir });
   if (named.major > from || postgresql.binDir === null) return named;
   return findPrograms({ binDir: null, clusterMajor: null, clusterDir });
@@ -133,11 +133,11 @@ async function findOldBinDir(context: UpgradeContext, oldBinDir: string | null):
   );
 }
 
-async function copyCluster(
+async function copyIntoNewCluster(
   context: UpgradeContext,
   options: UpgradeOptions,
 ): Promise<{ rows: number; others: string[] }> {
-  const { config, dataDir, clusterDir, programs } = context;
+  const { config, dataDir, clusterDir, newestPrograms } = context;
   const binDir = await findOldBinDir(context, options.oldBinDir);
   const { log } = options;
   const servers: EmbeddedServer[] = [];
@@ -149,7 +149,7 @@ async function copyCluster(
     // As root the new files belong to whom the old ones belong.
     const { uid, gid } = await stat(clusterDir);
     if (process.geteuid?.() === 0) await lchown(staging, uid, gid);
-    const fresh = await startEmbedded({ dataDir: staging, binDir: programs.binDir, log });
+    const fresh = await startEmbedded({ dataDir: staging, binDir: newestPrograms.binDir, log });
     servers.unshift(fresh);
     const { rows } = await copyDatabase(connectionTargetOf(old, config), connectionTargetOf(fresh, config), options);
     const others = await listOtherDatabases(connectionTargetOf(old, config));

@@ -25,7 +25,7 @@ export interface CopyProgress {
 /** The files of the configuration, by their names in the archive. */
 export interface ConfigurationFiles {
   readonly record: BackupConfiguration;
-  readonly contents: ReadonlyMap<string, Buffer>;
+  readonly configurationFileContents: ReadonlyMap<string, Buffer>;
 }
 
 export interface WriteOptions {
@@ -94,8 +94,9 @@ class ArchiveWriter {
 
   async *chunks(): AsyncGenerator<Buffer, void, undefined> {
     yield* this.#file(HEADER_FILE_NAME, [json(this.header)]);
-    const { record, contents } = this.#options.configuration;
-    for (const { name } of record.files) yield* this.#file(name, [contents.get(name) ?? Buffer.alloc(0)]);
+    const { record, configurationFileContents } = this.#options.configuration;
+    for (const { name } of record.files)
+      yield* this.#file(name, [configurationFileContents.get(name) ?? Buffer.alloc(0)]);
     for (const table of this.header.tables) yield* this.#tableChunks(table);
     yield* encodeTarFile(MANIFEST_FILE_NAME, [json(this.manifest)], this.#takenAt);
     yield encodeTarEnd();

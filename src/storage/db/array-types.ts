@@ -3,7 +3,7 @@ import type postgres from 'postgres';
 /** PostgreSQL's own numbers of the array types that our statements take, by their element. They never change. */
 const ARRAY_TYPE_OIDS = { smallint: 1005, int: 1007, text: 1009, bigint: 1016, timestamptz: 1185 } as const;
 
-type ArrayTypes = Record<
+type DriverArrayTypes = Record<
   `${keyof typeof ARRAY_TYPE_OIDS}Array`,
   postgres.PostgresType<readonly (string | number | null)[]>
 >;
@@ -13,12 +13,12 @@ type ArrayTypes = Record<
  * connection is lost in between, its rejection reaches nobody and ends the process. Arrays are not read anywhere:
  * statements answer them as JSON.
  */
-export function arrayTypes(): ArrayTypes {
+export function driverArrayTypes(): DriverArrayTypes {
   const entries = Object.entries(ARRAY_TYPE_OIDS).map(([element, oid]) => [
     `${element}Array`,
     { to: oid, from: [], serialize: arrayLiteral, parse: (text: string) => [text] },
   ]);
-  return Object.fromEntries(entries) as ArrayTypes;
+  return Object.fromEntries(entries) as DriverArrayTypes;
 }
 
 /** An array in PostgreSQL's text form: every element quoted, so that nothing in it has a meaning. */

@@ -1,6 +1,6 @@
 import net from 'node:net';
 import postgres from 'postgres';
-import { arrayTypes } from './array-types.ts';
+import { driverArrayTypes } from './array-types.ts';
 import { DatabaseUnavailableError, CommitUnknownError, isConnectionFatal, sqlState } from './database-error.ts';
 
 /** A client of one connection; statements take this or a transaction of it. */
@@ -44,7 +44,7 @@ interface Session {
   ready: boolean;
   ended: boolean;
   /** Once it has ended: when the library knows, and refuses every statement. */
-  over: Promise<unknown>;
+  clientEnded: Promise<unknown>;
 }
 
 /**
@@ -98,7 +98,7 @@ export class Connection {
     try {
       return await Promise.race([running, deadline]);
     } catch (error) {
-      throw this.#explain(session, error);
+      throw this.#endOnConnectionLoss(session, error);
     } finally {
       clearTimeout(timer);
     }
@@ -120,7 +120,7 @@ export class Connection {
     if (how === 'reset' && socket !== null && !socket.connecting && !this.#usesUnixSocket) socket.resetAndDestroy();
     else socket?.destroy();
     // It rejects what is under way and queued in the library.
-    session.over = client.end({ timeout: 0 }).catch(() => {});
+    session.clientEnded = client.end({ timeout: 0 }).catch(() => {});
     this.#options.onClose?.();
   }
 
@@ -169,7 +169,7 @@ export class Connection {
       onnotify: (_channel: string, payload: string) => this.#options.onNotify?.(payload),
       socket: openSocket,
       fetch_types: false,
-      types: { bigint: { to: 20, from: [20], serialize: String, parse: parseBigint }, ...arrayTypes() },
+      types: { bigint: { to: 20, from: [20], serialize: String, parse: parseBigint }, ...driverArrayTypes() },
       connection: {
         application_name: `klatch ${this.#name}`,
         lock_timeout: lockTimeoutMs,
@@ -178,7 +178,7 @@ export class Connection {
         TimeZone: 'UTC',
       },
     } as postgres.Options<{ bigint: postgres.PostgresType<number> }>) as unknown as Sql;
-    const session: Session = { client, socket: null, ready: false, ended: false, over: Promise.resolve() };
+    const session: Session = { client, socket: null, ready: false, ended: false, clientEnded: Promise.resolve() };
     return session;
   }
 
@@ -198,7 +198,7 @@ export class Connection {
       }, connectTimeoutMs);
       socket.once('connect', () => {
         clearTimeout(timer);
-        delayCloseEvents(socket, () => session.over);
+        delayCloseEvents(socket, () => session.clientEnded);
         resolve(socket);
       });
       socket.once('error', reject);
@@ -209,24 +209,24 @@ export class Connection {
     });
   }
 
-  #explain(session: Session, error: unknown): unknown {
-    const explained = wrapConnectionLoss(error);
+  #endOnConnectionLoss(session: Session, error: unknown): unknown {
+    const explained = toCommitUnknownError(error);
     if (explained !== error) this.#end(session);
     return explained;
   }
 }
 
 /**
- * From here on who listens for the end of a socket hears of it when `over` resolves, which is asked for then. The library
+ * From here on who listens for the end of a socket hears of it when `clientEnded` resolves, which is asked for then. The library
  * takes statements for a moment after it has heard, since it rolls back what it has just failed itself, and writes them
  * to no socket in a later turn: an exception that nobody can catch, which ended the whole process.
  */
-function delayCloseEvents(socket: net.Socket, over: () => Promise<unknown>): void {
+function delayCloseEvents(socket: net.Socket, clientEnded: () => Promise<unknown>): void {
   const on = socket.on.bind(socket) as (event: string, listener: (...args: unknown[]) => void) => net.Socket;
   socket.on = ((event: string, listener: (...args: unknown[]) => void) =>
     on(
       event,
-      event === 'close' ? (...args) => void over().then(() => listener(...args)) : listener,
+      event === 'close' ? (...args) => void clientEnded().then(() => listener(...args)) : listener,
     )) as typeof socket.on;
 }
 
@@ -246,7 +246,7 @@ function withEffectiveUid<T>(uid: number | undefined, work: () => T): T {
 }
 
 /** CommitUnknownError for what a connection that ended leaves its statements and streams with; every other error as it is. */
-export function wrapConnectionLoss(error: unknown): unknown {
+export function toCommitUnknownError(error: unknown): unknown {
   if (error instanceof DatabaseUnavailableError || error instanceof CommitUnknownError) return error;
   if (!isConnectionFatal(error) && !isConnectionError(error)) return error;
   return new CommitUnknownError(`the connection to the database was lost: ${reason(error)}`, { cause: error });

@@ -14,7 +14,7 @@ export interface PoolOptions {
 }
 
 /** Counters since the start, for metrics. */
-export interface PoolCounts {
+export interface PoolCounters {
   /** How long calls waited that found no connection free. */
   readonly waitS: Histogram;
   /** Calls that got no connection: too many waited already, or their time was over. */
@@ -29,7 +29,7 @@ export interface PoolMetrics {
   readonly busy: number;
   /** Calls waiting for a connection right now. */
   readonly waiting: number;
-  readonly counts: PoolCounts;
+  readonly counts: PoolCounters;
 }
 
 interface Waiter {
@@ -43,7 +43,7 @@ interface Waiter {
  * so that a slow search cannot starve the intake.
  */
 export class Pool implements PoolMetrics {
-  readonly counts: PoolCounts = { waitS: new Histogram(DURATION_BOUNDS_S), refused: 0 };
+  readonly counts: PoolCounters = { waitS: new Histogram(DURATION_BOUNDS_S), refused: 0 };
   readonly #options: PoolOptions;
   readonly #connections: readonly Connection[];
   readonly #idle: Connection[];

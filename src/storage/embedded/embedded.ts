@@ -109,7 +109,7 @@ async function startOrAdopt(first: StartContext): Promise<EmbeddedServer> {
     const prepared = await prepareCluster(start);
     // Creating the files has a bound of its own.
     start = { ...start, deadlineMs: performance.now() + START_TIMEOUT_MS };
-    const launched = await launch(start, prepared);
+    const launched = await launchAndAwaitReady(start, prepared);
     if (launched !== null) return launched;
   }
   throw new EmbeddedError(
@@ -165,7 +165,7 @@ async function prepareCluster({ dataDir, clusterDir, options }: StartContext): P
 }
 
 /** Starts a postmaster. Null: it found another one at work, which is to be looked at. */
-async function launch(
+async function launchAndAwaitReady(
   start: StartContext,
   { programs, osUser, socketDir }: PreparedCluster,
 ): Promise<EmbeddedServer | null> {

@@ -46,15 +46,15 @@ export async function chooseOsUser(paths: OsUserPaths): Promise<OsUser> {
     return { kind: 'self', uid, gid: process.getegid?.() ?? NOBODY_ID };
   }
   const passwd = readPasswd();
-  const namespace: OsUser = { kind: 'namespace', uid: 0, gid: 0, mappedUid: mappableUid(passwd) };
+  const namespace: OsUser = { kind: 'namespace', uid: 0, gid: 0, mappedUid: namedNamespaceUid(passwd) };
   if (owner?.uid === 0) return requireNamespace(paths, namespace, null);
 
-  const osUser: OsUser = { kind: 'switch', ...(owner ?? (await chooseClusterOwner(paths.dataDir, passwd))) };
-  const obstacle = await findInaccessiblePath(osUser, paths);
-  if (obstacle === null) return osUser;
+  const osUser: OsUser = { kind: 'switch', ...(owner ?? (await chooseNewClusterOwner(paths.dataDir, passwd))) };
+  const inaccessiblePath = await findInaccessiblePath(osUser, paths);
+  if (inaccessiblePath === null) return osUser;
   // Existing files keep their owner: root without its privileges, as it is inside a namespace, could not read them.
-  if (owner !== null) throw folderInaccessibleError(paths, obstacle, osUser.uid);
-  return requireNamespace(paths, namespace, { obstacle, uid: osUser.uid });
+  if (owner !== null) throw folderInaccessibleError(paths, inaccessiblePath, osUser.uid);
+  return requireNamespace(paths, namespace, { inaccessiblePath, uid: osUser.uid });
 }
 
 /** The first of `folders` that an account cannot pass through, else null. */
@@ -64,7 +64,7 @@ export async function firstInaccessibleFolder(osUser: OsUser, folders: readonly 
 }
 
 /** Owner for a new cluster: the data directory's if that is not root, else `postgres`, else nobody. */
-async function chooseClusterOwner(
+async function chooseNewClusterOwner(
   dataDir: string,
   passwd: readonly PasswdEntry[],
 ): Promise<{ uid: number; gid: number }> {
@@ -77,19 +77,19 @@ async function chooseClusterOwner(
 async function requireNamespace(
   paths: OsUserPaths,
   osUser: OsUser,
-  before: { obstacle: string; uid: number } | null,
+  failedSwitch: { inaccessiblePath: string; uid: number } | null,
 ): Promise<OsUser> {
   const result = await probe(osUser, foldersToTraverse(paths), paths.programs.postgres);
   if (result.kind === 'open') return osUser;
   if (result.kind === 'closed') throw folderInaccessibleError(paths, result.path, 0);
   const why =
-    before === null
+    failedSwitch === null
       ? `The database files in ${paths.clusterDir} belong to root`
-      : `The folder ${before.obstacle} is closed to the user with uid ${before.uid}`;
+      : `The folder ${failedSwitch.inaccessiblePath} is closed to the user with uid ${failedSwitch.uid}`;
   throw new EmbeddedError(
-    before === null ? 'namespace-refused' : 'folder-closed',
+    failedSwitch === null ? 'namespace-refused' : 'folder-closed',
     `${why}, PostgreSQL refuses to run as root, and this system does not allow a user namespace (${result.reason}). ` +
-      `Start Klatch as a user other than root, or set ${configKeyForPath(paths, before?.obstacle ?? paths.clusterDir)} to a folder ` +
+      `Start Klatch as a user other than root, or set ${configKeyForPath(paths, failedSwitch?.inaccessiblePath ?? paths.clusterDir)} to a folder ` +
       'that every user can pass through.',
   );
 }
@@ -100,22 +100,22 @@ async function findInaccessiblePath(osUser: OsUser, paths: OsUserPaths): Promise
   return result.kind === 'closed' ? result.path : paths.programs.postgres;
 }
 
-type ProbeResult =
+type AccessProbeResult =
   | { readonly kind: 'open' }
   | { readonly kind: 'closed'; readonly path: string }
   | { readonly kind: 'refused'; readonly reason: string };
 
 /** Enters each folder and runs the program, if one is given, as the account would: not modes count but what works. */
-const PROBE_SCRIPT = `
+const ACCESS_PROBE_SCRIPT = `
 program=$1; shift
 for folder do cd "$folder" 2>/dev/null || { printf %s "$folder"; exit 3; }; done
 test -n "$program" || exit 0
 test -x "$program" || { printf %s "$program"; exit 3; }
 cd / && "$program" --version >/dev/null || { printf %s "$program"; exit 3; }`;
 
-async function probe(osUser: OsUser, folders: readonly string[], program: string): Promise<ProbeResult> {
+async function probe(osUser: OsUser, folders: readonly string[], program: string): Promise<AccessProbeResult> {
   try {
-    const command = commandAs(osUser, '/bin/sh', ['-c', PROBE_SCRIPT, 'sh', program, ...folders]);
+    const command = commandAs(osUser, '/bin/sh', ['-c', ACCESS_PROBE_SCRIPT, 'sh', program, ...folders]);
     const { code, stdout, stderr } = await runProgram(command, PROBE_TIMEOUT_MS);
     if (code === 0) return { kind: 'open' };
     if (code === 3) return { kind: 'closed', path: stdout };
@@ -170,7 +170,7 @@ async function ownerOf(path: string): Promise<{ uid: number; gid: number } | nul
 }
 
 /** initdb stops at a uid that has no name ("could not look up effective user ID"), so 1000 is taken only if it has one. */
-function mappableUid(passwd: readonly PasswdEntry[]): number {
+function namedNamespaceUid(passwd: readonly PasswdEntry[]): number {
   const named = passwd.map(({ uid }) => uid).filter((uid) => uid !== 0);
   return [1000, NOBODY_ID].find((uid) => named.includes(uid)) ?? named[0] ?? 1000;
 }

@@ -143,7 +143,7 @@ export async function finishUpload(
  * With an owner only where it is theirs. Resolves to its row, null: there is no such file, or a message has it. Again is
  * no error.
  */
-export async function markUnattachedRemoved(
+export async function markUnattachedFileRemoved(
   sql: Sql | Transaction,
   id: string,
   owner: AccountId | null = null,
@@ -157,7 +157,7 @@ export async function markUnattachedRemoved(
 }
 
 /** Gives files up that no message took, and uploads that did not go on, since `cutoff`: at most `limit`; how many. */
-export async function markAbandonedRemoved(sql: Sql | Transaction, cutoff: Date, limit: number): Promise<number> {
+export async function markStaleUnattachedRemoved(sql: Sql | Transaction, cutoff: Date, limit: number): Promise<number> {
   const rows = await sql`
     update file set state = 'removed', size = coalesce(size, received), updated_at = now()
     where id in (

@@ -1,10 +1,10 @@
-import type { AccountId, ConversationId, Rev, SessionId } from '../../model/ids.ts';
+import type { AccountId, ConversationId, Rev, SessionOrTokenId } from '../../model/ids.ts';
 import type { Sql } from '../db/connection.ts';
 import type { MemberKey } from './members.ts';
 import type { FoundSession } from '../accounts/sessions.ts';
 
 /** A conversation and its newest change. */
-export interface ConversationHead {
+export interface ConversationLastRev {
   readonly conversationId: ConversationId;
   readonly rev: Rev;
 }
@@ -17,12 +17,12 @@ export interface FoundMembership extends MemberKey {
 }
 
 /** The conversations that an account is in, at most `limit`, the lowest numbers first. */
-export async function listConversationHeads(
+export async function listHeadsOfAccount(
   sql: Sql,
   accountId: AccountId,
   limit: number,
-): Promise<readonly ConversationHead[]> {
-  return sql<ConversationHead[]>`
+): Promise<readonly ConversationLastRev[]> {
+  return sql<ConversationLastRev[]>`
     select h.conversation_id as "conversationId", h.last_rev as rev
     from membership m join conversation_head h on h.conversation_id = m.conversation_id
     where m.account_id = ${accountId}
@@ -32,9 +32,9 @@ export async function listConversationHeads(
 /** Those of these conversations whose newest change is another than the one given. */
 export async function listChangedHeads(
   sql: Sql,
-  known: readonly ConversationHead[],
-): Promise<readonly ConversationHead[]> {
-  return sql<ConversationHead[]>`
+  known: readonly ConversationLastRev[],
+): Promise<readonly ConversationLastRev[]> {
+  return sql<ConversationLastRev[]>`
     select h.conversation_id as "conversationId", h.last_rev as rev
     from unnest(${known.map((each) => each.conversationId)}::bigint[], ${known.map((each) => each.rev)}::bigint[])
       as k (conversation_id, rev)
@@ -64,7 +64,7 @@ export async function listMemberships(sql: Sql, accounts: readonly AccountId[]):
 }
 
 /** Those of these sessions that still hold, with whose they are now. */
-export async function findValidSessions(sql: Sql, ids: readonly SessionId[]): Promise<readonly FoundSession[]> {
+export async function findValidSessions(sql: Sql, ids: readonly SessionOrTokenId[]): Promise<readonly FoundSession[]> {
   return sql<FoundSession[]>`
     select s.id, a.id as "accountId", a.kind as "accountKind", a.role, a.nick, a.name, s.scopes,
       s.expires_at as "expiresAt"

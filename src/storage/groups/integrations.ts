@@ -10,14 +10,14 @@ export interface Integration {
   readonly archived: boolean;
 }
 
-export interface NewToken {
+export interface HashedAndSealedToken {
   readonly hash: string;
   readonly sealed: string;
 }
 
 export async function insertIntegration(
   tx: Transaction,
-  integration: { conversationId: ConversationId; accountId: AccountId; token: NewToken },
+  integration: { conversationId: ConversationId; accountId: AccountId; token: HashedAndSealedToken },
 ): Promise<void> {
   const { conversationId, accountId, token } = integration;
   await tx`
@@ -51,7 +51,7 @@ export async function findIntegrationTokenHash(
 }
 
 /** Whether this is the group's token, which stays so until the transaction ends. */
-export async function lockIntegrationToken(
+export async function lockTokenIfCurrent(
   tx: Transaction,
   conversationId: ConversationId,
   hash: string,
@@ -65,7 +65,7 @@ export async function lockIntegrationToken(
 export async function replaceIntegrationToken(
   tx: Transaction,
   conversationId: ConversationId,
-  token: NewToken,
+  token: HashedAndSealedToken,
 ): Promise<string | null> {
   const [old] = await tx<{ hash: string }[]>`
     select token_hash as hash from integration where conversation_id = ${conversationId} for update`;

@@ -2,7 +2,7 @@ import type { AccountId, ConversationId } from '../../model/ids.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
 
 /** An invitation into a group that is open: neither over nor used up. */
-export interface Invite {
+export interface OpenInvite {
   readonly id: number;
   readonly conversationId: ConversationId;
   readonly sealed: string;
@@ -70,9 +70,9 @@ export async function countOpenInvites(tx: Transaction, conversationId: Conversa
 export async function listOpenInvites(
   sql: Sql | Transaction,
   asked: { conversationId: ConversationId; after?: number; limit?: number; only?: number },
-): Promise<Invite[]> {
+): Promise<OpenInvite[]> {
   const { conversationId, after = 0, limit = 1, only = null } = asked;
-  return sql<Invite[]>`
+  return sql<OpenInvite[]>`
     select ${columns(sql)} from group_invite i left join account a on a.id = i.created_by
     where i.conversation_id = ${conversationId} and ${isOpen(sql)} and i.id > ${after}
       and (${only}::bigint is null or i.id = ${only}::bigint)
@@ -80,8 +80,8 @@ export async function listOpenInvites(
 }
 
 /** The open invitation of a token; null for any other. */
-export async function findOpenInvite(sql: Sql | Transaction, tokenHash: string): Promise<Invite | null> {
-  const [row] = await sql<Invite[]>`
+export async function findOpenInvite(sql: Sql | Transaction, tokenHash: string): Promise<OpenInvite | null> {
+  const [row] = await sql<OpenInvite[]>`
     select ${columns(sql)} from group_invite i left join account a on a.id = i.created_by
     where i.token_hash = ${tokenHash} and ${isOpen(sql)}`;
   return row ?? null;

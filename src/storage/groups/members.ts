@@ -9,18 +9,18 @@ export interface MemberKey {
 }
 
 /** A conversation and what an account is in it; `role` null: no member. Null: there is no such conversation. */
-export interface MembershipStatus {
+export interface ConversationAndRole {
   readonly kind: 'group' | 'private';
   readonly archived: boolean;
   readonly role: GroupRole | null;
 }
 
 /** How an account stands to a conversation, or with null how the conversation is. */
-export async function findMembershipStatus(
+export async function findConversationAndRole(
   sql: Sql | Transaction,
   key: { conversationId: ConversationId; accountId: AccountId | null },
-): Promise<MembershipStatus | null> {
-  const [row] = await sql<MembershipStatus[]>`
+): Promise<ConversationAndRole | null> {
+  const [row] = await sql<ConversationAndRole[]>`
     select c.kind, h.archived_at is not null as archived, m.role
     from conversation c
     join conversation_head h on h.conversation_id = c.id
@@ -93,7 +93,7 @@ export interface MembershipCounts {
   /** Those that the account itself created, joined or opened, and those that somebody opened with it. */
   readonly requested: number;
   /** Groups that others added it to. */
-  readonly added: number;
+  readonly addedByOthers: number;
 }
 
 /**
@@ -107,7 +107,7 @@ export async function lockAndCountMemberships(tx: Transaction, accountId: Accoun
   if (account === undefined) return null;
   // A statement of its own: the one above sees what was there before it had to wait.
   const [row] = await tx<MembershipCounts[]>`
-    select count(*) filter (where m.requested) as requested, count(*) filter (where not m.requested) as added
+    select count(*) filter (where m.requested) as requested, count(*) filter (where not m.requested) as "addedByOthers"
     from membership m join conversation_head h on h.conversation_id = m.conversation_id
     where m.account_id = ${accountId} and (h.archived_at is null or m.role = 'owner')`;
   return row!;

@@ -30,16 +30,16 @@ export async function updateNotificationSetting(
     select from membership where conversation_id = ${conversationId} and account_id = ${accountId} for key share`;
   if (members.length === 0) return null;
   const until = mutedUntil ?? null;
-  const [row] = await tx<(NotificationSetting & { silent: boolean })[]>`
+  const [row] = await tx<(NotificationSetting & { suppressesPushes: boolean })[]>`
     insert into notification_setting as n (conversation_id, account_id, level, muted_until)
     values (${conversationId}, ${accountId}, ${level ?? 'all'}, ${until}::timestamptz)
     on conflict (conversation_id, account_id) do update
       set level = coalesce(${level ?? null}::text, n.level),
         muted_until = ${mutedUntil === undefined ? tx`n.muted_until` : tx`${until}::timestamptz`}
     returning level, muted_until as "mutedUntil",
-      level = 'nothing' or coalesce(muted_until > now(), false) as silent`;
-  const { silent, ...setting } = row!;
-  if (silent) {
+      level = 'nothing' or coalesce(muted_until > now(), false) as "suppressesPushes"`;
+  const { suppressesPushes, ...setting } = row!;
+  if (suppressesPushes) {
     await tx`
       delete from push_pending
       where conversation_id = ${conversationId} and device_id in (select id from device where account_id = ${accountId})`;

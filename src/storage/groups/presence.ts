@@ -9,16 +9,16 @@ export interface AccountSummary {
 }
 
 /** A person, and a conversation in which others see when the person comes and goes. */
-interface PresenceConversation extends AccountSummary {
+interface PresenceMembership extends AccountSummary {
   readonly conversationId: ConversationId;
 }
 
 /** Those of the conversations that each of the accounts is in, but for conversations of more than `maxMembers`. */
-export async function listPresenceConversations(
+export async function listPresenceMemberships(
   sql: Sql,
   asked: { accounts: readonly AccountId[]; conversations: readonly ConversationId[]; maxMembers: number },
-): Promise<readonly PresenceConversation[]> {
-  return sql<PresenceConversation[]>`
+): Promise<readonly PresenceMembership[]> {
+  return sql<PresenceMembership[]>`
     select a.id, a.nick, a.name, m.conversation_id as "conversationId"
     from account a join membership m on m.account_id = a.id
     where a.id = any(${[...asked.accounts]}::bigint[]) and m.conversation_id = any(${[...asked.conversations]}::bigint[])

@@ -2,12 +2,12 @@ import type { AccountId, ConversationId } from '../../model/ids.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
 
 /** Two people, in any order. */
-export type AccountPair = readonly [AccountId, AccountId];
+export type UnsortedAccountPair = readonly [AccountId, AccountId];
 
 /** The private conversation of two people; null before one of them has opened it. */
 export async function findPrivateConversation(
   sql: Sql | Transaction,
-  pair: AccountPair,
+  pair: UnsortedAccountPair,
 ): Promise<ConversationId | null> {
   const [row] = await sql<{ id: ConversationId }[]>`
     select conversation_id as id from private_conversation
@@ -16,7 +16,7 @@ export async function findPrivateConversation(
 }
 
 /** Makes the private conversation of two people, who become its members. Rejects where there is one. */
-export async function insertPrivateConversation(tx: Transaction, pair: AccountPair): Promise<ConversationId> {
+export async function insertPrivateConversation(tx: Transaction, pair: UnsortedAccountPair): Promise<ConversationId> {
   const [low, high] = [Math.min(...pair), Math.max(...pair)];
   const [row] = await tx<{ id: ConversationId }[]>`insert into conversation (kind) values ('private') returning id`;
   const { id } = row!;
@@ -34,7 +34,7 @@ interface PairBlocks {
 }
 
 /** The blocks between two accounts. */
-export async function findBlocks(sql: Sql | Transaction, [first, second]: AccountPair): Promise<PairBlocks> {
+export async function findBlocks(sql: Sql | Transaction, [first, second]: UnsortedAccountPair): Promise<PairBlocks> {
   const [row] = await sql<PairBlocks[]>`
     select exists (select from block where account_id = ${first} and blocked_id = ${second}) as "byFirst",
       exists (select from block where account_id = ${second} and blocked_id = ${first}) as "bySecond"`;

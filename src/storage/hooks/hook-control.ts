@@ -67,7 +67,7 @@ export async function applyChanges(tx: Transaction, hook: LockedHook, changes: H
     secretSealed,
   } = changes;
   const resumes = changes.paused === false;
-  const hurried = resumes ? await retryNow(tx, hook.hookId) : 0;
+  const hurried = resumes ? await makeRetryRowsDue(tx, hook.hookId) : 0;
   const differs =
     order !== hook.order ||
     batch !== hook.batch ||
@@ -93,7 +93,7 @@ export async function applyChanges(tx: Transaction, hook: LockedHook, changes: H
 }
 
 /** By the clock of a process, as everything that a lane waits for: the database's may be ahead of it. */
-async function retryNow(tx: Transaction, hookId: HookId): Promise<number> {
+async function makeRetryRowsDue(tx: Transaction, hookId: HookId): Promise<number> {
   const now = new Date();
   const { count } = await tx`
     update delivery_retry set attempts = 0, next_at = ${now} where hook_id = ${hookId} and next_at > ${now}`;
@@ -134,7 +134,11 @@ export async function findHookCursor(sql: Sql, { conversationId, hookId }: HookR
  * start. What a strict hook has still to deliver comes in its order, and only there: a later message must not arrive
  * first. Returns false, and has written nothing, when the hook would have more than `MAX_RETRY_ROWS` of them.
  */
-export async function redeliverSelected(tx: Transaction, hook: LockedHook, asked: readonly Seq[]): Promise<boolean> {
+export async function redeliverSelectedWithinLimit(
+  tx: Transaction,
+  hook: LockedHook,
+  asked: readonly Seq[],
+): Promise<boolean> {
   const { hookId, order, cursor } = hook;
   const seqs = order === 'strict' ? asked.filter((seq) => seq <= cursor) : asked;
   if (seqs.length === 0) return true;

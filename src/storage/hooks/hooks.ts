@@ -110,7 +110,7 @@ export async function removeHook(
  * locked by the caller. Rejects with a violation of `reverse_hook_url` when its URL is active in the group again; false
  * when there is no such hook.
  */
-export async function restoreHook(tx: Transaction, id: number): Promise<boolean> {
+export async function restoreTargetRemovedHook(tx: Transaction, id: number): Promise<boolean> {
   const rows = await tx`
     update reverse_hook set removed_at = null, removed_by = null, generation = generation + 1, failures = 0,
       rejections = 0, failing_since = null, parked_at = null, next_attempt_at = null

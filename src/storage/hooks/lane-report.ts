@@ -42,7 +42,7 @@ interface ReportRow {
   readonly alike: readonly HookStateGroup[];
   /** Hooks that have only requests to repeat apart. */
   readonly retryOnlyHooks: number;
-  readonly oldestSentAt: Date | null;
+  readonly oldestPendingSentAt: Date | null;
   readonly errors: readonly { id: HookId; group: ConversationId; url: string; at: string; [rest: string]: unknown }[];
 }
 
@@ -90,13 +90,13 @@ export async function readLaneReport(sql: Sql, nowMs: number, parkAfterMs: numbe
           select min((select m.sent_at from message m where m.conversation_id = w.conversation_id and m.seq = w.cursor + 1))
           from waiting w) end,
         (select min((select m.sent_at from message m where m.conversation_id = a.conversation_id and m.seq = a.seq))
-          from apart a where a.paused_at is null)) as "oldestSentAt",
+          from apart a where a.paused_at is null)) as "oldestPendingSentAt",
       (select coalesce(json_agg(error order by at desc), '[]') from error) as errors`;
-  const { alike, retryOnlyHooks, oldestSentAt, errors } = row!;
+  const { alike, retryOnlyHooks, oldestPendingSentAt, errors } = row!;
   return {
     hooks: countStates(alike, nowMs, parkAfterMs),
     pendingHooks: alike.reduce((sum, { pending }) => sum + pending, retryOnlyHooks),
-    oldestPendingAt: oldestSentAt,
+    oldestPendingAt: oldestPendingSentAt,
     errors: errors.map(({ id, group, url, at, category, code }) => ({
       hookId: id,
       conversationId: group,

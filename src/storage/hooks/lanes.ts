@@ -32,7 +32,7 @@ export interface LaneRow {
   readonly unbatchedUntil: Seq | null;
   /** Requests that are repeated apart, and when the first of them is due. */
   readonly retries: number;
-  readonly retryAt: Date | null;
+  readonly earliestRetryAt: Date | null;
   /** The conversation's newest seq when the row was read. */
   readonly lastSeq: Seq;
 }
@@ -43,7 +43,7 @@ const laneColumns = (sql: Sql) => sql`
   r.secret_sealed as "secretSealed", r.old_secret_sealed as "oldSecretSealed", r.old_secret_until as "oldSecretUntil",
   r.cursor, r.generation, r.paused_at as "pausedAt", r.failures, r.failing_since as "failingSince",
   r.parked_at as "parkedAt", r.next_attempt_at as "nextAttemptAt", r.rejections, r.batch_last_seq as "batchLastSeq",
-  r.unbatched_until as "unbatchedUntil", d.retries, d.retry_at as "retryAt", h.last_seq as "lastSeq"`;
+  r.unbatched_until as "unbatchedUntil", d.retries, d.retry_at as "earliestRetryAt", h.last_seq as "lastSeq"`;
 
 /** All hooks of these conversations that are not removed, whether anything is pending or not. */
 export async function lanesOfConversations(sql: Sql, ids: readonly ConversationId[]): Promise<LaneRow[]> {
@@ -85,7 +85,7 @@ export async function pendingConversations(sql: Sql, page: SweepPageRequest): Pr
  * Conversations with a hook in these partitions that has requests to repeat apart from the log, in id order. Their lanes
  * stay in memory until nothing is left, so this is asked for partitions that were taken over.
  */
-export async function retryingConversations(
+export async function conversationsWithRetryRows(
   sql: Sql,
   page: Pick<SweepPageRequest, 'partitions' | 'after' | 'limit'>,
 ): Promise<ConversationId[]> {
@@ -104,7 +104,7 @@ export interface DeliveryMessage {
   readonly text: string;
   readonly hops: number;
   readonly sentAt: Date;
-  readonly deleted: boolean;
+  readonly messageDeleted: boolean;
   /** Null: none. */
   readonly attachments: readonly Attachment[] | null;
   readonly title: string;
@@ -133,7 +133,7 @@ export async function readDeliveryMessages(
 ): Promise<DeliveryMessage[][]> {
   const rows = await sql<(DeliveryMessage & { ord: number })[]>`
     select p.ord::int as ord, m.seq, case when m.deleted_at is null then m.text else '' end as text, m.hops,
-      m.sent_at as "sentAt", m.deleted_at is not null as deleted, m.attachments, c.title, a.id as "senderId", a.name as "senderName",
+      m.sent_at as "sentAt", m.deleted_at is not null as "messageDeleted", m.attachments, c.title, a.id as "senderId", a.name as "senderName",
       a.nick as "senderNick", a.kind as "senderKind"
     from unnest(${positions.map((p) => p.conversationId)}::bigint[], ${positions.map((p) => p.after)}::bigint[],
       ${positions.map((p) => p.limit)}::int[]) with ordinality as p(conversation_id, after, count, ord)

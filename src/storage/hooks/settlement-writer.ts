@@ -6,14 +6,14 @@ import type { Log } from '../../log.ts';
 import type { HookId } from '../../model/ids.ts';
 import type { ConnectionTarget } from '../db/connection.ts';
 import { DatabaseUnavailableError, CommitUnknownError } from '../db/database-error.ts';
-import type { PoolMetrics, PoolCounts } from '../db/pool.ts';
+import type { PoolMetrics, PoolCounters } from '../db/pool.ts';
 import { deserializeError } from './serialized-error.ts';
 import { packSettlements } from './settlement-columns.ts';
 import type { SettlementAnswer, SettlementThreadData } from './settlement-thread.ts';
 import type { Settlement } from './settlement.ts';
 
 /** The thread's own deadline comes first, by this part of it: then it is only its session that has to be made anew. */
-const THREAD_DEADLINE_MARGIN = 0.05;
+const THREAD_TIMEOUT_REDUCTION = 0.05;
 const MIN_RESTART_INTERVAL_MS = 1_000;
 /** A thread ends within a few milliseconds, unless it is looking up the database's name. */
 const THREAD_STOP_TIMEOUT_MS = 500;
@@ -42,7 +42,7 @@ export interface SettlementWriterOptions {
  * (measured). It is started by the first write, and by the next one when it died.
  */
 export class SettlementWriter implements PoolMetrics {
-  readonly counts: PoolCounts = { waitS: new Histogram(DURATION_BOUNDS_S), refused: 0 };
+  readonly counts: PoolCounters = { waitS: new Histogram(DURATION_BOUNDS_S), refused: 0 };
   readonly size = 1;
   readonly waiting = 0;
   readonly #options: SettlementWriterOptions;
@@ -54,7 +54,7 @@ export class SettlementWriter implements PoolMetrics {
 
   constructor(target: ConnectionTarget, options: SettlementWriterOptions) {
     this.#options = options;
-    this.#threadData = { target: { ...target }, timeoutMs: options.timeoutMs * (1 - THREAD_DEADLINE_MARGIN) };
+    this.#threadData = { target: { ...target }, timeoutMs: options.timeoutMs * (1 - THREAD_TIMEOUT_REDUCTION) };
   }
 
   get busy(): number {

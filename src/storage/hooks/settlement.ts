@@ -30,7 +30,7 @@ export interface RetryRecord {
 }
 
 /** How far a lane is, and what it has to remember of failures. */
-export interface LaneProgress {
+export interface LaneCursorAndFailures {
   /** Everything up to here is delivered, set aside, or has a row in `delivery_retry`. */
   readonly cursor: Seq;
   /** Failed attempts since the last that succeeded. */
@@ -46,7 +46,7 @@ export interface LaneProgress {
 }
 
 /** What became of a lane's attempts: absolute values, so that writing it twice is writing it once. */
-export interface Settlement extends LaneProgress {
+export interface Settlement extends LaneCursorAndFailures {
   readonly hookId: HookId;
   readonly generation: number;
   readonly epoch: number;

@@ -64,7 +64,7 @@ interface UnindexedRow {
   readonly rev: Rev;
   readonly senderId: AccountId;
   /** It was indexed before, perhaps. */
-  readonly changed: boolean;
+  readonly editedOrDeleted: boolean;
   readonly deleted: boolean;
   /** Null where it mentions nobody. */
   readonly text: string | null;
@@ -76,7 +76,7 @@ async function readBatch(
   after: Rev,
 ): Promise<{ rows: UnindexedRow[]; more: boolean }> {
   const rows = await tx<(UnindexedRow & { before: number })[]>`
-    select m.seq, m.rev, m.sender_id as "senderId", m.edited_at is not null or m.deleted_at is not null as changed,
+    select m.seq, m.rev, m.sender_id as "senderId", m.edited_at is not null or m.deleted_at is not null as "editedOrDeleted",
       m.deleted_at is not null as deleted, case when position('@' in m.text) > 0 then m.text end as text,
       coalesce(sum(octet_length(m.text)) over (order by m.rev rows between unbounded preceding and 1 preceding), 0)
         as before
@@ -105,7 +105,7 @@ async function writeSearchIndex(tx: Transaction, id: ConversationId, rows: reado
 }
 
 async function writeMentions(tx: Transaction, id: ConversationId, rows: readonly UnindexedRow[]): Promise<void> {
-  const changed = rows.filter((row) => row.changed).map(({ seq }) => seq);
+  const changed = rows.filter((row) => row.editedOrDeleted).map(({ seq }) => seq);
   if (changed.length > 0) {
     await tx`delete from mention where conversation_id = ${id} and seq = any(${changed}::bigint[])`;
   }

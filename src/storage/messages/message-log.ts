@@ -197,10 +197,10 @@ export class MessageLog {
     }
     this.counts.commitS.observe((performance.now() - startedAt) / 1_000);
     this.counts.batchPosts.observe(batch.length);
-    this.#recordCommit(batch, answers);
+    this.#countAndAnnounceCommit(batch, answers);
   }
 
-  #recordCommit(batch: readonly QueuedPost[], answers: readonly PostResult[]): void {
+  #countAndAnnounceCommit(batch: readonly QueuedPost[], answers: readonly PostResult[]): void {
     const advanced = new Map<ConversationId, Seq>();
     batch.forEach((entry, index) => {
       const answer = answers[index]!;
@@ -224,7 +224,7 @@ export class MessageLog {
   /** Everything below happened after a rollback, except the last line, where nobody can tell. */
   async #onWriteFailed(batch: readonly QueuedPost[], tries: number, error: unknown): Promise<void> {
     const state = sqlState(error);
-    if (state === LOCK_NOT_AVAILABLE) return this.#blockLocked(batch, tries, error);
+    if (state === LOCK_NOT_AVAILABLE) return this.#blockLockedRewriteOthers(batch, tries, error);
     const repeatable =
       (state !== null && RETRYABLE_SQLSTATES.has(state)) || violatesUnique(error, 'idempotency_key_pkey');
     if (repeatable && tries < MAX_TRIES) return this.#write(batch, tries + 1);
@@ -248,7 +248,7 @@ export class MessageLog {
     if (rest.length > 0) await this.#write(rest, 1);
   }
 
-  async #blockLocked(batch: readonly QueuedPost[], tries: number, error: unknown): Promise<void> {
+  async #blockLockedRewriteOthers(batch: readonly QueuedPost[], tries: number, error: unknown): Promise<void> {
     const ids = [...new Set(batch.map((entry) => entry.post.conversationId))];
     let locked: Set<ConversationId>;
     let files = new Set<string>();

@@ -86,7 +86,7 @@ export async function readHistory(sql: Sql, request: HistoryRequest): Promise<Hi
 }
 
 /** A message that is to be changed, and who its sender and the one who changes it are to the conversation. */
-export interface LockedMessage extends StoredMessage {
+export interface LockedMessageWithRole extends StoredMessage {
   /** Of the one who changes it; null: no member any more. */
   readonly role: GroupRole | null;
   readonly archived: boolean;
@@ -99,7 +99,7 @@ export interface LockedMessage extends StoredMessage {
 export async function lockHeadAndReadMessage(
   tx: Transaction,
   key: { conversationId: ConversationId; seq: Seq; accountId: AccountId },
-): Promise<LockedMessage | null> {
+): Promise<LockedMessageWithRole | null> {
   const { conversationId, seq, accountId } = key;
   const [head] = await tx<{ archived: boolean }[]>`
     select archived_at is not null as archived from conversation_head

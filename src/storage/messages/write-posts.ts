@@ -98,7 +98,7 @@ const senderBlockedByPeer = (sql: Sql, conversationId: Fragment, senderId: Fragm
     where p.conversation_id = ${conversationId} and b.blocked_id = ${senderId})`;
 
 /** The members who post here, of each conversation one: takes the lock and moves the position in one. */
-const admitPlainSenders = (sql: Sql): Fragment => sql`
+const admitPlainSendersMarkingRead = (sql: Sql): Fragment => sql`
   member as (
     update membership m set read_seq = greatest(m.read_seq, h.last_seq + h.n)
     from head h
@@ -125,7 +125,7 @@ async function writePlainPosts(sql: Sql, posts: readonly Post[], numbered: Numbe
       where h.archived_at is null and (u.token_hash is null or exists (
         select from integration t where t.conversation_id = u.conversation_id and t.token_hash = u.token_hash))
       order by h.conversation_id for no key update of h
-    ), ${hasMembers ? admitPlainSenders(sql) : sql``} advanced as (
+    ), ${hasMembers ? admitPlainSendersMarkingRead(sql) : sql``} advanced as (
       update conversation_head h
       set last_seq = h.last_seq + c.n, last_rev = h.last_rev + c.n, last_at = greatest(h.last_at, clock_timestamp())
       from ${hasMembers ? sql`admitted` : sql`head`} c where h.conversation_id = c.conversation_id

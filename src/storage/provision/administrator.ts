@@ -25,9 +25,9 @@ export async function asAdministrator<T>(
   database: string,
   work: (sql: Sql) => Promise<T>,
 ): Promise<T> {
-  const { socketDir: host, port, ownerUid } = cluster;
-  if (ownerUid === null) throw notRunningError(cluster);
-  const user = readPasswd().find(({ uid }) => uid === ownerUid)?.name ?? 'postgres';
+  const { socketDir: host, port, socketOwnerUid } = cluster;
+  if (socketOwnerUid === null) throw notRunningError(cluster);
+  const user = readPasswd().find(({ uid }) => uid === socketOwnerUid)?.name ?? 'postgres';
   const connectTimeoutMs = CONNECT_TIMEOUT_MS;
   const target: ConnectionTarget = {
     host,
@@ -38,7 +38,7 @@ export async function asAdministrator<T>(
     connectTimeoutMs,
     lockTimeoutMs: LOCK_TIMEOUT_MS,
   };
-  const connection = new Connection(target, 'setup', { connectAsUid: ownerUid });
+  const connection = new Connection(target, 'setup', { connectAsUid: socketOwnerUid });
   try {
     return await connection.run(work, TIMEOUT_MS);
   } catch (error) {

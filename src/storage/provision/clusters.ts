@@ -21,7 +21,7 @@ export interface LocalCluster {
   readonly socketDir: string;
   readonly port: number;
   /** Whose socket it is; null: there is none, so it does not run. */
-  readonly ownerUid: number | null;
+  readonly socketOwnerUid: number | null;
   /** Its own pg_hba.conf as far as that is known without asking it. */
   readonly hbaFile: string | null;
 }
@@ -33,14 +33,14 @@ const DEFAULT_PORT = 5432;
 /** The servers that are configured or have a socket, by port. Looks at files only. */
 export function findClusters({ socketDir, clustersDir }: ClusterLocations): LocalCluster[] {
   const configured = readFolderNames(clustersDir).flatMap((version) =>
-    readFolderNames(join(clustersDir, version)).flatMap((name) => readCluster(join(clustersDir, version, name))),
+    readFolderNames(join(clustersDir, version)).flatMap((name) => readClusterOrNone(join(clustersDir, version, name))),
   );
   const known = new Set(configured.map((cluster) => join(cluster.socketDir, String(cluster.port))));
   const others = readFolderNames(socketDir).flatMap((name): LocalCluster[] => {
     const port = Number(SOCKET_NAME_PATTERN.exec(name)?.[1]);
-    const ownerUid = findSocketOwnerUid(socketDir, port);
-    if (ownerUid === null || known.has(join(socketDir, String(port)))) return [];
-    return [{ name: null, socketDir, port, ownerUid, hbaFile: null }];
+    const socketOwnerUid = findSocketOwnerUid(socketDir, port);
+    if (socketOwnerUid === null || known.has(join(socketDir, String(port)))) return [];
+    return [{ name: null, socketDir, port, socketOwnerUid, hbaFile: null }];
   });
   return [...configured, ...others].sort((a, b) => a.port - b.port);
 }
@@ -50,7 +50,7 @@ export function clusterLabel({ name, port }: LocalCluster): string {
   return name === null ? `port ${port}` : `${name} on port ${port}`;
 }
 
-function readCluster(folder: string): LocalCluster[] {
+function readClusterOrNone(folder: string): LocalCluster[] {
   let text: string;
   try {
     text = readFileSync(join(folder, 'postgresql.conf'), 'utf8');
@@ -63,7 +63,7 @@ function readCluster(folder: string): LocalCluster[] {
     readConfSetting(text, 'unix_socket_directories')?.split(',')[0]?.trim() || SYSTEM_CLUSTER_LOCATIONS.socketDir;
   const hbaFile = readConfSetting(text, 'hba_file') ?? join(folder, 'pg_hba.conf');
   const name = folder.split('/').slice(-2).join('/');
-  return [{ name, socketDir, port, ownerUid: findSocketOwnerUid(socketDir, port), hbaFile }];
+  return [{ name, socketDir, port, socketOwnerUid: findSocketOwnerUid(socketDir, port), hbaFile }];
 }
 
 /** The last line that sets it wins, as for PostgreSQL. */

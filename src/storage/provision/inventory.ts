@@ -11,7 +11,7 @@ export interface FoundRole {
   /** What is stored for its password. */
   readonly storedPassword: string | null;
   /** Its databases beside the wanted one. */
-  readonly otherDatabases: readonly string[];
+  readonly otherOwnedDatabases: readonly string[];
   /** Sessions that are open with it at this moment. */
   readonly sessions: number;
 }
@@ -24,7 +24,7 @@ export interface FoundDatabase {
 
 /** What is there before anything is made. */
 export interface ClusterInventory {
-  readonly isSuperuser: boolean;
+  readonly administratorIsSuperuser: boolean;
   readonly isStandby: boolean;
   readonly listenAddresses: string;
   readonly hbaFile: string;
@@ -37,7 +37,7 @@ type ServerRow = Omit<ClusterInventory, 'role' | 'database'>;
 /** Looks at a server as its administrator; changes nothing. */
 export async function inspectCluster(sql: Sql, names: { database: string; user: string }): Promise<ClusterInventory> {
   const [server] = await sql<ServerRow[]>`
-    select current_setting('is_superuser') = 'on' as "isSuperuser", pg_is_in_recovery() as "isStandby",
+    select current_setting('is_superuser') = 'on' as "administratorIsSuperuser", pg_is_in_recovery() as "isStandby",
       current_setting('listen_addresses') as "listenAddresses", current_setting('hba_file') as "hbaFile"`;
   const [role] = await sql<FoundRole[]>`
     select rolcanlogin as "canLogIn", rolpassword as "storedPassword",
@@ -45,7 +45,7 @@ export async function inspectCluster(sql: Sql, names: { database: string; user: 
         case when rolcreaterole then 'createrole' end, case when rolreplication then 'replication' end,
         case when rolbypassrls then 'bypassrls' end], null)) as "excessRights",
       to_json(array(select datname from pg_database where datdba = pg_authid.oid and datname <> ${names.database}
-        order by datname limit 5)) as "otherDatabases",
+        order by datname limit 5)) as "otherOwnedDatabases",
       (select count(*)::int from pg_stat_activity where usename = rolname) as sessions
     from pg_authid where rolname = ${names.user}`;
   const [database] = await sql<FoundDatabase[]>`

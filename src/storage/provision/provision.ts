@@ -11,7 +11,7 @@ import {
 } from './inventory.ts';
 import { LocalDatabaseError } from './local-error.ts';
 import { createPassword, matchesScramVerifier, scramVerifier } from './scram.ts';
-import { chooseAddress, verifyLogin } from './verification.ts';
+import { chooseAddress, verifyLoginAndPrivilege } from './verification.ts';
 
 /** What is wanted of a local server. */
 export interface DatabaseRequest {
@@ -77,7 +77,7 @@ export async function provisionDatabase(cluster: LocalCluster, request: Database
     ...chooseAddress(cluster, inventory.listenAddresses),
     ...(request.host !== null && { host: request.host }),
   };
-  await verifyLogin({ cluster, address, hbaFile: inventory.hbaFile, login: { ...request, password } });
+  await verifyLoginAndPrivilege({ cluster, address, hbaFile: inventory.hbaFile, login: { ...request, password } });
   const database = inventory.database === null ? 'made' : 'kept';
   return { ...address, password, version: server.version, role, database };
 }
@@ -99,12 +99,12 @@ export function requireSupportedServer(cluster: LocalCluster, server: ServerVers
   );
 }
 
-function requireUsableServer(cluster: LocalCluster, { isSuperuser, isStandby }: ClusterInventory): void {
+function requireUsableServer(cluster: LocalCluster, { administratorIsSuperuser, isStandby }: ClusterInventory): void {
   const where = `PostgreSQL ${clusterLabel(cluster)}`;
   if (isStandby) {
     throw new LocalDatabaseError('refused', `${where} is a standby, which takes no writes: choose the primary server.`);
   }
-  if (isSuperuser) return;
+  if (administratorIsSuperuser) return;
   const message = `The owner of the socket of ${where} is not its superuser: make the role and the database by hand (docs/database.md).`;
   throw new LocalDatabaseError('refused', message);
 }
@@ -117,13 +117,13 @@ function requireUsableRole(role: FoundRole, { user, password }: DatabaseRequest)
       : 'may not log in';
     throw new LocalDatabaseError('refused', `The role "${user}" exists and ${what}. ${other}`);
   }
-  if (password !== null && hasPassword(role, user, password)) return;
+  if (password !== null && passwordMatchesOrUnneeded(role, user, password)) return;
   // From here on it would get another password, which would lock out whoever uses the old one.
-  const { sessions, otherDatabases } = role;
-  if (sessions === 0 && otherDatabases.length === 0) return;
+  const { sessions, otherOwnedDatabases } = role;
+  if (sessions === 0 && otherOwnedDatabases.length === 0) return;
   const use =
-    otherDatabases.length > 0
-      ? `owns other databases (${otherDatabases.join(', ')})`
+    otherOwnedDatabases.length > 0
+      ? `owns other databases (${otherOwnedDatabases.join(', ')})`
       : `is logged in ${sessions === 1 ? 'once' : `${sessions} times`} right now`;
   throw new LocalDatabaseError(
     'refused',
@@ -147,7 +147,7 @@ async function ensureRole(
   found: FoundRole | null,
   { user, password, server }: { user: string; password: string; server: ServerVersion },
 ): Promise<ProvisionedDatabase['role']> {
-  if (found !== null && hasPassword(found, user, password)) return 'kept';
+  if (found !== null && passwordMatchesOrUnneeded(found, user, password)) return 'kept';
   // What PostgreSQL may write into its log, when statements are logged, is the verifier and never the password.
   const name = identifier(user);
   const secret = `password '${scramVerifier(password || createPassword())}'`;
@@ -169,7 +169,7 @@ async function ensureRole(
 }
 
 /** Who is known by his user on the machine needs no password, whatever the role has. */
-function hasPassword({ storedPassword }: FoundRole, user: string, password: string): boolean {
+function passwordMatchesOrUnneeded({ storedPassword }: FoundRole, user: string, password: string): boolean {
   return password === '' || matchesScramVerifier(storedPassword, user, password);
 }
 

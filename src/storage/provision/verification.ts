@@ -33,7 +33,7 @@ interface LoginVerification {
 }
 
 /** Logs in as the server will, and looks whether it could make its tables. Rejects with LocalDatabaseError. */
-export async function verifyLogin({ cluster, address, hbaFile, login }: LoginVerification): Promise<void> {
+export async function verifyLoginAndPrivilege({ cluster, address, hbaFile, login }: LoginVerification): Promise<void> {
   const { database, user, password, serverUid } = login;
   const target = {
     ...address,

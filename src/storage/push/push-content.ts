@@ -4,7 +4,7 @@ import type { Sql } from '../db/connection.ts';
 import type { PushClaim, PushRecipient, ClaimedPush } from './push-claims.ts';
 
 /** Messages of a row that are looked at for what it says and for mentions. */
-export const MAX_SHOWN_MESSAGES = 10;
+export const MAX_MESSAGES_PER_PUSH = 10;
 /** Characters of the newest, more than any vendor takes; and of the others, which count for their mentions. */
 const NEWEST_MESSAGE_CHARACTERS = 4_000;
 export const OLDER_MESSAGE_CHARACTERS = 1_000;
@@ -135,7 +135,7 @@ async function readRanges<Key>(
       where m.conversation_id = r."conversationId" and m.seq >= r."firstSeq" and m.seq <= r."lastSeq"
         and m.deleted_at is null and (r."accountId" is null or (m.sender_id <> r."accountId"
           and not exists (select from block b where b.account_id = r."accountId" and b.blocked_id = m.sender_id)))
-      order by m.seq desc limit ${MAX_SHOWN_MESSAGES}
+      order by m.seq desc limit ${MAX_MESSAGES_PER_PUSH}
     ) n
     join account a on a.id = n.sender_id
     join conversation c on c.id = r."conversationId"

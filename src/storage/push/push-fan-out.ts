@@ -58,12 +58,12 @@ interface FanOutRun {
  */
 export function fanOut(pool: Pool, conversations: readonly ConversationId[], rules: FanOutRules): Promise<FanOutRun> {
   return pool.transaction(async (tx) => {
-    const behind = await lockCursors(tx, conversations);
+    const behind = await lockLaggingCursors(tx, conversations);
     if (behind.length === 0) return { rows: 0, conversationsWithMore: [] };
     let read = await readNewMessages(tx, behind, rules.maxAgeMs);
     // Far behind, as after the first device of an old installation: what nobody is told of is not read through.
     if (read.some(({ old }) => old)) {
-      read = await readNewMessages(tx, await skipTooOld(tx, behind, rules.maxAgeMs), rules.maxAgeMs);
+      read = await readNewMessages(tx, await startsAfterTooOld(tx, behind, rules.maxAgeMs), rules.maxAgeMs);
     }
     const taken = read.filter(({ bytesBefore }) => bytesBefore < MAX_BATCH_BYTES);
     const rows = await upsertPendingPushes(tx, taken, rules);
@@ -88,7 +88,7 @@ interface LaggingConversation {
   readonly head: Seq;
 }
 
-async function lockCursors(
+async function lockLaggingCursors(
   tx: Transaction,
   conversations: readonly ConversationId[],
 ): Promise<readonly LaggingConversation[]> {
@@ -148,7 +148,7 @@ function readNewMessages(
 }
 
 /** The same conversations behind the last message that is too old, which is found by halving: times rise with seqs. */
-async function skipTooOld(
+async function startsAfterTooOld(
   tx: Transaction,
   behind: readonly LaggingConversation[],
   maxAgeMs: number,
@@ -172,7 +172,7 @@ async function skipTooOld(
 }
 
 /** What one sender wrote in a conversation, as one stretch: the last of it decides whom it may concern. */
-interface SenderRun {
+interface SenderMessageSummary {
   readonly conversationId: ConversationId;
   readonly senderId: AccountId;
   /** Null: all that the sender wrote; else what mentions this one. */
@@ -182,47 +182,47 @@ interface SenderRun {
   readonly lastSeq: Seq;
   readonly lastAt: Date;
   /** Among those of the conversation or the mentioned one, the newest first, from 1. */
-  readonly rank: number;
+  readonly newestFirstRank: number;
 }
 
-function senderRunsOf(messages: readonly NewMessage[]): SenderRun[] {
+function summarizeMessagesBySender(messages: readonly NewMessage[]): SenderMessageSummary[] {
   const first = new Map<string, Seq>();
-  const runs = new Map<string, SenderRun>();
+  const summaries = new Map<string, SenderMessageSummary>();
   const extend = ({ conversationId, senderId, seq, sentAt }: NewMessage, nick: string | null): void => {
     const about = `${conversationId}:${nick ?? ''}`;
     const firstSeq = first.get(about) ?? seq;
     first.set(about, firstSeq);
     const key = `${about}:${senderId}`;
     // Put behind the others: the order of the map is the one of their last messages.
-    runs.delete(key);
-    runs.set(key, { conversationId, senderId, nick, firstSeq, lastSeq: seq, lastAt: sentAt, rank: 0 });
+    summaries.delete(key);
+    summaries.set(key, { conversationId, senderId, nick, firstSeq, lastSeq: seq, lastAt: sentAt, newestFirstRank: 0 });
   };
   for (const message of messages) {
     if (message.deleted || message.old) continue;
     extend(message, null);
     for (const nick of mentionsOf(message.text ?? '')) extend(message, nick);
   }
-  return withRanks([...runs.values()].reverse());
+  return withNewestFirstRanks([...summaries.values()].reverse());
 }
 
-function withRanks(runs: readonly SenderRun[]): SenderRun[] {
+function withNewestFirstRanks(summaries: readonly SenderMessageSummary[]): SenderMessageSummary[] {
   const counts = new Map<string, number>();
-  return runs.map((run) => {
-    const about = `${run.conversationId}:${run.nick ?? ''}`;
-    const rank = (counts.get(about) ?? 0) + 1;
-    counts.set(about, rank);
-    return { ...run, rank };
+  return summaries.map((summary) => {
+    const about = `${summary.conversationId}:${summary.nick ?? ''}`;
+    const newestFirstRank = (counts.get(about) ?? 0) + 1;
+    counts.set(about, newestFirstRank);
+    return { ...summary, newestFirstRank };
   });
 }
 
 /** As a table `w`. What is for all and what mentions one are two: a condition that tells them apart is taken for a rare one. */
-function senderRunRows(tx: Transaction, runs: readonly SenderRun[]): ReturnType<Transaction> {
+function senderSummaryRows(tx: Transaction, summaries: readonly SenderMessageSummary[]): ReturnType<Transaction> {
   return tx`
     unnest(
-      ${runs.map((each) => each.conversationId)}::bigint[], ${runs.map((each) => each.senderId)}::bigint[],
-      ${runs.map((each) => each.nick)}::text[], ${runs.map((each) => each.firstSeq)}::bigint[],
-      ${runs.map((each) => each.lastSeq)}::bigint[], ${runs.map((each) => each.lastAt.toISOString())}::timestamptz[],
-      ${runs.map(({ rank }) => rank)}::int[]
+      ${summaries.map((each) => each.conversationId)}::bigint[], ${summaries.map((each) => each.senderId)}::bigint[],
+      ${summaries.map((each) => each.nick)}::text[], ${summaries.map((each) => each.firstSeq)}::bigint[],
+      ${summaries.map((each) => each.lastSeq)}::bigint[], ${summaries.map((each) => each.lastAt.toISOString())}::timestamptz[],
+      ${summaries.map(({ newestFirstRank }) => newestFirstRank)}::int[]
     ) as w(conversation_id, sender_id, nick, first_seq, last_seq, last_at, rank)`;
 }
 
@@ -236,16 +236,19 @@ async function upsertPendingPushes(
   messages: readonly NewMessage[],
   rules: FanOutRules,
 ): Promise<number> {
-  const runs = senderRunsOf(messages);
-  if (runs.length === 0) return 0;
-  const conversations = [...new Set(runs.map(({ conversationId }) => conversationId))];
-  const [toAll, mentioning] = [runs.filter(({ nick }) => nick === null), runs.filter(({ nick }) => nick !== null)];
+  const summaries = summarizeMessagesBySender(messages);
+  if (summaries.length === 0) return 0;
+  const conversations = [...new Set(summaries.map(({ conversationId }) => conversationId))];
+  const [toAll, mentioning] = [
+    summaries.filter(({ nick }) => nick === null),
+    summaries.filter(({ nick }) => nick !== null),
+  ];
   const rows = await tx`
     with written as (
-      select * from ${senderRunRows(tx, toAll)}
+      select * from ${senderSummaryRows(tx, toAll)}
     ), mention as (
       -- The offset keeps it a step of its own, which is not repeated for each device.
-      select w.*, a.id as account_id from ${senderRunRows(tx, mentioning)} join account a on a.nick = w.nick offset 0
+      select w.*, a.id as account_id from ${senderSummaryRows(tx, mentioning)} join account a on a.nick = w.nick offset 0
     ), listener as (
       select m.conversation_id, m.account_id, m.read_seq,
         -- As a truth, of which the planner expects half: of a text that it knows nothing of it expects a single row.

@@ -80,7 +80,7 @@ export async function removeExpired(
     hooks: await inPages((sql) => deleteRemovedHooks(sql, before(retention.removedHooksMs))),
     pushes: await inPages((sql) => deleteOldPushLog(sql, before(retention.pushLogMs), DELETE_PAGE_ROWS)),
     attempts: await single(() =>
-      pool.run((sql) => deleteSurplusAttempts(sql, retention.deliveryLogRows), SLOW_QUERY_TIMEOUT_MS),
+      pool.run((sql) => trimAttemptsPerHook(sql, retention.deliveryLogRows), SLOW_QUERY_TIMEOUT_MS),
     ),
   };
   steps.end();
@@ -130,7 +130,7 @@ async function dropOldPartitions(tx: Transaction, before: Date): Promise<number>
 }
 
 /** What is beyond the newest rows of each hook; of many such hooks, those with most to delete first. */
-async function deleteSurplusAttempts(sql: Sql, keep: number): Promise<number> {
+async function trimAttemptsPerHook(sql: Sql, keep: number): Promise<number> {
   const hooks = await sql<{ id: number }[]>`
     select hook_id as id from delivery_attempt group by hook_id having count(*) > ${keep}
     order by count(*) desc limit ${MAX_PAGES}`;

@@ -3,7 +3,7 @@ import type { Pool } from '../db/pool.ts';
 import { DELETE_PAGE_ROWS, deleteInPages } from './retention.ts';
 
 /** What one round removed of what is over. */
-export interface ExpiredSignIns {
+export interface RemovedSignInCounts {
   readonly activations: number;
   readonly links: number;
   readonly sessions: number;
@@ -14,7 +14,7 @@ export interface ExpiredSignIns {
  * code was sent, since codes are counted by them. `beforeStep` is awaited before each statement, and ends the round by
  * rejecting.
  */
-export async function removeExpiredSignIns(pool: Pool, beforeStep: () => Promise<void>): Promise<ExpiredSignIns> {
+export async function removeExpiredSignIns(pool: Pool, beforeStep: () => Promise<void>): Promise<RemovedSignInCounts> {
   const inPages = (page: (sql: Sql) => Promise<number>): Promise<number> => deleteInPages(pool, page, beforeStep);
   return {
     activations: await inPages(deleteExpiredActivations),

@@ -1,9 +1,9 @@
 import { expect, test } from '@jest/globals';
 import { revocationInput, revokedAccessLines } from '../../../src/cli/group/revocation-lines.ts';
-import type { RevokedAccess } from '../../../src/operations/groups/access-revocation.ts';
+import type { RevocationReport } from '../../../src/operations/groups/access-revocation.ts';
 
 test('what ended with a membership is printed, and what is left to do with the command for it', () => {
-  const departure: RevokedAccess = {
+  const departure: RevocationReport = {
     bots: ['spy', 'eve'],
     invites_ended: 1,
     invites_seen: [4, 9],
@@ -20,7 +20,7 @@ test('what ended with a membership is printed, and what is left to do with the c
 });
 
 test('a replaced token is said with the command that prints the new one, and nothing is said of nothing', () => {
-  const nothing: Omit<RevokedAccess, 'token'> = { bots: [], invites_ended: 0, invites_seen: [], hooks: [] };
+  const nothing: Omit<RevocationReport, 'token'> = { bots: [], invites_ended: 0, invites_seen: [], hooks: [] };
   expect(revokedAccessLines(7, 'bob', { ...nothing, invites_ended: 2, token: 'rotated' })).toEqual([
     '2 invitations are revoked.',
     'The integration token is replaced: klatch group token show 7 prints the new one.',

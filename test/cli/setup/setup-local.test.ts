@@ -258,7 +258,7 @@ const programs = await localPrograms();
 
 describe('the choice among several servers', () => {
   const examined = (name: string, port: number, problem: string | null = null): ExaminedCluster => ({
-    cluster: { name, port, socketDir: '/run', ownerUid: process.geteuid?.() ?? 0, hbaFile: null },
+    cluster: { name, port, socketDir: '/run', socketOwnerUid: process.geteuid?.() ?? 0, hbaFile: null },
     server: problem === null ? { version: name.split('/')[0]!, number: 150_000 } : null,
     problem,
   });

@@ -212,7 +212,7 @@ describe('klatch setup', () => {
 });
 
 describe('the questions of klatch setup', () => {
-  const cluster = { name: '15/main', socketDir: '/run', port: 5433, ownerUid: 0, hbaFile: null };
+  const cluster = { name: '15/main', socketDir: '/run', port: 5433, socketOwnerUid: 0, hbaFile: null };
   const none = { local: [], embedded: null, remarks: [] };
   const offered = {
     none,

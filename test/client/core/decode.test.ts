@@ -126,7 +126,7 @@ describe('a text of JSON-RPC', () => {
     expect(await first).toEqual({ a: 1 });
     await expect(second).rejects.toMatchObject({ name: 'ServerError', code: 'forbidden', message: 'no' });
     expect(await third).toBeUndefined();
-    expect(heard).toEqual([{ method: 'y', params: [1], bytes: expect.any(Number) }]);
+    expect(heard).toEqual([{ method: 'y', params: [1], receivedTextLength: expect.any(Number) }]);
   });
 
   test.each([

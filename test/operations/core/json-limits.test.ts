@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { jsonLimitViolation } from '../../../src/operations/core/json-limits.ts';
 import { parseJson } from '../../../src/operations/core/parse-json.ts';
 
-const LIMITS = { depth: 32, values: 25_000, shapes: 1_000 };
+const LIMITS = { maxDepth: 32, maxValues: 25_000, maxShapes: 1_000 };
 const nested = (depth: number): string => `${'['.repeat(depth)}${']'.repeat(depth)}`;
 const listed = (count: number): string => `[${Array.from({ length: count }, () => '1').join()}]`;
 const keyed = (count: number, name = (n: number): string => `k${n}`): string =>
@@ -45,9 +45,11 @@ test.each([
 });
 
 test('a limit holds for short texts as well', () => {
-  expect(jsonLimitViolation('[[[[]]]]', { depth: 3, values: 50, shapes: 50 })).toBe('is nested deeper than 3 levels');
-  expect(jsonLimitViolation('[1,2,3]', { depth: 3, values: 2, shapes: 50 })).toBe('holds more than 2 values');
-  expect(jsonLimitViolation('{"a":{"b":1}}', { depth: 3, values: 5, shapes: 1 })).toBe(
+  expect(jsonLimitViolation('[[[[]]]]', { maxDepth: 3, maxValues: 50, maxShapes: 50 })).toBe(
+    'is nested deeper than 3 levels',
+  );
+  expect(jsonLimitViolation('[1,2,3]', { maxDepth: 3, maxValues: 2, maxShapes: 50 })).toBe('holds more than 2 values');
+  expect(jsonLimitViolation('{"a":{"b":1}}', { maxDepth: 3, maxValues: 5, maxShapes: 1 })).toBe(
     'holds more than 1 different keys',
   );
 });

@@ -15,7 +15,10 @@ import { SECRET } from '../../support/server-process.ts';
 export const sealer = new Sealer(SECRET);
 
 /** No files of a configuration. */
-export const NO_CONFIGURATION = { record: { secrets: false, files: [], missing: [] }, contents: new Map() };
+export const NO_CONFIGURATION = {
+  record: { secrets: false, files: [], missing: [] },
+  configurationFileContents: new Map(),
+};
 
 /** A backup in memory, and what it holds. */
 export async function takeBackup(

@@ -11,7 +11,7 @@ import {
   firstSeqSince,
   lockHook,
   redeliverFrom,
-  redeliverSelected,
+  redeliverSelectedWithinLimit,
   skipBacklog,
 } from '../../../src/storage/hooks/hook-control.ts';
 import type { HookReference, LockedHook } from '../../../src/storage/hooks/hook-control.ts';
@@ -239,7 +239,10 @@ const statements: [string, (sql: Sql) => Promise<unknown>][] = [
   ['a pause', locked(107, (tx, hook) => applyChanges(tx, hook, { paused: true }))],
   ['a resumption', locked(108, (tx, hook) => applyChanges(tx, hook, { paused: false }))],
   ['a redelivery', locked(109, (tx, hook) => redeliverFrom(tx, hook, 4))],
-  ['a redelivery of single messages', locked(110, (tx, hook) => redeliverSelected(tx, hook, [1 as Seq, 2 as Seq]))],
+  [
+    'a redelivery of single messages',
+    locked(110, (tx, hook) => redeliverSelectedWithinLimit(tx, hook, [1 as Seq, 2 as Seq])),
+  ],
   ['a skipped backlog', locked(111, (tx, hook) => skipBacklog(tx, { ...hook, cursor: 2 as Seq }))],
   [
     'the search for a time',

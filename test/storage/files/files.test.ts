@@ -14,8 +14,8 @@ import {
   insertUpload,
   listFilesOfAccount,
   type FilePosition,
-  markAbandonedRemoved,
-  markUnattachedRemoved,
+  markStaleUnattachedRemoved,
+  markUnattachedFileRemoved,
   recordUploadProgress,
 } from '../../../src/storage/files/files.ts';
 import type { Pool } from '../../../src/storage/db/pool.ts';
@@ -161,7 +161,7 @@ describe('an upload', () => {
     const finish = () => pool.transaction((tx) => finishUpload(tx, id, { size: 80, type: 'image/png' }));
     expect([await finish(), await finish()]).toEqual([true, true]);
     expect(await pool.run((sql) => findFile(sql, id))).toMatchObject({ state: 'stored', size: 80, type: 'image/png' });
-    await pool.run((sql) => markUnattachedRemoved(sql, id));
+    await pool.run((sql) => markUnattachedFileRemoved(sql, id));
     expect(await finish()).toBe(false);
     expect(
       await pool.run((sql) =>
@@ -200,7 +200,7 @@ describe('a file', () => {
 
   test('is given up by its owner alone, and not while a message has it', async () => {
     const id = await stored(1);
-    const remove = (by: AccountId | null) => pool.run((sql) => markUnattachedRemoved(sql, id, by));
+    const remove = (by: AccountId | null) => pool.run((sql) => markUnattachedFileRemoved(sql, id, by));
     expect(await remove(member)).toBeNull();
     await attach(id);
     expect(await remove(owner)).toBeNull();
@@ -215,9 +215,9 @@ describe('a file', () => {
     await attach(taken);
     await database.query((sql) => sql`update file set updated_at = now() - interval '2 days' where id <> ${young}`);
     const cutoff = new Date(Date.now() - 86_400_000);
-    expect(await pool.run((sql) => markAbandonedRemoved(sql, cutoff, 1))).toBe(1);
-    expect(await pool.run((sql) => markAbandonedRemoved(sql, cutoff, 10))).toBe(1);
-    expect(await pool.run((sql) => markAbandonedRemoved(sql, cutoff, 10))).toBe(0);
+    expect(await pool.run((sql) => markStaleUnattachedRemoved(sql, cutoff, 1))).toBe(1);
+    expect(await pool.run((sql) => markStaleUnattachedRemoved(sql, cutoff, 10))).toBe(1);
+    expect(await pool.run((sql) => markStaleUnattachedRemoved(sql, cutoff, 10))).toBe(0);
     const removed = await pool.run((sql) => listRemovedFiles(sql, 10));
     expect(removed.map(({ id }) => id).sort()).toEqual([old, still].sort());
   });

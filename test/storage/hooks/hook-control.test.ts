@@ -7,7 +7,7 @@ import {
   firstSeqSince,
   lockHook,
   redeliverFrom,
-  redeliverSelected,
+  redeliverSelectedWithinLimit,
   skipBacklog,
   type LockedHook,
 } from '../../../src/storage/hooks/hook-control.ts';
@@ -107,7 +107,7 @@ describe('control writes', () => {
   test('raise the generation once each, and that of the cursor only when they move it', async () => {
     await locked((tx, found) => applyChanges(tx, found, { paused: true, order: 'none', secretSealed: 'new' }));
     expect(await row()).toEqual({ cursor: 100, generation: 1, cursor_generation: 0 });
-    await locked((tx, found) => redeliverSelected(tx, found, [101 as Seq]));
+    await locked((tx, found) => redeliverSelectedWithinLimit(tx, found, [101 as Seq]));
     expect(await row()).toEqual({ cursor: 100, generation: 2, cursor_generation: 0 });
     await locked((tx, found) => redeliverFrom(tx, found, 1));
     expect(await row()).toEqual({ cursor: 100, generation: 3, cursor_generation: 3 });
@@ -120,7 +120,7 @@ describe('control writes', () => {
   test('leave a hook that becomes strict what failed, though the cursor is still below it', async () => {
     await locked((tx, found) => applyChanges(tx, found, { order: 'none' }));
     await database.query((sql) => sql`update reverse_hook set cursor = 120 where id = ${hook}`);
-    await locked((tx, found) => redeliverSelected(tx, found, [110, 130] as Seq[]));
+    await locked((tx, found) => redeliverSelectedWithinLimit(tx, found, [110, 130] as Seq[]));
     await locked((tx, found) => applyChanges(tx, found, { order: 'strict' }));
     const seqs = database.query((sql) => sql`select seq from delivery_retry where hook_id = ${hook} order by seq`);
     expect(await seqs).toEqual([{ seq: 110 }, { seq: 130 }]);
@@ -129,7 +129,7 @@ describe('control writes', () => {
   test('count what is repeated apart as pending, with its age', async () => {
     await locked((tx, found) => skipBacklog(tx, found));
     expect(await info()).toMatchObject({ pending: 0, oldestPendingAt: null, nextAttemptAt: null });
-    await locked((tx, found) => redeliverSelected(tx, found, [170, 120, 150] as Seq[]));
+    await locked((tx, found) => redeliverSelectedWithinLimit(tx, found, [170, 120, 150] as Seq[]));
     const { pending, oldestPendingAt, nextAttemptAt } = await info();
     expect({ pending, oldestPendingAt }).toEqual({ pending: 3, oldestPendingAt: new Date('2026-11-21T00:01:25Z') });
     expect(nextAttemptAt).not.toBeNull();
@@ -152,7 +152,7 @@ describe('control writes', () => {
     const writes = Array.from({ length: 40 }, (_, n) => [
       locked((tx, found) => applyChanges(tx, found, { paused: n % 2 === 0 })),
       locked((tx, found) => redeliverFrom(tx, found, 120)),
-      locked((tx, found) => redeliverSelected(tx, found, [(110 + n) as Seq, (109 - (n % 5)) as Seq])),
+      locked((tx, found) => redeliverSelectedWithinLimit(tx, found, [(110 + n) as Seq, (109 - (n % 5)) as Seq])),
       locked((tx, found) => skipBacklog(tx, found)),
       pool.run((sql) => claimPing(sql, reference(), 0)),
     ]).flat();

@@ -88,7 +88,7 @@ describe('readMessages()', () => {
         text: 'message 1.',
         hops: 1,
         sentAt: expect.any(Date),
-        deleted: false,
+        messageDeleted: false,
         attachments: null,
         title: 'Group 8',
         senderId: group.accountId,
@@ -96,7 +96,7 @@ describe('readMessages()', () => {
         senderNick: null,
         senderKind: 'webhook',
       },
-      expect.objectContaining({ seq: 2, text: '', deleted: true }),
+      expect.objectContaining({ seq: 2, text: '', messageDeleted: true }),
     ]);
   });
 
@@ -134,7 +134,7 @@ describe('lanesOfConversations()', () => {
         batchLastSeq: null,
         unbatchedUntil: null,
         retries: 0,
-        retryAt: null,
+        earliestRetryAt: null,
         lastSeq: 10,
       },
     ]);

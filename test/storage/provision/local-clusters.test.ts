@@ -66,15 +66,15 @@ describe('the PostgreSQL servers of a machine', () => {
     await writeFile(join(run, '.s.PGSQL.5433.lock'), '');
     const uid = process.geteuid?.();
     expect(find()).toEqual([
-      { name: '15/main', socketDir: run, port: 5433, ownerUid: uid, hbaFile: '/etc/elsewhere/pg_hba.conf' },
+      { name: '15/main', socketDir: run, port: 5433, socketOwnerUid: uid, hbaFile: '/etc/elsewhere/pg_hba.conf' },
       {
         name: '9.3/old one',
         socketDir: run,
         port: 5434,
-        ownerUid: null,
+        socketOwnerUid: null,
         hbaFile: join(folder, 'etc/9.3/old one/pg_hba.conf'),
       },
-      { name: null, socketDir: run, port: 6000, ownerUid: uid, hbaFile: null },
+      { name: null, socketDir: run, port: 6000, socketOwnerUid: uid, hbaFile: null },
     ]);
   });
 

@@ -3,7 +3,7 @@ import { BoundedCache } from '../model/bounded-cache.ts';
 import type { HookId } from '../model/ids.ts';
 
 /** The log is told of a hook's failures no more often than this. */
-const LOG_INTERVAL_MS = 60_000;
+const WARNING_INTERVAL_MS = 60_000;
 /** Hooks that are remembered; those told of longest ago are forgotten. */
 const MAX_REMEMBERED_HOOKS = 10_000;
 
@@ -18,20 +18,20 @@ interface FailureFields {
  * Tells the log of deliveries that failed. The first failure is news; the repeats would fill the log for as long as a
  * receiver is down, and so would the first ones of a receiver that fails and succeeds in turn.
  */
-export class FailureLogThrottle {
+export class FailureWarningThrottle {
   readonly #log: Log;
-  readonly #recentlyLogged = new BoundedCache<HookId, true>(MAX_REMEMBERED_HOOKS, { ttl: LOG_INTERVAL_MS });
+  readonly #recentlyWarned = new BoundedCache<HookId, true>(MAX_REMEMBERED_HOOKS, { ttl: WARNING_INTERVAL_MS });
 
   constructor(log: Log) {
     this.#log = log;
   }
 
-  report(fields: FailureFields): void {
-    if (fields.failures > 1 || this.#recentlyLogged.has(fields.hook)) {
+  warnFirstDebugRepeats(fields: FailureFields): void {
+    if (fields.failures > 1 || this.#recentlyWarned.has(fields.hook)) {
       this.#log.debug('a delivery failed again', fields);
       return;
     }
-    this.#recentlyLogged.set(fields.hook, true);
+    this.#recentlyWarned.set(fields.hook, true);
     this.#log.warn('a delivery failed', fields);
   }
 }
