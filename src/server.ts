@@ -222,7 +222,7 @@ export class Server {
       version: readVersion(),
       startedAt: new Date(),
       listeners: this.#listenerUrls,
-      certificateFingerprints: tls.flatMap((each) => (each === null ? [] : [each.fingerprint])),
+      certificateFingerprints: tls.flatMap((each) => (each === null ? [] : [each.certificateFingerprint])),
       metricsUrl: this.#metricsPort === null ? null : `${httpUrl(config.metrics.interface, this.#metricsPort)}/metrics`,
       database,
       databaseVersion: opened.version,
@@ -303,7 +303,7 @@ export class Server {
   /** On a port of its own, to the end of a stop. Null when metrics are switched off. */
   async #listenForScrapes(): Promise<HttpListener | null> {
     const { metrics, http } = this.#config;
-    if (!metrics.enabled) return null;
+    if (!metrics.metricsEnabled) return null;
     const { interface: address, port } = metrics;
     const config = {
       interface: address,
@@ -382,9 +382,9 @@ function createMessageLog(database: Database, bus: Bus, limits: LimitsConfig): M
 function createDnsResolver(delivery: DeliveryConfig): DnsResolver {
   return new DnsResolver({
     timeoutMs: delivery.dnsTimeoutMs,
-    cacheMs: delivery.dnsCacheTtlMs,
+    successCacheMs: delivery.dnsCacheTtlMs,
     failureCacheMs: delivery.dnsNegativeTtlMs,
-    concurrency: delivery.dnsConcurrency,
+    maxConcurrentLookups: delivery.dnsConcurrency,
   });
 }
 

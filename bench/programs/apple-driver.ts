@@ -9,7 +9,7 @@ import { AppleVendor } from '../../src/push/vendors/apple.ts';
 const [port, authority, path, streams] = process.argv.slice(2);
 const key = { keyId: 'KEY1234567', teamId: 'TEAM123456', path: path!, bundleId: 'org.example.chat', sandbox: false };
 const vendor = new AppleVendor(
-  { keys: [key], endpoint: `https://127.0.0.1:${port}`, caFile: authority! },
+  { keys: [key], endpoint: `https://127.0.0.1:${port}`, appleCaFile: authority! },
   { timeoutMs: 10_000, inFlight: Number(streams), userAgent: 'Klatch/0' },
 );
 let sent = 0;
@@ -23,7 +23,7 @@ async function send(n: number): Promise<void> {
       lastSeq: n as Seq,
       title: 'Group 1',
       text: `Webhook: message ${n}: load on web-1 is above its threshold`,
-      unread: 1,
+      accountUnreadCount: 1,
       urgent: false,
       expiresAt: new Date(1_900_000_000_000),
     },

@@ -7,8 +7,8 @@ export const OUTBOUND_MUTANTS: readonly Mutant[] = [
     name: 'policy-ignores-machine',
     promise: 'A delivery never connects to a public address of one of the machine’s interfaces.',
     file: 'src/outbound/address-policy.ts',
-    find: 'return this.#machine.ruleOf(address) ?? this.#publicHosts?.ruleOf(address) ?? null;',
-    replace: 'return this.#publicHosts?.ruleOf(address) ?? null;',
+    find: 'return this.#machine.refusingRuleOf(address) ?? this.#ownPublicHosts?.refusingRuleOf(address) ?? null;',
+    replace: 'return this.#ownPublicHosts?.refusingRuleOf(address) ?? null;',
     tests: [TESTS, '-t', 'this machine'],
   },
   {
@@ -31,8 +31,8 @@ export const OUTBOUND_MUTANTS: readonly Mutant[] = [
     name: 'first-connection-does-not-wait',
     promise: 'No connection is opened before the addresses of http.base-uri are known.',
     file: 'src/outbound/connector.ts',
-    find: 'this.#options.policy.refresh(),',
-    replace: 'void this.#options.policy.refresh(),',
+    find: 'this.#options.policy.refreshPublicHosts(),',
+    replace: 'void this.#options.policy.refreshPublicHosts(),',
     tests: [TESTS, '-t', 'the first connection waits'],
   },
   {
@@ -40,7 +40,7 @@ export const OUTBOUND_MUTANTS: readonly Mutant[] = [
     promise: 'The addresses of http.base-uri stay refused while its name server is away.',
     file: 'src/outbound/public-hosts.ts',
     find: 'if (!this.#failing.has(host)) this.#options.onFailure?.(host, error as Error);',
-    replace: 'this.#addresses.delete(host);',
+    replace: 'this.#addressesByHost.delete(host);',
     tests: [TESTS, '-t', 'keeps the addresses'],
   },
 ];

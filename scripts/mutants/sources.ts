@@ -6,8 +6,8 @@ export const SOURCES_MUTANTS: readonly Mutant[] = [
     name: 'source-whole-ipv6-address',
     promise: 'Each IPv6 address counts for itself, so that one customer has 2^64 sources.',
     file: 'src/model/source-key.ts',
-    find: 'const PARTS_OF_64 = 4;',
-    replace: 'const PARTS_OF_64 = 8;',
+    find: 'const IPV6_PARTS_OF_64 = 4;',
+    replace: 'const IPV6_PARTS_OF_64 = 8;',
     tests: ['test/model/source-key', 'test/live/endpoints', '-t', 'network of one .*customer'],
   },
   {

@@ -28,7 +28,8 @@ function createEmail({ smtp, projectName, file }: Config): CodeProvider | null {
     throw new ConfigError([{ file, line: null, key: `services.smtp.${key}`, sentence }]);
   };
   if (parseSender(smtp.from) === null) refuse('from', 'is not one e-mail address, with or without a name before it');
-  const emailTemplate = smtp.template === null ? DEFAULT_EMAIL_TEMPLATE : readEmailTemplate(smtp.template);
+  const emailTemplate =
+    smtp.emailTemplatePath === null ? DEFAULT_EMAIL_TEMPLATE : readEmailTemplate(smtp.emailTemplatePath);
   if (typeof emailTemplate === 'string') return refuse('template', emailTemplate);
   return new EmailCodeProvider(smtp, { emailTemplate, projectName });
 }

@@ -5,7 +5,7 @@ import { editDistance } from './edit-distance.ts';
 import { scalar } from './value-types.ts';
 import type { ValueType, ScalarResult } from './value-types.ts';
 
-const LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
+const DNS_LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
 /** Resolvers and URLs read a name whose last label is a number as an IPv4 address in an odd spelling. */
 const NUMERIC_LABEL = /^(?:\d+|0x[0-9a-f]*)$/;
 
@@ -17,7 +17,7 @@ function isHost(host: string): boolean {
   if (NUMERIC_LABEL.test(labels.at(-1)!)) return false;
   const ascii = domainToASCII(labels.join('.'));
   return (
-    ascii.length <= 253 && ascii !== '' && isIP(ascii) === 0 && ascii.split('.').every((label) => LABEL.test(label))
+    ascii.length <= 253 && ascii !== '' && isIP(ascii) === 0 && ascii.split('.').every((label) => DNS_LABEL.test(label))
   );
 }
 
@@ -80,7 +80,7 @@ export function absoluteHttpUrlValueType(
 }
 
 /** An address that clients connect to: WebSocket, or JSON lines over TCP, which has no default port and no path. */
-export function publicEndpointUrl(): ValueType<string> {
+export function clientEndpointUrl(): ValueType<string> {
   const expected = 'an address that begins with ws://, wss://, tcp:// or tls://';
   const judge = (value: Value): ScalarResult<string> =>
     validateUrlValue(value, ['ws', 'wss', 'tcp', 'tls'], (text, { scheme, port, path }) => {
@@ -151,7 +151,7 @@ function suggestRangeKeyword(text: string): string | null {
 }
 
 /** What the address policy can let through: a range, an address, two words, a host name or the names below one. */
-export function allowedTarget(): ValueType<string> {
+export function allowedDeliveryTarget(): ValueType<string> {
   const expected = 'a CIDR range, an address, "loopback", "private" or a host name such as "*.corp.example"';
   const judge = (value: Value): ScalarResult<string> => {
     if (value.kind !== 'string') return {};

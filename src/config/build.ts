@@ -36,7 +36,7 @@ export function buildConfig(file: string, settings: Settings): Config {
     heapBytes: settings['memory.heap'],
     http: buildHttp(settings),
     metrics: {
-      enabled: settings['metrics.enabled'],
+      metricsEnabled: settings['metrics.enabled'],
       interface: settings['metrics.interface'],
       port: settings['metrics.port'],
     },
@@ -87,7 +87,7 @@ function buildLive(settings: Settings): LiveConfig {
     maxConnections: settings['live.connections'],
     maxConnectionsPerUser: settings['live.connections-per-user'],
     maxUnauthenticatedConnections: settings['live.unauthenticated-connections'],
-    origins: settings['live.origins'],
+    allowedLiveOrigins: settings['live.origins'],
   };
 }
 
@@ -102,7 +102,7 @@ function buildSmtp(settings: Settings): SmtpConfig | null {
     user: settings['services.smtp.user'],
     password: settings['services.smtp.password'],
     from,
-    template: settings['services.smtp.template']?.path ?? null,
+    emailTemplatePath: settings['services.smtp.template']?.path ?? null,
   };
 }
 
@@ -137,24 +137,24 @@ function buildApplePush(settings: Settings): ApplePushConfig {
       sandbox: each.sandbox ?? false,
     })),
     endpoint: settings['services.apple.push.endpoint'],
-    caFile: settings['services.apple.push.ca-file']?.path ?? null,
+    appleCaFile: settings['services.apple.push.ca-file']?.path ?? null,
   };
 }
 
 function buildWebPush(settings: Settings): WebPushConfig | null {
   const publicKey = settings['services.web-push.public'];
   const privateKey = settings['services.web-push.private'];
-  const subject = settings['services.web-push.subject'];
-  if (publicKey === null || privateKey === null || subject === null) return null;
-  return { public: publicKey, private: privateKey, subject };
+  const vapidSubject = settings['services.web-push.subject'];
+  if (publicKey === null || privateKey === null || vapidSubject === null) return null;
+  return { public: publicKey, private: privateKey, vapidSubject };
 }
 
 function buildFiles(settings: Settings): FilesConfig {
-  const location = settings['services.file-storage.location']?.path ?? join(settings['data-dir'].path, 'files');
+  const localFilesFolder = settings['services.file-storage.location']?.path ?? join(settings['data-dir'].path, 'files');
   const bucket = settings['services.aws.s3.default-bucket'];
   const accessKey = settings['services.aws.s3.access-key'];
   const secretKey = settings['services.aws.s3.secret-key'];
-  if (bucket === null || accessKey === null || secretKey === null) return { location, s3: null };
+  if (bucket === null || accessKey === null || secretKey === null) return { localFilesFolder, s3: null };
   const s3: S3Config = {
     bucket,
     accessKey,
@@ -164,7 +164,7 @@ function buildFiles(settings: Settings): FilesConfig {
     pathStyle: settings['services.aws.s3.path-style-access'],
     downloads: settings['services.aws.s3.downloads'],
   };
-  return { location, s3 };
+  return { localFilesFolder, s3 };
 }
 
 function buildHttp(settings: Settings): HttpConfig {
@@ -247,7 +247,7 @@ function buildDelivery(settings: Settings): DeliveryConfig {
     maxInFlight: settings['delivery.in-flight'],
     maxInFlightPerHost: settings['delivery.per-host'],
     connectTimeoutMs: settings['delivery.connect-timeout'],
-    headersTimeoutMs: settings['delivery.headers-timeout'],
+    responseHeadersTimeoutMs: settings['delivery.headers-timeout'],
     responseBytes: settings['delivery.response-size'],
     responseTimeoutMs: settings['delivery.response-timeout'],
     dnsTimeoutMs: settings['delivery.dns-timeout'],

@@ -1,5 +1,5 @@
 import type { ActivationProviderName } from '../model/proof-address.ts';
-import type { Transport } from '../model/transport.ts';
+import type { LiveTransport } from '../model/transport.ts';
 
 /**
  * The server's configuration after reading: every value checked, every unit in the name, every path absolute.
@@ -50,7 +50,7 @@ export type SmtpTls = 'starttls' | 'implicit' | 'none';
 
 /** A listener for clients; with `tls` it is wss:// or tls://. */
 export interface EndpointConfig {
-  readonly type: Transport;
+  readonly type: LiveTransport;
   readonly interface: string;
   readonly port: number;
   /** Absolute paths of PEM files. */
@@ -70,7 +70,7 @@ export interface LiveConfig {
   /** Connections that have not authenticated. */
   readonly maxUnauthenticatedConnections: number;
   /** Origins of browsers beside the one of `http.base-uri`; `["*"]`: any. */
-  readonly origins: readonly string[];
+  readonly allowedLiveOrigins: readonly string[];
 }
 
 export interface SmtpConfig {
@@ -81,7 +81,7 @@ export interface SmtpConfig {
   readonly password: string | null;
   readonly from: string;
   /** Absolute path of the letter's text; null: ours. */
-  readonly template: string | null;
+  readonly emailTemplatePath: string | null;
 }
 
 /** What a push says: the message, who wrote it, or only that there is something. */
@@ -113,7 +113,7 @@ export interface ApplePushConfig {
   /** Null: Apple's own, of the sandbox where a key says so. */
   readonly endpoint: string | null;
   /** Absolute path of a PEM file with authorities to trust beside the system's; null: none. */
-  readonly caFile: string | null;
+  readonly appleCaFile: string | null;
 }
 
 export interface ApplePushKey {
@@ -130,13 +130,13 @@ export interface ApplePushKey {
 export interface WebPushConfig {
   readonly public: string;
   readonly private: string;
-  readonly subject: string;
+  readonly vapidSubject: string;
 }
 
 /** Where files are kept. */
 export interface FilesConfig {
   /** Absolute path of the folder of local files. Not used with `s3`. */
-  readonly location: string;
+  readonly localFilesFolder: string;
   readonly s3: S3Config | null;
 }
 
@@ -174,7 +174,7 @@ export interface HttpConfig {
 
 /** Where metrics are served from, on a port of their own. */
 export interface MetricsConfig {
-  readonly enabled: boolean;
+  readonly metricsEnabled: boolean;
   readonly interface: string;
   readonly port: number;
 }
@@ -263,7 +263,7 @@ export interface DeliveryConfig {
   readonly maxInFlight: number;
   readonly maxInFlightPerHost: number;
   readonly connectTimeoutMs: number;
-  readonly headersTimeoutMs: number;
+  readonly responseHeadersTimeoutMs: number;
   readonly responseBytes: number;
   readonly responseTimeoutMs: number;
   readonly dnsTimeoutMs: number;

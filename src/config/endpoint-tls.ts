@@ -10,7 +10,7 @@ export interface EndpointTls {
   /** In PEM; the certificate with those between it and its root, if the file has them. */
   readonly pem: { readonly cert: string; readonly key: string };
   /** SHA-256 of the certificate, in hexadecimal digits with colons. */
-  readonly fingerprint: string;
+  readonly certificateFingerprint: string;
 }
 
 /** Why the files of an endpoint cannot be used. */
@@ -51,7 +51,7 @@ export function readTls({ type, port, tls }: EndpointConfig): EndpointTls | Endp
   if (!certificate.checkPrivateKey(privateKey))
     return refuse('key', `it does not belong to ${keyPathForMessage(tls.certificate)}`);
   if (nullIfThrows(() => createSecureContext({ cert, key })) === null) return refuse('certificate', 'TLS refuses it');
-  return { pem: { cert, key }, fingerprint: certificate.fingerprint256 };
+  return { pem: { cert, key }, certificateFingerprint: certificate.fingerprint256 };
 }
 
 function readText(path: string): string | null {

@@ -81,26 +81,26 @@ interface PlacedFile {
 
 /**
  * Writes the files of a configuration into a folder, each synced; it is made when it is missing. Nothing is overwritten:
- * `existing` are files that are in the way, and then nothing was written.
+ * `blockingPaths` are files that are in the way, and then nothing was written.
  */
 export function writeConfigurationFiles(
   files: readonly (ConfigurationFile & { readonly content: Buffer })[],
   folder: string,
-): { readonly placed: readonly PlacedFile[]; readonly existing: readonly string[] } {
+): { readonly placed: readonly PlacedFile[]; readonly blockingPaths: readonly string[] } {
   const places = files.map((file, index) => {
     const inside = index === 0 ? 'server.conf' : relative(dirname(files[0]!.path), file.path);
     const isOutside = inside.startsWith('..') || isAbsolute(inside) || inside === '';
     const path = isOutside ? join(folder, OUTSIDE_FOLDER, basename(file.name)) : join(folder, inside);
     return { ...file, target: path, from: isOutside ? file.path : null };
   });
-  const existing = places.map(({ target }) => target).filter((path) => existsSync(path));
-  if (existing.length > 0) return { placed: [], existing };
+  const blockingPaths = places.map(({ target }) => target).filter((path) => existsSync(path));
+  if (blockingPaths.length > 0) return { placed: [], blockingPaths };
   for (const { target, content, kind } of places) {
     mkdirSync(dirname(target), { recursive: true, mode: 0o750 });
     writeNewFile(target, content, { mode: FILE_MODES[kind] });
     syncFolder(dirname(target));
   }
-  return { placed: places.map(({ target: file, from }) => ({ file, from })), existing };
+  return { placed: places.map(({ target: file, from }) => ({ file, from })), blockingPaths };
 }
 
 /** The files that a configuration names, each once: without them the server would not start. */
@@ -108,8 +108,12 @@ function referencedFiles(config: Config): Pick<ConfigurationFile, 'path' | 'kind
   const { serverKeys, googlePush, applePush, smtp } = config;
   const tls = config.endpoints.flatMap((endpoint) => endpoint.tls ?? []);
   const paths: Readonly<Record<ConfigurationFileKind, readonly (string | null | undefined)[]>> = {
-    configuration: [smtp?.template],
-    'public-key': [...serverKeys.map((pair) => pair.public), ...tls.map((pair) => pair.certificate), applePush.caFile],
+    configuration: [smtp?.emailTemplatePath],
+    'public-key': [
+      ...serverKeys.map((pair) => pair.public),
+      ...tls.map((pair) => pair.certificate),
+      applePush.appleCaFile,
+    ],
     'private-key': [
       ...serverKeys.map((pair) => pair.private),
       ...tls.map((pair) => pair.key),
@@ -137,7 +141,7 @@ function withArchiveNames<T extends { readonly path: string }>(files: readonly T
 
 function renderSettings(settings: readonly ShownSetting[], folder: string): string {
   const lines = settings.map(({ key, value }) => {
-    const shown = PATH_SETTINGS.has(key) ? relativePathsIn(folder, value) : value;
+    const shown = PATH_SETTINGS.has(key) ? toRelativePaths(folder, value) : value;
     return `${key} = ${formatHocon(shown, secretPlaceholder(key))}\n`;
   });
   return [
@@ -148,11 +152,11 @@ function renderSettings(settings: readonly ShownSetting[], folder: string): stri
 }
 
 /** Paths below the folder count from server.conf again, so that it can be moved as a whole. */
-function relativePathsIn(folder: string, value: ShownValue): ShownValue {
+function toRelativePaths(folder: string, value: ShownValue): ShownValue {
   if (typeof value === 'string') return value.startsWith(`${folder}/`) ? relative(folder, value) : value;
-  if (Array.isArray(value)) return value.map((item: ShownValue) => relativePathsIn(folder, item));
+  if (Array.isArray(value)) return value.map((item: ShownValue) => toRelativePaths(folder, item));
   if (value === null || typeof value !== 'object') return value;
-  return Object.fromEntries(Object.entries(value).map(([name, field]) => [name, relativePathsIn(folder, field)]));
+  return Object.fromEntries(Object.entries(value).map(([name, field]) => [name, toRelativePaths(folder, field)]));
 }
 
 function secretPlaceholder(key: SettingKey): string {

@@ -11,7 +11,7 @@ const NAME = String.raw`[\w.-]+`;
 
 interface KnownNames {
   /** Keys by each end of their path (`http.port`, `port`), where none of that name may hold a secret. */
-  readonly quotableNames: ReadonlySet<string>;
+  readonly nonSecretNames: ReadonlySet<string>;
   /** Sections by each end of their path. */
   readonly sectionNames: ReadonlySet<string>;
   /** Every word of a key's path. */
@@ -43,7 +43,7 @@ function collectKnownNames(): KnownNames {
     }
   }
   return {
-    quotableNames: new Set([...quotableInMessages].filter((name) => !others.has(name))),
+    nonSecretNames: new Set([...quotableInMessages].filter((name) => !others.has(name))),
     sectionNames,
     pathWords,
   };
@@ -105,14 +105,14 @@ export function mayShowText(text: string): boolean {
   if (SENSITIVE.test(content) || ADDRESS_SECRET.test(content) || containsPemKey(content)) return false;
   const unquoted = content.replaceAll('"', ' ');
   const first = new RegExp(`^(${NAME})[ \\t]*(\\{|$)?`).exec(unquoted);
-  if (first === null || !isQuotableName(first[1] ?? '', first[2] !== undefined)) return false;
+  if (first === null || !isNonSecretName(first[1] ?? '', first[2] !== undefined)) return false;
   const inner = unquoted.matchAll(new RegExp(`(${NAME})[ \\t]*(\\+?=|:(?!//)|\\{)`, 'g'));
-  return [...inner].every(([, name = '', separator]) => isQuotableName(name, separator === '{'));
+  return [...inner].every(([, name = '', separator]) => isNonSecretName(name, separator === '{'));
 }
 
 /** `opens`: a section may stand here; in the place of a value a section's name says nothing about it. */
-function isQuotableName(name: string, opens: boolean): boolean {
-  const { quotableNames: quotableInMessages, sectionNames } = knownNames();
+function isNonSecretName(name: string, opens: boolean): boolean {
+  const { nonSecretNames: quotableInMessages, sectionNames } = knownNames();
   const path = name.replace(/\.$/, '');
   return quotableInMessages.has(path) || (opens && sectionNames.has(path));
 }

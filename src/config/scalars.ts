@@ -93,7 +93,7 @@ export function password(expected: string): ValueType<string> {
 }
 
 /** A kind for numbers and single words, which nobody keeps a secret in. */
-function quotableScalar<T>(expected: string, judge: (value: Value) => ScalarResult<T>): ValueType<T> {
+function nonSecretScalar<T>(expected: string, judge: (value: Value) => ScalarResult<T>): ValueType<T> {
   return scalar(expected, judge, { quotableInMessages: true });
 }
 
@@ -101,7 +101,7 @@ function quotableScalar<T>(expected: string, judge: (value: Value) => ScalarResu
 export function choice<T extends string>(words: readonly T[]): ValueType<T> {
   const quoted = words.map((word) => `"${word}"`);
   const expected = `${quoted.slice(0, -1).join(', ')} or ${quoted.at(-1)}`;
-  return quotableScalar(expected, (value) => {
+  return nonSecretScalar(expected, (value) => {
     const word = words.find((each) => each === scalarText(value));
     return word === undefined ? {} : { value: word };
   });
@@ -118,7 +118,7 @@ const BOOLEAN_SPELLINGS = new Map([
 
 /** `true` or `false`, with HOCON's other spellings, which is how variables of the environment arrive. */
 export function flag(): ValueType<boolean> {
-  return quotableScalar('true or false', (value) => {
+  return nonSecretScalar('true or false', (value) => {
     const found = BOOLEAN_SPELLINGS.get(scalarText(value) ?? '');
     return found === undefined ? {} : { value: found };
   });
@@ -132,7 +132,7 @@ function numberOf(value: Value): number | null {
 
 /** A whole number within bounds. */
 export function integer({ min, max }: Bounds): ValueType<number> {
-  return quotableScalar(`a whole number from ${min} to ${max}`, (value) => {
+  return nonSecretScalar(`a whole number from ${min} to ${max}`, (value) => {
     const found = numberOf(value);
     return found !== null && Number.isInteger(found) && found >= min && found <= max ? { value: found } : {};
   });
@@ -140,7 +140,7 @@ export function integer({ min, max }: Bounds): ValueType<number> {
 
 /** A TCP port; `min` 0 where "any free port" makes sense. */
 export function port(min: 0 | 1): ValueType<number> {
-  return quotableScalar(`a port number from ${min} to 65535`, (value) => {
+  return nonSecretScalar(`a port number from ${min} to 65535`, (value) => {
     const found = numberOf(value);
     // Whoever wrote a word has no need of the bounds.
     if (found === null) return { expected: 'a port number' };
@@ -154,7 +154,7 @@ export function port(min: 0 | 1): ValueType<number> {
  */
 export function duration({ min, max }: Bounds): ValueType<number> {
   const bound = (ms: number): string => formatWithLargestUnit(ms, DURATION_UNITS, 'ms').replace(/^0ms$/, '0s');
-  return quotableScalar(`a duration from ${bound(min)} to ${bound(max)}`, (value) => {
+  return nonSecretScalar(`a duration from ${bound(min)} to ${bound(max)}`, (value) => {
     if (value.kind === 'number' || (value.kind === 'string' && numberOf(value) !== null)) {
       return { refusalReason: 'it needs a unit, as in 10s' };
     }
@@ -166,7 +166,7 @@ export function duration({ min, max }: Bounds): ValueType<number> {
 /** A size in bytes; a bare number counts bytes. */
 export function size({ min, max }: Bounds): ValueType<number> {
   const bound = (bytes: number): string => formatWithLargestUnit(bytes, SIZE_UNITS, bytes === 1 ? ' byte' : ' bytes');
-  return quotableScalar(`a size from ${bound(min)} to ${bound(max)}`, (value) => {
+  return nonSecretScalar(`a size from ${bound(min)} to ${bound(max)}`, (value) => {
     const found = sizeBytes(value);
     return found !== null && Number.isInteger(found) && found >= min && found <= max ? { value: found } : {};
   });
@@ -211,7 +211,7 @@ function doubtfulPathWarning(path: string): { warning?: string } {
  * A service account: the path of its file, which counts from the folder of the file in which it stands, or its JSON, of
  * one line or many. It is never shown: people put keys where a path belongs.
  */
-export function serviceAccount(expected: string, max: number): ValueType<LocatedPath> {
+export function serviceAccountPathOrJson(expected: string, max: number): ValueType<LocatedPath> {
   const judge = (value: Value): ScalarResult<LocatedPath> => {
     const found = value.kind === 'string' ? value.text : null;
     if (found === null) return {};

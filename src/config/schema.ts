@@ -1,6 +1,6 @@
 import {
-  allowedTarget,
-  publicEndpointUrl,
+  allowedDeliveryTarget,
+  clientEndpointUrl,
   connectHostValueType,
   absoluteHttpUrlValueType,
   listenHost,
@@ -9,7 +9,7 @@ import {
 } from './address.ts';
 import type { Config, LogLevel, PushContent, Registration, S3Downloads, SmtpTls } from './config.ts';
 import { activationProviderNames } from '../model/proof-address.ts';
-import { transports, type Transport } from '../model/transport.ts';
+import { liveTransports, type LiveTransport } from '../model/transport.ts';
 import { list, record } from './value-types.ts';
 import type { KeySpec, ValueType } from './value-types.ts';
 import {
@@ -23,7 +23,7 @@ import {
   password,
   port,
   serverSecret,
-  serviceAccount,
+  serviceAccountPathOrJson,
   size,
 } from './scalars.ts';
 import { text } from './scalars.ts';
@@ -51,7 +51,7 @@ const googlePushKey = record<GooglePushSetting>('an object with project-id and k
     max: 100,
     pattern: /^[A-Za-z0-9.:-]+$/,
   }),
-  key: serviceAccount('the path of a service account file, or its JSON', 65_536),
+  key: serviceAccountPathOrJson('the path of a service account file, or its JSON', 65_536),
 });
 
 /** A key of Apple's push service as it is written. */
@@ -91,7 +91,7 @@ const serverKeyPair = record('an object with public and private', {
 
 /** A listener of `endpoints` as it is written. */
 export interface EndpointSetting {
-  readonly type: Transport;
+  readonly type: LiveTransport;
   readonly interface: string | null;
   readonly port: number;
   readonly certificate: LocatedPath | null;
@@ -101,7 +101,7 @@ export interface EndpointSetting {
 const endpointSetting = record<EndpointSetting>(
   'an object with type, port and, if wanted, interface, certificate and key',
   {
-    type: choice(transports),
+    type: choice(liveTransports),
     interface: listenHost(),
     port: port(0),
     certificate: location('the path of a PEM file', { isKeyFile: true }),
@@ -126,7 +126,7 @@ export const SCHEMA = {
   secret: required(serverSecret(MIN_SECRET_CHARACTERS)),
   'project-name': defaulted(text('a name of 1 to 80 characters', { min: 1, max: 80, quotableInMessages: true })),
   'data-dir': defaulted(location('the path of a folder')),
-  'public-endpoints': defaulted(list('a list of addresses', publicEndpointUrl(), { max: 32 })),
+  'public-endpoints': defaulted(list('a list of addresses', clientEndpointUrl(), { max: 32 })),
   registration: defaulted(choice<Registration>(['open', 'invite', 'closed'])),
   endpoints: defaulted(list('a list of objects', endpointSetting, { max: 16, rule: tlsRule })),
 
@@ -282,7 +282,7 @@ export const SCHEMA = {
   'limits.codes-per-ip': defaulted(integer({ min: 1, max: 100_000 })),
   'limits.codes-per-address': defaulted(integer({ min: 1, max: 1_000 })),
 
-  'delivery.allow': defaulted(list('a list of ranges and hosts', allowedTarget(), { max: 1000 })),
+  'delivery.allow': defaulted(list('a list of ranges and hosts', allowedDeliveryTarget(), { max: 1000 })),
   'delivery.in-flight': defaulted(integer({ min: 1, max: 10_000 })),
   'delivery.per-host': defaulted(integer({ min: 1, max: 10_000 })),
   'delivery.connect-timeout': defaulted(duration({ min: 100, max: MS.minute })),

@@ -115,7 +115,7 @@ function errorCodeOf(error: unknown): string {
 }
 
 /** A pair of server keys on disk; `created` is false where it was there already. */
-interface CreatedServerKeys extends ServerKeyFiles {
+interface EnsuredServerKeys extends ServerKeyFiles {
   readonly created: boolean;
 }
 
@@ -139,7 +139,7 @@ export function serverKeyPaths(folder: string): ServerKeyFiles {
  * there is kept. The private file comes first: a run that was cut off leaves a private key at most, and the next run
  * derives the public one from it. Throws when the files that are there do not make a pair.
  */
-export function createServerKeys(folder: string, options: { readonly owner?: Owner } = {}): CreatedServerKeys {
+export function ensureServerKeys(folder: string, options: { readonly owner?: Owner } = {}): EnsuredServerKeys {
   const files = serverKeyPaths(folder);
   createGroupAccessibleFolder(folder, options.owner);
   const exists = (path: string): boolean => statSync(path, { throwIfNoEntry: false }) !== undefined;

@@ -12,7 +12,7 @@ export interface KeyFindings {
   readonly warnings: readonly ConfigProblem[];
 }
 
-type Section = 'services.web-push' | 'services.aws.s3';
+type AllOrNoneSection = 'services.web-push' | 'services.aws.s3';
 
 /** Looks into the keys of push and of files; a finding stands at the line that names the key. */
 export function checkPushAndStorageKeys(settings: Partial<Settings>, root: ObjectValue): KeyFindings {
@@ -74,12 +74,12 @@ function checkWebPushKeys(settings: Partial<Settings>, root: ObjectValue): Confi
   if (publicKey === null || privateKey === null) return lacking;
   const wrong = webPushPairProblem(publicKey, privateKey);
   const key = 'services.web-push.private';
-  return wrong === null ? lacking : [...lacking, problemAt(key, valueOf(key, root), wrong)];
+  return wrong === null ? lacking : [...lacking, problemAt(key, valueOrRoot(key, root), wrong)];
 }
 
 /** Keys that are of use together only: the first that is there names those that are not. */
 function checkAllOrNone(
-  section: Section,
+  section: AllOrNoneSection,
   names: readonly string[],
   settings: Partial<Settings>,
   root: ObjectValue,
@@ -91,7 +91,7 @@ function checkAllOrNone(
   if (set === undefined || unset.length === 0) return [];
   const missing = unset.join(' and ');
   const sentence = `is of no use without ${missing}: set ${unset.length === 1 ? 'it' : 'both'} too, or none of them`;
-  return [problemAt(set, valueOf(set, root), sentence)];
+  return [problemAt(set, valueOrRoot(set, root), sentence)];
 }
 
 function checkUnusedFileLocation(settings: Partial<Settings>, root: ObjectValue): ConfigProblem[] {
@@ -99,9 +99,9 @@ function checkUnusedFileLocation(settings: Partial<Settings>, root: ObjectValue)
   const bucket = settings['services.aws.s3.default-bucket'] ?? null;
   if ((settings[key] ?? null) === null || bucket === null) return [];
   const sentence = 'is not used: files are kept in the bucket of services.aws.s3';
-  return [problemAt(key, valueOf(key, root), sentence)];
+  return [problemAt(key, valueOrRoot(key, root), sentence)];
 }
 
-function valueOf(key: SettingKey, root: ObjectValue): Value {
+function valueOrRoot(key: SettingKey, root: ObjectValue): Value {
   return valueAt(root, key.split('.')) ?? root;
 }

@@ -37,7 +37,7 @@ export function readSettings(root: ObjectValue, file: string, entries = settingE
     if (value !== null && value.kind !== 'null') settings[key] = entry.kind.read(key, value, reading);
     else if (entry.presence === 'optional') settings[key] = null;
     else if (entry.presence === 'required') missing.push({ file, line: null, key, sentence: 'is not set' });
-    else refuseAbsent(key, entry, value ?? root, reading);
+    else refuseNulledDefault(key, entry, value ?? root, reading);
   }
   const warnings = findUnknownKeys(root, settingEntries()).map(({ key, value, suggestion }) =>
     problemAt(key, value, suggestion === null ? 'unknown key' : `unknown key, did you mean ${suggestion}?`),
@@ -57,7 +57,7 @@ export function problemAt(key: string, value: Value, sentence: string): ConfigPr
 }
 
 /** Only an explicit null can hide a default. */
-function refuseAbsent(key: string, entry: KeySpec<unknown>, value: Value, reading: Diagnostics): void {
+function refuseNulledDefault(key: string, entry: KeySpec<unknown>, value: Value, reading: Diagnostics): void {
   reading.refuse(key, value, `expected ${entry.kind.expected}, got null`);
 }
 

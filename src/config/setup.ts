@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { loadHocon, valueAt, type Value } from '../../packages/hocon/src/index.ts';
-import type { Transport } from '../model/transport.ts';
+import type { LiveTransport } from '../model/transport.ts';
 import type { ServerKeyFiles } from './config.ts';
 import { currentValue, keyState, toHoconLiteral, setKey } from './edit.ts';
 import type { ConfigText } from './edit.ts';
@@ -36,7 +36,7 @@ export interface SetupAnswers {
   readonly deliveryAllow?: readonly string[];
   readonly metrics?: boolean;
   readonly metricsPort?: number;
-  readonly endpoints?: readonly { readonly type: Transport; readonly port: number }[];
+  readonly endpoints?: readonly { readonly type: LiveTransport; readonly port: number }[];
   readonly webPushKeys?: WebPushKeys;
   /** Not given: derived from the base-uri, where there are keys. */
   readonly webPushSubject?: string;
@@ -166,26 +166,26 @@ function answersAsLiterals(source: ConfigText, answers: SetupAnswers): HoconLite
 const optionalLiteral = (value: string | number | undefined): string | undefined =>
   value === undefined ? undefined : toHoconLiteral(value);
 
-const endpointLiteral = ({ type, port }: { type: Transport; port: number }): string =>
+const endpointLiteral = ({ type, port }: { type: LiveTransport; port: number }): string =>
   `{ type = ${type}, port = ${port} }`;
 
-const WEB_PUSH = 'services.web-push';
+const WEB_PUSH_SECTION = 'services.web-push';
 
 /** A pair is one answer: beside half of another one neither is written, since they would not belong together. */
 function webPushLiterals(source: ConfigText, answers: SetupAnswers): [SettingKey, string | undefined][] {
   const { webPushKeys: pair, webPushSubject: given } = answers;
-  if (pair === undefined) return [[`${WEB_PUSH}.subject`, optionalLiteral(given)]];
+  if (pair === undefined) return [[`${WEB_PUSH_SECTION}.subject`, optionalLiteral(given)]];
   const halves = ['public', 'private'] as const;
-  const isOpen = (half: 'public' | 'private'): boolean => keyState(source, `${WEB_PUSH}.${half}`) === 'open';
+  const isOpen = (half: 'public' | 'private'): boolean => keyState(source, `${WEB_PUSH_SECTION}.${half}`) === 'open';
   const fits = (half: 'public' | 'private'): boolean => !isOpen(half) || halves.every(isOpen);
   const uri = currentValue(source, 'http.base-uri');
   const baseUri = uri === null || isPlaceholder(uri) ? (answers.baseUri ?? null) : scalarText(uri);
   return [
     ...halves.map((half): [SettingKey, string | undefined] => [
-      `${WEB_PUSH}.${half}`,
+      `${WEB_PUSH_SECTION}.${half}`,
       fits(half) ? toHoconLiteral(pair[half]) : undefined,
     ]),
-    [`${WEB_PUSH}.subject`, toHoconLiteral(given ?? webPushSubject(baseUri))],
+    [`${WEB_PUSH_SECTION}.subject`, toHoconLiteral(given ?? webPushSubject(baseUri))],
   ];
 }
 

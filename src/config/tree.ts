@@ -85,7 +85,7 @@ export function readTree(
         const isPublicLine = files.get(file)?.isPublicLine(line) === true;
         const shown = renderSentence(
           sentence,
-          (text) => isPublicLine || isMadeOfKeyWords(text) || isKnownVariable(text),
+          (text) => isPublicLine || isMadeOfKeyWords(text) || isKlatchVariableName(text),
         );
         return redactAndExcerpt({ file, line, column, key: '', sentence: shown }, files);
       }),
@@ -94,6 +94,6 @@ export function readTree(
 }
 
 /** A variable that our own service sets: nobody's password is spelled like it. */
-function isKnownVariable(text: string): boolean {
+function isKlatchVariableName(text: string): boolean {
   return /^KLATCH_[A-Z_]+$/.test(text);
 }

@@ -9,7 +9,7 @@ interface UnknownKey {
   readonly suggestion: string | null;
 }
 
-type MisplacedKey = Pick<UnknownKey, 'value'> & { readonly suggestion: string };
+type NestedFullPathKey = Pick<UnknownKey, 'value'> & { readonly suggestion: string };
 type KeySpecEntries = readonly (readonly [string, KeySpec<unknown>])[];
 
 /** The sections that the keys' paths run through: `http`, `services`, `services.postgresql` … */
@@ -31,11 +31,11 @@ export function findUnknownKeys(root: ObjectValue, entries: KeySpecEntries): Unk
     for (const [name, value] of object.entries) {
       const key = prefix + quoteIfDotted(name);
       const entry = known.get(key);
-      if (entry !== undefined) found.push(...unknownFields(key, value, entry));
+      if (entry !== undefined) found.push(...unknownItemFields(key, value, entry));
       else if (sections.has(key)) {
         if (value.kind === 'object') visit(value, `${key}.`);
       } else {
-        const misplaced = prefix === '' ? [] : findMisplaced(quoteIfDotted(name), value, known);
+        const misplaced = prefix === '' ? [] : findNestedFullPaths(quoteIfDotted(name), value, known);
         if (misplaced.length === 0) found.push({ key, value, suggestion: suggestKey(key, names) });
         for (const full of misplaced) found.push({ ...full, key: prefix + full.suggestion });
       }
@@ -51,14 +51,16 @@ function quoteIfDotted(name: string): string {
 }
 
 /** Known keys that were written with their full path inside the braces of a section. */
-function findMisplaced(path: string, value: Value, known: ReadonlyMap<string, unknown>): MisplacedKey[] {
+function findNestedFullPaths(path: string, value: Value, known: ReadonlyMap<string, unknown>): NestedFullPathKey[] {
   if (known.has(path)) return [{ value, suggestion: path }];
   if (value.kind !== 'object') return [];
-  return [...value.entries].flatMap(([name, inner]) => findMisplaced(`${path}.${quoteIfDotted(name)}`, inner, known));
+  return [...value.entries].flatMap(([name, inner]) =>
+    findNestedFullPaths(`${path}.${quoteIfDotted(name)}`, inner, known),
+  );
 }
 
 /** Unknown fields of the objects in a list. */
-function unknownFields(key: string, value: Value, entry: KeySpec<unknown>): UnknownKey[] {
+function unknownItemFields(key: string, value: Value, entry: KeySpec<unknown>): UnknownKey[] {
   const fields = entry.kind.items?.fields ?? null;
   const list = toArrayIfIndexed(value);
   if (fields === null || list === null) return [];

@@ -1,5 +1,5 @@
 import type { Seq } from '../model/ids.ts';
-import type { Attempt } from '../outbound/delivery-client.ts';
+import type { HttpAttemptOutcome } from '../outbound/delivery-client.ts';
 import type { LaneRow } from '../storage/hooks/lanes.ts';
 import type { AttemptRecord, LaneCursorAndFailures } from '../storage/hooks/settlement.ts';
 import type { DeliveryRequest } from './request-builder.ts';
@@ -9,7 +9,7 @@ import { dueIn } from './next-attempt.ts';
 /** What became of a request, as far as it was decided. */
 export interface AttemptResult {
   readonly request: DeliveryRequest;
-  readonly outcome: Attempt;
+  readonly outcome: HttpAttemptOutcome;
   readonly startedAt: Date;
   readonly epoch: number;
 }
@@ -51,7 +51,7 @@ export function healthAfterFailure(
 }
 
 /** True when the target refused what it was sent, which may be the fault of that alone. */
-export function isMessageRefused(outcome: Attempt): boolean {
+export function isMessageRefused(outcome: HttpAttemptOutcome): boolean {
   return !outcome.delivered && MESSAGE_REFUSAL_STATUSES.has(outcome.code);
 }
 

@@ -1,6 +1,6 @@
 import type { KeyObject } from 'node:crypto';
 import { hookSecretKey } from '../model/hook-secret.ts';
-import type { Attempt } from '../outbound/delivery-client.ts';
+import type { HttpAttemptOutcome } from '../outbound/delivery-client.ts';
 import type { HookSignature } from '../storage/hooks/hooks.ts';
 import type { Sealer } from '../storage/db/sealed.ts';
 import { signV1, signV1a } from './sign.ts';
@@ -32,7 +32,7 @@ interface SignedRequest {
 }
 
 /** What becomes of a request that would lack a signature which its hook asks for: it is not sent. */
-export const MISSING_SERVER_KEY_FAILURE: Attempt = {
+export const MISSING_SERVER_KEY_FAILURE: HttpAttemptOutcome = {
   delivered: false,
   category: 'signature',
   code: null,

@@ -1,4 +1,4 @@
-import { slowLimit } from '../outbound/slow-receivers.ts';
+import { maxSlowReceiverSlots } from '../outbound/slow-receivers.ts';
 
 type OnGranted = (granted: boolean) => void;
 
@@ -42,8 +42,8 @@ export class HostLimiter {
   constructor(max: number, perHost: number) {
     this.#max = max;
     this.#perHost = perHost;
-    this.#maxSlow = slowLimit(max);
-    this.#slowPerHost = slowLimit(perHost);
+    this.#maxSlow = maxSlowReceiverSlots(max);
+    this.#slowPerHost = maxSlowReceiverSlots(perHost);
   }
 
   /** Requests in flight. */
@@ -66,7 +66,7 @@ export class HostLimiter {
   /**
    * Takes a slot that is free now; false when there is none, or the server stops.
    *
-   * @param slow what `isSlow` says of the caller's last attempt; false when there was none. `release` has to be
+   * @param slow what `isSlowReceiver` says of the caller's last attempt; false when there was none. `release` has to be
    *   told the same.
    */
   tryAcquire(hostName: string, slow = false): boolean {

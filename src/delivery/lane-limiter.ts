@@ -1,7 +1,7 @@
 import { BoundedCache } from '../model/bounded-cache.ts';
 import type { HookId } from '../model/ids.ts';
-import type { Attempt } from '../outbound/delivery-client.ts';
-import { isSlow } from '../outbound/slow-receivers.ts';
+import type { HttpAttemptOutcome } from '../outbound/delivery-client.ts';
+import { isSlowReceiver } from '../outbound/slow-receivers.ts';
 import type { HostLimiter } from './host-limiter.ts';
 
 /** A slot that was taken; slow lanes have fewer of them. */
@@ -54,8 +54,8 @@ export class LaneLimiter {
   }
 
   /** What the next slot is asked as. */
-  recordLatency(outcome: Attempt): void {
-    if (isSlow(outcome)) this.#slow.set(this.#lane.id, true);
+  recordLatency(outcome: HttpAttemptOutcome): void {
+    if (isSlowReceiver(outcome)) this.#slow.set(this.#lane.id, true);
     else this.#slow.delete(this.#lane.id);
   }
 

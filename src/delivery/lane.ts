@@ -1,6 +1,6 @@
 import type { Log } from '../log.ts';
 import type { ConversationId, HookId, Seq } from '../model/ids.ts';
-import type { Attempt, DeliveryClient } from '../outbound/delivery-client.ts';
+import type { HttpAttemptOutcome, DeliveryClient } from '../outbound/delivery-client.ts';
 import { PARTITIONS, type LaneRow } from '../storage/hooks/lanes.ts';
 import type { Pool } from '../storage/db/pool.ts';
 import type { AttemptRecord, Settlement } from '../storage/hooks/settlement.ts';
@@ -245,7 +245,7 @@ export class Lane {
     this.#context.onStale(this.conversationId);
   }
 
-  #logAndNotifyFailure({ category, code, detail, durationMs }: Attempt, settlement: Settlement): void {
+  #logAndNotifyFailure({ category, code, detail, durationMs }: HttpAttemptOutcome, settlement: Settlement): void {
     const { failures, failingSince } = settlement;
     const fields = { hook: this.id, host: this.host, category, code, detail, failures, durationMs };
     this.#context.failureWarningThrottle.warnFirstDebugRepeats(fields);

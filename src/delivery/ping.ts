@@ -3,7 +3,7 @@ import type { DeliveryConfig } from '../config/config.ts';
 import type { Log } from '../log.ts';
 import type { ConversationId } from '../model/ids.ts';
 import type { AddressPolicy } from '../outbound/address-policy.ts';
-import { DeliveryClient, type Attempt } from '../outbound/delivery-client.ts';
+import { DeliveryClient, type HttpAttemptOutcome } from '../outbound/delivery-client.ts';
 import type { DnsResolver } from '../outbound/dns-resolver.ts';
 import type { PingTarget } from '../storage/hooks/hook-control.ts';
 import type { Sealer } from '../storage/db/sealed.ts';
@@ -50,16 +50,16 @@ export class Pinger {
       // As many as there can be: no ping waits for a connection.
       maxInFlightPerHost: MAX_IN_FLIGHT,
       connectTimeoutMs: config.connectTimeoutMs,
-      headersTimeoutMs: Math.min(config.headersTimeoutMs, MAX_HEADERS_TIMEOUT_MS),
+      responseHeadersTimeoutMs: Math.min(config.responseHeadersTimeoutMs, MAX_HEADERS_TIMEOUT_MS),
       responseBytes: config.responseBytes,
       responseTimeoutMs: Math.min(config.responseTimeoutMs, MAX_BODY_TIMEOUT_MS),
       keepAliveMs: KEEP_ALIVE_MS,
-      maxIdle: MAX_IN_FLIGHT,
+      maxIdleConnections: MAX_IN_FLIGHT,
     });
   }
 
   /** Sends one ping; resolves within 8 s. Null when too many are in flight, or the server is stopping. */
-  async send(target: PingTarget): Promise<Attempt | null> {
+  async send(target: PingTarget): Promise<HttpAttemptOutcome | null> {
     const { conversationId: group } = target;
     const groupInFlight = this.#inFlight.get(group) ?? 0;
     if (this.#totalInFlight >= MAX_IN_FLIGHT || groupInFlight >= MAX_PER_GROUP) return null;
@@ -80,7 +80,7 @@ export class Pinger {
     return this.#client.stop();
   }
 
-  async #signAndPost(target: PingTarget): Promise<Attempt | null> {
+  async #signAndPost(target: PingTarget): Promise<HttpAttemptOutcome | null> {
     const { sealer, serverKeys, log } = this.#options;
     const keys = openSigningKeys(sealer, serverKeys, target);
     if (lacksServerKey(keys, target.signature)) return MISSING_SERVER_KEY_FAILURE;

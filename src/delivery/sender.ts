@@ -1,4 +1,4 @@
-import type { Attempt, DeliveryClient } from '../outbound/delivery-client.ts';
+import type { HttpAttemptOutcome, DeliveryClient } from '../outbound/delivery-client.ts';
 import { PARTITIONS, type LaneRow } from '../storage/hooks/lanes.ts';
 import { deliveryHeaders, lacksServerKey, MISSING_SERVER_KEY_FAILURE, type SigningKeys } from './headers.ts';
 import type { Leases } from './leases.ts';
@@ -15,7 +15,7 @@ export class Sender {
   readonly #client: DeliveryClient;
   readonly #leases: Leases;
   readonly #isLaneActive: () => boolean;
-  readonly #recordLatency: (outcome: Attempt) => void;
+  readonly #recordLatency: (outcome: HttpAttemptOutcome) => void;
 
   /** `isLaneActive`: false from the moment on that nothing may be sent any more; `recordLatency` is told of each answer. */
   constructor(
@@ -25,7 +25,7 @@ export class Sender {
       readonly client: DeliveryClient;
       readonly leases: Leases;
       readonly isLaneActive: () => boolean;
-      readonly recordLatency: (outcome: Attempt) => void;
+      readonly recordLatency: (outcome: HttpAttemptOutcome) => void;
     },
   ) {
     this.#row = row;

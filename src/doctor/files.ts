@@ -13,39 +13,40 @@ export async function checkFileStore(config: Config, serverUid: number | null): 
 }
 
 async function checkLocalFolder(
-  { files: { location }, dataDir }: Config,
+  { files: { localFilesFolder }, dataDir }: Config,
   serverUid: number | null,
 ): Promise<CheckResult> {
-  const found = await stat(location).catch(({ code }: NodeJS.ErrnoException) => code ?? 'unknown');
+  const found = await stat(localFilesFolder).catch(({ code }: NodeJS.ErrnoException) => code ?? 'unknown');
   if (typeof found === 'string') {
-    if (found !== 'ENOENT') return error(`${location} cannot be reached (${found})`, RIGHTS);
-    if (await canServerCreate(location, dataDir)) return ok(`${location} is not there yet: the server makes it`);
-    const todo = `Make ${dirname(location)}, mount it, or change services.file-storage.location.`;
-    return error(`${location} is not there, and neither is the folder above it`, todo);
+    if (found !== 'ENOENT') return error(`${localFilesFolder} cannot be reached (${found})`, RIGHTS);
+    if (await canServerCreate(localFilesFolder, dataDir))
+      return ok(`${localFilesFolder} is not there yet: the server makes it`);
+    const todo = `Make ${dirname(localFilesFolder)}, mount it, or change services.file-storage.location.`;
+    return error(`${localFilesFolder} is not there, and neither is the folder above it`, todo);
   }
   if (!found.isDirectory()) {
-    return error(`${location} is not a folder`, 'Move it away, or change services.file-storage.location.');
+    return error(`${localFilesFolder} is not a folder`, 'Move it away, or change services.file-storage.location.');
   }
   if (serverUid !== null && serverUid !== 0 && found.uid !== serverUid) {
-    return error(`${location} belongs to uid ${found.uid} and the server runs as uid ${serverUid}`, RIGHTS);
+    return error(`${localFilesFolder} belongs to uid ${found.uid} and the server runs as uid ${serverUid}`, RIGHTS);
   }
   const { R_OK, W_OK, X_OK } = constants;
-  const refused = await access(location, R_OK | W_OK | X_OK).then(
+  const refused = await access(localFilesFolder, R_OK | W_OK | X_OK).then(
     () => null,
     ({ code }: NodeJS.ErrnoException) => code ?? 'unknown',
   );
-  if (refused !== null) return error(`${location} cannot be written (${refused})`, RIGHTS);
-  return ok(`${location} can be written`);
+  if (refused !== null) return error(`${localFilesFolder} cannot be written (${refused})`, RIGHTS);
+  return ok(`${localFilesFolder} can be written`);
 }
 
 /**
  * Whether the server makes the folder: it makes this one and none above it, which may be a disk that is not mounted. But
  * the data directory it makes first, with all that is missing above that.
  */
-async function canServerCreate(location: string, dataDir: string): Promise<boolean> {
-  const above = await stat(dirname(location)).catch(({ code }: NodeJS.ErrnoException) => code ?? 'unknown');
+async function canServerCreate(localFilesFolder: string, dataDir: string): Promise<boolean> {
+  const above = await stat(dirname(localFilesFolder)).catch(({ code }: NodeJS.ErrnoException) => code ?? 'unknown');
   if (typeof above !== 'string') return above.isDirectory();
-  return above === 'ENOENT' && isWithin(dataDir, dirname(location));
+  return above === 'ENOENT' && isWithin(dataDir, dirname(localFilesFolder));
 }
 
 /** Whether a path is the folder or below it. */

@@ -23,13 +23,13 @@ export async function checkHookAddresses(hosts: readonly HookHost[], config: Con
   const { delivery } = config;
   const lookup = new DnsResolver({
     timeoutMs: Math.min(LOOKUP_TIMEOUT_MS, delivery.dnsTimeoutMs),
-    cacheMs: 0,
+    successCacheMs: 0,
     failureCacheMs: 0,
-    concurrency: delivery.dnsConcurrency,
+    maxConcurrentLookups: delivery.dnsConcurrency,
   });
   // A base-uri that cannot be resolved is a finding of its own (base-uri.ts).
   const policy = createAddressPolicy(config, lookup, undefined);
-  await policy.refresh();
+  await policy.refreshPublicHosts();
   const looked = hosts.slice(0, MAX_CHECKED_HOSTS);
   const checkedHosts = await Promise.all(looked.map(async (host) => checkHost(host, policy, lookup)));
   const wrong = [...hostWarnings(checkedHosts, 'refused'), ...hostWarnings(checkedHosts, 'unknown')];

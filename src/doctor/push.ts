@@ -20,8 +20,8 @@ interface PushProblem {
 
 /** Makes the vendors as the server would, and asks each whether it could send; nothing is sent. */
 export async function findPushProblems(config: Config): Promise<readonly PushProblem[]> {
-  const { dnsTimeoutMs: timeoutMs, dnsConcurrency: concurrency, allow } = config.delivery;
-  const lookup = new DnsResolver({ timeoutMs, cacheMs: 0, failureCacheMs: 0, concurrency });
+  const { dnsTimeoutMs: timeoutMs, dnsConcurrency: maxConcurrentLookups, allow } = config.delivery;
+  const lookup = new DnsResolver({ timeoutMs, successCacheMs: 0, failureCacheMs: 0, maxConcurrentLookups });
   const deps = { policy: new AddressPolicy(allow), lookup, userAgent: 'Klatch', log: null };
   const vendors = [...createVendors(config, deps).values()];
   await Promise.all(vendors.map((vendor) => vendor.stop()));

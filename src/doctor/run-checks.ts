@@ -85,7 +85,7 @@ const checks: Readonly<Record<Exclude<CheckName, 'configuration'>, Check>> = {
     checkDiskSpace([
       dataDir,
       ...(postgresql.embedded ? [join(dataDir, 'postgresql')] : []),
-      ...(files.s3 === null ? [files.location] : []),
+      ...(files.s3 === null ? [files.localFilesFolder] : []),
     ]),
   clock: async ({ database }) => {
     const { report } = await database;

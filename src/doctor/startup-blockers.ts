@@ -34,7 +34,10 @@ function errorFindings(check: CheckName, verdicts: readonly CheckResult[]): Find
 
 /** The ports of a server that does not run and that another program has by now. */
 export async function findTakenPorts({ http, metrics }: Config): Promise<CheckResult[]> {
-  const found = await Promise.all([checkPort(http, 'http'), metrics.enabled ? checkPort(metrics, 'metrics') : []]);
+  const found = await Promise.all([
+    checkPort(http, 'http'),
+    metrics.metricsEnabled ? checkPort(metrics, 'metrics') : [],
+  ]);
   return found.flat();
 }
 

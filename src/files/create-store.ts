@@ -4,6 +4,6 @@ import { S3Store } from './s3/s3-store.ts';
 import type { FileStore } from './store.ts';
 
 /** The store that the configuration names. It does nothing by itself: the first call does. */
-export function createFileStore({ location, s3 }: FilesConfig, options: { maxFileBytes: number }): FileStore {
-  return s3 === null ? new LocalStore(location) : new S3Store(s3, options);
+export function createFileStore({ localFilesFolder, s3 }: FilesConfig, options: { maxFileBytes: number }): FileStore {
+  return s3 === null ? new LocalStore(localFilesFolder) : new S3Store(s3, options);
 }

@@ -65,7 +65,7 @@ export class Authenticator {
   }
 
   #anonymousCallerOf(req: Request): AnonymousCaller {
-    return { kind: 'anonymous', source: this.#proxies.sourceOf(req), live: null };
+    return { kind: 'anonymous', source: this.#proxies.sourceKeyOf(req), live: null };
   }
 }
 

@@ -34,7 +34,7 @@ export function inviteRoutes(services: Services, proxies: TrustedProxies): Route
       else sendJson(res, 200, preview);
     } catch (error) {
       const shown = publicError(error);
-      if (shown.code === 'invalid_invite') await authThrottle.delayRejection(proxies.sourceOf(req));
+      if (shown.code === 'invalid_invite') await authThrottle.delayRejection(proxies.sourceKeyOf(req));
       if (!wantsPage || shown.code === 'internal') {
         sendThrownError(res, error, { log });
         return;

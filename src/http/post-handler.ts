@@ -47,7 +47,7 @@ export function createPostHandler(services: Services, proxies: TrustedProxies): 
   };
   return async (req, res, grant) => {
     if (grant.integration.archived) throw new KlatchError('group_archived');
-    const source = proxies.sourceOf(req);
+    const source = proxies.sourceKeyOf(req);
     // Before the body is read as well: to decompress it costs something, too.
     if (!parseBudget.hasTimeLeft(source)) throw sourceRateLimited();
     await awaitRateLimit(rate, grant.integration, limits.tokenQueueTimeoutMs);

@@ -51,7 +51,7 @@ type ReadInput = <T>(req: Request, res: Response, parse: (body: Buffer) => T) =>
 function inputReader({ config, parseBudget }: Services, proxies: TrustedProxies): ReadInput {
   const size = bodySizeLimit(config.http, REVERSE_HOOK_LIMITS);
   return async (req, res, parse) => {
-    const source = proxies.sourceOf(req);
+    const source = proxies.sourceKeyOf(req);
     if (!parseBudget.hasTimeLeft(source)) throw sourceRateLimited();
     const body = await readBody(req, res, size);
     return parseBudget.run(source, sourceRateLimited, () => parse(body));

@@ -42,7 +42,7 @@ export class TokenAuth {
   /** The request's integration as the database knows it; null for an unknown token, after holding back who tries many. */
   async verify(req: Request): Promise<Integration | null> {
     const integration = await this.#services.tokens.revalidate(tokenOf(req));
-    if (integration === null) await this.#authThrottle.delayRejection(this.#proxies.sourceOf(req));
+    if (integration === null) await this.#authThrottle.delayRejection(this.#proxies.sourceKeyOf(req));
     return integration;
   }
 
@@ -53,7 +53,7 @@ export class TokenAuth {
       // A remembered token costs no turn of the event loop.
       const integration = found instanceof Promise ? await found : found;
       if (integration === null) {
-        await this.#authThrottle.delayRejection(this.#proxies.sourceOf(req));
+        await this.#authThrottle.delayRejection(this.#proxies.sourceKeyOf(req));
         throw new KlatchError('invalid_token');
       }
       await handler(req, res, { token, integration });

@@ -1,4 +1,4 @@
-import type { Transport } from '../model/transport.ts';
+import type { LiveTransport } from '../model/transport.ts';
 
 const MIN_16_BIT_LENGTH = 126;
 const MIN_64_BIT_LENGTH = 65_536;
@@ -19,7 +19,7 @@ interface FrameFormat {
   readonly write: (target: Buffer, at: number, part: { text: string; length: number }) => number;
 }
 
-const FRAME_FORMATS: Readonly<Record<Transport, FrameFormat>> = {
+const FRAME_FORMATS: Readonly<Record<LiveTransport, FrameFormat>> = {
   websocket: { frameOverheadBytes: frameHeaderBytes, write: writeFrame },
   tcp: { frameOverheadBytes: () => 1, write: writeLine },
 };
@@ -31,7 +31,7 @@ const FRAME_FORMATS: Readonly<Record<Transport, FrameFormat>> = {
 export class EncodedFrames {
   readonly count: number;
   readonly #texts: readonly string[];
-  readonly #encoded: Partial<Record<Transport, FrameBytes>> = {};
+  readonly #encoded: Partial<Record<LiveTransport, FrameBytes>> = {};
 
   constructor(texts: readonly string[]) {
     this.#texts = texts;
@@ -39,7 +39,7 @@ export class EncodedFrames {
   }
 
   /** The frames of a kind but for the first `skip`. */
-  bytes(kind: Transport, skip: number): Buffer {
+  bytes(kind: LiveTransport, skip: number): Buffer {
     const { bytes, frameEnds } = (this.#encoded[kind] ??= encode(this.#texts, FRAME_FORMATS[kind]));
     return skip === 0 ? bytes : bytes.subarray(frameEnds[skip - 1]);
   }

@@ -1,4 +1,4 @@
-import { transports, type Transport } from '../model/transport.ts';
+import { liveTransports, type LiveTransport } from '../model/transport.ts';
 import { closeCodes, type CloseReason } from './close-codes.ts';
 
 /** Why a connection was not taken. */
@@ -18,13 +18,13 @@ export type DisconnectReason = (typeof disconnectReasons)[number];
 export class LiveCounts {
   readonly rejected = zeroCounts(connectionRejections);
   readonly disconnected = zeroCounts(disconnectReasons);
-  readonly framesIn = zeroCounts(transports);
+  readonly framesIn = zeroCounts(liveTransports);
   /** Frames to clients: answers, changes, signals. */
-  readonly framesOut = zeroCounts(transports);
+  readonly framesOut = zeroCounts(liveTransports);
   /** Reads of changes from the database: for all followers of a conversation at once, and for those that lack some. */
   readonly reads = { fan_out: 0, catch_up: 0, shared: 0 };
 
-  countSent(kind: Transport, frames: number): void {
+  countSent(kind: LiveTransport, frames: number): void {
     this.framesOut[kind] += frames;
   }
 }

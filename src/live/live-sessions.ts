@@ -3,7 +3,7 @@ import type { LiveConfig } from '../config/config.ts';
 import type { Log } from '../log.ts';
 import type { AccountId, ConversationId, SessionOrTokenId } from '../model/ids.ts';
 import type { SourceKey } from '../model/source-key.ts';
-import { transports, type Transport } from '../model/transport.ts';
+import { liveTransports, type LiveTransport } from '../model/transport.ts';
 import type { AccountCaller } from '../operations/core/caller.ts';
 import type { Operation } from '../operations/core/operation.ts';
 import { RateLimiter } from '../operations/core/rate-limiter.ts';
@@ -182,8 +182,13 @@ export class LiveSessions implements SessionHost {
   }
 
   /** How many there are, by what carries them and how far they are. */
-  tally(): { kind: Transport; state: (typeof countedSessionStates)[number]; sessions: number; bytesQueued: number }[] {
-    const rows = transports.flatMap((kind) =>
+  tally(): {
+    kind: LiveTransport;
+    state: (typeof countedSessionStates)[number];
+    sessions: number;
+    bytesQueued: number;
+  }[] {
+    const rows = liveTransports.flatMap((kind) =>
       countedSessionStates.map((state) => ({ kind, state, sessions: 0, bytesQueued: 0 })),
     );
     for (const { connection, state } of this.#all) {

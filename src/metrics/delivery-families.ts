@@ -115,7 +115,7 @@ export function dnsLookupFamilies({ counts }: DnsResolver): Family[] {
         name: 'klatch_dns_lookup_timeouts_total',
         help: 'Attempts that had no answer in time, or found too many waiting for one.',
       },
-      () => singleSample(counts.timeouts),
+      () => singleSample(counts.timedOutOrRejected),
     ),
     histogram({ name: 'klatch_dns_lookup_duration_seconds', help: 'How long the resolver took.' }, () =>
       singleSample(counts.durationS.read()),

@@ -1,5 +1,5 @@
 import type { Live } from '../live/live.ts';
-import { transports } from '../model/transport.ts';
+import { liveTransports } from '../model/transport.ts';
 import { byLabel, counter, gauge, singleSample, type Family, type Sample } from './family.ts';
 
 /** Live clients: how many there are, what they are sent, and why they are gone. */
@@ -63,7 +63,7 @@ export function liveFamilies(live: Live): Family[] {
 
 function sendQueueBytesByTransport({ sessions }: Live): Sample<number>[] {
   const rows = sessions.tally();
-  return transports.map((kind) => ({
+  return liveTransports.map((kind) => ({
     labels: { transport: kind },
     value: rows.filter((row) => row.kind === kind).reduce((sum, row) => sum + row.bytesQueued, 0),
   }));

@@ -18,7 +18,7 @@ export interface ProofAddress {
 const MAX_EMAIL_LENGTH = 254;
 const MAX_LOCAL_PART_LENGTH = 64;
 /** RFC 5321's dot-string. Quoted local parts, comments and lists have no place where mail is sent to. */
-const LOCAL_PART = /^[a-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/;
+const EMAIL_LOCAL_PART = /^[a-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/;
 const DOMAIN_PATTERN = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 /** What people write between the digits of a number. */
 const PHONE_SEPARATORS = /[\s().\-/\u2010-\u2015]/g;
@@ -36,7 +36,7 @@ function parseEmail(text: string): ProofAddress | string {
   const domain = domainToASCII(text.slice(at + 1));
   const address = `${local}@${domain}`;
   const isWhole =
-    LOCAL_PART.test(local) &&
+    EMAIL_LOCAL_PART.test(local) &&
     DOMAIN_PATTERN.test(domain) &&
     local.length <= MAX_LOCAL_PART_LENGTH &&
     address.length <= MAX_EMAIL_LENGTH;

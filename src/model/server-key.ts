@@ -19,7 +19,7 @@ export interface ServerKey extends PublicServerKey {
 /** Server keys that sign at most (contract, "The forwarded delivery"); more may be listed. */
 export const MAX_SIGNING_KEYS = 3;
 
-const ID_DIGITS = 32;
+const KEY_ID_HEX_DIGITS = 32;
 /** What stands before the 32 bytes in the DER form of every Ed25519 key. */
 const DER_PREFIX_BYTES = 12;
 
@@ -27,7 +27,7 @@ const DER_PREFIX_BYTES = 12;
 export function describePublicKey(publicKey: KeyObject): PublicServerKey {
   const der = publicKey.export({ type: 'spki', format: 'der' });
   return {
-    id: createHash('sha256').update(der).digest('hex').slice(0, ID_DIGITS),
+    id: createHash('sha256').update(der).digest('hex').slice(0, KEY_ID_HEX_DIGITS),
     public: `whpk_${der.subarray(DER_PREFIX_BYTES).toString('base64')}`,
   };
 }

@@ -8,8 +8,8 @@ declare const brand: unique symbol;
  */
 export type SourceKey = string & { readonly [brand]: 'SourceKey' };
 
-const PARTS_OF_64 = 4;
-const PARTS_OF_48 = 3;
+const IPV6_PARTS_OF_64 = 4;
+const IPV6_PARTS_OF_48 = 3;
 
 /** The key of an address: an IPv4 address (IPv4-mapped and NAT64 ones likewise), or the /64 network of an IPv6 address. */
 export function sourceKey(address: string): SourceKey {
@@ -20,16 +20,16 @@ export function sourceKey(address: string): SourceKey {
   if (parsed.range() === 'rfc6052') {
     return ipaddr.fromByteArray(parsed.toByteArray().slice(12)).toString() as SourceKey;
   }
-  return networkKey(parsed.parts, PARTS_OF_64);
+  return ipv6NetworkKey(parsed.parts, IPV6_PARTS_OF_64);
 }
 
 /** The key of the /48 around an IPv6 source, which is what providers assign to a site; an IPv4 source as it is. */
 export function siteKey(source: SourceKey): SourceKey {
   const [address, bits] = source.split('/');
-  return bits === '64' ? networkKey(ipaddr.IPv6.parse(address!).parts, PARTS_OF_48) : source;
+  return bits === '64' ? ipv6NetworkKey(ipaddr.IPv6.parse(address!).parts, IPV6_PARTS_OF_48) : source;
 }
 
-function networkKey(parts: readonly number[], count: number): SourceKey {
+function ipv6NetworkKey(parts: readonly number[], count: number): SourceKey {
   const prefix = parts.slice(0, count).map((part) => part.toString(16));
   return `${prefix.join(':')}::/${count * 16}` as SourceKey;
 }

@@ -1,7 +1,7 @@
 /** What carries the texts of live connections, and the schemes of its addresses. */
-export const transportSchemes = {
+export const liveTransportSchemes = {
   websocket: { plain: 'ws', tls: 'wss' },
   tcp: { plain: 'tcp', tls: 'tls' },
 } as const;
-export type Transport = keyof typeof transportSchemes;
-export const transports = Object.keys(transportSchemes) as readonly Transport[];
+export type LiveTransport = keyof typeof liveTransportSchemes;
+export const liveTransports = Object.keys(liveTransportSchemes) as readonly LiveTransport[];

@@ -11,7 +11,7 @@ const MAX_CACHED_ADDRESSES = 10_000;
 /** Whose `X-Forwarded-For` is believed (`http.trusted-proxies`). Nothing else reads that header. */
 export class TrustedProxies {
   readonly #ranges: readonly CidrRange[];
-  readonly #sources = new BoundedCache<string, SourceKey>(MAX_CACHED_ADDRESSES);
+  readonly #sourceKeyByAddress = new BoundedCache<string, SourceKey>(MAX_CACHED_ADDRESSES);
 
   /** Addresses and CIDR ranges. */
   constructor(proxies: readonly string[]) {
@@ -29,12 +29,12 @@ export class TrustedProxies {
   }
 
   /** The network that a request counts for, behind trusted proxies the client's. */
-  sourceOf(request: IncomingMessage): SourceKey {
+  sourceKeyOf(request: IncomingMessage): SourceKey {
     const address = this.clientAddress(request);
-    let source = this.#sources.get(address);
+    let source = this.#sourceKeyByAddress.get(address);
     if (source === undefined) {
       source = sourceKey(address);
-      this.#sources.set(address, source);
+      this.#sourceKeyByAddress.set(address, source);
     }
     return source;
   }

@@ -3,7 +3,7 @@ import { domainToASCII } from 'node:url';
 import ipaddr from 'ipaddr.js';
 import { MachineNetwork } from './machine-network.ts';
 import { OWN_RULE, type Address, type OwnAddresses } from './own-addresses.ts';
-import type { PublicHosts } from './public-hosts.ts';
+import type { OwnPublicHosts } from './public-hosts.ts';
 
 type CidrRange<A extends Address> = readonly [A, number];
 
@@ -19,7 +19,7 @@ const NAMED_RANGES: ReadonlyMap<string, readonly string[]> = new Map([
 ]);
 
 /** ipaddr.js calls all of these "reserved"; an administrator who reads the log deserves the reason. */
-const NAMED_RULES: readonly (readonly [string, string])[] = [
+const RULES_BY_CIDR: readonly (readonly [string, string])[] = [
   ['192.0.2.0/24', 'documentation'],
   ['198.51.100.0/24', 'documentation'],
   ['203.0.113.0/24', 'documentation'],
@@ -55,11 +55,11 @@ const HOST_NAME = new RegExp(`^${HOST_LABEL}(?:\\.${HOST_LABEL})*$`);
 const ENDS_IN_NUMBER = /(?:^|\.)(?:\d+|0x[0-9a-f]*)$/;
 
 /** The addresses that are public and still refused, because they lead to this server or to its neighbours. */
-interface OwnNetwork {
+interface OwnAddressSources {
   /** Default: the machine's interfaces and on-link prefixes, read at run time. */
   readonly machine?: OwnAddresses;
   /** What `http.base-uri` and `public-endpoints` resolve to. */
-  readonly publicHosts?: PublicHosts;
+  readonly ownPublicHosts?: OwnPublicHosts;
 }
 
 /**
@@ -71,27 +71,27 @@ interface OwnNetwork {
  * addresses that carry an IPv4 address (`::a.b.c.d`, NAT64, 6to4, Teredo, ISATAP) need an IPv6 entry of their own.
  */
 export class AddressPolicy {
-  readonly #allowed4: CidrRange<ipaddr.IPv4>[] = [];
-  readonly #allowed6: CidrRange<ipaddr.IPv6>[] = [];
+  readonly #allowedIpv4Ranges: CidrRange<ipaddr.IPv4>[] = [];
+  readonly #allowedIpv6Ranges: CidrRange<ipaddr.IPv6>[] = [];
   readonly #allowedHosts = new Set<string>();
   readonly #allowedSuffixes: string[] = [];
   readonly #machine: OwnAddresses;
-  readonly #publicHosts: PublicHosts | null;
+  readonly #ownPublicHosts: OwnPublicHosts | null;
 
   /**
    * @param allow entries of `delivery.allow`: `10.1.0.0/16`, `fd00::/8`, one address, `loopback`, `private`, a host name
    *   (`hooks.local`) or the names below one (`*.corp.example`, which does not match `corp.example` itself).
    * @throws AddressPolicyError for an entry that is none of these.
    */
-  constructor(allow: readonly string[], { machine = new MachineNetwork(), publicHosts }: OwnNetwork = {}) {
+  constructor(allow: readonly string[], { machine = new MachineNetwork(), ownPublicHosts }: OwnAddressSources = {}) {
     this.#machine = machine;
-    this.#publicHosts = publicHosts ?? null;
+    this.#ownPublicHosts = ownPublicHosts ?? null;
     for (const entry of allow) this.#add(entry);
   }
 
   /** To be awaited before `violatedRule` decides about a connection: the server's own names have been looked up then. */
-  async refresh(): Promise<void> {
-    await this.#publicHosts?.refresh();
+  async refreshPublicHosts(): Promise<void> {
+    await this.#ownPublicHosts?.refresh();
   }
 
   /**
@@ -101,14 +101,14 @@ export class AddressPolicy {
   violatedRule(address: string, host: string): string | null {
     if (isIP(address) === 0) return 'not an address';
     const parsed = parseAddress(address);
-    const rule = ruleOf(parsed) ?? this.#ownRuleOf(parsed, host);
-    if (rule === null || this.#listsHost(host) || this.#listsAddress(parsed)) return null;
+    const rule = refusingRuleOf(parsed) ?? this.#ownRuleOf(parsed, host);
+    if (rule === null || this.#isHostNameAllowListed(host) || this.#isAddressAllowListed(parsed)) return null;
     return rule;
   }
 
   #ownRuleOf(address: Address, host: string): string | null {
-    if (this.#publicHosts?.includes(host) === true) return OWN_RULE;
-    return this.#machine.ruleOf(address) ?? this.#publicHosts?.ruleOf(address) ?? null;
+    if (this.#ownPublicHosts?.includes(host) === true) return OWN_RULE;
+    return this.#machine.refusingRuleOf(address) ?? this.#ownPublicHosts?.refusingRuleOf(address) ?? null;
   }
 
   /**
@@ -116,24 +116,24 @@ export class AddressPolicy {
    * server's own (the look-up at each attempt decides), else the rule that refuses it. Spellings such as `0x7f.1` are
    * read as URLs do.
    */
-  violatedRuleOfHost(host: string): string | null {
-    const literal = literalOf(host);
+  violatedRuleBeforeLookup(host: string): string | null {
+    const literal = ipLiteralOf(host);
     if (literal !== null) return this.violatedRule(literal, host);
     const normalised = URL.parse(`http://${host}/`)?.hostname;
     if (normalised === undefined) return 'not a host';
-    const spelled = literalOf(normalised);
+    const spelled = ipLiteralOf(normalised);
     if (spelled !== null) return this.violatedRule(spelled, host);
-    return this.#publicHosts?.includes(normalised) === true && !this.#listsHost(host) ? OWN_RULE : null;
+    return this.#ownPublicHosts?.includes(normalised) === true && !this.#isHostNameAllowListed(host) ? OWN_RULE : null;
   }
 
   /**
    * Whether `delivery.allow` names the host of a URL, by its name or by an address that it spells: the administrator
    * means this very host, and not just any public one.
    */
-  listsHostExplicitly(host: string): boolean {
-    const literal = literalOf(host);
-    if (literal !== null) return this.#listsHost(host) || this.#listsAddress(parseAddress(literal));
-    return this.#listsHost(host);
+  isHostAllowListed(host: string): boolean {
+    const literal = ipLiteralOf(host);
+    if (literal !== null) return this.#isHostNameAllowListed(host) || this.#isAddressAllowListed(parseAddress(literal));
+    return this.#isHostNameAllowListed(host);
   }
 
   #add(entry: string): void {
@@ -141,22 +141,23 @@ export class AddressPolicy {
     const named = NAMED_RANGES.get(text);
     const range = parseRange(text);
     if (named !== undefined) for (const cidr of named) this.#add(cidr);
-    else if (range !== null) this.#addRange(range);
-    else this.#addHost(text, entry);
+    else if (range !== null) this.#allowRange(range);
+    else this.#allowHost(text, entry);
   }
 
   /** A range inside ::ffff:0:0/96 is kept as the IPv4 range it means; a wider one (`::/0`) covers no mapped address. */
-  #addRange([address, prefix]: CidrRange<Address>): void {
+  #allowRange([address, prefix]: CidrRange<Address>): void {
     if (address.kind() === 'ipv4') {
-      this.#allowed4.push([address as ipaddr.IPv4, prefix]);
+      this.#allowedIpv4Ranges.push([address as ipaddr.IPv4, prefix]);
       return;
     }
     const address6 = address as ipaddr.IPv6;
-    if (prefix >= 96 && address6.isIPv4MappedAddress()) this.#allowed4.push([address6.toIPv4Address(), prefix - 96]);
-    else this.#allowed6.push([address6, prefix]);
+    if (prefix >= 96 && address6.isIPv4MappedAddress())
+      this.#allowedIpv4Ranges.push([address6.toIPv4Address(), prefix - 96]);
+    else this.#allowedIpv6Ranges.push([address6, prefix]);
   }
 
-  #addHost(text: string, entry: string): void {
+  #allowHost(text: string, entry: string): void {
     const isGlob = text.startsWith('*.');
     const host = withoutFinalDot(domainToASCII(isGlob ? text.slice(2) : text));
     if (!HOST_NAME.test(host) || host.length > 253 || ENDS_IN_NUMBER.test(host)) {
@@ -168,26 +169,26 @@ export class AddressPolicy {
     else this.#allowedHosts.add(host);
   }
 
-  #listsHost(host: string): boolean {
+  #isHostNameAllowListed(host: string): boolean {
     if (this.#allowedHosts.size === 0 && this.#allowedSuffixes.length === 0) return false;
     const name = withoutFinalDot(host.toLowerCase());
     return this.#allowedHosts.has(name) || this.#allowedSuffixes.some((suffix) => name.endsWith(suffix));
   }
 
-  #listsAddress(address: Address): boolean {
-    if (address.kind() === 'ipv4') return this.#allowed4.some((range) => matches(address, range));
+  #isAddressAllowListed(address: Address): boolean {
+    if (address.kind() === 'ipv4') return this.#allowedIpv4Ranges.some((range) => matches(address, range));
     const address6 = address as ipaddr.IPv6;
     if (address6.isIPv4MappedAddress()) {
       const embedded = address6.toIPv4Address();
-      return this.#allowed4.some((range) => matches(embedded, range));
+      return this.#allowedIpv4Ranges.some((range) => matches(embedded, range));
     }
-    return this.#allowed6.some((range) => matches(address, range));
+    return this.#allowedIpv6Ranges.some((range) => matches(address, range));
   }
 }
 
 /** Null for public unicast; else the name of the rule. What no list names is refused: the lists may be incomplete. */
-function ruleOf(address: Address): string | null {
-  for (const [cidr, rule] of NAMED_RULES) if (matches(address, ipaddr.parseCIDR(cidr))) return rule;
+function refusingRuleOf(address: Address): string | null {
+  for (const [cidr, rule] of RULES_BY_CIDR) if (matches(address, ipaddr.parseCIDR(cidr))) return rule;
   const range = address.range();
   if (range !== 'unicast') return RULE_OF_RANGE.get(range) ?? 'special-purpose';
   if (address.kind() === 'ipv4') return null;
@@ -224,7 +225,7 @@ function parseAddress(address: string): Address {
   return ipaddr.parse(isIP(bare) === 6 ? new URL(`http://[${bare}]`).hostname.slice(1, -1) : bare);
 }
 
-function literalOf(host: string): string | null {
+function ipLiteralOf(host: string): string | null {
   const bare = host.startsWith('[') && host.endsWith(']') ? host.slice(1, -1) : host;
   return isIP(bare) === 0 ? null : bare;
 }

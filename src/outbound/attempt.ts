@@ -1,10 +1,10 @@
 import type { Dispatcher } from 'undici';
-import { categoryOf, codeOf, ConnectFailure, detailOf, type FailureCategory } from './failure.ts';
+import { failureCategoryOf, codeOrNameOf, ConnectFailure, loggableDetailOf, type FailureCategory } from './failure.ts';
 import type { AssignableHandler, KeepAliveConnection } from './keep-alive-connection.ts';
 import { parseRetryAfter } from './retry-after.ts';
 
 /** The outcome of one POST. Neither delivered nor with a category: nothing was decided about the receiver (see `detail`). */
-export interface Attempt {
+export interface HttpAttemptOutcome {
   readonly delivered: boolean;
   /** Why it failed; null when delivered, and when it was not sent. */
   readonly category: FailureCategory | null;
@@ -20,7 +20,7 @@ export interface Attempt {
 
 /** The bounds of one attempt. */
 interface AttemptBounds {
-  readonly headersTimeoutMs: number;
+  readonly responseHeadersTimeoutMs: number;
   readonly responseBytes: number;
   readonly responseTimeoutMs: number;
 }
@@ -40,7 +40,7 @@ const MAX_INTERIM_RESPONSES = 16;
 /**
  * One POST on its way: undici's handler, the clock, and the rule of the reused connection.
  *
- * The clock: `headersTimeoutMs` from the moment a connection slot is assigned, look-up, connecting and a repetition
+ * The clock: `responseHeadersTimeoutMs` from the moment a connection slot is assigned, look-up, connecting and a repetition
  * included; before that the same time at most in undici's queue. After the headers `responseTimeoutMs` for the body. undici's
  * own timers are off, since they tick in half seconds and wait per request, not per attempt.
  *
@@ -50,17 +50,17 @@ const MAX_INTERIM_RESPONSES = 16;
 export class AttemptInFlight implements AssignableHandler {
   readonly #bounds: AttemptBounds;
   readonly #callbacks: AttemptCallbacks;
-  readonly #resolve: (attempt: Attempt) => void;
+  readonly #resolve: (attempt: HttpAttemptOutcome) => void;
   readonly #reject: (error: unknown) => void;
   #timer: NodeJS.Timeout;
   #connection: KeepAliveConnection | null = null;
   #controller: Dispatcher.DispatchController | null = null;
   #startedAt = 0;
   #isReused = false;
-  #bytesReadBefore = 0;
+  #bytesReadBeforeRequest = 0;
   #interimResponses = 0;
-  #responseBytes = 0;
-  #code: number | null = null;
+  #receivedBodyBytes = 0;
+  #statusCode: number | null = null;
   #retryAfterMs: number | null = null;
   #isSettled = false;
   #needsNewSocket = false;
@@ -68,13 +68,13 @@ export class AttemptInFlight implements AssignableHandler {
   constructor(
     bounds: AttemptBounds,
     callbacks: AttemptCallbacks,
-    promise: { resolve: (attempt: Attempt) => void; reject: (error: unknown) => void },
+    promise: { resolve: (attempt: HttpAttemptOutcome) => void; reject: (error: unknown) => void },
   ) {
     this.#bounds = bounds;
     this.#callbacks = callbacks;
     this.#resolve = promise.resolve;
     this.#reject = promise.reject;
-    this.#timer = setTimeout(() => this.#onTimeout(), bounds.headersTimeoutMs);
+    this.#timer = setTimeout(() => this.#onTimeout(), bounds.responseHeadersTimeoutMs);
   }
 
   get needsNewSocket(): boolean {
@@ -96,7 +96,7 @@ export class AttemptInFlight implements AssignableHandler {
     this.#controller = controller;
     if (!this.#isSettled && this.#mayWrite()) {
       this.#isReused = this.#connection?.beginRequestDetectingReuse() ?? false;
-      this.#bytesReadBefore = this.#connection?.bytesRead ?? 0;
+      this.#bytesReadBeforeRequest = this.#connection?.bytesRead ?? 0;
     } else {
       controller.abort(new Error('not sent'));
     }
@@ -116,7 +116,7 @@ export class AttemptInFlight implements AssignableHandler {
       }
       return;
     }
-    this.#code = code;
+    this.#statusCode = code;
     if (code >= 300) this.#retryAfterMs = parseRetryAfter(headers['retry-after'], Date.now());
     // Nearly every answer is short and ends in this same turn: it needs no clock.
     queueMicrotask(() => {
@@ -127,8 +127,8 @@ export class AttemptInFlight implements AssignableHandler {
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    this.#responseBytes += chunk.length;
-    if (this.#responseBytes <= this.#bounds.responseBytes) return;
+    this.#receivedBodyBytes += chunk.length;
+    if (this.#receivedBodyBytes <= this.#bounds.responseBytes) return;
     this.#settleByStatus();
     controller.abort(new Error('answer cut'));
   }
@@ -141,11 +141,11 @@ export class AttemptInFlight implements AssignableHandler {
   onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
     if (this.#isSettled) return;
     // Headers decide; what happens to the rest of the answer does not matter.
-    if (this.#code !== null) this.#settleByStatus();
-    else if (codeOf(error) === 'UND_ERR_INVALID_ARG') this.#settle(() => this.#reject(error));
+    if (this.#statusCode !== null) this.#settleByStatus();
+    else if (codeOrNameOf(error) === 'UND_ERR_INVALID_ARG') this.#settle(() => this.#reject(error));
     else if (error instanceof ClientStopped) this.#fail(null, error.message);
-    else if (this.#mayRetry(error)) this.#retryOnNewSocket();
-    else this.#fail(categoryOf(error), detailOf(error));
+    else if (this.#mayRetryOnNewSocket(error)) this.#retryOnNewSocket();
+    else this.#fail(failureCategoryOf(error), loggableDetailOf(error));
   }
 
   /** Ends the attempt without a verdict on the receiver. */
@@ -164,11 +164,11 @@ export class AttemptInFlight implements AssignableHandler {
     return false;
   }
 
-  #mayRetry(error: Error): boolean {
+  #mayRetryOnNewSocket(error: Error): boolean {
     if (this.#needsNewSocket || error instanceof ConnectFailure || this.#connection === null) return false;
     // Without a controller undici has found its idle socket broken before it wrote anything.
     if (this.#controller === null) return true;
-    return this.#isReused && this.#connection.bytesRead === this.#bytesReadBefore;
+    return this.#isReused && this.#connection.bytesRead === this.#bytesReadBeforeRequest;
   }
 
   #retryOnNewSocket(): void {
@@ -181,7 +181,7 @@ export class AttemptInFlight implements AssignableHandler {
   }
 
   #onTimeout(): void {
-    if (this.#code !== null) this.#settleByStatus();
+    if (this.#statusCode !== null) this.#settleByStatus();
     else if (this.#connection === null) this.#fail(null, 'no free connection');
     else this.#fail('timeout', this.#controller === null ? 'no connection' : 'no answer');
     // Not yet written: onRequestStart refuses it when its connection opens, which the connect time-out bounds.
@@ -189,7 +189,7 @@ export class AttemptInFlight implements AssignableHandler {
   }
 
   #settleByStatus(): void {
-    const isSuccess = this.#code !== null && this.#code < 300;
+    const isSuccess = this.#statusCode !== null && this.#statusCode < 300;
     this.#finish(isSuccess, isSuccess ? null : 'status', null);
   }
 
@@ -200,7 +200,14 @@ export class AttemptInFlight implements AssignableHandler {
   #finish(delivered: boolean, category: FailureCategory | null, detail: string | null): void {
     const durationMs = this.#connection === null ? 0 : Math.round(performance.now() - this.#startedAt);
     this.#settle(() =>
-      this.#resolve({ delivered, category, code: this.#code, durationMs, retryAfterMs: this.#retryAfterMs, detail }),
+      this.#resolve({
+        delivered,
+        category,
+        code: this.#statusCode,
+        durationMs,
+        retryAfterMs: this.#retryAfterMs,
+        detail,
+      }),
     );
   }
 

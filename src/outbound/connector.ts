@@ -2,7 +2,7 @@ import { constants } from 'node:crypto';
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls, createSecureContext, getCACertificates, type SecureContext } from 'node:tls';
 import type { AddressPolicy } from './address-policy.ts';
-import { categoryOf, codeOf, ConnectFailure } from './failure.ts';
+import { failureCategoryOf, codeOrNameOf, ConnectFailure } from './failure.ts';
 import type { DnsResolver } from './dns-resolver.ts';
 
 /** Where a connection goes: the parts of a normalised URL (IPv6 addresses without brackets; port empty for the default). */
@@ -35,7 +35,7 @@ const TCP_KEEP_ALIVE_MS = 60_000;
  */
 export class Connector {
   readonly #options: ConnectorOptions;
-  readonly #opening = new Set<Socket>();
+  readonly #openingSockets = new Set<Socket>();
   #secureContext: SecureContext | undefined;
   #stopped = false;
 
@@ -67,13 +67,13 @@ export class Connector {
   /** Breaks off what is being opened. Idempotent; later calls of `open` fail. */
   stop(): void {
     this.#stopped = true;
-    for (const socket of this.#opening) socket.destroy();
+    for (const socket of this.#openingSockets) socket.destroy();
   }
 
   async #allowedAddresses(host: string): Promise<readonly string[]> {
     const [addresses] = await Promise.all([
       isIP(host) === 0 ? this.#resolve(host) : [host],
-      this.#options.policy.refresh(),
+      this.#options.policy.refreshPublicHosts(),
     ]);
     let rule: string | null = null;
     const allowed = addresses.filter((address) => {
@@ -89,7 +89,7 @@ export class Connector {
     try {
       return (await this.#options.lookup.lookup(host)).map(({ address }) => address);
     } catch (error) {
-      throw new ConnectFailure('dns', `look-up: ${codeOf(error as Error)}`);
+      throw new ConnectFailure('dns', `look-up: ${codeOrNameOf(error as Error)}`);
     }
   }
 
@@ -100,13 +100,13 @@ export class Connector {
       let isHandshaking = false;
       const settle = (outcome: Socket | ConnectFailure): void => {
         // Errors and the close of an opened socket are undici's to handle.
-        if (!this.#opening.delete(socket)) return;
+        if (!this.#openingSockets.delete(socket)) return;
         clearTimeout(timer);
         if (outcome instanceof ConnectFailure) socket.destroy();
         resolve(outcome);
       };
       const timer = setTimeout(() => settle(new ConnectFailure('timeout', `connect to ${address}`)), timeoutMs);
-      this.#opening.add(socket);
+      this.#openingSockets.add(socket);
       socket
         .setNoDelay(true)
         .setKeepAlive(true, TCP_KEEP_ALIVE_MS)
@@ -149,9 +149,9 @@ function trustedAuthorities(ca: string | undefined): { ca: string[] } | undefine
 
 /** Within the TLS handshake whatever is not the network's fault is the certificate's or the protocol's. */
 function toConnectFailure(error: Error, address: string, isHandshaking: boolean): ConnectFailure {
-  const detail = `${codeOf(error)} ${address}`;
-  const isNetworkError = ['ECONNRESET', 'EPIPE', 'ETIMEDOUT'].includes(codeOf(error));
-  return new ConnectFailure(isHandshaking && !isNetworkError ? 'tls' : categoryOf(error), detail);
+  const detail = `${codeOrNameOf(error)} ${address}`;
+  const isNetworkError = ['ECONNRESET', 'EPIPE', 'ETIMEDOUT'].includes(codeOrNameOf(error));
+  return new ConnectFailure(isHandshaking && !isNetworkError ? 'tls' : failureCategoryOf(error), detail);
 }
 
 /** With several addresses tried: a host without IPv6 always adds an "unreachable", which would hide the real reason. */

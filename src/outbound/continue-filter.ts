@@ -17,7 +17,7 @@ const MAX_CONTINUE_RESPONSES = 16;
 export class ContinueFilter {
   readonly #read: () => Buffer | null;
   #buffered: Buffer | null = null;
-  #skippedCount = 0;
+  #skippedContinues = 0;
   #isAwaitingResponse = false;
 
   /** Replaces the `read` of this one socket. */
@@ -31,14 +31,14 @@ export class ContinueFilter {
   begin(): void {
     this.#isAwaitingResponse = true;
     this.#buffered = null;
-    this.#skippedCount = 0;
+    this.#skippedContinues = 0;
   }
 
   #readFiltered(): Buffer | null {
     for (let chunk = this.#read(); chunk !== null; chunk = this.#read()) {
       const data = this.#skipContinues(this.#buffered === null ? chunk : Buffer.concat([this.#buffered, chunk]));
       const isIncomplete =
-        startsLikeContinue(data) && data.length < MAX_CONTINUE_BYTES && this.#skippedCount < MAX_CONTINUE_RESPONSES;
+        startsLikeContinue(data) && data.length < MAX_CONTINUE_BYTES && this.#skippedContinues < MAX_CONTINUE_RESPONSES;
       this.#buffered = isIncomplete ? data : null;
       if (isIncomplete) continue;
       this.#isAwaitingResponse = false;
@@ -52,12 +52,12 @@ export class ContinueFilter {
     while (
       remaining.length > STATUS_PREFIX_LENGTH &&
       startsLikeContinue(remaining) &&
-      this.#skippedCount < MAX_CONTINUE_RESPONSES
+      this.#skippedContinues < MAX_CONTINUE_RESPONSES
     ) {
       const end = remaining.indexOf('\r\n\r\n');
       if (end < 0) break;
       remaining = remaining.subarray(end + 4);
-      this.#skippedCount += 1;
+      this.#skippedContinues += 1;
     }
     return remaining;
   }

@@ -1,14 +1,14 @@
 import type { Config } from '../config/config.ts';
 import { AddressPolicy } from './address-policy.ts';
 import type { DnsResolver } from './dns-resolver.ts';
-import { PublicHosts, type PublicHostsOptions } from './public-hosts.ts';
+import { OwnPublicHosts, type OwnPublicHostsOptions } from './public-hosts.ts';
 
 /** The address policy of a configuration. Deliveries, pings, push endpoints and `klatch doctor` all use this one. */
 export function createAddressPolicy(
   { delivery, http, publicEndpoints }: Config,
   lookup: DnsResolver,
-  onFailure: PublicHostsOptions['onFailure'],
+  onFailure: OwnPublicHostsOptions['onFailure'],
 ): AddressPolicy {
-  const publicHosts = new PublicHosts({ baseUri: http.baseUri, publicEndpoints }, { lookup, onFailure });
-  return new AddressPolicy(delivery.allow, { publicHosts });
+  const ownPublicHosts = new OwnPublicHosts({ baseUri: http.baseUri, publicEndpoints }, { lookup, onFailure });
+  return new AddressPolicy(delivery.allow, { ownPublicHosts });
 }

@@ -1,12 +1,12 @@
 import { Agent, Pool, type Client, type Dispatcher } from 'undici';
 import { BoundedCache } from '../model/bounded-cache.ts';
 import type { AddressPolicy } from './address-policy.ts';
-import { AttemptInFlight, type Attempt } from './attempt.ts';
+import { AttemptInFlight, type HttpAttemptOutcome } from './attempt.ts';
 import { Connector } from './connector.ts';
 import { IdleConnections, KeepAliveConnection } from './keep-alive-connection.ts';
 import type { DnsResolver } from './dns-resolver.ts';
 
-export type { Attempt } from './attempt.ts';
+export type { HttpAttemptOutcome } from './attempt.ts';
 export type { FailureCategory } from './failure.ts';
 
 /** What a {@link DeliveryClient} works with and its bounds; times in milliseconds. */
@@ -18,7 +18,7 @@ export interface DeliveryClientOptions {
   /** For TCP and TLS together. */
   readonly connectTimeoutMs: number;
   /** From the start of an attempt, connecting included, to the answer's headers. */
-  readonly headersTimeoutMs: number;
+  readonly responseHeadersTimeoutMs: number;
   /** How much of an answer's body is read, and for how long, to keep the connection usable. */
   readonly responseBytes: number;
   readonly responseTimeoutMs: number;
@@ -28,9 +28,9 @@ export interface DeliveryClientOptions {
   /** Idle connections are closed after this (30 s), or 2 s before the time that the receiver names. */
   readonly keepAliveMs?: number;
   /** A connection older than this (60 s) is closed after its request: names are looked up anew, policies asked again. */
-  readonly lifetimeMs?: number;
+  readonly connectionLifetimeMs?: number;
   /** Idle connections over all origins (256). */
-  readonly maxIdle?: number;
+  readonly maxIdleConnections?: number;
 }
 
 /** Targets that are remembered as undici wants them. */
@@ -47,7 +47,7 @@ interface ParsedUrl {
  * Sends deliveries: POST over HTTP/1.1, to allowed addresses only, redirects not followed, answers bounded
  * (the contract's "The forwarded delivery").
  *
- * A connection is looked up and checked when it is opened. It serves for at most `lifetimeMs`, plus `keepAliveMs` idle,
+ * A connection is looked up and checked when it is opened. It serves for at most `connectionLifetimeMs`, plus `keepAliveMs` idle,
  * plus one attempt; until then a changed name does not matter, because the connection stays with the allowed address.
  */
 export class DeliveryClient {
@@ -65,8 +65,8 @@ export class DeliveryClient {
   }
 
   /**
-   * Sends one POST. Whatever the network does becomes an {@link Attempt}, within `headersTimeoutMs` + `responseTimeoutMs`,
-   * after at most another `headersTimeoutMs` in the queue when all connections to the host are busy.
+   * Sends one POST. Whatever the network does becomes an {@link HttpAttemptOutcome}, within `responseHeadersTimeoutMs` + `responseTimeoutMs`,
+   * after at most another `responseHeadersTimeoutMs` in the queue when all connections to the host are busy.
    *
    * @param url absolute http(s) URL, already checked
    * @param beforeWrite asked in the tick of the write, again when the request is repeated; false: it is not sent, and the
@@ -79,7 +79,7 @@ export class DeliveryClient {
     headers: Record<string, string>,
     body: string | Buffer,
     beforeWrite?: () => boolean,
-  ): Promise<Attempt> {
+  ): Promise<HttpAttemptOutcome> {
     return new Promise((resolve, reject) => {
       const parsed = this.#parseUrl(url);
       const request: Dispatcher.DispatchOptions = {
@@ -129,8 +129,8 @@ export class DeliveryClient {
 }
 
 function createAgent(options: DeliveryClientOptions, connector: Connector): Agent {
-  const { maxInFlightPerHost, keepAliveMs = 30_000, lifetimeMs = 60_000, maxIdle = 256 } = options;
-  const idle = new IdleConnections({ keepAliveMs, lifetimeMs, maxIdle });
+  const { maxInFlightPerHost, keepAliveMs = 30_000, connectionLifetimeMs = 60_000, maxIdleConnections = 256 } = options;
+  const idle = new IdleConnections({ keepAliveMs, connectionLifetimeMs, maxIdleConnections });
   const clientOptions: Client.Options = {
     pipelining: 1,
     allowH2: false,
@@ -143,7 +143,7 @@ function createAgent(options: DeliveryClientOptions, connector: Connector): Agen
     // Replaced in every connection; a pool without one would build undici's, which knows no policy.
     connect: (_target, callback) => callback(new Error('not the guarded connector'), null),
   };
-  // The agent drops an origin's pool when its last connection is closed, so idle origins are bounded by `maxIdle`.
+  // The agent drops an origin's pool when its last connection is closed, so idle origins are bounded by `maxIdleConnections`.
   return new Agent({
     ...clientOptions,
     factory: (origin) =>

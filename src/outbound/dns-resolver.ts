@@ -14,10 +14,10 @@ export type ResolveName = (host: string) => Promise<readonly { address: string; 
 export interface DnsResolverOptions {
   /** How long one caller waits, in the queue and for the resolver together. */
   readonly timeoutMs: number;
-  readonly cacheMs: number;
+  readonly successCacheMs: number;
   readonly failureCacheMs: number;
   /** Look-ups inside the resolver at once: each holds a thread of libuv's pool until the resolver returns. */
-  readonly concurrency: number;
+  readonly maxConcurrentLookups: number;
   /** Names remembered, and callers waiting at once. */
   readonly maxCachedAndWaiting?: number;
   /** Default: getaddrinfo, so that /etc/hosts and nsswitch.conf count. */
@@ -45,7 +45,7 @@ interface DnsLookupCounts {
   /** Questions that were answered from memory, known failures too. */
   cached: number;
   /** Callers that had no answer in time or were too many. */
-  timeouts: number;
+  timedOutOrRejected: number;
   /** How long the resolver took. */
   readonly durationS: Histogram;
 }
@@ -74,7 +74,7 @@ interface CachedLookup {
 }
 
 /** A name whose last look-up took longer is slow. */
-const SLOW_MS = 1_000;
+const SLOW_LOOKUP_MS = 1_000;
 /** The part of the look-ups at once that slow names may take, and those that are not proven with them. */
 const SLOW_SHARE = 0.5;
 const UNPROVEN_SHARE = 0.75;
@@ -93,7 +93,7 @@ export class DnsResolver {
     found: 0,
     failed: 0,
     cached: 0,
-    timeouts: 0,
+    timedOutOrRejected: 0,
     durationS: new Histogram(DURATION_BOUNDS_S),
   };
   readonly #options: Required<DnsResolverOptions>;
@@ -124,13 +124,13 @@ export class DnsResolver {
       return asPromise(known.outcome);
     }
     if (this.#waiting >= this.#options.maxCachedAndWaiting) {
-      this.counts.timeouts += 1;
+      this.counts.timedOutOrRejected += 1;
       return Promise.reject(new DnsLookupError('EBUSY'));
     }
-    return this.#wait(this.#lookupFor(name, known?.history ?? 'unknown'));
+    return this.#waitForLookup(this.#joinOrQueueLookup(name, known?.history ?? 'unknown'));
   }
 
-  #lookupFor(host: string, history: LookupHistory): PendingLookup {
+  #joinOrQueueLookup(host: string, history: LookupHistory): PendingLookup {
     const existing = this.#lookups.get(host);
     if (existing !== undefined) return existing;
     const pending: PendingLookup = { host, history, waiters: new Set(), started: false };
@@ -140,7 +140,7 @@ export class DnsResolver {
     return pending;
   }
 
-  #wait(pending: PendingLookup): Promise<readonly ResolvedAddress[]> {
+  #waitForLookup(pending: PendingLookup): Promise<readonly ResolvedAddress[]> {
     return new Promise((resolve, reject) => {
       const settle = (outcome: LookupOutcome): void => {
         clearTimeout(timer);
@@ -158,9 +158,9 @@ export class DnsResolver {
 
   #onTimeout(pending: PendingLookup, waiter: Waiter): void {
     const outcome = new DnsLookupError('ETIMEDOUT');
-    this.counts.timeouts += 1;
+    this.counts.timedOutOrRejected += 1;
     // A started look-up that took all of one caller's patience would take the next one's too.
-    if (pending.started) this.#remember(pending.host, outcome, true);
+    if (pending.started) this.#cacheOutcome(pending.host, outcome, true);
     waiter.settle(outcome);
     if (pending.started || pending.waiters.size > 0) return;
     this.#queue.delete(pending);
@@ -178,11 +178,11 @@ export class DnsResolver {
   }
 
   #hasCapacity(history: LookupHistory): boolean {
-    const { concurrency } = this.#options;
+    const { maxConcurrentLookups } = this.#options;
     const { slow, proven, unknown } = this.#running;
-    if (slow + proven + unknown >= concurrency) return false;
-    if (history !== 'proven' && slow + unknown >= Math.ceil(concurrency * UNPROVEN_SHARE)) return false;
-    return history !== 'slow' || slow < Math.max(1, Math.floor(concurrency * SLOW_SHARE));
+    if (slow + proven + unknown >= maxConcurrentLookups) return false;
+    if (history !== 'proven' && slow + unknown >= Math.ceil(maxConcurrentLookups * UNPROVEN_SHARE)) return false;
+    return history !== 'slow' || slow < Math.max(1, Math.floor(maxConcurrentLookups * SLOW_SHARE));
   }
 
   async #run(pending: PendingLookup): Promise<void> {
@@ -193,7 +193,7 @@ export class DnsResolver {
     this.counts[outcome instanceof DnsLookupError ? 'failed' : 'found'] += 1;
     this.#running[pending.history] -= 1;
     this.#lookups.delete(pending.host);
-    this.#remember(pending.host, outcome, durationMs > SLOW_MS);
+    this.#cacheOutcome(pending.host, outcome, durationMs > SLOW_LOOKUP_MS);
     for (const waiter of pending.waiters) waiter.settle(outcome);
     this.#startNext();
   }
@@ -210,11 +210,11 @@ export class DnsResolver {
   }
 
   /** Beyond its time the outcome is not used, and still says what kind of name it is. */
-  #remember(host: string, outcome: LookupOutcome, slow: boolean): void {
-    const { cacheMs, failureCacheMs, maxCachedAndWaiting, now } = this.#options;
+  #cacheOutcome(host: string, outcome: LookupOutcome, slow: boolean): void {
+    const { successCacheMs, failureCacheMs, maxCachedAndWaiting, now } = this.#options;
     this.#cache.delete(host);
     const isFailure = outcome instanceof DnsLookupError;
-    const expiresAt = now() + (isFailure ? failureCacheMs : cacheMs);
+    const expiresAt = now() + (isFailure ? failureCacheMs : successCacheMs);
     this.#cache.set(host, { outcome, expiresAt, history: slow ? 'slow' : isFailure ? 'unknown' : 'proven' });
     if (this.#cache.size <= maxCachedAndWaiting) return;
     // Maps keep insertion order, and an entry is put in anew when it is renewed: the first is the oldest.

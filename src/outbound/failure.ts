@@ -47,9 +47,9 @@ export class ConnectFailure extends Error {
 }
 
 /** The category of a network error: Node's and OpenSSL's codes, those of undici, and {@link ConnectFailure}. */
-export function categoryOf(error: Error): FailureCategory {
+export function failureCategoryOf(error: Error): FailureCategory {
   if (error instanceof ConnectFailure) return error.category;
-  const code = codeOf(error);
+  const code = codeOrNameOf(error);
   if (REFUSED_CODES.has(code)) return 'refused';
   if (DNS_CODES.has(code)) return 'dns';
   if (TIMEOUT_CODES.has(code)) return 'timeout';
@@ -57,12 +57,12 @@ export function categoryOf(error: Error): FailureCategory {
 }
 
 /** What the log may say about a network error. Messages are left out: they can quote what the peer sent. */
-export function detailOf(error: Error): string {
-  return error instanceof ConnectFailure ? error.detail : codeOf(error);
+export function loggableDetailOf(error: Error): string {
+  return error instanceof ConnectFailure ? error.detail : codeOrNameOf(error);
 }
 
 /** The `code` of an error, else its class. */
-export function codeOf(error: Error): string {
+export function codeOrNameOf(error: Error): string {
   const { code } = error as { code?: unknown };
   return typeof code === 'string' ? code : error.name;
 }

@@ -17,9 +17,9 @@ type OpenCallback = (...outcome: [null, Socket] | [Error, null]) => void;
 interface KeepAliveBounds {
   readonly keepAliveMs: number;
   /** A socket older than this is closed when its request is done. */
-  readonly lifetimeMs: number;
+  readonly connectionLifetimeMs: number;
   /** Idle sockets over all origins; past it the one that is idle longest is closed. */
-  readonly maxIdle: number;
+  readonly maxIdleConnections: number;
 }
 
 /**
@@ -36,12 +36,12 @@ export class IdleConnections {
 
   /** A request has been answered in full on this connection. */
   add(connection: KeepAliveConnection): void {
-    if (connection.ageMs > this.#bounds.lifetimeMs) {
+    if (connection.ageMs > this.#bounds.connectionLifetimeMs) {
       connection.closeSocket();
       return;
     }
     this.#idle.add(connection);
-    if (this.#idle.size <= this.#bounds.maxIdle) return;
+    if (this.#idle.size <= this.#bounds.maxIdleConnections) return;
     for (const longestIdle of this.#idle) {
       this.#idle.delete(longestIdle);
       longestIdle.closeSocket();

@@ -27,7 +27,7 @@ const WIDEST_LINK_PREFIX = 32;
 const ROUTES_FILE = '/proc/net/ipv6_route';
 const NO_GATEWAY = '0'.repeat(32);
 /** RTF_GATEWAY and RTF_REJECT of the kernel: the route leads elsewhere, or nowhere. */
-const NOT_ON_LINK = 0x2 | 0x200;
+const NOT_ON_LINK_FLAGS = 0x2 | 0x200;
 
 type Ipv6Prefix = readonly [ipaddr.IPv6, number];
 
@@ -47,7 +47,7 @@ export class MachineNetwork implements OwnAddresses {
     this.#now = now;
   }
 
-  ruleOf(address: Address): string | null {
+  refusingRuleOf(address: Address): string | null {
     this.#refresh();
     if (this.#ownAddresses.has(address.toNormalizedString())) return OWN_RULE;
     if (address.kind() !== 'ipv6') return null;
@@ -67,11 +67,11 @@ export class MachineNetwork implements OwnAddresses {
 
 function readFacts(): MachineNetworkFacts {
   const interfaces = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
-  return { interfaces, routes: readRoutes() };
+  return { interfaces, routes: readIpv6Routes() };
 }
 
 /** Without IPv6 the kernel has no such file, and then there are no routes. */
-function readRoutes(): string {
+function readIpv6Routes(): string {
   let file: number;
   try {
     file = openSync(ROUTES_FILE, 'r');
@@ -101,7 +101,7 @@ function prefixOf(cidr: string | null): Ipv6Prefix[] {
 function linkPrefixesIn(routes: string): Ipv6Prefix[] {
   return routes.split('\n').flatMap((line): Ipv6Prefix[] => {
     const [destination, length, , , nextHop, , , , flags] = line.trim().split(/\s+/);
-    if (destination?.length !== 32 || nextHop !== NO_GATEWAY || (parseInt(flags ?? '', 16) & NOT_ON_LINK) !== 0) {
+    if (destination?.length !== 32 || nextHop !== NO_GATEWAY || (parseInt(flags ?? '', 16) & NOT_ON_LINK_FLAGS) !== 0) {
       return [];
     }
     const text = destination.match(/.{4}/g)!.join(':');

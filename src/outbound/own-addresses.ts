@@ -8,7 +8,7 @@ export type Address = ipaddr.IPv4 | ipaddr.IPv6;
  */
 export interface OwnAddresses {
   /** The short name of the rule that refuses the address; null when the rule does not apply. */
-  ruleOf(address: Address): string | null;
+  refusingRuleOf(address: Address): string | null;
 }
 
 /** The rule for addresses that lead back to this server. Error sentences hold it: "<address> (this server's own)". */

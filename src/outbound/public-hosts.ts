@@ -9,8 +9,8 @@ interface PublicUris {
   readonly publicEndpoints: readonly string[];
 }
 
-/** What {@link PublicHosts} works with. */
-export interface PublicHostsOptions {
+/** What {@link OwnPublicHosts} works with. */
+export interface OwnPublicHostsOptions {
   readonly lookup: Pick<DnsResolver, 'lookup'>;
   /**
    * A look-up failed, which is reported once until one succeeds. The addresses of the last successful look-up count on.
@@ -29,24 +29,24 @@ const FAILURE_REFRESH_MS = 10_000;
  * The addresses that `http.base-uri` and `public-endpoints` resolve to. Behind a proxy or an address translation they
  * are on no interface of this machine and still lead to it.
  */
-export class PublicHosts implements OwnAddresses {
-  readonly #options: PublicHostsOptions;
+export class OwnPublicHosts implements OwnAddresses {
+  readonly #options: OwnPublicHostsOptions;
   /** Names and addresses of the URIs, as URLs spell them. At most 33: one base-uri and 32 endpoints. */
   readonly #hosts: ReadonlySet<string>;
-  readonly #addresses = new Map<string, readonly string[]>();
+  readonly #addressesByHost = new Map<string, readonly string[]>();
   readonly #failing = new Set<string>();
   #refreshing: Promise<void> | null = null;
-  #refreshAt = Number.NEGATIVE_INFINITY;
+  #nextRefreshAt = Number.NEGATIVE_INFINITY;
 
-  constructor({ baseUri, publicEndpoints }: PublicUris, options: PublicHostsOptions) {
+  constructor({ baseUri, publicEndpoints }: PublicUris, options: OwnPublicHostsOptions) {
     this.#options = options;
     this.#hosts = new Set([baseUri, ...publicEndpoints].map(hostOf));
-    for (const host of this.#hosts) if (isIP(host) !== 0) this.#addresses.set(host, [normalize(host)]);
+    for (const host of this.#hosts) if (isIP(host) !== 0) this.#addressesByHost.set(host, [normalize(host)]);
   }
 
-  ruleOf(address: Address): string | null {
+  refusingRuleOf(address: Address): string | null {
     const text = address.toNormalizedString();
-    for (const addresses of this.#addresses.values()) if (addresses.includes(text)) return OWN_RULE;
+    for (const addresses of this.#addressesByHost.values()) if (addresses.includes(text)) return OWN_RULE;
     return null;
   }
 
@@ -61,11 +61,11 @@ export class PublicHosts implements OwnAddresses {
    */
   async refresh(): Promise<void> {
     const now = this.#options.now ?? (() => performance.now());
-    const isFirst = this.#refreshAt === Number.NEGATIVE_INFINITY;
-    if (this.#refreshing === null && now() >= this.#refreshAt) {
+    const isFirst = this.#nextRefreshAt === Number.NEGATIVE_INFINITY;
+    if (this.#refreshing === null && now() >= this.#nextRefreshAt) {
       const names = [...this.#hosts].filter((host) => isIP(host) === 0);
       this.#refreshing = Promise.all(names.map((host) => this.#resolve(host))).then(() => {
-        this.#refreshAt = now() + (this.#failing.size > 0 ? FAILURE_REFRESH_MS : REFRESH_MS);
+        this.#nextRefreshAt = now() + (this.#failing.size > 0 ? FAILURE_REFRESH_MS : REFRESH_MS);
         this.#refreshing = null;
       });
     }
@@ -75,7 +75,7 @@ export class PublicHosts implements OwnAddresses {
   async #resolve(host: string): Promise<void> {
     try {
       const found = await this.#options.lookup.lookup(host);
-      this.#addresses.set(
+      this.#addressesByHost.set(
         host,
         found.map(({ address }) => normalize(address)),
       );

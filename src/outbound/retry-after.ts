@@ -1,4 +1,4 @@
-const SECONDS = /^\d{1,12}(?:\.\d{1,6})?$/;
+const DELAY_SECONDS_PATTERN = /^\d{1,12}(?:\.\d{1,6})?$/;
 const HAS_TIME_ZONE = /(?:GMT|UTC|Z|[+-]\d{4})$/i;
 
 /**
@@ -11,7 +11,7 @@ const HAS_TIME_ZONE = /(?:GMT|UTC|Z|[+-]\d{4})$/i;
 export function parseRetryAfter(value: string | readonly string[] | undefined, nowMs: number): number | null {
   const text = (typeof value === 'string' ? value : value?.[0])?.trim();
   if (text === undefined) return null;
-  if (SECONDS.test(text)) return Math.round(Number(text) * 1000);
+  if (DELAY_SECONDS_PATTERN.test(text)) return Math.round(Number(text) * 1000);
   // Date.parse takes many strings that are no dates ("a 1"); all HTTP dates begin with the day and hold a time.
   if (!/^[A-Z][a-z]{2,8},? .*\d\d:\d\d:\d\d/.test(text) || text.length > 40) return null;
   // asctime() dates name no zone and mean GMT, while Date.parse takes them as local time.

@@ -4,12 +4,12 @@ export const SLOW_MS = 1_000;
 const SLOW_SHARE = 0.5;
 
 /** True when a receiver whose last request ended so is likely to hold its place for long again. */
-export function isSlow(last: { readonly category: string | null; readonly durationMs: number }): boolean {
+export function isSlowReceiver(last: { readonly category: string | null; readonly durationMs: number }): boolean {
   // A look-up that fails takes no time while the failure is remembered, and its whole time-out when it is not.
   return last.durationMs > SLOW_MS || last.category === 'timeout' || last.category === 'dns';
 }
 
 /** How many of these places slow receivers may hold together: at least one, or they would never be sent anything. */
-export function slowLimit(slots: number): number {
+export function maxSlowReceiverSlots(slots: number): number {
   return Math.max(1, Math.floor(slots * SLOW_SHARE));
 }

@@ -1,6 +1,6 @@
 import { BoundedCache } from '../model/bounded-cache.ts';
 import type { AccountId } from '../model/ids.ts';
-import { isSlow, slowLimit } from '../outbound/slow-receivers.ts';
+import { isSlowReceiver, maxSlowReceiverSlots } from '../outbound/slow-receivers.ts';
 
 /** The part of all pushes in flight that one account may have. */
 const ACCOUNT_IN_FLIGHT_SHARE = 1 / 8;
@@ -11,7 +11,7 @@ const MAX_REMEMBERED_SLOW_ACCOUNTS = 10_000;
 /** Accounts whose pushes wait that are remembered. One that is forgotten asks again too early, which costs a claim. */
 const MAX_REMEMBERED_WAITING_ACCOUNTS = 10_000;
 /** What a push is expected to take where none has been answered. */
-const EXPECTED_DURATION_MS = 250;
+const DEFAULT_PUSH_DURATION_MS = 250;
 /** The bounds of a wait: a row that is put back costs a claim and a settlement. */
 const MIN_WAIT_MS = 50;
 const MAX_WAIT_MS = 60_000;
@@ -46,7 +46,7 @@ export class AccountLimiter {
    */
   constructor(inFlight: number, now: () => number = () => performance.now()) {
     this.#maxPerAccount = Math.max(1, Math.floor(inFlight * ACCOUNT_IN_FLIGHT_SHARE));
-    this.#maxSlowInFlight = slowLimit(inFlight);
+    this.#maxSlowInFlight = maxSlowReceiverSlots(inFlight);
     this.#now = now;
     this.#lastSlowDurationMsByAccount = new BoundedCache(MAX_REMEMBERED_SLOW_ACCOUNTS, {
       ttl: SLOW_TTL_MS,
@@ -74,7 +74,7 @@ export class AccountLimiter {
     const attemptMs = this.#nextAttemptAtMsByAccount.get(account) ?? 0;
     const accountAttemptMs = this.#computeNextAttemptAtMs(
       attemptMs,
-      (lastMs ?? EXPECTED_DURATION_MS) / this.#maxPerAccount,
+      (lastMs ?? DEFAULT_PUSH_DURATION_MS) / this.#maxPerAccount,
     );
     this.#nextAttemptAtMsByAccount.set(account, accountAttemptMs);
     if (lastMs === undefined) return this.#delayUntilMs(accountAttemptMs);
@@ -87,7 +87,7 @@ export class AccountLimiter {
     if (active === 0) this.#active.delete(account);
     else this.#active.set(account, active);
     if (wasSlow) this.#slowInFlight -= 1;
-    if (isSlow(ended)) this.#lastSlowDurationMsByAccount.set(account, ended.durationMs);
+    if (isSlowReceiver(ended)) this.#lastSlowDurationMsByAccount.set(account, ended.durationMs);
   }
 
   #computeNextAttemptAtMs(lastAttemptMs: number, stepMs: number): number {

@@ -16,8 +16,8 @@ const NO_DEVICES_POLL_MS = 1_000;
  * Conversations of one transaction, at first and at most: one after a pause, since nothing of a transaction is sent
  * before its end, and whoever could send has nothing else to do.
  */
-const MIN_BATCH_SIZE = 1;
-const MAX_BATCH_SIZE = 100;
+const MIN_BATCH_CONVERSATIONS = 1;
+const MAX_BATCH_CONVERSATIONS = 100;
 /**
  * A transaction that took longer is followed by one of half as many, after a shorter one there may be twice as many.
  */
@@ -60,7 +60,7 @@ export class PushFanOut {
   /** Where the sweep has got to; null: none is under way. */
   #sweepPosition: number | null = 0;
   #isDatabaseUnavailable = false;
-  #batchSize = MIN_BATCH_SIZE;
+  #batchConversations = MIN_BATCH_CONVERSATIONS;
   /** Of conversations that failed by themselves, how often in a row. */
   readonly #failuresByConversation = new Map<ConversationId, number>();
   #wake: () => void = () => {};
@@ -132,8 +132,8 @@ export class PushFanOut {
 
   /** Everything that is there, in turns. */
   async #drain(signal: AbortSignal): Promise<void> {
-    this.#batchSize = MIN_BATCH_SIZE;
-    while (this.#hasWork && (await this.#hasDevices(signal))) {
+    this.#batchConversations = MIN_BATCH_CONVERSATIONS;
+    while (this.#hasWork && (await this.#hasDevicesElseClear(signal))) {
       const startedMs = performance.now();
       await this.#runBatch(signal);
       const pauseFactor = this.#deps.postsWaiting() > 0 ? BUSY_PAUSE_FACTOR : PAUSE_FACTOR;
@@ -142,7 +142,7 @@ export class PushFanOut {
   }
 
   /** Where nobody has a device, forgets what was heard before that was asked, and only that. */
-  async #hasDevices(signal: AbortSignal): Promise<boolean> {
+  async #hasDevicesElseClear(signal: AbortSignal): Promise<boolean> {
     const { anyDeviceCheck } = this.#deps;
     const queued = this.#queuedConversations;
     this.#queuedConversations = new Set();
@@ -159,7 +159,7 @@ export class PushFanOut {
   }
 
   async #runBatch(signal: AbortSignal): Promise<void> {
-    const batch = takeFirst(this.#queuedConversations, this.#batchSize);
+    const batch = takeFirst(this.#queuedConversations, this.#batchConversations);
     for (const id of batch) this.#queuedConversations.delete(id);
     const startedMs = performance.now();
     try {
@@ -173,16 +173,16 @@ export class PushFanOut {
       if (error instanceof DatabaseUnavailableError || error instanceof CommitUnknownError) {
         for (const id of batch) this.#queuedConversations.add(id);
         // It may have been too much for its time.
-        this.#batchSize = Math.ceil(this.#batchSize / 2);
+        this.#batchConversations = Math.ceil(this.#batchConversations / 2);
         await this.#reportUnavailableAndWait(error, signal);
       } else await this.#isolateFailure(batch, error, signal);
     }
   }
 
   #adaptBatchSize(tookMs: number, conversations: number): void {
-    if (tookMs > LONG_BATCH_MS) this.#batchSize = Math.max(1, Math.floor(conversations / 2));
-    else if (tookMs < SHORT_BATCH_MS && conversations === this.#batchSize) {
-      this.#batchSize = Math.min(MAX_BATCH_SIZE, this.#batchSize * 2);
+    if (tookMs > LONG_BATCH_MS) this.#batchConversations = Math.max(1, Math.floor(conversations / 2));
+    else if (tookMs < SHORT_BATCH_MS && conversations === this.#batchConversations) {
+      this.#batchConversations = Math.min(MAX_BATCH_CONVERSATIONS, this.#batchConversations * 2);
     }
   }
 
@@ -191,7 +191,7 @@ export class PushFanOut {
    * is another thing next time, or after a rest; what fails each time by itself is left to the next word or sweep.
    */
   async #isolateFailure(batch: readonly ConversationId[], error: unknown, signal: AbortSignal): Promise<void> {
-    this.#batchSize = 1;
+    this.#batchConversations = 1;
     const [id] = batch;
     if (id === undefined && isTransient(error)) return this.#reportUnavailableAndWait(error, signal);
     if (id === undefined) {

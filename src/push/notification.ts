@@ -28,7 +28,7 @@ export function buildNotification(
     firstSeq,
     lastSeq,
     ...renderText(shown, title, rules),
-    unread,
+    accountUnreadCount: unread,
     urgent: title === null || mentioning.length > 0,
     expiresAt: new Date(Date.now() + rules.pushTtlMs - ageMs),
   };

@@ -1,4 +1,4 @@
-import { categoryOf } from '../outbound/failure.ts';
+import { failureCategoryOf } from '../outbound/failure.ts';
 import { parseRetryAfter } from '../outbound/retry-after.ts';
 import type { PushOutcome } from './vendors/vendor.ts';
 
@@ -33,11 +33,11 @@ export function failed(
 export function transportFailure(error: unknown): FailedOutcome {
   const { name = '' } = error as { name?: string };
   const isLate = name === 'TimeoutError' || name === 'AbortError';
-  return failed(isLate ? 'timeout' : categoryOf(error as Error), { vendorWide: true });
+  return failed(isLate ? 'timeout' : failureCategoryOf(error as Error), { vendorWide: true });
 }
 
 /** A `Retry-After` header in milliseconds, bounded; null where there is none that can be read. */
-export function parseRetryAfterMs(value: string | readonly string[] | undefined): number | null {
+export function parseBoundedRetryAfterMs(value: string | readonly string[] | undefined): number | null {
   return boundRetryAfter(parseRetryAfter(value, Date.now()));
 }
 

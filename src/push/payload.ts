@@ -37,6 +37,6 @@ export function collapseKey({ conversationId }: PushNotification): string {
 }
 
 /** Whole seconds until a note is worth nothing any more, at most a vendor's bound. */
-export function secondsLeft({ expiresAt }: PushNotification, maxS: number): number {
+export function secondsUntilExpiry({ expiresAt }: PushNotification, maxS: number): number {
   return Math.max(0, Math.min(maxS, Math.floor((expiresAt.getTime() - Date.now()) / 1000)));
 }

@@ -45,7 +45,7 @@ function buildTestNotification({ projectName, pushTtlMs }: TestPushDeps): PushNo
     lastSeq: 0 as Seq,
     title: projectName,
     text: TEST_TEXT,
-    unread: null,
+    accountUnreadCount: null,
     urgent: true,
     expiresAt: new Date(Date.now() + pushTtlMs),
   };

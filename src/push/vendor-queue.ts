@@ -28,7 +28,7 @@ const DATABASE_RETRY_DELAY_MS = 2_000;
 /** So often what became of pushes is noted again where that fails, but for a database that is away. */
 const MAX_SETTLE_FAILURES = 5;
 /** New rows are taken when so large a share of what may be under way is free: by ones they would cost a statement each. */
-const MIN_FREE_SHARE = 0.4;
+const MIN_FREE_SLOT_SHARE = 0.4;
 /** Rows that are taken at once: each with up to 13 KB of texts, where no two are of one conversation. */
 const MAX_ROWS_PER_CLAIM = 500;
 /** And while nothing is under way: the sooner they are there, the sooner the first is sent (15 ms, of a thousand devices). */
@@ -87,7 +87,10 @@ export class VendorQueue {
     this.#deps = deps;
     this.#breaker = new CircuitBreaker(deps.config.retryDelaysMs);
     this.#accountLimiter = vendor.kind === 'web' ? new AccountLimiter(deps.config.maxInFlightPerVendor) : null;
-    const failing = { retryMs: DATABASE_RETRY_DELAY_MS, onFailure: (error: unknown) => this.#reportUnavailable(error) };
+    const failing = {
+      failureRetryDelayMs: DATABASE_RETRY_DELAY_MS,
+      onFailure: (error: unknown) => this.#reportUnavailable(error),
+    };
     const claimOptions = {
       ...failing,
       stepReturningDelayMs: () => this.#claimAndGetDelayMs(),
@@ -157,7 +160,7 @@ export class VendorQueue {
     const { maxInFlightPerVendor: inFlight } = this.#deps.config;
     const capacity = Math.min(inFlight, this.#breaker.allowedInFlight) - this.#inFlight - this.#requestedRows;
     if (capacity <= 0 || this.#unsettled.length >= MAX_UNSETTLED) return 0;
-    return this.#inFlight + this.#requestedRows > 0 && capacity < inFlight * MIN_FREE_SHARE ? 0 : capacity;
+    return this.#inFlight + this.#requestedRows > 0 && capacity < inFlight * MIN_FREE_SLOT_SHARE ? 0 : capacity;
   }
 
   async #claimAndGetDelayMs(): Promise<number> {

@@ -6,7 +6,7 @@ interface WorkerLoopOptions {
   readonly isDone: () => boolean;
   readonly onFailure: (error: unknown) => void;
   /** After a failure it rests so long, whoever wakes it. */
-  readonly retryMs: number;
+  readonly failureRetryDelayMs: number;
 }
 
 /** Does something again and again: when it is woken, and after a while. What fails is tried again. */
@@ -21,7 +21,7 @@ export class WorkerLoop {
 
   /** Resolves when it is over. Rejects never. */
   async run(): Promise<void> {
-    const { stepReturningDelayMs, isDone, onFailure, retryMs } = this.#options;
+    const { stepReturningDelayMs, isDone, onFailure, failureRetryDelayMs } = this.#options;
     while (!isDone()) {
       this.#isWoken = false;
       try {
@@ -29,7 +29,7 @@ export class WorkerLoop {
         if (!this.#isWoken && !isDone()) await this.#pause(waitMs, true);
       } catch (error) {
         onFailure(error);
-        if (!isDone()) await this.#pause(retryMs, false);
+        if (!isDone()) await this.#pause(failureRetryDelayMs, false);
       }
     }
   }

@@ -111,7 +111,7 @@ describe('server.conf.template', () => {
     expect(filled).toEqual({ ...config, file: '' });
     expect(full.config.files.s3).toMatchObject({ bucket: 'klatch', downloads: 'proxy', pathStyle: false });
     expect(full.config.applePush.keys).toMatchObject([{ bundleId: 'org.example.chat', sandbox: false }]);
-    expect(full.config.webPush).toMatchObject({ subject: 'mailto:klatch@example.org' });
+    expect(full.config.webPush).toMatchObject({ vapidSubject: 'mailto:klatch@example.org' });
     expect(full.config.smtp).toMatchObject({ host: 'x', port: 587, tls: 'starttls', from: 'klatch@example.org' });
   });
 });

@@ -3,7 +3,7 @@ import { createPrivateKey, createPublicKey, generateKeyPairSync, randomBytes, si
 import { chmodSync, existsSync, readFileSync, readdirSync, rmSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadConfig } from '../../src/config/load.ts';
-import { createServerKeys } from '../../src/config/server-key-files.ts';
+import { ensureServerKeys } from '../../src/config/server-key-files.ts';
 import { Folder, MINIMAL } from './folder.ts';
 import { withoutPositions } from './load.ts';
 
@@ -24,7 +24,7 @@ function said(folder: Folder): string | null {
 describe('a pair that setup makes', () => {
   test('signs, is private, and is accepted', () => {
     using folder = new Folder();
-    const files = createServerKeys(folder.path);
+    const files = ensureServerKeys(folder.path);
     expect(files).toEqual({
       created: true,
       private: join(folder.path, 'server-key.private.pem'),
@@ -41,9 +41,9 @@ describe('a pair that setup makes', () => {
 
   test('is kept by the next run', () => {
     using folder = new Folder();
-    const first = createServerKeys(join(folder.path, 'new/folder'));
+    const first = ensureServerKeys(join(folder.path, 'new/folder'));
     const content = readFileSync(first.private, 'utf8');
-    expect(createServerKeys(join(folder.path, 'new/folder'))).toEqual({ ...first, created: false });
+    expect(ensureServerKeys(join(folder.path, 'new/folder'))).toEqual({ ...first, created: false });
     expect(readFileSync(first.private, 'utf8')).toBe(content);
     expect(readdirSync(join(folder.path, 'new/folder')).sort()).toEqual([
       'server-key.private.pem',
@@ -53,10 +53,10 @@ describe('a pair that setup makes', () => {
 
   test('is completed where a run was cut off after the private key', () => {
     using folder = new Folder();
-    const files = createServerKeys(folder.path);
+    const files = ensureServerKeys(folder.path);
     const [privatePem, publicPem] = [readFileSync(files.private, 'utf8'), readFileSync(files.public, 'utf8')];
     rmSync(files.public);
-    expect(createServerKeys(folder.path).created).toBe(true);
+    expect(ensureServerKeys(folder.path).created).toBe(true);
     expect(readFileSync(files.private, 'utf8')).toBe(privatePem);
     expect(readFileSync(files.public, 'utf8')).toBe(publicPem);
   });
@@ -64,12 +64,12 @@ describe('a pair that setup makes', () => {
   test('is not made over files that are no pair', () => {
     using folder = new Folder();
     folder.write('server-key.public.pem', 'x');
-    expect(() => createServerKeys(folder.path)).toThrow(
+    expect(() => ensureServerKeys(folder.path)).toThrow(
       /server-key\.public\.pem is not a PEM file.*Move both files away/,
     );
     rmSync(join(folder.path, 'server-key.public.pem'));
     folder.write('server-key.private.pem', randomBytes(32));
-    expect(() => createServerKeys(folder.path)).toThrow(/raw 32-byte key.*Move the file away/);
+    expect(() => ensureServerKeys(folder.path)).toThrow(/raw 32-byte key.*Move the file away/);
     expect(existsSync(join(folder.path, 'server-key.public.pem'))).toBe(false);
   });
 });
@@ -97,7 +97,7 @@ describe('server keys are refused', () => {
 
   test('that do not belong together', () => {
     using folder = new Folder();
-    createServerKeys(folder.path);
+    ensureServerKeys(folder.path);
     folder.write('server-key.private.pem', generateKeyPairSync('ed25519').privateKey.export(pem));
     expect(said(folder)).toBe(
       'server.conf:5: modules.security.server-keys[0].private: server-key.private.pem does not belong to the public key in server-key.public.pem',
@@ -107,7 +107,7 @@ describe('server keys are refused', () => {
   test('of another kind, in another form, swapped, locked or damaged', () => {
     using folder = new Folder();
     const { privateKey, publicKey } = generateKeyPairSync('ed25519');
-    createServerKeys(folder.path);
+    ensureServerKeys(folder.path);
     const about = (content: string | Buffer): string => {
       folder.write('server-key.private.pem', content);
       return said(folder)!.replace(
@@ -147,7 +147,7 @@ describe('server keys are refused', () => {
 describe('server keys give a warning', () => {
   test('where everybody can read the private one', () => {
     using folder = new Folder();
-    const files = createServerKeys(folder.path);
+    const files = ensureServerKeys(folder.path);
     chmodSync(files.private, 0o644);
     const file = folder.write('server.conf', KEYS);
     expect(loadConfig(file, { env: {} }).warnings).toEqual([
@@ -157,7 +157,7 @@ describe('server keys give a warning', () => {
 
   test('where there are more than sign', () => {
     using folder = new Folder();
-    createServerKeys(folder.path);
+    ensureServerKeys(folder.path);
     const pair = '{ public = server-key.public.pem, private = server-key.private.pem }';
     const file = folder.write(
       'server.conf',

@@ -43,7 +43,7 @@ describe('the template with answers', () => {
     expect(warnings).toEqual([]);
     expect(kept).toEqual([]);
     expect(set).toHaveLength(13);
-    expect(config.metrics).toEqual({ enabled: false, interface: '127.0.0.1', port: 19_090 });
+    expect(config.metrics).toEqual({ metricsEnabled: false, interface: '127.0.0.1', port: 19_090 });
     expect(config).toMatchObject({ secret: SECRET, dataDir: '/srv/klatch', projectName: 'Corp "Chat"' });
     expect(config.http).toMatchObject({ baseUri: 'https://chat.example.org', interface: '0.0.0.0', port: 8080 });
     expect(config.postgresql).toMatchObject({ ...database, embedded: false });
@@ -328,7 +328,7 @@ describe('keys of web push', () => {
   test('are written where there are none, with whom push services may write to', () => {
     const { text, set } = apply(TEMPLATE, push);
     expect(set).toEqual(expect.arrayContaining(['services.web-push.public', 'services.web-push.subject']));
-    expect(loaded(text).config.webPush).toEqual({ ...pair, subject: 'https://chat.example.org' });
+    expect(loaded(text).config.webPush).toEqual({ ...pair, vapidSubject: 'https://chat.example.org' });
     const again = apply(text, { ...push, webPushKeys: createWebPushKeys() });
     expect(again).toMatchObject({ text, set: [], kept: expect.arrayContaining(['services.web-push.private']) });
   });
@@ -338,22 +338,25 @@ describe('keys of web push', () => {
     ['http://chat.example.org:9090', 'mailto:postmaster@chat.example.org'],
     ['http://127.0.0.1:9090', 'mailto:postmaster@localhost'],
     ['http://[::1]:9090', 'mailto:postmaster@localhost'],
-  ])('have a subject by the base-uri %s', (baseUri, subject) => {
+  ])('have a subject by the base-uri %s', (baseUri, vapidSubject) => {
     const { text } = apply(TEMPLATE, { ...push, baseUri });
-    expect(loaded(text).config.webPush?.subject).toBe(subject);
+    expect(loaded(text).config.webPush?.vapidSubject).toBe(vapidSubject);
     // Of the file, where it has been answered.
     const begun = TEMPLATE.replace('<BASE_URI>', baseUri);
-    expect(loaded(apply(begun, { ...push, baseUri: 'https://other.example' }).text).config.webPush?.subject).toBe(
-      subject,
+    expect(loaded(apply(begun, { ...push, baseUri: 'https://other.example' }).text).config.webPush?.vapidSubject).toBe(
+      vapidSubject,
     );
   });
 
   test('have the subject that is given, and keep the one that is there', () => {
     const given = { ...push, webPushSubject: 'mailto:admin@example.org' };
     const { text } = apply(TEMPLATE, given);
-    expect(loaded(text).config.webPush?.subject).toBe('mailto:admin@example.org');
+    expect(loaded(text).config.webPush?.vapidSubject).toBe('mailto:admin@example.org');
     const begun = TEMPLATE.replace('#subject = "<WEB_PUSH_SUBJECT>"', 'subject = "mailto:ours@example.org"');
-    expect(loaded(apply(begun, given).text).config.webPush).toEqual({ ...pair, subject: 'mailto:ours@example.org' });
+    expect(loaded(apply(begun, given).text).config.webPush).toEqual({
+      ...pair,
+      vapidSubject: 'mailto:ours@example.org',
+    });
   });
 
   test.each(['public', 'private'] as const)(

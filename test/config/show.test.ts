@@ -4,7 +4,7 @@ import { loadConfig } from '../../src/config/load.ts';
 import type { ValueType } from '../../src/config/value-types.ts';
 import { SCHEMA, settingEntries } from '../../src/config/schema.ts';
 import { loadHocon } from '../../packages/hocon/src/index.ts';
-import { createServerKeys } from '../../src/config/server-key-files.ts';
+import { ensureServerKeys } from '../../src/config/server-key-files.ts';
 import { describeConfig, formatConfig } from '../../src/config/show.ts';
 import { createServiceAccount } from '../push/keys.ts';
 import { Folder, SECRET } from './folder.ts';
@@ -21,7 +21,7 @@ modules.security.server-keys = [{ public = server-key.public.pem, private = "./s
 `;
 
 function shown(folder: Folder) {
-  createServerKeys(folder.path);
+  ensureServerKeys(folder.path);
   folder.write('swordfish', createServiceAccount().json);
   const file = folder.write('server.conf', TEXT);
   return describeConfig(loadConfig(file, { env: { PORT: '8080' } }).root);

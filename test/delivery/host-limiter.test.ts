@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { HostLimiter } from '../../src/delivery/host-limiter.ts';
-import { isSlow, SLOW_MS } from '../../src/outbound/slow-receivers.ts';
+import { isSlowReceiver, SLOW_MS } from '../../src/outbound/slow-receivers.ts';
 
 /** Asks for slots and notes who got one, in order. */
 function asker(limiter: HostLimiter): {
@@ -153,11 +153,11 @@ describe('slots of slow lanes', () => {
   });
 
   test('are asked for after a time-out, a failed look-up or a long attempt', () => {
-    expect(isSlow({ category: 'timeout', durationMs: 100 })).toBe(true);
-    expect(isSlow({ category: 'dns', durationMs: 0 })).toBe(true);
-    expect(isSlow({ category: null, durationMs: SLOW_MS + 1 })).toBe(true);
-    expect(isSlow({ category: null, durationMs: SLOW_MS })).toBe(false);
-    expect(isSlow({ category: 'status', durationMs: 5 })).toBe(false);
+    expect(isSlowReceiver({ category: 'timeout', durationMs: 100 })).toBe(true);
+    expect(isSlowReceiver({ category: 'dns', durationMs: 0 })).toBe(true);
+    expect(isSlowReceiver({ category: null, durationMs: SLOW_MS + 1 })).toBe(true);
+    expect(isSlowReceiver({ category: null, durationMs: SLOW_MS })).toBe(false);
+    expect(isSlowReceiver({ category: 'status', durationMs: 5 })).toBe(false);
   });
 });
 

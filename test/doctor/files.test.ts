@@ -16,27 +16,27 @@ beforeEach(async () => {
 
 afterEach(() => rm(parent, { recursive: true, force: true }));
 
-const withFiles = (location: string, s3: S3Config | null = null): Config =>
-  testConfig(testServer('unused'), parent, { files: { location, s3 } });
+const withFiles = (localFilesFolder: string, s3: S3Config | null = null): Config =>
+  testConfig(testServer('unused'), parent, { files: { localFilesFolder, s3 } });
 
 describe('doctor looks at where files are kept', () => {
   test('a folder that can be written, or made, is well, and nothing is made', async () => {
-    const location = join(parent, 'files');
-    expect(await checkFileStore(withFiles(location), null)).toMatchObject({ level: 'ok' });
+    const localFilesFolder = join(parent, 'files');
+    expect(await checkFileStore(withFiles(localFilesFolder), null)).toMatchObject({ level: 'ok' });
     expect(await readdir(parent)).toEqual([]);
-    await mkdir(location);
-    expect(await checkFileStore(withFiles(location), process.getuid!())).toMatchObject({ level: 'ok' });
-    expect(await readdir(location)).toEqual([]);
+    await mkdir(localFilesFolder);
+    expect(await checkFileStore(withFiles(localFilesFolder), process.getuid!())).toMatchObject({ level: 'ok' });
+    expect(await readdir(localFilesFolder)).toEqual([]);
   });
 
   test('a folder below the data directory is well before the first start, which makes that', async () => {
     const dataDir = join(parent, 'above', 'data');
-    const at = (location: string) =>
-      checkFileStore(testConfig(testServer('unused'), dataDir, { files: { location, s3: null } }), null);
-    for (const location of [join(dataDir, 'files'), dataDir, join(parent, 'above', 'files')]) {
-      expect(await at(location)).toMatchObject({
+    const at = (localFilesFolder: string) =>
+      checkFileStore(testConfig(testServer('unused'), dataDir, { files: { localFilesFolder, s3: null } }), null);
+    for (const localFilesFolder of [join(dataDir, 'files'), dataDir, join(parent, 'above', 'files')]) {
+      expect(await at(localFilesFolder)).toMatchObject({
         level: 'ok',
-        found: `${location} is not there yet: the server makes it`,
+        found: `${localFilesFolder} is not there yet: the server makes it`,
       });
     }
     // The first start makes the data directory and this one folder, none between them.
@@ -46,9 +46,9 @@ describe('doctor looks at where files are kept', () => {
   });
 
   test('a folder of somebody else, on a disk that is not mounted, or none at all is an error', async () => {
-    const location = join(parent, 'files');
-    await mkdir(location);
-    const foreign = await checkFileStore(withFiles(location), 54_321);
+    const localFilesFolder = join(parent, 'files');
+    await mkdir(localFilesFolder);
+    const foreign = await checkFileStore(withFiles(localFilesFolder), 54_321);
     expect(foreign).toMatchObject({ level: 'error', found: expect.stringMatching(/runs as uid 54321$/) });
     const away = await checkFileStore(withFiles(join(parent, 'not', 'mounted')), null);
     expect(away).toMatchObject({ level: 'error', found: expect.stringMatching(/neither is the folder above it$/) });

@@ -24,7 +24,7 @@ beforeAll(async () => {
   if (obstacle !== null) return;
   disk = await mkdtemp(join(tmpdir(), 'klatch-small-'));
   await run('mount', ['-t', 'tmpfs', '-o', 'size=4m,mode=0700', 'tmpfs', disk]);
-  server = await TestServer.start({ files: { location: join(disk, 'files') } });
+  server = await TestServer.start({ files: { localFilesFolder: join(disk, 'files') } });
   group = await server.createGroup();
   token = await tokenOf(server, 'anna');
 });

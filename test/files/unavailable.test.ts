@@ -17,7 +17,7 @@ describe('while the folder of files is away', () => {
 
   beforeAll(async () => {
     parent = await mkdtemp(join(tmpdir(), 'klatch-away-'));
-    server = await TestServer.start({ files: { location: join(parent, 'disk', 'files') } });
+    server = await TestServer.start({ files: { localFilesFolder: join(parent, 'disk', 'files') } });
     group = await server.createGroup();
     token = await tokenOf(server, 'anna');
   });

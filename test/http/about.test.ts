@@ -31,7 +31,7 @@ test('/v1/about says what devices can be registered for and how large a file may
     push: { google: ['first', '123456789012'], apple: ['org.example.app'], webPush: webPush.public },
     files: { maxBytes: 12_345 },
   });
-  for (const secret of [webPush.private, webPush.subject, KEY, 'KEYID12345', 'TEAMID1234']) {
+  for (const secret of [webPush.private, webPush.vapidSubject, KEY, 'KEYID12345', 'TEAMID1234']) {
     expect(text).not.toContain(secret);
   }
 });

@@ -11,7 +11,7 @@ let server: TestServer;
 afterEach(() => server.stop());
 
 const start = async (limits: ConfigChanges['limits']): Promise<void> => {
-  server = await TestServer.start({ limits: limits ?? {}, metrics: { enabled: true } });
+  server = await TestServer.start({ limits: limits ?? {}, metrics: { metricsEnabled: true } });
 };
 const tooOften = { status: 429, code: 'rate_limited' };
 const callApi = (authorization: string | null): Promise<WireResponse> => {

@@ -29,7 +29,7 @@ async function start(changes: ConfigChanges = {}, logged: string[] = []): Promis
   const made = folder;
   cleanups.push(() => rm(made, { recursive: true, force: true }));
   const started = await TestServer.start(
-    { files: { location: join(folder, 'files') }, ...changes },
+    { files: { localFilesFolder: join(folder, 'files') }, ...changes },
     { log: recordingLog(logged) },
   );
   server = started;
@@ -280,7 +280,7 @@ describe('a download', () => {
   const sent = async (): Promise<number> => (await scrape(server.metricsUrl)).value('klatch_file_sent_bytes_total');
 
   test('goes as fast as its client reads, and its file is closed when the client leaves', async () => {
-    await start({ metrics: { enabled: true }, limits: { fileBytes: 64 * KIB * KIB } });
+    await start({ metrics: { metricsEnabled: true }, limits: { fileBytes: 64 * KIB * KIB } });
     const content = noise(48 * KIB * KIB);
     const { id } = await uploaded(server, anna, content);
     const wire = await Wire.open(server.port);
@@ -309,7 +309,7 @@ describe('a download', () => {
 describe('a store that is away', () => {
   test('costs nobody a message, and is told in a sentence', async () => {
     const lines: string[] = [];
-    await start({ files: { location: '/dev/null/files' } }, lines);
+    await start({ files: { localFilesFolder: '/dev/null/files' } }, lines);
     const refused = await upload(server, anna, 'x', { name: 'geheim.txt' });
     expect([refused.status, refused.body]).toEqual([
       503,

@@ -17,7 +17,7 @@ beforeAll(async () => {
   const changes = {
     log: { level: 'debug' },
     limits: { unknownTokenRatePerSource: 10 },
-    metrics: { enabled: true },
+    metrics: { metricsEnabled: true },
   } as const;
   server = await TestServer.start(changes, { log: recordingLog(lines) });
   alice = await createPerson(server, 'alice');

@@ -134,7 +134,7 @@ test('a port that is taken is told with the keys that name it and who has it', a
 
 describe('browsers', () => {
   test('may connect from the pages of http.base-uri and of live.origins, and from no other', async () => {
-    live = await LiveFixture.start({ live: { origins: ['https://pages.example'] } });
+    live = await LiveFixture.start({ live: { allowedLiveOrigins: ['https://pages.example'] } });
     for (const url of [live.urls[0], live.urls[1]]) {
       for (const origin of ['http://klatch.example', 'https://pages.example']) {
         await live.connect(url, { headers: { origin } });
@@ -146,7 +146,7 @@ describe('browsers', () => {
   });
 
   test('may connect from everywhere where the configuration says so', async () => {
-    live = await LiveFixture.start({ live: { origins: ['*'] } });
+    live = await LiveFixture.start({ live: { allowedLiveOrigins: ['*'] } });
     await live.connect(live.urls[1], { headers: { origin: 'https://any.example' } });
   });
 });
@@ -177,7 +177,7 @@ describe('requests', () => {
     live = await LiveFixture.start({
       live: { maxUnauthenticatedConnections: 8 },
       http: { trustedProxies: ['127.0.0.0/8'] },
-      metrics: { enabled: true },
+      metrics: { metricsEnabled: true },
     });
     const from = (source: string): Promise<LiveClient> =>
       live!.connect(live!.urls[0], { headers: { 'x-forwarded-for': source } });

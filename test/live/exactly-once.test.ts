@@ -100,7 +100,7 @@ test('many clients that come back at once after many messages share what is read
   const live = await LiveFixture.start({
     limits: { postBurstPerToken: 10_000, postRatePerToken: 10_000 },
     live: { maxConnectionsPerUser: 1_000 },
-    metrics: { enabled: true },
+    metrics: { metricsEnabled: true },
   });
   stops.push(() => live.stop());
   for (let n = 0; n < 10; n += 1) {

@@ -105,7 +105,7 @@ describe.each([
   });
 
   test('guessing tokens is slowed, counted, and ends', async () => {
-    live = await LiveFixture.start({ limits: { unknownTokenRatePerSource: 2 }, metrics: { enabled: true } });
+    live = await LiveFixture.start({ limits: { unknownTokenRatePerSource: 2 }, metrics: { metricsEnabled: true } });
     const client = await connect();
     const startedAt = performance.now();
     for (let n = 0; n < 5; n += 1) {
@@ -127,7 +127,7 @@ describe.each([
   });
 
   test('who gives no sign of life is closed, and counted; who answers stays', async () => {
-    live = await LiveFixture.start({ live: { heartbeatMs: 800 }, metrics: { enabled: true } });
+    live = await LiveFixture.start({ live: { heartbeatMs: 800 }, metrics: { metricsEnabled: true } });
     const silent = await live.signIn(live.urls[index]);
     const lively = await live.signIn(live.urls[index]);
     // The library answers pings as soon as it reads them; on tcp any line is an answer.
@@ -147,7 +147,7 @@ describe.each([
   });
 
   test('nobody is closed because the server itself stood still', async () => {
-    live = await LiveFixture.start({ live: { heartbeatMs: 800 }, metrics: { enabled: true } });
+    live = await LiveFixture.start({ live: { heartbeatMs: 800 }, metrics: { metricsEnabled: true } });
     const client = await live.signIn(live.urls[index]);
     // Until its signing in is no sign of life any more, and it was not asked for another one.
     await wait(500);
@@ -230,7 +230,7 @@ describe('what no client sends', () => {
 
   test('a client that reads nothing is closed with "sync again" when too much waits, and costs no more', async () => {
     const sendQueueBytes = 64 * 1024;
-    live = await LiveFixture.start({ live: { sendQueueBytes }, metrics: { enabled: true } });
+    live = await LiveFixture.start({ live: { sendQueueBytes }, metrics: { metricsEnabled: true } });
     // Beside what may wait, what one read of changes brings goes out; for each of the two clients.
     const mostBytes = 2 * (sendQueueBytes + READ_BYTES);
     for (const url of [live.urls[0], live.urls[2]]) {
@@ -267,7 +267,7 @@ describe('bounds on connections', () => {
   test('two thousand connections without a word leave room for those who say who they are, and are gone in time', async () => {
     live = await LiveFixture.start({
       live: { maxUnauthenticatedConnections: 400, authTimeoutMs: 2_000 },
-      metrics: { enabled: true },
+      metrics: { metricsEnabled: true },
     });
     const silent = Array.from({ length: 2_000 }, (_, n) => {
       const socket = connect(live.server.endpoints[n % 2]!.port, '127.0.0.1');

@@ -19,7 +19,7 @@ afterEach(async () => {
 
 async function start(changes: ConfigChanges = {}): Promise<TestGroup> {
   const delivery = { retryDelaysMs: [30], allow: ['loopback', '*.invalid'], ...changes.delivery };
-  server = await TestServer.start({ metrics: { enabled: true }, ...changes, delivery });
+  server = await TestServer.start({ metrics: { metricsEnabled: true }, ...changes, delivery });
   return server.createGroup('Group with a title');
 }
 

@@ -11,7 +11,7 @@ const read = (name: string): string => readFileSync(join(folder, name), 'utf8');
 let server: TestServer;
 let found: Scrape;
 beforeAll(async () => {
-  server = await TestServer.start({ metrics: { enabled: true } });
+  server = await TestServer.start({ metrics: { metricsEnabled: true } });
   found = await scrape(server.metricsUrl);
 });
 afterAll(() => server.stop());

@@ -15,7 +15,7 @@ import { within } from '../run/machine-speed.ts';
 import { postJson, readJson, TestServer } from '../support/server.ts';
 import { scrape, type Scrape } from './scrape.ts';
 
-const metrics = { enabled: true };
+const metrics = { metricsEnabled: true };
 
 describe('the metrics listener', () => {
   let server: TestServer;

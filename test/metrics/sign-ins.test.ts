@@ -8,7 +8,7 @@ test('signing in and trying to are counted', async () => {
   const server = await TestServer.start({
     registration: 'open',
     smtp: mail.config(),
-    metrics: { enabled: true },
+    metrics: { metricsEnabled: true },
     limits: { codesPerIpPerHour: 2 },
   });
   try {

@@ -10,7 +10,7 @@ describe('without exceptions the policy', () => {
     'allows the public address %s',
     (address) => {
       expect(policy.violatedRule(address, HOST)).toBeNull();
-      expect(policy.violatedRuleOfHost(address)).toBeNull();
+      expect(policy.violatedRuleBeforeLookup(address)).toBeNull();
     },
   );
 
@@ -97,15 +97,15 @@ describe('without exceptions the policy', () => {
     ['256.1.1.1', 'not a host'],
     ['a b', 'not a host'],
   ])('refuses the URL host %s as %s', (host, rule) => {
-    expect(policy.violatedRuleOfHost(host)).toBe(rule);
+    expect(policy.violatedRuleBeforeLookup(host)).toBe(rule);
     const normalised = URL.parse(`http://${host}/`)?.hostname;
-    if (normalised !== undefined) expect(policy.violatedRuleOfHost(normalised)).toBe(rule);
+    if (normalised !== undefined) expect(policy.violatedRuleBeforeLookup(normalised)).toBe(rule);
   });
 
   test.each(['localhost', '127.0.0.1.nip.io', 'hooks.example.org', '[2606:4700::1111]', '134744072'])(
     'leaves the URL host %s to the look-up, or allows it',
     (host) => {
-      expect(policy.violatedRuleOfHost(host)).toBeNull();
+      expect(policy.violatedRuleBeforeLookup(host)).toBeNull();
     },
   );
 });
@@ -139,7 +139,7 @@ describe('the allow list', () => {
     for (const address of ['10.2.0.0', '10.0.255.255', 'fd00:2::9', '192.168.7.8', 'fe80::6']) {
       expect(policy.violatedRule(address, HOST)).not.toBeNull();
     }
-    expect(policy.violatedRuleOfHost('0xa010203')).toBeNull();
+    expect(policy.violatedRuleBeforeLookup('0xa010203')).toBeNull();
   });
 
   test('a mapped address is allowed by IPv4 entries and by mapped entries, not by a wide IPv6 range', () => {

@@ -161,7 +161,7 @@ describe('DeliveryClient and answers', () => {
   test('no headers in time is a time-out, whatever else the receiver sends', async () => {
     for (const onRequest of [() => {}, (socket: Socket) => socket.write('HTTP/1.1 2')]) {
       const receiver = await fixture.receiver(onRequest);
-      const attempt = await fixture.client({ headersTimeoutMs: 60 }).post(receiver.url(), {}, '{}');
+      const attempt = await fixture.client({ responseHeadersTimeoutMs: 60 }).post(receiver.url(), {}, '{}');
       expect(attempt).toMatchObject({ delivered: false, category: 'timeout', code: null, detail: 'no answer' });
       expect(attempt.durationMs).toBeGreaterThanOrEqual(55);
       await receiver.allClosed();
@@ -173,7 +173,7 @@ describe('DeliveryClient and answers', () => {
       socket.write('HTTP/1.1 200 OK\r\nx: ');
       trickle(socket);
     });
-    expect(await fixture.client({ headersTimeoutMs: 60 }).post(receiver.url(), {}, '{}')).toMatchObject({
+    expect(await fixture.client({ responseHeadersTimeoutMs: 60 }).post(receiver.url(), {}, '{}')).toMatchObject({
       category: 'timeout',
     });
   });

@@ -97,7 +97,7 @@ describe('DeliveryClient and reused connections', () => {
 
   test('a time-out on a reused connection is a failure', async () => {
     const receiver = await fixture.receiver(onceThen(() => {}));
-    const client = fixture.client({ headersTimeoutMs: 4_000 });
+    const client = fixture.client({ responseHeadersTimeoutMs: 4_000 });
     expect(await client.post(receiver.url(), {}, '1')).toMatchObject({ delivered: true });
     expect(await client.post(receiver.url(), {}, '2')).toMatchObject({ delivered: false, category: 'timeout' });
     expect(receiver.requests).toHaveLength(2);
@@ -107,7 +107,7 @@ describe('DeliveryClient and reused connections', () => {
     const receiver = await fixture.receiver((socket, { connection, nth }) => {
       if (connection === 1) onceThen(() => socket.end())(socket, { connection, nth, head: '', body: '' });
     });
-    const client = fixture.client({ headersTimeoutMs: 4_000 });
+    const client = fixture.client({ responseHeadersTimeoutMs: 4_000 });
     expect(await client.post(receiver.url(), {}, '1')).toMatchObject({ delivered: true });
     const attempt = await client.post(receiver.url(), {}, '2');
     expect(attempt).toMatchObject({ delivered: false, category: 'timeout' });
@@ -211,7 +211,7 @@ describe('bounds of DeliveryClient', () => {
       if (nth === 1) socket.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\no', () => onReceived(socket));
       else socket.write(OK);
     });
-    const client = fixture.client({ headersTimeoutMs: 4_000, responseTimeoutMs: 60_000 });
+    const client = fixture.client({ responseHeadersTimeoutMs: 4_000, responseTimeoutMs: 60_000 });
     const first = client.post(receiver.url(), {}, '1');
     const socket = await received;
     const second = await client.post(receiver.url(), {}, '2');
@@ -226,7 +226,7 @@ describe('bounds of DeliveryClient', () => {
   test('idle connections are bounded over all hosts, the longest idle is closed first', async () => {
     const receivers = [];
     for (let n = 0; n < 3; n++) receivers.push(await fixture.receiver((socket) => socket.write(OK)));
-    const client = fixture.client({ maxIdle: 2 });
+    const client = fixture.client({ maxIdleConnections: 2 });
     for (const receiver of receivers) await client.post(receiver.url(), {}, '{}');
     await receivers[0]?.allClosed();
     for (const receiver of receivers.toReversed()) await client.post(receiver.url(), {}, '{}');
@@ -237,7 +237,7 @@ describe('bounds of DeliveryClient', () => {
     const { promise: received, resolve: onReceived } = Promise.withResolvers<Socket>();
     const busy = await fixture.receiver(onceThen((socket) => onReceived(socket)));
     const others = [await fixture.receiver((s) => s.write(OK)), await fixture.receiver((s) => s.write(OK))];
-    const client = fixture.client({ maxIdle: 1 });
+    const client = fixture.client({ maxIdleConnections: 1 });
     await client.post(busy.url(), {}, '1');
     const post = client.post(busy.url(), {}, '2');
     const socket = await received;
@@ -253,7 +253,7 @@ describe('bounds of DeliveryClient', () => {
 
   test('an old connection is not kept', async () => {
     const receiver = await fixture.receiver((socket) => socket.write(OK));
-    const client = fixture.client({ lifetimeMs: 0 });
+    const client = fixture.client({ connectionLifetimeMs: 0 });
     for (let n = 0; n < 3; n++) {
       expect(await client.post(receiver.url(), {}, '{}')).toMatchObject({ delivered: true });
     }
@@ -282,7 +282,7 @@ describe('stop', () => {
         onAsked();
         return new Promise(() => {});
       },
-      headersTimeoutMs: 60_000,
+      responseHeadersTimeoutMs: 60_000,
     });
     const posts = [
       client.post(receiver.url(), {}, 'in flight'),

@@ -81,7 +81,7 @@ describe('DeliveryClient and TLS', () => {
     const client = fixture.client({
       ca: tls.cert,
       connectTimeoutMs: 6_000,
-      headersTimeoutMs: 20_000,
+      responseHeadersTimeoutMs: 20_000,
       resolve: () => Promise.resolve(addresses),
     });
     expect(await client.post(port.url('hooks.test'), {}, '{}')).toMatchObject({ delivered: true });

@@ -24,9 +24,9 @@ function resolve(host: string): Promise<{ address: string; family: number }[]> {
 function create(options: Partial<DnsResolverOptions> = {}): DnsResolver {
   return new DnsResolver({
     timeoutMs: 5_000,
-    cacheMs: 30_000,
+    successCacheMs: 30_000,
     failureCacheMs: 5_000,
-    concurrency: 2,
+    maxConcurrentLookups: 2,
     resolve,
     now: () => nowMs,
     ...options,
@@ -101,7 +101,7 @@ describe('DnsResolver', () => {
     await expect(lookup.lookup('a.example')).rejects.toMatchObject({ code: 'EAI_FAIL' });
   });
 
-  test('runs at most `concurrency` look-ups, the others wait in order', async () => {
+  test('runs at most `maxConcurrentLookups` look-ups, the others wait in order', async () => {
     const lookup = create();
     const a = lookup.lookup('a.example');
     const b = lookup.lookup('b.example');
@@ -119,7 +119,7 @@ describe('DnsResolver', () => {
   });
 
   test('keeps slots for names that were found quickly before, beside those that nobody knows yet', async () => {
-    const lookup = create({ concurrency: 4 });
+    const lookup = create({ maxConcurrentLookups: 4 });
     const first = lookup.lookup('proven.example');
     questions[0]?.answer('1.2.3.4');
     await first;
@@ -139,7 +139,7 @@ describe('DnsResolver', () => {
   });
 
   test('gives names whose last look-up was slow half of the slots, until one is quick', async () => {
-    const lookup = create({ concurrency: 4 });
+    const lookup = create({ maxConcurrentLookups: 4 });
     const slow = ['a.example', 'b.example', 'c.example'];
     const failed = slow.map((host) => lookup.lookup(host));
     nowMs = 1_001;
@@ -165,12 +165,12 @@ describe('DnsResolver', () => {
   });
 
   test('gives up in time when the resolver never answers, and keeps its slot taken', async () => {
-    const lookup = create({ timeoutMs: 20, concurrency: 1 });
+    const lookup = create({ timeoutMs: 20, maxConcurrentLookups: 1 });
     const stuck = lookup.lookup('stuck.example');
     const queued = lookup.lookup('queued.example');
     await expect(stuck).rejects.toMatchObject({ code: 'ETIMEDOUT' });
     await expect(queued).rejects.toMatchObject({ code: 'ETIMEDOUT' });
-    expect(lookup.counts.timeouts).toBe(2);
+    expect(lookup.counts.timedOutOrRejected).toBe(2);
     const next = lookup.lookup('next.example');
     expect(questions.map(({ host }) => host)).toEqual(['stuck.example']);
     questions[0]?.answer('1.2.3.4');
@@ -198,7 +198,7 @@ describe('DnsResolver', () => {
     const lookup = create({ maxCachedAndWaiting: 2 });
     const waiting = [lookup.lookup('a.example'), lookup.lookup('b.example')];
     await expect(lookup.lookup('c.example')).rejects.toMatchObject({ code: 'EBUSY' });
-    expect(lookup.counts.timeouts).toBe(1);
+    expect(lookup.counts.timedOutOrRejected).toBe(1);
     for (const question of questions) question.answer('1.2.3.4');
     await settled(...waiting);
     const next = lookup.lookup('c.example');
@@ -223,7 +223,7 @@ describe('DnsResolver', () => {
   });
 
   test('asks the system by default', async () => {
-    const lookup = new DnsResolver({ timeoutMs: 5_000, cacheMs: 1, failureCacheMs: 1, concurrency: 1 });
+    const lookup = new DnsResolver({ timeoutMs: 5_000, successCacheMs: 1, failureCacheMs: 1, maxConcurrentLookups: 1 });
     const addresses = (await lookup.lookup('localhost')).map(({ address }) => address);
     expect(addresses.every((address) => ['127.0.0.1', '::1'].includes(address))).toBe(true);
   });

@@ -100,7 +100,7 @@ describe('DeliveryClient and hostile headers', () => {
     const receiver = await fixture.receiver((socket) => socket.write(start, 'latin1', () => flood(socket)));
     const before = process.memoryUsage().rss;
     const attempt = await fixture
-      .client({ headersTimeoutMs: 500, responseTimeoutMs: 300 })
+      .client({ responseHeadersTimeoutMs: 500, responseTimeoutMs: 300 })
       .post(receiver.url(), {}, '{}');
     expect(attempt.durationMs).toBeLessThan(within(10_000));
     await receiver.allClosed();
@@ -136,7 +136,7 @@ describe('DeliveryClient and receivers that do not read', () => {
     const before = process.memoryUsage().arrayBuffers;
     const receiver = await fixture.receiver(() => {});
     receiver.onConnection = (socket) => socket.pause();
-    const client = fixture.client({ headersTimeoutMs: 200, maxInFlightPerHost: 16 });
+    const client = fixture.client({ responseHeadersTimeoutMs: 200, maxInFlightPerHost: 16 });
     for (let round = 0; round < 3; round++) {
       const posts = Array.from({ length: 16 }, () => client.post(receiver.url(), {}, BATCH));
       for (const post of posts) expect(await post).toMatchObject({ category: 'timeout', code: null });

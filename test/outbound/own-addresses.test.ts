@@ -5,7 +5,7 @@ import { createWebPushKeys } from '../../src/config/web-push-keys.ts';
 import { AddressPolicy } from '../../src/outbound/address-policy.ts';
 import { MachineNetwork, type MachineNetworkFacts } from '../../src/outbound/machine-network.ts';
 import { DnsResolver, type ResolveName } from '../../src/outbound/dns-resolver.ts';
-import { PublicHosts } from '../../src/outbound/public-hosts.ts';
+import { OwnPublicHosts } from '../../src/outbound/public-hosts.ts';
 import { callAs } from '../support/call.ts';
 import { newSubscription } from '../support/devices.ts';
 import { createPerson } from '../support/people.ts';
@@ -58,13 +58,19 @@ function route(to: string, length: number, { nextHop = '::', flags }: { nextHop?
 }
 
 /** Public names that resolve to what `resolve` says. */
-function publicHosts(resolve: ResolveName, now?: () => number): PublicHosts {
-  const lookup = new DnsResolver({ timeoutMs: 60_000, cacheMs: 0, failureCacheMs: 0, concurrency: 4, resolve });
+function ownPublicHosts(resolve: ResolveName, now?: () => number): OwnPublicHosts {
+  const lookup = new DnsResolver({
+    timeoutMs: 60_000,
+    successCacheMs: 0,
+    failureCacheMs: 0,
+    maxConcurrentLookups: 4,
+    resolve,
+  });
   const uris = {
     baseUri: 'https://chat.example.org/klatch',
     publicEndpoints: ['wss://live.example.org', 'tls://[2606:4700::7]:9070'],
   };
-  return new PublicHosts(uris, { lookup, ...(now === undefined ? {} : { now }) });
+  return new OwnPublicHosts(uris, { lookup, ...(now === undefined ? {} : { now }) });
 }
 
 describe('the address policy and this machine', () => {
@@ -80,7 +86,7 @@ describe('the address policy and this machine', () => {
     ['2a01:4f8:10:30::1', 'on-link IPv6'],
   ])('refuses %s (%s)', (address, rule) => {
     expect(policy.violatedRule(address, HOST)).toBe(rule);
-    expect(policy.violatedRuleOfHost(address.includes(':') ? `[${address}]` : address)).toBe(rule);
+    expect(policy.violatedRuleBeforeLookup(address.includes(':') ? `[${address}]` : address)).toBe(rule);
   });
 
   test.each(['185.199.108.8', '2a01:4f8:10:40::1', '2a01:4f8:10:50::1', '2a01:4f8:10:21::1', '2606:4700::1111'])(
@@ -121,7 +127,8 @@ describe('the address policy and this machine', () => {
     const real = new MachineNetwork();
     const addresses = Object.values(networkInterfaces()).flatMap((each) => each!.map(({ address }) => address));
     expect(addresses).toContain('127.0.0.1');
-    for (const address of addresses) expect([address, real.ruleOf(ipaddr.parse(address))]).toEqual([address, OWN]);
+    for (const address of addresses)
+      expect([address, real.refusingRuleOf(ipaddr.parse(address))]).toEqual([address, OWN]);
   });
 });
 
@@ -130,44 +137,44 @@ describe('the address policy and where clients reach the server', () => {
     Promise.resolve([{ address: host === 'chat.example.org' ? '185.199.108.7' : '185.199.108.9', family: 4 }]);
 
   test('refuses what http.base-uri and public-endpoints resolve to, by any name and as a literal', async () => {
-    const policy = new AddressPolicy([], { publicHosts: publicHosts(resolve) });
-    await policy.refresh();
+    const policy = new AddressPolicy([], { ownPublicHosts: ownPublicHosts(resolve) });
+    await policy.refreshPublicHosts();
     for (const address of ['185.199.108.7', '185.199.108.9', '2606:4700::7']) {
       expect([address, policy.violatedRule(address, HOST)]).toEqual([address, OWN]);
     }
-    expect(policy.violatedRuleOfHost('185.199.108.7')).toBe(OWN);
+    expect(policy.violatedRuleBeforeLookup('185.199.108.7')).toBe(OWN);
     expect(policy.violatedRule('185.199.108.8', HOST)).toBeNull();
   });
 
   test('refuses their names, whatever they resolve to', () => {
-    const policy = new AddressPolicy([], { publicHosts: publicHosts(resolve) });
+    const policy = new AddressPolicy([], { ownPublicHosts: ownPublicHosts(resolve) });
     for (const host of ['chat.example.org', 'CHAT.example.org.', 'live.example.org']) {
-      expect([host, policy.violatedRuleOfHost(host)]).toEqual([host, OWN]);
+      expect([host, policy.violatedRuleBeforeLookup(host)]).toEqual([host, OWN]);
       expect([host, policy.violatedRule('185.199.111.1', host)]).toEqual([host, OWN]);
     }
-    expect(policy.violatedRuleOfHost('hooks.example.org')).toBeNull();
-    const listed = new AddressPolicy(['chat.example.org'], { publicHosts: publicHosts(resolve) });
-    expect(listed.violatedRuleOfHost('chat.example.org')).toBeNull();
+    expect(policy.violatedRuleBeforeLookup('hooks.example.org')).toBeNull();
+    const listed = new AddressPolicy(['chat.example.org'], { ownPublicHosts: ownPublicHosts(resolve) });
+    expect(listed.violatedRuleBeforeLookup('chat.example.org')).toBeNull();
     expect(listed.violatedRule('185.199.108.7', 'chat.example.org')).toBeNull();
   });
 
   test('keeps the addresses of the last look-up that succeeded, and takes the next ones', async () => {
     let now = 0;
     let answer: () => ReturnType<ResolveName> = () => resolve('chat.example.org');
-    const names = publicHosts(
+    const names = ownPublicHosts(
       () => answer(),
       () => now,
     );
-    const policy = new AddressPolicy([], { publicHosts: names });
-    await policy.refresh();
+    const policy = new AddressPolicy([], { ownPublicHosts: names });
+    await policy.refreshPublicHosts();
     answer = () => Promise.reject(Object.assign(new Error('no server answers'), { code: 'EAI_AGAIN' }));
     now = 60_000;
-    await policy.refresh();
+    await policy.refreshPublicHosts();
     await new Promise(setImmediate);
     expect(policy.violatedRule('185.199.108.7', HOST)).toBe(OWN);
     answer = () => Promise.resolve([{ address: '185.199.110.1', family: 4 }]);
     now = 70_000;
-    await policy.refresh();
+    await policy.refreshPublicHosts();
     await new Promise(setImmediate);
     expect(policy.violatedRule('185.199.110.1', HOST)).toBe(OWN);
     expect(policy.violatedRule('185.199.108.7', HOST)).toBeNull();
@@ -177,13 +184,13 @@ describe('the address policy and where clients reach the server', () => {
     const receiver = await fixture.receiver((socket) => socket.write(OK));
     const asked = Promise.withResolvers<void>();
     const answered = Promise.withResolvers<void>();
-    const names = publicHosts(async () => {
+    const names = ownPublicHosts(async () => {
       asked.resolve();
       await answered.promise;
       return [{ address: '185.199.108.7', family: 4 }];
     });
     const client = fixture.client({
-      policy: new AddressPolicy(['loopback'], { publicHosts: names }),
+      policy: new AddressPolicy(['loopback'], { ownPublicHosts: names }),
       resolve: () => Promise.resolve([{ address: '185.199.108.7', family: 4 }]),
     });
     const attempt = client.post(receiver.url('rebound.example'), {}, '{}');
@@ -198,7 +205,7 @@ test('hooks and push endpoints are refused alike, with the rule and the key that
   const server = await TestServer.start({
     http: { baseUri: 'https://185.199.108.7' },
     publicEndpoints: ['wss://live.example.org'],
-    webPush: { ...createWebPushKeys(), subject: 'mailto:admin@example.org' },
+    webPush: { ...createWebPushKeys(), vapidSubject: 'mailto:admin@example.org' },
   });
   fixture.opened(server);
   const group = await server.createGroup();

@@ -27,7 +27,7 @@ test('a receiver that asks for another handshake gets none, and costs no more th
   try {
     await once(server, 'listening');
     const { port } = server.address() as AddressInfo;
-    const client = fixture.client({ ca: tls.cert, headersTimeoutMs: 1_000 });
+    const client = fixture.client({ ca: tls.cert, responseHeadersTimeoutMs: 1_000 });
     const attempt = await client.post(`https://127.0.0.1:${port}/`, {}, '{}');
     expect(attempt).toMatchObject({
       delivered: false,

@@ -17,7 +17,7 @@ let alice: TestPerson;
 beforeEach(async () => {
   service = await WebPushReceiver.start(keys.public);
   server = await TestServer.start({
-    webPush: { ...keys, subject: 'mailto:admin@klatch.example' },
+    webPush: { ...keys, vapidSubject: 'mailto:admin@klatch.example' },
     delivery: { allow: ['loopback'] },
   });
   group = await server.createGroup('Operations');

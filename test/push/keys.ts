@@ -85,7 +85,7 @@ export function note(changes: Partial<PushNotification> = {}): PushNotification 
     lastSeq: 4 as Seq,
     title: 'Lunch',
     text: 'Anna: soup today',
-    unread: 2,
+    accountUnreadCount: 2,
     urgent: false,
     expiresAt: new Date(Date.now() + 3_600_000),
     ...changes,

@@ -49,7 +49,7 @@ describe('a member', () => {
     stage.start();
     await stage.settled(3);
     expect(stage.told()).toEqual([['web-1', 'Sender 0: three']]);
-    expect(stage.got()[0]!.note.unread).toBe(1);
+    expect(stage.got()[0]!.note.accountUnreadCount).toBe(1);
   });
 
   test('is told what the level of the conversation lets through, and nothing while it is muted', async () => {

@@ -35,7 +35,7 @@ describe('a message', () => {
       lastSeq: 1,
       title: 'Group 0',
       text: 'bob: hello',
-      unread: 1,
+      accountUnreadCount: 1,
       urgent: false,
       app: null,
     });
@@ -50,7 +50,7 @@ describe('a message', () => {
     stage.start();
     await stage.settled(3);
     expect(stage.told()).toEqual([['web-1', 'Sender 0: now']]);
-    expect(stage.got()[0]!.note).toMatchObject({ firstSeq: 3, lastSeq: 3, unread: 3 });
+    expect(stage.got()[0]!.note).toMatchObject({ firstSeq: 3, lastSeq: 3, accountUnreadCount: 3 });
   });
 
   test('of a conversation that nobody looked at for long is found among very many that are too old', async () => {
@@ -218,7 +218,7 @@ describe('what a push says', () => {
       title: 'Group 0',
       text: 'bob: @alice: look',
       urgent: true,
-      unread: 2,
+      accountUnreadCount: 2,
     });
   });
 });

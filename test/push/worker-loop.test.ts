@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { WorkerLoop } from '../../src/push/worker-loop.ts';
 
 /** A loop of turns that are told one by one what becomes of them, and that is over when it is told. */
-function stage(retryMs: number) {
+function stage(failureRetryDelayMs: number) {
   const turns: PromiseWithResolvers<number>[] = [];
   const waiting: (() => void)[] = [];
   const failures: unknown[] = [];
@@ -16,7 +16,7 @@ function stage(retryMs: number) {
     },
     isDone: () => isDone,
     onFailure: (error) => failures.push(error),
-    retryMs,
+    failureRetryDelayMs,
   });
   const running = loop.run();
   return {

@@ -20,11 +20,11 @@ export function newSubscription(endpoint = `https://push.example/${randomBytes(8
 }
 
 /** Keys of web push of a test's own. */
-export function newWebPush(): { public: string; private: string; subject: string } {
+export function newWebPush(): { public: string; private: string; vapidSubject: string } {
   const pair = createECDH('prime256v1');
   return {
     public: pair.generateKeys().toString('base64url'),
     private: pair.getPrivateKey().toString('base64url').padStart(43, 'A'),
-    subject: 'mailto:admin@klatch.example',
+    vapidSubject: 'mailto:admin@klatch.example',
   };
 }

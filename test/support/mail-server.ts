@@ -70,7 +70,7 @@ export class TestMailServer {
       user: null,
       password: null,
       from: 'Klatch <klatch@example.org>',
-      template: null,
+      emailTemplatePath: null,
       ...changes,
     };
   }

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ServerKeyFiles } from '../../src/config/config.ts';
-import { createServerKeys } from '../../src/config/server-key-files.ts';
+import { ensureServerKeys } from '../../src/config/server-key-files.ts';
 
 /** Pairs of server keys in a folder of their own, and the `openssl` program to judge what they sign. */
 export class TestKeys implements Disposable {
@@ -12,7 +12,7 @@ export class TestKeys implements Disposable {
 
   constructor(count: number) {
     this.pairs = Array.from({ length: count }, (_, n) => {
-      const files = createServerKeys(join(this.folder, String(n)));
+      const files = ensureServerKeys(join(this.folder, String(n)));
       return { public: files.public, private: files.private };
     });
   }

@@ -6,12 +6,12 @@ import type { Origin } from './value.ts';
  * What a substitution brings into another object. A `+=` inside adds to the value within these layers only: it must not
  * see the object that they are merged over.
  */
-interface IsolatedLayers {
+interface AppendIsolatedLayers {
   readonly kind: 'isolated';
   readonly layers: readonly ObjectLayer[];
 }
 
-export type ObjectLayer = ObjectNode | IsolatedLayers;
+export type ObjectLayer = ObjectNode | AppendIsolatedLayers;
 
 /** An object known by the literals it is merged from, a later one over an earlier one; its fields are not resolved. */
 export interface LayeredObject {
@@ -21,12 +21,12 @@ export interface LayeredObject {
 }
 
 /** The definitions of one key within isolated layers. */
-interface IsolatedDefinitions {
+interface AppendIsolatedDefinitions {
   readonly kind: 'isolated';
   readonly definitions: readonly Definition[];
 }
 
-export type Definition = Node | IsolatedDefinitions;
+export type Definition = Node | AppendIsolatedDefinitions;
 
 /** An array whose items are not resolved yet. */
 export interface UnresolvedArray extends Omit<ListNode, 'items'> {
@@ -40,15 +40,15 @@ export type ShallowValue = Scalar | UnresolvedArray | LayeredObject;
 interface ResolvedPart {
   readonly spaceBefore: string;
   readonly origin: Origin;
-  readonly head: ShallowValue | null;
+  readonly partValue: ShallowValue | null;
 }
 
 /** Joins values that stand side by side; null if none of them is there. Mixed kinds are an error at the odd one. */
 export function joinPieces(origin: Origin, pieces: readonly ResolvedPart[]): ShallowValue | null {
-  const heads = pieces.map((piece) => piece.head).filter((head) => head !== null);
+  const heads = pieces.map((piece) => piece.partValue).filter((head) => head !== null);
   const first = heads[0];
   if (first === undefined) return null;
-  for (const { head, origin } of pieces) if (head !== null) requireJoinable(first, head, origin);
+  for (const { partValue: head, origin } of pieces) if (head !== null) requireJoinable(first, head, origin);
   if (first.kind === 'layers') {
     return { kind: 'layers', origin, layers: heads.flatMap((head) => (head.kind === 'layers' ? head.layers : [])) };
   }
@@ -58,7 +58,7 @@ export function joinPieces(origin: Origin, pieces: readonly ResolvedPart[]): Sha
   return {
     kind: 'string',
     origin,
-    text: pieces.map(({ spaceBefore, head }) => spaceBefore + concatenationText(head)).join(''),
+    text: pieces.map(({ spaceBefore, partValue: head }) => spaceBefore + concatenationText(head)).join(''),
   };
 }
 

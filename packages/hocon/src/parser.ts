@@ -5,7 +5,7 @@ import {
   failWithoutSeparator,
   type SpaceInKey,
   refuseForeignSyntax,
-  requireValue,
+  requireValueOnLine,
   offsetBeforeSpace,
 } from './foreign-syntax.ts';
 import { includeProblem, type IncludeRequest } from './include.ts';
@@ -99,7 +99,7 @@ class Parser {
     else if (cursor.char === '=' || cursor.char === ':') cursor.offset++;
     else if (cursor.char !== '{') failWithoutSeparator(cursor, key, newline);
     const start = cursor.offset;
-    if (cursor.skipBlankAcrossLines() || cursor.char === '') requireValue(cursor, key, start);
+    if (cursor.skipBlankAcrossLines() || cursor.char === '') requireValueOnLine(cursor, key, start);
     const outer = this.#fieldPath;
     this.#fieldPath = [...outer, ...keys];
     const node = this.#parseValue(append ? { depth: inner.depth } : inner);

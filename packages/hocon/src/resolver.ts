@@ -217,7 +217,7 @@ class Resolver {
   }
 
   #toShallowTracked(node: Definition, used: Substitution[] | null): ShallowValue | null {
-    if (node.kind === 'isolated') return isolateLayers(this.#mergeDefinitions(node.definitions, used));
+    if (node.kind === 'isolated') return isolateAppends(this.#mergeDefinitions(node.definitions, used));
     if (node.kind !== 'substitution' && node.kind !== 'concatenation') return this.#toShallow(node, used);
     const outer = this.#innermostInProgress;
     this.#nodesInProgress.add(node);
@@ -237,15 +237,18 @@ class Resolver {
 
   #joinParts(node: Concatenation, used: Substitution[] | null): ShallowValue | null {
     const pieces = node.parts.map((part) => {
-      const head = this.#toShallow(part.node, used);
-      this.#spendNodes(head === null ? 1 : nodeCost(head), part.node.origin);
-      return { spaceBefore: part.spaceBefore, origin: part.node.origin, head };
+      const partValue = this.#toShallow(part.node, used);
+      this.#spendNodes(partValue === null ? 1 : nodeCost(partValue), part.node.origin);
+      return { spaceBefore: part.spaceBefore, origin: part.node.origin, partValue };
     });
-    if (pieces.some(({ head }) => head === UNRESOLVABLE)) return UNRESOLVABLE;
-    if (!pieces.some(({ head }) => head?.kind === 'items')) return joinPieces(node.origin, pieces);
+    if (pieces.some(({ partValue }) => partValue === UNRESOLVABLE)) return UNRESOLVABLE;
+    if (!pieces.some(({ partValue }) => partValue?.kind === 'items')) return joinPieces(node.origin, pieces);
     return joinPieces(
       node.origin,
-      pieces.map((piece) => ({ ...piece, head: piece.head === null ? null : this.#asItemsIfIndexed(piece.head) })),
+      pieces.map((piece) => ({
+        ...piece,
+        partValue: piece.partValue === null ? null : this.#asItemsIfIndexed(piece.partValue),
+      })),
     );
   }
 
@@ -264,7 +267,7 @@ class Resolver {
     this.#lastCycle = [];
     const found = this.#lookUpSubstitution(node);
     const head =
-      found !== null || node.optional ? isolateLayers(found) : this.#reportProblem(node, this.#whyMissing(node));
+      found !== null || node.optional ? isolateAppends(found) : this.#reportProblem(node, this.#whyMissing(node));
     this.#lastCycle = outer;
     this.#shallowBySubstitution.set(node, head);
     return head;
@@ -329,7 +332,7 @@ class Resolver {
 }
 
 /** The value of a substitution, so that a `+=` in it stays within it. */
-function isolateLayers(head: ShallowValue | null): ShallowValue | null {
+function isolateAppends(head: ShallowValue | null): ShallowValue | null {
   if (head?.kind !== 'layers' || (head.layers.length === 1 && head.layers[0]?.kind === 'isolated')) return head;
   return { ...head, layers: [{ kind: 'isolated', layers: head.layers }] };
 }

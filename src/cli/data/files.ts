@@ -43,7 +43,7 @@ export function addFiles(program: Command, context: CommandContext): void {
 
 /** What all pages found together. */
 interface CheckTotals {
-  store: string;
+  storeDescription: string;
   files: number;
   uploads: number;
   readonly found: FileProblem[];
@@ -59,15 +59,15 @@ async function checkStoredFiles(
 ): Promise<void> {
   const { repair = false, json } = options;
   const result = await checkAllPages(configuredDataDir(context, flag), repair);
-  const { store, files, uploads, found, problems, repaired, isEmpty } = result;
+  const { storeDescription, files, uploads, found, problems, repaired, isEmpty } = result;
   const left = problems - repaired;
   if (json === true) {
-    printJson(context, { ok: left === 0, store, files, uploads, problems, repaired, found });
+    printJson(context, { ok: left === 0, store: storeDescription, files, uploads, problems, repaired, found });
   } else {
     print(context, ...checkLines(result));
   }
   if (isEmpty) {
-    const sentence = `${store} has no file at all, so that lost ones were not marked: is it the right one, and there?`;
+    const sentence = `${storeDescription} has no file at all, so that lost ones were not marked: is it the right one, and there?`;
     throw new CommandError(exitCodes.operationFailed, sentence);
   }
   if (left === 0) return;
@@ -76,11 +76,19 @@ async function checkStoredFiles(
 }
 
 async function checkAllPages(dataDir: string, repair: boolean): Promise<CheckTotals> {
-  const result: CheckTotals = { store: '', files: 0, uploads: 0, found: [], problems: 0, repaired: 0, isEmpty: false };
+  const result: CheckTotals = {
+    storeDescription: '',
+    files: 0,
+    uploads: 0,
+    found: [],
+    problems: 0,
+    repaired: 0,
+    isEmpty: false,
+  };
   for (let after: string | null = null; ;) {
     const input = { repair, after };
     const page: CheckPage = await callServer({ dataDir, operation: checkFiles, input, timeoutMs: PAGE_TIMEOUT_MS });
-    result.store = page.store;
+    result.storeDescription = page.store;
     result.files += page.files;
     result.uploads += page.uploads;
     result.found.push(...page.found.slice(0, MAX_SHOWN - result.found.length));
@@ -92,8 +100,8 @@ async function checkAllPages(dataDir: string, repair: boolean): Promise<CheckTot
   }
 }
 
-function checkLines({ store, files, uploads, found, problems, repaired }: CheckTotals): string[] {
-  const looked = `Looked at ${countWithNoun(files, 'file')} and ${countWithNoun(uploads, 'upload')} in ${store}.`;
+function checkLines({ storeDescription, files, uploads, found, problems, repaired }: CheckTotals): string[] {
+  const looked = `Looked at ${countWithNoun(files, 'file')} and ${countWithNoun(uploads, 'upload')} in ${storeDescription}.`;
   if (problems === 0) return [looked, 'Everything fits.'];
   const rows = found.map(({ problem, file, bytes, repaired: isRepaired }) => [
     PROBLEM_LABELS[problem],

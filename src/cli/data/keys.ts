@@ -8,7 +8,7 @@ import { findConfigFile } from '../../config/tree.ts';
 import { ConfigNotFoundError, NotConfiguredError } from '../../config/problem.ts';
 import {
   checkServerKeys,
-  createServerKeys,
+  ensureServerKeys,
   describePublicKeyFile,
   isReadableByOthers,
   serverKeyPaths,
@@ -57,7 +57,7 @@ function generateKeys(context: CommandContext, flag: string | undefined, { dir, 
   // Before anything is written: what cannot be read here could not be completed either.
   const others = file === null ? [] : configuredKeyPairsOrNone(context, file);
   const owner = serverOwnerIfRoot(context, file);
-  createServerKeys(dirname(files.private), owner === null ? {} : { owner });
+  ensureServerKeys(dirname(files.private), owner === null ? {} : { owner });
   const shown = describePublicKeyFile(files.public);
   if (shown === null) throw new CommandError(exitCodes.cannotCreate, `${files.public} cannot be read back`);
   const setting = renderSetting(file, [files, ...others]);

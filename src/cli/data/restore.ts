@@ -105,12 +105,12 @@ async function restoreConfiguration(context: CommandContext, file: string, optio
     }),
   );
   const { files, missing } = header.configuration;
-  const { placed, existing } = writeConfigurationFiles(
+  const { placed, blockingPaths } = writeConfigurationFiles(
     files.map((each) => ({ ...each, content: contents.get(each.name)! })),
     folder,
   );
-  if (existing.length > 0) {
-    const sentence = `nothing was written, these files are there already: ${existing.join(', ')}. Give another folder.`;
+  if (blockingPaths.length > 0) {
+    const sentence = `nothing was written, these files are there already: ${blockingPaths.join(', ')}. Give another folder.`;
     throw new CommandError(exitCodes.cannotCreate, sentence);
   }
   if (options.json === true) printJson(context, { placed, missing });

@@ -6,7 +6,7 @@ import { keyState, type ConfigText } from '../../config/edit.ts';
 import type { Environment } from '../../config/tree.ts';
 import { scanLines } from '../../config/line-scanner.ts';
 import type { SettingKey } from '../../config/schema.ts';
-import { createServerKeys } from '../../config/server-key-files.ts';
+import { ensureServerKeys } from '../../config/server-key-files.ts';
 import { applyAnswers, createServerSecret, type SetupAnswers, type SetupResult } from '../../config/setup.ts';
 import { createWebPushKeys } from '../../config/web-push-keys.ts';
 import { readPasswd } from '../../data-dir/passwd.ts';
@@ -20,7 +20,7 @@ const SERVICE_USER = 'klatch';
 
 const CONFIG_TEMPLATE = 'etc/klatch/server.conf.template';
 const SERVER_KEYS = 'modules.security.server-keys';
-/** As `createServerKeys` names them, relative to the configuration: the folder can be moved as a whole. */
+/** As `ensureServerKeys` names them, relative to the configuration: the folder can be moved as a whole. */
 const SERVER_KEY_FILES = { public: 'server-key.public.pem', private: 'server-key.private.pem' };
 
 /** What people are asked for; the secret, the server keys and those of web push are made here. */
@@ -60,7 +60,7 @@ export function configure(file: string, answers: Answers, { env, notes = {} }: C
   mkdirSync(folder, { recursive: true, mode: 0o750 });
   const server = serverOwnerIfRoot(source, answers, env);
   // Before the configuration that names them: a run that is cut off leaves files that the next run takes.
-  const keys = set.includes(SERVER_KEYS) ? createServerKeys(folder, server === null ? {} : { owner: server }) : null;
+  const keys = set.includes(SERVER_KEYS) ? ensureServerKeys(folder, server === null ? {} : { owner: server }) : null;
   const isNew = !existsSync(file);
   // The server reads its configuration and has no business writing it, unless the whole folder is its user's.
   const uid = statSync(folder).uid === server?.uid ? server.uid : 0;

@@ -9,7 +9,7 @@ import { listen } from '../../listen.ts';
 import { sourceKey, type SourceKey } from '../../model/source-key.ts';
 import { ANONYMOUS_FRAME_BYTES } from '../../operations/core/input-limits.ts';
 import type { LiveSessions } from '../live-sessions.ts';
-import { transportSchemes, type Transport } from '../../model/transport.ts';
+import { liveTransportSchemes, type LiveTransport } from '../../model/transport.ts';
 import type { TrustedProxies } from '../../model/trusted-proxies.ts';
 import { TcpConnection } from './tcp-connection.ts';
 import type { WebSocketUpgrades } from './websocket-upgrades.ts';
@@ -40,7 +40,7 @@ export class Endpoint {
     this.#endpoint = endpoint;
     this.#configKey = deps.name;
     this.#deps = deps;
-    const servers: Readonly<Record<Transport, () => Server>> = {
+    const servers: Readonly<Record<LiveTransport, () => Server>> = {
       websocket: () => this.#createWebSocketListener(tls),
       tcp: () => this.#createTcpListener(tls),
     };
@@ -50,7 +50,7 @@ export class Endpoint {
   /** As clients on this machine write it; once started. */
   get url(): string {
     const { type, interface: host, tls } = this.#endpoint;
-    const scheme = transportSchemes[type][tls === null ? 'plain' : 'tls'];
+    const scheme = liveTransportSchemes[type][tls === null ? 'plain' : 'tls'];
     return `${scheme}://${host.includes(':') ? `[${host}]` : host}:${this.#port}`;
   }
 

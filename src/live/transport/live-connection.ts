@@ -1,11 +1,11 @@
 import type { CloseReason } from '../close-codes.ts';
 import type { SourceKey } from '../../model/source-key.ts';
-import type { Transport } from '../../model/transport.ts';
+import type { LiveTransport } from '../../model/transport.ts';
 import type { EncodedFrames } from '../encoded-frames.ts';
 
 /** Texts to and from one client, whatever carries them. Nothing here throws; what cannot be sent any more is dropped. */
 export interface LiveConnection {
-  readonly kind: Transport;
+  readonly kind: LiveTransport;
   /** The network that the client comes from, behind trusted proxies the one that they name. */
   readonly source: SourceKey;
   /** Bytes that were given to the connection and not yet taken by the operating system. */

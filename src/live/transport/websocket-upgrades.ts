@@ -32,7 +32,7 @@ export class WebSocketUpgrades {
   constructor(config: Config, sessions: LiveSessions, proxies: TrustedProxies) {
     this.#sessions = sessions;
     this.#proxies = proxies;
-    this.#allowedOrigins = new Set([new URL(config.http.baseUri).origin, ...config.live.origins]);
+    this.#allowedOrigins = new Set([new URL(config.http.baseUri).origin, ...config.live.allowedLiveOrigins]);
     // The types do not know all of the library's bounds, nor that it takes a class of ours.
     const options: Record<string, unknown> = {
       noServer: true,

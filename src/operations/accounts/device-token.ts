@@ -97,14 +97,14 @@ function parseEndpoint(text: string, policy: AddressPolicy): string {
   if (url.port === '0' || url.href.length > MAX_ENDPOINT_LENGTH) {
     throw invalidEndpoint(`has the port 0, or more than ${MAX_ENDPOINT_LENGTH} characters`);
   }
-  const rule = policy.violatedRuleOfHost(url.hostname);
+  const rule = policy.violatedRuleBeforeLookup(url.hostname);
   if (rule !== null) {
     const sentence =
       `subscription.endpoint: the address policy refuses this host (${rule}): ` +
       'the administrator can allow it with delivery.allow in server.conf';
     throw new KlatchError('hook_address_forbidden', { sentence });
   }
-  if (url.protocol === 'http:' && !policy.listsHostExplicitly(url.hostname)) {
+  if (url.protocol === 'http:' && !policy.isHostAllowListed(url.hostname)) {
     throw invalidEndpoint('must begin with https:// (http:// is for hosts that delivery.allow names)');
   }
   return url.href;

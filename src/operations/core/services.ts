@@ -5,7 +5,7 @@ import type { Log } from '../../log.ts';
 import type { AccountId } from '../../model/ids.ts';
 import type { ServerKey } from '../../model/server-key.ts';
 import type { AddressPolicy } from '../../outbound/address-policy.ts';
-import type { Attempt } from '../../outbound/delivery-client.ts';
+import type { HttpAttemptOutcome } from '../../outbound/delivery-client.ts';
 import type { PushQueue } from '../../push/queue.ts';
 import type { Database } from '../../storage/database.ts';
 import type { PingTarget } from '../../storage/hooks/hook-control.ts';
@@ -60,7 +60,7 @@ export interface Services extends FileServices {
   /** Changes of reverse webhooks, and redeliveries, by group. */
   readonly hookChangeLimiterByGroup: RateLimiter<number>;
   /** Sends one ping; resolves, within 8 s, with what became of it, or null when too many are on their way. */
-  readonly sendPing: (target: PingTarget) => Promise<Attempt | null>;
+  readonly sendPing: (target: PingTarget) => Promise<HttpAttemptOutcome | null>;
   readonly deliveriesInFlight: () => number;
   readonly deliveryReport: DeliveryReportCache;
   readonly log: Log;

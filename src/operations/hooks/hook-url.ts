@@ -17,7 +17,7 @@ export function parseHookUrl(text: string, policy: AddressPolicy): string {
   if (url.username !== '' || url.password !== '' || url.href.includes('#')) throw new KlatchError('invalid_hook_url');
   // Nothing can be reached at port 0, and what connects may take it for "no port given".
   if (url.port === '0' || url.href.length > MAX_URL_CHARACTERS) throw new KlatchError('invalid_hook_url');
-  const rule = policy.violatedRuleOfHost(url.hostname);
+  const rule = policy.violatedRuleBeforeLookup(url.hostname);
   if (rule !== null) {
     const sentence =
       `The address policy refuses ${url.hostname} (${rule}): ` +

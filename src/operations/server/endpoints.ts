@@ -1,5 +1,5 @@
 import type { Config } from '../../config/config.ts';
-import { transportSchemes } from '../../model/transport.ts';
+import { liveTransportSchemes } from '../../model/transport.ts';
 
 /** Where clients connect to, as `/v1/about` announces it. */
 interface EndpointSources {
@@ -8,7 +8,7 @@ interface EndpointSources {
   readonly listeners: readonly string[];
 }
 
-const SCHEMES = Object.values(transportSchemes).flatMap(({ plain, tls }) => [plain, tls]);
+const SCHEMES = Object.values(liveTransportSchemes).flatMap(({ plain, tls }) => [plain, tls]);
 const LIVE_LISTENER_PATTERN = new RegExp(`^(${SCHEMES.join('|')})://(.+):(\\d+)$`);
 
 /**

@@ -35,23 +35,23 @@ export class AppleVendor implements PushVendor {
   /** By origin and key: Apple takes tokens of one key on a connection. */
   readonly #poolsByOriginAndKey = new Map<string, H2Pool>();
   readonly #tokensByKey = new Map<string, AppleProviderTokens>();
-  readonly #defaultApp: string | null;
+  readonly #defaultBundleId: string | null;
 
   constructor(config: ApplePushConfig, options: VendorOptions) {
     this.#options = options;
-    this.#defaultApp = config.keys[0]?.bundleId ?? null;
-    const authority = config.caFile === null ? null : readCaFile(config.caFile);
+    this.#defaultBundleId = config.keys[0]?.bundleId ?? null;
+    const authority = config.appleCaFile === null ? null : readCaFile(config.appleCaFile);
     const problems = typeof authority === 'string' ? [authority] : [];
     const ca = authority === null || typeof authority === 'string' ? null : [authority.pem];
     for (const key of problems.length > 0 ? [] : config.keys) {
-      const problem = this.#addApp(key, config.endpoint, ca);
+      const problem = this.#addAppReturningProblem(key, config.endpoint, ca);
       if (problem !== null) problems.push(problem);
     }
     this.problem = this.#appsByBundleId.size > 0 ? null : (problems[0] ?? 'there is no key of it');
   }
 
   async send(target: PushTarget, notification: PushNotification): Promise<PushOutcome> {
-    const app = this.#appsByBundleId.get(target.app ?? this.#defaultApp ?? '');
+    const app = this.#appsByBundleId.get(target.app ?? this.#defaultBundleId ?? '');
     if (app === undefined) return refused('no key', null);
     if (!DEVICE_TOKEN_PATTERN.test(target.token)) return unregistered('token', null);
     const endMs = performance.now() + this.#options.timeoutMs;
@@ -79,7 +79,7 @@ export class AppleVendor implements PushVendor {
     return this.#appsByBundleId.size === 1;
   }
 
-  #addApp(key: ApplePushKey, endpoint: string | null, ca: readonly string[] | null): string | null {
+  #addAppReturningProblem(key: ApplePushKey, endpoint: string | null, ca: readonly string[] | null): string | null {
     if (this.#appsByBundleId.has(key.bundleId)) return null;
     const privateKey = readAppleKey(key.path);
     if (typeof privateKey === 'string') return privateKey;
@@ -142,7 +142,7 @@ function renderApns(notification: PushNotification): string {
       alert: { title, ...(text === null ? {} : { body: text }) },
       'thread-id': collapseKey(notification),
       'mutable-content': 1,
-      ...(notification.unread === null ? {} : { badge: notification.unread }),
+      ...(notification.accountUnreadCount === null ? {} : { badge: notification.accountUnreadCount }),
       ...(notification.urgent ? { sound: 'default' } : {}),
     },
     conversation: notification.conversationId,

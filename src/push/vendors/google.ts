@@ -5,7 +5,7 @@ import { readResponse, type VendorResponse } from './response.ts';
 import { readFcmResponse, refusesAccessToken } from './google-response.ts';
 import { GoogleAccessTokens } from './google-token.ts';
 import { failed, refused, type FailedOutcome } from '../outcomes.ts';
-import { collapseKey, buildPayload, secondsLeft } from '../payload.ts';
+import { collapseKey, buildPayload, secondsUntilExpiry } from '../payload.ts';
 import type { PushNotification, PushOutcome, PushTarget, PushVendor } from './vendor.ts';
 
 /** FCM's bound of what a message says is 4,096 bytes; the rest is for what it may count as well. */
@@ -139,14 +139,17 @@ function renderFcm(token: string, notification: PushNotification): string {
     conversation: String(notification.conversationId),
     first_seq: String(notification.firstSeq),
     last_seq: String(notification.lastSeq),
-    ...(notification.unread === null ? {} : { unread: String(notification.unread) }),
+    ...(notification.accountUnreadCount === null ? {} : { unread: String(notification.accountUnreadCount) }),
   };
   const android = {
     collapse_key: key,
     priority: notification.urgent ? 'HIGH' : 'NORMAL',
-    ttl: `${secondsLeft(notification, MAX_TTL_S)}s`,
+    ttl: `${secondsUntilExpiry(notification, MAX_TTL_S)}s`,
     // The next one takes its place on the screen as well.
-    notification: { tag: key, ...(notification.unread === null ? {} : { notification_count: notification.unread }) },
+    notification: {
+      tag: key,
+      ...(notification.accountUnreadCount === null ? {} : { notification_count: notification.accountUnreadCount }),
+    },
   };
   const shown = buildPayload(notification, MAX_PAYLOAD_BYTES, ({ title, text }) => ({
     notification: { title, ...(text === null ? {} : { body: text }) },

@@ -1,5 +1,5 @@
 import { connect, constants, type ClientHttp2Session, type ClientHttp2Stream } from 'node:http2';
-import { parseRetryAfterMs } from '../outcomes.ts';
+import { parseBoundedRetryAfterMs } from '../outcomes.ts';
 
 /** An answer as far as it was read. */
 export interface H2Response {
@@ -223,7 +223,7 @@ function readResponse(
   stream.on('response', (headers) => {
     onActivity();
     status = headers[':status'] ?? 0;
-    retryAfterMs = parseRetryAfterMs(headers['retry-after']);
+    retryAfterMs = parseBoundedRetryAfterMs(headers['retry-after']);
   });
   stream.on('data', (chunk: Buffer) => {
     bytes += chunk.length;

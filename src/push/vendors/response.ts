@@ -1,5 +1,5 @@
 import type { Dispatcher } from 'undici';
-import { failed, transportFailure, parseRetryAfterMs, type FailedOutcome } from '../outcomes.ts';
+import { failed, transportFailure, parseBoundedRetryAfterMs, type FailedOutcome } from '../outcomes.ts';
 
 /** An answer of a vendor, as far as it could be read. */
 export interface VendorResponse {
@@ -21,7 +21,7 @@ export async function readResponse(
     const { statusCode: status, headers, body } = await send(signal);
     const text = await readBounded(body);
     if (text === null) return failed('answer', { code: status, vendorWide: true });
-    return { status, json: parseJsonObject(text), retryAfterMs: parseRetryAfterMs(headers['retry-after']) };
+    return { status, json: parseJsonObject(text), retryAfterMs: parseBoundedRetryAfterMs(headers['retry-after']) };
   } catch (error) {
     return transportFailure(error);
   }

@@ -19,7 +19,7 @@ export interface PushNotification {
   /** Null: the device says in its own words that there is something. May be long: a vendor's bound cuts it. */
   readonly text: string | null;
   /** Unread messages of all the account's conversations, for the number on an app's icon; null: not counted. */
-  readonly unread: number | null;
+  readonly accountUnreadCount: number | null;
   /** Whether it is worth waking somebody up: a mention, a private message. */
   readonly urgent: boolean;
   /** Not after this: vendors keep it so long for a device that is switched off. */

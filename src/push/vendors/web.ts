@@ -5,13 +5,13 @@ import { webPushPairProblem } from '../../config/push-keys.ts';
 import { BoundedCache } from '../../model/bounded-cache.ts';
 import type { WebSubscription } from '../../model/device.ts';
 import type { AddressPolicy } from '../../outbound/address-policy.ts';
-import { DeliveryClient, type Attempt } from '../../outbound/delivery-client.ts';
+import { DeliveryClient, type HttpAttemptOutcome } from '../../outbound/delivery-client.ts';
 import type { DnsResolver } from '../../outbound/dns-resolver.ts';
 import { parseJsonObject } from './response.ts';
 import type { VendorOptions } from './google.ts';
 import { HostBackoff } from '../host-backoff.ts';
 import { boundRetryAfter, delivered, failed, unregistered, refused } from '../outcomes.ts';
-import { buildPayload, secondsLeft } from '../payload.ts';
+import { buildPayload, secondsUntilExpiry } from '../payload.ts';
 import type { PushNotification, PushOutcome, PushTarget, PushVendor } from './vendor.ts';
 
 /** What a push service has to take (RFC 8030, 7.2), less what encryption adds (RFC 8188, 8291). */
@@ -31,7 +31,7 @@ const PLACEHOLDER_ORIGIN = 'https://push.invalid';
 /** What services ask to be waited for where they say nothing else. */
 const DEFAULT_QUOTA_WAIT_MS = 60_000;
 
-type WebAttempt = Pick<Attempt, 'delivered' | 'category' | 'code' | 'retryAfterMs'>;
+type WebAttemptOutcome = Pick<HttpAttemptOutcome, 'delivered' | 'category' | 'code' | 'retryAfterMs'>;
 
 /** Where connections may go. */
 interface WebVendorDeps {
@@ -58,7 +58,7 @@ export class WebVendor implements PushVendor {
       lookup,
       maxInFlightPerHost: Math.min(MAX_CONNECTIONS_PER_HOST, options.inFlight),
       connectTimeoutMs: Math.min(CONNECT_TIMEOUT_MS, options.timeoutMs),
-      headersTimeoutMs: options.timeoutMs,
+      responseHeadersTimeoutMs: options.timeoutMs,
       responseBytes: MAX_RESPONSE_BYTES,
       responseTimeoutMs: Math.min(RESPONSE_BODY_TIMEOUT_MS, options.timeoutMs),
       userAgent: options.userAgent,
@@ -106,10 +106,10 @@ export class WebVendor implements PushVendor {
     notification: PushNotification,
     maxBytes: number,
     endMs: number,
-  ): Promise<WebAttempt | null> {
+  ): Promise<WebAttemptOutcome | null> {
     const encrypted = this.#encrypt(subscription, notification, maxBytes);
     if (encrypted === null) return null;
-    const { promise: late, resolve } = Promise.withResolvers<WebAttempt>();
+    const { promise: late, resolve } = Promise.withResolvers<WebAttemptOutcome>();
     const end = (): void => resolve({ delivered: false, category: 'timeout', code: null, retryAfterMs: null });
     const timer = setTimeout(end, Math.max(1, endMs - performance.now()));
     // One that waited for a connection until its time was up is not sent behind our back.
@@ -127,7 +127,7 @@ export class WebVendor implements PushVendor {
     notification: PushNotification,
     maxBytes: number,
   ): { headers: Record<string, string>; body: Buffer } | null {
-    const ttlS = secondsLeft(notification, MAX_TTL_S);
+    const ttlS = secondsUntilExpiry(notification, MAX_TTL_S);
     try {
       // The library encrypts. It warns on the console about some addresses, and signs anew each time: it sees neither.
       const details = webPush.generateRequestDetails(
@@ -150,8 +150,8 @@ export class WebVendor implements PushVendor {
   #authorizationFor(origin: string): string {
     const cached = this.#authorizationByOrigin.get(origin);
     if (cached !== undefined) return cached;
-    const { subject, public: publicKey, private: privateKey } = this.#config;
-    const header = webPush.getVapidHeaders(origin, subject, publicKey, privateKey, 'aes128gcm').Authorization;
+    const { vapidSubject, public: publicKey, private: privateKey } = this.#config;
+    const header = webPush.getVapidHeaders(origin, vapidSubject, publicKey, privateKey, 'aes128gcm').Authorization;
     this.#authorizationByOrigin.set(origin, header);
     return header;
   }
@@ -171,7 +171,7 @@ function renderWeb(notification: PushNotification, maxBytes: number): string {
     conversation: notification.conversationId,
     first_seq: notification.firstSeq,
     last_seq: notification.lastSeq,
-    ...(notification.unread === null ? {} : { unread: notification.unread }),
+    ...(notification.accountUnreadCount === null ? {} : { unread: notification.accountUnreadCount }),
     urgent: notification.urgent,
   }));
 }
@@ -185,7 +185,7 @@ function parseSubscription(token: string): WebSubscription | null {
 }
 
 /** One service's failure is never that of all: they are as many as clients name. */
-function toOutcome({ delivered: isTaken, category, code, ...more }: WebAttempt): PushOutcome {
+function toOutcome({ delivered: isTaken, category, code, ...more }: WebAttemptOutcome): PushOutcome {
   if (isTaken) return delivered;
   const retryAfterMs = boundRetryAfter(more.retryAfterMs);
   // Not sent: no connection was free in time, or the server stops.

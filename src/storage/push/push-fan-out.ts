@@ -63,7 +63,7 @@ export function fanOut(pool: Pool, conversations: readonly ConversationId[], rul
     let read = await readNewMessages(tx, behind, rules.maxAgeMs);
     // Far behind, as after the first device of an old installation: what nobody is told of is not read through.
     if (read.some(({ old }) => old)) {
-      read = await readNewMessages(tx, await startsAfterTooOld(tx, behind, rules.maxAgeMs), rules.maxAgeMs);
+      read = await readNewMessages(tx, await advancePastTooOld(tx, behind, rules.maxAgeMs), rules.maxAgeMs);
     }
     const taken = read.filter(({ bytesBefore }) => bytesBefore < MAX_BATCH_BYTES);
     const rows = await upsertPendingPushes(tx, taken, rules);
@@ -148,7 +148,7 @@ function readNewMessages(
 }
 
 /** The same conversations behind the last message that is too old, which is found by halving: times rise with seqs. */
-async function startsAfterTooOld(
+async function advancePastTooOld(
   tx: Transaction,
   behind: readonly LaggingConversation[],
   maxAgeMs: number,
@@ -239,14 +239,10 @@ async function upsertPendingPushes(
   const summaries = summarizeMessagesBySender(messages);
   if (summaries.length === 0) return 0;
   const conversations = [...new Set(summaries.map(({ conversationId }) => conversationId))];
-  const [toAll, mentioning] = [
-    summaries.filter(({ nick }) => nick === null),
-    summaries.filter(({ nick }) => nick !== null),
-  ];
+  const toAll = summaries.filter(({ nick }) => nick === null);
+  const mentioning = summaries.filter(({ nick }) => nick !== null);
   const rows = await tx`
-    with written as (
-      select * from ${senderSummaryRows(tx, toAll)}
-    ), mention as (
+    with written as (select * from ${senderSummaryRows(tx, toAll)}), mention as (
       -- The offset keeps it a step of its own, which is not repeated for each device.
       select w.*, a.id as account_id from ${senderSummaryRows(tx, mentioning)} join account a on a.nick = w.nick offset 0
     ), listener as (

@@ -2,7 +2,7 @@ import { appendFile, chmod, chown, mkdir, readFile, rm, stat, writeFile } from '
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { loadConfig } from '../../../src/config/load.ts';
-import { createServerKeys, readServerKeys } from '../../../src/config/server-key-files.ts';
+import { ensureServerKeys, readServerKeys } from '../../../src/config/server-key-files.ts';
 import { testServer } from '../../support/database.ts';
 import { Workspace, type Ended } from '../program.ts';
 
@@ -118,7 +118,7 @@ describe('klatch keys list', () => {
 
   test('shows the pairs in order, and that the first three sign', async () => {
     const folders = [1, 2, 3, 4].map((n) => join(workspace.folder, `pair-${n}`));
-    for (const folder of folders) createServerKeys(folder);
+    for (const folder of folders) ensureServerKeys(folder);
     await configurePairs(folders);
     const keys = readServerKeys(loadConfig(workspace.file, { env: {} }).config.serverKeys);
     const { code, stdout } = await workspace.run(['keys', 'list']);
@@ -135,7 +135,7 @@ describe('klatch keys list', () => {
 
   test('names what is wrong with a pair and ends with 78, and warns of a private file that is open to all', async () => {
     const folders = ['good', 'gone'].map((name) => join(workspace.folder, name));
-    for (const folder of folders) createServerKeys(folder);
+    for (const folder of folders) ensureServerKeys(folder);
     await rm(keyFile('private', folders[1]));
     await chmod(keyFile('private', folders[0]), 0o644);
     await configurePairs(folders);

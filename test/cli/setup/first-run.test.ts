@@ -45,7 +45,7 @@ describe('the first run', () => {
       const { config } = loadConfig(join(folder, 'var/server.conf'), { env: {} });
       expect(config.http.port).toBeGreaterThan(9090);
       expect(config).toMatchObject({ dataDir: join(folder, 'var'), delivery: { allow: ['loopback'] } });
-      expect(config.metrics.enabled).toBe(false);
+      expect(config.metrics.metricsEnabled).toBe(false);
       expect(config.endpoints.map(({ type }) => type)).toEqual(['websocket', 'tcp']);
       expect(await readFile(config.file, 'utf8')).toMatch(/# .*receivers on this machine.*\n *allow = \["loopback"\]/);
       expect(await postJson(webhook, { text: 'one' })).toMatchObject({ status: 200, body: { id: '1:1' } });

@@ -62,7 +62,7 @@ describe('klatch setup', () => {
     expect(stdout).toContain('http.port = 7071');
     expect(stdout).toMatch(/Next: start the server with "klatch serve --config/);
     expect(stdout).not.toContain(config.secret);
-    expect(config.webPush).toMatchObject({ subject: 'https://chat.example.org' });
+    expect(config.webPush).toMatchObject({ vapidSubject: 'https://chat.example.org' });
     expect(stdout).toContain(config.webPush!.public);
     expect(stdout).not.toContain(config.webPush!.private);
   });
@@ -102,7 +102,7 @@ describe('klatch setup', () => {
     const bad = await workspace.run([...flags, '--web-push-subject', 'ours@example.org']);
     expect(bad).toMatchObject({ code: 64, stderr: expect.stringContaining('--web-push-subject: ') });
     expect(await workspace.run([...flags, '--web-push-subject', 'mailto:ours@example.org'])).toMatchObject({ code: 0 });
-    expect(load().config.webPush?.subject).toBe('mailto:ours@example.org');
+    expect(load().config.webPush?.vapidSubject).toBe('mailto:ours@example.org');
     const { code, stderr } = await workspace.run(['setup', '--web-push-subject', 'mailto:others@example.org']);
     expect(code).toBe(1);
     expect(stderr).toContain('services.web-push.subject = mailto:ours@example.org, and --web-push-subject says');
@@ -117,7 +117,7 @@ describe('klatch setup', () => {
     expect(code).toBe(0);
     expect(JSON.parse(stdout).set).toEqual(['public', 'private', 'subject'].map((key) => `services.web-push.${key}`));
     const made = load().config.webPush;
-    expect(made?.subject).toBe('https://one.example');
+    expect(made?.vapidSubject).toBe('https://one.example');
     await workspace.run(['setup']);
     expect(load().config.webPush).toEqual(made);
   });

@@ -57,7 +57,7 @@ function vendor({
     {
       keys: bundles.map((bundleId) => ({ keyId, teamId, path, bundleId, sandbox: false })),
       endpoint: endpoint ?? server.endpoint,
-      caFile: authority === undefined ? `${folder.path}/ca.pem` : authority,
+      appleCaFile: authority === undefined ? `${folder.path}/ca.pem` : authority,
     },
     { timeoutMs, inFlight: 100, userAgent: 'Klatch/0', ...(now === undefined ? {} : { now }) },
   );
@@ -99,7 +99,7 @@ describe("the driver of Apple's push service", () => {
   });
 
   test('makes no sound for what is not urgent, and counts nothing that was not counted', async () => {
-    await send(vendor(), { text: null, unread: null });
+    await send(vendor(), { text: null, accountUnreadCount: null });
     expect(server.pushes[0]!.headers['apns-priority']).toBe('5');
     expect(server.pushes[0]!.body.aps).toEqual({ alert: { title: 'Lunch' }, 'thread-id': 'c7', 'mutable-content': 1 });
   });

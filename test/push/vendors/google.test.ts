@@ -68,7 +68,7 @@ describe('the driver of Firebase Cloud Messaging', () => {
   });
 
   test('sends no text where there is none to be seen, and is no alarm then', async () => {
-    await send(vendor(), { text: null, unread: null });
+    await send(vendor(), { text: null, accountUnreadCount: null });
     const { notification, android, data } = server.pushes[0]!.message;
     expect(notification).toEqual({ title: 'Lunch' });
     expect(android.priority).toBe('NORMAL');

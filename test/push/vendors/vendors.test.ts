@@ -17,7 +17,12 @@ function create(changes: ConfigChanges): PushVendors {
   const config = testConfig(TARGET, '/nowhere', changes);
   made = createVendors(config, {
     policy: new AddressPolicy([]),
-    lookup: new DnsResolver({ timeoutMs: 1_000, cacheMs: 1_000, failureCacheMs: 1_000, concurrency: 1 }),
+    lookup: new DnsResolver({
+      timeoutMs: 1_000,
+      successCacheMs: 1_000,
+      failureCacheMs: 1_000,
+      maxConcurrentLookups: 1,
+    }),
     userAgent: 'Klatch/0',
     log: recordingLog(lines),
   });
@@ -42,7 +47,7 @@ describe('the vendors of a configuration', () => {
     const vendors = create({
       googlePush: { keys: [{ projectId: 'klatch-test', key: createServiceAccount('klatch-test').json }] },
       applePush: { keys: [apple] },
-      webPush: { public: publicKey, private: privateKey, subject: 'mailto:a@example.org' },
+      webPush: { public: publicKey, private: privateKey, vapidSubject: 'mailto:a@example.org' },
     });
     expect([...vendors.keys()]).toEqual(['google', 'apple', 'web']);
     expect([...vendors.values()].map(({ kind, problem }) => ({ kind, problem }))).toEqual([

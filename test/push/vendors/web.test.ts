@@ -31,16 +31,21 @@ interface Made {
   readonly allow?: readonly string[];
   readonly timeoutMs?: number;
   readonly keys?: webPush.VapidKeys;
-  readonly subject?: string;
+  readonly vapidSubject?: string;
 }
 
-function vendor({ allow = ['loopback'], timeoutMs = 5_000, keys = vapid, subject }: Made = {}): WebVendor {
+function vendor({ allow = ['loopback'], timeoutMs = 5_000, keys = vapid, vapidSubject }: Made = {}): WebVendor {
   const made = new WebVendor(
-    { public: keys.publicKey, private: keys.privateKey, subject: subject ?? 'mailto:klatch@example.org' },
+    { public: keys.publicKey, private: keys.privateKey, vapidSubject: vapidSubject ?? 'mailto:klatch@example.org' },
     { timeoutMs, inFlight: 100, userAgent: 'Klatch/0' },
     {
       policy: new AddressPolicy(allow),
-      lookup: new DnsResolver({ timeoutMs: 1_000, cacheMs: 1_000, failureCacheMs: 1_000, concurrency: 2 }),
+      lookup: new DnsResolver({
+        timeoutMs: 1_000,
+        successCacheMs: 1_000,
+        failureCacheMs: 1_000,
+        maxConcurrentLookups: 2,
+      }),
     },
   );
   closing.push(() => made.stop());
@@ -71,7 +76,7 @@ describe('the driver of Web Push', () => {
   test('says nothing about the conversation but that it is the same one', async () => {
     const to = vendor();
     await send(to);
-    await send(to, { text: null, unread: null });
+    await send(to, { text: null, accountUnreadCount: null });
     await send(to, { conversationId: 8 as ConversationId });
     const topics = receiver.pushes.map(({ headers }) => headers['topic']);
     expect(topics[0]).toBe(topics[1]);
@@ -149,7 +154,7 @@ describe('the driver of Web Push', () => {
     const to = vendor({ keys });
     expect(to.problem).toMatch(/^services\.web-push\.private does not belong to services\.web-push\.public/);
     expect(await send(to)).toMatchObject({ outcome: 'failed', category: 'key', vendorWide: true });
-    expect(vendor({ subject: 'https://[' }).problem).toMatch(/^services\.web-push\.subject/);
+    expect(vendor({ vapidSubject: 'https://[' }).problem).toMatch(/^services\.web-push\.subject/);
   });
 });
 
