@@ -24,7 +24,12 @@ let group: TestGroup;
 beforeEach(async () => {
   database = await createTestDatabase();
   proxy = await DatabaseProxy.start(database.target);
-  const postgresql = { ...proxy.address, flushTimeoutMs: FLUSH_MS, connectTimeoutMs: 1_000 };
+  const postgresql = {
+    ...proxy.address,
+    databaseCallTimeoutMs: 5_000,
+    flushTimeoutMs: FLUSH_MS,
+    connectTimeoutMs: 1_000,
+  };
   server = await TestServer.start({ postgresql, limits: { hookRegistrationsPerMinute: 1_000 } }, { database });
   group = await server.createGroup();
 });
