@@ -1,4 +1,4 @@
-import { MAX_COMPLETED_AHEAD } from '../src/delivery/unordered-in-flight-window.ts';
+import { MAX_REQUESTS_COMPLETED_AHEAD } from '../src/delivery/unordered-in-flight-window.ts';
 import { MAX_IN_FLIGHT } from '../src/delivery/unordered-strategy.ts';
 import { CleanUp, within } from './clean-up.ts';
 import type { HookKind, Recovery, Stage } from './stage.ts';
@@ -154,7 +154,7 @@ function resultOf(fault: Fault, scene: Scene, recoveries: readonly Recovery[]): 
 /** In messages. With `order: none` those in flight, and what overtook them, come again beside what is not settled. */
 function repeatsOf({ order, batch }: HookKind, deliveries: number): number {
   if (deliveries === 0) return 0;
-  return (order === 'none' ? deliveries + MAX_IN_FLIGHT + MAX_COMPLETED_AHEAD : deliveries) * batch;
+  return (order === 'none' ? deliveries + MAX_IN_FLIGHT + MAX_REQUESTS_COMPLETED_AHEAD : deliveries) * batch;
 }
 
 /** What is still missing when the time is up is lost: no failure here, the verdict counts it. */

@@ -4,7 +4,7 @@ import { exitCodeMeanings } from '../src/cli/core/exit-codes.ts';
 import { createProgram } from '../src/cli/program.ts';
 import { plain } from './markdown.ts';
 
-const documented = await createProgram({ env: {}, programDir: '' } as unknown as CommandContext);
+const documented = await createProgram({ env: {}, programBinDir: '' } as unknown as CommandContext);
 
 const INTRODUCTION = `\`klatch\` without a command is \`klatch serve\`. The commands about users, groups, hooks and messages talk to the running
 server through the control socket in its data directory: they need its configuration (for \`data-dir\`) and the right to

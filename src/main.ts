@@ -12,7 +12,7 @@ const THREAD_POOL_SIZE = '16';
  * The folder of the program, `<root>/bin`: that of the launcher in the release zip and the source tree, whose real path
  * the launcher says; `bin` beside the single binary (its own code is in no folder of the disk); else the source tree's.
  */
-function programDir(): string {
+function programBinDir(): string {
   const launcher = process.env['KLATCH_LAUNCHER'];
   if (launcher !== undefined && launcher !== '') return dirname(launcher);
   return isSea() ? join(dirname(process.execPath), 'bin') : join(import.meta.dirname, '../bin');
@@ -25,7 +25,7 @@ async function main(): Promise<void> {
   const { runCommandLine } = await import('./cli/program.ts');
   const exitCode = await runCommandLine(process.argv.slice(2), {
     env: process.env,
-    programDir: programDir(),
+    programBinDir: programBinDir(),
     // Node opens standard input when it is asked for: most commands never read it.
     get input() {
       return process.stdin;

@@ -21,14 +21,14 @@ import { EventLoopDelay } from './metrics/event-loop-delay.ts';
 import { metricsListener } from './metrics/exposition.ts';
 import { allFamilies, type MetricSources } from './metrics/families.ts';
 import type { AccountId } from './model/ids.ts';
-import { MAX_SIGNING_KEYS } from './model/server-key.ts';
+import { MAX_KEYS_THAT_SIGN } from './model/server-key.ts';
 import { IntegrationTokenCache } from './operations/core/access.ts';
 import { ActivationCodes } from './operations/core/activation-codes.ts';
 import { DeliveryReportCache } from './operations/core/delivery-report-cache.ts';
 import { SearchAndMentionIndexer } from './workers/search-and-mention-indexer.ts';
 import { Housekeeping } from './workers/housekeeping.ts';
 import { createRateLimiters } from './operations/core/rate-limiters.ts';
-import { SearchLimiter } from './operations/core/search-limiter.ts';
+import { SearchLimiterByPerson } from './operations/core/search-limiter.ts';
 import { retryOrReportUnsignedHooks } from './operations/server/unsigned-hooks.ts';
 import type { Services } from './operations/core/services.ts';
 import { SessionCache } from './operations/core/session-cache.ts';
@@ -153,7 +153,7 @@ export class Server {
     const listener = await this.#listen();
     const metrics = await this.#listenForScrapes();
     const sealer = new Sealer(config.secret);
-    const serverKeys = readServerKeys(config.serverKeys);
+    const serverKeys = readServerKeys(config.serverSigningKeys);
     const tls = readEndpointTls(config.endpoints);
     const onConnecting = (database: Database): void => {
       this.#connectingDatabase = database;
@@ -235,7 +235,7 @@ export class Server {
         log,
       }),
       ...createRateLimiters(limits),
-      searchLimiter: new SearchLimiter(),
+      searchLimiterByPerson: new SearchLimiterByPerson(),
       onlineAccounts: () => this.#onlineAccounts(),
       push: this.#createPushQueue({ database, bus, sealer: parts.sealer, postsWaiting }, policy),
       policy,
@@ -275,7 +275,7 @@ export class Server {
       this.#lastRunRecorder.setExitReason(this.#toExitReason(error));
       this.#fatalFailure.resolve(error);
     };
-    const serverKeys = services.serverKeys.slice(0, MAX_SIGNING_KEYS).map((key) => key.privateKey);
+    const serverKeys = services.serverKeys.slice(0, MAX_KEYS_THAT_SIGN).map((key) => key.privateKey);
     const pinger = new Pinger({ config: delivery, policy, lookup, userAgent: userAgent(), sealer, serverKeys, log });
     this.#pinger = pinger;
     this.#addPart('pings', () => pinger.stop());

@@ -30,7 +30,7 @@ export const FILES_MUTANTS: readonly Mutant[] = [
     name: 'part-called-back-too-early',
     promise: 'A part that was taken after the wait began is not called back.',
     file: 'src/files/part-buffer-pool.ts',
-    find: 'longest === undefined || longest.fillingSinceMs >= before',
+    find: 'longest === undefined || longest.fillingSinceMs >= startedBeforeMs',
     replace: 'longest === undefined',
     tests: ['test/files/part-buffer-pool.test.ts', '-t', 'not called back'],
   },

@@ -103,8 +103,8 @@ export const LIMITS_MUTANTS: readonly Mutant[] = [
     name: 'budget-without-turns',
     promise: 'After long parsing everything else has a turn before the next body is parsed.',
     file: 'src/operations/core/parse-budget.ts',
-    find: 'this.#recentParseMs() < MAX_TURN_MS',
-    replace: 'this.#recentParseMs() < 1e9',
+    find: 'this.#parseMsLessPauses() < MAX_ALL_SOURCES_TURN_MS',
+    replace: 'this.#parseMsLessPauses() < 1e9',
     tests: [BUDGET, '-t', 'has a turn'],
   },
   {

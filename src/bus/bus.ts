@@ -37,7 +37,7 @@ export interface BusEvents {
   /** These tokens (SHA-256, hex) no longer hold. */
   tokensRevoked(hashes: readonly string[]): void;
   /** Partitions of the lanes were given back, or a node came that has none yet. */
-  leasesChanged(): void;
+  leasesNeedRebalancing(): void;
   /** Words of other nodes may have been lost: look for yourself. */
   resync(): void;
 }

@@ -38,7 +38,7 @@ export class PostgresBus implements Bus {
   #isSending = false;
   #lastEchoAt = 0;
   /** Since when this session listens, and when it last heard another node; on the monotonic clock. */
-  #listeningSince = Number.POSITIVE_INFINITY;
+  #lastListenStartedAt = Number.POSITIVE_INFINITY;
   #lastPeerSeenAt = Number.NEGATIVE_INFINITY;
   #heartbeatTimer: NodeJS.Timeout | null = null;
   #stopped = true;
@@ -104,7 +104,7 @@ export class PostgresBus implements Bus {
    */
   get #hasNoPeers(): boolean {
     if (!this.#session.ready) return false;
-    const silentSince = Math.max(this.#listeningSince, this.#lastPeerSeenAt);
+    const silentSince = Math.max(this.#lastListenStartedAt, this.#lastPeerSeenAt);
     return performance.now() - silentSince > 3 * this.#heartbeatMs;
   }
 
@@ -118,7 +118,7 @@ export class PostgresBus implements Bus {
         await this.#database.general.run((sql) => notify(sql, payload), QUERY_TIMEOUT_MS);
       } catch (error) {
         // The next word, or the next heartbeat, tells the other nodes to look for themselves.
-        this.#batch.resyncNeeded = true;
+        this.#batch.mustSendResync = true;
         this.#log.debug('bus: a word to the other nodes was lost', { error });
         break;
       }
@@ -139,9 +139,9 @@ export class PostgresBus implements Bus {
       if (notifications === '.') this.#lastEchoAt = performance.now();
       return;
     }
-    if (this.#hasNoPeers) this.#batch.resyncNeeded = true;
+    if (this.#hasNoPeers) this.#batch.mustSendResync = true;
     this.#lastPeerSeenAt = performance.now();
-    if (this.#batch.resyncNeeded && !this.#isSending && !this.#stopped) void this.#flush();
+    if (this.#batch.mustSendResync && !this.#isSending && !this.#stopped) void this.#flush();
     for (const notification of notifications.split(';'))
       this.#dispatch(node!, notification[0], notification.slice(1).split(','));
   }
@@ -165,7 +165,7 @@ export class PostgresBus implements Bus {
       if (!this.#session.ready) {
         await this.#session.run(listen, QUERY_TIMEOUT_MS);
         this.#lastEchoAt = performance.now();
-        this.#listeningSince = this.#lastEchoAt;
+        this.#lastListenStartedAt = this.#lastEchoAt;
         this.#local.publish('resync');
       } else if (performance.now() - this.#lastEchoAt > 2.5 * this.#heartbeatMs) {
         throw new Error('notifications do not come through');
@@ -179,7 +179,7 @@ export class PostgresBus implements Bus {
       this.#session.close();
       this.#scheduleHeartbeat(RECONNECT_MS);
     }
-    if (this.#batch.resyncNeeded && !this.#isSending && !this.#stopped) void this.#flush();
+    if (this.#batch.mustSendResync && !this.#isSending && !this.#stopped) void this.#flush();
   }
 
   #scheduleHeartbeat(ms: number): void {

@@ -26,7 +26,9 @@ const decodeMemberships = (items: readonly string[]): Membership[] =>
     return { conversationId, accountId };
   });
 
-const codecs: { readonly [Event in Exclude<BroadcastEvent, 'ephemeral' | 'leasesChanged'>]: EventCodec<Event> } = {
+const codecs: {
+  readonly [Event in Exclude<BroadcastEvent, 'ephemeral' | 'leasesNeedRebalancing'>]: EventCodec<Event>;
+} = {
   messagesCommitted: {
     letter: 'a',
     encode: (newestSeqByConversation) => [...newestSeqByConversation].map(([id, seq]) => `${id}:${seq}`),
@@ -85,27 +87,27 @@ export class NotificationBatch {
   readonly #itemsByLetter = new Map<string, Set<string>>();
   readonly #newestSeqByConversation = new Map<ConversationId, Seq>();
   #itemCount = 0;
-  #leasesChanged = false;
+  #leasesNeedRebalancing = false;
   /** True when more happened than is listed here. */
-  resyncNeeded: boolean;
+  mustSendResync: boolean;
 
-  constructor(resyncNeeded = false) {
-    this.resyncNeeded = resyncNeeded;
+  constructor(mustSendResync = false) {
+    this.mustSendResync = mustSendResync;
   }
 
   get isEmpty(): boolean {
-    return !this.resyncNeeded && !this.#leasesChanged && this.#itemCount === 0;
+    return !this.mustSendResync && !this.#leasesNeedRebalancing && this.#itemCount === 0;
   }
 
   /** Takes a word, or notes that there was one too many. Signals that do not fit are lost. */
   add<Event extends BroadcastEvent>(event: Event, payload: Payload<Event>): void {
-    if (event === 'leasesChanged') this.#leasesChanged = true;
+    if (event === 'leasesNeedRebalancing') this.#leasesNeedRebalancing = true;
     else if (event === 'ephemeral') {
       const encoded = encodeEphemeral(payload as EphemeralEvent);
       if (this.#itemCount < EPHEMERAL_DROP_ITEM_COUNT) this.#put(encoded[0]!, [encoded.slice(1)]);
     } else if (event === 'messagesCommitted') {
       for (const [id, seq] of payload as Payload<'messagesCommitted'>) this.#newestSeqByConversation.set(id, seq);
-      this.#recountItems();
+      this.#recountItemsAfterAdd();
     } else {
       const codec = codecs[event as keyof typeof codecs] as unknown as EventCodec<Event>;
       this.#put(codec.letter, codec.encode(payload));
@@ -119,9 +121,9 @@ export class NotificationBatch {
     const reliable = notifications.filter((notification) => !isEphemeral(notification));
     if (this.#newestSeqByConversation.size > 0)
       reliable.unshift(`a${codecs.messagesCommitted.encode(this.#newestSeqByConversation).join(',')}`);
-    if (this.#leasesChanged) reliable.push('l');
+    if (this.#leasesNeedRebalancing) reliable.push('l');
     const text = reliable.join(';');
-    if (this.resyncNeeded || text.length > maxBytes) return '*';
+    if (this.mustSendResync || text.length > maxBytes) return '*';
     // Signals that do not fit are lost: for their sake nobody has to look for anything.
     return notifications.filter(isEphemeral).reduce((sum, notification) => {
       const longer = sum === '' ? notification : `${sum};${notification}`;
@@ -137,19 +139,19 @@ export class NotificationBatch {
       set.add(item);
     }
     this.#itemsByLetter.set(letter, set);
-    this.#recountItems();
+    this.#recountItemsAfterAdd();
   }
 
-  #recountItems(): void {
+  #recountItemsAfterAdd(): void {
     this.#itemCount = this.#newestSeqByConversation.size;
     for (const items of this.#itemsByLetter.values()) this.#itemCount += items.size;
   }
 
   #overflow(): void {
-    this.resyncNeeded = true;
+    this.mustSendResync = true;
     this.#itemsByLetter.clear();
     this.#newestSeqByConversation.clear();
-    this.#leasesChanged = false;
+    this.#leasesNeedRebalancing = false;
     this.#itemCount = 0;
   }
 }
@@ -161,7 +163,7 @@ export function dispatchNotification(
   items: readonly string[],
 ): boolean {
   if (letter === 'l') {
-    local.publish('leasesChanged', undefined);
+    local.publish('leasesNeedRebalancing', undefined);
     return true;
   }
   if (Object.values(ephemeralLetters).some((each) => each === letter)) {

@@ -97,9 +97,9 @@ function callLines(operation: Operation): string[] {
   return [`Call:     ${isForHttp(operation) ? `POST /v1/api/${name}, or ` : ''}${live}`];
 }
 
-function schemaLines(title: string, schema: JsonSchema): string[] {
+function schemaLines(sectionTitle: string, schema: JsonSchema): string[] {
   return alternativesOf(schema).flatMap((each, index) => {
-    const heading = index === 0 ? title : `OR ${title}`;
+    const heading = index === 0 ? sectionTitle : `OR ${sectionTitle}`;
     const between = index === 0 ? [] : [''];
     if (each.$ref !== undefined)
       return [...between, heading, `the shape ${each.$ref.split('/').at(-1)!.toUpperCase()}`];
@@ -107,15 +107,15 @@ function schemaLines(title: string, schema: JsonSchema): string[] {
     if (fields.length === 0) return [...between, heading, 'nothing'];
     const rows = fields.map(({ path, type, required, defaultValue }) => [
       path,
-      fieldNote(title, required, defaultValue),
+      optionalityNote(sectionTitle, required, defaultValue),
       withoutMarkup(type),
     ]);
     return [...between, ...formatTable([heading, '', ''], rows)];
   });
 }
 
-function fieldNote(title: string, required: boolean, defaultValue: string | null): string {
-  if (title !== 'INPUT') return required ? '' : 'or not';
+function optionalityNote(sectionTitle: string, required: boolean, defaultValue: string | null): string {
+  if (sectionTitle !== 'INPUT') return required ? '' : 'or not';
   if (defaultValue !== null) return `else ${defaultValue}`;
   return required ? 'needed' : '';
 }

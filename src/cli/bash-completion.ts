@@ -39,24 +39,24 @@ ${values.join('\n')}
     *) value='' ;;
   esac
 }
-${completionFunction(name)}
+${renderCompletionFunction(name)}
 complete -F _${name} ${name}
 `;
 }
 
 /** The part that is the same for every program: it follows the words up to the cursor, then says what can stand there. */
-function completionFunction(name: string): string {
+function renderCompletionFunction(programName: string): string {
   return `
-_${name}() {
-  local current=\${COMP_WORDS[COMP_CWORD]} path=${name} kind='' closed='' position=0 i word value
+_${programName}() {
+  local current=\${COMP_WORDS[COMP_CWORD]} path=${programName} kind='' closed='' position=0 i word value
   local commands options arguments
-  _${name}_offer "$path"
+  _${programName}_offer "$path"
   for ((i = 1; i < COMP_CWORD; i++)); do
     word=\${COMP_WORDS[i]}
     if [[ -z $closed && $word == -- ]]; then
       closed=1
     elif [[ -z $closed && $word == -?* ]]; then
-      _${name}_value "$path" "$word"
+      _${programName}_value "$path" "$word"
       [[ -z $value ]] && continue
       # Readline takes --option=value apart at the sign.
       [[ \${COMP_WORDS[i + 1]} == '=' ]] && ((i += 1))
@@ -67,7 +67,7 @@ _${name}() {
       fi
     elif [[ -z $closed && " $commands " == *" $word "* ]]; then
       path+=" $word"
-      _${name}_offer "$path"
+      _${programName}_offer "$path"
     else
       ((position += 1))
     fi

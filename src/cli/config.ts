@@ -34,7 +34,7 @@ export function addConfig(program: Command, context: CommandContext): void {
 }
 
 function checkConfig(context: CommandContext, flag: string | undefined, { json }: OutputOptions): void {
-  const file = findConfigFile({ configOption: flag, env: context.env, programDir: context.programDir });
+  const file = findConfigFile({ configOption: flag, env: context.env, programBinDir: context.programBinDir });
   const { warnings, problems } = findConfigProblems(file, context.env);
   const ok = problems.length === 0;
   const sentences = problems.map(formatProblem);
@@ -62,7 +62,7 @@ function findConfigProblems(
 }
 
 function showConfig(context: CommandContext, flag: string | undefined, { json }: OutputOptions): void {
-  const file = findConfigFile({ configOption: flag, env: context.env, programDir: context.programDir });
+  const file = findConfigFile({ configOption: flag, env: context.env, programBinDir: context.programBinDir });
   const settings = describeConfig(loadConfig(file, { env: context.env }).root);
   if (json === true) printJson(context, { file, settings });
   else context.output.write(formatConfig(settings));

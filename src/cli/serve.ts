@@ -8,9 +8,9 @@ import type { Server } from '../server.ts';
 import { printError, type CommandContext } from './core/context.ts';
 import { exitCodes } from './core/exit-codes.ts';
 import { explainFailure } from './core/explain-failure.ts';
-import { restartWithHeapLimit, type HeapProcess } from './setup/heap.ts';
+import { restartWithHeapLimit, type ReplaceableServerProcess } from './setup/heap.ts';
 import { configFlag, withExamples } from './core/options.ts';
-import { refuseRoot } from './core/privileges.ts';
+import { refuseRootWithServiceConfig } from './core/privileges.ts';
 import { StopSignals } from './core/stop-signals.ts';
 
 export function addServe(program: Command, context: CommandContext): void {
@@ -29,10 +29,10 @@ export async function serve(context: CommandContext, flag: string | undefined): 
   exitOnCrash(context, { log: () => log, server: () => server });
   const signals = new StopSignals((signal) => exitOnSecondSignal(context, signal, server));
   try {
-    const file = findConfigFile({ configOption: flag, env: context.env, programDir: context.programDir });
-    refuseRoot(file, process.geteuid?.());
+    const file = findConfigFile({ configOption: flag, env: context.env, programBinDir: context.programBinDir });
+    refuseRootWithServiceConfig(file, process.geteuid?.());
     const { config, warnings } = loadConfig(file, { env: context.env });
-    restartWithHeapLimit(config.heapBytes, thisInstallation(), process as HeapProcess);
+    restartWithHeapLimit(config.heapBytes, thisInstallation(), process as ReplaceableServerProcess);
     log = createLog(config.log);
     for (const warning of warnings) log.warn('configuration warning', { warning });
     signals.start();

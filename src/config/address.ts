@@ -22,7 +22,7 @@ function isHost(host: string): boolean {
 }
 
 /** The parts of `scheme://host:port/path`. */
-interface UrlParts {
+interface HostlessUrlParts {
   readonly scheme: string;
   readonly port: string | null;
   readonly path: string;
@@ -31,7 +31,7 @@ interface UrlParts {
 const URL_PATTERN = /^([a-z][a-z0-9+.-]*):\/\/(\[[^\]]*\]|[^:/?#@[\]\\]*)(?::(\d*))?(\/[^?#\\]*)?$/i;
 
 /** Takes an address apart, or says what is wrong with it. Stricter than URL parsers, which mend a lot silently. */
-function parseUrlParts(text: string): UrlParts | string {
+function parseUrlParts(text: string): HostlessUrlParts | string {
   if (/[\s\p{Cc}]/u.test(text)) return 'it holds white space';
   const authority = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i.exec(text)?.[1];
   if (authority === undefined) return 'it does not begin with a scheme and "://"';
@@ -52,7 +52,7 @@ function parseUrlParts(text: string): UrlParts | string {
 function validateUrlValue(
   value: Value,
   schemes: readonly string[],
-  finish: (text: string, address: UrlParts) => ScalarResult<string>,
+  finish: (text: string, address: HostlessUrlParts) => ScalarResult<string>,
 ): ScalarResult<string> {
   if (value.kind !== 'string') return {};
   const address = parseUrlParts(value.text);

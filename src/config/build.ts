@@ -4,7 +4,7 @@ import type {
   Config,
   DeliveryConfig,
   EndpointConfig,
-  FilesConfig,
+  FileStoreConfig,
   GooglePushConfig,
   HttpConfig,
   LimitsConfig,
@@ -53,8 +53,8 @@ export function buildConfig(file: string, settings: Settings): Config {
     googlePush: buildGooglePush(settings),
     applePush: buildApplePush(settings),
     webPush: buildWebPush(settings),
-    files: buildFiles(settings),
-    serverKeys: (settings['modules.security.server-keys'] ?? []).map((pair) => ({
+    files: buildFileStore(settings),
+    serverSigningKeys: (settings['modules.security.server-keys'] ?? []).map((pair) => ({
       public: pair.public.path,
       private: pair.private.path,
     })),
@@ -113,7 +113,7 @@ function buildPush(settings: Settings): PushConfig {
     maxInFlightPerVendor: settings['push.in-flight'],
     timeoutMs: settings['push.timeout'],
     retryDelaysMs: settings['push.retry'],
-    pushTtlMs: settings['push.ttl'],
+    pushExpiresAfterMs: settings['push.ttl'],
   };
 }
 
@@ -137,7 +137,7 @@ function buildApplePush(settings: Settings): ApplePushConfig {
       sandbox: each.sandbox ?? false,
     })),
     endpoint: settings['services.apple.push.endpoint'],
-    appleCaFile: settings['services.apple.push.ca-file']?.path ?? null,
+    extraAppleCaFile: settings['services.apple.push.ca-file']?.path ?? null,
   };
 }
 
@@ -149,7 +149,7 @@ function buildWebPush(settings: Settings): WebPushConfig | null {
   return { public: publicKey, private: privateKey, vapidSubject };
 }
 
-function buildFiles(settings: Settings): FilesConfig {
+function buildFileStore(settings: Settings): FileStoreConfig {
   const localFilesFolder = settings['services.file-storage.location']?.path ?? join(settings['data-dir'].path, 'files');
   const bucket = settings['services.aws.s3.default-bucket'];
   const accessKey = settings['services.aws.s3.access-key'];
@@ -225,7 +225,7 @@ function buildLimits(settings: Settings): LimitsConfig {
     sessionRequestBurst: settings['limits.session-burst'],
     sessionsPerUser: settings['limits.sessions-per-user'],
     botsPerUser: settings['limits.bots-per-user'],
-    groupsPerUser: settings['limits.groups-per-user'],
+    selfJoinedGroupsPerUser: settings['limits.groups-per-user'],
     membersPerGroup: settings['limits.members-per-group'],
     invitesPerGroup: settings['limits.invites-per-group'],
     devicesPerUser: settings['limits.devices-per-user'],
@@ -249,7 +249,7 @@ function buildDelivery(settings: Settings): DeliveryConfig {
     connectTimeoutMs: settings['delivery.connect-timeout'],
     responseHeadersTimeoutMs: settings['delivery.headers-timeout'],
     responseBytes: settings['delivery.response-size'],
-    responseTimeoutMs: settings['delivery.response-timeout'],
+    responseBodyReadMs: settings['delivery.response-timeout'],
     dnsTimeoutMs: settings['delivery.dns-timeout'],
     dnsCacheTtlMs: settings['delivery.dns-cache-ttl'],
     dnsNegativeTtlMs: settings['delivery.dns-negative-ttl'],

@@ -36,8 +36,8 @@ export interface Config {
   readonly applePush: ApplePushConfig;
   /** The keys that browsers' push services know this server by; null: nothing is pushed to browsers. */
   readonly webPush: WebPushConfig | null;
-  readonly files: FilesConfig;
-  readonly serverKeys: readonly ServerKeyFiles[];
+  readonly files: FileStoreConfig;
+  readonly serverSigningKeys: readonly ServerKeyFiles[];
   readonly limits: LimitsConfig;
   readonly delivery: DeliveryConfig;
   readonly retention: RetentionConfig;
@@ -98,7 +98,7 @@ export interface PushConfig {
   readonly timeoutMs: number;
   /** Waits before each repeat; the last one repeats until it is given up. */
   readonly retryDelaysMs: readonly number[];
-  readonly pushTtlMs: number;
+  readonly pushExpiresAfterMs: number;
 }
 
 export interface GooglePushConfig {
@@ -113,7 +113,7 @@ export interface ApplePushConfig {
   /** Null: Apple's own, of the sandbox where a key says so. */
   readonly endpoint: string | null;
   /** Absolute path of a PEM file with authorities to trust beside the system's; null: none. */
-  readonly appleCaFile: string | null;
+  readonly extraAppleCaFile: string | null;
 }
 
 export interface ApplePushKey {
@@ -134,7 +134,7 @@ export interface WebPushConfig {
 }
 
 /** Where files are kept. */
-export interface FilesConfig {
+export interface FileStoreConfig {
   /** Absolute path of the folder of local files. Not used with `s3`. */
   readonly localFilesFolder: string;
   readonly s3: S3Config | null;
@@ -238,7 +238,7 @@ export interface LimitsConfig {
   readonly sessionRequestBurst: number;
   readonly sessionsPerUser: number;
   readonly botsPerUser: number;
-  readonly groupsPerUser: number;
+  readonly selfJoinedGroupsPerUser: number;
   readonly membersPerGroup: number;
   readonly invitesPerGroup: number;
   readonly devicesPerUser: number;
@@ -265,7 +265,7 @@ export interface DeliveryConfig {
   readonly connectTimeoutMs: number;
   readonly responseHeadersTimeoutMs: number;
   readonly responseBytes: number;
-  readonly responseTimeoutMs: number;
+  readonly responseBodyReadMs: number;
   readonly dnsTimeoutMs: number;
   readonly dnsCacheTtlMs: number;
   readonly dnsNegativeTtlMs: number;

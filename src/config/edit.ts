@@ -1,7 +1,7 @@
 import { dirname, isAbsolute, resolve } from 'node:path';
 import { valueAt, type ObjectValue, type Value } from '../../packages/hocon/src/index.ts';
 import { isPlaceholder } from './value-types.ts';
-import { readTree } from './tree.ts';
+import { readTreeFromSources } from './tree.ts';
 import { scanLines } from './line-scanner.ts';
 import { ConfigError } from './problem.ts';
 
@@ -30,7 +30,7 @@ export function toHoconLiteral(value: string | number | boolean): string {
  */
 export function keyState(source: ConfigText, key: string): KeyState {
   const value = currentValue(source, key);
-  if (value !== null) return isUnanswered(value) ? 'open' : 'answered';
+  if (value !== null) return holdsOnlyPlaceholders(value) ? 'open' : 'answered';
   return valueAt(parseWithStandInEnv(source, { withOptionalVariables: true }), key.split('.')) === null
     ? 'open'
     : 'answered';
@@ -135,7 +135,7 @@ function scalarsByPath(value: Value, path = ''): Map<string, string> {
 }
 
 /** An empty list is an answer; one with a placeholder beside real values is one too, to be mended by hand. */
-function isUnanswered(value: Value): boolean {
+function holdsOnlyPlaceholders(value: Value): boolean {
   const all = leafValues(value);
   return all.length > 0 && all.every(isPlaceholder);
 }
@@ -157,7 +157,7 @@ function parseWithStandInEnv(
     ([, mark]) => withOptionalVariables || mark === '',
   );
   const env = Object.fromEntries(names.map(([, , name]) => [name!, 'from the environment']));
-  return readTree([{ name: file, text: withAbsoluteIncludes(text, dirname(file)) }], env);
+  return readTreeFromSources([{ name: file, text: withAbsoluteIncludes(text, dirname(file)) }], env);
 }
 
 /** A text has no folder of its own, so that relative includes are spelled out; lines stay where they are. */

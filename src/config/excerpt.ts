@@ -17,12 +17,12 @@ export function redactAndExcerpt(problem: ConfigProblem, files: SourceFiles): Co
   const { file, line, column } = problem;
   const source = files.get(file);
   const text = line === null ? '' : (source?.lines[line - 1] ?? '');
-  const key = redactKey(problem, text);
+  const key = redactedKeyPath(problem, text);
   if (line === null || column === undefined || source?.isPublicLine(line) !== true) return { ...problem, key };
   return { ...problem, key, excerpt: renderExcerpt(text, column) };
 }
 
-function redactKey({ key, column = 0 }: ConfigProblem, line: string): string {
+function redactedKeyPath({ key, column = 0 }: ConfigProblem, line: string): string {
   const parts = key.split(/(\[\d+\]|\.|"[^"]*")/).filter((part) => part !== '');
   const index = parts.findIndex((part) => !/^\[\d+\]$/.test(part) && !isMadeOfKeyWords(part));
   if (index < 0) return key;

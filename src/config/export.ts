@@ -74,7 +74,7 @@ export function exportConfiguration(
 }
 
 /** Where a file was put, and where it stood, if that is not beside server.conf. */
-interface PlacedFile {
+interface WrittenFile {
   readonly file: string;
   readonly from: string | null;
 }
@@ -86,7 +86,7 @@ interface PlacedFile {
 export function writeConfigurationFiles(
   files: readonly (ConfigurationFile & { readonly content: Buffer })[],
   folder: string,
-): { readonly placed: readonly PlacedFile[]; readonly blockingPaths: readonly string[] } {
+): { readonly placed: readonly WrittenFile[]; readonly blockingPaths: readonly string[] } {
   const places = files.map((file, index) => {
     const inside = index === 0 ? 'server.conf' : relative(dirname(files[0]!.path), file.path);
     const isOutside = inside.startsWith('..') || isAbsolute(inside) || inside === '';
@@ -105,14 +105,14 @@ export function writeConfigurationFiles(
 
 /** The files that a configuration names, each once: without them the server would not start. */
 function referencedFiles(config: Config): Pick<ConfigurationFile, 'path' | 'kind'>[] {
-  const { serverKeys, googlePush, applePush, smtp } = config;
+  const { serverSigningKeys: serverKeys, googlePush, applePush, smtp } = config;
   const tls = config.endpoints.flatMap((endpoint) => endpoint.tls ?? []);
   const paths: Readonly<Record<ConfigurationFileKind, readonly (string | null | undefined)[]>> = {
     configuration: [smtp?.emailTemplatePath],
     'public-key': [
       ...serverKeys.map((pair) => pair.public),
       ...tls.map((pair) => pair.certificate),
-      applePush.appleCaFile,
+      applePush.extraAppleCaFile,
     ],
     'private-key': [
       ...serverKeys.map((pair) => pair.private),

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { readAsset } from '../assets.ts';
 import type { ObjectValue, HoconWarning } from '../../packages/hocon/src/index.ts';
-import { MAX_SIGNING_KEYS } from '../model/server-key.ts';
+import { MAX_KEYS_THAT_SIGN } from '../model/server-key.ts';
 import { buildConfig, buildEndpoint } from './build.ts';
 import type { Config } from './config.ts';
 import { readTls } from './endpoint-tls.ts';
@@ -16,7 +16,7 @@ import { checkServerKeys, isReadableByOthers } from './server-key-files.ts';
 import { checkPushAndStorageKeys } from './service-checks.ts';
 import type { KeyFindings } from './service-checks.ts';
 import { problemAt, readSettings } from './settings.ts';
-import { readTree, REFERENCE_NAME, type Environment } from './tree.ts';
+import { readTreeFromSources, REFERENCE_NAME, type Environment } from './tree.ts';
 import { syntaxWarnings } from './syntax-warnings.ts';
 
 /** The configuration, what is odd about it, and the tree it was read from, for `klatch config show`. */
@@ -34,7 +34,7 @@ export interface LoadedConfig {
 export function loadConfig(file: string, options: { readonly env: Environment }): LoadedConfig {
   const sources = new Map<string, ConfigSourceFile>();
   const hoconWarnings: HoconWarning[] = [];
-  const root = readTree(
+  const root = readTreeFromSources(
     [{ name: REFERENCE_NAME, text: readAsset('config/reference.conf') }, { path: file }],
     options.env,
     {
@@ -87,8 +87,10 @@ function checkServerKeyFiles(settings: Partial<Settings>): KeyFindings {
       const sentence = `${pair.private.path} can be read by every user of this machine: chmod o-r`;
       warnings.push(problemAt(`${key}[${index}].private`, pair.private.value, sentence));
     }
-    if (index === MAX_SIGNING_KEYS) {
-      warnings.push(problemAt(`${key}[${index}]`, pair.public.value, `only the first ${MAX_SIGNING_KEYS} pairs sign`));
+    if (index === MAX_KEYS_THAT_SIGN) {
+      warnings.push(
+        problemAt(`${key}[${index}]`, pair.public.value, `only the first ${MAX_KEYS_THAT_SIGN} pairs sign`),
+      );
     }
   }
   return { problems, warnings };
@@ -150,7 +152,7 @@ function doubtfulValueWarnings(settings: Settings, file: string): ConfigProblem[
     const sentence = `is not set beside ${set}: no activation code will be sent through the gate`;
     found.push({ file, line: null, key: `services.klatch-activation.${unset}`, sentence });
   }
-  found.push(...smtpWarnings(settings, file));
+  found.push(...incompleteSmtpWarnings(settings, file));
   if (settings['delivery.per-host'] > settings['delivery.in-flight']) {
     const sentence = 'is more than delivery.in-flight: one host can take all of it';
     found.push({ file, line: null, key: 'delivery.per-host', sentence });
@@ -162,7 +164,7 @@ function doubtfulValueWarnings(settings: Settings, file: string): ConfigProblem[
 }
 
 /** A mail server that is half set up sends nothing. */
-function smtpWarnings(settings: Settings, file: string): ConfigProblem[] {
+function incompleteSmtpWarnings(settings: Settings, file: string): ConfigProblem[] {
   const set = (name: 'host' | 'from' | 'user' | 'password' | 'template'): boolean =>
     settings[`services.smtp.${name}`] !== null;
   const lacking = (name: string, sentence: string): ConfigProblem[] => [

@@ -35,13 +35,13 @@ function formatWithLargestUnit(amount: number, units: readonly (readonly [string
 }
 
 const NOT_HEADER_SAFE = 'holds characters that no header of HTTP carries: only printable ASCII gets through';
-const ENCLOSED_IN_QUOTES =
+const ENCLOSED_IN_QUOTES_PATTERN =
   /^(?:"[^]*"|'[^]*'|`[^]*`|[\u201c-\u201e][^]*[\u201c-\u201e]|[\u2018\u2019][^]*[\u2018\u2019]|\u00ab[^]*\u00bb)$/;
 
 /** What is odd about a text that is accepted; null: nothing. */
 function doubtfulTextWarning(text: string): string | null {
   if (text.trim() === '') return 'is blank: it holds nothing but white space';
-  if (text.length > 1 && ENCLOSED_IN_QUOTES.test(text)) {
+  if (text.length > 1 && ENCLOSED_IN_QUOTES_PATTERN.test(text)) {
     return 'begins and ends with a quotation mark that is part of the value: only one pair of double quotes is taken off';
   }
   return null;

@@ -10,7 +10,7 @@ import { keyPathForMessage } from './key-path-for-message.ts';
 import { ConfigError } from './problem.ts';
 
 /** What is wrong with one of the two files, as a sentence about it. */
-interface ServerKeyProblem {
+interface SigningKeyFileProblem {
   readonly which: keyof ServerKeyFiles;
   readonly sentence: string;
 }
@@ -24,10 +24,10 @@ const NEW_PAIR_ADVICE = 'run "klatch keys generate", or openssl genpkey -algorit
  * Checks a pair of server keys: both files there, PEM, Ed25519, PKCS#8 and SPKI, and one pair. No sentence holds
  * anything of the files' content.
  */
-export function checkServerKeys(files: ServerKeyFiles): readonly ServerKeyProblem[] {
+export function checkServerKeys(files: ServerKeyFiles): readonly SigningKeyFileProblem[] {
   const publicKey = readPemKey(files.public, 'public');
   const privateKey = readPemKey(files.private, 'private');
-  const problems: ServerKeyProblem[] = [];
+  const problems: SigningKeyFileProblem[] = [];
   if (typeof publicKey === 'string') problems.push({ which: 'public', sentence: publicKey });
   if (typeof privateKey === 'string') problems.push({ which: 'private', sentence: privateKey });
   if (typeof publicKey === 'string' || typeof privateKey === 'string') return problems;

@@ -1,4 +1,4 @@
-import { toArrayIfIndexed, valueAt, type ObjectValue, type Value } from '../../packages/hocon/src/index.ts';
+import { coerceToArray, valueAt, type ObjectValue, type Value } from '../../packages/hocon/src/index.ts';
 import { scalarText } from './value-types.ts';
 import type { ValueType } from './value-types.ts';
 import { REFERENCE_NAME } from './tree.ts';
@@ -43,7 +43,7 @@ export function formatConfig(settings: readonly ShownSetting[]): string {
 
 function showValue(value: Value, kind: ValueType<unknown>): ShownValue {
   if (value.kind === 'null') return null;
-  if (kind.items !== null) return toArrayIfIndexed(value)?.items.map((item) => showValue(item, kind.items!)) ?? HIDDEN;
+  if (kind.items !== null) return coerceToArray(value)?.items.map((item) => showValue(item, kind.items!)) ?? HIDDEN;
   if (value.kind === 'array') return value.items.map(() => HIDDEN);
   if (value.kind === 'object') return showFields(value, kind);
   // That a password is empty is no secret, and is what one looks for when the database refuses.

@@ -25,7 +25,7 @@ interface FindConfigFileOptions {
   readonly configOption?: string | undefined;
   readonly env: Environment;
   /** Folder of the program: `<dir>/bin` of `<dir>/bin/klatch`. */
-  readonly programDir: string;
+  readonly programBinDir: string;
 }
 
 /**
@@ -33,9 +33,10 @@ interface FindConfigFileOptions {
  * `/etc/klatch/server.conf`. A file that was named has to be there: nothing else is read in its place.
  * Throws ConfigNotFoundError with the places it looked at.
  */
-export function findConfigFile({ configOption: flag, env, programDir }: FindConfigFileOptions): string {
+export function findConfigFile({ configOption: flag, env, programBinDir }: FindConfigFileOptions): string {
   const named = flag ?? (env['KLATCH_CONFIG'] === '' ? undefined : env['KLATCH_CONFIG']);
-  const places = named === undefined ? [join(programDir, '../conf/server.conf'), '/etc/klatch/server.conf'] : [named];
+  const places =
+    named === undefined ? [join(programBinDir, '../conf/server.conf'), '/etc/klatch/server.conf'] : [named];
   const found = places.find(exists);
   if (found === undefined) throw new ConfigNotFoundError(places);
   return found;
@@ -52,16 +53,16 @@ function exists(path: string): boolean {
   }
 }
 
-/** The files that a configuration consists of, itself first; throws ConfigError as `readTree` does. */
+/** The files that a configuration consists of, itself first; throws ConfigError as `readTreeFromSources` does. */
 export function listConfigurationFiles(file: string, env: Environment): string[] {
   const files = new Set<string>();
   const sources = [{ name: REFERENCE_NAME, text: readAsset('config/reference.conf') }, { path: file }];
-  readTree(sources, env, { onFile: (path) => files.add(resolve(path)) });
+  readTreeFromSources(sources, env, { onFile: (path) => files.add(resolve(path)) });
   return [...files];
 }
 
 /** Reads sources; mistakes in their text come out as a ConfigError that shows nothing of a value that may be secret. */
-export function readTree(
+export function readTreeFromSources(
   sources: readonly Source[],
   env: Environment,
   { onFile, onWarning }: Pick<LoadOptions, 'onFile' | 'onWarning'> = {},

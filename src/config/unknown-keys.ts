@@ -1,4 +1,4 @@
-import { toArrayIfIndexed, type ObjectValue, type Value } from '../../packages/hocon/src/index.ts';
+import { coerceToArray, type ObjectValue, type Value } from '../../packages/hocon/src/index.ts';
 import { editDistance } from './edit-distance.ts';
 import type { KeySpec } from './value-types.ts';
 
@@ -62,7 +62,7 @@ function findNestedFullPaths(path: string, value: Value, known: ReadonlyMap<stri
 /** Unknown fields of the objects in a list. */
 function unknownItemFields(key: string, value: Value, entry: KeySpec<unknown>): UnknownKey[] {
   const fields = entry.kind.items?.fields ?? null;
-  const list = toArrayIfIndexed(value);
+  const list = coerceToArray(value);
   if (fields === null || list === null) return [];
   const known = Object.keys(fields);
   return list.items.flatMap((item, index) => {

@@ -1,4 +1,4 @@
-import { toArrayIfIndexed, type Value } from '../../packages/hocon/src/index.ts';
+import { coerceToArray, type Value } from '../../packages/hocon/src/index.ts';
 
 /** Where mistakes go while values are read; every value is read, so that all mistakes show at once. */
 export interface Diagnostics {
@@ -43,13 +43,13 @@ export interface KeySpec<T, P extends Presence = Presence> {
 const PLACEHOLDER = /^<[A-Za-z][A-Za-z0-9 _-]*>$/;
 
 /** Whether a text is a placeholder such as `<SERVER_SECRET>` (rule of the packages' templates). */
-function isPlaceholderText(text: string): boolean {
+function isAngleBracketPlaceholder(text: string): boolean {
   return PLACEHOLDER.test(text);
 }
 
 /** Whether a whole value is a placeholder, which is asked before its type is looked at. */
 export function isPlaceholder(value: Value): boolean {
-  return value.kind === 'string' && isPlaceholderText(value.text);
+  return value.kind === 'string' && isAngleBracketPlaceholder(value.text);
 }
 
 /** The text of a string, number or boolean as it was written; null for anything else. */
@@ -147,7 +147,7 @@ export function list<T>(expected: string, items: ValueType<T>, options: ListOpti
   const { min = 0, max, rule } = options;
   const read = (key: string, value: Value, reading: Diagnostics): readonly T[] | undefined => {
     if (isPlaceholder(value)) return undefined;
-    const found = toArrayIfIndexed(value);
+    const found = coerceToArray(value);
     if (found === null) {
       reading.refuse(key, value, `expected ${expected}, got ${describeValue(value, items.quotableInMessages)}`);
       return undefined;

@@ -2,7 +2,7 @@ import type { Seq } from '../model/ids.ts';
 import type { HttpAttemptOutcome } from '../outbound/delivery-client.ts';
 import type { LaneRow } from '../storage/hooks/lanes.ts';
 import type { AttemptRecord, LaneCursorAndFailures } from '../storage/hooks/settlement.ts';
-import type { DeliveryRequest } from './request-builder.ts';
+import type { DeliveryRequest } from './request-body-builder.ts';
 import { retryDelayMs, type RetryPolicy } from '../model/retry-policy.ts';
 import { dueIn } from './next-attempt.ts';
 

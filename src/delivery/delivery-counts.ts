@@ -8,9 +8,9 @@ type DeliveryOutcome = (typeof deliveryOutcomes)[number];
 
 /** Counts attempts since the start, for metrics. */
 export class DeliveryCounts {
-  readonly outcomes: Record<DeliveryOutcome, number> = { delivered: 0, failed: 0, unregistered: 0 };
+  readonly attemptsByOutcome: Record<DeliveryOutcome, number> = { delivered: 0, failed: 0, unregistered: 0 };
   /** Why the failed ones failed. */
-  readonly failures = Object.fromEntries(failureCategories.map((category) => [category, 0])) as Record<
+  readonly failedAttemptsByCategory = Object.fromEntries(failureCategories.map((category) => [category, 0])) as Record<
     FailureCategory,
     number
   >;
@@ -26,8 +26,9 @@ export class DeliveryCounts {
 
   add(attempt: AttemptRecord, isUnregistered = false): void {
     const outcome = attempt.outcome === 'delivered' ? 'delivered' : isUnregistered ? 'unregistered' : 'failed';
-    this.outcomes[outcome] += 1;
-    if (outcome === 'failed' && attempt.category !== null) this.failures[attempt.category as FailureCategory] += 1;
+    this.attemptsByOutcome[outcome] += 1;
+    if (outcome === 'failed' && attempt.category !== null)
+      this.failedAttemptsByCategory[attempt.category as FailureCategory] += 1;
     if (attempt.attempt > 1) this.retries += 1;
     this.durationS[outcome].observe(attempt.durationMs / 1_000);
   }

@@ -6,7 +6,7 @@ import type { DeliveryCounts } from './delivery-counts.ts';
 import type { ProgressTracker } from './progress-tracker.ts';
 import type { AttemptResult } from './attempt-result.ts';
 import type { SlowStart } from './slow-start.ts';
-import type { RequestBuilder } from './request-builder.ts';
+import type { RequestBodyBuilder } from './request-body-builder.ts';
 import type { RetryPolicy } from '../model/retry-policy.ts';
 import type { Sender } from './sender.ts';
 import type { LaneLimiter } from './lane-limiter.ts';
@@ -31,10 +31,10 @@ export interface DeliveryStrategy {
 /** What a lane lends to its course. */
 export interface StrategyDeps {
   /** Messages of one request at most. */
-  readonly batch: number;
+  readonly maxMessagesPerRequest: number;
   readonly retryPolicy: RetryPolicy;
   readonly limiter: LaneLimiter;
-  readonly requests: RequestBuilder;
+  readonly requests: RequestBodyBuilder;
   readonly sender: Sender;
   readonly tracker: ProgressTracker;
   readonly retryQueue: RetryQueue;
@@ -46,7 +46,7 @@ export interface StrategyDeps {
   /** There is nothing to read behind this seq after all, when the lane was told of no more than `expectedHead` meanwhile. */
   readonly lowerHeadAfterEmptyRead: (to: Seq, expectedHead: Seq) => void;
   /** A target answered 410. True: the hook goes, or was changed; false: it could not be removed. */
-  readonly removeOrReloadGone: (result: AttemptResult) => Promise<boolean>;
+  readonly tryRemoveOrReload: (goneResult: AttemptResult) => Promise<boolean>;
   /** Told of each failure that counts: for the log, and for the notice of a hook that is parked. */
   readonly onHookFailure: (outcome: HttpAttemptOutcome, settlement: Settlement) => void;
   /** Told of what was thrown while other requests are under way; the lane rests after them. */

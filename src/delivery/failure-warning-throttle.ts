@@ -26,7 +26,7 @@ export class FailureWarningThrottle {
     this.#log = log;
   }
 
-  warnFirstDebugRepeats(fields: FailureFields): void {
+  warnFirstElseDebug(fields: FailureFields): void {
     if (fields.failures > 1 || this.#recentlyWarned.has(fields.hook)) {
       this.#log.debug('a delivery failed again', fields);
       return;

@@ -18,10 +18,12 @@ export class HookStateWriter {
     this.#log = log;
   }
 
-  async removeGone(lane: Lane, settlement: Settlement, attempt: AttemptRecord): Promise<RemovalResult> {
+  async removeGoneNotifyingGroup(lane: Lane, fence: Settlement, attempt: AttemptRecord): Promise<RemovalResult> {
     const { id, conversationId, host } = lane;
     try {
-      await this.#pool.transaction((tx) => removeHookByTarget(tx, { settlement, conversationId, host }, attempt));
+      await this.#pool.transaction((tx) =>
+        removeHookByTarget(tx, { settlement: fence, conversationId, host }, attempt),
+      );
       this.#log.info('a target answered 410: its hook was removed', { hook: id, host });
       this.#bus.publish('hooksChanged', [conversationId]);
       this.#bus.publish('nonMessageChangesCommitted', [conversationId]);

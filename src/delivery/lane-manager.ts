@@ -57,7 +57,7 @@ interface DeliveryLoad {
 
 interface LoadedConversation {
   /** A lane that was told to end stays until its last attempt is over, so that a hook never has two. */
-  readonly lanesByHook: Map<number, Lane>;
+  readonly groupLanesByHook: Map<number, Lane>;
   /** The newest seq that a word told of: it can be ahead of rows that were read before. */
   head: Seq;
   idleSweeps: number;
@@ -95,25 +95,25 @@ export class LaneManager {
       pool: database.lease,
       holder: options.node,
       events: {
-        onGained: (p) => this.#suspendAndSweepGained(p),
+        onGainedOrRegained: (p) => this.#suspendAndSweepGained(p),
         onLost: (p) => this.#retireLostLanes(p),
         onHandover: (p) => this.#handOver(p),
         busyLanesByPartition: () => this.#busyLanesByPartition(),
-        notifyPeers: () => options.bus.publish('leasesChanged', undefined),
+        notifyPeers: () => options.bus.publish('leasesNeedRebalancing', undefined),
         onIncompatibleSchema: options.onIncompatibleSchema,
       },
       log,
     });
     const hookStates = new HookStateWriter(database.general, options.bus, log);
     const sweepEvents = {
-      partitions: () => this.#leases.partitions,
+      partitions: () => this.#leases.partitionsNotHandingOver,
       onPending: (ids: readonly ConversationId[]) => this.#reloadAndWait(ids),
       onBegin: () => this.#forgetIdle(),
     };
     this.#sweep = new Sweep(database.general, sweepEvents, log);
     this.#context = {
       reader: new MessageReader(database.general, options.createFileLink, log),
-      pool: database.general,
+      retryQueuePool: database.general,
       limiter: this.#limiter,
       slowHooks: new SlowHooks(),
       client,
@@ -125,7 +125,7 @@ export class LaneManager {
       failureWarningThrottle: new FailureWarningThrottle(log),
       log,
       onStale: (id) => this.#reload([id]),
-      onGone: (lane, settlement, attempt) => hookStates.removeGone(lane, settlement, attempt),
+      onGone: (lane, settlement, attempt) => hookStates.removeGoneNotifyingGroup(lane, settlement, attempt),
       onLongFailure: (lane, settlement) => hookStates.notifyGroupOfLongFailure(lane, settlement),
     };
   }
@@ -136,7 +136,7 @@ export class LaneManager {
       inFlight: this.#limiter.active,
       waitingForSlot: this.#limiter.waiting,
       pendingSettlements: this.#settler.pendingCount,
-      heldPartitions: this.#leases.partitions.length,
+      heldPartitions: this.#leases.partitionsNotHandingOver.length,
     };
   }
 
@@ -144,7 +144,7 @@ export class LaneManager {
     this.#unsubscribe = this.#options.bus.subscribe({
       messagesCommitted: (conversations) => this.#wakeOrLoadLanes(conversations),
       hooksChanged: (ids) => this.#suspendAndReloadLanes(ids),
-      leasesChanged: () => this.#leases.trigger(),
+      leasesNeedRebalancing: () => this.#leases.trigger(),
       resync: () => this.#resync(),
     });
     await this.#leases.start();
@@ -159,7 +159,7 @@ export class LaneManager {
     const swept = this.#sweep.stop();
     this.#limiter.stop();
     this.#leases.leave();
-    const lanes = [...this.#loaded.values()].flatMap((loaded) => [...loaded.lanesByHook.values()]);
+    const lanes = [...this.#loaded.values()].flatMap((loaded) => [...loaded.groupLanesByHook.values()]);
     const retired = Promise.all(lanes.map((lane) => lane.retire()));
     const timer = setTimeout(() => {
       // Whatever is still open may or may not have arrived: it is sent again after the next start.
@@ -186,12 +186,12 @@ export class LaneManager {
   #wake(loaded: LoadedConversation, seq: Seq): void {
     loaded.idleSweeps = 0;
     if (seq > loaded.head) loaded.head = seq;
-    for (const lane of loaded.lanesByHook.values()) lane.wake(seq);
+    for (const lane of loaded.groupLanesByHook.values()) lane.wake(seq);
   }
 
   /** Held at once, in the same turn: when the change is answered, no attempt of the old kind starts any more. */
   #suspendAndReloadLanes(ids: readonly ConversationId[]): void {
-    for (const id of ids) for (const lane of this.#loaded.get(id)?.lanesByHook.values() ?? []) lane.suspend();
+    for (const id of ids) for (const lane of this.#loaded.get(id)?.groupLanesByHook.values() ?? []) lane.suspend();
     this.#reload(ids);
   }
 
@@ -225,7 +225,7 @@ export class LaneManager {
   /** Of each partition, the lanes that have something to do. */
   #busyLanesByPartition(): Map<number, number> {
     const counts = new Map<number, number>();
-    for (const { lane } of this.#lanesIn(this.#leases.partitions)) {
+    for (const { lane } of this.#lanesIn(this.#leases.partitionsNotHandingOver)) {
       if (!lane.idle) counts.set(lane.partition, (counts.get(lane.partition) ?? 0) + 1);
     }
     return counts;
@@ -234,7 +234,9 @@ export class LaneManager {
   #lanesIn(partitions: readonly number[]): { loaded: LoadedConversation; lane: Lane }[] {
     const wanted = new Set(partitions);
     return [...this.#loaded.values()].flatMap((loaded) =>
-      [...loaded.lanesByHook.values()].filter((lane) => wanted.has(lane.partition)).map((lane) => ({ loaded, lane })),
+      [...loaded.groupLanesByHook.values()]
+        .filter((lane) => wanted.has(lane.partition))
+        .map((lane) => ({ loaded, lane })),
     );
   }
 
@@ -272,16 +274,16 @@ export class LaneManager {
 
   /** Makes the lanes in memory agree with the rows that were read. */
   #reconcile(id: ConversationId, rows: readonly LaneRow[]): void {
-    const loaded = this.#loaded.get(id) ?? { lanesByHook: new Map<number, Lane>(), head: 0 as Seq, idleSweeps: 0 };
+    const loaded = this.#loaded.get(id) ?? { groupLanesByHook: new Map<number, Lane>(), head: 0 as Seq, idleSweeps: 0 };
     this.#loaded.set(id, loaded);
     loaded.idleSweeps = 0;
-    const owned = new Set(this.#leases.partitions);
+    const owned = new Set(this.#leases.partitionsNotHandingOver);
     const present = new Set<number>();
     // Changed again since: these rows are good for finding what has to end, not for beginning anything.
     const outdated = this.#dirty.has(id) || this.#stopped;
     for (const row of rows) {
       present.add(row.id);
-      const lane = loaded.lanesByHook.get(row.id);
+      const lane = loaded.groupLanesByHook.get(row.id);
       if (lane === undefined) {
         if (!outdated && owned.has(row.id % PARTITIONS)) this.#create(loaded, row);
       } else if (lane.generation !== row.generation || lane.stale) {
@@ -293,14 +295,14 @@ export class LaneManager {
         if (!outdated) lane.resume();
       }
     }
-    for (const lane of loaded.lanesByHook.values()) if (!present.has(lane.id)) this.#retire(loaded, lane);
+    for (const lane of loaded.groupLanesByHook.values()) if (!present.has(lane.id)) this.#retire(loaded, lane);
   }
 
   #create(loaded: LoadedConversation, row: LaneRow): void {
     const { sealer, serverKeys } = this.#options;
     try {
       const lane = new Lane(row, openSigningKeys(sealer, serverKeys, row), this.#context);
-      loaded.lanesByHook.set(row.id, lane);
+      loaded.groupLanesByHook.set(row.id, lane);
       lane.wake(row.lastSeq > loaded.head ? row.lastSeq : loaded.head);
     } catch (error) {
       this.#log.error('a hook rests: its row cannot be used', { hook: row.id, error });
@@ -312,14 +314,14 @@ export class LaneManager {
     if (lane.retired) return;
     void lane.retire().then(async () => {
       if (delayMs > 0) await new Promise((resolve) => setTimeout(resolve, delayMs).unref());
-      loaded.lanesByHook.delete(lane.id);
+      loaded.groupLanesByHook.delete(lane.id);
       this.#reload([lane.conversationId]);
     });
   }
 
   #forgetIdle(): void {
     for (const [id, loaded] of this.#loaded) {
-      const idle = [...loaded.lanesByHook.values()].every((lane) => lane.idle);
+      const idle = [...loaded.groupLanesByHook.values()].every((lane) => lane.idle);
       loaded.idleSweeps = idle ? loaded.idleSweeps + 1 : 0;
       if (loaded.idleSweeps > MAX_IDLE_SWEEPS) this.#loaded.delete(id);
     }

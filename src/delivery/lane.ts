@@ -15,7 +15,7 @@ import { ProgressTracker } from './progress-tracker.ts';
 import { healthAfterFailure, toAttemptRecord, type AttemptResult } from './attempt-result.ts';
 import { SlowStart } from './slow-start.ts';
 import type { MessageReader } from './message-reader.ts';
-import { RequestBuilder } from './request-builder.ts';
+import { RequestBodyBuilder } from './request-body-builder.ts';
 import type { RetryPolicy } from '../model/retry-policy.ts';
 import { Sender } from './sender.ts';
 import type { Settler } from './settler.ts';
@@ -28,7 +28,7 @@ import { SettlementBuffer } from './settlement-buffer.ts';
 export interface LaneContext {
   readonly reader: MessageReader;
   /** Where a lane reads what it repeats apart. */
-  readonly pool: Pool;
+  readonly retryQueuePool: Pool;
   readonly limiter: HostLimiter;
   readonly slowHooks: SlowHooks;
   readonly client: DeliveryClient;
@@ -155,14 +155,14 @@ export class Lane {
   }
 
   #buildDeps(row: LaneRow, keys: SigningKeys): StrategyDeps {
-    const { reader, pool, client, leases, retryPolicy, counts } = this.#context;
+    const { reader, retryQueuePool, client, leases, retryPolicy, counts } = this.#context;
     const limiter = this.#limiter;
     const isLaneActive = (): boolean => !this.#suspended && !this.#retired;
     return {
-      batch: row.batch,
+      maxMessagesPerRequest: row.batch,
       retryPolicy,
       limiter,
-      requests: new RequestBuilder(reader, row),
+      requests: new RequestBodyBuilder(reader, row),
       sender: new Sender(row, keys, {
         client,
         leases,
@@ -170,7 +170,7 @@ export class Lane {
         recordLatency: (outcome) => limiter.recordLatency(outcome),
       }),
       tracker: this.#tracker,
-      retryQueue: new RetryQueue(pool, row, retryPolicy),
+      retryQueue: new RetryQueue(retryQueuePool, row, retryPolicy),
       slowStart: new SlowStart(),
       counts,
       isLaneActive,
@@ -178,7 +178,7 @@ export class Lane {
       lowerHeadAfterEmptyRead: (at, head) => {
         if (this.#head === head) this.#head = at;
       },
-      removeOrReloadGone: (result) => this.#removeOrReloadGone(result),
+      tryRemoveOrReload: (result) => this.#tryRemoveOrReload(result),
       onHookFailure: (outcome, settlement) => this.#logAndNotifyFailure(outcome, settlement),
       onError: (error) => this.#logInternalError(error),
       onDeadLetter: (message) => this.#onDeadLetter(message),
@@ -225,12 +225,12 @@ export class Lane {
   }
 
   /** The target answered 410: the hook goes. False where it could not be removed: then it is a failure. */
-  async #removeOrReloadGone(result: AttemptResult): Promise<boolean> {
-    const record = toAttemptRecord(result, this.#tracker.progress.failures + 1);
+  async #tryRemoveOrReload(goneResult: AttemptResult): Promise<boolean> {
+    const record = toAttemptRecord(goneResult, this.#tracker.progress.failures + 1);
     // The removal writes no cursor: what was delivered before must stand in the row by then.
     if (!(await this.#tracker.flush())) return true;
-    const health = healthAfterFailure(this.#tracker.progress, result, this.#context.retryPolicy);
-    const settlement = this.#tracker.buildSettlement(health, { epoch: result.epoch, attempts: [record] });
+    const health = healthAfterFailure(this.#tracker.progress, goneResult, this.#context.retryPolicy);
+    const settlement = this.#tracker.buildSettlement(health, { epoch: goneResult.epoch, attempts: [record] });
     const removal = await this.#context.onGone(this, settlement, record);
     this.#context.counts.add(record, removal === 'removed');
     // The next attempt tries again, when the retry policy says.
@@ -248,7 +248,7 @@ export class Lane {
   #logAndNotifyFailure({ category, code, detail, durationMs }: HttpAttemptOutcome, settlement: Settlement): void {
     const { failures, failingSince } = settlement;
     const fields = { hook: this.id, host: this.host, category, code, detail, failures, durationMs };
-    this.#context.failureWarningThrottle.warnFirstDebugRepeats(fields);
+    this.#context.failureWarningThrottle.warnFirstElseDebug(fields);
     const failingMs = failingSince === null ? 0 : Date.now() - failingSince.getTime();
     if (failures === 1) this.#hasNotifiedLongFailure = false;
     if (!this.#hasNotifiedLongFailure && failingMs >= this.#context.parkAfterMs)

@@ -10,7 +10,7 @@ import {
 import type { Sql } from '../storage/db/connection.ts';
 import { PARTITIONS } from '../storage/hooks/lanes.ts';
 import { listMigrations } from '../storage/db/migration-files.ts';
-import { checkSchema, IncompatibleSchemaError } from '../storage/db/schema-compatibility.ts';
+import { checkSchemaReturningVersion, IncompatibleSchemaError } from '../storage/db/schema-compatibility.ts';
 import { heartbeatAndListLiveNodes, deleteNode } from '../storage/hooks/nodes.ts';
 import type { Pool } from '../storage/db/pool.ts';
 import { leastBusy, fairShare } from './partition-assignment.ts';
@@ -24,7 +24,7 @@ const DEBOUNCE_MS = 50;
 
 export interface LeaseEvents {
   /** These partitions are ours, from now on or after a lapse: what is remembered of them may be out of date. */
-  readonly onGained: (partitions: readonly number[]) => void;
+  readonly onGainedOrRegained: (partitions: readonly number[]) => void;
   /** These belong to somebody else now. */
   readonly onLost: (partitions: readonly number[]) => void;
   /**
@@ -50,7 +50,7 @@ interface RenewalRound {
 }
 
 /**
- * Which partitions of the lanes are ours. Before each attempt a lane asks `epochOf`, which answers by the monotonic and
+ * Which partitions of the lanes are ours. Before each attempt a lane asks `usableEpochOf`, which answers by the monotonic and
  * the wall clock: the one does not stand still while a process is stopped, the other not while a machine sleeps.
  *
  * Nodes hold equal shares. Who has more than its share gives the surplus back, each partition as soon as nothing of it is
@@ -72,7 +72,7 @@ export class Leases {
   #timer: NodeJS.Timeout | null = null;
   #round: Promise<void> | null = null;
   /** True: a round is about to begin, or follows the one under way at once. */
-  #triggered = false;
+  #promptRoundRequested = false;
   #leaving = false;
   #stopped = true;
 
@@ -97,7 +97,7 @@ export class Leases {
   leave(): void {
     if (this.#leaving || this.#stopped) return;
     this.#leaving = true;
-    this.#handOver(this.partitions);
+    this.#handOver(this.partitionsNotHandingOver);
     this.trigger();
   }
 
@@ -120,12 +120,12 @@ export class Leases {
   }
 
   /** What is ours and stays so, as far as we know. */
-  get partitions(): number[] {
+  get partitionsNotHandingOver(): number[] {
     return [...this.#epochByPartition.keys()].filter((partition) => !this.#handingOver.has(partition));
   }
 
   /** The epoch of a partition that may be used right now, else null. */
-  epochOf(partition: number): number | null {
+  usableEpochOf(partition: number): number | null {
     const { monotonic, wall } = this.#validUntil;
     if (performance.now() >= monotonic || Date.now() >= wall || this.#handingOver.has(partition)) return null;
     return this.#epochByPartition.get(partition) ?? null;
@@ -134,8 +134,8 @@ export class Leases {
   /** Looks at the leases now instead of at its next time. */
   trigger(): void {
     // Not put off by whoever hurries next: leases are renewed in these rounds.
-    if (this.#triggered) return;
-    this.#triggered = true;
+    if (this.#promptRoundRequested) return;
+    this.#promptRoundRequested = true;
     if (this.#round === null) this.#schedule(DEBOUNCE_MS);
   }
 
@@ -144,14 +144,17 @@ export class Leases {
     const wasValid = requestedAt.monotonic < this.#validUntil.monotonic && requestedAt.wall < this.#validUntil.wall;
     let next = RENEW_INTERVAL_MS;
     try {
-      const round = await this.#pool.run((sql) => this.#runRound(sql));
+      const round = await this.#pool.run((sql) => this.#runRoundQueries(sql));
       const validMs = LEASE_MS - LEASE_SAFETY_MARGIN_MS;
-      this.#applyRound(round, { monotonic: requestedAt.monotonic + validMs, wall: requestedAt.wall + validMs });
+      this.#applyRoundReportingLost(round, {
+        monotonic: requestedAt.monotonic + validMs,
+        wall: requestedAt.wall + validMs,
+      });
       const { claimed, kept, share } = round;
-      if (claimed.length > 0) this.#events.onGained(claimed.map((c) => c.partition));
+      if (claimed.length > 0) this.#events.onGainedOrRegained(claimed.map((c) => c.partition));
       // Lanes that found the lease out of date have gone to rest, and changes of hooks may have been answered meanwhile.
-      const ours = this.partitions;
-      if (!wasValid && kept.length > 0) this.#events.onGained(ours);
+      const ours = this.partitionsNotHandingOver;
+      if (!wasValid && kept.length > 0) this.#events.onGainedOrRegained(ours);
       if (ours.length > share)
         this.#handOver(leastBusy(ours, ours.length - share, this.#events.busyLanesByPartition()));
       if (round.released.length > 0) this.#events.notifyPeers();
@@ -163,11 +166,11 @@ export class Leases {
       next = RENEW_INTERVAL_MS / 3;
     }
     this.#round = null;
-    this.#schedule(this.#triggered ? DEBOUNCE_MS : next);
+    this.#schedule(this.#promptRoundRequested ? DEBOUNCE_MS : next);
   }
 
-  async #runRound(sql: Sql): Promise<RenewalRound> {
-    await checkSchema(sql, this.#migrations);
+  async #runRoundQueries(sql: Sql): Promise<RenewalRound> {
+    await checkSchemaReturningVersion(sql, this.#migrations);
     const share = await this.#joinAndComputeShare(sql);
     const released = this.#withEpochs([...this.#drained]);
     if (released.length > 0) await releasePartitions(sql, this.#holder, released);
@@ -204,7 +207,10 @@ export class Leases {
     return partitions.map((partition) => ({ partition, epoch: this.#epochByPartition.get(partition)! }));
   }
 
-  #applyRound({ kept, claimed, released }: RenewalRound, validUntil: { monotonic: number; wall: number }): void {
+  #applyRoundReportingLost(
+    { kept, claimed, released }: RenewalRound,
+    validUntil: { monotonic: number; wall: number },
+  ): void {
     for (const { partition } of released) this.#forget(partition);
     const stays = new Set(kept);
     const lost = [...this.#epochByPartition.keys()].filter((partition) => !stays.has(partition));
@@ -246,7 +252,7 @@ export class Leases {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
       this.#timer = null;
-      this.#triggered = false;
+      this.#promptRoundRequested = false;
       this.#round = this.#renew();
     }, ms);
   }

@@ -11,7 +11,7 @@ export interface EncodedMessage extends DeliveryMessage {
 }
 
 /** What one query reads ahead at a position: this many messages, or the first that pass this many bytes of text. */
-const READ_AHEAD_MESSAGES = 64;
+const MAX_READ_AHEAD_MESSAGES = 64;
 const READ_AHEAD_BYTES = 128 * 1024;
 /** Positions of one query. */
 const MAX_POSITIONS_PER_QUERY = 128;
@@ -24,7 +24,7 @@ const CACHE_TTL_MS = 1_000;
 interface ReadRequest {
   readonly conversationId: ConversationId;
   readonly after: Seq;
-  readonly readAhead: number;
+  readonly messagesToRead: number;
   readonly resolve: (message: EncodedMessage | null) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -62,14 +62,18 @@ export class MessageReader {
    * The next message after a seq, as it is now or was a second ago; null when there is none. `readAhead`: how many may be
    * wanted, this one included. Rejects when the database is away.
    */
-  next(conversationId: ConversationId, after: Seq, readAhead = READ_AHEAD_MESSAGES): Promise<EncodedMessage | null> {
+  next(
+    conversationId: ConversationId,
+    after: Seq,
+    readAhead = MAX_READ_AHEAD_MESSAGES,
+  ): Promise<EncodedMessage | null> {
     const known = this.peek(conversationId, after);
     if (known !== undefined) return Promise.resolve(known);
     return new Promise((resolve, reject) => {
       this.#requests.push({
         conversationId,
         after,
-        readAhead: Math.min(readAhead, READ_AHEAD_MESSAGES),
+        messagesToRead: Math.min(readAhead, MAX_READ_AHEAD_MESSAGES),
         resolve,
         reject,
       });
@@ -90,7 +94,7 @@ export class MessageReader {
     try {
       const positions = groups.map((group) => {
         const { conversationId, after } = group[0]!;
-        return { conversationId, after, limit: Math.max(...group.map((request) => request.readAhead)) };
+        return { conversationId, after, limit: Math.max(...group.map((request) => request.messagesToRead)) };
       });
       const results = await this.#pool.run((sql) => readDeliveryMessages(sql, positions, READ_AHEAD_BYTES));
       this.#failing = false;

@@ -3,7 +3,7 @@ import { longestDelayMs, type RetryPolicy } from '../model/retry-policy.ts';
 /** What the monotonic clock says at times that were computed here. */
 const monotonicTimes = new WeakMap<Date, number>();
 
-/** The time in so many ms, which `NextAttempt` knows again: the clock may be set before anybody waits for it. */
+/** The time in so many ms, which `ClockSafeNextAttempt` knows again: the clock may be set before anybody waits for it. */
 export function dueIn(delayMs: number): Date {
   const at = new Date(Date.now() + delayMs);
   monotonicTimes.set(at, performance.now() + delayMs);
@@ -14,7 +14,7 @@ export function dueIn(delayMs: number): Date {
  * When a lane may try again: as soon as either clock says so. The wall clock alone would keep it waiting for as much as
  * somebody set the clock back, the monotonic one alone for as long as the machine slept.
  */
-export class NextAttempt {
+export class ClockSafeNextAttempt {
   readonly at: Date;
   readonly #monotonicMs: number;
 

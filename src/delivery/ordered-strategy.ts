@@ -16,9 +16,9 @@ import {
   toAttemptRecord,
   type AttemptResult,
 } from './attempt-result.ts';
-import type { RequestBounds } from './request-builder.ts';
-import { NextAttempt } from './next-attempt.ts';
-import type { WithoutResult } from './sender.ts';
+import type { RequestBounds } from './request-body-builder.ts';
+import { ClockSafeNextAttempt } from './next-attempt.ts';
+import type { NotSentOrUnknown } from './sender.ts';
 
 /** So often a message is refused for itself before those behind it are offered. */
 const REJECTIONS_BEFORE_PROBING = 5;
@@ -33,7 +33,7 @@ export class OrderedStrategy implements DeliveryStrategy {
   readonly #deps: StrategyDeps;
   /** Requests apart and those in order take turns, so that neither waits for the end of the other. */
   #lastWasFromRetryQueue = false;
-  #nextAttempt: NextAttempt | null = null;
+  #nextAttempt: ClockSafeNextAttempt | null = null;
   /** No row lies ahead of the cursor. */
   #retriesPastCursorDiscarded = false;
 
@@ -50,13 +50,13 @@ export class OrderedStrategy implements DeliveryStrategy {
 
   async run(): Promise<Delay | null> {
     const { retryQueue, isLaneActive } = this.#deps;
-    if (!this.#retriesPastCursorDiscarded && retryQueue.count > 0) {
+    if (!this.#retriesPastCursorDiscarded && retryQueue.rowCount > 0) {
       const delay = await discardRetriesPastCursor(this.#deps);
       if (delay !== null) return delay;
     }
     this.#retriesPastCursorDiscarded = true;
     while (isLaneActive()) {
-      const waitMs = this.#hasBacklog ? this.#waitMs() : null;
+      const waitMs = this.#hasBacklog ? this.#inOrderWaitMs() : null;
       const retryDueMs = retryQueue.waitMs;
       const isFromRetryQueue = retryDueMs === 0 && !(waitMs === 0 && this.#lastWasFromRetryQueue);
       if (waitMs !== 0 && retryDueMs !== 0) return earlierDelay(waitMs, retryDueMs);
@@ -72,11 +72,11 @@ export class OrderedStrategy implements DeliveryStrategy {
   }
 
   /** Until the next attempt in order; 0 when it is due. */
-  #waitMs(): number {
+  #inOrderWaitMs(): number {
     const { tracker, retryPolicy } = this.#deps;
     const at = tracker.progress.nextAttemptAt;
     if (at === null) return 0;
-    if (this.#nextAttempt?.at !== at) this.#nextAttempt = new NextAttempt(at, retryPolicy);
+    if (this.#nextAttempt?.at !== at) this.#nextAttempt = new ClockSafeNextAttempt(at, retryPolicy);
     return this.#nextAttempt.waitMs();
   }
 
@@ -85,7 +85,7 @@ export class OrderedStrategy implements DeliveryStrategy {
     const { limiter, tracker } = this.#deps;
     const slot = await limiter.acquire();
     if (slot === null) return ERROR_DELAY;
-    let result: AttemptResult | WithoutResult | 'skipped' | 'empty';
+    let result: AttemptResult | NotSentOrUnknown | 'skipped' | 'empty';
     // Read with the slot in hand: what waits for a slot holds no text, and the text is that of the attempt.
     try {
       result = await this.#send(tracker.progress.cursor, this.#bounds());
@@ -99,16 +99,20 @@ export class OrderedStrategy implements DeliveryStrategy {
 
   /** A batch that failed before is sent as it was; where one was refused, what it held goes one by one. */
   #bounds(): RequestBounds {
-    const { batch, tracker, slowStart } = this.#deps;
+    const { maxMessagesPerRequest, tracker, slowStart } = this.#deps;
     const { cursor, failures, batchLastSeq, unbatchedUntil } = tracker.progress;
     // A target that fails is likely to fail again: its lane reads no further than this request.
     const noReadAhead = failures > 0;
     if (batchLastSeq !== null) return { maxMessages: Number.POSITIVE_INFINITY, exactLast: batchLastSeq, noReadAhead };
     const isSingle = unbatchedUntil !== null && cursor < unbatchedUntil;
-    return { maxMessages: isSingle ? 1 : Math.min(batch, slowStart.window), exactLast: null, noReadAhead };
+    return {
+      maxMessages: isSingle ? 1 : Math.min(maxMessagesPerRequest, slowStart.maxBatchOrInFlight),
+      exactLast: null,
+      noReadAhead,
+    };
   }
 
-  async #send(cursor: Seq, bounds: RequestBounds): Promise<AttemptResult | WithoutResult | 'skipped' | 'empty'> {
+  async #send(cursor: Seq, bounds: RequestBounds): Promise<AttemptResult | NotSentOrUnknown | 'skipped' | 'empty'> {
     const { requests, sender, lowerHeadAfterEmptyRead, head } = this.#deps;
     const cached = bounds.exactLast === null ? requests.peek(cursor) : null;
     if (cached !== null) return sender.send(cached, requests.idOf(cached));
@@ -141,7 +145,7 @@ export class OrderedStrategy implements DeliveryStrategy {
 
   /** `deadLetters`: what is given up now that one behind it was taken. */
   #onDelivered(result: AttemptResult, deadLetters: readonly AttemptRecord[]): Delay | null | Promise<null> {
-    const { tracker, slowStart, counts, batch } = this.#deps;
+    const { tracker, slowStart, counts, maxMessagesPerRequest } = this.#deps;
     const before = tracker.progress;
     const cursor = result.request.last;
     const record = toAttemptRecord(result, deadLetters.length > 0 ? 1 : before.failures + 1);
@@ -154,17 +158,17 @@ export class OrderedStrategy implements DeliveryStrategy {
       { ...settled, unbatchedUntil: markIfAhead(before.unbatchedUntil, cursor) },
       { epoch: result.epoch, attempts },
     );
-    const pacingMs = batch === 1 ? slowStart.pacingMs : 0;
+    const pacingMs = maxMessagesPerRequest === 1 ? slowStart.pacingMs : 0;
     if (pacingMs > 0) return { ms: pacingMs, ignoreWakeups: true };
     return tracker.waitForCapacity()?.then(() => null) ?? null;
   }
 
   async #onFailed(result: AttemptResult): Promise<Delay | null> {
-    const { tracker, counts, retryPolicy, batch, removeOrReloadGone } = this.#deps;
+    const { tracker, counts, retryPolicy, maxMessagesPerRequest, tryRemoveOrReload } = this.#deps;
     const { request, outcome, epoch } = result;
     const before = tracker.progress;
     const isGone = outcome.code === 410;
-    if (isGone && (await removeOrReloadGone(result))) return null;
+    if (isGone && (await tryRemoveOrReload(result))) return null;
     const record = toAttemptRecord(result, before.failures + 1);
     if (!isGone) counts.add(record);
     const isRefused = isMessageRefused(outcome);
@@ -173,7 +177,7 @@ export class OrderedStrategy implements DeliveryStrategy {
       tracker.settle({ batchLastSeq: null, unbatchedUntil: request.last }, { epoch, attempts: [record] });
       return null;
     }
-    const isBatch = batch > 1 && before.unbatchedUntil === null;
+    const isBatch = maxMessagesPerRequest > 1 && before.unbatchedUntil === null;
     const change = {
       ...healthAfterFailure(before, result, retryPolicy),
       rejections: before.rejections + (isRefused ? 1 : 0),
@@ -195,7 +199,7 @@ export class OrderedStrategy implements DeliveryStrategy {
     while (refused.length <= MAX_FOLLOWING_PROBES && this.#deps.isLaneActive()) {
       const slot = await limiter.acquire();
       if (slot === null) return ERROR_DELAY;
-      let result: AttemptResult | WithoutResult;
+      let result: AttemptResult | NotSentOrUnknown;
       try {
         const { skippedTo, request } = await requests.next(after, {
           maxMessages: 1,

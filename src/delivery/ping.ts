@@ -52,7 +52,7 @@ export class Pinger {
       connectTimeoutMs: config.connectTimeoutMs,
       responseHeadersTimeoutMs: Math.min(config.responseHeadersTimeoutMs, MAX_HEADERS_TIMEOUT_MS),
       responseBytes: config.responseBytes,
-      responseTimeoutMs: Math.min(config.responseTimeoutMs, MAX_BODY_TIMEOUT_MS),
+      responseBodyReadMs: Math.min(config.responseBodyReadMs, MAX_BODY_TIMEOUT_MS),
       keepAliveMs: KEEP_ALIVE_MS,
       maxIdleConnections: MAX_IN_FLIGHT,
     });

@@ -4,7 +4,7 @@ import { readDueRetries, retryAllNow, retriesAfter, type RetryRow } from '../sto
 import type { LaneRow } from '../storage/hooks/lanes.ts';
 import { SPILLED_DELAY_MS } from './unordered-in-flight-window.ts';
 import { longestDelayMs, type RetryPolicy } from '../model/retry-policy.ts';
-import { dueIn, NextAttempt } from './next-attempt.ts';
+import { dueIn, ClockSafeNextAttempt } from './next-attempt.ts';
 
 /** Read with one query. */
 const RETRIES_PER_QUERY = 16;
@@ -19,8 +19,8 @@ export class RetryQueue {
   readonly #pool: Pool;
   readonly #row: LaneRow;
   readonly #retryPolicy: RetryPolicy;
-  #count: number;
-  #nextDue: NextAttempt | null = null;
+  #rowCount: number;
+  #nextDue: ClockSafeNextAttempt | null = null;
   #dueRows: RetryRow[] = [];
   /** Taken from the page and not over yet. */
   #inProgress = 0;
@@ -34,13 +34,13 @@ export class RetryQueue {
     this.#pool = pool;
     this.#row = row;
     this.#retryPolicy = retryPolicy;
-    this.#count = row.retries;
+    this.#rowCount = row.retries;
     this.#setNextDue(row.earliestRetryAt);
   }
 
   /** Rows, those in flight too. */
-  get count(): number {
-    return this.#count;
+  get rowCount(): number {
+    return this.#rowCount;
   }
 
   /** Whether there is anything to do, now or later. By when, not by how many: what is counted may have been counted twice. */
@@ -93,7 +93,7 @@ export class RetryQueue {
     const { count: addedMeanwhile, nextDue, replaced } = this.#changesSinceRead;
     this.#dueRows = due.filter(({ seq }) => !replaced.has(seq));
     // Counted twice where the answer does know of them: the next read, which they make, puts that right.
-    this.#count = count + addedMeanwhile;
+    this.#rowCount = count + addedMeanwhile;
     // More of them than one page: those are due as well.
     this.#setNextDue(due.length === RETRIES_PER_QUERY && count > RETRIES_PER_QUERY ? new Date() : nextAt);
     if (nextDue !== null) this.#noteDue(nextDue);
@@ -102,20 +102,20 @@ export class RetryQueue {
   /** One that was taken is over, or waits until `nextAt`. `unknown`: nothing became of it, it is due as before. */
   done(outcome: 'finished' | 'unknown' | Date): void {
     this.#inProgress -= 1;
-    if (outcome === 'finished') this.#count -= 1;
+    if (outcome === 'finished') this.#rowCount -= 1;
     else this.#noteDue(outcome === 'unknown' ? new Date() : outcome);
   }
 
   /** So many more are written, the first of them due then. */
   add(count: number, nextAt: Date): void {
-    this.#count += count;
+    this.#rowCount += count;
     this.#changesSinceRead.count += count;
     this.#noteDue(nextAt);
   }
 
   /** The row that begins here is another by now, or gone: what was read of it is not to be taken. */
   replaced(seq: Seq): void {
-    this.#count -= 1;
+    this.#rowCount -= 1;
     this.#dueRows = this.#dueRows.filter((row) => row.seq !== seq);
     this.#changesSinceRead.replaced.add(seq);
   }
@@ -127,7 +127,7 @@ export class RetryQueue {
 
   /** So many that were not taken are over. */
   discarded(count: number): void {
-    this.#count -= count;
+    this.#rowCount -= count;
   }
 
   /**
@@ -135,7 +135,7 @@ export class RetryQueue {
    * themselves look like an outage too, which each success would end.
    */
   async retryAllNow(): Promise<void> {
-    if (this.#count === 0 || performance.now() < this.#retryAllNotBeforeMs) return;
+    if (this.#rowCount === 0 || performance.now() < this.#retryAllNotBeforeMs) return;
     const now = await this.#makeAllDue();
     this.#retryAllNotBeforeMs = performance.now() + longestDelayMs(this.#retryPolicy);
     this.#noteDue(now);
@@ -165,6 +165,6 @@ export class RetryQueue {
   }
 
   #setNextDue(at: Date | null): void {
-    this.#nextDue = at === null ? null : new NextAttempt(at, this.#retryPolicy);
+    this.#nextDue = at === null ? null : new ClockSafeNextAttempt(at, this.#retryPolicy);
   }
 }

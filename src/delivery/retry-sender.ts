@@ -3,10 +3,10 @@ import { MAX_RETRY_ROWS, type RetryRow } from '../storage/hooks/retries.ts';
 import type { RetryRecord } from '../storage/hooks/settlement.ts';
 import { ERROR_DELAY, type StrategyDeps, type Delay } from './delivery-strategy.ts';
 import { isMessageRefused, toAttemptRecord, type AttemptResult } from './attempt-result.ts';
-import type { NextRequestOrSkip } from './request-builder.ts';
+import type { NextRequestOrSkip } from './request-body-builder.ts';
 import { retryDelayMs } from '../model/retry-policy.ts';
 import { dueIn } from './next-attempt.ts';
-import type { WithoutResult } from './sender.ts';
+import type { NotSentOrUnknown } from './sender.ts';
 
 /** Everything of a row's range. */
 const UNLIMITED_MESSAGES = Number.POSITIVE_INFINITY;
@@ -16,7 +16,7 @@ export async function sendRetry(deps: StrategyDeps): Promise<Delay | null> {
   const { retryQueue, tracker, limiter } = deps;
   const row = await retryQueue.take(() => tracker.flush());
   if (row === null) return null;
-  let result: AttemptResult | WithoutResult | 'obsolete' = 'unknown';
+  let result: AttemptResult | NotSentOrUnknown | 'obsolete' = 'unknown';
   try {
     const slot = await limiter.acquire();
     if (slot === null) return ERROR_DELAY;
@@ -32,7 +32,7 @@ export async function sendRetry(deps: StrategyDeps): Promise<Delay | null> {
   if (result === 'cancelled') return null;
   if (result === 'unknown') return ERROR_DELAY;
   if (result === 'obsolete') return discardRetryRow(deps, row);
-  if (result.outcome.code === 410 && (await deps.removeOrReloadGone(result))) {
+  if (result.outcome.code === 410 && (await deps.tryRemoveOrReload(result))) {
     retryQueue.done('unknown');
     return null;
   }
@@ -63,7 +63,7 @@ export async function discardRetriesPastCursor({ retryQueue, tracker, sender }: 
 export async function attemptRow(
   deps: StrategyDeps,
   row: RetryRow,
-): Promise<AttemptResult | WithoutResult | 'obsolete'> {
+): Promise<AttemptResult | NotSentOrUnknown | 'obsolete'> {
   const { requests, sender } = deps;
   let next: NextRequestOrSkip = { skippedTo: (row.seq - 1) as typeof row.seq, request: null };
   do {
@@ -84,24 +84,28 @@ export function updateQueueAfterRetry(
   result: AttemptResult,
 ): readonly RetryRecord[] {
   const { retryQueue } = deps;
-  const retries = toRetryRecords(deps, row, result);
+  const retries = retryRecordsAfterAttempt(deps, row, result);
   retryQueue.done(retries[0]!.nextAt ?? 'finished');
   if (retries.length > 1) retryQueue.add(retries.length - 1, retries[1]!.nextAt!);
   return retries;
 }
 
 /** What is repeated of a request: all as it was, or the messages of a batch that was refused, one by one. */
-export function toRetryRecords(deps: StrategyDeps, row: RetryRow, result: AttemptResult): readonly RetryRecord[] {
+export function retryRecordsAfterAttempt(
+  deps: StrategyDeps,
+  row: RetryRow,
+  result: AttemptResult,
+): readonly RetryRecord[] {
   const { seq: first, lastSeq } = row;
   const length = lastSeq - first + 1;
-  if (!isMessageRefused(result.outcome) || length === 1 || deps.retryQueue.count + length > MAX_RETRY_ROWS)
-    return [toRetryRecord(deps, row, result)];
+  if (!isMessageRefused(result.outcome) || length === 1 || deps.retryQueue.rowCount + length > MAX_RETRY_ROWS)
+    return [retryRecordAfterAttempt(deps, row, result)];
   const nextAt = new Date();
   const seqs = Array.from({ length }, (_, n) => (first + n) as Seq);
   return seqs.map((seq) => ({ seq, lastSeq: seq, attempts: 0, nextAt }));
 }
 
-function toRetryRecord(deps: StrategyDeps, row: RetryRow, { outcome }: AttemptResult): RetryRecord {
+function retryRecordAfterAttempt(deps: StrategyDeps, row: RetryRow, { outcome }: AttemptResult): RetryRecord {
   const { seq, lastSeq } = row;
   const attempts = row.attempts + 1;
   if (outcome.delivered) return { seq, lastSeq, attempts, nextAt: null };

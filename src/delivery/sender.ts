@@ -3,10 +3,10 @@ import { PARTITIONS, type LaneRow } from '../storage/hooks/lanes.ts';
 import { deliveryHeaders, lacksServerKey, MISSING_SERVER_KEY_FAILURE, type SigningKeys } from './headers.ts';
 import type { Leases } from './leases.ts';
 import type { AttemptResult } from './attempt-result.ts';
-import type { DeliveryRequest } from './request-builder.ts';
+import type { DeliveryRequest } from './request-body-builder.ts';
 
 /** `cancelled`: the lane was told to stop before it was written; `unknown`: it could not be sent, or nobody knows. */
-export type WithoutResult = 'cancelled' | 'unknown';
+export type NotSentOrUnknown = 'cancelled' | 'unknown';
 
 /** Sends the requests of one hook, signed as it asks. */
 export class Sender {
@@ -38,7 +38,7 @@ export class Sender {
 
   /** The lease's epoch for what is written now; null when the hook is not ours at this moment. */
   get epoch(): number | null {
-    return this.#leases.epochOf(this.#row.id % PARTITIONS);
+    return this.#leases.usableEpochOf(this.#row.id % PARTITIONS);
   }
 
   /** `onWrite`: called in the tick in which it is written; until then nothing of it has left. */
@@ -46,7 +46,7 @@ export class Sender {
     request: DeliveryRequest,
     id: string,
     onWrite: () => void = () => {},
-  ): Promise<AttemptResult | WithoutResult> {
+  ): Promise<AttemptResult | NotSentOrUnknown> {
     let cancelled = false;
     const checkEpoch = (): number | null => {
       cancelled = !this.#isLaneActive();

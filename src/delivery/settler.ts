@@ -80,12 +80,12 @@ export class Settler {
     setImmediate(() => {
       void this.#write(this.#takeBatch()).finally(() => {
         this.#writing = false;
-        this.#pace();
+        this.#pumpNowOrPaced();
       });
     });
   }
 
-  #pace(): void {
+  #pumpNowOrPaced(): void {
     // One that has to be tried by itself holds up those behind it.
     if (this.#triggered || this.#stopped || this.#waiting[0]?.isolated === true) {
       this.#pump();

@@ -6,25 +6,25 @@ const FULL_WINDOW = 256;
  * succeeds. It may have come back for all its senders at once.
  */
 export class SlowStart {
-  #window = FULL_WINDOW;
+  #maxBatchOrInFlight = FULL_WINDOW;
 
   /** The target answered again after an outage. */
   begin(): void {
-    this.#window = 1;
+    this.#maxBatchOrInFlight = 1;
   }
 
   /** A delivery succeeded. */
   grow(): void {
-    if (this.#window < FULL_WINDOW) this.#window *= 2;
+    if (this.#maxBatchOrInFlight < FULL_WINDOW) this.#maxBatchOrInFlight *= 2;
   }
 
   /** Messages of a batch, or requests in flight, at most. */
-  get window(): number {
-    return this.#window;
+  get maxBatchOrInFlight(): number {
+    return this.#maxBatchOrInFlight;
   }
 
   /** How long one that sends one message at a time rests before the next, in ms: a quarter of a second, then half of it. */
   get pacingMs(): number {
-    return this.#window < FULL_WINDOW ? FULL_WINDOW / this.#window : 0;
+    return this.#maxBatchOrInFlight < FULL_WINDOW ? FULL_WINDOW / this.#maxBatchOrInFlight : 0;
   }
 }

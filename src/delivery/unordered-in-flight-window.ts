@@ -2,7 +2,7 @@ import type { Seq } from '../model/ids.ts';
 import type { RetryRecord } from '../storage/hooks/settlement.ts';
 
 /** Requests that may be over while an earlier one is on its way: a kill repeats as many. */
-export const MAX_COMPLETED_AHEAD = 16;
+export const MAX_REQUESTS_COMPLETED_AHEAD = 16;
 /** A request that became a row while it is on its way is looked for there no earlier: by then it is over, or its process. */
 export const SPILLED_DELAY_MS = 30_000;
 
@@ -29,7 +29,7 @@ export class UnorderedInFlightWindow {
   readonly #inFlight = new Set<InFlightRange>();
   readonly #toResend: SeqRange[] = [];
   /** Where requests began that are over, above the cursor. */
-  #completedAhead: Seq[] = [];
+  #firstSeqsCompletedAhead: Seq[] = [];
 
   constructor(cursor: Seq) {
     this.#lastReadSeq = cursor;
@@ -52,7 +52,7 @@ export class UnorderedInFlightWindow {
 
   /** Everything up to here is over, or a row. */
   get cursor(): Seq {
-    return Math.min(this.#lastReadSeq, ...this.#blockingRanges.map(({ first }) => first - 1)) as Seq;
+    return Math.min(this.#lastReadSeq, ...this.#rangesHoldingCursor.map(({ first }) => first - 1)) as Seq;
   }
 
   /** A request goes out. `toResend`: what is sent again with it; undefined: it is what lies ahead. */
@@ -76,7 +76,7 @@ export class UnorderedInFlightWindow {
   /** It is over: the cursor may pass it. */
   complete(range: InFlightRange): void {
     this.#inFlight.delete(range);
-    this.#completedAhead.push(range.first);
+    this.#firstSeqsCompletedAhead.push(range.first);
   }
 
   /** Nobody knows what became of it. Where it is a row, that is due by itself. */
@@ -87,7 +87,10 @@ export class UnorderedInFlightWindow {
 
   /** Whether nothing further may begin: too much has overtaken a request that is not written yet. */
   get isBlockedByUnwritten(): boolean {
-    return this.#completedAhead.length > MAX_COMPLETED_AHEAD && this.#cursorBlocker?.isWrittenToSocket === false;
+    return (
+      this.#firstSeqsCompletedAhead.length > MAX_REQUESTS_COMPLETED_AHEAD &&
+      this.#cursorBlocker?.isWrittenToSocket === false
+    );
   }
 
   /** Whether the row that begins here stands for a request that is on its way. */
@@ -104,8 +107,8 @@ export class UnorderedInFlightWindow {
     const rows: RetryRecord[] = [];
     for (;;) {
       const { cursor } = this;
-      this.#completedAhead = this.#completedAhead.filter((seq) => seq > cursor);
-      if (this.#completedAhead.length <= MAX_COMPLETED_AHEAD) return rows;
+      this.#firstSeqsCompletedAhead = this.#firstSeqsCompletedAhead.filter((seq) => seq > cursor);
+      if (this.#firstSeqsCompletedAhead.length <= MAX_REQUESTS_COMPLETED_AHEAD) return rows;
       const oldest = this.#cursorBlocker;
       // What is to be sent again comes next.
       if (oldest === undefined || !oldest.isWrittenToSocket) return rows;
@@ -130,7 +133,7 @@ export class UnorderedInFlightWindow {
     this.#toResend.splice(this.#toResend.indexOf(toResend), 1);
   }
 
-  get #blockingRanges(): readonly SeqRange[] {
+  get #rangesHoldingCursor(): readonly SeqRange[] {
     return [...[...this.#inFlight].filter(({ hasRetryRow }) => !hasRetryRow), ...this.#toResend];
   }
 }

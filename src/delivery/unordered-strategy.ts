@@ -1,7 +1,7 @@
 import type { Seq } from '../model/ids.ts';
 import { MAX_RETRY_ROWS, type RetryRow } from '../storage/hooks/retries.ts';
 import type { LaneCursorAndFailures, RetryRecord } from '../storage/hooks/settlement.ts';
-import { discardRetryRow, toRetryRecords, attemptRow, updateQueueAfterRetry } from './retry-sender.ts';
+import { discardRetryRow, retryRecordsAfterAttempt, attemptRow, updateQueueAfterRetry } from './retry-sender.ts';
 import {
   updateSlowStartDetectingRecovery,
   ERROR_DELAY,
@@ -12,14 +12,14 @@ import {
 import type { Slot } from './lane-limiter.ts';
 import { UnorderedInFlightWindow, type InFlightRange, type SeqRange } from './unordered-in-flight-window.ts';
 import { markIfAhead, healthAfterFailure, HEALTHY, toAttemptRecord, type AttemptResult } from './attempt-result.ts';
-import type { DeliveryRequest, RequestBounds } from './request-builder.ts';
-import { NextAttempt } from './next-attempt.ts';
-import type { WithoutResult } from './sender.ts';
+import type { DeliveryRequest, RequestBounds } from './request-body-builder.ts';
+import { ClockSafeNextAttempt } from './next-attempt.ts';
+import type { NotSentOrUnknown } from './sender.ts';
 
 /** Requests in flight at once (the contract). */
 export const MAX_IN_FLIGHT = 16;
 /** After so many failures without a success nothing further is read: the hook is at fault, not a message (the contract). */
-const FAILURES_BLOCKING_NEW = 20;
+const SUCCESSIVE_FAILURES_BLOCKING_NEW = 20;
 
 /**
  * In no order: several requests at once, and what fails becomes a row that is repeated apart, so that it holds back
@@ -78,7 +78,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
   }
 
   get #inFlightLimit(): number {
-    return Math.min(MAX_IN_FLIGHT, this.#deps.slowStart.window);
+    return Math.min(MAX_IN_FLIGHT, this.#deps.slowStart.maxBatchOrInFlight);
   }
 
   get #hasBacklog(): boolean {
@@ -94,11 +94,12 @@ export class UnorderedStrategy implements DeliveryStrategy {
   #waitMs(): number | null {
     const { tracker, retryQueue } = this.#deps;
     const { failures, nextAttemptAt } = tracker.progress;
-    if (retryQueue.count + this.#inFlight.count >= MAX_RETRY_ROWS || this.#inFlight.isBlockedByUnwritten) return null;
-    if (failures < FAILURES_BLOCKING_NEW) return 0;
-    if (retryQueue.count > 0 || this.#active > 0) return null;
+    if (retryQueue.rowCount + this.#inFlight.count >= MAX_RETRY_ROWS || this.#inFlight.isBlockedByUnwritten)
+      return null;
+    if (failures < SUCCESSIVE_FAILURES_BLOCKING_NEW) return 0;
+    if (retryQueue.rowCount > 0 || this.#active > 0) return null;
     // Nothing is left to try it with, since the hook asked for order until now.
-    return nextAttemptAt === null ? 0 : new NextAttempt(nextAttemptAt, this.#deps.retryPolicy).waitMs();
+    return nextAttemptAt === null ? 0 : new ClockSafeNextAttempt(nextAttemptAt, this.#deps.retryPolicy).waitMs();
   }
 
   #idleDelay(): Delay | null {
@@ -169,13 +170,16 @@ export class UnorderedStrategy implements DeliveryStrategy {
 
   /** A batch that failed while the hook asked for order is sent as it was, and one that was refused, one by one. */
   #bounds(): RequestBounds {
-    const { batch, tracker, slowStart } = this.#deps;
+    const { maxMessagesPerRequest, tracker, slowStart } = this.#deps;
     const { batchLastSeq, unbatchedUntil } = tracker.progress;
     const { lastReadSeq } = this.#inFlight;
     if (batchLastSeq !== null && lastReadSeq < batchLastSeq)
       return { maxMessages: Number.POSITIVE_INFINITY, exactLast: batchLastSeq };
     const isSingle = unbatchedUntil !== null && lastReadSeq < unbatchedUntil;
-    return { maxMessages: isSingle ? 1 : Math.min(batch, slowStart.window), exactLast: null };
+    return {
+      maxMessages: isSingle ? 1 : Math.min(maxMessagesPerRequest, slowStart.maxBatchOrInFlight),
+      exactLast: null,
+    };
   }
 
   #skip(skippedTo: Seq, toResend: SeqRange | undefined): void {
@@ -186,7 +190,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
     const epoch = sender.epoch;
     if (epoch === null) this.#errorDelay = ERROR_DELAY;
     // The cursor is written with the next settlement when not with this one.
-    else tracker.settle(this.#cursorState(), { epoch, attempts: [] });
+    else tracker.settle(this.#cursorAndBatchMarks(), { epoch, attempts: [] });
   }
 
   /** A request is on its way; the slot is given back when it is over. */
@@ -207,12 +211,12 @@ export class UnorderedStrategy implements DeliveryStrategy {
   }
 
   async #send(request: DeliveryRequest, range: InFlightRange): Promise<void> {
-    const { sender, requests, removeOrReloadGone } = this.#deps;
+    const { sender, requests, tryRemoveOrReload } = this.#deps;
     let isKnown = false;
     try {
       const result = await sender.send(request, requests.idOf(request), () => this.#markWrittenToSocket(range));
       if (result === 'unknown') this.#errorDelay = ERROR_DELAY;
-      isKnown = typeof result !== 'string' && !(result.outcome.code === 410 && (await removeOrReloadGone(result)));
+      isKnown = typeof result !== 'string' && !(result.outcome.code === 410 && (await tryRemoveOrReload(result)));
       if (!isKnown) return;
       // Before what it became is written, so that the cursor may pass it.
       this.#inFlight.complete(range);
@@ -238,18 +242,21 @@ export class UnorderedStrategy implements DeliveryStrategy {
     const row = { seq: result.request.first, lastSeq: result.request.last, attempts: 0 };
     if (result.outcome.delivered) {
       const outageEnded = updateSlowStartDetectingRecovery(this.#deps.slowStart, tracker.progress, true);
-      const retries = [...(hasRetryRow ? toRetryRecords(this.#deps, row, result) : []), ...this.#spillToRetries()];
-      tracker.settle({ ...this.#cursorState(), ...HEALTHY }, { epoch, attempts: [record], retries });
+      const retries = [
+        ...(hasRetryRow ? retryRecordsAfterAttempt(this.#deps, row, result) : []),
+        ...this.#spillToRetries(),
+      ];
+      tracker.settle({ ...this.#cursorAndBatchMarks(), ...HEALTHY }, { epoch, attempts: [record], retries });
       if (outageEnded) await this.#retryAllNow();
       return;
     }
-    const ownRetries = toRetryRecords(this.#deps, row, result);
+    const ownRetries = retryRecordsAfterAttempt(this.#deps, row, result);
     this.#deps.retryQueue.add(ownRetries.length, ownRetries[0]!.nextAt!);
     const retries = [...ownRetries, ...this.#spillToRetries()];
     const health = this.#laneHealthAfterFailure(result);
     this.#deps.onHookFailure(
       result.outcome,
-      tracker.settle({ ...this.#cursorState(), ...health }, { epoch, attempts: [record], retries }),
+      tracker.settle({ ...this.#cursorAndBatchMarks(), ...health }, { epoch, attempts: [record], retries }),
     );
   }
 
@@ -261,10 +268,10 @@ export class UnorderedStrategy implements DeliveryStrategy {
 
   async #sendRetry(row: RetryRow): Promise<void> {
     const { retryQueue, tracker, counts, slowStart } = this.#deps;
-    let result: AttemptResult | WithoutResult | 'obsolete' = 'unknown';
+    let result: AttemptResult | NotSentOrUnknown | 'obsolete' = 'unknown';
     try {
       result = await attemptRow(this.#deps, row);
-      if (typeof result !== 'string' && result.outcome.code === 410 && (await this.#deps.removeOrReloadGone(result)))
+      if (typeof result !== 'string' && result.outcome.code === 410 && (await this.#deps.tryRemoveOrReload(result)))
         result = 'cancelled';
     } finally {
       if (result === 'unknown' || result === 'cancelled') retryQueue.done('unknown');
@@ -302,7 +309,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
   }
 
   /** Everything below is delivered or a row. */
-  #cursorState(): Partial<LaneCursorAndFailures> {
+  #cursorAndBatchMarks(): Partial<LaneCursorAndFailures> {
     const { batchLastSeq, unbatchedUntil } = this.#deps.tracker.progress;
     const { cursor } = this.#inFlight;
     return {

@@ -25,7 +25,7 @@ export function checkConfiguration(file: string, env: Environment): Configuratio
     const { config, warnings } = loadConfig(file, { env });
     const found = [
       ...warnings.map((each) => warning(each, READABLE_BY_OTHERS.test(each) ? CHMOD : EDIT)),
-      ...writableByOthers([file, ...config.serverKeys.map((pair) => pair.private)]),
+      ...writableByOthers([file, ...config.serverSigningKeys.map((pair) => pair.private)]),
       ...findRiskySettings(config),
     ];
     return { config, verdicts: found.length > 0 ? found : [ok(`${file} has no mistakes`)] };

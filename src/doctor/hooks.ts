@@ -58,7 +58,7 @@ function failureReason({ category, code }: FailingHook): string {
 
 /** Hooks that ask for the server's signature, and the keys that could make one. */
 export function evaluateServerKeys(config: Config, keySignedHooks: number | null): CheckResult {
-  const pairs = config.serverKeys.length;
+  const pairs = config.serverSigningKeys.length;
   if (pairs === 0 && keySignedHooks === null) {
     return skipped('there is no key; whether a hook asks for one could not be read');
   }

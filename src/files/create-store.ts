@@ -1,9 +1,12 @@
-import type { FilesConfig } from '../config/config.ts';
+import type { FileStoreConfig } from '../config/config.ts';
 import { LocalStore } from './local-store.ts';
 import { S3Store } from './s3/s3-store.ts';
 import type { FileStore } from './store.ts';
 
 /** The store that the configuration names. It does nothing by itself: the first call does. */
-export function createFileStore({ localFilesFolder, s3 }: FilesConfig, options: { maxFileBytes: number }): FileStore {
+export function createFileStore(
+  { localFilesFolder, s3 }: FileStoreConfig,
+  options: { maxFileBytes: number },
+): FileStore {
   return s3 === null ? new LocalStore(localFilesFolder) : new S3Store(s3, options);
 }

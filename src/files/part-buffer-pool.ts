@@ -60,7 +60,10 @@ export class PartBufferPool {
   async #waitForRelease(): Promise<void> {
     const waiter = Promise.withResolvers<void>();
     const began = performance.now();
-    const reclaimTimer = setTimeout(() => this.#reclaimOldest(began), this.#reservationTimeoutMs * RECLAIM_AFTER_SHARE);
+    const reclaimTimer = setTimeout(
+      () => this.#reclaimLongestFillingPart(began),
+      this.#reservationTimeoutMs * RECLAIM_AFTER_SHARE,
+    );
     const timer = setTimeout(() => {
       this.#waiters.splice(this.#waiters.indexOf(waiter.resolve), 1);
       waiter.reject(new StoreUnavailableError('the store of files takes less than is being uploaded'));
@@ -74,9 +77,9 @@ export class PartBufferPool {
     }
   }
 
-  #reclaimOldest(before: number): void {
+  #reclaimLongestFillingPart(startedBeforeMs: number): void {
     const [longest] = this.#filling;
-    if (longest === undefined || longest.fillingSinceMs >= before) return;
+    if (longest === undefined || longest.fillingSinceMs >= startedBeforeMs) return;
     this.#filling.delete(longest);
     longest.reclaim();
   }

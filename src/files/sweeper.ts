@@ -1,7 +1,7 @@
 import type { Log } from '../log.ts';
 import { renewJobLock, takeJobLock } from '../storage/retention/job-locks.ts';
 import {
-  deleteFileRow,
+  deleteRowReleasingUsage,
   listRemovedFiles,
   markStaleUnattachedRemoved,
   postponeRemoval,
@@ -116,6 +116,6 @@ export class FileSweeper {
       await pool.run((sql) => postponeRemoval(sql, id));
       throw error;
     }
-    await pool.transaction((tx) => deleteFileRow(tx, id));
+    await pool.transaction((tx) => deleteRowReleasingUsage(tx, id));
   }
 }

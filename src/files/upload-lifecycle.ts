@@ -9,7 +9,7 @@ import type { Attachment } from '../model/attachment.ts';
 import { DatabaseUnavailableError, CommitUnknownError } from '../storage/db/database-error.ts';
 import type { UsageLimits } from '../storage/files/file-usage.ts';
 import {
-  deleteFileRow,
+  deleteRowReleasingUsage,
   findFile,
   finishUpload,
   grantUploadBytes,
@@ -191,7 +191,7 @@ export async function discardUnattachedFile(
   if (file === null) return false;
   try {
     await store.abortAndRemove(id, file.upload);
-    await pool.transaction((tx) => deleteFileRow(tx, id));
+    await pool.transaction((tx) => deleteRowReleasingUsage(tx, id));
   } catch (error) {
     log.warn('a file that was given up is left to the next sweep', { error });
   }

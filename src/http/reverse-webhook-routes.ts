@@ -8,7 +8,7 @@ import { redeliverMessages, skipHookBacklog } from '../operations/hooks/hook-red
 import {
   readHookHealth,
   limitGroupHookRegistrations,
-  listHookSummaries,
+  queryGroupHookSummaries,
   registerHook,
 } from '../operations/hooks/hooks.ts';
 import { REVERSE_HOOK_LIMITS } from '../operations/core/input-limits.ts';
@@ -27,7 +27,7 @@ export function reverseWebhookRoutes(services: Services, tokenAuth: TokenAuth, p
     .route('/:token/reverse')
     .get(
       withToken(async (_req, res, { integration }) => {
-        sendJson(res, 200, await listHookSummaries(services, integration.conversationId));
+        sendJson(res, 200, await queryGroupHookSummaries(services, integration.conversationId));
       }),
     )
     .post(

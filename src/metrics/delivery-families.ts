@@ -15,11 +15,11 @@ export function deliveryFamilies(lanes: LaneManager): Family[] {
         help: 'Attempts to deliver by outcome; unregistered: the receiver answered 410, and its hook was removed.',
         labels: ['outcome'],
       },
-      () => byLabel('outcome', counts.outcomes),
+      () => byLabel('outcome', counts.attemptsByOutcome),
     ),
     counter(
       { name: 'klatch_delivery_failures_total', help: 'Failed attempts by category.', labels: ['category'] },
-      () => byLabel('category', counts.failures),
+      () => byLabel('category', counts.failedAttemptsByCategory),
     ),
     counter({ name: 'klatch_delivery_retries_total', help: 'Attempts that were not the first of their message.' }, () =>
       singleSample(counts.retries),

@@ -17,7 +17,7 @@ export interface ServerKey extends PublicServerKey {
 }
 
 /** Server keys that sign at most (contract, "The forwarded delivery"); more may be listed. */
-export const MAX_SIGNING_KEYS = 3;
+export const MAX_KEYS_THAT_SIGN = 3;
 
 const KEY_ID_HEX_DIGITS = 32;
 /** What stands before the 32 bytes in the DER form of every Ed25519 key. */

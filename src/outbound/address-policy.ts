@@ -2,14 +2,14 @@ import { isIP } from 'node:net';
 import { domainToASCII } from 'node:url';
 import ipaddr from 'ipaddr.js';
 import { MachineNetwork } from './machine-network.ts';
-import { OWN_RULE, type Address, type OwnAddresses } from './own-addresses.ts';
+import { OWN_RULE, type Address, type OwnOrNeighbourAddresses } from './own-addresses.ts';
 import type { OwnPublicHosts } from './public-hosts.ts';
 
 type CidrRange<A extends Address> = readonly [A, number];
 
 /** An entry of `delivery.allow` that cannot be read; the message is a sentence for the administrator. */
-export class AddressPolicyError extends Error {
-  override readonly name = 'AddressPolicyError';
+export class InvalidAllowEntryError extends Error {
+  override readonly name = 'InvalidAllowEntryError';
 }
 
 /** What the two words of `delivery.allow` stand for. */
@@ -57,7 +57,7 @@ const ENDS_IN_NUMBER = /(?:^|\.)(?:\d+|0x[0-9a-f]*)$/;
 /** The addresses that are public and still refused, because they lead to this server or to its neighbours. */
 interface OwnAddressSources {
   /** Default: the machine's interfaces and on-link prefixes, read at run time. */
-  readonly machine?: OwnAddresses;
+  readonly machine?: OwnOrNeighbourAddresses;
   /** What `http.base-uri` and `public-endpoints` resolve to. */
   readonly ownPublicHosts?: OwnPublicHosts;
 }
@@ -75,13 +75,13 @@ export class AddressPolicy {
   readonly #allowedIpv6Ranges: CidrRange<ipaddr.IPv6>[] = [];
   readonly #allowedHosts = new Set<string>();
   readonly #allowedSuffixes: string[] = [];
-  readonly #machine: OwnAddresses;
+  readonly #machine: OwnOrNeighbourAddresses;
   readonly #ownPublicHosts: OwnPublicHosts | null;
 
   /**
    * @param allow entries of `delivery.allow`: `10.1.0.0/16`, `fd00::/8`, one address, `loopback`, `private`, a host name
    *   (`hooks.local`) or the names below one (`*.corp.example`, which does not match `corp.example` itself).
-   * @throws AddressPolicyError for an entry that is none of these.
+   * @throws InvalidAllowEntryError for an entry that is none of these.
    */
   constructor(allow: readonly string[], { machine = new MachineNetwork(), ownPublicHosts }: OwnAddressSources = {}) {
     this.#machine = machine;
@@ -100,7 +100,7 @@ export class AddressPolicy {
    */
   violatedRule(address: string, host: string): string | null {
     if (isIP(address) === 0) return 'not an address';
-    const parsed = parseAddress(address);
+    const parsed = parseWithoutZone(address);
     const rule = refusingRuleOf(parsed) ?? this.#ownRuleOf(parsed, host);
     if (rule === null || this.#isHostNameAllowListed(host) || this.#isAddressAllowListed(parsed)) return null;
     return rule;
@@ -132,7 +132,8 @@ export class AddressPolicy {
    */
   isHostAllowListed(host: string): boolean {
     const literal = ipLiteralOf(host);
-    if (literal !== null) return this.#isHostNameAllowListed(host) || this.#isAddressAllowListed(parseAddress(literal));
+    if (literal !== null)
+      return this.#isHostNameAllowListed(host) || this.#isAddressAllowListed(parseWithoutZone(literal));
     return this.#isHostNameAllowListed(host);
   }
 
@@ -161,7 +162,7 @@ export class AddressPolicy {
     const isGlob = text.startsWith('*.');
     const host = withoutFinalDot(domainToASCII(isGlob ? text.slice(2) : text));
     if (!HOST_NAME.test(host) || host.length > 253 || ENDS_IN_NUMBER.test(host)) {
-      throw new AddressPolicyError(
+      throw new InvalidAllowEntryError(
         `"${entry}" is not a CIDR range, an address, "loopback", "private" or a host name such as "*.corp.example".`,
       );
     }
@@ -211,16 +212,16 @@ function parseRange(text: string): CidrRange<Address> | null {
   const family = isIP(address);
   if (family === 0 || address.includes('%') || more.length > 0) return null;
   const bits = family === 4 ? 32 : 128;
-  if (prefix === undefined) return [parseAddress(address), bits];
+  if (prefix === undefined) return [parseWithoutZone(address), bits];
   if (!/^\d{1,3}$/.test(prefix) || Number(prefix) > bits) return null;
-  return [parseAddress(address), Number(prefix)];
+  return [parseWithoutZone(address), Number(prefix)];
 }
 
 /**
  * Parses what `isIP` has accepted; the zone id does not matter to the rules. URLs write IPv6 addresses in pure
  * hexadecimal, which is needed because ipaddr.js 2.5 takes `::127.0.0.1` for `::ffff:127.0.0.1`.
  */
-function parseAddress(address: string): Address {
+function parseWithoutZone(address: string): Address {
   const [bare = ''] = address.split('%');
   return ipaddr.parse(isIP(bare) === 6 ? new URL(`http://[${bare}]`).hostname.slice(1, -1) : bare);
 }

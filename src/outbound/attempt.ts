@@ -1,6 +1,6 @@
 import type { Dispatcher } from 'undici';
 import { failureCategoryOf, codeOrNameOf, ConnectFailure, loggableDetailOf, type FailureCategory } from './failure.ts';
-import type { AssignableHandler, KeepAliveConnection } from './keep-alive-connection.ts';
+import type { AssignableHandler, ReuseTrackingConnection } from './keep-alive-connection.ts';
 import { parseRetryAfter } from './retry-after.ts';
 
 /** The outcome of one POST. Neither delivered nor with a category: nothing was decided about the receiver (see `detail`). */
@@ -22,7 +22,7 @@ export interface HttpAttemptOutcome {
 interface AttemptBounds {
   readonly responseHeadersTimeoutMs: number;
   readonly responseBytes: number;
-  readonly responseTimeoutMs: number;
+  readonly responseBodyReadMs: number;
 }
 
 /** How an attempt is sent, and what it asks before each write. */
@@ -41,7 +41,7 @@ const MAX_INTERIM_RESPONSES = 16;
  * One POST on its way: undici's handler, the clock, and the rule of the reused connection.
  *
  * The clock: `responseHeadersTimeoutMs` from the moment a connection slot is assigned, look-up, connecting and a repetition
- * included; before that the same time at most in undici's queue. After the headers `responseTimeoutMs` for the body. undici's
+ * included; before that the same time at most in undici's queue. After the headers `responseBodyReadMs` for the body. undici's
  * own timers are off, since they tick in half seconds and wait per request, not per attempt.
  *
  * The rule: a receiver may close a kept connection just as we write to it. When a socket that carried requests before
@@ -53,7 +53,7 @@ export class AttemptInFlight implements AssignableHandler {
   readonly #resolve: (attempt: HttpAttemptOutcome) => void;
   readonly #reject: (error: unknown) => void;
   #timer: NodeJS.Timeout;
-  #connection: KeepAliveConnection | null = null;
+  #connection: ReuseTrackingConnection | null = null;
   #controller: Dispatcher.DispatchController | null = null;
   #startedAt = 0;
   #isReused = false;
@@ -81,7 +81,7 @@ export class AttemptInFlight implements AssignableHandler {
     return this.#needsNewSocket;
   }
 
-  assign(connection: KeepAliveConnection): boolean {
+  assign(connection: ReuseTrackingConnection): boolean {
     if (this.#isSettled) return false;
     if (this.#connection === null) {
       this.#startedAt = performance.now();
@@ -122,7 +122,7 @@ export class AttemptInFlight implements AssignableHandler {
     queueMicrotask(() => {
       if (this.#isSettled) return;
       clearTimeout(this.#timer);
-      this.#timer = setTimeout(() => this.#onTimeout(), this.#bounds.responseTimeoutMs);
+      this.#timer = setTimeout(() => this.#onTimeout(), this.#bounds.responseBodyReadMs);
     });
   }
 
@@ -143,14 +143,14 @@ export class AttemptInFlight implements AssignableHandler {
     // Headers decide; what happens to the rest of the answer does not matter.
     if (this.#statusCode !== null) this.#settleByStatus();
     else if (codeOrNameOf(error) === 'UND_ERR_INVALID_ARG') this.#settle(() => this.#reject(error));
-    else if (error instanceof ClientStopped) this.#fail(null, error.message);
+    else if (error instanceof DeliveryClientStopped) this.#fail(null, error.message);
     else if (this.#mayRetryOnNewSocket(error)) this.#retryOnNewSocket();
     else this.#fail(failureCategoryOf(error), loggableDetailOf(error));
   }
 
   /** Ends the attempt without a verdict on the receiver. */
   stop(): void {
-    this.onResponseError(null, new ClientStopped('stopped'));
+    this.onResponseError(null, new DeliveryClientStopped('stopped'));
     this.#controller?.abort(new Error('stopped'));
   }
 
@@ -221,6 +221,6 @@ export class AttemptInFlight implements AssignableHandler {
 }
 
 /** The client was stopped. */
-class ClientStopped extends Error {
-  override readonly name = 'ClientStopped';
+class DeliveryClientStopped extends Error {
+  override readonly name = 'DeliveryClientStopped';
 }

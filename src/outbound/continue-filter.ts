@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 const STATUS_PREFIX_LENGTH = 'HTTP/1.1 100'.length;
 const STATUS_CODE_OFFSET = 'HTTP/1.1 '.length;
 const DIGIT_ONE = '1'.charCodeAt(0);
-const MAX_CONTINUE_BYTES = 16 * 1024;
+const MAX_SINGLE_CONTINUE_BYTES = 16 * 1024;
 const MAX_CONTINUE_RESPONSES = 16;
 
 /**
@@ -38,7 +38,9 @@ export class ContinueFilter {
     for (let chunk = this.#read(); chunk !== null; chunk = this.#read()) {
       const data = this.#skipContinues(this.#buffered === null ? chunk : Buffer.concat([this.#buffered, chunk]));
       const isIncomplete =
-        startsLikeContinue(data) && data.length < MAX_CONTINUE_BYTES && this.#skippedContinues < MAX_CONTINUE_RESPONSES;
+        startsLikeContinue(data) &&
+        data.length < MAX_SINGLE_CONTINUE_BYTES &&
+        this.#skippedContinues < MAX_CONTINUE_RESPONSES;
       this.#buffered = isIncomplete ? data : null;
       if (isIncomplete) continue;
       this.#isAwaitingResponse = false;

@@ -3,7 +3,7 @@ import { BoundedCache } from '../model/bounded-cache.ts';
 import type { AddressPolicy } from './address-policy.ts';
 import { AttemptInFlight, type HttpAttemptOutcome } from './attempt.ts';
 import { Connector } from './connector.ts';
-import { IdleConnections, KeepAliveConnection } from './keep-alive-connection.ts';
+import { IdleConnections, ReuseTrackingConnection } from './keep-alive-connection.ts';
 import type { DnsResolver } from './dns-resolver.ts';
 
 export type { HttpAttemptOutcome } from './attempt.ts';
@@ -21,7 +21,7 @@ export interface DeliveryClientOptions {
   readonly responseHeadersTimeoutMs: number;
   /** How much of an answer's body is read, and for how long, to keep the connection usable. */
   readonly responseBytes: number;
-  readonly responseTimeoutMs: number;
+  readonly responseBodyReadMs: number;
   readonly userAgent: string;
   /** PEM of an authority trusted in addition. */
   readonly ca?: string;
@@ -65,7 +65,7 @@ export class DeliveryClient {
   }
 
   /**
-   * Sends one POST. Whatever the network does becomes an {@link HttpAttemptOutcome}, within `responseHeadersTimeoutMs` + `responseTimeoutMs`,
+   * Sends one POST. Whatever the network does becomes an {@link HttpAttemptOutcome}, within `responseHeadersTimeoutMs` + `responseBodyReadMs`,
    * after at most another `responseHeadersTimeoutMs` in the queue when all connections to the host are busy.
    *
    * @param url absolute http(s) URL, already checked
@@ -150,7 +150,7 @@ function createAgent(options: DeliveryClientOptions, connector: Connector): Agen
       new Pool(origin, {
         ...clientOptions,
         connections: maxInFlightPerHost,
-        factory: (poolOrigin, poolOptions) => new KeepAliveConnection(poolOrigin, poolOptions, { connector, idle }),
+        factory: (poolOrigin, poolOptions) => new ReuseTrackingConnection(poolOrigin, poolOptions, { connector, idle }),
       }),
   });
 }

@@ -3,12 +3,12 @@ import { Client, type Dispatcher } from 'undici';
 import { ContinueFilter } from './continue-filter.ts';
 import type { Connector, OriginParts } from './connector.ts';
 
-/** What a handler that goes through {@link KeepAliveConnection} must offer besides undici's own calls. */
+/** What a handler that goes through {@link ReuseTrackingConnection} must offer besides undici's own calls. */
 export interface AssignableHandler extends Dispatcher.DispatchHandler {
   /** Whether this connection may carry a request that must not go out on a reused socket. */
   readonly needsNewSocket: boolean;
   /** The request has got its connection, which may still have to be opened. False: it is not wanted any more. */
-  assign(connection: KeepAliveConnection): boolean;
+  assign(connection: ReuseTrackingConnection): boolean;
 }
 
 type OpenCallback = (...outcome: [null, Socket] | [Error, null]) => void;
@@ -28,30 +28,30 @@ interface KeepAliveBounds {
  */
 export class IdleConnections {
   readonly #bounds: KeepAliveBounds;
-  readonly #idle = new Set<KeepAliveConnection>();
+  readonly #longestIdleFirst = new Set<ReuseTrackingConnection>();
 
   constructor(bounds: KeepAliveBounds) {
     this.#bounds = bounds;
   }
 
   /** A request has been answered in full on this connection. */
-  add(connection: KeepAliveConnection): void {
+  add(connection: ReuseTrackingConnection): void {
     if (connection.ageMs > this.#bounds.connectionLifetimeMs) {
       connection.closeSocket();
       return;
     }
-    this.#idle.add(connection);
-    if (this.#idle.size <= this.#bounds.maxIdleConnections) return;
-    for (const longestIdle of this.#idle) {
-      this.#idle.delete(longestIdle);
+    this.#longestIdleFirst.add(connection);
+    if (this.#longestIdleFirst.size <= this.#bounds.maxIdleConnections) return;
+    for (const longestIdle of this.#longestIdleFirst) {
+      this.#longestIdleFirst.delete(longestIdle);
       longestIdle.closeSocket();
       return;
     }
   }
 
   /** The connection is taken into use, or its socket is closed. */
-  delete(connection: KeepAliveConnection): void {
-    this.#idle.delete(connection);
+  delete(connection: ReuseTrackingConnection): void {
+    this.#longestIdleFirst.delete(connection);
   }
 }
 
@@ -61,7 +61,7 @@ export class IdleConnections {
  * and one request at a time, every socket comes from our connector, and every request passes `dispatch`. undici itself
  * tells handlers neither (its diagnostics channel does, but for the whole process and at a cost per request).
  */
-export class KeepAliveConnection extends Client {
+export class ReuseTrackingConnection extends Client {
   readonly #idle: IdleConnections;
   #socket: Socket | null = null;
   #continueFilter: ContinueFilter | null = null;

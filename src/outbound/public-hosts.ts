@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import type { DnsResolver } from './dns-resolver.ts';
-import { OWN_RULE, type Address, type OwnAddresses } from './own-addresses.ts';
+import { OWN_RULE, type Address, type OwnOrNeighbourAddresses } from './own-addresses.ts';
 
 /** Where clients reach this installation: the keys `http.base-uri` and `public-endpoints`. */
 interface PublicUris {
@@ -29,7 +29,7 @@ const FAILURE_REFRESH_MS = 10_000;
  * The addresses that `http.base-uri` and `public-endpoints` resolve to. Behind a proxy or an address translation they
  * are on no interface of this machine and still lead to it.
  */
-export class OwnPublicHosts implements OwnAddresses {
+export class OwnPublicHosts implements OwnOrNeighbourAddresses {
   readonly #options: OwnPublicHostsOptions;
   /** Names and addresses of the URIs, as URLs spell them. At most 33: one base-uri and 32 endpoints. */
   readonly #hosts: ReadonlySet<string>;

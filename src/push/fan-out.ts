@@ -226,7 +226,7 @@ export class PushFanOut {
       kinds,
       foreground: [...foreground()],
       foregroundDelayMs: FOREGROUND_HOLD_MS,
-      maxAgeMs: config.pushTtlMs,
+      maxAgeMs: config.pushExpiresAfterMs,
     };
     const { rows, conversationsWithMore } = await fanOut(pool, batch, rules);
     for (const id of conversationsWithMore) this.#queuedConversations.add(id);
@@ -236,7 +236,7 @@ export class PushFanOut {
   async #sweepPage(): Promise<void> {
     const after = this.#sweepPosition;
     if (after === null) return;
-    const page = { after, limit: SWEEP_PAGE_SIZE, maxAgeMs: this.#deps.config.pushTtlMs };
+    const page = { after, limit: SWEEP_PAGE_SIZE, maxAgeMs: this.#deps.config.pushExpiresAfterMs };
     const found = await this.#deps.pool.run((sql) => findUnpushedConversations(sql, page));
     // A sweep that was asked for meanwhile begins anew.
     if (this.#sweepPosition === after) this.#sweepPosition = found.length < SWEEP_PAGE_SIZE ? null : found.at(-1)!;

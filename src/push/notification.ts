@@ -12,7 +12,7 @@ interface NotificationRenderOptions {
   readonly content: PushContent;
   /** The title of a push that is to tell nothing. */
   readonly projectName: string;
-  readonly pushTtlMs: number;
+  readonly pushExpiresAfterMs: number;
 }
 
 /** What a device is told of a subject: of several messages the newest, for one who wants mentions the newest of those. */
@@ -30,7 +30,7 @@ export function buildNotification(
     ...renderText(shown, title, rules),
     accountUnreadCount: unread,
     urgent: title === null || mentioning.length > 0,
-    expiresAt: new Date(Date.now() + rules.pushTtlMs - ageMs),
+    expiresAt: new Date(Date.now() + rules.pushExpiresAfterMs - ageMs),
   };
 }
 

@@ -94,7 +94,7 @@ export class PushQueue {
   start(): void {
     if (this.#expiryTimer !== null) return;
     const everyMs = Math.min(
-      Math.max(this.#deps.config.pushTtlMs * EXPIRY_INTERVAL_TTL_SHARE, MIN_EXPIRY_INTERVAL_MS),
+      Math.max(this.#deps.config.pushExpiresAfterMs * EXPIRY_INTERVAL_TTL_SHARE, MIN_EXPIRY_INTERVAL_MS),
       MAX_EXPIRY_INTERVAL_MS,
     );
     this.#expiryTimer = setInterval(() => {
@@ -150,13 +150,13 @@ export class PushQueue {
    */
   sendTestPushes(accountId: AccountId): Promise<readonly TestedDevice[]> {
     const { database, config, projectName, vendors, log } = this.#deps;
-    const { pushTtlMs, timeoutMs } = config;
+    const { pushExpiresAfterMs, timeoutMs } = config;
     return sendTestPushes(accountId, {
       pool: database.general,
       tokens: this.#tokens,
       vendors,
       projectName,
-      pushTtlMs,
+      pushExpiresAfterMs,
       timeoutMs,
       log,
     });
@@ -197,7 +197,7 @@ export class PushQueue {
   async #expirePending(): Promise<void> {
     const { database, config, log } = this.#deps;
     try {
-      const query = { maxAgeMs: config.pushTtlMs, limit: MAX_EXPIRED_ROWS };
+      const query = { maxAgeMs: config.pushExpiresAfterMs, limit: MAX_EXPIRED_ROWS };
       for (const { kind, count } of await database.general.run((sql) => expirePushes(sql, query))) {
         this.#countsOf(kind).expired += count;
         log.warn('pushes were given up, since their time is over', { vendor: kind, pushes: count });

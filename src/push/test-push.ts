@@ -15,7 +15,7 @@ interface TestPushDeps extends SendDeps {
   readonly pool: Pool;
   readonly vendors: PushVendors;
   readonly projectName: string;
-  readonly pushTtlMs: number;
+  readonly pushExpiresAfterMs: number;
 }
 
 /** Sends one push to each of an account's devices, all at once, and says what became of each. */
@@ -38,7 +38,7 @@ function sendTestPush(device: ReachableDevice, deps: TestPushDeps): Promise<Push
 }
 
 /** About no conversation: no group has the number 0. */
-function buildTestNotification({ projectName, pushTtlMs }: TestPushDeps): PushNotification {
+function buildTestNotification({ projectName, pushExpiresAfterMs }: TestPushDeps): PushNotification {
   return {
     conversationId: 0 as ConversationId,
     firstSeq: 0 as Seq,
@@ -47,7 +47,7 @@ function buildTestNotification({ projectName, pushTtlMs }: TestPushDeps): PushNo
     text: TEST_TEXT,
     accountUnreadCount: null,
     urgent: true,
-    expiresAt: new Date(Date.now() + pushTtlMs),
+    expiresAt: new Date(Date.now() + pushExpiresAfterMs),
   };
 }
 

@@ -223,8 +223,9 @@ export class VendorQueue {
     const { claim, ageMs } = subject;
     const isInForeground = isForeground(claim.accountId);
     // Held since its newest message was written, and there still: it was seen.
-    if (isInForeground && ageMs >= Math.min(maxPresenceStalenessMs, config.pushTtlMs)) return { verdict: 'done' };
-    if (ageMs >= config.pushTtlMs) {
+    if (isInForeground && ageMs >= Math.min(maxPresenceStalenessMs, config.pushExpiresAfterMs))
+      return { verdict: 'done' };
+    if (ageMs >= config.pushExpiresAfterMs) {
       this.counts.expired += 1;
       return { verdict: 'expired', category: 'expired', code: null };
     }
@@ -241,10 +242,10 @@ export class VendorQueue {
   async #send(subject: NotifiedContent, release: (ended: EndedPush) => void): Promise<void> {
     const { claim } = subject;
     const { tokens, config, projectName, log } = this.#deps;
-    const { content, pushTtlMs, timeoutMs } = config;
+    const { content, pushExpiresAfterMs, timeoutMs } = config;
     this.#inFlight += 1;
     const sentMs = performance.now();
-    const notification = buildNotification(subject, { content, projectName, pushTtlMs });
+    const notification = buildNotification(subject, { content, projectName, pushExpiresAfterMs });
     const outcome = await sendPush(this.#vendor, { target: claim, notification }, { tokens, timeoutMs, log });
     this.#inFlight -= 1;
     const durationMs = performance.now() - sentMs;
@@ -283,8 +284,8 @@ export class VendorQueue {
   }
 
   #retryDelayMs({ attempts }: PushClaim, retryAfterMs: number | null): number {
-    const { retryDelaysMs, pushTtlMs } = this.#deps.config;
-    const policy = { retryDelaysMs, retryAfterMaxMs: pushTtlMs };
+    const { retryDelaysMs, pushExpiresAfterMs } = this.#deps.config;
+    const policy = { retryDelaysMs, retryAfterMaxMs: pushExpiresAfterMs };
     return retryDelayMs(policy, { failures: attempts + 1, retryAfterMs }, Math.random());
   }
 
@@ -295,7 +296,7 @@ export class VendorQueue {
     const { pool, config } = this.#deps;
     this.#unsettled = [];
     const removed = await pool
-      .run((sql) => settlePushes(sql, settlements, config.pushTtlMs))
+      .run((sql) => settlePushes(sql, settlements, config.pushExpiresAfterMs))
       .catch((error: unknown) => this.#requeueSettlements(settlements, error));
     this.#settleFailures = 0;
     this.#hasSettleFailed = false;

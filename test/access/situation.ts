@@ -3,7 +3,7 @@ import type { AccountId, ConversationId, SessionOrTokenId } from '../../src/mode
 import { scopes, type Scope } from '../../src/model/scopes.ts';
 import { hashSessionToken, newSessionToken } from '../../src/operations/core/session-cache.ts';
 import { finishUpload, insertUpload } from '../../src/storage/files/files.ts';
-import { insertSession } from '../../src/storage/accounts/sessions.ts';
+import { insertSessionOrToken } from '../../src/storage/accounts/sessions.ts';
 import type { Sql, Transaction } from '../../src/storage/db/connection.ts';
 import { callAs } from '../support/call.ts';
 import type { TestPerson } from '../support/people.ts';
@@ -198,7 +198,13 @@ async function openSession(
 ): Promise<{ token: string; session: SessionOrTokenId }> {
   const { token } = newSessionToken(held === null ? 'user' : 'bot');
   const tokenHash = hashSessionToken(token);
-  const session = await insertSession(tx, { accountId, tokenHash, label: 'test', scopes: held, expiresAt: null });
+  const session = await insertSessionOrToken(tx, {
+    accountId,
+    tokenHash,
+    label: 'test',
+    scopes: held,
+    expiresAt: null,
+  });
   return { token, session };
 }
 

@@ -14,7 +14,7 @@ const WIDE: NonNullable<ConfigChanges['limits']> = {
   hookChangesPerMinute: 10_000,
   hooksPerGroup: 10_000,
   botsPerUser: 10_000,
-  groupsPerUser: 100_000,
+  selfJoinedGroupsPerUser: 100_000,
   invitesPerGroup: 10_000,
   codesPerHour: 100_000,
   codesPerIpPerHour: 100_000,

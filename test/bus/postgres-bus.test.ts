@@ -297,9 +297,9 @@ describe('PostgresBus', () => {
     const [a, b] = [await node(), await node()];
     let moved = 0;
     const received = new Promise<void>((resolve) =>
-      b.bus.subscribe({ leasesChanged: () => (moved += 1) && resolve() }),
+      b.bus.subscribe({ leasesNeedRebalancing: () => (moved += 1) && resolve() }),
     );
-    a.bus.publish('leasesChanged', undefined);
+    a.bus.publish('leasesNeedRebalancing', undefined);
     await received;
     expect(moved).toBe(1);
   });

@@ -13,7 +13,7 @@ import { Program, root, Workspace } from './program.ts';
 const LAYERS = ['server.ts', 'http', 'live', 'delivery', 'doctor', 'push', 'log.ts'];
 const LIBRARIES = ['undici', 'ws', 'express', 'pino', 'nodemailer', 'web-push'];
 
-const context = { env: {}, programDir: '' } as unknown as CommandContext;
+const context = { env: {}, programBinDir: '' } as unknown as CommandContext;
 
 describe('the table of commands', () => {
   test.each(COMMAND_NAMES)('adds the command %s under its own name, alone', async (name) => {

@@ -11,7 +11,7 @@ import { createProgram } from '../../src/cli/program.ts';
 import { runKlatch } from './program.ts';
 
 const run = promisify(execFile);
-const program = await createProgram({ env: {}, programDir: '' } as unknown as CommandContext);
+const program = await createProgram({ env: {}, programBinDir: '' } as unknown as CommandContext);
 
 let folder: string;
 let script: string;

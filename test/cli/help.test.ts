@@ -13,7 +13,7 @@ import { Program, root, runKlatch } from './program.ts';
 function contextOf(output: PassThrough, errors: PassThrough): CommandContext {
   return {
     env: {},
-    programDir: '/nowhere/bin',
+    programBinDir: '/nowhere/bin',
     input: process.stdin,
     output,
     errorOutput: errors,

@@ -8,24 +8,24 @@ import { Folder } from './folder.ts';
 describe('the configuration file', () => {
   test('is the one of --config, before that of the environment, before the one beside the program', () => {
     using folder = new Folder();
-    const programDir = join(folder.path, 'bin');
+    const programBinDir = join(folder.path, 'bin');
     const beside = folder.write('conf/server.conf', '');
     const fromEnv = folder.write('env.conf', '');
     const flag = folder.write('flag.conf', '');
     const env = { KLATCH_CONFIG: fromEnv };
-    expect(findConfigFile({ configOption: flag, env, programDir })).toBe(flag);
-    expect(findConfigFile({ env, programDir })).toBe(fromEnv);
-    expect(findConfigFile({ env: { KLATCH_CONFIG: '' }, programDir })).toBe(beside);
-    expect(findConfigFile({ configOption: undefined, env: {}, programDir })).toBe(beside);
+    expect(findConfigFile({ configOption: flag, env, programBinDir })).toBe(flag);
+    expect(findConfigFile({ env, programBinDir })).toBe(fromEnv);
+    expect(findConfigFile({ env: { KLATCH_CONFIG: '' }, programBinDir })).toBe(beside);
+    expect(findConfigFile({ configOption: undefined, env: {}, programBinDir })).toBe(beside);
   });
 
   test('that was named has to be there: no other is read in its place', () => {
     using folder = new Folder();
     folder.write('conf/server.conf', '');
-    const programDir = join(folder.path, 'bin');
+    const programBinDir = join(folder.path, 'bin');
     const missing = join(folder.path, 'missing.conf');
     const find = (options: { configOption?: string; env?: Record<string, string> }) => () =>
-      findConfigFile({ env: {}, programDir, ...options });
+      findConfigFile({ env: {}, programBinDir, ...options });
     expect(find({ configOption: missing })).toThrow(ConfigNotFoundError);
     expect(find({ env: { KLATCH_CONFIG: missing } })).toThrow(
       `There is no configuration file. Looked for:\n  ${missing}\n"klatch setup" makes one.`,
@@ -34,7 +34,7 @@ describe('the configuration file', () => {
 
   test('that is nowhere is told with every place', () => {
     using folder = new Folder();
-    const find = (): string => findConfigFile({ env: {}, programDir: join(folder.path, 'bin') });
+    const find = (): string => findConfigFile({ env: {}, programBinDir: join(folder.path, 'bin') });
     // A machine with an installed server has the last of the places.
     if (existsSync('/etc/klatch/server.conf')) expect(find()).toBe('/etc/klatch/server.conf');
     else {
@@ -47,7 +47,7 @@ describe('the configuration file', () => {
   test('beneath something that is no folder is not there', () => {
     using folder = new Folder();
     const file = folder.write('plain', '');
-    expect(() => findConfigFile({ configOption: join(file, 'server.conf'), env: {}, programDir: '/' })).toThrow(
+    expect(() => findConfigFile({ configOption: join(file, 'server.conf'), env: {}, programBinDir: '/' })).toThrow(
       ConfigNotFoundError,
     );
   });
@@ -57,7 +57,7 @@ describe('the configuration file', () => {
     const file = folder.write('closed/server.conf', '');
     chmodSync(join(folder.path, 'closed'), 0o000);
     try {
-      expect(findConfigFile({ configOption: file, env: {}, programDir: '/' })).toBe(file);
+      expect(findConfigFile({ configOption: file, env: {}, programBinDir: '/' })).toBe(file);
     } finally {
       chmodSync(join(folder.path, 'closed'), 0o700);
     }

@@ -50,7 +50,7 @@ describe('a configuration that loads', () => {
     expect(config.delivery.retryDelaysMs).toEqual([5000, 30_000, 120_000, 600_000, 1_800_000, 3_600_000]);
     expect(config.retention).toMatchObject({ deliveryLogMs: 604_800_000, deliveryLogRows: 10_000 });
     expect(config.retention).toMatchObject({ idempotencyKeysMs: 86_400_000, removedHooksMs: 2_592_000_000 });
-    expect(config).toMatchObject({ activation: null, googlePush: { keys: [] }, serverKeys: [] });
+    expect(config).toMatchObject({ activation: null, googlePush: { keys: [] }, serverSigningKeys: [] });
     expect(config.log).toEqual({ level: 'info', format: 'auto' });
   });
 
@@ -162,6 +162,6 @@ describe('a configuration that loads', () => {
 
   test('takes null for an optional key as not set', () => {
     const { config } = load(`${MINIMAL}services.google.push.keys = null\nmodules.security.server-keys = null`);
-    expect(config).toMatchObject({ googlePush: { keys: [] }, serverKeys: [] });
+    expect(config).toMatchObject({ googlePush: { keys: [] }, serverSigningKeys: [] });
   });
 });

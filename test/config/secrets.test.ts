@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { ValueType } from '../../src/config/value-types.ts';
-import { readTree } from '../../src/config/tree.ts';
+import { readTreeFromSources } from '../../src/config/tree.ts';
 import { settingEntries } from '../../src/config/schema.ts';
 import { describeConfig, formatConfig } from '../../src/config/show.ts';
 import { Folder } from './folder.ts';
@@ -49,7 +49,7 @@ describe('a key whose name says that it is secret', () => {
   test.each(secrets)('$name is shown by no listing', ({ name }) => {
     using folder = new Folder();
     const file = folder.write('server.conf', `${assignment(name, 'swordfish')}\n`);
-    const settings = describeConfig(readTree([{ path: file }], {}));
+    const settings = describeConfig(readTreeFromSources([{ path: file }], {}));
     for (const output of [formatConfig(settings), JSON.stringify(settings)]) {
       expect(output).not.toContain('swordfish');
       expect(output).toContain('(hidden)');

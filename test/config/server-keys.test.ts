@@ -36,7 +36,7 @@ describe('a pair that setup makes', () => {
     expect(verify(null, Buffer.from('x'), createPublicKey(readFileSync(files.public)), signature)).toBe(true);
     const { config, warnings } = loadConfig(folder.write('server.conf', KEYS), { env: {} });
     expect(warnings).toEqual([]);
-    expect(config.serverKeys).toEqual([{ public: files.public, private: files.private }]);
+    expect(config.serverSigningKeys).toEqual([{ public: files.public, private: files.private }]);
   });
 
   test('is kept by the next run', () => {

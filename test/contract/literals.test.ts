@@ -290,7 +290,7 @@ describe('the installation', () => {
     expect(warnings).toEqual([]);
     expect(config.postgresql).toMatchObject({ host: 'db.example.org', db: 'chat', user: 'chatter', password: 'p w' });
     expect(config.activation).toMatchObject({ authToken: 'gate-token' });
-    expect([config.projectName, config.serverKeys, config.googlePush.keys]).toEqual(['Example', [], []]);
+    expect([config.projectName, config.serverSigningKeys, config.googlePush.keys]).toEqual(['Example', [], []]);
   });
 
   test('has the exit statuses that service managers act on', () => {

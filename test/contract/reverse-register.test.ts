@@ -17,7 +17,7 @@ const MANY = { limits: { hookRegistrationsPerMinute: 100_000 }, ...PATIENT };
 let server: TestServer;
 let group: TestGroup;
 beforeAll(async () => {
-  server = await TestServer.start({ ...MANY, serverKeys: keys.pairs });
+  server = await TestServer.start({ ...MANY, serverSigningKeys: keys.pairs });
   group = await server.createGroup();
 });
 afterAll(async () => {

@@ -15,7 +15,7 @@ const VERIFIED = 'Signature Verified Successfully\n';
 const keys = new TestKeys(4);
 let server: TestServer;
 beforeAll(async () => {
-  server = await TestServer.start({ serverKeys: keys.pairs });
+  server = await TestServer.start({ serverSigningKeys: keys.pairs });
 });
 afterAll(async () => {
   await server.stop();

@@ -39,7 +39,7 @@ async function openReceiver(): Promise<Receiver> {
 }
 
 const QUIET: LeaseEvents = {
-  onGained: () => {},
+  onGainedOrRegained: () => {},
   onLost: () => {},
   onHandover: (partitions) => new Map(partitions.map((partition) => [partition, Promise.resolve()])),
   busyLanesByPartition: () => new Map(),
@@ -69,7 +69,7 @@ describe('a lease', () => {
     const epochAt = (ms: number): number | null => {
       const stopped = jest.spyOn(clock, 'now').mockReturnValue(ms);
       try {
-        return leases.epochOf(7);
+        return leases.usableEpochOf(7);
       } finally {
         stopped.mockRestore();
       }

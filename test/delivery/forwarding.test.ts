@@ -10,7 +10,7 @@ describe('forwarding to reverse webhooks', () => {
   let server: TestServer;
   const receivers: Receiver[] = [];
   beforeAll(async () => {
-    const delivery = { retryDelaysMs: FAST_RETRIES, responseTimeoutMs: 200, maxInFlightPerHost: 4 };
+    const delivery = { retryDelaysMs: FAST_RETRIES, responseBodyReadMs: 200, maxInFlightPerHost: 4 };
     server = await TestServer.start({
       delivery,
       limits: { hookRegistrationsPerMinute: 1_000, postRatePerToken: 10_000 },

@@ -44,7 +44,7 @@ test('a word that comes in the last moment of a run is not slept through', async
     limiter: new HostLimiter(1, 1),
     client: { post },
     settler: { settle: async () => true, trigger: () => {} },
-    leases: { epochOf: () => 1 },
+    leases: { usableEpochOf: () => 1 },
     retryPolicy: { retryDelaysMs: [1_000], retryAfterMaxMs: 3_600_000 },
     counts: new DeliveryCounts(),
     slowHooks: new SlowHooks(),

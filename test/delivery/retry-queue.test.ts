@@ -33,7 +33,7 @@ test('what fails while the requests that are due are read is not forgotten', asy
   await new Promise(setImmediate);
   reads[1]!({ due: [{ seq: 2, lastSeq: 2, attempts: 1 } as never], count: 1, nextAt: null });
   expect(await next).toMatchObject({ seq: 2 });
-  expect(retryQueue.count).toBe(1);
+  expect(retryQueue.rowCount).toBe(1);
 });
 
 test('what is due is due, however often something was counted twice', () => {

@@ -97,7 +97,7 @@ describe.each(VERIFIERS)('the verifier of %s', (_name, Verifier) => {
 describe('a hook that asks for the signatures of the server too', () => {
   test('gets both secrets and the key during a rotation, in deliveries and in pings', async () => {
     using keys = new TestKeys(1);
-    const server = await TestServer.start({ serverKeys: keys.pairs });
+    const server = await TestServer.start({ serverSigningKeys: keys.pairs });
     const receiver = await Receiver.start();
     try {
       const group = await server.createGroup();

@@ -52,7 +52,7 @@ function signedText(arrival: Arrival): string {
 describe('a hook that asks for server keys', () => {
   let server: TestServer;
   beforeAll(async () => {
-    server = await TestServer.start({ serverKeys: keys.pairs });
+    server = await TestServer.start({ serverSigningKeys: keys.pairs });
   });
   afterAll(() => server.stop());
 
@@ -122,7 +122,7 @@ describe('without server keys', () => {
   test('nothing is sent to hooks that were promised them, others get theirs, and the first start with keys sends all', async () => {
     const receiver = await receive();
     const paths = ['/v1a', '/both', '/v1'];
-    let server = await TestServer.start({ serverKeys: keys.pairs.slice(0, 1) }, { database });
+    let server = await TestServer.start({ serverSigningKeys: keys.pairs.slice(0, 1) }, { database });
     const group = await server.createGroup();
     const hooks: Hook[] = [];
     for (const path of paths) hooks.push(await register(group, receiver.url(path), path.slice(1)));
@@ -149,7 +149,7 @@ describe('without server keys', () => {
       await server.stop();
     }
 
-    server = await TestServer.start({ serverKeys: keys.pairs.slice(0, 1) }, { database });
+    server = await TestServer.start({ serverSigningKeys: keys.pairs.slice(0, 1) }, { database });
     try {
       // At once, though the next attempt was an hour away.
       await receiver.received(3);

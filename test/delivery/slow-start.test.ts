@@ -3,7 +3,7 @@ import { SlowStart } from '../../src/delivery/slow-start.ts';
 
 test('a ramp doubles until it holds nothing back', () => {
   const slowStart = new SlowStart();
-  expect([slowStart.window, slowStart.pacingMs]).toEqual([256, 0]);
+  expect([slowStart.maxBatchOrInFlight, slowStart.pacingMs]).toEqual([256, 0]);
   slowStart.begin();
   const seen: number[] = [];
   for (let n = 0; n < 10; n += 1) {

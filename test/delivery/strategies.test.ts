@@ -2,10 +2,10 @@ import { expect, test } from '@jest/globals';
 import type { DeliveryStrategy, StrategyDeps } from '../../src/delivery/delivery-strategy.ts';
 import { ProgressTracker } from '../../src/delivery/progress-tracker.ts';
 import { SlowStart } from '../../src/delivery/slow-start.ts';
-import { MAX_COMPLETED_AHEAD } from '../../src/delivery/unordered-in-flight-window.ts';
-import type { NextRequestOrSkip } from '../../src/delivery/request-builder.ts';
+import { MAX_REQUESTS_COMPLETED_AHEAD } from '../../src/delivery/unordered-in-flight-window.ts';
+import type { NextRequestOrSkip } from '../../src/delivery/request-body-builder.ts';
 import type { AttemptResult } from '../../src/delivery/attempt-result.ts';
-import type { WithoutResult } from '../../src/delivery/sender.ts';
+import type { NotSentOrUnknown } from '../../src/delivery/sender.ts';
 import { OrderedStrategy } from '../../src/delivery/ordered-strategy.ts';
 import { UnorderedStrategy } from '../../src/delivery/unordered-strategy.ts';
 import type { Seq } from '../../src/model/ids.ts';
@@ -20,7 +20,7 @@ interface Open<T> {
 /** A course whose reads and sends end when the test says so. */
 class ControlledStrategy {
   readonly reads: Open<NextRequestOrSkip>[] = [];
-  readonly sends: Open<AttemptResult | WithoutResult>[] = [];
+  readonly sends: Open<AttemptResult | NotSentOrUnknown>[] = [];
   readonly settled: Settlement[] = [];
   readonly strategy: DeliveryStrategy;
   isLaneActive = true;
@@ -33,7 +33,7 @@ class ControlledStrategy {
     const row = { id: 1, cursor: 0, generation: 1, ...health };
     const settlementBuffer = { isFull: false, add: (settlement: Settlement) => this.settled.push(settlement) };
     const deps = {
-      batch: 1,
+      maxMessagesPerRequest: 1,
       retryPolicy: { retryDelaysMs: [1_000], retryAfterMaxMs: 0 },
       limiter: { acquire: async () => 'quick', release: () => {} },
       requests: {
@@ -50,7 +50,7 @@ class ControlledStrategy {
         },
       },
       tracker: new ProgressTracker(row as unknown as LaneRow, settlementBuffer as never),
-      retryQueue: { count: 0, hasWork: false, waitMs: null, nextAt: null, add: () => {}, replaced: () => {} },
+      retryQueue: { rowCount: 0, hasWork: false, waitMs: null, nextAt: null, add: () => {}, replaced: () => {} },
       slowStart: new SlowStart(),
       counts: { add: () => {} },
       isLaneActive: () => this.isLaneActive,
@@ -67,7 +67,7 @@ class ControlledStrategy {
     await turn();
   }
 
-  async end(seq: number, what: WithoutResult | 'delivered'): Promise<void> {
+  async end(seq: number, what: NotSentOrUnknown | 'delivered'): Promise<void> {
     const at = this.sends.findIndex((send) => send.seq === seq);
     const outcome = { delivered: true, code: 200, category: null, durationMs: 1 };
     const sent = { request: { first: seq, last: seq }, outcome, startedAt: new Date(), epoch: 1 };
@@ -104,7 +104,7 @@ test('what waits for its connection is passed over by nobody: others wait for it
     await controlled.end(next, 'delivered');
   }
   // One more was being read by then.
-  expect(next - 2).toBe(MAX_COMPLETED_AHEAD + 2);
+  expect(next - 2).toBe(MAX_REQUESTS_COMPLETED_AHEAD + 2);
   expect(controlled.settled.every(({ cursor, retries }) => cursor === 0 && retries.length === 0)).toBe(true);
   controlled.written();
   await turn();

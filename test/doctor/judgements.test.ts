@@ -221,7 +221,7 @@ test('hooks that ask for server keys are a warning only while there is no key', 
     found: expect.stringMatching(/^2 hooks/),
   });
   expect(evaluateServerKeys(configOf(), 0).level).toBe('ok');
-  expect(evaluateServerKeys(configOf({ serverKeys: keys }), 2).level).toBe('ok');
+  expect(evaluateServerKeys(configOf({ serverSigningKeys: keys }), 2).level).toBe('ok');
 });
 
 describe('push', () => {

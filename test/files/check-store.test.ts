@@ -6,7 +6,7 @@ import { checkStorePage, type FileFinding } from '../../src/files/check-store.ts
 import { LocalStore } from '../../src/files/local-store.ts';
 import type { FileStore } from '../../src/files/store.ts';
 import type { AccountId } from '../../src/model/ids.ts';
-import { deleteFileRow, findFile, finishUpload } from '../../src/storage/files/files.ts';
+import { deleteRowReleasingUsage, findFile, finishUpload } from '../../src/storage/files/files.ts';
 import type { Pool } from '../../src/storage/db/pool.ts';
 import { makeGroups, makeMembers } from '../storage/fixture.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
@@ -124,7 +124,7 @@ describe('the check of files', () => {
       await store.finish(ended, { received: 4, state: {} });
       await pool.transaction((tx) => finishUpload(tx, ended, { size: 4, type: 'text/plain' }));
       await store.abortAndRemove(removed, null);
-      await pool.transaction((tx) => deleteFileRow(tx, removed));
+      await pool.transaction((tx) => deleteRowReleasingUsage(tx, removed));
       return page;
     });
     const { findings, looked } = await check(false);

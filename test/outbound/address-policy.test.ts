@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { AddressPolicy, AddressPolicyError } from '../../src/outbound/address-policy.ts';
+import { AddressPolicy, InvalidAllowEntryError } from '../../src/outbound/address-policy.ts';
 
 const HOST = 'hooks.example.org';
 
@@ -175,14 +175,14 @@ describe('the allow list', () => {
     'a.*.b',
     'http://a',
   ])('refuses the entry "%s" in a sentence', (entry) => {
-    expect(() => new AddressPolicy([entry])).toThrow(AddressPolicyError);
+    expect(() => new AddressPolicy([entry])).toThrow(InvalidAllowEntryError);
     expect(() => new AddressPolicy([entry])).toThrow(`"${entry}" is not`);
   });
 
   test.each(['0x7f.1', '2130706433', 'a.1', 'fe80::1%eth0', 'a b', 'host:80', '[::1]', '-a.example', '300.1.1.1/8'])(
     'refuses the entry "%s", which could never match',
     (entry) => {
-      expect(() => new AddressPolicy([entry])).toThrow(AddressPolicyError);
+      expect(() => new AddressPolicy([entry])).toThrow(InvalidAllowEntryError);
     },
   );
 });

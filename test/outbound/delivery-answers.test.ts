@@ -91,7 +91,7 @@ describe('DeliveryClient and answers', () => {
       const receiver = await fixture.receiver((socket) => {
         socket.write(`HTTP/1.1 ${code} X\r\ncontent-length: 10000000000\r\n\r\nstart`, () => body(socket));
       });
-      const attempt = await fixture.client({ responseTimeoutMs: 60 }).post(receiver.url(), {}, '{}');
+      const attempt = await fixture.client({ responseBodyReadMs: 60 }).post(receiver.url(), {}, '{}');
       expect(attempt).toMatchObject({ delivered: code === 200, category: code === 200 ? null : 'status', code });
       expect(attempt.durationMs).toBeLessThan(within(10_000));
       await receiver.allClosed();
@@ -111,7 +111,7 @@ describe('DeliveryClient and answers', () => {
     const receiver = await fixture.receiver((socket) =>
       socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${length}\r\n\r\n${'x'.repeat(length)}`),
     );
-    const client = fixture.client({ responseBytes: 1_000, responseTimeoutMs: 60_000 });
+    const client = fixture.client({ responseBytes: 1_000, responseBodyReadMs: 60_000 });
     for (length of [1_000, 1_000, 1_001, 1_000]) {
       expect(await client.post(receiver.url(), {}, '{}')).toMatchObject({ delivered: true });
     }

@@ -211,7 +211,7 @@ describe('bounds of DeliveryClient', () => {
       if (nth === 1) socket.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\no', () => onReceived(socket));
       else socket.write(OK);
     });
-    const client = fixture.client({ responseHeadersTimeoutMs: 4_000, responseTimeoutMs: 60_000 });
+    const client = fixture.client({ responseHeadersTimeoutMs: 4_000, responseBodyReadMs: 60_000 });
     const first = client.post(receiver.url(), {}, '1');
     const socket = await received;
     const second = await client.post(receiver.url(), {}, '2');
@@ -300,7 +300,7 @@ describe('stop', () => {
 
   test('counts what was already answered with 2xx as delivered', async () => {
     const receiver = await fixture.receiver((socket) => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\no'));
-    const client = fixture.client({ responseTimeoutMs: 60_000 });
+    const client = fixture.client({ responseBodyReadMs: 60_000 });
     const { promise: answered, resolve: onAnswered } = Promise.withResolvers<void>();
     subscribe('undici:request:headers', () => onAnswered());
     const post = client.post(receiver.url(), {}, '{}');

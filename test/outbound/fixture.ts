@@ -38,7 +38,7 @@ export class Fixture {
       connectTimeoutMs: 2_000,
       responseHeadersTimeoutMs: 4_000,
       responseBytes: 64 * 1024,
-      responseTimeoutMs: 2_000,
+      responseBodyReadMs: 2_000,
       userAgent: 'Klatch/test',
       ...options,
     });

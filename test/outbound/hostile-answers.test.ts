@@ -100,7 +100,7 @@ describe('DeliveryClient and hostile headers', () => {
     const receiver = await fixture.receiver((socket) => socket.write(start, 'latin1', () => flood(socket)));
     const before = process.memoryUsage().rss;
     const attempt = await fixture
-      .client({ responseHeadersTimeoutMs: 500, responseTimeoutMs: 300 })
+      .client({ responseHeadersTimeoutMs: 500, responseBodyReadMs: 300 })
       .post(receiver.url(), {}, '{}');
     expect(attempt.durationMs).toBeLessThan(within(10_000));
     await receiver.allClosed();

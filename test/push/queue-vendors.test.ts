@@ -148,7 +148,7 @@ describe('a push that fails', () => {
       res.setHeader('retry-after', path === '/web-1' ? '600' : '9999999');
       return 429;
     };
-    stage.start({ pushTtlMs: 3_600_000 });
+    stage.start({ pushExpiresAfterMs: 3_600_000 });
     await stage.post('hello');
     const rows = await eventually(
       () => stage.pending(),
@@ -166,7 +166,7 @@ describe('a push that fails', () => {
     stage.service('web').answer = () => 429;
     stage.service('apple').answer = () => 500;
     const lines: string[] = [];
-    const queue = stage.start({ pushTtlMs: 6_000 }, { log: recordingLog(lines) });
+    const queue = stage.start({ pushExpiresAfterMs: 6_000 }, { log: recordingLog(lines) });
     await stage.post('hello');
     await stage.settled(1);
     expect(new Set((await stage.logged()).map((row) => JSON.stringify(row)))).toEqual(
@@ -193,9 +193,9 @@ describe('a push that fails', () => {
       values (1, ${stage.group.id}, 'google', 1, 1, now() - interval '1 hour')`,
     );
     await stage.database.query((sql) => sql`update message set sent_at = now() - interval '1 hour'`);
-    stage.start({ pushTtlMs: 1_800_000 }, { vendors: new Map() });
+    stage.start({ pushExpiresAfterMs: 1_800_000 }, { vendors: new Map() });
     expect(await stage.pending()).toHaveLength(1);
-    const queue = stage.start({ pushTtlMs: 10_000 }, { vendors: new Map() });
+    const queue = stage.start({ pushExpiresAfterMs: 10_000 }, { vendors: new Map() });
     await stage.waits(0);
     expect(await reportOf(queue, 'google')).toMatchObject({ configured: false, expired: 1 });
   });
@@ -216,12 +216,12 @@ describe('a push that fails', () => {
       await sql`update message set sent_at = sent_at + interval '1 hour' where seq = 2`;
     });
     // Without a vendor a row can only be given up: no push that goes out first hides that.
-    stage.start({ pushTtlMs: 10_000 }, { vendors: new Map() });
+    stage.start({ pushExpiresAfterMs: 10_000 }, { vendors: new Map() });
     // Bob's row stands for the old message alone.
     const [left] = await stage.waits(1);
     expect(left).toMatchObject({ lastSeq: 2 });
     expect(await stage.logged()).toMatchObject([{ account: bob, event: 'expired' }]);
-    stage.start({ pushTtlMs: 600_000 });
+    stage.start({ pushExpiresAfterMs: 600_000 });
     await stage.settled(2);
     expect(await stage.logged()).toHaveLength(1);
     expect(stage.told()).toEqual([['web-1', 'Sender 0: young']]);

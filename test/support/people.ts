@@ -1,7 +1,7 @@
 import { hashSessionToken, newSessionToken } from '../../src/operations/core/session-cache.ts';
 import type { AccountId, SessionOrTokenId } from '../../src/model/ids.ts';
 import type { Scope } from '../../src/model/scopes.ts';
-import { insertSession } from '../../src/storage/accounts/sessions.ts';
+import { insertSessionOrToken } from '../../src/storage/accounts/sessions.ts';
 import type { TestDatabase } from './database.ts';
 
 /** Somebody with a session on a test's server. */
@@ -38,7 +38,7 @@ export async function signIn(
 ): Promise<{ token: string; session: SessionOrTokenId }> {
   const { token } = newSessionToken(scopes === null ? 'user' : 'bot');
   const session = await server.database.query((sql) =>
-    insertSession(sql, {
+    insertSessionOrToken(sql, {
       accountId: account as AccountId,
       tokenHash: hashSessionToken(token),
       label: 'test',

@@ -2,7 +2,7 @@ import { sortedIndexKeys } from './concatenation.ts';
 import type { ArrayValue, Value } from './value.ts';
 
 /** An array, or an object whose keys are positions, as files of properties have it; null for anything else. */
-export function toArrayIfIndexed(value: Value): ArrayValue | null {
+export function coerceToArray(value: Value): ArrayValue | null {
   if (value.kind === 'array') return value;
   if (value.kind !== 'object') return null;
   const keys = sortedIndexKeys(value.entries.keys());

@@ -73,7 +73,7 @@ export function sortedIndexKeys(keys: Iterable<string>): string[] {
 /** Fails at `origin` unless the two can stand side by side. */
 export function requireJoinable(first: ShallowValue | Node, other: ShallowValue | Node, origin: Origin): void {
   if (joinFamily(first) === joinFamily(other)) return;
-  if (mayBeArray(first) && mayBeArray(other)) return;
+  if (isArrayOrIndexed(first) && isArrayOrIndexed(other)) return;
   fail(
     origin,
     `Cannot join ${kindWithArticle(first)} and ${kindWithArticle(other)}: only text with text, arrays with arrays and objects with objects can stand side by side.`,
@@ -96,7 +96,7 @@ export function kindWithArticle({ kind }: ShallowValue | Node): string {
 }
 
 /** Whether a value is an array, or an object literal with the keys of one. */
-function mayBeArray(value: ShallowValue | Node): boolean {
+function isArrayOrIndexed(value: ShallowValue | Node): boolean {
   return value.kind === 'items' || (value.kind === 'fields' && sortedIndexKeys(value.fields.keys()).length > 0);
 }
 

@@ -40,7 +40,7 @@ export function failWithoutSeparator(cursor: Cursor, { keys, end, spaceInKey }: 
  * Fails where no value comes behind the separator that ends at `start`, and the next line is a field of its own: else
  * that field would be taken for the value and be what the message is about.
  */
-export function requireValueOnLine(cursor: Cursor, { keys, spaceInKey }: ParsedKey, start: number): void {
+export function requireValueBeforeNextField(cursor: Cursor, { keys, spaceInKey }: ParsedKey, start: number): void {
   const { text, offset, char } = cursor;
   refuseForeignSyntax(cursor);
   if (char !== '' && !'}],'.includes(char) && !matchesAt(FIELD_START, text, offset)) return;

@@ -1,6 +1,6 @@
 /** The public interface of the package; nothing else imports its other files. README.md explains it. */
 
-export { toArrayIfIndexed } from './array.ts';
+export { coerceToArray } from './array.ts';
 export { HoconError, renderSentence } from './error.ts';
 export type { Problem, Sentence } from './error.ts';
 export { loadHocon } from './load.ts';

@@ -21,7 +21,7 @@ export interface LoadOptions {
   /** Files that include statements read; 100. */
   readonly maxIncludes?: number;
   /** Values written out and definitions looked at; 1,000,000. */
-  readonly maxNodes?: number;
+  readonly maxResolvedNodes?: number;
   /** Called with the path and the text of every file that is read, an included one too, before it is parsed. */
   readonly onFile?: (path: string, text: string) => void;
   /** Called for what is valid and hardly meant. */
@@ -34,13 +34,13 @@ export interface LoadOptions {
  * that are not UTF-8, a substitution without a value, a bound exceeded.
  */
 export function loadHocon(sources: readonly Source[], options: LoadOptions): ObjectValue {
-  const { env, maxDepth = 200, maxBytes = 2 ** 20, maxIncludes = 100, maxNodes = 1_000_000 } = options;
+  const { env, maxDepth = 200, maxBytes = 2 ** 20, maxIncludes = 100, maxResolvedNodes = 1_000_000 } = options;
   const { onFile = () => {}, onWarning = () => {} } = options;
   const origin: Origin = { file: 'configuration', line: 1, column: 1 };
   const root: ObjectNode = { kind: 'fields', origin, fields: new Map() };
   const reader = new SourceReader(root, { maxDepth, maxBytes, maxIncludes, onFile, onWarning });
   for (const source of sources) reader.read(source);
-  return resolve(root, { env, maxDepth, maxNodes });
+  return resolve(root, { env, maxDepth, maxResolvedNodes });
 }
 
 interface SourceReaderOptions {
@@ -56,7 +56,7 @@ interface IncludeFrame {
   readonly file: string;
   readonly path: string | null;
   readonly identity: string | null;
-  readonly scopes: readonly LookupScope[];
+  readonly enclosingScopes: readonly LookupScope[];
   readonly includedBy: IncludeFrame | null;
 }
 
@@ -75,7 +75,7 @@ class SourceReader {
   read(source: Source): void {
     const position = { root: this.#root, path: [], depth: 0 };
     this.#root.origin = { file: 'path' in source ? source.path : source.name, line: 1, column: 1 };
-    const scopes = [position];
+    const enclosingScopes = [position];
     if ('path' in source) {
       const { path } = source;
       const { origin } = this.#root;
@@ -86,12 +86,12 @@ class SourceReader {
         file: path,
         path,
         identity: file.identity,
-        scopes,
+        enclosingScopes,
         includedBy: null,
       });
     } else {
       const { name, text } = source;
-      const frame = { file: name, path: null, identity: null, scopes, includedBy: null };
+      const frame = { file: name, path: null, identity: null, enclosingScopes, includedBy: null };
       this.#parseText(text, Buffer.byteLength(text), this.#root, position, frame);
     }
   }
@@ -105,7 +105,7 @@ class SourceReader {
       this.#processInclude(request, into, at, frame);
     parseInto(target, position, text, {
       file: frame.file,
-      scopes: frame.scopes,
+      enclosingScopes: frame.enclosingScopes,
       maxDepth: this.#options.maxDepth,
       include,
       onWarning: this.#options.onWarning,
@@ -156,14 +156,14 @@ class SourceReader {
     if (++this.#includeCount > this.#options.maxIncludes) {
       fail(request.origin, `More than ${this.#options.maxIncludes} files are included.`);
     }
-    const [scope] = includedBy.scopes;
+    const [scope] = includedBy.enclosingScopes;
     const here = scope?.root === position.root && scope.path.length === position.path.length;
-    const scopes = here ? includedBy.scopes : [position, ...includedBy.scopes];
+    const enclosingScopes = here ? includedBy.enclosingScopes : [position, ...includedBy.enclosingScopes];
     this.#parseText(file.text, file.bytes, target, position, {
       file: path,
       path,
       identity: file.identity,
-      scopes,
+      enclosingScopes,
       includedBy,
     });
     return true;

@@ -29,7 +29,7 @@ export interface Substitution {
   readonly origin: Origin;
   readonly path: readonly string[];
   readonly optional: boolean;
-  readonly scopes: readonly LookupScope[];
+  readonly enclosingScopes: readonly LookupScope[];
 }
 
 /** One of several values that stand side by side, and the white space before it. */

@@ -5,7 +5,7 @@ import {
   failWithoutSeparator,
   type SpaceInKey,
   refuseForeignSyntax,
-  requireValueOnLine,
+  requireValueBeforeNextField,
   offsetBeforeSpace,
 } from './foreign-syntax.ts';
 import { includeProblem, type IncludeRequest } from './include.ts';
@@ -35,7 +35,7 @@ interface FileParseOptions {
   /** The name that origins carry. */
   readonly file: string;
   /** Where substitutions of this file are looked up, first to last. */
-  readonly scopes: readonly LookupScope[];
+  readonly enclosingScopes: readonly LookupScope[];
   readonly maxDepth: number;
   /** Reads the file that an include statement names into `target`. */
   readonly include: (request: IncludeRequest, target: ObjectNode, position: ObjectPosition) => void;
@@ -99,7 +99,7 @@ class Parser {
     else if (cursor.char === '=' || cursor.char === ':') cursor.offset++;
     else if (cursor.char !== '{') failWithoutSeparator(cursor, key, newline);
     const start = cursor.offset;
-    if (cursor.skipBlankAcrossLines() || cursor.char === '') requireValueOnLine(cursor, key, start);
+    if (cursor.skipBlankAcrossLines() || cursor.char === '') requireValueBeforeNextField(cursor, key, start);
     const outer = this.#fieldPath;
     this.#fieldPath = [...outer, ...keys];
     const node = this.#parseValue(append ? { depth: inner.depth } : inner);
@@ -237,7 +237,7 @@ class Parser {
     const path = this.#parsePath('the path of a value');
     if (cursor.char !== '}') cursor.failFound(' in a substitution; expected the } that closes it.');
     cursor.offset++;
-    return { kind: 'substitution', origin, path, optional, scopes: this.#options.scopes };
+    return { kind: 'substitution', origin, path, optional, enclosingScopes: this.#options.enclosingScopes };
   }
 
   /** Reads a path such as `a.b."c.d"`; dots in quotes do not separate, and white space inside a key belongs to it. */

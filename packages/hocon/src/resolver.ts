@@ -20,7 +20,7 @@ const UNRESOLVABLE: ShallowValue = { kind: 'null', origin: { file: '', line: 1, 
 interface ResolveOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly maxDepth: number;
-  readonly maxNodes: number;
+  readonly maxResolvedNodes: number;
 }
 
 /**
@@ -265,7 +265,7 @@ class Resolver {
     if (known !== undefined) return known;
     const outer = this.#lastCycle;
     this.#lastCycle = [];
-    const found = this.#lookUpSubstitution(node);
+    const found = this.#lookUpInScopesOrEnv(node);
     const head =
       found !== null || node.optional ? isolateAppends(found) : this.#reportProblem(node, this.#whyMissing(node));
     this.#lastCycle = outer;
@@ -273,8 +273,8 @@ class Resolver {
     return head;
   }
 
-  #lookUpSubstitution(node: Substitution): ShallowValue | null {
-    for (const scope of node.scopes) {
+  #lookUpInScopesOrEnv(node: Substitution): ShallowValue | null {
+    for (const scope of node.enclosingScopes) {
       const head = this.#findAtPath(scope.root, [...scope.path, ...node.path]);
       if (head !== null) return head;
     }
@@ -322,10 +322,10 @@ class Resolver {
 
   #spendNodes(nodes: number, origin: Origin): void {
     this.#spentNodes += nodes;
-    if (this.#spentNodes > this.#options.maxNodes) {
+    if (this.#spentNodes > this.#options.maxResolvedNodes) {
       fail(
         origin,
-        `The configuration grows beyond ${this.#options.maxNodes} values here; look for substitutions that multiply.`,
+        `The configuration grows beyond ${this.#options.maxResolvedNodes} values here; look for substitutions that multiply.`,
       );
     }
   }

@@ -6,7 +6,7 @@ import type { ClusterLocations } from '../../storage/provision/clusters.ts';
 export interface CommandContext {
   readonly env: Environment;
   /** Folder of the program as `findConfigFile` wants it: `<dir>/bin`. */
-  readonly programDir: string;
+  readonly programBinDir: string;
   /** Where PostgreSQL servers of this machine are looked for; the system's places where nothing else is said. */
   readonly postgresqlClusterLocations?: ClusterLocations;
   readonly input: NodeJS.ReadStream;

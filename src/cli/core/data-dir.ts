@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { readAsset } from '../../assets.ts';
-import { findConfigFile, readTree, REFERENCE_NAME } from '../../config/tree.ts';
+import { findConfigFile, readTreeFromSources, REFERENCE_NAME } from '../../config/tree.ts';
 import { ConfigError, NotConfiguredError } from '../../config/problem.ts';
 import { settingEntries, type SettingKey, type Settings } from '../../config/schema.ts';
 import { readSettings } from '../../config/settings.ts';
@@ -18,7 +18,7 @@ export function readDataDir(file: string, env: CommandContext['env']): string {
 /** One key of a configuration, whatever is wrong with the others; reference.conf alone where there is no such file. */
 export function readSetting<Key extends SettingKey>(file: string, env: CommandContext['env'], key: Key): Settings[Key] {
   const reference = { name: REFERENCE_NAME, text: readAsset('config/reference.conf') };
-  const tree = readTree(existsSync(file) ? [reference, { path: file }] : [reference], env);
+  const tree = readTreeFromSources(existsSync(file) ? [reference, { path: file }] : [reference], env);
   // To read the others costs a command 8 ms.
   const entries = settingEntries().filter(([each]) => each === key);
   const { settings, missing, problems } = readSettings(tree, file, entries);
@@ -32,7 +32,7 @@ export function readSetting<Key extends SettingKey>(file: string, env: CommandCo
 /** The data directory of the configuration that a command line means. */
 export function configuredDataDir(context: CommandContext, flag: string | undefined): string {
   return readDataDir(
-    findConfigFile({ configOption: flag, env: context.env, programDir: context.programDir }),
+    findConfigFile({ configOption: flag, env: context.env, programBinDir: context.programBinDir }),
     context.env,
   );
 }

@@ -11,11 +11,14 @@ const SERVICE_CONFIG_FOLDER = '/etc/klatch';
  * Refuses to be the service by hand: a server that root starts would leave files that the service, which runs as the
  * user klatch, cannot write, and PostgreSQL does not run as root. `uid` is who runs this process.
  */
-export function refuseRoot(file: string, uid: number | undefined): void {
+export function refuseRootWithServiceConfig(configFile: string, uid: number | undefined): void {
   // The name counts as well as what is behind it: either may be a link.
-  if (uid !== 0 || ![resolve(file), realPathIfAny(file)].some((path) => dirname(path) === SERVICE_CONFIG_FOLDER))
+  if (
+    uid !== 0 ||
+    ![resolve(configFile), realPathIfAny(configFile)].some((path) => dirname(path) === SERVICE_CONFIG_FOLDER)
+  )
     return;
-  const what = `the server does not run as root with ${file}, which belongs to the service`;
+  const what = `the server does not run as root with ${configFile}, which belongs to the service`;
   throw new CommandError(exitCodes.notPermitted, `${what}. Start the service: sudo service klatch start`);
 }
 

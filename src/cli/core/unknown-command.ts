@@ -22,15 +22,15 @@ export function refuseUnknownCommands(command: Command): void {
 
 /** Ends the command line with the name that was not understood and, if there is one, the command with nearly that name. */
 export function refuseCommand(command: Command, name: string): never {
-  const path = [...commandWords(command), name].join(' ');
+  const path = [...commandWordsWithoutProgram(command), name].join(' ');
   const near = nearestName(name, subcommandNames(command));
   const suggestion = near === null ? '' : `\n(Did you mean ${near}?)`;
   return command.error(`error: there is no command ${path}${suggestion}`, { code: 'klatch.command' });
 }
 
 /** The words from the program to the command, without the program's own name. */
-function commandWords(command: Command): string[] {
-  return command.parent === null ? [] : [...commandWords(command.parent), command.name()];
+function commandWordsWithoutProgram(command: Command): string[] {
+  return command.parent === null ? [] : [...commandWordsWithoutProgram(command.parent), command.name()];
 }
 
 function subcommandNames(command: Command): string[] {

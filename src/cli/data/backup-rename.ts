@@ -10,7 +10,7 @@ import type { CommandContext } from '../core/context.ts';
 const OVERWRITE_WORD = 'overwrite';
 /** Where the child has the open file. */
 const BACKUP_DESCRIPTOR = 3;
-const RENAME_COMMAND = 'name\n';
+const GIVE_FINAL_NAME_COMMAND = 'name\n';
 
 /** What the child says at its end. */
 const renameOutcomeSchema = z.object({
@@ -50,7 +50,7 @@ export function renameAsRoot(descriptor: number, { path, overwrite }: RenameTarg
     if (error === null) return;
     throw isExpected ? new BackupError(error.message) : Object.assign(new Error(error.message), error);
   };
-  return { name: () => order(RENAME_COMMAND), remove: () => order('') };
+  return { name: () => order(GIVE_FINAL_NAME_COMMAND), remove: () => order('') };
 }
 
 /** The child's side. It is no command for people, so the parser of command lines, help and completion do not know it. */
@@ -60,7 +60,7 @@ export async function renameChildMain(
 ): Promise<void> {
   const naming = inProcessFinalizer(BACKUP_DESCRIPTOR, { path, overwrite: existing === OVERWRITE_WORD });
   const order = await text(context.input);
-  const outcome = await renameOutcomeOf(() => (order === RENAME_COMMAND ? naming.name() : naming.remove()));
+  const outcome = await renameOutcomeOf(() => (order === GIVE_FINAL_NAME_COMMAND ? naming.name() : naming.remove()));
   context.output.write(JSON.stringify(outcome));
 }
 

@@ -44,7 +44,11 @@ async function backup(
   context: CommandContext,
   { file, configPath, options }: { file: string; configPath: string | undefined; options: BackupOptions },
 ): Promise<void> {
-  const configFile = findConfigFile({ configOption: configPath, env: context.env, programDir: context.programDir });
+  const configFile = findConfigFile({
+    configOption: configPath,
+    env: context.env,
+    programBinDir: context.programBinDir,
+  });
   const loaded = loadConfig(configFile, { env: context.env });
   const path = file === '-' ? null : resolve(file);
   const written = await runInterruptibly(context, (signal) =>
@@ -135,7 +139,7 @@ function readConfiguration(context: CommandContext, loaded: LoadedConfig, option
 function reportLines({ header, manifest }: WrittenBackup, where: string): string[] {
   const { missing } = header.configuration;
   return [
-    `Wrote ${describeTotals(manifest)} before compression to ${where}.`,
+    `Wrote ${describeTotalRowsAndBytes(manifest)} before compression to ${where}.`,
     ...(missing.length === 0
       ? ['It holds the secrets of the configuration: keep it as safe as server.conf.']
       : ['Not in it, keep these elsewhere (or give --with-secrets):', ...missing.map((each) => `  ${each}`)]),
@@ -143,7 +147,7 @@ function reportLines({ header, manifest }: WrittenBackup, where: string): string
 }
 
 /** All rows and bytes. */
-export function describeTotals({ rows, parts }: BackupManifest): string {
+export function describeTotalRowsAndBytes({ rows, parts }: BackupManifest): string {
   const total = Object.values(rows).reduce((sum, count) => sum + count, 0);
   const bytes = parts.reduce((sum, part) => sum + part.bytes, 0);
   return describeRowsAndBytes(total, bytes);

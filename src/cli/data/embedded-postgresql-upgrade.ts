@@ -28,7 +28,11 @@ export function addEmbeddedPostgresqlUpgrade(program: Command, context: CommandC
     .option('--old-bin-dir <dir>', "the programs of the old version (default: bin-dir, or the system's)")
     .option('--remove-old', 'remove the old files of this and earlier upgrades')
     .action(async (flags: UpgradeFlags, self: Command) => {
-      const file = findConfigFile({ configOption: configFlag(self), env: context.env, programDir: context.programDir });
+      const file = findConfigFile({
+        configOption: configFlag(self),
+        env: context.env,
+        programBinDir: context.programBinDir,
+      });
       const { config } = loadConfig(file, { env: context.env });
       if (!config.postgresql.embedded) {
         const sentence = 'the database is not embedded: upgrade that server by its own means, or move with a backup';
@@ -74,10 +78,10 @@ function describeUpgrade(upgraded: UpgradeResult): string[] {
     return [`Nothing to do: the database files are of PostgreSQL ${major}, and nothing newer is installed.`];
   }
   if (kind === 'finished') return [`Finished the upgrade to PostgreSQL ${major} that was cut off.`];
-  const { from, rows, kept, others } = upgraded;
+  const { from, rows, kept, uncopiedDatabases } = upgraded;
   return [
     `Moved ${describeRows(rows)} from PostgreSQL ${from} to ${major}.`,
-    ...others.map((name) => `The database ${name} is not Klatch's and was not moved.`),
+    ...uncopiedDatabases.map((name) => `The database ${name} is not Klatch's and was not moved.`),
     `The old files are kept in ${kept}: remove them with "klatch db upgrade --remove-old".`,
   ];
 }

@@ -13,7 +13,7 @@ import {
   isReadableByOthers,
   serverKeyPaths,
 } from '../../config/server-key-files.ts';
-import { MAX_SIGNING_KEYS } from '../../model/server-key.ts';
+import { MAX_KEYS_THAT_SIGN } from '../../model/server-key.ts';
 import { nonRootOwnerOf } from '../core/privileges.ts';
 import { type CommandContext, print, printError, printJson } from '../core/context.ts';
 import { readDataDir, readSetting } from '../core/data-dir.ts';
@@ -55,7 +55,7 @@ function generateKeys(context: CommandContext, flag: string | undefined, { dir, 
   const file = findConfigIfAny(context, flag);
   refuseExistingFiles(files);
   // Before anything is written: what cannot be read here could not be completed either.
-  const others = file === null ? [] : configuredKeyPairsOrNone(context, file);
+  const others = file === null ? [] : keyPairsUnlessPlaceholder(context, file);
   const owner = serverOwnerIfRoot(context, file);
   ensureServerKeys(dirname(files.private), owner === null ? {} : { owner });
   const shown = describePublicKeyFile(files.public);
@@ -87,8 +87,8 @@ function refuseExistingFiles(files: ServerKeyFiles): void {
   throw new CommandError(exitCodes.cannotCreate, `${taken} is there already, and nothing was written: ${advice}`);
 }
 
-function findConfigOf({ env, programDir }: CommandContext, flag: string | undefined): string {
-  return findConfigFile({ configOption: flag, env, programDir });
+function findConfigOf({ env, programBinDir }: CommandContext, flag: string | undefined): string {
+  return findConfigFile({ configOption: flag, env, programBinDir });
 }
 
 /** Null where nobody named a configuration and there is none. */
@@ -112,7 +112,7 @@ function configuredKeyPairs({ env }: CommandContext, file: string): ServerKeyFil
 }
 
 /** The same, and none where the list still holds its placeholder: the new pair is to take its place. */
-function configuredKeyPairsOrNone(context: CommandContext, file: string): ServerKeyFiles[] {
+function keyPairsUnlessPlaceholder(context: CommandContext, file: string): ServerKeyFiles[] {
   try {
     return configuredKeyPairs(context, file);
   } catch (error) {
@@ -161,14 +161,14 @@ function inspectKeyPair(files: ServerKeyFiles, index: number): ListedKey {
   const problems = checkServerKeys(files).map(({ sentence }) => sentence);
   const isOpen = isReadableByOthers(files.private);
   const warnings = isOpen ? [`${files.private} can be read by every user of this machine: chmod o-r`] : [];
-  const signs = index < MAX_SIGNING_KEYS && problems.length === 0;
+  const signs = index < MAX_KEYS_THAT_SIGN && problems.length === 0;
   return { id: shown?.id ?? null, public: shown?.public ?? null, files, signs, problems, warnings };
 }
 
 function keyLines(keys: readonly ListedKey[]): string[] {
   const use = ({ signs, problems }: ListedKey): string => {
     if (problems.length > 0) return 'broken';
-    return signs ? 'signs' : `only shown (${MAX_SIGNING_KEYS} sign)`;
+    return signs ? 'signs' : `only shown (${MAX_KEYS_THAT_SIGN} sign)`;
   };
   const rows = keys.map((key) => [use(key), key.id ?? '-', key.public ?? '-', key.files.private]);
   return formatTable(['use', 'id', 'public key', 'private file'], rows);

@@ -16,7 +16,11 @@ export function addMigrate(program: Command, context: CommandContext): void {
     .command('migrate')
     .description('bring the database to the schema of this program; the server must not run (it does this by itself)')
     .action(async ({ json }: { json?: boolean }, self: Command) => {
-      const file = findConfigFile({ configOption: configFlag(self), env: context.env, programDir: context.programDir });
+      const file = findConfigFile({
+        configOption: configFlag(self),
+        env: context.env,
+        programBinDir: context.programBinDir,
+      });
       const applied = await migrateDatabase(context, loadConfig(file, { env: context.env }).config);
       const version = newestSchemaVersion();
       if (json === true) printJson(context, { version, applied });

@@ -12,7 +12,7 @@ import { checkBackupSchema, loadDatabase, type DatabaseLoadResult } from '../../
 import { acquireDatabaseForLoading } from '../../storage/backup/connect.ts';
 import { readBackup, type ReadBackupResult } from '../../storage/backup/read.ts';
 import { Sealer } from '../../storage/db/sealed.ts';
-import { describeTotals } from './backup.ts';
+import { describeTotalRowsAndBytes } from './backup.ts';
 import { type CommandContext, print, printJson } from '../core/context.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import { CommandError } from '../core/failure.ts';
@@ -68,7 +68,7 @@ function contentLines({ header, manifest }: ReadBackupResult): string[] {
     ...formatFields([
       ['taken', header.taken_at],
       ['by', `Klatch ${header.klatch}, schema ${header.schema}, PostgreSQL ${header.postgresql}`],
-      ['holds', `${describeTotals(manifest)} before compression`],
+      ['holds', `${describeTotalRowsAndBytes(manifest)} before compression`],
       ['configuration', `${kept} (${configuration.secrets ? 'with' : 'without'} secrets)`],
       ...(configuration.missing.length === 0 ? [] : [['to be supplied', configuration.missing.join(', ')] as const]),
     ]),
@@ -136,7 +136,11 @@ async function restoreDatabase(
   context: CommandContext,
   { file, configPath, options }: { file: string; configPath: string | undefined; options: RestoreOptions },
 ): Promise<void> {
-  const configFile = findConfigFile({ configOption: configPath, env: context.env, programDir: context.programDir });
+  const configFile = findConfigFile({
+    configOption: configPath,
+    env: context.env,
+    programBinDir: context.programBinDir,
+  });
   const { config } = loadConfig(configFile, { env: context.env });
   const { loaded, header } = await runInterruptibly(context, (signal) =>
     loadBackupFile(context, { config, file, signal }),

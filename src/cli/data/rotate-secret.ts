@@ -33,9 +33,13 @@ export function addRotateServerSecret(keys: Command, context: CommandContext): v
     )
     .option('--old-secret-file <file>', 'a file that holds the old secret; - is standard input (default: ask for it)')
     .action(async (options: RotateSecretOptions, self: Command) => {
-      const file = findConfigFile({ configOption: configFlag(self), env: context.env, programDir: context.programDir });
+      const file = findConfigFile({
+        configOption: configFlag(self),
+        env: context.env,
+        programBinDir: context.programBinDir,
+      });
       const { config } = loadConfig(file, { env: context.env });
-      const moved = await rotateDatabaseSecret(config, await readOldSecret(context, options.oldSecretFile));
+      const moved = await rotateSecretCountingByPurpose(config, await readOldSecret(context, options.oldSecretFile));
       reportRotation(context, moved, options);
     });
   withExamples(withJson(command), [
@@ -45,7 +49,7 @@ export function addRotateServerSecret(keys: Command, context: CommandContext): v
 }
 
 /** Holds the data directory's lock: rejects with DataDirLockedError while a server runs on it. */
-async function rotateDatabaseSecret(config: Config, oldSecret: string): Promise<ReadonlyMap<string, number>> {
+async function rotateSecretCountingByPurpose(config: Config, oldSecret: string): Promise<ReadonlyMap<string, number>> {
   dropPrivileges(config.dataDir);
   const lock = await DataDirLock.acquire(config.dataDir);
   try {

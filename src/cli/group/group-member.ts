@@ -2,7 +2,7 @@ import { Option, type Command } from 'commander';
 import { addMember, removeMember } from '../../operations/groups/members.ts';
 import { groupRoleSchema } from '../../operations/core/schemas.ts';
 import type { CommandContext } from '../core/context.ts';
-import { revocationInput, revokedAccessLines, withRevocationFlags, type RevocationFlags } from './revocation-lines.ts';
+import { revocationInput, revokedAccessLines, withRevocationFlags, type RevocationFlags } from './revocation-flags.ts';
 import { GROUP_ARGUMENT_HELP } from './group-argument.ts';
 import { withExamples, withJson } from '../core/options.ts';
 import { callAndPrint } from '../core/call.ts';

@@ -33,7 +33,11 @@ export function addDoctor(program: Command, context: CommandContext): void {
     .command('doctor')
     .description('look at everything the server depends on, running or not, and say what to do; it changes nothing')
     .action(async ({ json }: { json?: boolean }, self: Command) => {
-      const file = findConfigFile({ configOption: configFlag(self), env: context.env, programDir: context.programDir });
+      const file = findConfigFile({
+        configOption: configFlag(self),
+        env: context.env,
+        programBinDir: context.programBinDir,
+      });
       const { env } = context;
       const findings = await runChecks({
         file,

@@ -6,12 +6,12 @@ import type { OfflineStatus, OfflineState } from './offline-status.ts';
 export async function findOfflineStatus(dataDir: string): Promise<OfflineStatus> {
   const holder = await findLockHolder(dataDir).catch(() => null);
   const lastRun = readLastRun(dataDir);
-  if (holder !== null) return { state: stateWithHolder(holder.pid, lastRun), holderPid: holder.pid, lastRun };
+  if (holder !== null) return { state: stateWhileLockHeld(holder.pid, lastRun), holderPid: holder.pid, lastRun };
   return { state: stateWithoutHolder(lastRun), holderPid: null, lastRun };
 }
 
-function stateWithHolder(pid: number | null, lastRun: LastRun | null): OfflineState {
-  if (pid !== null && lastRun?.pid !== pid) return 'locked';
+function stateWhileLockHeld(holderPid: number | null, lastRun: LastRun | null): OfflineState {
+  if (holderPid !== null && lastRun?.pid !== holderPid) return 'locked';
   if (lastRun?.state === 'starting') return 'starting';
   // `stopped` is written a moment before the directory is free.
   return lastRun === null || lastRun.state === 'ready' ? 'unresponsive' : 'stopping';

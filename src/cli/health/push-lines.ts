@@ -32,7 +32,7 @@ export function pushStatusLines({ content, vendors, events }: PushStatus): strin
     `A push says ${CONTENT_PHRASES[content]} (push.content = ${content}).`,
     '',
     ...formatTable(heading, rows),
-    ...vendors.flatMap(vendorRemarks),
+    ...vendors.flatMap(vendorWarningLines),
   ];
   if (events === null) return [...lines, '', 'The database is away: what waits and what went wrong is not known.'];
   if (events.length === 0) return lines;
@@ -52,7 +52,7 @@ function vendorState({ configured, problem, rests_until: restsUntil }: PushVendo
   return restsUntil === null ? 'sends' : 'rests';
 }
 
-function vendorRemarks({
+function vendorWarningLines({
   kind,
   configured,
   problem,

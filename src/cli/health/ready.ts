@@ -41,7 +41,11 @@ export function addReady(program: Command, context: CommandContext): void {
     .option('--wait <seconds>', 'wait up to this long for it, or until it has failed', wholeNumber(0, MAX_WAIT_S), 0)
     .option('--pid <pid>', 'the process that was started: no other one counts', wholeNumber(1, MAX_PID))
     .action(async ({ wait: seconds, pid }: { wait: number; pid?: number }, self: Command) => {
-      const file = findConfigFile({ configOption: configFlag(self), env: context.env, programDir: context.programDir });
+      const file = findConfigFile({
+        configOption: configFlag(self),
+        env: context.env,
+        programBinDir: context.programBinDir,
+      });
       const dataDir = readDataDir(file, context.env);
       await waitUntilReady({ context, file, dataDir, waitMs: seconds * 1_000, pid: pid ?? null });
     });

@@ -58,7 +58,7 @@ export function offlineLines(offline: OfflineStatus, blockers: readonly Finding[
   const ended = ['stopped', 'failed', 'killed'].includes(state);
   const lines = formatFields([
     ...fields,
-    ...(lastRun !== null && ended ? [['last run', lastRunSentence(offline)] as const] : []),
+    ...(lastRun !== null && ended ? [['last run', lastRunVersionAndPeriod(offline)] as const] : []),
   ]);
   if (blockers.length === 0) return lines;
   const told = blockers.flatMap(({ found, todo }) => [
@@ -68,7 +68,7 @@ export function offlineLines(offline: OfflineStatus, blockers: readonly Finding[
   return [...lines, 'in the way of a start:', ...told];
 }
 
-function lastRunSentence({ lastRun, state }: OfflineStatus): string {
+function lastRunVersionAndPeriod({ lastRun, state }: OfflineStatus): string {
   const { version, pid, started_at, since, lastSeenAt } = lastRun!;
   const until = state === 'killed' ? lastSeenAt.toISOString() : since;
   return `Klatch ${version}, pid ${pid}, from ${started_at} to ${until}`;

@@ -34,7 +34,7 @@ async function showStatus(context: CommandContext, flag: string | undefined, jso
     if (!asked.ready) throw databaseDownError();
     return;
   }
-  const file = findConfigFile({ configOption: flag, env: context.env, programDir: context.programDir });
+  const file = findConfigFile({ configOption: flag, env: context.env, programBinDir: context.programBinDir });
   const blockers = await findBlockersIfUnlocked(asked, file, context.env);
   const { state, holderPid: pid, lastRun } = asked;
   const found = { state, ready: false, data_dir: dataDir, pid, last_run: lastRunAsJson(lastRun), blockers };

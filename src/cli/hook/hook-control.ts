@@ -79,7 +79,7 @@ export function addPing(hook: Command, context: CommandContext): void {
         operation: pingHook,
         input: { hook: id },
         json,
-        lines: pingLines,
+        lines: pingSuccessLines,
       });
       if (result.delivered) return;
       const why = `the ping of reverse webhook ${id} to ${result.host} failed: ${errorSentence(result)}`;
@@ -88,7 +88,7 @@ export function addPing(hook: Command, context: CommandContext): void {
   withExamples(withJson(command), ['klatch hook ping 5', 'klatch hook ping 5 --json']);
 }
 
-function pingLines({ delivered, id, host, code, duration_ms: durationMs }: Pinged): string[] {
+function pingSuccessLines({ delivered, id, host, code, duration_ms: durationMs }: Pinged): string[] {
   return delivered ? [`The target of reverse webhook ${id}, ${host}, answered ${code} within ${durationMs} ms.`] : [];
 }
 

@@ -90,7 +90,7 @@ export function addRedeliver(hook: Command, context: CommandContext): void {
         throw new CommandError(exitCodes.usage, 'give one of --from and --only');
       }
       const what = from === undefined ? { only: only!.split(',') } : { from: parseRedeliverFrom(from, Date.now()) };
-      const lines = from === undefined ? redeliverOnlyLines : redeliverFromLines;
+      const lines = from === undefined ? redeliverChosenMessagesLines : redeliverFromLines;
       return callAndPrint(context, self, { operation: redeliverHook, input: { hook: id, ...what }, json, lines });
     });
   withExamples(withJson(command), [
@@ -120,7 +120,7 @@ function redeliverFromLines({ id, group, from, pending }: Redelivered): string[]
   ];
 }
 
-function redeliverOnlyLines({ id, group, pending }: Redelivered): string[] {
+function redeliverChosenMessagesLines({ id, group, pending }: Redelivered): string[] {
   return [`Reverse webhook ${id} of group ${group} sends them again; ${messageCountWithVerb(pending)} pending.`];
 }
 

@@ -11,7 +11,7 @@ const SEMI_SPACE_COUNT = 3;
 const SEMI_SPACE_HEAP_SHARE = 1 / 16;
 
 /** The process as `restartWithHeapLimit` sees and replaces it. */
-export interface HeapProcess extends ProgramStart {
+export interface ReplaceableServerProcess extends ProgramStart {
   readonly env: Record<string, string | undefined>;
   /** Replaces the program of this process and keeps its id; the process ends where that fails. */
   readonly execve: (file: string, args: string[], env: Record<string, string>) => void;
@@ -22,7 +22,11 @@ export interface HeapProcess extends ProgramStart {
  * this process, once, before it has opened anything. `bytes` null leaves V8 its own bound. Returns where the bound is in
  * force already. Throws the system's error where the program's file cannot be run.
  */
-export function restartWithHeapLimit(bytes: number | null, installation: Installation, process: HeapProcess): void {
+export function restartWithHeapLimit(
+  bytes: number | null,
+  installation: Installation,
+  process: ReplaceableServerProcess,
+): void {
   if (bytes === null) return;
   const heapMib = String(Math.floor(bytes / MIB));
   if (process.env[HEAP_GUARD_VARIABLE] === heapMib) return;
@@ -47,7 +51,7 @@ export function heapOptions(heapMib: number): string {
   return `--max-old-space-size=${heapMib - SEMI_SPACE_COUNT * semiSpaceMib} --max-semi-space-size=${semiSpaceMib}`;
 }
 
-function withoutUndefined(env: HeapProcess['env']): Record<string, string> {
+function withoutUndefined(env: ReplaceableServerProcess['env']): Record<string, string> {
   const entries = Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined);
   return Object.fromEntries(entries);
 }

@@ -94,14 +94,14 @@ export function refuseContradictions(source: ConfigText, options: SetupOptions, 
       const value = options[option];
       if (value === undefined) return [];
       const literal = toHoconLiteral(option === 'dataDir' ? resolve(value) : value);
-      return contradictionLines(source, key, { name, literal, typed: value });
+      return contradictionLines(source, key, { name, literal, typedValue: value });
     }),
     ...(options.allow === undefined
       ? []
       : contradictionLines(source, 'delivery.allow', {
           name: '--allow',
           literal: `[${options.allow.map(toHoconLiteral).join(', ')}]`,
-          typed: options.allow.join(', '),
+          typedValue: options.allow.join(', '),
         })),
     ...passwordContradiction(source, options, database),
     ...databaseKindContradictions(source, options),
@@ -115,20 +115,20 @@ export function refuseContradictions(source: ConfigText, options: SetupOptions, 
 function contradictionLines(
   source: ConfigText,
   key: SettingKey,
-  given: { name: string; literal: string; typed: string },
+  given: { name: string; literal: string; typedValue: string },
 ): string[] {
   const found = findContradiction(source, key, given.literal);
   if (found === null) return [];
   const { line, text } = found;
   const where = line === null ? 'elsewhere' : `line ${line}`;
   const says = text === null ? `${key} is set` : `${key} = ${text}`;
-  return [`  ${where}: ${says}, and ${given.name} says ${text === null ? 'something else' : given.typed}`];
+  return [`  ${where}: ${says}, and ${given.name} says ${text === null ? 'something else' : given.typedValue}`];
 }
 
 /** Only a file counts as asked for: the variable may be set for another reason. */
 function passwordContradiction(source: ConfigText, options: SetupOptions, { password }: DatabaseFlags): string[] {
   if (options.dbPasswordFile === undefined || password === undefined) return [];
-  const given = { name: '--db-password-file', literal: toHoconLiteral(password), typed: '' };
+  const given = { name: '--db-password-file', literal: toHoconLiteral(password), typedValue: '' };
   return contradictionLines(source, 'services.postgresql.password', given);
 }
 
@@ -141,7 +141,7 @@ function databaseKindContradictions(source: ConfigText, options: SetupOptions): 
       ...contradictionLines(source, 'services.postgresql.embedded', {
         name: '--embedded',
         literal: 'true',
-        typed: 'true',
+        typedValue: 'true',
       }),
       ...answeredDatabaseKeys(source).map(
         (key) => `  ${key} is set: a database is named already, and --embedded means another`,

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { keyState, type ConfigText } from '../../config/edit.ts';
 import { isPlaceholder, scalarText } from '../../config/value-types.ts';
-import { readTree } from '../../config/tree.ts';
+import { readTreeFromSources } from '../../config/tree.ts';
 import type { SettingKey } from '../../config/schema.ts';
 import { isEmbedded, type DatabaseAnswer } from '../../config/setup.ts';
 import { valueAt } from '../../../packages/hocon/src/index.ts';
@@ -21,7 +21,7 @@ import {
 import type { CommandContext } from '../core/context.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import { CommandError } from '../core/failure.ts';
-import { databaseDefaults, type DatabaseFlags } from './setup-questions.ts';
+import { databaseConnectionDefaults, type DatabaseFlags } from './setup-questions.ts';
 
 const PASSWORD_SETTING = 'services.postgresql.password';
 
@@ -101,10 +101,10 @@ export function chooseCluster(
     throw new CommandError(lacksRoot ? exitCodes.notPermitted : exitCodes.unavailable, problems.join('\n'));
   }
   const wanted = [...(cluster === undefined ? [] : [cluster]), ...(port === undefined ? [] : [`on port ${port}`])];
-  throw new CommandError(exitCodes.unavailable, noClusterSentence(examined, wanted.join(' ')));
+  throw new CommandError(exitCodes.unavailable, noMatchingClusterSentence(examined, wanted.join(' ')));
 }
 
-function noClusterSentence(examined: readonly ExaminedCluster[], wanted: string): string {
+function noMatchingClusterSentence(examined: readonly ExaminedCluster[], wanted: string): string {
   if (examined.length > 0) {
     const there = examined.map(({ cluster }) => clusterLabel(cluster)).join(', ');
     return `There is no PostgreSQL server ${wanted} on this machine; there is ${there}. A port in server.conf counts too.`;
@@ -131,9 +131,9 @@ export async function makeLocalDatabase(
   env: CommandContext['env'],
 ): Promise<LocalDatabase> {
   const { cluster, flags, serverUid } = wanted;
-  const db = existingAnswer(source, 'services.postgresql.db', env) ?? flags.db ?? databaseDefaults.db;
-  const user = existingAnswer(source, 'services.postgresql.user', env) ?? flags.user ?? databaseDefaults.user;
-  const host = existingLocalHost(source, cluster, env);
+  const db = existingAnswer(source, 'services.postgresql.db', env) ?? flags.db ?? databaseConnectionDefaults.db;
+  const user = existingAnswer(source, 'services.postgresql.user', env) ?? flags.user ?? databaseConnectionDefaults.user;
+  const host = requireLocalConfiguredHost(source, cluster, env);
   const password = existingAnswer(source, PASSWORD_SETTING, env) ?? (flags.password || null);
   if (password === '' && host?.startsWith('/') !== true) {
     const message = `${source.file} has an empty ${PASSWORD_SETTING}, with which nobody is let in over TCP: remove that line, then repeat this command.`;
@@ -158,7 +158,11 @@ export function configuredDatabasePort(source: ConfigText, env: CommandContext['
 }
 
 /** Throws CommandError where the file's database is not one of this machine. */
-function existingLocalHost(source: ConfigText, { socketDir }: LocalCluster, env: CommandContext['env']): string | null {
+function requireLocalConfiguredHost(
+  source: ConfigText,
+  { socketDir }: LocalCluster,
+  env: CommandContext['env'],
+): string | null {
   if (isEmbedded(source)) {
     const message = `${source.file} has services.postgresql.embedded = true already. Nothing was changed.`;
     throw new CommandError(exitCodes.operationFailed, message);
@@ -174,7 +178,7 @@ function existingAnswer(source: ConfigText, key: SettingKey, env: CommandContext
   if (keyState(source, key) === 'open') return null;
   const { file } = source;
   const value = valueAt(
-    readTree([existsSync(file) ? { path: file } : { name: file, text: source.text }], env),
+    readTreeFromSources([existsSync(file) ? { path: file } : { name: file, text: source.text }], env),
     key.split('.'),
   );
   const text = value === null || isPlaceholder(value) ? null : scalarText(value);

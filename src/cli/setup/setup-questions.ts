@@ -7,7 +7,7 @@ import type { Answers } from './configure.ts';
 import type { Prompt } from '../core/prompt.ts';
 
 /** What a database is called where nobody says otherwise; the defaults of reference.conf. */
-export const databaseDefaults = { host: '127.0.0.1', port: 5432, db: 'klatch', user: 'klatch' } as const;
+export const databaseConnectionDefaults = { host: '127.0.0.1', port: 5432, db: 'klatch', user: 'klatch' } as const;
 const POSTGRESQL = 'services.postgresql';
 
 /** What the flags said of the database; `embedded` excludes the others, and `local` a host. */
@@ -92,7 +92,7 @@ export function answersWithDatabase(source: ConfigText, { answers, database: fla
   const { embedded: _, local: __, cluster: ___, ...given } = flags;
   const fillsPassword = databaseChoice(source, flags) === 'external' && isUnset(source, `${POSTGRESQL}.password`);
   if (!namesDatabase(flags) && !fillsPassword) return answers;
-  const database: DatabaseAnswer = { ...databaseDefaults, password: '', ...given };
+  const database: DatabaseAnswer = { ...databaseConnectionDefaults, password: '', ...given };
   return { ...answers, database };
 }
 
@@ -147,7 +147,7 @@ async function askDatabase(prompt: Prompt, offers: DatabaseOffers, flags: Databa
 
 /** What the flags say is not asked. */
 async function askExternalDatabase(prompt: Prompt, flags: DatabaseFlags): Promise<DatabaseFlags> {
-  const defaults = databaseDefaults;
+  const defaults = databaseConnectionDefaults;
   const host =
     flags.host ??
     (await askForSetting(prompt, `${POSTGRESQL}.host`, { text: 'Database host', defaultValue: defaults.host }));

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { readAsset } from '../../assets.ts';
 import { loadConfig } from '../../config/load.ts';
-import { readTree, REFERENCE_NAME } from '../../config/tree.ts';
+import { readTreeFromSources, REFERENCE_NAME } from '../../config/tree.ts';
 import type { SettingKey } from '../../config/schema.ts';
 import { describeConfig, formatConfig } from '../../config/show.ts';
 import { thisInstallation, type Installation } from '../../installation.ts';
@@ -57,14 +57,14 @@ interface HostFacts {
 
 /** What a person does next, as a sentence that ends with a command. */
 export function nextStep(
-  { programDir }: Pick<CommandContext, 'programDir'>,
+  { programBinDir }: Pick<CommandContext, 'programBinDir'>,
   file: string,
   hostFacts: HostFacts = {},
 ): string {
   const { kind, command } = hostFacts.installation ?? thisInstallation();
   const isService = hostFacts.isService ?? SERVICE_FILES.some((path) => existsSync(path));
   if (file === SYSTEM_CONFIG && isService) return 'start the server: sudo service klatch start';
-  const found = file === SYSTEM_CONFIG || file === join(programDir, '../conf/server.conf');
+  const found = file === SYSTEM_CONFIG || file === join(programBinDir, '../conf/server.conf');
   const flag = found ? '' : ` --config ${shellWord(file)}`;
   if (kind === 'archive') return `start the server: nohup ${shellWord(command)}${flag} >> klatch.log 2>&1 &`;
   return `start the server with "klatch serve${flag}".`;
@@ -74,6 +74,6 @@ function shellWord(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-function readEffectiveTree(file: string, { env }: CommandContext): ReturnType<typeof readTree> {
-  return readTree([{ name: REFERENCE_NAME, text: readAsset('config/reference.conf') }, { path: file }], env);
+function readEffectiveTree(file: string, { env }: CommandContext): ReturnType<typeof readTreeFromSources> {
+  return readTreeFromSources([{ name: REFERENCE_NAME, text: readAsset('config/reference.conf') }, { path: file }], env);
 }

@@ -103,10 +103,10 @@ async function setup(context: CommandContext, flag: string | undefined, options:
 }
 
 /** Where the server will look for it: the named file, the one that is there, else the place that fits the program. */
-function chooseConfigFile({ env, programDir }: CommandContext, flag: string | undefined): string {
+function chooseConfigFile({ env, programBinDir }: CommandContext, flag: string | undefined): string {
   const named = flag ?? env['KLATCH_CONFIG'];
   if (named !== undefined && named !== '') return resolve(named);
-  const beside = configBesideProgram(programDir);
+  const beside = configBesideProgram(programBinDir);
   if (isArchive() || existsSync(beside)) return beside;
   return existsSync(dirname(beside)) && !existsSync(SYSTEM_CONFIG) ? beside : SYSTEM_CONFIG;
 }
@@ -134,12 +134,12 @@ function requireAccess(file: string, path: string, mode: number): void {
   }
 }
 
-const configBesideProgram = (programDir: string): string => join(programDir, '../conf/server.conf');
+const configBesideProgram = (programBinDir: string): string => join(programBinDir, '../conf/server.conf');
 const isArchive = (): boolean => thisInstallation().kind === 'archive';
 
 /** An unpacked archive keeps its data beside its configuration: any user can run it, and it can be moved as a whole. */
-function archiveDefaults({ programDir }: CommandContext, source: ConfigText): Answers {
-  const isOwn = isArchive() && source.file === configBesideProgram(programDir);
+function archiveDefaults({ programBinDir }: CommandContext, source: ConfigText): Answers {
+  const isOwn = isArchive() && source.file === configBesideProgram(programBinDir);
   return isOwn && keyState(source, 'data-dir') === 'open' ? { dataDir: '../data' } : {};
 }
 

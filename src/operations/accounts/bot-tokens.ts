@@ -3,8 +3,8 @@ import { KlatchError } from '../../errors.ts';
 import type { SessionOrTokenId } from '../../model/ids.ts';
 import { scopes } from '../../model/scopes.ts';
 import { lockActiveAccount } from '../../storage/accounts/accounts.ts';
-import { countSessions, endSession, listSessions } from '../../storage/accounts/session-list.ts';
-import { insertSession } from '../../storage/accounts/sessions.ts';
+import { countSessionsOrTokens, endSession, listSessionsOrTokens } from '../../storage/accounts/session-list.ts';
+import { insertSessionOrToken } from '../../storage/accounts/sessions.ts';
 import { userReference } from '../core/account-reference.ts';
 import { requireOwnBot } from './bots.ts';
 import { translateLostRead } from '../core/database-errors.ts';
@@ -57,11 +57,11 @@ export const createToken = defineOperation({
       if ((await lockActiveAccount(tx, accountId)) === null) {
         throw new KlatchError('not_found', { sentence: `You have no bot ${bot}` });
       }
-      if ((await countSessions(tx, accountId)) >= MAX_TOKENS_PER_BOT) {
+      if ((await countSessionsOrTokens(tx, accountId)) >= MAX_TOKENS_PER_BOT) {
         const sentence = `A bot has at most ${MAX_TOKENS_PER_BOT} tokens: revoke one first`;
         throw new KlatchError('quota_exceeded', { sentence });
       }
-      const id = await insertSession(tx, { accountId, tokenHash, label, scopes: own, expiresAt });
+      const id = await insertSessionOrToken(tx, { accountId, tokenHash, label, scopes: own, expiresAt });
       return { id, bot: nick, token, scopes: own, label, expires_at: expiresAt?.toISOString() ?? null };
     });
   },
@@ -80,7 +80,7 @@ export const listTokens = defineOperation({
     const rows = await translateLostRead(
       database.general.run(async (sql) => {
         const { id: accountId } = await requireOwnBot(sql, ownerId, bot);
-        return listSessions(sql, { accountId, after, limit: limit + 1 });
+        return listSessionsOrTokens(sql, { accountId, after, limit: limit + 1 });
       }),
     );
     const { page, next } = pageOf(rows, limit, ({ id }) => id);

@@ -2,11 +2,11 @@ import * as z from 'zod';
 import { KlatchError } from '../../errors.ts';
 import type { AccountId } from '../../model/ids.ts';
 import { lockActiveAccount } from '../../storage/accounts/accounts.ts';
-import { countBotsTowardLimit, findActiveOwnBot, insertBot, listBots } from '../../storage/accounts/bots.ts';
+import { countBotsTowardLimit, findActiveOwnBot, insertBot, listBotsOfOwner } from '../../storage/accounts/bots.ts';
 import type { Sql, Transaction } from '../../storage/db/connection.ts';
 import { violatesUnique } from '../../storage/db/database-error.ts';
-import { setDeactivatedWithBots } from '../../storage/accounts/profiles.ts';
-import { endSessions } from '../../storage/accounts/session-list.ts';
+import { deactivateWithBotsOrReactivate } from '../../storage/accounts/profiles.ts';
+import { endSessionsOfAccounts } from '../../storage/accounts/session-list.ts';
 import { userReference } from '../core/account-reference.ts';
 import { translateLostRead } from '../core/database-errors.ts';
 import { requireAccount } from '../core/caller.ts';
@@ -69,7 +69,7 @@ export const listOwnBots = defineOperation({
   run: async ({ database }, { after, limit }, caller) => {
     const { accountId: ownerId } = requireAccount(caller);
     const rows = await translateLostRead(
-      database.general.run((sql) => listBots(sql, { ownerId, after, limit: limit + 1 })),
+      database.general.run((sql) => listBotsOfOwner(sql, { ownerId, after, limit: limit + 1 })),
     );
     const { page, next } = pageOf(rows, limit, ({ id }) => id);
     return { bots: page.map(({ createdAt, ...bot }) => ({ ...bot, created_at: createdAt.toISOString() })), next };
@@ -90,8 +90,8 @@ export const removeBot = defineOperation({
       database.general.transaction(async (tx) => {
         const own = await requireOwnBot(tx, ownerId, bot);
         revokesSessionsOf(own.id);
-        await setDeactivatedWithBots(tx, own.id, true);
-        return { ...own, ended: await endSessions(tx, [own.id]) };
+        await deactivateWithBotsOrReactivate(tx, own.id, true);
+        return { ...own, ended: await endSessionsOfAccounts(tx, [own.id]) };
       }),
     );
     if (ended.length > 0) bus.publish('sessionsEnded', ended);

@@ -6,8 +6,8 @@ import { findAddressHolder, replaceAddress } from '../../storage/accounts/addres
 import type { Transaction } from '../../storage/db/connection.ts';
 import { CommitUnknownError, violatesUnique } from '../../storage/db/database-error.ts';
 import { findTargetAccount, type TargetAccount } from '../../storage/groups/members.ts';
-import { setDeactivatedWithBots, updateProfile } from '../../storage/accounts/profiles.ts';
-import { endSessions } from '../../storage/accounts/session-list.ts';
+import { deactivateWithBotsOrReactivate, updateProfile } from '../../storage/accounts/profiles.ts';
+import { endSessionsOfAccounts } from '../../storage/accounts/session-list.ts';
 import { deleteSignInLinks } from '../../storage/accounts/sign-in-links.ts';
 import { userNotFound, requireActiveAccount } from '../core/account-reference.ts';
 import { defineOperation } from '../core/operation.ts';
@@ -75,8 +75,8 @@ export const deactivateUser = defineOperation({
     withAccountChangeEvents(services, async (tx) => {
       const { id, nick } = await requireAccountEvenDeactivated(tx, user);
       // Who signs in at this moment holds the account's lock: this waits, and then finds the session.
-      const changedAccounts = await setDeactivatedWithBots(tx, id, true);
-      const endedSessions = await endSessions(tx, [id, ...changedAccounts]);
+      const changedAccounts = await deactivateWithBotsOrReactivate(tx, id, true);
+      const endedSessions = await endSessionsOfAccounts(tx, [id, ...changedAccounts]);
       await deleteSignInLinks(tx, id);
       return { result: { user: nick, id, deactivated: true }, changedAccounts, endedSessions };
     }),
@@ -93,7 +93,7 @@ export const reactivateUser = defineOperation({
   run: (services, { user }) =>
     withAccountChangeEvents(services, async (tx) => {
       const { id, nick } = await requireAccountEvenDeactivated(tx, user);
-      const changedAccounts = await setDeactivatedWithBots(tx, id, false);
+      const changedAccounts = await deactivateWithBotsOrReactivate(tx, id, false);
       return { result: { user: nick, id, deactivated: false }, changedAccounts };
     }),
 });
@@ -101,7 +101,7 @@ export const reactivateUser = defineOperation({
 interface AccountChangeResult<T> {
   readonly result: T;
   readonly changedAccounts: readonly AccountId[];
-  readonly endedSessions?: Awaited<ReturnType<typeof endSessions>>;
+  readonly endedSessions?: Awaited<ReturnType<typeof endSessionsOfAccounts>>;
 }
 
 /** One transaction, after which everybody hears of it; also where its answer was lost, for it may have been done. */

@@ -72,7 +72,7 @@ export const startSignIn = defineOperation({
     const transaction = newOpaqueToken();
     const transactionHash = hashOpaqueToken(transaction);
     const { code, verifier } = activations.newCode(provider, transactionHash);
-    const hashes = activations.hasher.hashSource(source);
+    const hashes = activations.codeAndSourceHasher.hashSource(source);
     const started = await database.general.transaction(async (tx) => {
       const counts = await lockAndCountActivations(tx, address, hashes);
       const budgets = codeBudgetsOf(counts, config, isInvited);
@@ -98,7 +98,7 @@ export const startSignIn = defineOperation({
       transaction,
       channel: address.kind,
       expires_at: started.expiresAt.toISOString(),
-      resend_at: new Date(started.sentAt.getTime() + RESEND_INTERVAL_MS).toISOString(),
+      resend_at: new Date(started.begunAt.getTime() + RESEND_INTERVAL_MS).toISOString(),
     };
   },
 });

@@ -2,7 +2,12 @@ import * as z from 'zod';
 import { KlatchError } from '../../errors.ts';
 import type { SessionOrTokenId } from '../../model/ids.ts';
 import { scopes } from '../../model/scopes.ts';
-import { endSession, endSessions, listSessions, type ListedSession } from '../../storage/accounts/session-list.ts';
+import {
+  endSession,
+  endSessionsOfAccounts,
+  listSessionsOrTokens,
+  type ListedSessionOrToken,
+} from '../../storage/accounts/session-list.ts';
 import { translateLostRead } from '../core/database-errors.ts';
 import { requireAccount } from '../core/caller.ts';
 import { defineOperation } from '../core/operation.ts';
@@ -21,7 +26,7 @@ export const listedSessionSchema = z.object({
   expires_at: z.string().nullable(),
 });
 
-export function serializeSession(session: ListedSession): z.infer<typeof listedSessionSchema> {
+export function serializeSession(session: ListedSessionOrToken): z.infer<typeof listedSessionSchema> {
   const { id, label, scopes: own, createdAt, lastUsedAt, expiresAt } = session;
   return {
     id,
@@ -47,7 +52,7 @@ export const listOwnSessions = defineOperation({
   run: async ({ database }, { after, limit }, caller) => {
     const { accountId, sessionId } = requireAccount(caller);
     const rows = await translateLostRead(
-      database.general.run((sql) => listSessions(sql, { accountId, after, limit: limit + 1 })),
+      database.general.run((sql) => listSessionsOrTokens(sql, { accountId, after, limit: limit + 1 })),
     );
     const { page, next } = pageOf(rows, limit, ({ id }) => id);
     return { sessions: page.map((each) => ({ ...serializeSession(each), current: each.id === sessionId })), next };
@@ -88,7 +93,7 @@ export const endOtherSessions = defineOperation({
     const { accountId, sessionId } = requireAccount(caller);
     const ended = await withUnknownCommitInvalidation({ bus }, (revokesSessionsOf) => {
       revokesSessionsOf(accountId);
-      return database.general.run((sql) => endSessions(sql, [accountId], sessionId));
+      return database.general.run((sql) => endSessionsOfAccounts(sql, [accountId], sessionId));
     });
     if (ended.length > 0) bus.publish('sessionsEnded', ended);
     return { ended: ended.length };

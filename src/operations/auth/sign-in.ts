@@ -2,9 +2,9 @@ import { createHash, randomBytes } from 'node:crypto';
 import * as z from 'zod';
 import { KlatchError } from '../../errors.ts';
 import type { AccountId, SessionOrTokenId } from '../../model/ids.ts';
-import { lockActiveAccount, type UserOrBotAccount } from '../../storage/accounts/accounts.ts';
+import { lockActiveAccount, type AccountOfUserOrBot } from '../../storage/accounts/accounts.ts';
 import type { Transaction } from '../../storage/db/connection.ts';
-import { endSurplusSessions, insertSession } from '../../storage/accounts/sessions.ts';
+import { endSurplusSessions, insertSessionOrToken } from '../../storage/accounts/sessions.ts';
 import { installationRoleSchema } from '../core/schemas.ts';
 import type { Services } from '../core/services.ts';
 import { newSessionToken } from '../core/session-cache.ts';
@@ -86,7 +86,7 @@ export async function openSession(
   const account = await lockActiveAccount(tx, accountId);
   if (account === null || account.kind === 'bot') return null;
   const { token, hash: tokenHash } = newSessionToken('user');
-  const session = await insertSession(tx, { accountId, tokenHash, label, scopes: null, expiresAt: null });
+  const session = await insertSessionOrToken(tx, { accountId, tokenHash, label, scopes: null, expiresAt: null });
   const ended = await endSurplusSessions(tx, { accountId, newest: session, keep: sessionsPerUser });
   return { response: { status: 'signed_in', token, session, account: serializeOwnAccount(account) }, ended };
 }
@@ -100,7 +100,7 @@ export function publishEndedSurplusSessions(
   return answer;
 }
 
-function serializeOwnAccount({ id, kind, nick, name, role }: UserOrBotAccount): z.infer<typeof ownAccountSchema> {
+function serializeOwnAccount({ id, kind, nick, name, role }: AccountOfUserOrBot): z.infer<typeof ownAccountSchema> {
   return { id, kind, nick, name, role };
 }
 

@@ -77,7 +77,7 @@ export class IntegrationTokenCache {
     if (cached !== undefined) return cached;
     if (!TOKEN_PATTERN.test(token) || this.#unknownTokens.has(token)) return this.#countUnknown();
     // Many posts with one token at once ask once.
-    const lookup = this.#lookupByToken.get(token) ?? this.#lookUp(token);
+    const lookup = this.#lookupByToken.get(token) ?? this.#queryAndCache(token);
     this.#lookupByToken.set(token, lookup);
     try {
       return (await lookup) ?? this.#countUnknown();
@@ -101,7 +101,7 @@ export class IntegrationTokenCache {
     return null;
   }
 
-  async #lookUp(token: string): Promise<Integration | null> {
+  async #queryAndCache(token: string): Promise<Integration | null> {
     const revocationGeneration = this.#revocationGeneration;
     const integration = await this.#query(token);
     if (integration === null) this.#unknownTokens.set(token, true);

@@ -12,7 +12,7 @@ import { RateLimiter } from './rate-limiter.ts';
 const HEALTHY_PROVIDER_TTL_MS = 10_000;
 const UNHEALTHY_PROVIDER_TTL_MS = 3_000;
 /** Codes on their way, and codes that a gate judges, at the same time. */
-const MAX_PROVIDER_CALLS_IN_FLIGHT = 32;
+const MAX_IN_FLIGHT_PER_CALL_KIND = 32;
 /** Steps of signing in that one source may take: a burst, and then so many a second. */
 const SIGN_IN_STEP_BURST = 100;
 const SIGN_IN_STEPS_PER_SECOND = 5;
@@ -46,7 +46,7 @@ export class ActivationCodes {
     incorrectCodeAttempts: 0,
     signedIn: { code: 0, link: 0, sign_up: 0 },
   };
-  readonly hasher: ActivationHasher;
+  readonly codeAndSourceHasher: ActivationHasher;
   readonly providers: readonly CodeProvider[];
   readonly #pool: Pool;
   readonly #log: Log;
@@ -63,7 +63,7 @@ export class ActivationCodes {
 
   constructor(providers: readonly CodeProvider[], parts: { secret: string; pool: Pool; log: Log }) {
     this.providers = providers;
-    this.hasher = new ActivationHasher(parts.secret);
+    this.codeAndSourceHasher = new ActivationHasher(parts.secret);
     this.#pool = parts.pool;
     this.#log = parts.log;
   }
@@ -101,7 +101,7 @@ export class ActivationCodes {
   /** A new code for an activation, and what this server will know it by; null where the provider judges it. */
   newCode(provider: CodeProvider, transactionHash: string): { code: string; verifier: string | null } {
     const code = newCode();
-    const verifier = this.hasher.codeVerifier(transactionHash, code);
+    const verifier = this.codeAndSourceHasher.codeVerifier(transactionHash, code);
     return { code, verifier: provider.verifyCode === null ? verifier : null };
   }
 
@@ -110,8 +110,8 @@ export class ActivationCodes {
    * business. Failures are logged and counted.
    */
   sendInBackground(provider: CodeProvider, transactionHash: string, code: OutgoingCode): void {
-    if (this.#stopped || this.#sending.size >= MAX_PROVIDER_CALLS_IN_FLIGHT) {
-      this.#recordSendFailure(provider, new ProviderError(this.#stopped ? 'stopped' : 'busy'));
+    if (this.#stopped || this.#sending.size >= MAX_IN_FLIGHT_PER_CALL_KIND) {
+      this.#countAndLogSendFailure(provider, new ProviderError(this.#stopped ? 'stopped' : 'busy'));
       return;
     }
     const sending = new Promise<void>((resolve) => {
@@ -135,14 +135,14 @@ export class ActivationCodes {
     provider: CodeProvider,
     { transactionHash, verifier, code }: { transactionHash: string; verifier: string | null; code: string },
   ): Promise<boolean> {
-    if (provider.verifyCode === null) return this.hasher.matchesVerifier(transactionHash, code, verifier);
-    if (this.#codeChecksInFlight >= MAX_PROVIDER_CALLS_IN_FLIGHT)
-      throw this.#unavailableError(provider, new ProviderError('busy'));
+    if (provider.verifyCode === null) return this.codeAndSourceHasher.matchesVerifier(transactionHash, code, verifier);
+    if (this.#codeChecksInFlight >= MAX_IN_FLIGHT_PER_CALL_KIND)
+      throw this.#loggedUnavailableError(provider, new ProviderError('busy'));
     this.#codeChecksInFlight += 1;
     try {
       return await provider.verifyCode(verifier, code);
     } catch (error) {
-      throw this.#unavailableError(provider, error);
+      throw this.#loggedUnavailableError(provider, error);
     } finally {
       this.#codeChecksInFlight -= 1;
     }
@@ -160,7 +160,7 @@ export class ActivationCodes {
       await provider.probe();
       return true;
     } catch (error) {
-      this.#unavailableError(provider, error);
+      this.#loggedUnavailableError(provider, error);
       return false;
     }
   }
@@ -172,16 +172,16 @@ export class ActivationCodes {
       if (verifier !== null) await this.#pool.run((sql) => setProviderVerifier(sql, transactionHash, verifier));
       this.metrics.codes.sent += 1;
     } catch (error) {
-      this.#recordSendFailure(provider, error);
+      this.#countAndLogSendFailure(provider, error);
     }
   }
 
-  #recordSendFailure(provider: CodeProvider, error: unknown): void {
+  #countAndLogSendFailure(provider: CodeProvider, error: unknown): void {
     this.metrics.codes.failed += 1;
     this.#log.warn('a code could not be sent', { provider: provider.name, ...failureLogFields(error) });
   }
 
-  #unavailableError(provider: CodeProvider, error: unknown): KlatchError {
+  #loggedUnavailableError(provider: CodeProvider, error: unknown): KlatchError {
     this.#log.warn('a provider of codes is away', { provider: provider.name, ...failureLogFields(error) });
     return new KlatchError('provider_unavailable', { cause: error });
   }

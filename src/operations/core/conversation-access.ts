@@ -42,7 +42,7 @@ export async function authorize(
   const status = await translateLostRead(
     services.database.general.run((sql) => findConversationAndRole(sql, { conversationId, accountId })),
   );
-  return { conversationId, accountId, hookId, ...checkRole(status, caller, request) };
+  return { conversationId, accountId, hookId, ...resolveAndCheckRole(status, caller, request) };
 }
 
 /**
@@ -65,7 +65,7 @@ export function readThenRecheckRole<T>(
   return translateLostRead(
     database.general.run(async (sql) => {
       const found = await read(sql);
-      checkRole(await findConversationAndRole(sql, { conversationId, accountId }), caller, {
+      resolveAndCheckRole(await findConversationAndRole(sql, { conversationId, accountId }), caller, {
         on,
         requiredRole,
         input: { [on]: conversationId },
@@ -76,7 +76,7 @@ export function readThenRecheckRole<T>(
 }
 
 /** What the caller is there, by what the database says of them; throws what `authorize` throws. */
-function checkRole(
+function resolveAndCheckRole(
   status: ConversationAndRole | null,
   caller: Caller,
   { on, requiredRole, input }: { on: TargetKind; requiredRole: string; input: object },

@@ -13,7 +13,7 @@ const MAX_CHARGE_MS = 50;
 /** Two MiB of memory at most. */
 const MAX_TRACKED_SOURCES = 10_000;
 /** Parsing of all sources that follows each other holds the event loop so long; then everything else has a turn. */
-const MAX_TURN_MS = 5;
+const MAX_ALL_SOURCES_TURN_MS = 5;
 /** Bodies that wait for the next turn. */
 const MAX_WAITING_PARSES = 1_000;
 
@@ -149,10 +149,10 @@ export class ParseBudget {
 
   /** Whether work can be done at once. */
   #hasTurnTimeLeft(): boolean {
-    return this.#waitingParses.length === 0 && this.#recentParseMs() < MAX_TURN_MS;
+    return this.#waitingParses.length === 0 && this.#parseMsLessPauses() < MAX_ALL_SOURCES_TURN_MS;
   }
 
-  #recentParseMs(): number {
+  #parseMsLessPauses(): number {
     return Math.max(0, this.#consecutiveParseMs - (performance.now() - this.#lastParseEndedAtMs));
   }
 
@@ -160,7 +160,7 @@ export class ParseBudget {
   #runTurn(): void {
     const startedMs = performance.now();
     do this.#waitingParses.shift()?.();
-    while (this.#waitingParses.length > 0 && performance.now() - startedMs < MAX_TURN_MS);
+    while (this.#waitingParses.length > 0 && performance.now() - startedMs < MAX_ALL_SOURCES_TURN_MS);
     if (this.#waitingParses.length > 0) setImmediate(() => this.#runTurn());
   }
 }

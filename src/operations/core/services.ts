@@ -16,7 +16,7 @@ import type { ActivationCodes } from './activation-codes.ts';
 import type { DeliveryReportCache } from './delivery-report-cache.ts';
 import type { ParseBudget } from './parse-budget.ts';
 import type { NumberPair, RateLimiter } from './rate-limiter.ts';
-import type { SearchLimiter } from './search-limiter.ts';
+import type { SearchLimiterByPerson } from './search-limiter.ts';
 import type { SessionCache } from './session-cache.ts';
 
 /** What operations work with; `server.ts` builds it. */
@@ -36,7 +36,7 @@ export interface Services extends FileServices {
   /** "PostgreSQL 18.4, embedded": for people. */
   readonly databaseVersion: string;
   readonly sealer: Sealer;
-  /** In the order of the configuration; the first `MAX_SIGNING_KEYS` sign. */
+  /** In the order of the configuration; the first `MAX_KEYS_THAT_SIGN` sign. */
   readonly serverKeys: readonly ServerKey[];
   readonly messageLog: MessageLog;
   readonly bus: Bus;
@@ -50,7 +50,7 @@ export interface Services extends FileServices {
   readonly typingLimiter: RateLimiter<NumberPair>;
   /** How long the event loop parses what each source sends. */
   readonly parseBudget: ParseBudget;
-  readonly searchLimiter: SearchLimiter;
+  readonly searchLimiterByPerson: SearchLimiterByPerson;
   /** Who has a live connection in the foreground, as far as this node knows. */
   readonly onlineAccounts: () => readonly AccountId[];
   readonly push: PushQueue;

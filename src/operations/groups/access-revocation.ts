@@ -74,7 +74,7 @@ export async function endMembership(
 ): Promise<RevocationReport> {
   const { tx, conversationId } = group;
   const affected = await memberWithOwnedBots(group, account.id);
-  const revoked = await revokeAccess(services, group, { account, request, affected }, async (accountId) => {
+  const revoked = await revokeRightsInvitesToken(services, group, { account, request, affected }, async (accountId) => {
     await deleteMember(tx, { conversationId, accountId });
   });
   if (kind === 'removed') await insertRemoval(tx, { conversationId, accountId: account.id });
@@ -94,7 +94,7 @@ export async function endAdminRole(
   const { tx, conversationId } = group;
   const acting = await memberWithOwnedBots(group, account.id);
   const affected = acting.filter(({ id, role }) => id === account.id || role === 'admin');
-  const revoked = await revokeAccess(services, group, { account, request, affected }, (accountId) =>
+  const revoked = await revokeRightsInvitesToken(services, group, { account, request, affected }, (accountId) =>
     updateRole(tx, { conversationId, accountId }, 'member'),
   );
   const role = 'member';
@@ -104,7 +104,7 @@ export async function endAdminRole(
 }
 
 /** `change` takes the rights of one account: after its invitations, which only an admin has open, before the new token. */
-async function revokeAccess(
+async function revokeRightsInvitesToken(
   services: Services,
   group: LockedGroup,
   { account, request, affected }: RevocationRequest & { affected: readonly MemberOrOwnedBot[] },
@@ -139,7 +139,7 @@ function knownSecrets({ token, invites_seen: seen }: RevocationReport): NoticeDe
 }
 
 /** Throws `forbidden` for a member that is neither owner nor admin and asks for what only they may do. */
-export function requireAdminForRevocation(affected: readonly MemberOrOwnedBot[], request: RevocationOptions): void {
+export function requireLeaverMayRevoke(affected: readonly MemberOrOwnedBot[], request: RevocationOptions): void {
   if (affected[0]?.role !== 'member' || !hasOptions(request)) return;
   const sentence = 'Only owners and admins of the group may use rotate_token and revoke_invites';
   throw new KlatchError('forbidden', { sentence });

@@ -26,7 +26,10 @@ export async function addToGroup(
     const sentence = `A group has at most ${limits.membersPerGroup} members (limits.members-per-group)`;
     throw new KlatchError('quota_exceeded', { sentence });
   }
-  requireMembershipQuota(limits, account.nick, { counts: await lockMembershipCounts(tx, account), requested });
+  requireMembershipQuota(limits, account.nick, {
+    counts: await lockAccountAndCountMemberships(tx, account),
+    requested,
+  });
   await insertMember(tx, { conversationId, accountId: account.id, role, readSeq: head.lastSeq, requested });
   group.queueMemberChangedEvent(account.id);
   await group.addNotice('joined', { account: account.id, nick: account.nick });
@@ -36,7 +39,7 @@ export async function addToGroup(
  * In how many conversations an account is, whose row stays locked until the commit. Throws `not_found` for a deactivated
  * one.
  */
-export async function lockMembershipCounts(
+export async function lockAccountAndCountMemberships(
   tx: Transaction,
   account: { id: AccountId; nick: string },
 ): Promise<MembershipCounts> {
@@ -53,16 +56,16 @@ const ADDED_BY_OTHERS_LIMIT_FACTOR = 10;
 
 /** Throws `quota_exceeded` for an account that is in as many conversations as it may be. */
 export function requireMembershipQuota(
-  { groupsPerUser }: LimitsConfig,
+  { selfJoinedGroupsPerUser }: LimitsConfig,
   nick: string,
   { counts, requested }: { counts: MembershipCounts; requested: boolean },
 ): void {
   if (requested) {
-    if (counts.requested < groupsPerUser) return;
+    if (counts.requested < selfJoinedGroupsPerUser) return;
     const sentence = `${nick} is in ${counts.requested} groups and conversations already, as many as one may be in (limits.groups-per-user)`;
     throw new KlatchError('quota_exceeded', { sentence });
   }
-  if (counts.addedByOthers < groupsPerUser * ADDED_BY_OTHERS_LIMIT_FACTOR) return;
+  if (counts.addedByOthers < selfJoinedGroupsPerUser * ADDED_BY_OTHERS_LIMIT_FACTOR) return;
   const sentence = `Others have added ${nick} to ${counts.addedByOthers} groups already, as many as they may (${ADDED_BY_OTHERS_LIMIT_FACTOR} times limits.groups-per-user): send an invitation instead`;
   throw new KlatchError('quota_exceeded', { sentence });
 }

@@ -9,12 +9,12 @@ import {
   revocationReportSchema,
   endAdminRole,
   endMembership,
-  requireAdminForRevocation,
+  requireLeaverMayRevoke,
   requireNoRevocationOptions,
   requireTokenRotationScope,
 } from './access-revocation.ts';
 import { withLockedGroup } from '../core/group-transaction.ts';
-import { changeRole, requireMember } from './members.ts';
+import { changeRoleWithoutRevocation, requireMember } from './members.ts';
 import { defineTargetedOperation } from '../core/operation.ts';
 import { groupReference, groupRoleSchema } from '../core/schemas.ts';
 
@@ -43,7 +43,7 @@ export const setRole = defineTargetedOperation({
         return { ...done, changed: true, ...(await endAdminRole(services, group, { account, request })) };
       }
       requireNoRevocationOptions(request);
-      return { ...done, changed: await changeRole(group, account, { old: account.role, next: role }) };
+      return { ...done, changed: await changeRoleWithoutRevocation(group, account, { old: account.role, next: role }) };
     });
   },
 });
@@ -64,7 +64,7 @@ export const transferGroup = defineTargetedOperation({
         const sentence = `The account of ${account.nick} is deactivated: it cannot own a group`;
         throw new KlatchError('invalid_input', { sentence });
       }
-      const changed = await changeRole(group, account, { old: account.role, next: 'owner' });
+      const changed = await changeRoleWithoutRevocation(group, account, { old: account.role, next: 'owner' });
       return { group: group.conversationId, owner: account.nick, changed };
     }),
 });
@@ -86,7 +86,7 @@ export const leaveGroup = defineTargetedOperation({
     return withLockedGroup(services, { access, caller, requiredRole: 'member' }, async (group) => {
       const affected = await memberWithOwnedBots(group, accountId);
       if (!group.head.archived) requireNoOwnerLeaving(affected, accountId);
-      requireAdminForRevocation(affected, request);
+      requireLeaverMayRevoke(affected, request);
       const account = { id: accountId, nick: caller.nick };
       const revoked = await endMembership(services, group, { account, request, kind: 'left' });
       return { group: group.conversationId, ...revoked };

@@ -85,7 +85,7 @@ export const addMember = defineTargetedOperation({
         return { ...done, ...(await endAdminRole(services, group, { account, request })) };
       }
       requireNoRevocationOptions(request);
-      if (old !== null) await changeRole(group, account, { old, next });
+      if (old !== null) await changeRoleWithoutRevocation(group, account, { old, next });
       else await addNewMember(services, { group, access }, { account, role: next });
       return done;
     });
@@ -129,7 +129,7 @@ function requireMayChangeRole(authority: Authority, { old, next }: { old: GroupR
  * Gives a member another role, and the members a notice; the owner until now becomes an admin when there is a new one.
  * Throws `last_owner` for another role of the owner: a group loses its owner to the next one alone.
  */
-export async function changeRole(
+export async function changeRoleWithoutRevocation(
   group: LockedGroup,
   account: { id: TargetAccount['id']; nick: string },
   { old, next }: { old: GroupRole; next: GroupRole },

@@ -10,7 +10,7 @@ import {
   type UnsortedAccountPair,
 } from '../../storage/groups/private-conversations.ts';
 import type { TargetAccount, MembershipCounts } from '../../storage/groups/members.ts';
-import { lockMembershipCounts, requireMembershipQuota } from './add-member.ts';
+import { lockAccountAndCountMemberships, requireMembershipQuota } from './add-member.ts';
 import { requireActiveAccount, userReference } from '../core/account-reference.ts';
 import { requireAccount, type AccountCaller } from '../core/caller.ts';
 import { showConversation } from './conversations.ts';
@@ -33,7 +33,7 @@ export const openPrivateConversation = defineOperation({
     const { database } = services;
     const { peer, found } = await translateLostRead(
       database.general.run(async (sql) => {
-        const other = await requirePeer(sql, self, user);
+        const other = await requireUnblockedPeer(sql, self, user);
         return { peer: other, found: await findPrivateConversation(sql, [self.accountId, other.id]) };
       }),
     );
@@ -43,7 +43,7 @@ export const openPrivateConversation = defineOperation({
 });
 
 /** Whom one can talk to. Throws `not_found`, `invalid_input` for oneself, and `blocked`. */
-async function requirePeer(sql: Sql, self: AccountCaller, user: string | number): Promise<TargetAccount> {
+async function requireUnblockedPeer(sql: Sql, self: AccountCaller, user: string | number): Promise<TargetAccount> {
   const peer = await requireActiveAccount(sql, user);
   if (peer.id === self.accountId) {
     throw new KlatchError('invalid_input', { sentence: 'user: a private conversation is with somebody else' });
@@ -73,7 +73,7 @@ async function createPrivateConversation(
     // The lower number first, as everybody who locks two accounts; who of two is second finds the first one's.
     const both = me.id < peer.id ? [me, peer] : [peer, me];
     const counts: MembershipCounts[] = [];
-    for (const one of both) counts.push(await lockMembershipCounts(tx, one));
+    for (const one of both) counts.push(await lockAccountAndCountMemberships(tx, one));
     await requireNoBlock(tx, self, peer);
     const found = await findPrivateConversation(tx, pair);
     if (found !== null) return found;

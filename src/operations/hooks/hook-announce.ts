@@ -20,7 +20,7 @@ const LEASE_QUERY_TIMEOUT_MS = 2_000;
 export type AnnouncingServices = Pick<Services, 'bus' | 'database' | 'node' | 'log'>;
 
 /** A hook that was changed, and its group. */
-interface ChangedHookReference {
+interface ChangedHookAndGroup {
   readonly conversationId: ConversationId;
   readonly hookId: HookId;
 }
@@ -34,10 +34,7 @@ interface ChangedHookReference {
  * another one says so itself; one that says nothing has stopped when its lease ended or changed hands. Whoever claims the
  * partition later reads the row as it is now.
  */
-export async function announceAndConfirmChange(
-  services: AnnouncingServices,
-  hook: ChangedHookReference,
-): Promise<void> {
+export async function announceAndConfirmChange(services: AnnouncingServices, hook: ChangedHookAndGroup): Promise<void> {
   const { bus, node, log } = services;
   const deadline = performance.now() + TOTAL_CONFIRM_TIMEOUT_MS;
   const leftMs = (): number => deadline - performance.now();
@@ -71,7 +68,7 @@ export async function announceAndConfirmChange(
 
 function readLease(
   { database }: AnnouncingServices,
-  hook: ChangedHookReference,
+  hook: ChangedHookAndGroup,
   timeoutMs: number,
 ): Promise<LeaseState> {
   return database.general.run((sql) => findLease(sql, hook.hookId % PARTITIONS), timeoutMs);
@@ -84,7 +81,7 @@ function readLease(
  */
 export async function withAnnouncedHookChange<T>(
   services: AnnouncingServices,
-  hook: ChangedHookReference,
+  hook: ChangedHookAndGroup,
   write: () => Promise<T>,
 ): Promise<T> {
   let written: T;

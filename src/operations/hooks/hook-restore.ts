@@ -51,7 +51,7 @@ async function restoreUnderLocks(services: Services, tx: Transaction, access: Ho
   await lockGroup(tx, conversationId);
   await admit(tx);
   const hook = await resolveHookEvenRemoved(tx, id);
-  assertRestorable(services, hook);
+  assertTargetRemovedRestorable(services, hook);
   if ((await countHooks(tx, conversationId)) >= max) {
     const sentence = `Group ${conversationId} has ${max} reverse webhooks already, as many as it may have (limits.hooks-per-group)`;
     throw new KlatchError('too_many_hooks', { sentence });
@@ -82,7 +82,7 @@ export function restorableUntil({ config }: Services, removedAt: Date): Date {
 }
 
 /** Checks that a hook may be brought back; throws `hook_not_restorable` with the reason. */
-function assertRestorable(services: Services, hook: ListedHook): void {
+function assertTargetRemovedRestorable(services: Services, hook: ListedHook): void {
   const notRestorable = (sentence: string): KlatchError => new KlatchError('hook_not_restorable', { sentence });
   if (hook.removedAt === null)
     throw notRestorable(`Reverse webhook ${hook.id} is not removed: there is nothing to restore`);

@@ -93,7 +93,7 @@ export function requireServerKeyForSignature({ serverKeys }: Services, signature
 }
 
 /** The group's hooks, oldest first. */
-export function listHookSummaries(
+export function queryGroupHookSummaries(
   services: Services,
   conversationId: ConversationId,
 ): Promise<z.infer<typeof hookSummarySchema>[]> {

@@ -19,7 +19,7 @@ import { notAMember } from '../core/conversation-access.ts';
 
 const clientMessageIdSchema = z.string().regex(/^[\x21-\x7e]{1,255}$/, 'must have 1 to 255 visible ASCII characters');
 /** The most that `limits.attachments-per-message` can be set to. */
-const MAX_FILES_PER_MESSAGE = 100;
+const MAX_CONFIGURABLE_FILES_PER_MESSAGE = 100;
 /** A post that is refused for a reason that is gone when one looks for it (left and joined at once) is tried so often. */
 const MAX_POST_ATTEMPTS = 3;
 
@@ -31,7 +31,7 @@ export const sendMessage = defineTargetedOperation({
     /** May be empty where there are files. */
     text: z.string(),
     /** Files of the sender's own that are stored and in no message yet; the message carries them in this order. */
-    files: z.array(fileIdSchema).max(MAX_FILES_PER_MESSAGE).optional(),
+    files: z.array(fileIdSchema).max(MAX_CONFIGURABLE_FILES_PER_MESSAGE).optional(),
     /** A repeat with the same one, the same text and the same files posts nothing and answers the first message, for 24 hours. */
     client_id: clientMessageIdSchema.optional(),
     /** The command line's alone: the nick of the member who posts. */

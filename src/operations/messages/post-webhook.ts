@@ -27,7 +27,7 @@ export async function awaitRateLimit(
  * the first one's. Throws `invalid_token`, `group_archived`, `idempotency_key_reused`, and what the log rejects with.
  */
 export async function postMessage(services: Services, access: PresentedToken, message: WebhookMessage): Promise<Seq> {
-  return (await postAsIntegration(services, access, message)).seq;
+  return (await postOrExplainRefusal(services, access, message)).seq;
 }
 
 /** The same with files of the integration; tells whether this message took them, or an earlier one is the answer. */
@@ -36,7 +36,7 @@ export function postMessageWithFiles(
   access: PresentedToken,
   message: WebhookMessage,
 ): Promise<Exclude<PostResult, { outcome: 'refused' }>> {
-  return postAsIntegration(services, access, message);
+  return postOrExplainRefusal(services, access, message);
 }
 
 interface PresentedToken {
@@ -44,7 +44,7 @@ interface PresentedToken {
   readonly token: string;
 }
 
-async function postAsIntegration(
+async function postOrExplainRefusal(
   services: Services,
   { integration, token }: PresentedToken,
   message: WebhookMessage,

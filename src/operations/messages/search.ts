@@ -44,11 +44,11 @@ export const searchMessages = defineOperation({
   who: 'account',
   scope: 'messages:read',
   errors: ['search_timeout', 'rate_limited', 'not_found'],
-  run: async ({ database, searchLimiter }, { text, conversation, before, limit }, caller) => {
+  run: async ({ database, searchLimiterByPerson }, { text, conversation, before, limit }, caller) => {
     const { accountId, accountKind } = requireAccount(caller);
     const isBot = accountKind === 'bot';
     const owner = isBot ? await translateLostRead(database.general.run((sql) => findBotOwner(sql, accountId))) : null;
-    return searchLimiter.run(owner ?? accountId, async () => {
+    return searchLimiterByPerson.run(owner ?? accountId, async () => {
       const conversationId = (conversation ?? null) as ConversationId | null;
       if (conversationId !== null) {
         const status = await translateLostRead(

@@ -1,6 +1,6 @@
 import { sign } from 'node:crypto';
 import type { Config } from '../../config/config.ts';
-import { MAX_SIGNING_KEYS, type ServerKey } from '../../model/server-key.ts';
+import { MAX_KEYS_THAT_SIGN, type ServerKey } from '../../model/server-key.ts';
 import { announcedEndpoints } from './endpoints.ts';
 import type { Services } from '../core/services.ts';
 
@@ -29,7 +29,7 @@ export class AboutSigner {
     this.#config = config;
     this.#listeners = listeners;
     this.#certificateFingerprints = certificateFingerprints;
-    this.#keys = serverKeys.slice(0, MAX_SIGNING_KEYS);
+    this.#keys = serverKeys.slice(0, MAX_KEYS_THAT_SIGN);
   }
 
   /** `now` is the wall clock, which the statement shows; one that was put back signs anew. */

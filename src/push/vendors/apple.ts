@@ -40,7 +40,7 @@ export class AppleVendor implements PushVendor {
   constructor(config: ApplePushConfig, options: VendorOptions) {
     this.#options = options;
     this.#defaultBundleId = config.keys[0]?.bundleId ?? null;
-    const authority = config.appleCaFile === null ? null : readCaFile(config.appleCaFile);
+    const authority = config.extraAppleCaFile === null ? null : readCaFile(config.extraAppleCaFile);
     const problems = typeof authority === 'string' ? [authority] : [];
     const ca = authority === null || typeof authority === 'string' ? null : [authority.pem];
     for (const key of problems.length > 0 ? [] : config.keys) {

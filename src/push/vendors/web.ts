@@ -60,7 +60,7 @@ export class WebVendor implements PushVendor {
       connectTimeoutMs: Math.min(CONNECT_TIMEOUT_MS, options.timeoutMs),
       responseHeadersTimeoutMs: options.timeoutMs,
       responseBytes: MAX_RESPONSE_BYTES,
-      responseTimeoutMs: Math.min(RESPONSE_BODY_TIMEOUT_MS, options.timeoutMs),
+      responseBodyReadMs: Math.min(RESPONSE_BODY_TIMEOUT_MS, options.timeoutMs),
       userAgent: options.userAgent,
     });
   }

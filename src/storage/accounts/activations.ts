@@ -92,17 +92,17 @@ interface NewActivation extends ProofAddress, HashedSource {
 export async function insertActivation(
   tx: Transaction,
   activation: NewActivation,
-): Promise<{ sentAt: Date; expiresAt: Date }> {
+): Promise<{ begunAt: Date; expiresAt: Date }> {
   const { transactionHash, provider, kind, address, sourceHash, networkHash, forAccount, sendsCode, verifier } =
     activation;
   const { attempts, validMs } = activation;
-  const [row] = await tx<{ sentAt: Date; expiresAt: Date }[]>`
+  const [row] = await tx<{ begunAt: Date; expiresAt: Date }[]>`
     insert into activation (transaction_hash, provider, kind, address, source_hash, network_hash, for_account,
       sends_code, verifier, attempts_left, sent_at, expires_at)
     select ${transactionHash}, ${provider}, ${kind}, ${address}, ${sourceHash}, ${networkHash}, ${forAccount},
       ${sendsCode}, ${verifier}, ${attempts}, t.now, t.now + ${validMs} * interval '1 millisecond'
     from (select clock_timestamp() as now) t
-    returning sent_at as "sentAt", expires_at as "expiresAt"`;
+    returning sent_at as "begunAt", expires_at as "expiresAt"`;
   return row!;
 }
 

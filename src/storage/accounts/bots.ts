@@ -52,7 +52,7 @@ export async function findBotOwner(sql: Sql, bot: AccountId): Promise<AccountId 
 }
 
 /** Active bots of a person, by number. */
-export async function listBots(
+export async function listBotsOfOwner(
   sql: Sql,
   { ownerId, after, limit }: { ownerId: AccountId; after: number; limit: number },
 ): Promise<ListedBot[]> {

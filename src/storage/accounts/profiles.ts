@@ -54,7 +54,7 @@ export async function listAddresses(sql: Sql | Transaction, id: AccountId): Prom
 }
 
 /** Takes an account out of use, or back, with the bots that it owns when it goes. Returns those that this changed. */
-export async function setDeactivatedWithBots(
+export async function deactivateWithBotsOrReactivate(
   tx: Transaction,
   id: AccountId,
   deactivated: boolean,

@@ -3,7 +3,7 @@ import type { Scope } from '../../model/scopes.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
 
 /** A session, or a bot's token, in a list. */
-export interface ListedSession {
+export interface ListedSessionOrToken {
   readonly id: SessionOrTokenId;
   readonly label: string;
   readonly scopes: readonly Scope[] | null;
@@ -16,11 +16,11 @@ export interface ListedSession {
 const MAX_LISTED = 1_001;
 
 /** Sessions of an account that hold, by number. */
-export async function listSessions(
+export async function listSessionsOrTokens(
   sql: Sql,
   { accountId, after, limit }: { accountId: AccountId; after: number; limit: number },
-): Promise<ListedSession[]> {
-  return sql<ListedSession[]>`
+): Promise<ListedSessionOrToken[]> {
+  return sql<ListedSessionOrToken[]>`
     select id, label, to_json(scopes) as scopes, created_at as "createdAt", last_used_at as "lastUsedAt",
       expires_at as "expiresAt"
     from session
@@ -29,7 +29,7 @@ export async function listSessions(
 }
 
 /** Sessions of an account that hold. */
-export async function countSessions(tx: Transaction, accountId: AccountId): Promise<number> {
+export async function countSessionsOrTokens(tx: Transaction, accountId: AccountId): Promise<number> {
   const [row] = await tx<{ count: number }[]>`
     select count(*)::int as count from session
     where account_id = ${accountId} and (expires_at is null or expires_at > now())`;
@@ -43,7 +43,7 @@ export async function endSession(sql: Sql | Transaction, accountId: AccountId, i
 }
 
 /** Ends the sessions of accounts, but for one where it is given, and says which. */
-export async function endSessions(
+export async function endSessionsOfAccounts(
   sql: Sql | Transaction,
   accounts: readonly AccountId[],
   except: SessionOrTokenId | null = null,

@@ -16,7 +16,7 @@ export interface FoundSession {
 }
 
 /** A session to be made. */
-interface NewSession {
+interface NewSessionOrToken {
   readonly accountId: AccountId;
   /** SHA-256 (hex) of the token. */
   readonly tokenHash: string;
@@ -25,7 +25,10 @@ interface NewSession {
   readonly expiresAt: Date | null;
 }
 
-export async function insertSession(tx: Sql | Transaction, session: NewSession): Promise<SessionOrTokenId> {
+export async function insertSessionOrToken(
+  tx: Sql | Transaction,
+  session: NewSessionOrToken,
+): Promise<SessionOrTokenId> {
   const { accountId, tokenHash, label, scopes, expiresAt } = session;
   const [row] = await tx<{ id: SessionOrTokenId }[]>`
     insert into session (account_id, token_hash, label, scopes, expires_at)

@@ -20,14 +20,14 @@ export async function replaceSignInLink(
  * account is locked first, as by whoever deactivates it: in the other order each could wait for the other.
  */
 export async function consumeSignInLink(tx: Transaction, tokenHash: string): Promise<AccountId | null> {
-  const [row] = await tx<{ accountId: AccountId; holds: boolean }[]>`
+  const [row] = await tx<{ accountId: AccountId; unexpired: boolean }[]>`
     delete from sign_in_link l using (
       select a.id from account a join sign_in_link k on k.account_id = a.id
       where k.token_hash = ${tokenHash} for no key update of a
     ) owner
     where l.token_hash = ${tokenHash} and l.account_id = owner.id
-    returning l.account_id as "accountId", l.expires_at > now() as holds`;
-  return row?.holds === true ? row.accountId : null;
+    returning l.account_id as "accountId", l.expires_at > now() as unexpired`;
+  return row?.unexpired === true ? row.accountId : null;
 }
 
 /** Ends the links of an account that may not sign in any more. */

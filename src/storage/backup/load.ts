@@ -10,7 +10,7 @@ import { ensureDayPartition } from '../retention/retention.ts';
 import { fitsCanary, opensCanary, WrongSecretError, type Sealer } from '../db/sealed.ts';
 import { readSupportedVersion } from '../db/server-version.ts';
 import { BackupError, type BackupHeader, type BackupTable } from './format.ts';
-import { COPY_TIMEOUT_MS, LOCK_NOT_AVAILABLE, setCopySettings } from './snapshot.ts';
+import { WHOLE_COPY_TIMEOUT_MS, LOCK_NOT_AVAILABLE, setCopySettings } from './snapshot.ts';
 import { StallDetector } from './stall-detector.ts';
 import { readDatabaseTables, writeSequences } from './tables.ts';
 import { countRows, type CopyProgress } from './write.ts';
@@ -70,7 +70,7 @@ export async function loadDatabase(
           });
           return load.finish();
         }),
-      COPY_TIMEOUT_MS,
+      WHOLE_COPY_TIMEOUT_MS,
     );
   } catch (error) {
     watch.signal.throwIfAborted();
@@ -169,7 +169,7 @@ class DatabaseLoader {
     const tx = this.#tx;
     // Single statements from here on, of which none can be told to move.
     this.#watch.stop();
-    for (const { name } of source.tables) await this.#verifyRowCount(name);
+    for (const { name } of source.tables) await this.#verifyLoadedRowCount(name);
     await writeSequences(tx, source.sequences);
     await fenceOffOldLeases(tx);
     const { sealer } = this.#options;
@@ -190,7 +190,7 @@ class DatabaseLoader {
     }
   }
 
-  async #verifyRowCount(table: string): Promise<void> {
+  async #verifyLoadedRowCount(table: string): Promise<void> {
     const [row] = await this.#tx<{ count: number }[]>`select count(*) as count from ${this.#tx(table)}`;
     const expected = this.#loadedRowsByTable.get(table) ?? 0;
     if (row!.count === expected) return;

@@ -8,14 +8,14 @@ import {
 import { sqlState } from '../db/database-error.ts';
 import { SCHEMA_LOCK_KEY, BACKUP_SESSION_NAME } from '../db/migrate.ts';
 import { listMigrations } from '../db/migration-files.ts';
-import { checkSchema } from '../db/schema-compatibility.ts';
+import { checkSchemaReturningVersion } from '../db/schema-compatibility.ts';
 import { CANARY_NAME } from '../db/sealed.ts';
 import { readSupportedVersion } from '../db/server-version.ts';
 import { BackupError, BACKUP_FORMAT_VERSION, type BackupHeader, type BackupTable } from './format.ts';
 import { EXCLUDED_TABLE_REASONS, readDatabaseTables, readSequences } from './tables.ts';
 
 /** Of the whole copy; a stall is told much earlier (`StallDetector`). */
-export const COPY_TIMEOUT_MS = 7 * 24 * 60 * 60_000;
+export const WHOLE_COPY_TIMEOUT_MS = 7 * 24 * 60 * 60_000;
 /** A table that is being changed by hand is waited for this long. */
 const LOCK_TIMEOUT_MS = 60_000;
 /** What PostgreSQL says when a lock was waited for too long. */
@@ -72,7 +72,7 @@ export async function withSnapshot<T>(
           throw error;
         }
       })) as T;
-    }, COPY_TIMEOUT_MS);
+    }, WHOLE_COPY_TIMEOUT_MS);
   } catch (error) {
     signal.throwIfAborted();
     // Not what became of the session by it, and not taken for a failure of the database.
@@ -123,7 +123,7 @@ async function readBackupHeader(tx: Transaction, version: string): Promise<Snaps
 
 async function queryBackupHeader(tx: Transaction, version: string): Promise<SnapshotReader['header']> {
   const postgresql = await readSupportedVersion(tx);
-  const schema = await checkSchema(tx);
+  const schema = await checkSchemaReturningVersion(tx);
   if (schema === 0) throw new BackupError('No Klatch has worked on this database yet: there is nothing to copy.');
   const { tables, days, nonKlatchTables } = await readDatabaseTables(tx);
   const [canary] = await tx<{ value: string }[]>`select value from setting where name = ${CANARY_NAME}`;

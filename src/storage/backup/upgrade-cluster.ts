@@ -54,7 +54,7 @@ export type UpgradeResult =
       /** Where the old files are kept. */
       readonly kept: string;
       /** Databases that somebody else made in the old cluster: they stay in it. */
-      readonly others: readonly string[];
+      readonly uncopiedDatabases: readonly string[];
     };
 
 /**
@@ -70,17 +70,17 @@ export async function upgradeCluster(config: Config, options: UpgradeOptions): P
     const clusterDir = join(dataDir, 'postgresql');
     const from = await readClusterMajor(clusterDir);
     if (from === null) return await finishSwap(dataDir);
-    const newestPrograms = await findNewestPrograms(config, from, clusterDir);
-    if (newestPrograms.major <= from) return { kind: 'current', major: from };
-    const context = { config, dataDir, clusterDir, from, newestPrograms };
+    const newClusterPrograms = await findNewClusterPrograms(config, from, clusterDir);
+    if (newClusterPrograms.major <= from) return { kind: 'current', major: from };
+    const context = { config, dataDir, clusterDir, from, newClusterPrograms };
     const kept = join(dataDir, `${OLD_CLUSTER_PREFIX}${from}`);
     if (await exists(kept)) {
       throw new BackupError(`${kept} is there from an earlier upgrade: remove it, or move it away, and repeat this.`);
     }
     await requireDiskSpace(clusterDir);
-    const { rows, others } = await copyIntoNewCluster(context, options);
+    const { rows, uncopiedDatabases } = await copyIntoNewCluster(context, options);
     await swapClusters(dataDir, kept, options);
-    return { kind: 'upgraded', from, major: newestPrograms.major, rows, kept, others };
+    return { kind: 'upgraded', from, major: newClusterPrograms.major, rows, kept, uncopiedDatabases };
   } finally {
     await lock.release();
   }
@@ -102,17 +102,17 @@ interface UpgradeContext {
   readonly dataDir: string;
   readonly clusterDir: string;
   readonly from: number;
-  readonly newestPrograms: Programs;
+  readonly newClusterPrograms: Programs;
 }
 
 /** Those of `bin-dir`, if they are newer than the files, else the newest that are there. */
-async function findNewestPrograms({ postgresql }: Config, from: number, clusterDir: string): Promise<Programs> {
+async function findNewClusterPrograms({ postgresql }: Config, from: number, clusterDir: string): Promise<Programs> {
   const named = await findPrograms({ binDir: postgresql.binDir, clusterMajor: null, clusterDir });
   if (named.major > from || postgresql.binDir === null) return named;
   return findPrograms({ binDir: null, clusterMajor: null, clusterDir });
 }
 
-async function findOldBinDir(context: UpgradeContext, oldBinDir: string | null): Promise<string | null> {
+async function findOldBinDirUnlessRunning(context: UpgradeContext, oldBinDir: string | null): Promise<string | null> {
   const { config, clusterDir, from } = context;
   // What runs already needs none: a run that was killed has left it so.
   if ((await findPostmaster(clusterDir)) !== null) return null;
@@ -136,9 +136,9 @@ async function findOldBinDir(context: UpgradeContext, oldBinDir: string | null):
 async function copyIntoNewCluster(
   context: UpgradeContext,
   options: UpgradeOptions,
-): Promise<{ rows: number; others: string[] }> {
-  const { config, dataDir, clusterDir, newestPrograms } = context;
-  const binDir = await findOldBinDir(context, options.oldBinDir);
+): Promise<{ rows: number; uncopiedDatabases: string[] }> {
+  const { config, dataDir, clusterDir, newClusterPrograms } = context;
+  const binDir = await findOldBinDirUnlessRunning(context, options.oldBinDir);
   const { log } = options;
   const servers: EmbeddedServer[] = [];
   let staging: string | null = null;
@@ -149,17 +149,21 @@ async function copyIntoNewCluster(
     // As root the new files belong to whom the old ones belong.
     const { uid, gid } = await stat(clusterDir);
     if (process.geteuid?.() === 0) await lchown(staging, uid, gid);
-    const fresh = await startEmbedded({ dataDir: staging, binDir: newestPrograms.binDir, log });
+    const fresh = await startEmbedded({ dataDir: staging, binDir: newClusterPrograms.binDir, log });
     servers.unshift(fresh);
-    const { rows } = await copyDatabase(connectionTargetOf(old, config), connectionTargetOf(fresh, config), options);
-    const others = await listOtherDatabases(connectionTargetOf(old, config));
+    const { rows } = await copyDatabase(
+      targetOfEmbeddedServer(old, config),
+      targetOfEmbeddedServer(fresh, config),
+      options,
+    );
+    const uncopiedDatabases = await listOtherDatabases(targetOfEmbeddedServer(old, config));
     await options.onStep?.('copied');
     // A server that stops in peace has written everything to the disk.
     for (const server of servers.splice(0)) await server.stop();
     await rename(join(staging, 'postgresql'), join(dataDir, UPGRADED_CLUSTER_DIR));
     syncFolder(dataDir);
     await options.onStep?.('complete');
-    return { rows, others };
+    return { rows, uncopiedDatabases };
   } finally {
     for (const server of servers) await server.stop();
     if (staging !== null) await rm(staging, { recursive: true, force: true });
@@ -186,7 +190,7 @@ async function copyDatabase(
   );
 }
 
-function connectionTargetOf(
+function targetOfEmbeddedServer(
   { socketDir: host, port, user, database }: EmbeddedServer,
   { postgresql }: Config,
 ): ConnectionTarget {

@@ -88,7 +88,7 @@ export class Connection {
       }, timeoutMs);
     });
     const attempt = async (): Promise<T> => {
-      if (!session.ready) await this.#initializeSession(session);
+      if (!session.ready) await this.#connectAndApplySettings(session);
       sent = true;
       return work(session.client);
     };
@@ -129,7 +129,7 @@ export class Connection {
   }
 
   /** One round trip before the first work of a session, so that a failure to connect is told apart from a lost commit. */
-  async #initializeSession(session: Session): Promise<void> {
+  async #connectAndApplySettings(session: Session): Promise<void> {
     try {
       // PostgreSQL would plan a statement for each length of its arrays: a third of a small flush. The name is looked up
       // because version 11 has no such setting.

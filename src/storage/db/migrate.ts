@@ -2,7 +2,7 @@ import type { Transaction } from './connection.ts';
 import { isConnectionFatal, sqlState } from './database-error.ts';
 import { readMigrations, type Migration } from './migration-files.ts';
 import type { Pool } from './pool.ts';
-import { checkSchema } from './schema-compatibility.ts';
+import { checkSchemaReturningVersion } from './schema-compatibility.ts';
 
 /** A migration was refused by the database; all that was pending was rolled back. */
 export class MigrationFailedError extends Error {
@@ -26,7 +26,7 @@ export async function migrate(pool: Pool, options: MigrateOptions = {}): Promise
   const version = await pool.transaction(async (tx) => {
     await disableTimeouts(tx);
     await tx`select pg_advisory_xact_lock_shared(${SCHEMA_LOCK_KEY})`;
-    return checkSchema(tx, migrations);
+    return checkSchemaReturningVersion(tx, migrations);
   }, TIMEOUT_MS);
   if (version === migrations.length) return [];
   return pool.transaction(async (tx) => {
@@ -69,7 +69,7 @@ async function disableTimeouts(tx: Transaction): Promise<void> {
 export async function applyMigrations(tx: Transaction, migrations: readonly Migration[]): Promise<string[]> {
   await tx`create table if not exists schema_version (
     version integer primary key, name text not null, applied_at timestamptz not null default now())`;
-  const version = await checkSchema(tx, migrations);
+  const version = await checkSchemaReturningVersion(tx, migrations);
   const pending = migrations.slice(version);
   for (const step of pending) {
     // The version row first: should another node not know the lock, it stops here instead of building the schema twice.

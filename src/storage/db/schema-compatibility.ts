@@ -66,7 +66,7 @@ export function findSchemaMismatch(
  * Returns the version a database is at, 0 for an empty one. Rejects with IncompatibleSchemaError when its migrations are
  * not a beginning of `known`.
  */
-export async function checkSchema(
+export async function checkSchemaReturningVersion(
   sql: Sql | Transaction,
   known: readonly MigrationId[] = listMigrations(),
 ): Promise<number> {

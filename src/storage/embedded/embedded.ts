@@ -65,7 +65,7 @@ interface StartContext {
   readonly dataDir: string;
   readonly clusterDir: string;
   readonly options: EmbeddedOptions;
-  readonly startedAtMs: number;
+  readonly startBeganAtMs: number;
   readonly deadlineMs: number;
 }
 
@@ -82,13 +82,13 @@ export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedS
     for (const folder of await removeUnfinishedClustersListingFailures(dataDir)) {
       options.log('cannot remove an unfinished cluster', { folder });
     }
-    const startedAtMs = performance.now();
+    const startBeganAtMs = performance.now();
     return await startOrAdopt({
       dataDir,
       clusterDir,
       options,
-      startedAtMs,
-      deadlineMs: startedAtMs + START_TIMEOUT_MS,
+      startBeganAtMs,
+      deadlineMs: startBeganAtMs + START_TIMEOUT_MS,
     });
   } catch (error) {
     throw explain(error, options.dataDir);
@@ -246,11 +246,11 @@ function runningServer(
 
 /** A server in recovery is left to it: stopped now it would begin again at the next start, and never end. */
 function startTimeoutError(
-  { clusterDir, dataDir, startedAtMs }: StartContext,
+  { clusterDir, dataDir, startBeganAtMs }: StartContext,
   pid: number,
   status: string,
 ): EmbeddedError {
-  const seconds = Math.round((performance.now() - startedAtMs) / 1000);
+  const seconds = Math.round((performance.now() - startBeganAtMs) / 1000);
   return new EmbeddedError(
     'start-timeout',
     `The database server of ${clusterDir} (pid ${pid}) is still ${status} after ${seconds} s. It goes on ` +

@@ -14,12 +14,12 @@ const PROBE_TIMEOUT_MS = 10_000;
  * - `self`: we are not root, so as ourselves.
  * - `switch`: we are root and start it as another user.
  * - `namespace`: we are root and it stays root towards the files, while a user namespace shows it `uid` instead.
- * `uid` and `gid` are those that the files have on disk, `mappedUid` what a namespace shows.
+ * `uid` and `gid` are those that the files have on disk, `uidInsideNamespace` what a namespace shows.
  */
 export type OsUser =
   | { readonly kind: 'self'; readonly uid: number; readonly gid: number }
   | { readonly kind: 'switch'; readonly uid: number; readonly gid: number }
-  | { readonly kind: 'namespace'; readonly uid: 0; readonly gid: 0; readonly mappedUid: number };
+  | { readonly kind: 'namespace'; readonly uid: 0; readonly gid: 0; readonly uidInsideNamespace: number };
 
 /** The folders that an account is chosen for. */
 interface OsUserPaths {
@@ -33,7 +33,7 @@ interface OsUserPaths {
 export function commandAs(osUser: OsUser, file: string, args: readonly string[]): ProgramCommand {
   if (osUser.kind === 'self') return { file, args, identity: {} };
   if (osUser.kind === 'switch') return { file, args, identity: { uid: osUser.uid, gid: osUser.gid } };
-  const map = [`--map-user=${osUser.mappedUid}`, `--map-group=${osUser.mappedUid}`];
+  const map = [`--map-user=${osUser.uidInsideNamespace}`, `--map-group=${osUser.uidInsideNamespace}`];
   return { file: 'unshare', args: ['--user', ...map, '--', file, ...args], identity: {} };
 }
 
@@ -46,7 +46,7 @@ export async function chooseOsUser(paths: OsUserPaths): Promise<OsUser> {
     return { kind: 'self', uid, gid: process.getegid?.() ?? NOBODY_ID };
   }
   const passwd = readPasswd();
-  const namespace: OsUser = { kind: 'namespace', uid: 0, gid: 0, mappedUid: namedNamespaceUid(passwd) };
+  const namespace: OsUser = { kind: 'namespace', uid: 0, gid: 0, uidInsideNamespace: namedNamespaceUid(passwd) };
   if (owner?.uid === 0) return requireNamespace(paths, namespace, null);
 
   const osUser: OsUser = { kind: 'switch', ...(owner ?? (await chooseNewClusterOwner(paths.dataDir, passwd))) };

@@ -19,12 +19,12 @@ export interface ServerLog {
 /** Opens `<dataDir>/postgresql.log` (mode 0600); the caller closes the handle. A link in its place is refused. */
 export async function openServerLog(dataDir: string): Promise<ServerLog> {
   const path = join(dataDir, 'postgresql.log');
-  const handle = await openForAppend(path, dataDir);
+  const handle = await openForAppendAndChown(path, dataDir);
   const { size } = await handle.stat();
   if (size <= ROTATE_ABOVE_BYTES) return { path, handle, offset: size };
   await handle.close();
   await rename(path, `${path}.1`);
-  return { path, handle: await openForAppend(path, dataDir), offset: 0 };
+  return { path, handle: await openForAppendAndChown(path, dataDir), offset: 0 };
 }
 
 /** The last lines that were written since the log was opened. */
@@ -40,7 +40,7 @@ export async function readLogTail(log: Pick<ServerLog, 'path' | 'offset'>): Prom
   }
 }
 
-async function openForAppend(path: string, dataDir: string): Promise<FileHandle> {
+async function openForAppendAndChown(path: string, dataDir: string): Promise<FileHandle> {
   const { O_WRONLY, O_APPEND, O_CREAT, O_NOFOLLOW } = constants;
   const handle = await open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW, 0o600);
   try {

@@ -179,7 +179,7 @@ export async function postponeRemoval(sql: Sql, id: string): Promise<void> {
 }
 
 /** Forgets a file that the store has no more, and what it took. False: there is none. */
-export async function deleteFileRow(tx: Transaction, id: string): Promise<boolean> {
+export async function deleteRowReleasingUsage(tx: Transaction, id: string): Promise<boolean> {
   const [row] = await tx<{ ownerId: AccountId; bytes: number }[]>`
     delete from file where id = ${id} returning owner_id as "ownerId", coalesce(size, 0) as bytes`;
   if (row === undefined) return false;

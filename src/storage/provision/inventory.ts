@@ -1,5 +1,5 @@
 import type { Sql } from '../db/connection.ts';
-import { checkSchema } from '../db/schema-compatibility.ts';
+import { checkSchemaReturningVersion } from '../db/schema-compatibility.ts';
 import { opensCanary, Sealer } from '../db/sealed.ts';
 import { LocalDatabaseError } from './local-error.ts';
 
@@ -70,7 +70,7 @@ export async function isEmptyElseRequireOurs(sql: Sql, name: string, secret: str
     const message = `The database "${name}" exists and holds tables that are not Klatch's. Nothing was changed: choose another one with --db-name.`;
     throw new LocalDatabaseError('refused', message);
   }
-  if ((await checkSchema(sql)) > 0 && !(await isOpenedBySecret(sql, secret))) {
+  if ((await checkSchemaReturningVersion(sql)) > 0 && !(await isOpenedBySecret(sql, secret))) {
     const message =
       `The database "${name}" holds the data of a Klatch whose secret is not in this configuration. Put the old ` +
       '`secret` into it first, or choose another database with --db-name.';

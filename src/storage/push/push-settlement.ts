@@ -26,12 +26,12 @@ export type PushSettlement = PushDisposition & { readonly claim: PushClaim };
 export async function settlePushes(
   sql: Sql,
   settlements: readonly PushSettlement[],
-  pushTtlMs: number,
+  pushExpiresAfterMs: number,
 ): Promise<readonly DeviceId[]> {
   const done = settlements.filter(({ verdict }) => verdict === 'done').map(({ claim }) => claim);
   const areGone = done.length === 0 || (await deleteDone(sql, done)) === done.length;
   const left = areGone ? settlements.filter(({ verdict }) => verdict !== 'done') : settlements;
-  return left.length === 0 ? [] : settleByVerdict(sql, left, pushTtlMs);
+  return left.length === 0 ? [] : settleByVerdict(sql, left, pushExpiresAfterMs);
 }
 
 /** Removes what did not grow, as nearly all; resolves with how many that were. */
@@ -53,7 +53,7 @@ async function deleteDone(sql: Sql, done: readonly PushClaim[]): Promise<number>
 async function settleByVerdict(
   sql: Sql,
   settlements: readonly PushSettlement[],
-  pushTtlMs: number,
+  pushExpiresAfterMs: number,
 ): Promise<readonly DeviceId[]> {
   const claims = settlements.map(({ claim }) => claim);
   const rows = await sql<{ id: DeviceId }[]>`
@@ -96,7 +96,7 @@ async function settleByVerdict(
       update push_pending p
       set attempts = p.attempts + (h.verdict <> 'held')::int, claimed_until = '-infinity', next_at = least(
         now() + h.wait_ms * interval '1 millisecond',
-        greatest(p.created_at + ${pushTtlMs} * interval '1 millisecond', now() + interval '1 second'))
+        greatest(p.created_at + ${pushExpiresAfterMs} * interval '1 millisecond', now() + interval '1 second'))
       from held h where p.device_id = h.device_id and p.conversation_id = h.conversation_id
         and h.verdict in ('again', 'held', 'removed') and h.device_id not in (select id from removed)
     ), logged as (

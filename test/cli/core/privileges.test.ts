@@ -2,18 +2,18 @@ import { chown, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
-import { dropPrivileges, refuseRoot } from '../../../src/cli/core/privileges.ts';
+import { dropPrivileges, refuseRootWithServiceConfig } from '../../../src/cli/core/privileges.ts';
 
 const SERVICE = '/etc/klatch/server.conf';
 
 describe('root', () => {
   test('may not run the server by hand with the configuration of the service, and is told how to start that', () => {
-    expect(() => refuseRoot(SERVICE, 0)).toThrow(
+    expect(() => refuseRootWithServiceConfig(SERVICE, 0)).toThrow(
       expect.objectContaining({ exitCode: 77, message: expect.stringContaining('sudo service klatch start') }),
     );
-    expect(() => refuseRoot('/etc/../etc/klatch/server.conf', 0)).toThrow(/does not run as root/);
-    expect(() => refuseRoot(SERVICE, 1_000)).not.toThrow();
-    expect(() => refuseRoot('/opt/klatch/conf/server.conf', 0)).not.toThrow();
+    expect(() => refuseRootWithServiceConfig('/etc/../etc/klatch/server.conf', 0)).toThrow(/does not run as root/);
+    expect(() => refuseRootWithServiceConfig(SERVICE, 1_000)).not.toThrow();
+    expect(() => refuseRootWithServiceConfig('/opt/klatch/conf/server.conf', 0)).not.toThrow();
   });
 
   test('becomes the owner of the data directory before it makes anything in there', async () => {

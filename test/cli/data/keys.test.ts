@@ -31,7 +31,7 @@ describe('klatch keys generate', () => {
     await workspace.configure(testServer('none'), [settingOf(ended)]);
     const { config, warnings } = loadConfig(workspace.file, { env: {} });
     expect(warnings).toEqual([]);
-    const [key] = readServerKeys(config.serverKeys);
+    const [key] = readServerKeys(config.serverSigningKeys);
     expect(ended.stdout).toContain(key!.id);
     expect(ended.stdout).toContain(key!.public);
     expect(ended.stdout).not.toContain((await readFile(keyFile('private'), 'utf8')).split('\n')[1]);
@@ -60,8 +60,11 @@ describe('klatch keys generate', () => {
     expect(files).toEqual({ private: keyFile('private', folder), public: keyFile('public', folder) });
     await workspace.configure(testServer('none'), [setting]);
     const { config } = loadConfig(workspace.file, { env: {} });
-    expect(config.serverKeys.map((pair) => pair.private)).toEqual([keyFile('private', folder), keyFile('private')]);
-    expect(readServerKeys(config.serverKeys)[0]!.id).toBe(id);
+    expect(config.serverSigningKeys.map((pair) => pair.private)).toEqual([
+      keyFile('private', folder),
+      keyFile('private'),
+    ]);
+    expect(readServerKeys(config.serverSigningKeys)[0]!.id).toBe(id);
   });
 
   test('prints lines that at the end of what setup wrote replace its list', async () => {
@@ -75,7 +78,10 @@ describe('klatch keys generate', () => {
     await appendFile(workspace.file, settingOf(ended));
     const { config, warnings } = loadConfig(workspace.file, { env: {} });
     expect(warnings).toEqual([]);
-    expect(config.serverKeys.map((pair) => pair.private)).toEqual([keyFile('private', folder), keyFile('private')]);
+    expect(config.serverSigningKeys.map((pair) => pair.private)).toEqual([
+      keyFile('private', folder),
+      keyFile('private'),
+    ]);
   });
 
   test('takes the place of a placeholder', async () => {
@@ -120,7 +126,7 @@ describe('klatch keys list', () => {
     const folders = [1, 2, 3, 4].map((n) => join(workspace.folder, `pair-${n}`));
     for (const folder of folders) ensureServerKeys(folder);
     await configurePairs(folders);
-    const keys = readServerKeys(loadConfig(workspace.file, { env: {} }).config.serverKeys);
+    const keys = readServerKeys(loadConfig(workspace.file, { env: {} }).config.serverSigningKeys);
     const { code, stdout } = await workspace.run(['keys', 'list']);
     expect(code).toBe(0);
     const lines = stdout.trimEnd().split('\n').slice(1);

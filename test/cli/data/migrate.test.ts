@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { newestSchemaVersion } from '../../../src/storage/db/migration-files.ts';
-import { checkSchema } from '../../../src/storage/db/schema-compatibility.ts';
+import { checkSchemaReturningVersion } from '../../../src/storage/db/schema-compatibility.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { Workspace } from '../program.ts';
 
@@ -24,7 +24,7 @@ describe('klatch migrate', () => {
     const first = await workspace.run(['migrate', '--json']);
     expect(first.code).toBe(0);
     expect(JSON.parse(first.stdout)).toMatchObject({ version, applied: { length: version, 0: '1 schema' } });
-    expect(await database.query((sql) => checkSchema(sql))).toBe(version);
+    expect(await database.query((sql) => checkSchemaReturningVersion(sql))).toBe(version);
     const second = await workspace.run(['migrate']);
     expect(second).toMatchObject({ code: 0, stdout: `Nothing to do: the database is at schema ${version}.\n` });
   });

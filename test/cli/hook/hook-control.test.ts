@@ -47,7 +47,7 @@ interface Ended {
 async function klatch(args: readonly string[]): Promise<Ended> {
   const output = new PassThrough();
   const errors = new PassThrough();
-  const context = { env: {}, programDir: '/nowhere/bin', input: process.stdin, output, errorOutput: errors };
+  const context = { env: {}, programBinDir: '/nowhere/bin', input: process.stdin, output, errorOutput: errors };
   const code = await runCommandLine([...args, '--config', workspace.file], context as unknown as CommandContext);
   const text = (stream: PassThrough): string => String(stream.read() ?? '');
   return { code, stdout: text(output), stderr: text(errors) };

@@ -1,7 +1,7 @@
 import { getHeapStatistics } from 'node:v8';
 import { spawnSync } from 'node:child_process';
 import { describe, expect, test } from '@jest/globals';
-import { restartWithHeapLimit, heapOptions, type HeapProcess } from '../../../src/cli/setup/heap.ts';
+import { restartWithHeapLimit, heapOptions, type ReplaceableServerProcess } from '../../../src/cli/setup/heap.ts';
 import type { Installation } from '../../../src/installation.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { Workspace } from '../program.ts';
@@ -20,7 +20,7 @@ function run(
   env: Record<string, string | undefined> = {},
 ): readonly Call[] {
   const calls: Call[] = [];
-  const fake: HeapProcess = {
+  const fake: ReplaceableServerProcess = {
     argv: [process.execPath, '/somewhere/main.ts', 'serve', '--config', 'a b'],
     execArgv: ['--min-semi-space-size=16'],
     execPath: process.execPath,

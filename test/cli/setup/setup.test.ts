@@ -53,12 +53,12 @@ describe('klatch setup', () => {
       http: { baseUri: 'https://chat.example.org', port: 7071 },
       postgresql: { embedded: true },
       delivery: { allow: ['loopback', '10.1.0.0/16'] },
-      serverKeys: [{ private: join(workspace.folder, 'server-key.private.pem') }],
+      serverSigningKeys: [{ private: join(workspace.folder, 'server-key.private.pem') }],
     });
     expect(Buffer.from(config.secret, 'base64url')).toHaveLength(32);
     expect(await readFile(workspace.file, 'utf8')).toContain('# Where the server listens');
     expect((await stat(workspace.file)).mode & 0o777).toBe(0o640);
-    expect((await stat(config.serverKeys[0]!.private)).mode & 0o777).toBe(0o600);
+    expect((await stat(config.serverSigningKeys[0]!.private)).mode & 0o777).toBe(0o600);
     expect(stdout).toContain('http.port = 7071');
     expect(stdout).toMatch(/Next: start the server with "klatch serve --config/);
     expect(stdout).not.toContain(config.secret);
@@ -292,7 +292,7 @@ describe('the unpacked archive', () => {
 });
 
 describe('what comes next', () => {
-  const programDir = '/opt/klatch/bin';
+  const programBinDir = '/opt/klatch/bin';
   const source = describeInstallation({ execPath: '/usr/bin/node', launcher: undefined });
   const archive = describeInstallation({ execPath: '/x', launcher: '/opt/klatch 1/bin/klatch' });
   const system = '/etc/klatch/server.conf';
@@ -309,6 +309,6 @@ describe('what comes next', () => {
     ],
     ['a file elsewhere', '/srv/k.conf', source, true, 'start the server with "klatch serve --config /srv/k.conf".'],
   ])('is told for %s', (_, file, installation, isService, told) => {
-    expect(nextStep({ programDir }, file, { installation, isService })).toBe(told);
+    expect(nextStep({ programBinDir }, file, { installation, isService })).toBe(told);
   });
 });

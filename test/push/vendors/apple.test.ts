@@ -57,7 +57,7 @@ function vendor({
     {
       keys: bundles.map((bundleId) => ({ keyId, teamId, path, bundleId, sandbox: false })),
       endpoint: endpoint ?? server.endpoint,
-      appleCaFile: authority === undefined ? `${folder.path}/ca.pem` : authority,
+      extraAppleCaFile: authority === undefined ? `${folder.path}/ca.pem` : authority,
     },
     { timeoutMs, inFlight: 100, userAgent: 'Klatch/0', ...(now === undefined ? {} : { now }) },
   );

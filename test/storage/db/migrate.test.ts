@@ -17,7 +17,7 @@ import {
   type Migration,
 } from '../../../src/storage/db/migration-files.ts';
 import { Pool } from '../../../src/storage/db/pool.ts';
-import { checkSchema, IncompatibleSchemaError } from '../../../src/storage/db/schema-compatibility.ts';
+import { checkSchemaReturningVersion, IncompatibleSchemaError } from '../../../src/storage/db/schema-compatibility.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { isWaiting, until } from '../fixture.ts';
 import { describeSchema } from '../schema.ts';
@@ -57,7 +57,7 @@ describe('migrate()', () => {
     const applied = await Promise.all(Array.from({ length: 20 }, () => migrate(open())));
     const all = readMigrations().map(({ version, name }) => `${version} ${name}`);
     expect(applied.flat().sort()).toEqual(all.sort());
-    expect(await database.query((sql) => checkSchema(sql))).toBe(newestSchemaVersion());
+    expect(await database.query((sql) => checkSchemaReturningVersion(sql))).toBe(newestSchemaVersion());
     expect(await migrate(open())).toEqual([]);
   });
 

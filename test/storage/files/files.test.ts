@@ -4,7 +4,7 @@ import type { AccountId } from '../../../src/model/ids.ts';
 import { insertAccount } from '../../../src/storage/accounts/accounts.ts';
 import { readUsage, readTotalUsage, correctUsageCounts } from '../../../src/storage/files/file-usage.ts';
 import {
-  deleteFileRow,
+  deleteRowReleasingUsage,
   findFile,
   findConversationFile,
   findReadableFile,
@@ -71,8 +71,8 @@ describe('the room that files take', () => {
       { bytes: 400, files: 1 },
       { bytes: 400, files: 1 },
     ]);
-    expect(await pool.transaction((tx) => deleteFileRow(tx, id))).toBe(true);
-    expect(await pool.transaction((tx) => deleteFileRow(tx, id))).toBe(false);
+    expect(await pool.transaction((tx) => deleteRowReleasingUsage(tx, id))).toBe(true);
+    expect(await pool.transaction((tx) => deleteRowReleasingUsage(tx, id))).toBe(false);
     expect(await usage()).toEqual([
       { bytes: 0, files: 0 },
       { bytes: 0, files: 0 },

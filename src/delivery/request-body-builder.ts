@@ -35,7 +35,7 @@ const MAX_BATCH_BYTES = 1024 * 1024;
 const MAX_SKIPPED = 500;
 
 /** Makes a hook's requests out of the log. */
-export class RequestBuilder {
+export class RequestBodyBuilder {
   readonly #reader: MessageReader;
   readonly #row: LaneRow;
 

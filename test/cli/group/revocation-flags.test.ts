@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { revocationInput, revokedAccessLines } from '../../../src/cli/group/revocation-lines.ts';
+import { revocationInput, revokedAccessLines } from '../../../src/cli/group/revocation-flags.ts';
 import type { RevocationReport } from '../../../src/operations/groups/access-revocation.ts';
 
 test('what ended with a membership is printed, and what is left to do with the command for it', () => {
