@@ -65,7 +65,7 @@ release: $(INSTALLED) ## all of these, with SHA256SUMS (dist/)
 	@npm run --silent package -- release
 
 package-test: $(INSTALLED) ## install and upgrade the packages in systems of their own, as root (QUICK=1, ARGS=test/package/zip)
-	@QUICK='$(QUICK)' node_modules/.bin/node scripts/package/package-test.ts $(ARGS)
+	@QUICK='$(QUICK)' node_modules/.bin/node scripts/package/trial/package-test.ts $(ARGS)
 
 clean: ## remove what was built and installed (not ./var)
 	rm -rf build dist node_modules

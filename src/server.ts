@@ -4,7 +4,7 @@ import type { Bus } from './bus/bus.ts';
 import type { Config, DeliveryConfig, LimitsConfig } from './config/config.ts';
 import { maxClientConnections, ConnectionLimit } from './connection-limit.ts';
 import { readEndpointTls, type EndpointTls } from './config/endpoint-tls.ts';
-import { readServerKeys } from './config/server-key-files.ts';
+import { readServerKeys } from './config/keys/server-key-files.ts';
 import { createFileLinker } from './delivery/file-links.ts';
 import { LaneManager } from './delivery/lane-manager.ts';
 import { Pinger } from './delivery/ping.ts';

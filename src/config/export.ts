@@ -5,7 +5,7 @@ import type { Config } from './config.ts';
 import { toHoconLiteral } from './edit.ts';
 import type { LoadedConfig } from './load.ts';
 import { listConfigurationFiles, type Environment } from './tree.ts';
-import { isJson } from './google-key.ts';
+import { isJson } from './keys/google-key.ts';
 import { settingEntries, type SettingKey } from './schema.ts';
 import { describeConfig, HIDDEN, type ShownValue, type ShownSetting } from './show.ts';
 import type { ValueType } from './value-types.ts';

@@ -12,7 +12,7 @@ import { ConfigSourceFile } from './public-text.ts';
 import { settingEntries } from './schema.ts';
 import { readEmailTemplate } from './email-template.ts';
 import type { Settings } from './schema.ts';
-import { checkServerKeys, isReadableByOthers } from './server-key-files.ts';
+import { checkServerKeys, isReadableByOthers } from './keys/server-key-files.ts';
 import { checkPushAndStorageKeys } from './service-checks.ts';
 import type { KeyFindings } from './service-checks.ts';
 import { problemAt, readSettings } from './settings.ts';

@@ -2,7 +2,7 @@ import { resolve, dirname } from 'node:path';
 import { durationMs, sizeBytes, type Value } from '../../packages/hocon/src/index.ts';
 import { containsPemKey, scalar, scalarText } from './value-types.ts';
 import type { ValueType, ScalarResult } from './value-types.ts';
-import { isJson, googleKeyProblem } from './google-key.ts';
+import { isJson, googleKeyProblem } from './keys/google-key.ts';
 
 /** Smallest and largest value that is accepted, in the kind's own unit. */
 interface Bounds {

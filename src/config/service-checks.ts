@@ -1,9 +1,9 @@
 import { valueAt, type ObjectValue, type Value } from '../../packages/hocon/src/index.ts';
 import type { ConfigProblem } from './problem.ts';
-import { isJson } from './google-key.ts';
-import { readAppleKey, readCaFile, readServiceAccount, webPushPairProblem } from './push-keys.ts';
+import { isJson } from './keys/google-key.ts';
+import { readAppleKey, readCaFile, readServiceAccount, webPushPairProblem } from './keys/push-keys.ts';
 import type { SettingKey, Settings } from './schema.ts';
-import { isReadableByOthers } from './server-key-files.ts';
+import { isReadableByOthers } from './keys/server-key-files.ts';
 import { problemAt } from './settings.ts';
 
 /** What the files of keys, and keys among themselves, have that somebody has to look at. */

@@ -9,7 +9,7 @@ import { ConfigError } from './problem.ts';
 import type { ConfigProblem } from './problem.ts';
 import { SCHEMA } from './schema.ts';
 import type { SettingKey } from './schema.ts';
-import { webPushSubject, type WebPushKeys } from './web-push-keys.ts';
+import { webPushSubject, type WebPushKeys } from './keys/web-push-keys.ts';
 
 /** A database of somebody else's, or the private one of the server. */
 export type DatabaseAnswer =

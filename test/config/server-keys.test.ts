@@ -3,7 +3,7 @@ import { createPrivateKey, createPublicKey, generateKeyPairSync, randomBytes, si
 import { chmodSync, existsSync, readFileSync, readdirSync, rmSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadConfig } from '../../src/config/load.ts';
-import { ensureServerKeys } from '../../src/config/server-key-files.ts';
+import { ensureServerKeys } from '../../src/config/keys/server-key-files.ts';
 import { Folder, MINIMAL } from './folder.ts';
 import { withoutPositions } from './load.ts';
 

@@ -6,7 +6,7 @@ import { loadConfig } from '../../src/config/load.ts';
 import { ConfigError } from '../../src/config/problem.ts';
 import { applyAnswers, checkAnswer, createServerSecret } from '../../src/config/setup.ts';
 import type { SetupAnswers } from '../../src/config/setup.ts';
-import { createWebPushKeys } from '../../src/config/web-push-keys.ts';
+import { createWebPushKeys } from '../../src/config/keys/web-push-keys.ts';
 import { Folder, SECRET } from './folder.ts';
 
 const TEMPLATE = readAsset('etc/klatch/server.conf.template');

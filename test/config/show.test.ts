@@ -4,7 +4,7 @@ import { loadConfig } from '../../src/config/load.ts';
 import type { ValueType } from '../../src/config/value-types.ts';
 import { SCHEMA, settingEntries } from '../../src/config/schema.ts';
 import { loadHocon } from '../../packages/hocon/src/index.ts';
-import { ensureServerKeys } from '../../src/config/server-key-files.ts';
+import { ensureServerKeys } from '../../src/config/keys/server-key-files.ts';
 import { describeConfig, formatConfig } from '../../src/config/show.ts';
 import { createServiceAccount } from '../push/keys.ts';
 import { Folder, SECRET } from './folder.ts';

@@ -1,7 +1,7 @@
 import { networkInterfaces } from 'node:os';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import ipaddr from 'ipaddr.js';
-import { createWebPushKeys } from '../../src/config/web-push-keys.ts';
+import { createWebPushKeys } from '../../src/config/keys/web-push-keys.ts';
 import { AddressPolicy } from '../../src/outbound/address-policy.ts';
 import { MachineNetwork, type MachineNetworkFacts } from '../../src/outbound/machine-network.ts';
 import { DnsResolver, type ResolveName } from '../../src/outbound/dns-resolver.ts';

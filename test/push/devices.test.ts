@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { createWebPushKeys } from '../../src/config/web-push-keys.ts';
+import { createWebPushKeys } from '../../src/config/keys/web-push-keys.ts';
 import { LiveClient } from '../live/client.ts';
 import { callAs } from '../support/call.ts';
 import { eventually } from '../support/eventually.ts';

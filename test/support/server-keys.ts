@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ServerKeyFiles } from '../../src/config/config.ts';
-import { ensureServerKeys } from '../../src/config/server-key-files.ts';
+import { ensureServerKeys } from '../../src/config/keys/server-key-files.ts';
 
 /** Pairs of server keys in a folder of their own, and the `openssl` program to judge what they sign. */
 export class TestKeys implements Disposable {

@@ -12,7 +12,7 @@ import {
   describePublicKeyFile,
   isReadableByOthers,
   serverKeyPaths,
-} from '../../config/server-key-files.ts';
+} from '../../config/keys/server-key-files.ts';
 import { MAX_KEYS_THAT_SIGN } from '../../model/server-key.ts';
 import { nonRootOwnerOf } from '../core/privileges.ts';
 import { type CommandContext, print, printError, printJson } from '../core/context.ts';

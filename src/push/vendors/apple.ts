@@ -1,6 +1,6 @@
 import { getCACertificates } from 'node:tls';
 import type { ApplePushConfig, ApplePushKey } from '../../config/config.ts';
-import { readAppleKey, readCaFile } from '../../config/push-keys.ts';
+import { readAppleKey, readCaFile } from '../../config/keys/push-keys.ts';
 import { readApnsResponse, apnsReasonOf } from './apple-response.ts';
 import { AppleProviderTokens } from './apple-token.ts';
 import type { VendorOptions } from './google.ts';

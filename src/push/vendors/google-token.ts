@@ -1,5 +1,5 @@
 import { request, type Dispatcher } from 'undici';
-import type { ServiceAccount } from '../../config/push-keys.ts';
+import type { ServiceAccount } from '../../config/keys/push-keys.ts';
 import { readResponse } from './response.ts';
 import { signJwt } from './jwt.ts';
 import { failed, type FailedOutcome } from '../outcomes.ts';

@@ -1,6 +1,6 @@
 import { Agent, request } from 'undici';
 import type { GooglePushConfig } from '../../config/config.ts';
-import { readServiceAccount } from '../../config/push-keys.ts';
+import { readServiceAccount } from '../../config/keys/push-keys.ts';
 import { readResponse, type VendorResponse } from './response.ts';
 import { readFcmResponse, refusesAccessToken } from './google-response.ts';
 import { GoogleAccessTokens } from './google-token.ts';

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import webPush from 'web-push';
 import type { WebPushConfig } from '../../config/config.ts';
-import { webPushPairProblem } from '../../config/push-keys.ts';
+import { webPushPairProblem } from '../../config/keys/push-keys.ts';
 import { BoundedCache } from '../../model/bounded-cache.ts';
 import type { WebSubscription } from '../../model/device.ts';
 import type { AddressPolicy } from '../../outbound/address-policy.ts';

@@ -2,7 +2,7 @@ import { appendFile, chmod, chown, mkdir, readFile, rm, stat, writeFile } from '
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { loadConfig } from '../../../src/config/load.ts';
-import { ensureServerKeys, readServerKeys } from '../../../src/config/server-key-files.ts';
+import { ensureServerKeys, readServerKeys } from '../../../src/config/keys/server-key-files.ts';
 import { testServer } from '../../support/database.ts';
 import { Workspace, type Ended } from '../program.ts';
 

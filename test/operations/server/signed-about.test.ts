@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { readServerKeys } from '../../../src/config/server-key-files.ts';
+import { readServerKeys } from '../../../src/config/keys/server-key-files.ts';
 import { AboutSigner } from '../../../src/operations/server/signed-about.ts';
 import { testConfig } from '../../support/config.ts';
 import { testServer } from '../../support/database.ts';

@@ -1,6 +1,6 @@
 import { appendFileSync, copyFileSync, existsSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Trial } from '../../../scripts/package/trial-table.ts';
+import type { Trial } from '../../../scripts/package/trial/trial-table.ts';
 import { Machine, ROOT, type InsideOptions } from './machine.ts';
 import type { Repository } from './repository.ts';
 import type { Ran } from './run.ts';

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { join, normalize } from 'node:path';
 import { ROOT } from './machine.ts';
 
-/** Repositories that scripts/package/trial-packages.ts makes, each with all that the ones before it offer. */
+/** Repositories that scripts/package/trial/trial-packages.ts makes, each with all that the ones before it offer. */
 export type Publication =
   | 'first'
   /** A version with the same schema. */

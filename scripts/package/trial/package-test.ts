@@ -7,13 +7,13 @@ import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { closingLine, countsOf } from '../closing-line.ts';
-import { runJest } from '../jest.ts';
+import { closingLine, countsOf } from '../../closing-line.ts';
+import { runJest } from '../../jest.ts';
 import { makeChroots, SYSTEMS } from './chroots.ts';
-import { BUILD, DIST } from './paths.ts';
-import { fetchPostgresql, POSTGRESQL_MAJORS } from './postgresql-versions.ts';
+import { BUILD, DIST } from '../paths.ts';
+import { fetchPostgresql, POSTGRESQL_MAJORS } from '../postgresql-versions.ts';
 import { formatTrials, type Trial } from './trial-table.ts';
-import { requireTools } from './tools.ts';
+import { requireTools } from '../tools.ts';
 
 const TRIALS_FILE = join(BUILD, 'trials.jsonl');
 const NAMESPACES = ['--mount', '--pid', '--fork', '--uts', '--ipc', '--cgroup', '--net'];
@@ -52,7 +52,7 @@ async function main(args: readonly string[]): Promise<void> {
   const [code] = (await built) as [number | null];
   if (code !== 0) throw new Error('the packages could not be made');
   rmSync(TRIALS_FILE, { force: true });
-  const config = join(import.meta.dirname, '../../test/package/jest.config.ts');
+  const config = join(import.meta.dirname, '../../../test/package/jest.config.ts');
   // A network of their own: servers have their usual ports, and nothing can be fetched that is not at hand.
   const within = ['unshare', '--net', '/bin/sh', '-c', 'busybox ip link set lo up && exec "$@"', 'sh'];
   const { result, status } = runJest(['--config', config, ...args], { within, env: { KLATCH_TRIALS: TRIALS_FILE } });

@@ -2,9 +2,9 @@
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { BUILD } from './paths.ts';
-import { run, step } from './run.ts';
-import { requireTools } from './tools.ts';
+import { BUILD } from '../paths.ts';
+import { run, step } from '../run.ts';
+import { requireTools } from '../tools.ts';
 
 /** One system: the name of its folder, the release it is made from, and what is in it beyond the least. */
 export interface System {

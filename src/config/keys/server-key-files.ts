@@ -2,12 +2,12 @@ import { createPrivateKey, createPublicKey, generateKeyPairSync } from 'node:cry
 import type { KeyObject } from 'node:crypto';
 import { chownSync, mkdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { describePublicKey, type PublicServerKey, type ServerKey } from '../model/server-key.ts';
-import type { ServerKeyFiles } from './config.ts';
-import { syncFolder, writeNewFile } from './durable-file.ts';
-import type { Owner } from './durable-file.ts';
-import { keyPathForMessage } from './key-path-for-message.ts';
-import { ConfigError } from './problem.ts';
+import { describePublicKey, type PublicServerKey, type ServerKey } from '../../model/server-key.ts';
+import type { ServerKeyFiles } from '../config.ts';
+import { syncFolder, writeNewFile } from '../durable-file.ts';
+import type { Owner } from '../durable-file.ts';
+import { keyPathForMessage } from '../key-path-for-message.ts';
+import { ConfigError } from '../problem.ts';
 
 /** What is wrong with one of the two files, as a sentence about it. */
 interface SigningKeyFileProblem {

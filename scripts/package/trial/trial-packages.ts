@@ -17,20 +17,20 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { basename, join } from 'node:path';
-import { makeBinary } from './binary.ts';
-import { bundle } from './bundle.ts';
-import { makeCompanionDeb } from './companion.ts';
-import { makeDeb } from './deb.ts';
-import { fillInstallScript } from './install-sh.ts';
-import { makeParts } from './parts.ts';
-import { BUILD, buildVersion, DIST, ROOT, sourceDateEpoch } from './paths.ts';
-import { makeRelease } from './release.ts';
-import { KEYRING, publish } from './repo.ts';
-import { step } from './run.ts';
-import { collectRuntime } from './runtime.ts';
-import { SigningKey } from './signing-key.ts';
-import { requireTools } from './tools.ts';
-import { makeCompanionZip, makeZip } from './zip.ts';
+import { makeBinary } from '../binary.ts';
+import { bundle } from '../bundle.ts';
+import { makeCompanionDeb } from '../companion.ts';
+import { makeDeb } from '../deb.ts';
+import { fillInstallScript } from '../install-sh.ts';
+import { makeParts } from '../parts.ts';
+import { BUILD, buildVersion, DIST, ROOT, sourceDateEpoch } from '../paths.ts';
+import { makeRelease } from '../release.ts';
+import { KEYRING, publish } from '../repo.ts';
+import { step } from '../run.ts';
+import { collectRuntime } from '../runtime.ts';
+import { SigningKey } from '../signing-key.ts';
+import { requireTools } from '../tools.ts';
+import { makeCompanionZip, makeZip } from '../zip.ts';
 
 const TRIALS = join(BUILD, 'trials');
 const PACKAGES = join(TRIALS, 'packages');

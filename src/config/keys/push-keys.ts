@@ -2,7 +2,7 @@ import { createECDH, createPrivateKey, X509Certificate } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import { isJson, SERVICE_ACCOUNT_DESCRIPTION } from './google-key.ts';
-import { keyPathForMessage } from './key-path-for-message.ts';
+import { keyPathForMessage } from '../key-path-for-message.ts';
 
 /** An account of a program at Google, and the key that it signs with. */
 export interface ServiceAccount {
