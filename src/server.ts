@@ -130,7 +130,7 @@ export class Server {
   /** Notes at once how this process ends, when there is no time left to stop it. */
   recordExitReason(exitReason: ExitReason): void {
     this.#lastRunRecorder.setExitReason(exitReason);
-    this.#lastRunRecorder.markEnded();
+    this.#lastRunRecorder.markStoppedOrFailed();
   }
 
   /** Takes nothing new, finishes what is in hand within `http.stop-timeout`, and leaves the rest in the database. */
@@ -149,7 +149,7 @@ export class Server {
     const lock = await DataDirLock.acquire(config.dataDir);
     this.#addPart('lock', () => lock.release());
     this.#lastRunRecorder.markStarting();
-    this.#addPart('record of the run', () => this.#lastRunRecorder.markEnded());
+    this.#addPart('record of the run', () => this.#lastRunRecorder.markStoppedOrFailed());
     const listener = await this.#listen();
     const metrics = await this.#listenForScrapes();
     const sealer = new Sealer(config.secret);
@@ -331,7 +331,7 @@ export class Server {
     const families = allFamilies({
       ...sources,
       eventLoop,
-      connections: () => listener.connections,
+      connections: () => listener.openHttpConnections,
       limit: this.#connectionLimit,
     });
     scrapes.setHandler(metricsListener(families, this.#log));

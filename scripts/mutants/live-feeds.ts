@@ -37,7 +37,7 @@ export const LIVE_FEED_MUTANTS: readonly Mutant[] = [
     file: SUBSCRIPTIONS,
     find: '      this.#remove(subscription);\n      this.session.send(leftNotification(conversationId));',
     replace:
-      '      this.session.send(leftNotification(conversationId));\n      subscription.isSuspended = false;\n      this.#resume(subscription);',
+      '      this.session.send(leftNotification(conversationId));\n      subscription.isAwaitingMembershipCheck = false;\n      this.#resume(subscription);',
     tests: [FOLLOW, '-t', 'what a removed member follows'],
   },
   {

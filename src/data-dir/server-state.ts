@@ -41,7 +41,7 @@ export interface ExitReason {
 /**
  * What a process of this data directory leaves behind, so that `klatch status` can say why no server runs: stopped and
  * by what, failed and why, or none of it, which means that it was killed. Its holder has the directory's lock from
- * `markStarting` to `markEnded`. A record that cannot be written, since the disk is full, keeps no server from its work.
+ * `markStarting` to `markStoppedOrFailed`. A record that cannot be written, since the disk is full, keeps no server from its work.
  */
 export class LastRunRecorder {
   readonly #path: string;
@@ -80,7 +80,7 @@ export class LastRunRecorder {
   }
 
   /** Nothing is written after it, or before `markStarting`: the directory may be another process's. */
-  markEnded(): void {
+  markStoppedOrFailed(): void {
     const { reason, exitCode } = this.#exitReason ?? { reason: null, exitCode: 0 };
     this.#write(exitCode === 0 ? 'stopped' : 'failed', { reason, exit_code: exitCode });
     if (this.#lastSeenTimer !== null) clearInterval(this.#lastSeenTimer);

@@ -32,7 +32,7 @@ export function checkConfiguration(file: string, env: Environment): Configuratio
   } catch (cause) {
     if (cause instanceof ConfigError) {
       return unusableConfiguration(
-        cause.problems.map((each) => error(formatProblem(each), isPermissionProblem(each) ? OTHER_USER : EDIT)),
+        cause.problems.map((each) => error(formatProblem(each), isReadAccessDenied(each) ? OTHER_USER : EDIT)),
       );
     }
     if (cause instanceof NotConfiguredError) {
@@ -50,7 +50,7 @@ function unusableConfiguration(verdicts: readonly CheckResult[]): ConfigurationR
 }
 
 /** Nothing is wrong with a file that this user may not read. */
-function isPermissionProblem({ key, sentence }: ConfigProblem): boolean {
+function isReadAccessDenied({ key, sentence }: ConfigProblem): boolean {
   return (key === '' || key.startsWith('modules.security.server-keys')) && /\((?:EACCES|EPERM)\)/.test(sentence);
 }
 

@@ -34,7 +34,7 @@ export interface DatabaseFacts {
 export async function collectDatabaseFacts(config: Config, serverRuns: boolean): Promise<DatabaseFacts> {
   try {
     const place = await locateDatabase(config, serverRuns);
-    if (place.target !== null) return await queryReports(place.target, config, serverRuns);
+    if (place.target !== null) return await queryAndEvaluateReports(place.target, config, serverRuns);
     return { verdicts: place.verdicts, startBlockers: [], report: null, hooks: null, push: null };
   } catch (cause) {
     const verdicts = [failureResult(cause, config, serverRuns)];
@@ -63,7 +63,11 @@ async function locateDatabase(
   return { target, verdicts: [ok(`embedded: ${state} with PostgreSQL ${version} in ${binDir}`)] };
 }
 
-async function queryReports(target: ConnectionTarget, config: Config, serverRuns: boolean): Promise<DatabaseFacts> {
+async function queryAndEvaluateReports(
+  target: ConnectionTarget,
+  config: Config,
+  serverRuns: boolean,
+): Promise<DatabaseFacts> {
   const newestSchema = newestSchemaVersion();
   const report = await reportDatabase(target, { sealer: new Sealer(config.secret), timeoutMs: TIMEOUT_MS });
   const expected = { config, newestSchema, serverRuns };

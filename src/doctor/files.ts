@@ -19,7 +19,7 @@ async function checkLocalFolder(
   const found = await stat(localFilesFolder).catch(({ code }: NodeJS.ErrnoException) => code ?? 'unknown');
   if (typeof found === 'string') {
     if (found !== 'ENOENT') return error(`${localFilesFolder} cannot be reached (${found})`, RIGHTS);
-    if (await canServerCreate(localFilesFolder, dataDir))
+    if (await willParentFolderExist(localFilesFolder, dataDir))
       return ok(`${localFilesFolder} is not there yet: the server makes it`);
     const todo = `Make ${dirname(localFilesFolder)}, mount it, or change services.file-storage.location.`;
     return error(`${localFilesFolder} is not there, and neither is the folder above it`, todo);
@@ -43,7 +43,7 @@ async function checkLocalFolder(
  * Whether the server makes the folder: it makes this one and none above it, which may be a disk that is not mounted. But
  * the data directory it makes first, with all that is missing above that.
  */
-async function canServerCreate(localFilesFolder: string, dataDir: string): Promise<boolean> {
+async function willParentFolderExist(localFilesFolder: string, dataDir: string): Promise<boolean> {
   const above = await stat(dirname(localFilesFolder)).catch(({ code }: NodeJS.ErrnoException) => code ?? 'unknown');
   if (typeof above !== 'string') return above.isDirectory();
   return above === 'ENOENT' && isWithin(dataDir, dirname(localFilesFolder));

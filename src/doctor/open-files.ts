@@ -39,7 +39,7 @@ export async function checkOpenFileLimit(config: Config, pid: number | null): Pr
   return evaluateOpenFiles({
     limit,
     open: open?.length ?? null,
-    needed: neededFileDescriptors(config),
+    neededWithoutCallers: neededFileDescriptors(config),
     maxLiveConnections: connections,
   });
 }
@@ -51,15 +51,16 @@ export async function checkOpenFileLimit(config: Config, pid: number | null): Pr
 export function evaluateOpenFiles(files: {
   limit: number;
   open: number | null;
-  needed: number;
+  neededWithoutCallers: number;
   maxLiveConnections: number;
 }): CheckResult {
-  const { limit, open, needed, maxLiveConnections: connections } = files;
+  const { limit, open, neededWithoutCallers, maxLiveConnections: connections } = files;
   const bound = Number.isFinite(limit) ? `at most ${limit}` : 'without a limit';
   const what =
     open === null ? `${bound} for a server that is started here` : `${countWithNoun(open, 'file')} open, ${bound}`;
-  const found = `${what}; the configured bounds take up to ${needed}, live clients up to ${connections}, beside callers`;
-  if (limit < needed) return error(found, TODO);
-  if (limit < needed + EXPECTED_CALLERS || (open ?? 0) > limit * NEARLY_FULL_SHARE) return warning(found, TODO);
+  const found = `${what}; the configured bounds take up to ${neededWithoutCallers}, live clients up to ${connections}, beside callers`;
+  if (limit < neededWithoutCallers) return error(found, TODO);
+  if (limit < neededWithoutCallers + EXPECTED_CALLERS || (open ?? 0) > limit * NEARLY_FULL_SHARE)
+    return warning(found, TODO);
   return ok(found);
 }

@@ -13,7 +13,7 @@ const MAX_STOP_TIMEOUT_MS = 28_000;
 /** Values that the server takes and that are hardly meant, or that open something. */
 export function findRiskySettings(config: Config): CheckResult[] {
   return [
-    ...findOpenPolicy(config),
+    ...findAllOrMetadataAllowed(config),
     ...findUnencryptedLinks(config),
     ...findUnboundedProxyTrust(config),
     ...findDoubtfulTimeouts(config),
@@ -21,7 +21,7 @@ export function findRiskySettings(config: Config): CheckResult[] {
 }
 
 /** Anyone with an integration token chooses where the server connects to. */
-function findOpenPolicy({ delivery }: Config): CheckResult[] {
+function findAllOrMetadataAllowed({ delivery }: Config): CheckResult[] {
   const policy = new AddressPolicy(delivery.allow);
   const allows = (address: string): boolean => policy.violatedRule(address, '') === null;
   const todo = 'List only the ranges and names of your receivers in delivery.allow.';

@@ -11,7 +11,7 @@ import { sendJson, sendMethodNotAllowed } from './responses.ts';
  * `/v1/about` (what clients need before they connect, signed), `/v1/keys` (what the signatures are verified with), and
  * `/v1/openapi.json` (what may be called).
  */
-export function aboutRoutes(services: Services): Router {
+export function aboutKeysOpenApiRoutes(services: Services): Router {
   const { config, version, serverKeys } = services;
   const statement = new AboutSigner(services);
   const { projectName, registration } = config;

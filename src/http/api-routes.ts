@@ -9,7 +9,7 @@ import type { Services } from '../operations/core/services.ts';
 import { bodySizeLimit, readBody } from './body.ts';
 import { setAuthChallenge, type Authenticator } from './authenticator.ts';
 import { decodeUtf8, mediaType } from './json-body.ts';
-import { sendJson, responseHeaders, sendMethodNotAllowed, sendThrownError } from './responses.ts';
+import { sendJson, jsonResponseHeaders, sendMethodNotAllowed, sendThrownError } from './responses.ts';
 
 /**
  * `POST /v1/api/<operation>`: every operation but those of the server's own command line, with `Authorization: Bearer`
@@ -58,7 +58,7 @@ function parseInput(req: Request, body: Buffer, limits: BodyLimits): object {
   if (body.length === 0) return {};
   const type = mediaType(req.headers['content-type']);
   if (type !== '' && type !== 'application/json' && !type.endsWith('+json')) {
-    const sentence = `The body is the input as JSON: send it with Content-Type: ${responseHeaders['content-type']}`;
+    const sentence = `The body is the input as JSON: send it with Content-Type: ${jsonResponseHeaders['content-type']}`;
     throw new KlatchError('unsupported_media', { sentence });
   }
   const { value, problem } = parseJsonRepairingControls(decodeUtf8(body), limits);

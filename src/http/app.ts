@@ -6,13 +6,13 @@ import type { Log } from '../log.ts';
 import { TrustedProxies } from '../model/trusted-proxies.ts';
 import type { Services } from '../operations/core/services.ts';
 import { operationTable } from '../operations/table.ts';
-import { aboutRoutes } from './about-routes.ts';
+import { aboutKeysOpenApiRoutes } from './about-routes.ts';
 import { apiRoutes } from './api-routes.ts';
 import { startDeadline } from './deadline.ts';
 import { Authenticator } from './authenticator.ts';
 import { exposedFileHeaders, fileRoutes } from './files/file-routes.ts';
 import { healthRoutes } from './health-routes.ts';
-import { inviteRoutes } from './invite-routes.ts';
+import { invitePreviewRoutes } from './invite-routes.ts';
 import { sendJson, sendError, errorHandler } from './responses.ts';
 import { reverseWebhookRoutes } from './reverse-webhook-routes.ts';
 import { createPostHandler, createFastPath, type PostHandler } from './post-handler.ts';
@@ -65,15 +65,15 @@ function createExpress(services: Services, options: AppDeps): Express {
   });
   if (config.http.cors.length > 0) app.use(corsHandler(config.http.cors));
   app.use(requireHost);
-  app.use(neutralizeBrokenPercentEncoding);
+  app.use(replacePercentsIfUndecodable);
   app.use('/v1/webhooks', webhookRoutes({ tokenAuth, handlePost: options.handlePost, log }));
   app.use('/v1/webhooks', reverseWebhookRoutes(services, tokenAuth, options.proxies));
-  app.use('/v1/groups/invites', inviteRoutes(services, options.proxies));
+  app.use('/v1/groups/invites', invitePreviewRoutes(services, options.proxies));
   app.use('/v1/sign-in', signInPage(config));
   app.use('/v1/api', apiRoutes(services, authenticator, operationTable()));
   app.use('/v1/files', fileRoutes(services, authenticator));
   app.use('/v1', healthRoutes(services));
-  app.use('/v1', aboutRoutes(services));
+  app.use('/v1', aboutKeysOpenApiRoutes(services));
   app.use((_req, _res) => {
     throw new KlatchError('not_found');
   });
@@ -113,7 +113,7 @@ const requireHost: RequestHandler = (req, _res, next) => {
  * A path with broken percent-encoding names nothing. Without its percent signs it still does not, and each route gives
  * its own answer about a token or a hook that it does not know.
  */
-const neutralizeBrokenPercentEncoding: RequestHandler = (req, _res, next) => {
+const replacePercentsIfUndecodable: RequestHandler = (req, _res, next) => {
   try {
     decodeURIComponent(req.path);
   } catch {

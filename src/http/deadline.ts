@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { KlatchError, SAFE_REPEAT_HINT } from '../errors.ts';
-import { pathOf, sendError } from './responses.ts';
+import { originalUrlOf, sendError } from './responses.ts';
 
 /** Requests about reverse webhooks, which post no message, and operations, which take no Idempotency-Key. */
 const PATHS_WITHOUT_IDEMPOTENCY_KEY = /^\/v1\/(?:api\/|webhooks\/[^/?]*\/reverse(?:[/?]|$))/;
@@ -55,7 +55,7 @@ function timeoutError(req: IncomingMessage, res: ServerResponse): KlatchError {
   }
   if (req.method === 'GET' || req.method === 'HEAD') return new KlatchError('database_unavailable');
   const sentence =
-    req.method === 'POST' && !PATHS_WITHOUT_IDEMPOTENCY_KEY.test(pathOf(req))
+    req.method === 'POST' && !PATHS_WITHOUT_IDEMPOTENCY_KEY.test(originalUrlOf(req))
       ? `This took too long: it may have been posted. ${SAFE_REPEAT_HINT}`
       : 'This took too long: it may have been done; look before you repeat it';
   return new KlatchError('outcome_unknown', { sentence });

@@ -5,11 +5,11 @@ import { readInvitePreview } from '../operations/groups/invite-preview.ts';
 import { inviteTokenOf } from '../operations/groups/invites.ts';
 import type { Services } from '../operations/core/services.ts';
 import { pageHeaders, renderInvite, renderInviteError } from './invite-page.ts';
-import { sendJson, responseHeaders, tagErrorCode, sendMethodNotAllowed, sendThrownError } from './responses.ts';
+import { sendJson, jsonResponseHeaders, tagErrorCode, sendMethodNotAllowed, sendThrownError } from './responses.ts';
 import { AuthThrottle } from './auth-throttle.ts';
 
 /** `GET /v1/groups/invites/<token>`: to which group an invitation is, as JSON for programs and as a page for people. */
-export function inviteRoutes(services: Services, proxies: TrustedProxies): Router {
+export function invitePreviewRoutes(services: Services, proxies: TrustedProxies): Router {
   const { config, log } = services;
   const authThrottle = new AuthThrottle(config.limits.unknownTokenRatePerSource);
   const headers = pageHeaders();
@@ -19,7 +19,7 @@ export function inviteRoutes(services: Services, proxies: TrustedProxies): Route
     if (res.headersSent || res.destroyed) return;
     const retry = retryAfterS === null ? {} : { 'retry-after': String(retryAfterS) };
     const length = { 'content-length': Buffer.byteLength(html) };
-    res.writeHead(status, { ...responseHeaders, ...headers, ...retry, ...length });
+    res.writeHead(status, { ...jsonResponseHeaders, ...headers, ...retry, ...length });
     res.end(res.req.method === 'HEAD' ? undefined : html);
   };
 

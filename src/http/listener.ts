@@ -5,7 +5,7 @@ import type { ConnectionLimit } from '../connection-limit.ts';
 import { errorKinds } from '../errors.ts';
 import { listen } from '../listen.ts';
 import { isDeadlineExempt, STALL_TIMEOUT_MS } from './deadline.ts';
-import { responseHeaders } from './responses.ts';
+import { jsonResponseHeaders } from './responses.ts';
 
 /** Node looks for requests that took too long this often; its default of 30 s would make 10 s into 40. */
 const TIMEOUT_CHECK_INTERVAL_MS = 1_000;
@@ -28,7 +28,7 @@ const LIVE_PATH = '/v1/live';
 export class HttpListener {
   readonly #config: HttpListenConfig;
   readonly #configKeys: string;
-  readonly #connectionLimit: ConnectionLimit;
+  readonly #processConnectionLimit: ConnectionLimit;
   readonly #server: Server;
   #stopping: Promise<void> | null = null;
   readonly #rejectedSockets = new WeakSet<Socket>();
@@ -46,7 +46,7 @@ export class HttpListener {
   ) {
     this.#config = config;
     this.#configKeys = keys;
-    this.#connectionLimit = limit;
+    this.#processConnectionLimit = limit;
     this.#handler = startingHandler;
     const sockets = this.#sockets;
     this.#removeSocket = function (this: HttpSocket): void {
@@ -100,14 +100,14 @@ export class HttpListener {
   }
 
   /** Connections that are open right now, without those that have become WebSockets. */
-  get connections(): number {
+  get openHttpConnections(): number {
     return this.#sockets.size;
   }
 
   /** Resolves to the port once it is open. */
   async start(): Promise<number> {
     const { interface: host, port } = this.#config;
-    return listen(this.#server, { host, port, keys: this.#configKeys, limit: this.#connectionLimit });
+    return listen(this.#server, { host, port, keys: this.#configKeys, limit: this.#processConnectionLimit });
   }
 
   /** Takes no more connections, lets requests in hand finish, and cuts what is left after `timeoutMs`. */
@@ -165,7 +165,7 @@ function respondErrorInOrder(error: NodeJS.ErrnoException, socket: HttpSocket): 
   }
   const [status, message] = errorStatusAndMessage(error.code);
   const body = JSON.stringify({ message });
-  const headers = { connection: 'close', ...responseHeaders, 'content-length': Buffer.byteLength(body) };
+  const headers = { connection: 'close', ...jsonResponseHeaders, 'content-length': Buffer.byteLength(body) };
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
   socket.end(`HTTP/1.1 ${status}\r\n${lines.join('')}\r\n${body}`);
   const timer = setTimeout(() => socket.destroy(), LINGER_MS);

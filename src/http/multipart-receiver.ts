@@ -76,7 +76,7 @@ export class MultipartReceiver {
   /** What is wrong with a body that is no form, or a form that has no file so far. */
   #deferredFormError: KlatchError | null = null;
   /** From the first file on, or when the whole body was read. */
-  #isKnownForm = false;
+  #parseErrorsAreFatal = false;
   readonly #nonFileTimeout: PausableTimeout;
   #storeQueue: Promise<void> = Promise.resolve();
 
@@ -109,7 +109,7 @@ export class MultipartReceiver {
       const body = this.#body?.toBuffer() ?? null;
       if (body !== null && beginsLikeObject(body)) return body;
       if (this.#deferredFormError !== null) throw this.#deferredFormError;
-      this.#isKnownForm = true;
+      this.#parseErrorsAreFatal = true;
       await this.#finish();
       return { fields: this.#fields, files: this.#files, body };
     } catch (error) {
@@ -226,7 +226,7 @@ export class MultipartReceiver {
     stream.on('error', () => {});
     if (this.#body !== null) {
       this.#body = null;
-      this.#isKnownForm = true;
+      this.#parseErrorsAreFatal = true;
       this.#handleFirstFile();
     }
     if (field === 'text' || field === 'payload') {
@@ -283,7 +283,7 @@ export class MultipartReceiver {
 
   /** The parser reads no further. */
   #onParseError(error: KlatchError): void {
-    if (this.#isKnownForm) this.#fail(error);
+    if (this.#parseErrorsAreFatal) this.#fail(error);
     else this.#deferredFormError ??= error;
   }
 

@@ -7,9 +7,9 @@ import { postMessageWithFiles, postMessage, type WebhookMessage } from '../opera
 import { sendContinue, bodySizeLimit, readBody, bodyTooLargeError } from './body.ts';
 import { cancelUploadTimeouts } from './deadline.ts';
 import { MultipartReceiver, type MultipartOptions, type ReceivedForm } from './multipart-receiver.ts';
-import { sourceRateLimited } from './responses.ts';
+import { parseBudgetExhaustedError } from './responses.ts';
 import { nextHopCount, idempotencyKey } from './post-headers.ts';
-import { parseFormFields, type PostInput } from './post-input.ts';
+import { postFromMultipartFields, type PostInput } from './post-input.ts';
 import type { TokenGrant } from './token-auth.ts';
 
 const MULTIPART_TYPE_PATTERN = /^\s*multipart\/form-data\s*;/i;
@@ -24,7 +24,7 @@ export function mayHaveFiles({ headers }: IncomingMessage): boolean {
 }
 
 /** A request with the network that it counts for. */
-interface FormRequest {
+interface FormRequestWithSource {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
   readonly source: SourceKey;
@@ -43,7 +43,7 @@ interface FormMessage {
  */
 export async function readMultipartForm(
   services: Services,
-  { req, res, source }: FormRequest,
+  { req, res, source }: FormRequestWithSource,
   grant: TokenGrant,
 ): Promise<Buffer | FormMessage> {
   const { limits, http } = services.config;
@@ -72,17 +72,17 @@ export async function readMultipartForm(
 
 async function webhookMessageOf(
   { config: { limits }, parseBudget }: Services,
-  { req, source }: FormRequest,
+  { req, source }: FormRequestWithSource,
   form: ReceivedForm,
 ): Promise<WebhookMessage> {
   const attachments = form.files.map(({ attachment }) => attachment.id);
   const hasFiles = attachments.length > 0;
-  const parse = (): PostInput => parseFormFields(form.fields, hasFiles, limits);
+  const parse = (): PostInput => postFromMultipartFields(form.fields, hasFiles, limits);
   // Files are stored by now: their form waits for time rather than to lose them.
-  const wait = { maxMs: limits.tokenQueueTimeoutMs, refusal: sourceRateLimited };
+  const wait = { maxMs: limits.tokenQueueTimeoutMs, refusal: parseBudgetExhaustedError };
   const parsing = hasFiles
     ? parseBudget.runQueued(source, wait, parse)
-    : parseBudget.run(source, sourceRateLimited, parse);
+    : parseBudget.run(source, parseBudgetExhaustedError, parse);
   const input = await parsing;
   const keyed = idempotencyKey(req.headers, form.body ?? canonicalFormBody(form));
   return { ...input, ...keyed, hops: nextHopCount(req.headers, limits.hopLimit), attachments };
@@ -104,7 +104,7 @@ export async function postForm(services: Services, grant: TokenGrant, form: Form
 
 function multipartOptions(
   { uploads, config, parseBudget }: Services,
-  { req, res, source }: FormRequest,
+  { req, res, source }: FormRequestWithSource,
   { integration }: TokenGrant,
 ): MultipartOptions {
   const { limits, http } = config;

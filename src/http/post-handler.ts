@@ -11,10 +11,10 @@ import { awaitRateLimit, postMessage, type WebhookMessage } from '../operations/
 import { bodySizeLimit, readBody } from './body.ts';
 import { startDeadline } from './deadline.ts';
 import { readMultipartFields } from './form-fields.ts';
-import { sendJson, sendThrownError, sourceRateLimited } from './responses.ts';
+import { sendJson, sendThrownError, parseBudgetExhaustedError } from './responses.ts';
 import { mayHaveFiles, postForm, readMultipartForm } from './post-form.ts';
 import { nextHopCount, idempotencyKey } from './post-headers.ts';
-import { isMultipartForm, parseFormFields, parsePost } from './post-input.ts';
+import { isMultipartForm, postFromMultipartFields, parsePost } from './post-input.ts';
 import type { TokenGrant } from './token-auth.ts';
 
 const MAX_RATE_LIMITED_GROUPS = 100_000;
@@ -34,13 +34,15 @@ export function createPostHandler(services: Services, proxies: TrustedProxies): 
   });
   // Each of the two steps of a form has a turn of its own, and is counted: one step after a wait was counted for nobody.
   const read = async (req: IncomingMessage, body: Buffer, source: SourceKey): Promise<WebhookMessage> => {
-    const withBudget = <T>(work: () => T | Promise<T>): Promise<T> => parseBudget.run(source, sourceRateLimited, work);
+    const withBudget = <T>(work: () => T | Promise<T>): Promise<T> =>
+      parseBudget.run(source, parseBudgetExhaustedError, work);
     const contentType = req.headers['content-type'];
     const fields = isMultipartForm(body, contentType)
       ? await withBudget(() => readMultipartFields(body, contentType))
       : null;
     return withBudget(() => {
-      const input = fields === null ? parsePost(body, contentType, limits) : parseFormFields(fields, false, limits);
+      const input =
+        fields === null ? parsePost(body, contentType, limits) : postFromMultipartFields(fields, false, limits);
       const hops = nextHopCount(req.headers, limits.hopLimit);
       return { ...input, ...idempotencyKey(req.headers, body), hops, attachments: [] };
     });
@@ -49,7 +51,7 @@ export function createPostHandler(services: Services, proxies: TrustedProxies): 
     if (grant.integration.archived) throw new KlatchError('group_archived');
     const source = proxies.sourceKeyOf(req);
     // Before the body is read as well: to decompress it costs something, too.
-    if (!parseBudget.hasTimeLeft(source)) throw sourceRateLimited();
+    if (!parseBudget.hasTimeLeft(source)) throw parseBudgetExhaustedError();
     await awaitRateLimit(rate, grant.integration, limits.tokenQueueTimeoutMs);
     const rejectRead = (error: unknown): Promise<never> => revalidateTokenAndReject(services, grant, error);
     const reading = mayHaveFiles(req)

@@ -24,7 +24,7 @@ const looksLikeObject = (source: string): boolean => source.trimStart().startsWi
 
 const invalid = (sentence: string): KlatchError => new KlatchError('invalid_input', { sentence });
 
-/** Whether a body is read with `readMultipartFields` and `parseFormFields`: a multipart form, and not JSON under a wrong type. */
+/** Whether a body is read with `readMultipartFields` and `postFromMultipartFields`: a multipart form, and not JSON under a wrong type. */
 export function isMultipartForm(body: Buffer, contentType: string | undefined): contentType is string {
   return mediaType(contentType) === 'multipart/form-data' && !beginsLikeObject(body);
 }
@@ -151,7 +151,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 /** What a form says that was read field by field. `hasAttachments`: by files, which are enough. Throws as `parsePost` does. */
-export function parseFormFields(
+export function postFromMultipartFields(
   fields: ReadonlyMap<string, string>,
   hasAttachments: boolean,
   limits: { textCodePoints: number },

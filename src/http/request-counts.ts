@@ -12,7 +12,7 @@ export const statusClasses = ['2xx', '3xx', '4xx', '5xx', 'none'] as const;
 type StatusClass = (typeof statusClasses)[number];
 
 /** The requests of one kind of route. */
-interface RouteCounts {
+interface RouteStatusesAndDurations {
   readonly statuses: Record<StatusClass, number>;
   /** From the request's headers to the end of its answer. */
   readonly durationS: Histogram;
@@ -24,12 +24,12 @@ const HEALTH_PATHS = new Set(['/v1/status', '/v1/ready', '/v1/about']);
 
 /** Counts what a listener is asked and how it answers; for metrics. */
 export class RequestCounts {
-  readonly byRoute: Readonly<Record<RouteKind, RouteCounts>>;
+  readonly byRoute: Readonly<Record<RouteKind, RouteStatusesAndDurations>>;
   /** Refusals by the code of the catalogue. */
   readonly errors: Record<ErrorCode, number>;
 
   constructor() {
-    const empty = (): RouteCounts => ({
+    const empty = (): RouteStatusesAndDurations => ({
       statuses: { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0, none: 0 },
       durationS: new Histogram(DURATION_BOUNDS_S),
     });

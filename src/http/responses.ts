@@ -5,7 +5,7 @@ import type { Log } from '../log.ts';
 import { publicError } from '../operations/core/database-errors.ts';
 
 /** What every answer carries, an error too. */
-export const responseHeaders = {
+export const jsonResponseHeaders = {
   'content-type': 'application/json; charset=utf-8',
   'cache-control': 'no-store',
   'referrer-policy': 'no-referrer',
@@ -13,7 +13,7 @@ export const responseHeaders = {
 } as const;
 
 /** Refuses a body that is not parsed, since its source has used up its time. */
-export const sourceRateLimited = (): KlatchError => new KlatchError('source_rate_limited');
+export const parseBudgetExhaustedError = (): KlatchError => new KlatchError('source_rate_limited');
 
 /** Sends one JSON answer; a second one for the same request (its time was up) is dropped. */
 export function sendJson(
@@ -25,7 +25,7 @@ export function sendJson(
   if (res.headersSent || res.destroyed) return;
   const text = JSON.stringify(body);
   // Not res.json: it computes an ETag, which costs and which no-store makes useless.
-  res.writeHead(status, { ...headers, ...responseHeaders, 'content-length': Buffer.byteLength(text) });
+  res.writeHead(status, { ...headers, ...jsonResponseHeaders, 'content-length': Buffer.byteLength(text) });
   res.end(res.req.method === 'HEAD' ? undefined : text);
 }
 
@@ -41,7 +41,7 @@ export function tagErrorCode(res: ServerResponse, code: ErrorCode): void {
 const PATHS_WITH_ERROR_CODE = ['/v1/api/', '/v1/files'];
 
 /** The path of a request as it was sent; a router below takes the front of `url` away. */
-export function pathOf(req: IncomingMessage): string {
+export function originalUrlOf(req: IncomingMessage): string {
   return (req as Partial<Request>).originalUrl ?? req.url ?? '';
 }
 
@@ -50,7 +50,7 @@ export function pathOf(req: IncomingMessage): string {
  * it is locked; any other refusal makes them give it up and send everything again (tus-js-client 4.3 does so).
  */
 const isUploadStatusRequest = (req: IncomingMessage): boolean =>
-  req.method === 'HEAD' && pathOf(req).startsWith('/v1/files/uploads/');
+  req.method === 'HEAD' && originalUrlOf(req).startsWith('/v1/files/uploads/');
 const STATUSES_SHOWN_AS_LOCKED: ReadonlySet<number> = new Set([429, 503]);
 
 /** The one place that shows an error over HTTP. */
@@ -60,7 +60,7 @@ export function sendError(res: ServerResponse, error: KlatchError, extraBodyFiel
   // Where the specification gives an error's text as `status`, both keys carry it.
   const status = error.code === 'hook_not_found' ? { status: error.message } : {};
   tagErrorCode(res, error.code);
-  const path = pathOf(res.req);
+  const path = originalUrlOf(res.req);
   const code = PATHS_WITH_ERROR_CODE.some((prefix) => path.startsWith(prefix)) ? { code: error.code } : {};
   const shown =
     STATUSES_SHOWN_AS_LOCKED.has(error.status) && isUploadStatusRequest(res.req)

@@ -15,7 +15,7 @@ import { REVERSE_HOOK_LIMITS } from '../operations/core/input-limits.ts';
 import type { Services } from '../operations/core/services.ts';
 import { bodySizeLimit, readBody } from './body.ts';
 import { hookIdOf, parseHookLogRequest, parseRedelivery, parseRegistration, parseHookUpdate } from './hook-input.ts';
-import { sendJson, sendMethodNotAllowed, sourceRateLimited } from './responses.ts';
+import { sendJson, sendMethodNotAllowed, parseBudgetExhaustedError } from './responses.ts';
 import type { TokenGrant, TokenAuth, TokenHandler, WithToken } from './token-auth.ts';
 
 /** The routes below `/v1/webhooks/:token/reverse`. */
@@ -40,7 +40,7 @@ export function reverseWebhookRoutes(services: Services, tokenAuth: TokenAuth, p
       }),
     )
     .all(withToken(async (req, res) => sendMethodNotAllowed(req, res, ['GET', 'HEAD', 'POST'])));
-  addHookRoutes(router, services, { withToken, readInput });
+  addSingleHookRoutes(router, services, { withToken, readInput });
   addDeliveryRoutes(router, services, { withToken, readInput });
   return router;
 }
@@ -52,9 +52,9 @@ function inputReader({ config, parseBudget }: Services, proxies: TrustedProxies)
   const size = bodySizeLimit(config.http, REVERSE_HOOK_LIMITS);
   return async (req, res, parse) => {
     const source = proxies.sourceKeyOf(req);
-    if (!parseBudget.hasTimeLeft(source)) throw sourceRateLimited();
+    if (!parseBudget.hasTimeLeft(source)) throw parseBudgetExhaustedError();
     const body = await readBody(req, res, size);
-    return parseBudget.run(source, sourceRateLimited, () => parse(body));
+    return parseBudget.run(source, parseBudgetExhaustedError, () => parse(body));
   };
 }
 
@@ -74,7 +74,7 @@ function withHook(withToken: WithToken, handler: HookHandler): ReturnType<WithTo
 }
 
 /** One hook: its health, its settings, its end. */
-function addHookRoutes(router: Router, services: Services, { withToken, readInput }: RouteDeps): void {
+function addSingleHookRoutes(router: Router, services: Services, { withToken, readInput }: RouteDeps): void {
   router
     .route('/:token/reverse/:id')
     .get(

@@ -1,12 +1,12 @@
 import { Router, type Response } from 'express';
 import type { Config } from '../config/config.ts';
 import { pageHeaders, renderSignIn } from './invite-page.ts';
-import { responseHeaders, sendMethodNotAllowed } from './responses.ts';
+import { jsonResponseHeaders, sendMethodNotAllowed } from './responses.ts';
 
 /** `GET /v1/sign-in`: what to do with a sign-in link, for who opens it in a browser. The same for every link, and for none. */
 export function signInPage(config: Config): Router {
   const html = renderSignIn(config);
-  const headers = { ...responseHeaders, ...pageHeaders(), 'content-length': Buffer.byteLength(html) };
+  const headers = { ...jsonResponseHeaders, ...pageHeaders(), 'content-length': Buffer.byteLength(html) };
   const router = Router({ caseSensitive: true });
   router
     .route('/')

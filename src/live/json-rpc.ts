@@ -40,12 +40,12 @@ interface RpcContext {
 
 /** Serves one JSON-RPC 2.0 request in text form. Resolves to the answer's text, or null for a notification. */
 export async function serveRpc(text: string, context: RpcContext): Promise<string | null> {
-  const json = readJson(text, FRAME_LIMITS);
+  const json = parseJsonOrUndefined(text, FRAME_LIMITS);
   return json === undefined ? errorResponse(null, PARSE_ERROR) : serveRequest(json, context);
 }
 
 /** The value of a JSON text; undefined when it is none, is nested too deep, or holds too many values. */
-export function readJson(text: string, limits: JsonLimits): unknown {
+export function parseJsonOrUndefined(text: string, limits: JsonLimits): unknown {
   try {
     return parseJson(text, limits).value;
   } catch (error) {

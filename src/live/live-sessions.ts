@@ -29,9 +29,9 @@ const countedSessionStates = ['unauthenticated', 'authenticated', 'subscribed', 
 export interface SessionEvents {
   onSignIn(): void;
   /** The account's first session on this node that somebody looks at came. */
-  accountOnline(accountId: AccountId): void;
+  firstForegroundSessionStarted(accountId: AccountId): void;
   /** Its last one ended. */
-  accountOffline(accountId: AccountId): void;
+  lastForegroundSessionEnded(accountId: AccountId): void;
   /** Its last one said that nobody looks at it any more. */
   accountInBackground(accountId: AccountId): void;
   /** Somebody has to find out what a membership is. */
@@ -119,7 +119,7 @@ export class LiveSessions implements SessionHost {
   foregroundChanged(session: Session, accountId = session.accountId): void {
     const { foregroundAccounts } = this;
     if (session.isForeground) {
-      if (foregroundAccounts.addSession(accountId)) this.#events.accountOnline(accountId);
+      if (foregroundAccounts.addSession(accountId)) this.#events.firstForegroundSessionStarted(accountId);
     } else if (foregroundAccounts.removeSession(accountId)) this.#events.accountInBackground(accountId);
   }
 
@@ -143,11 +143,14 @@ export class LiveSessions implements SessionHost {
 
   onClosingOrClosed(
     session: Session,
-    { previousState, disconnectReason }: { previousState: SessionState; disconnectReason: DisconnectReason },
+    {
+      stateBeforeTransition,
+      disconnectReason,
+    }: { stateBeforeTransition: SessionState; disconnectReason: DisconnectReason },
   ): void {
-    if (previousState !== 'closing') {
+    if (stateBeforeTransition !== 'closing') {
       this.counts.disconnected[disconnectReason] += 1;
-      if (previousState === 'unauthenticated') this.quotas.releaseUnauthenticated(session.connection.source);
+      if (stateBeforeTransition === 'unauthenticated') this.quotas.releaseUnauthenticated(session.connection.source);
       this.#unregister(session);
     }
     if (session.state !== 'closed') return;
@@ -182,20 +185,20 @@ export class LiveSessions implements SessionHost {
   }
 
   /** How many there are, by what carries them and how far they are. */
-  tally(): {
+  tallyByTransportAndState(): {
     kind: LiveTransport;
     state: (typeof countedSessionStates)[number];
     sessions: number;
-    bytesQueued: number;
+    bytesQueuedInTallyRow: number;
   }[] {
     const rows = liveTransports.flatMap((kind) =>
-      countedSessionStates.map((state) => ({ kind, state, sessions: 0, bytesQueued: 0 })),
+      countedSessionStates.map((state) => ({ kind, state, sessions: 0, bytesQueuedInTallyRow: 0 })),
     );
     for (const { connection, state } of this.#all) {
       const row = rows.find((each) => each.kind === connection.kind && each.state === state);
       if (row === undefined) continue;
       row.sessions += 1;
-      row.bytesQueued += connection.bytesQueued;
+      row.bytesQueuedInTallyRow += connection.bytesQueued;
     }
     return rows;
   }
@@ -206,7 +209,7 @@ export class LiveSessions implements SessionHost {
     removeFrom(this.#byAccount, caller.accountId, session);
     removeFrom(this.#bySession, caller.sessionId, session);
     if (session.isForeground && this.foregroundAccounts.removeSession(caller.accountId))
-      this.#events.accountOffline(caller.accountId);
+      this.#events.lastForegroundSessionEnded(caller.accountId);
   }
 }
 

@@ -54,8 +54,8 @@ export class Live {
     this.feeds = new FeedRegistry({ bus, pool: database.live, counts: this.counts, log });
     const events: SessionEvents = {
       onSignIn: () => this.#idleGc.countSignIn(),
-      accountOnline: (accountId) => this.presence.accountOnline(accountId),
-      accountOffline: (accountId) => this.presence.accountOffline(accountId),
+      firstForegroundSessionStarted: (accountId) => this.presence.firstForegroundSessionStarted(accountId),
+      lastForegroundSessionEnded: (accountId) => this.presence.lastForegroundSessionEnded(accountId),
       accountInBackground: (accountId) => this.presence.accountInBackground(accountId),
       recheckMembership: (conversationId, accountId) => this.#membershipSync.recheck(conversationId, accountId),
       whenRevalidated: (session) => this.#revalidator.whenRevalidated(session),

@@ -66,11 +66,11 @@ export class MembershipSync {
       const chunk = accounts.slice(start, start + ACCOUNTS_PER_QUERY);
       const found = await this.#pool.run((sql) => listMemberships(sql, chunk));
       const byAccount = Map.groupBy(found, (key) => key.accountId);
-      for (const id of chunk) this.#reconcileAccount(id, byAccount.get(id) ?? []);
+      for (const id of chunk) this.#recheckDifferingMemberships(id, byAccount.get(id) ?? []);
     }
   }
 
-  #reconcileAccount(accountId: AccountId, found: readonly MemberKey[]): void {
+  #recheckDifferingMemberships(accountId: AccountId, found: readonly MemberKey[]): void {
     const current = new Set(found.map((key) => key.conversationId));
     for (const { subscriptions } of this.#sessions.ofAccount(accountId)) {
       if (subscriptions === null) continue;

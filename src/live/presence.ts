@@ -82,7 +82,7 @@ export class Presence {
   }
 
   /** The account's first connection here. */
-  accountOnline(accountId: AccountId): void {
+  firstForegroundSessionStarted(accountId: AccountId): void {
     if (this.#offlineDueMsByAccount.delete(accountId)) return;
     const isChange = !this.#remoteExpiryMsByAccount.has(accountId);
     this.#bus.publish('ephemeral', { kind: 'presence', accountId, online: true });
@@ -90,7 +90,7 @@ export class Presence {
   }
 
   /** Its last one went. */
-  accountOffline(accountId: AccountId): void {
+  lastForegroundSessionEnded(accountId: AccountId): void {
     this.#offlineDueMsByAccount.set(accountId, performance.now() + OFFLINE_GRACE_MS);
   }
 

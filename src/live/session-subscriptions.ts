@@ -16,7 +16,7 @@ class Subscription implements Follower {
   readonly feed: Feed;
   rev: Rev;
   /** Whether it may go on is being asked: nothing is sent meanwhile. */
-  isSuspended = false;
+  isAwaitingMembershipCheck = false;
   isUnsubscribed = false;
   readonly #owner: SessionSubscriptions;
 
@@ -45,7 +45,7 @@ export class SessionSubscriptions {
   readonly #feeds: FeedRegistry;
   readonly #subscriptions = new Map<ConversationId, Subscription>();
   /** Null until something lacks. */
-  #catchingUp: Set<Subscription> | null = null;
+  #catchUpQueue: Set<Subscription> | null = null;
   /** Memberships that were changed before the stream began; null: it has begun. */
   #membershipChangesBeforeStart: Set<ConversationId> | null = new Set();
   #isCatchingUp = false;
@@ -77,7 +77,7 @@ export class SessionSubscriptions {
   }
 
   /** Begins, and returns where the account's membership was changed meanwhile: whoever knows says what it is. */
-  startAndTakeChanged(): ReadonlySet<ConversationId> {
+  startFollowingAndTakeChanged(): ReadonlySet<ConversationId> {
     const membershipChangesBeforeStart = this.#membershipChangesBeforeStart ?? new Set();
     this.#membershipChangesBeforeStart = null;
     for (const id of membershipChangesBeforeStart) this.suspend(id);
@@ -93,7 +93,7 @@ export class SessionSubscriptions {
     }
     const subscription = this.#subscriptions.get(conversationId);
     if (subscription === undefined) return;
-    subscription.isSuspended = true;
+    subscription.isAwaitingMembershipCheck = true;
     subscription.feed.attached.delete(subscription);
   }
 
@@ -109,7 +109,7 @@ export class SessionSubscriptions {
     } else if (subscription === undefined) {
       if (!this.isFull) this.#addJoined(found);
     } else {
-      subscription.isSuspended = false;
+      subscription.isAwaitingMembershipCheck = false;
       this.#resume(subscription);
     }
   }
@@ -153,18 +153,18 @@ export class SessionSubscriptions {
     subscription.isUnsubscribed = true;
     subscription.feed.attached.delete(subscription);
     this.#subscriptions.delete(subscription.feed.conversationId);
-    this.#catchingUp?.delete(subscription);
+    this.#catchUpQueue?.delete(subscription);
     this.#feeds.release(subscription.feed);
   }
 
   #resume(subscription: Subscription): void {
-    if (subscription.isSuspended || !this.session.isOpen) return;
+    if (subscription.isAwaitingMembershipCheck || !this.session.isOpen) return;
     if (subscription.rev >= subscription.feed.rev && !this.session.connection.isFull) {
       subscription.feed.attached.add(subscription);
       return;
     }
-    this.#catchingUp ??= new Set();
-    this.#catchingUp.add(subscription);
+    this.#catchUpQueue ??= new Set();
+    this.#catchUpQueue.add(subscription);
     if (!this.#isCatchingUp) void this.#catchUpAll();
   }
 
@@ -173,18 +173,18 @@ export class SessionSubscriptions {
     const { connection } = this.session;
     while (this.session.isOpen) {
       // In turns, so that one long history does not hold up the others.
-      const [subscription] = this.#catchingUp ?? [];
+      const [subscription] = this.#catchUpQueue ?? [];
       if (subscription === undefined) break;
-      this.#catchingUp!.delete(subscription);
+      this.#catchUpQueue!.delete(subscription);
       if (connection.isFull) await connection.drained();
-      if (!canResume(subscription) || !this.session.isOpen) continue;
+      if (!isNeitherAwaitingNorUnsubscribed(subscription) || !this.session.isOpen) continue;
       if (subscription.rev >= subscription.feed.rev && !connection.isFull) subscription.feed.attached.add(subscription);
-      else await this.#catchUpOne(subscription);
+      else await this.#sendOneCatchUpBatch(subscription);
     }
     this.#isCatchingUp = false;
   }
 
-  async #catchUpOne(subscription: Subscription): Promise<void> {
+  async #sendOneCatchUpBatch(subscription: Subscription): Promise<void> {
     const batch = await subscription.feed.changesAfter(subscription.rev);
     if (!this.session.isOpen || subscription.isUnsubscribed) return;
     if (batch === 'gone') {
@@ -192,12 +192,12 @@ export class SessionSubscriptions {
       return;
     }
     if (batch === 'away' || batch.upToRev <= subscription.rev) await this.#feeds.reader.pause();
-    else if (!subscription.isSuspended) this.deliver(subscription, batch);
-    if (canResume(subscription) && this.session.isOpen) this.#catchingUp!.add(subscription);
+    else if (!subscription.isAwaitingMembershipCheck) this.deliver(subscription, batch);
+    if (isNeitherAwaitingNorUnsubscribed(subscription) && this.session.isOpen) this.#catchUpQueue!.add(subscription);
   }
 }
 
 /** Held ones go on when it is known whether they may. */
-function canResume({ isSuspended, isUnsubscribed }: Subscription): boolean {
-  return !isSuspended && !isUnsubscribed;
+function isNeitherAwaitingNorUnsubscribed({ isAwaitingMembershipCheck, isUnsubscribed }: Subscription): boolean {
+  return !isAwaitingMembershipCheck && !isUnsubscribed;
 }

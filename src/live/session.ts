@@ -20,7 +20,7 @@ import { listHeadsOfAccount } from '../storage/groups/conversation-heads.ts';
 import type { FoundSession } from '../storage/accounts/sessions.ts';
 import type { CloseReason } from './close-codes.ts';
 import type { LiveConnection, ConnectionListener } from './transport/live-connection.ts';
-import { readJson, serveRequest } from './json-rpc.ts';
+import { parseJsonOrUndefined, serveRequest } from './json-rpc.ts';
 import type { LiveCounts, DisconnectReason } from './live-counts.ts';
 import type { EncodedFrames } from './encoded-frames.ts';
 import type { FeedRegistry } from './feed-registry.ts';
@@ -66,7 +66,7 @@ export interface SessionHost {
   /** A session is closing, or closed. */
   onClosingOrClosed(
     session: Session,
-    transition: { previousState: SessionState; disconnectReason: DisconnectReason },
+    transition: { stateBeforeTransition: SessionState; disconnectReason: DisconnectReason },
   ): void;
 }
 
@@ -89,7 +89,7 @@ export class Session implements LiveSession, ConnectionListener {
   #isServing = false;
   #isInputPaused = false;
   /** The client sends nothing more. */
-  #isInputEnded = false;
+  #clientClosedItsSide = false;
   /** It ends for this reason as soon as the request in hand is answered. */
   #pendingClose: CloseReason | null = null;
   #disconnectReason: DisconnectReason = 'client';
@@ -225,7 +225,7 @@ export class Session implements LiveSession, ConnectionListener {
   }
 
   onText(text: string): void {
-    if (!this.isOpen || this.#isInputEnded) return;
+    if (!this.isOpen || this.#clientClosedItsSide) return;
     this.#host.counts.framesIn[this.connection.kind] += 1;
     const dueInMs = this.#reserveRequest();
     if (dueInMs === null) return;
@@ -248,7 +248,7 @@ export class Session implements LiveSession, ConnectionListener {
   }
 
   onEnd(): void {
-    this.#isInputEnded = true;
+    this.#clientClosedItsSide = true;
     if (!this.#isServing) this.close('normal');
   }
 
@@ -325,7 +325,7 @@ export class Session implements LiveSession, ConnectionListener {
     this.#requestQueue = NO_REQUESTS as PendingRequest[];
     this.#queuedBytes = 0;
     this.#isServing = false;
-    if (this.#isInputEnded) this.close('normal');
+    if (this.#clientClosedItsSide) this.close('normal');
   }
 
   /** Waits until the request may be worked on, and the client has read the answers before. */
@@ -359,7 +359,9 @@ export class Session implements LiveSession, ConnectionListener {
     const limits = this.#caller === null ? ANONYMOUS_FRAME_LIMITS : FRAME_LIMITS;
     try {
       const refusal = (): KlatchError => new KlatchError('rate_limited');
-      return await parseBudget.runQueued(source, { maxMs: MAX_RATE_DELAY_MS, refusal }, () => readJson(text, limits));
+      return await parseBudget.runQueued(source, { maxMs: MAX_RATE_DELAY_MS, refusal }, () =>
+        parseJsonOrUndefined(text, limits),
+      );
     } catch (error) {
       if (!(error instanceof KlatchError)) throw error;
       this.close('rate_limited');
@@ -369,7 +371,7 @@ export class Session implements LiveSession, ConnectionListener {
 
   #startFollowing(subscriptions: SessionSubscriptions): void {
     this.#state = 'subscribed';
-    for (const conversationId of subscriptions.startAndTakeChanged())
+    for (const conversationId of subscriptions.startFollowingAndTakeChanged())
       this.#host.recheckMembership(conversationId, this.#caller!.accountId);
   }
 
@@ -382,13 +384,13 @@ export class Session implements LiveSession, ConnectionListener {
   }
 
   #markEnded(state: 'closing' | 'closed', reason: CloseReason | null): void {
-    const previousState = this.#state;
-    if (previousState === 'closed') return;
+    const stateBeforeTransition = this.#state;
+    if (stateBeforeTransition === 'closed') return;
     if (reason !== null) this.#disconnectReason = reason;
     this.#state = state;
     this.#lastActiveOrClosingMs = this.#host.livenessClockMs;
     this.#subscriptions?.stop();
     this.#expiry?.stop();
-    this.#host.onClosingOrClosed(this, { previousState, disconnectReason: this.#disconnectReason });
+    this.#host.onClosingOrClosed(this, { stateBeforeTransition, disconnectReason: this.#disconnectReason });
   }
 }

@@ -1,6 +1,6 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { KlatchError } from '../errors.ts';
-import { responseHeaders } from '../http/responses.ts';
+import { jsonResponseHeaders } from '../http/responses.ts';
 import type { Log } from '../log.ts';
 import { createRegistry, type Family } from './family.ts';
 
@@ -49,6 +49,6 @@ function send(
   answer: { status: number; text: string; headers: Readonly<Record<string, string>> },
 ): void {
   const { status, text, headers } = answer;
-  res.writeHead(status, { ...responseHeaders, 'content-length': Buffer.byteLength(text), ...headers });
+  res.writeHead(status, { ...jsonResponseHeaders, 'content-length': Buffer.byteLength(text), ...headers });
   res.end(req.method === 'HEAD' ? undefined : text);
 }

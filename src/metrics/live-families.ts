@@ -9,7 +9,9 @@ export function liveFamilies(live: Live): Family[] {
     gauge(
       { name: 'klatch_live_sessions', help: 'Connections of clients by state.', labels: ['transport', 'state'] },
       () =>
-        sessions.tally().map(({ kind, state, sessions }) => ({ labels: { transport: kind, state }, value: sessions })),
+        sessions
+          .tallyByTransportAndState()
+          .map(({ kind, state, sessions }) => ({ labels: { transport: kind, state }, value: sessions })),
     ),
     gauge(
       {
@@ -62,9 +64,9 @@ export function liveFamilies(live: Live): Family[] {
 }
 
 function sendQueueBytesByTransport({ sessions }: Live): Sample<number>[] {
-  const rows = sessions.tally();
+  const rows = sessions.tallyByTransportAndState();
   return liveTransports.map((kind) => ({
     labels: { transport: kind },
-    value: rows.filter((row) => row.kind === kind).reduce((sum, row) => sum + row.bytesQueued, 0),
+    value: rows.filter((row) => row.kind === kind).reduce((sum, row) => sum + row.bytesQueuedInTallyRow, 0),
   }));
 }

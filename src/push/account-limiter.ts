@@ -17,7 +17,7 @@ const MIN_WAIT_MS = 50;
 const MAX_WAIT_MS = 60_000;
 
 /** A push that ended, as far as its account is judged by it. */
-export interface EndedPush {
+export interface PushFailureAndDuration {
   readonly category: string | null;
   readonly durationMs: number;
 }
@@ -35,9 +35,9 @@ export class AccountLimiter {
   /** Of slow accounts: how long their last slow push took. */
   readonly #lastSlowDurationMsByAccount: BoundedCache<AccountId, number>;
   /** The last turn that a waiting push was given, by account. */
-  readonly #nextAttemptAtMsByAccount = new BoundedCache<AccountId, number>(MAX_REMEMBERED_WAITING_ACCOUNTS);
+  readonly #lastScheduledAtMsByAccount = new BoundedCache<AccountId, number>(MAX_REMEMBERED_WAITING_ACCOUNTS);
   /** The same for all slow accounts. */
-  #slowNextAttemptAtMs = 0;
+  #slowLastScheduledAtMs = 0;
   #slowInFlight = 0;
 
   /**
@@ -56,7 +56,7 @@ export class AccountLimiter {
   }
 
   /** Takes a place for a push, to be given back with the function that it returns; null when there is none. */
-  take(account: AccountId): ((ended: EndedPush) => void) | null {
+  take(account: AccountId): ((ended: PushFailureAndDuration) => void) | null {
     const slow = this.#lastSlowDurationMsByAccount.has(account);
     const active = this.#active.get(account) ?? 0;
     if (active >= this.#maxPerAccount || (slow && this.#slowInFlight >= this.#maxSlowInFlight)) return null;
@@ -71,18 +71,21 @@ export class AccountLimiter {
    */
   scheduleRetryMs(account: AccountId): number {
     const lastMs = this.#lastSlowDurationMsByAccount.get(account);
-    const attemptMs = this.#nextAttemptAtMsByAccount.get(account) ?? 0;
+    const attemptMs = this.#lastScheduledAtMsByAccount.get(account) ?? 0;
     const accountAttemptMs = this.#computeNextAttemptAtMs(
       attemptMs,
       (lastMs ?? DEFAULT_PUSH_DURATION_MS) / this.#maxPerAccount,
     );
-    this.#nextAttemptAtMsByAccount.set(account, accountAttemptMs);
+    this.#lastScheduledAtMsByAccount.set(account, accountAttemptMs);
     if (lastMs === undefined) return this.#delayUntilMs(accountAttemptMs);
-    this.#slowNextAttemptAtMs = this.#computeNextAttemptAtMs(this.#slowNextAttemptAtMs, lastMs / this.#maxSlowInFlight);
-    return this.#delayUntilMs(Math.max(accountAttemptMs, this.#slowNextAttemptAtMs));
+    this.#slowLastScheduledAtMs = this.#computeNextAttemptAtMs(
+      this.#slowLastScheduledAtMs,
+      lastMs / this.#maxSlowInFlight,
+    );
+    return this.#delayUntilMs(Math.max(accountAttemptMs, this.#slowLastScheduledAtMs));
   }
 
-  #release(account: AccountId, wasSlow: boolean, ended: EndedPush): void {
+  #release(account: AccountId, wasSlow: boolean, ended: PushFailureAndDuration): void {
     const active = this.#active.get(account)! - 1;
     if (active === 0) this.#active.delete(account);
     else this.#active.set(account, active);

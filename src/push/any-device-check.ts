@@ -18,7 +18,7 @@ export class AnyDeviceCheck {
   }
 
   /** The last that was known. */
-  get hasAnyDevice(): boolean {
+  get hadDeviceAtLastCheck(): boolean {
     return this.#hasAnyDevice;
   }
 

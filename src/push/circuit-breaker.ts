@@ -11,7 +11,7 @@ const MAX_RETRY_AFTER_MS = 3_600_000;
 export class CircuitBreaker {
   readonly #minBackoffMs: number;
   readonly #now: () => number;
-  #failuresInRow = 0;
+  #backoffsInRow = 0;
   #backoffStartedMs = -Infinity;
   #backoffUntilMs = -Infinity;
 
@@ -22,29 +22,29 @@ export class CircuitBreaker {
 
   /** How many pushes may be under way at once right now. */
   get allowedInFlight(): number {
-    if (this.#failuresInRow === 0) return Infinity;
+    if (this.#backoffsInRow === 0) return Infinity;
     return this.remainingBackoffMs > 0 ? 0 : 1;
   }
 
   /** How much longer the vendor is left alone; 0: not. */
   get remainingBackoffMs(): number {
-    return this.#failuresInRow === 0 ? 0 : Math.max(0, this.#backoffUntilMs - this.#now());
+    return this.#backoffsInRow === 0 ? 0 : Math.max(0, this.#backoffUntilMs - this.#now());
   }
 
   /** The vendor answered something that is about one push. True: it had a problem before. */
   recordSuccessDetectingRecovery(): boolean {
-    const hadProblem = this.#failuresInRow > 0;
-    this.#failuresInRow = 0;
+    const hadProblem = this.#backoffsInRow > 0;
+    this.#backoffsInRow = 0;
     return hadProblem;
   }
 
   /** A push that was sent at `sentMs` met a problem of the vendor as a whole. True: this is the first of them. */
   recordFailureDetectingOutage(sentMs: number, retryAfterMs: number | null): boolean {
     const now = this.#now();
-    const isFirst = this.#failuresInRow === 0;
+    const isFirst = this.#backoffsInRow === 0;
     if (isFirst || sentMs >= this.#backoffStartedMs) {
-      const remainingBackoffMs = Math.min(this.#minBackoffMs * 2 ** Math.min(this.#failuresInRow, 20), MAX_BACKOFF_MS);
-      this.#failuresInRow += 1;
+      const remainingBackoffMs = Math.min(this.#minBackoffMs * 2 ** Math.min(this.#backoffsInRow, 20), MAX_BACKOFF_MS);
+      this.#backoffsInRow += 1;
       this.#backoffStartedMs = now;
       this.#backoffUntilMs = now + remainingBackoffMs;
     }

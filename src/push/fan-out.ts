@@ -117,7 +117,9 @@ export class PushFanOut {
       while (!signal.aborted) {
         if (!this.#hasWork) await new Promise<void>((resolve) => (this.#wake = resolve));
         await wait(
-          anyDeviceCheck.hasAnyDevice ? config.pushDebounceMs : Math.max(config.pushDebounceMs, NO_DEVICES_POLL_MS),
+          anyDeviceCheck.hadDeviceAtLastCheck
+            ? config.pushDebounceMs
+            : Math.max(config.pushDebounceMs, NO_DEVICES_POLL_MS),
           undefined,
           {
             signal,
@@ -135,7 +137,7 @@ export class PushFanOut {
     this.#batchConversations = MIN_BATCH_CONVERSATIONS;
     while (this.#hasWork && (await this.#hasDevicesElseClear(signal))) {
       const startedMs = performance.now();
-      await this.#runBatch(signal);
+      await this.#fanOutOrSweepPage(signal);
       const pauseFactor = this.#deps.postsWaiting() > 0 ? BUSY_PAUSE_FACTOR : PAUSE_FACTOR;
       await wait((performance.now() - startedMs) * pauseFactor, undefined, { signal });
     }
@@ -158,7 +160,7 @@ export class PushFanOut {
     return true;
   }
 
-  async #runBatch(signal: AbortSignal): Promise<void> {
+  async #fanOutOrSweepPage(signal: AbortSignal): Promise<void> {
     const batch = takeFirst(this.#queuedConversations, this.#batchConversations);
     for (const id of batch) this.#queuedConversations.delete(id);
     const startedMs = performance.now();

@@ -1,7 +1,7 @@
 import { BoundedCache } from '../model/bounded-cache.ts';
 
 /** Failures in a row after which a host rests. */
-const FAILURE_THRESHOLD = 5;
+const UNANSWERED_THRESHOLD = 5;
 /** How long it rests: doubled with each failure after that. */
 const MIN_BACKOFF_MS = 10_000;
 const MAX_BACKOFF_MS = 10 * 60_000;
@@ -15,7 +15,7 @@ interface HostFailureState {
 }
 
 /** Hosts that do not answer rest, so that nobody's dead one takes the turns of the others. */
-export class HostBackoff {
+export class UnresponsiveHostBackoff {
   readonly #hosts = new BoundedCache<string, HostFailureState>(MAX_HOSTS);
   readonly #now: () => number;
 
@@ -37,15 +37,15 @@ export class HostBackoff {
     }
     const previous = this.#hosts.get(origin);
     // Many are under way when a host goes: those that began before its rest say nothing new.
-    if (previous !== undefined && previous.failures >= FAILURE_THRESHOLD && startedMs <= previous.lastFailureAtMs)
+    if (previous !== undefined && previous.failures >= UNANSWERED_THRESHOLD && startedMs <= previous.lastFailureAtMs)
       return;
     const failures = (previous?.failures ?? 0) + 1;
     const lastFailureAtMs = this.#now();
-    const backoffMs = Math.min(MAX_BACKOFF_MS, MIN_BACKOFF_MS * 2 ** (failures - FAILURE_THRESHOLD));
+    const backoffMs = Math.min(MAX_BACKOFF_MS, MIN_BACKOFF_MS * 2 ** (failures - UNANSWERED_THRESHOLD));
     this.#hosts.set(origin, {
       failures,
       lastFailureAtMs,
-      backoffUntilMs: failures < FAILURE_THRESHOLD ? 0 : lastFailureAtMs + backoffMs,
+      backoffUntilMs: failures < UNANSWERED_THRESHOLD ? 0 : lastFailureAtMs + backoffMs,
     });
   }
 }

@@ -85,7 +85,7 @@ export class PushQueue {
     this.#cancellation = new ReadPushCancellation({
       pool,
       bus,
-      hasAnyDevice: () => this.#anyDeviceCheck.hasAnyDevice,
+      hasAnyDevice: () => this.#anyDeviceCheck.hadDeviceAtLastCheck,
       log,
     });
   }

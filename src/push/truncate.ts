@@ -9,7 +9,7 @@ export function truncateToJsonBytes(text: string, maxBytes: number): string {
   // Each code unit takes a byte at least: what lies behind the bound is not looked at. One more shows that it is cut.
   const isLong = text.length > maxBytes;
   const head = (isLong ? text.slice(0, maxBytes + 1) : text).toWellFormed();
-  if (!isLong && jsonBytes(head) <= maxBytes) return head;
+  if (!isLong && jsonBytesWithoutQuotes(head) <= maxBytes) return head;
   const budget = maxBytes - Buffer.byteLength(ELLIPSIS);
   if (budget < 0) return '';
   const kept = joinWithinJsonBytes(graphemes(head), budget);
@@ -18,7 +18,7 @@ export function truncateToJsonBytes(text: string, maxBytes: number): string {
 }
 
 /** Bytes of a text in JSON, quotes not counted. */
-export function jsonBytes(text: string): number {
+export function jsonBytesWithoutQuotes(text: string): number {
   return Buffer.byteLength(JSON.stringify(text)) - 2;
 }
 
@@ -30,7 +30,7 @@ function joinWithinJsonBytes(parts: Iterable<string>, maxBytes: number): string 
   let kept = '';
   let bytes = 0;
   for (const part of parts) {
-    bytes += jsonBytes(part);
+    bytes += jsonBytesWithoutQuotes(part);
     if (bytes > maxBytes) break;
     kept += part;
   }

@@ -6,7 +6,7 @@ import type { Pool } from '../storage/db/pool.ts';
 import { claimDuePushes, msUntilNextDuePush, type PushClaim } from '../storage/push/push-claims.ts';
 import { settlePushes, type PushSettlement, type PushDisposition } from '../storage/push/push-settlement.ts';
 import { readNotifiedContent, type NotifiedContent } from '../storage/push/push-content.ts';
-import { AccountLimiter, type EndedPush } from './account-limiter.ts';
+import { AccountLimiter, type PushFailureAndDuration } from './account-limiter.ts';
 import { retryDelayMs } from '../model/retry-policy.ts';
 import { CircuitBreaker } from './circuit-breaker.ts';
 import type { DeviceTokenCache } from './device-tokens.ts';
@@ -26,13 +26,13 @@ const POLL_MS = 15_000;
 const CONTENDED_RETRY_MS = 50;
 const DATABASE_RETRY_DELAY_MS = 2_000;
 /** So often what became of pushes is noted again where that fails, but for a database that is away. */
-const MAX_SETTLE_FAILURES = 5;
+const MAX_NON_OUTAGE_SETTLE_FAILURES = 5;
 /** New rows are taken when so large a share of what may be under way is free: by ones they would cost a statement each. */
 const MIN_FREE_SLOT_SHARE = 0.4;
 /** Rows that are taken at once: each with up to 13 KB of texts, where no two are of one conversation. */
 const MAX_ROWS_PER_CLAIM = 500;
 /** And while nothing is under way: the sooner they are there, the sooner the first is sent (15 ms, of a thousand devices). */
-const MAX_ROWS_PER_IDLE_CLAIM = 100;
+const MAX_ROWS_IF_NONE_IN_FLIGHT = 100;
 /** What became of pushes is noted together with what comes within this, while others are under way. */
 const SETTLE_DELAY_MS = 20;
 /** Rows are asked for in so many statements at once: while one is answered, what another brought is sent. */
@@ -62,7 +62,7 @@ export class VendorQueue {
   readonly #accountLimiter: AccountLimiter | null;
   #inFlight = 0;
   #unsettled: PushSettlement[] = [];
-  #settleFailures = 0;
+  #nonOutageSettleFailures = 0;
   #endSettleDelayEarly: () => void = () => {};
   /** The last settlement failed. */
   #hasSettleFailed = false;
@@ -100,7 +100,7 @@ export class VendorQueue {
     this.#settleLoop = new WorkerLoop({
       ...failing,
       stepReturningDelayMs: () => this.#settleAndGetDelayMs(),
-      isDone: () => this.#isStoppedAndSettled,
+      isDone: () => this.#canEndAfterStop,
     });
   }
 
@@ -143,7 +143,7 @@ export class VendorQueue {
   }
 
   /** Whether it was stopped and nothing is left to do; what a database that is away did not hear of comes again. */
-  get #isStoppedAndSettled(): boolean {
+  get #canEndAfterStop(): boolean {
     if (!this.#isStopping || this.#inFlight > 0 || this.#requestedRows > 0) return false;
     return this.#unsettled.length === 0 || this.#hasSettleFailed;
   }
@@ -165,7 +165,7 @@ export class VendorQueue {
 
   async #claimAndGetDelayMs(): Promise<number> {
     const isIdle = this.#inFlight + this.#requestedRows === 0;
-    const limit = Math.min(this.#claimableSlots, isIdle ? MAX_ROWS_PER_IDLE_CLAIM : MAX_ROWS_PER_CLAIM);
+    const limit = Math.min(this.#claimableSlots, isIdle ? MAX_ROWS_IF_NONE_IN_FLIGHT : MAX_ROWS_PER_CLAIM);
     if (limit === 0 || performance.now() < this.#nextPollAtMs) return this.#msUntilNextClaim;
     // Whoever is at it finds all that there is, and looks again where there is a word meanwhile.
     if (this.#requestedRows > 0 && !this.#hasMoreDue) return POLL_MS;
@@ -202,7 +202,7 @@ export class VendorQueue {
   }
 
   #dispatch(claim: PushClaim, subject: NotifiedContent | null): void {
-    const verdict = this.#verdictBeforeSend(subject);
+    const verdict = this.#verdictInsteadOfSending(subject);
     if (verdict !== null) return this.#addSettlement({ ...verdict, claim });
     if (this.#accountLimiter === null) return void this.#send(subject!, () => {});
     const { accountId } = subject!.claim;
@@ -217,7 +217,7 @@ export class VendorQueue {
   }
 
   /** What becomes of a row that is not to be sent; null: it is. */
-  #verdictBeforeSend(subject: NotifiedContent | null): PushDisposition | null {
+  #verdictInsteadOfSending(subject: NotifiedContent | null): PushDisposition | null {
     if (subject === null || !isWantedByOwner(subject)) return { verdict: 'done' };
     const { isForeground, maxPresenceStalenessMs, config } = this.#deps;
     const { claim, ageMs } = subject;
@@ -239,7 +239,7 @@ export class VendorQueue {
     };
   }
 
-  async #send(subject: NotifiedContent, release: (ended: EndedPush) => void): Promise<void> {
+  async #send(subject: NotifiedContent, release: (ended: PushFailureAndDuration) => void): Promise<void> {
     const { claim } = subject;
     const { tokens, config, projectName, log } = this.#deps;
     const { content, pushExpiresAfterMs, timeoutMs } = config;
@@ -257,17 +257,17 @@ export class VendorQueue {
   }
 
   #verdictFor(outcome: PushOutcome, claim: PushClaim, sentMs: number): PushDisposition {
-    if (isVendorResponse(outcome) && this.#breaker.recordSuccessDetectingRecovery()) {
+    if (provesVendorWorks(outcome) && this.#breaker.recordSuccessDetectingRecovery()) {
       this.#deps.log.info('a push service works again', { vendor: this.#vendor.kind });
     }
-    if (outcome.outcome === 'failed') return this.#verdictForFailure(outcome, claim, sentMs);
+    if (outcome.outcome === 'failed') return this.#retryOrHoldVerdict(outcome, claim, sentMs);
     if (outcome.outcome === 'delivered') return { verdict: 'done' };
     const { category, code } = outcome;
     if (outcome.outcome === 'refused') return { verdict: 'rejected', category, code };
     return { verdict: 'removed', category, code, waitMs: this.#retryDelayMs(claim, null) };
   }
 
-  #verdictForFailure(
+  #retryOrHoldVerdict(
     failure: PushOutcome & { readonly outcome: 'failed' },
     claim: PushClaim,
     sentMs: number,
@@ -297,8 +297,8 @@ export class VendorQueue {
     this.#unsettled = [];
     const removed = await pool
       .run((sql) => settlePushes(sql, settlements, config.pushExpiresAfterMs))
-      .catch((error: unknown) => this.#requeueSettlements(settlements, error));
-    this.#settleFailures = 0;
+      .catch((error: unknown) => this.#requeueOrDropSettlements(settlements, error));
+    this.#nonOutageSettleFailures = 0;
     this.#hasSettleFailed = false;
     this.#isDatabaseUnavailable = false;
     this.counts.removed += removed.length;
@@ -318,12 +318,13 @@ export class VendorQueue {
   }
 
   /** They are tried again; if it is not the database's being away, a few times, for they come again by themselves. */
-  #requeueSettlements(settlements: readonly PushSettlement[], error: unknown): never {
+  #requeueOrDropSettlements(settlements: readonly PushSettlement[], error: unknown): never {
     this.#hasSettleFailed = true;
     const isDatabaseUnavailable = error instanceof DatabaseUnavailableError || error instanceof CommitUnknownError;
-    this.#settleFailures += isDatabaseUnavailable ? 0 : 1;
-    if (this.#settleFailures <= MAX_SETTLE_FAILURES) this.#unsettled = [...settlements, ...this.#unsettled];
-    else this.#settleFailures = 0;
+    this.#nonOutageSettleFailures += isDatabaseUnavailable ? 0 : 1;
+    if (this.#nonOutageSettleFailures <= MAX_NON_OUTAGE_SETTLE_FAILURES)
+      this.#unsettled = [...settlements, ...this.#unsettled];
+    else this.#nonOutageSettleFailures = 0;
     throw error;
   }
 
@@ -356,7 +357,7 @@ export class VendorQueue {
 }
 
 /** Whether the vendor itself looked at the push: what a driver refuses by itself, or a key at fault, says nothing of it. */
-function isVendorResponse(outcome: PushOutcome): boolean {
+function provesVendorWorks(outcome: PushOutcome): boolean {
   if (outcome.outcome === 'delivered') return true;
   const vendorWide = outcome.outcome === 'failed' && outcome.vendorWide;
   return !vendorWide && outcome.code !== null && outcome.category !== 'key';

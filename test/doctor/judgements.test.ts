@@ -102,7 +102,7 @@ describe('open files', () => {
 
   test('are too few, scarce, nearly used up, or enough', () => {
     const judge = (limit: number, open: number | null = null): CheckResult =>
-      evaluateOpenFiles({ limit, open, needed, maxLiveConnections: 20_000 });
+      evaluateOpenFiles({ limit, open, neededWithoutCallers: needed, maxLiveConnections: 20_000 });
     expect(judge(needed - 1).level).toBe('error');
     expect(judge(needed + EXPECTED_CALLERS - 1).level).toBe('warning');
     expect(judge(needed + EXPECTED_CALLERS).level).toBe('ok');

@@ -27,9 +27,9 @@ test('a node that stops tells the others at once who has left it', () => {
   presence.start();
   const alice = 1 as AccountId;
   local.add(alice);
-  presence.accountOnline(alice);
+  presence.firstForegroundSessionStarted(alice);
   local.delete(alice);
-  presence.accountOffline(alice);
+  presence.lastForegroundSessionEnded(alice);
   expect(published.map((each) => each.kind === 'presence' && each.online)).toEqual([true]);
   presence.stop();
   presence.stop();
@@ -93,7 +93,7 @@ class TwoNodes {
       presence,
       connect: (id: AccountId) => {
         local.add(id);
-        presence.accountOnline(id);
+        presence.firstForegroundSessionStarted(id);
       },
       disconnect: (id: AccountId) => {
         local.delete(id);

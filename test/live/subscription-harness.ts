@@ -147,7 +147,7 @@ export class SubscriptionHarness {
         return heads;
       },
     );
-    for (const id of client.subscriptions.startAndTakeChanged()) this.#memberships.recheck(id, accountId);
+    for (const id of client.subscriptions.startFollowingAndTakeChanged()) this.#memberships.recheck(id, accountId);
     return client;
   }
 

@@ -1,10 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
-import { HostBackoff } from '../../src/push/host-backoff.ts';
+import { UnresponsiveHostBackoff } from '../../src/push/host-backoff.ts';
 
 describe('a host that does not answer', () => {
   test('rests after five failures in a row, longer each time, and ten minutes at most', () => {
     let nowMs = 0;
-    const rests = new HostBackoff(() => nowMs);
+    const rests = new UnresponsiveHostBackoff(() => nowMs);
     const fail = (): number => {
       nowMs += 1;
       rests.record('https://a.example', false, nowMs);
@@ -21,7 +21,7 @@ describe('a host that does not answer', () => {
 
   test('rests no longer for what was under way when it began to rest', () => {
     let nowMs = 1_000;
-    const rests = new HostBackoff(() => nowMs);
+    const rests = new UnresponsiveHostBackoff(() => nowMs);
     const left = (): number => rests.remainingBackoffMs('https://a.example');
     // As many as are sent to one host at once.
     for (let n = 0; n < 32; n += 1) rests.record('https://a.example', false, 900);
@@ -32,7 +32,7 @@ describe('a host that does not answer', () => {
   });
 
   test('is as good as any other once it answers', () => {
-    const rests = new HostBackoff(() => 0);
+    const rests = new UnresponsiveHostBackoff(() => 0);
     for (let n = 1; n <= 9; n += 1) rests.record('https://a.example', false, n);
     rests.record('https://a.example', true, 0);
     expect(rests.remainingBackoffMs('https://a.example')).toBe(0);

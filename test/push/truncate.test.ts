@@ -1,11 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
-import { truncateToJsonBytes, jsonBytes } from '../../src/push/truncate.ts';
+import { truncateToJsonBytes, jsonBytesWithoutQuotes } from '../../src/push/truncate.ts';
 import { within } from '../run/machine-speed.ts';
 
 describe('a text that has to fit', () => {
   test('stays as it is where it does', () => {
     for (const text of ['', 'a', 'Übung 漢字 👩‍👩‍👧‍👦 "quoted"\n'])
-      expect(truncateToJsonBytes(text, jsonBytes(text))).toBe(text);
+      expect(truncateToJsonBytes(text, jsonBytesWithoutQuotes(text))).toBe(text);
   });
 
   test('is cut between the characters that people see, whatever the bound', () => {
@@ -13,9 +13,9 @@ describe('a text that has to fit', () => {
     const text = parts.join('').repeat(3);
     const graphemes = [...new Intl.Segmenter().segment(text)].map(({ segment }) => segment);
     const beginnings = new Set(graphemes.map((_, n) => graphemes.slice(0, n).join('')));
-    for (let bound = 40; bound < jsonBytes(text); bound += 1) {
+    for (let bound = 40; bound < jsonBytesWithoutQuotes(text); bound += 1) {
       const cut = truncateToJsonBytes(text, bound);
-      expect(jsonBytes(cut)).toBeLessThanOrEqual(bound);
+      expect(jsonBytesWithoutQuotes(cut)).toBeLessThanOrEqual(bound);
       expect(cut.endsWith('…')).toBe(true);
       expect(beginnings).toContain(cut.slice(0, -1));
     }
@@ -25,7 +25,7 @@ describe('a text that has to fit', () => {
     const zalgo = `e${'\u0301'.repeat(1_000)}`;
     const cut = truncateToJsonBytes(zalgo, 100);
     expect(cut).toBe(`e${'\u0301'.repeat(48)}…`);
-    expect(jsonBytes(cut)).toBeLessThanOrEqual(100);
+    expect(jsonBytesWithoutQuotes(cut)).toBeLessThanOrEqual(100);
     expect(truncateToJsonBytes('👩‍👩‍👧‍👦', 9)).toBe('👩…');
     expect([
       truncateToJsonBytes('漢漢', 4),

@@ -49,13 +49,13 @@ export class Downloads {
       throw new KlatchError('rate_limited', { sentence: 'Too many downloads are under way; please repeat it later' });
     }
     try {
-      await this.#sendFile(req, res, { file, range, headers });
+      await this.#streamFileOrRedirect(req, res, { file, range, headers });
     } finally {
       release();
     }
   }
 
-  async #sendFile(
+  async #streamFileOrRedirect(
     req: Request,
     res: Response,
     content: { file: FileRow; range: ByteRange | 'whole'; headers: Record<string, string> },

@@ -33,7 +33,7 @@ export class Endpoint {
   readonly #deps: EndpointDeps;
   readonly #server: Server;
   /** Connections that are not sessions yet, by the client's address and port. */
-  readonly #handshakesByAddress = new Map<string, { readonly socket: Socket; readonly source: SourceKey }>();
+  readonly #preSessionSocketsByAddress = new Map<string, { readonly socket: Socket; readonly source: SourceKey }>();
   #port = 0;
 
   constructor(endpoint: EndpointConfig, tls: EndpointTls | null, deps: EndpointDeps & { name: string }) {
@@ -68,7 +68,7 @@ export class Endpoint {
   async stop(): Promise<void> {
     if (!this.#server.listening) return;
     const closed = new Promise((resolve) => this.#server.close(resolve));
-    for (const { socket } of this.#handshakesByAddress.values()) socket.destroy();
+    for (const { socket } of this.#preSessionSocketsByAddress.values()) socket.destroy();
     await closed;
   }
 
@@ -80,7 +80,7 @@ export class Endpoint {
     const server = createTlsServer(options, (socket) => this.#acceptTcp(socket));
     // A handshake that takes too long is told and left open.
     server.on('tlsClientError', (_error, socket) => socket.destroy());
-    server.on('connection', (socket: Socket) => this.#acquireQuotaForHandshake(socket));
+    server.on('connection', (socket: Socket) => this.#acquirePreSessionQuota(socket));
     return server;
   }
 
@@ -98,16 +98,16 @@ export class Endpoint {
       tls === null
         ? createHttpServer(options, respondUpgradeRequired)
         : createHttpsServer(secure, respondUpgradeRequired);
-    server.on('connection', (socket: Socket) => this.#acquireQuotaForHandshake(socket));
+    server.on('connection', (socket: Socket) => this.#acquirePreSessionQuota(socket));
     server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
-      this.#releaseHandshakeQuota(addressKey(socket));
+      this.#releasePreSessionQuota(addressKey(socket));
       this.#deps.upgrades.handle(request, socket, head);
     });
     return server;
   }
 
   #acceptTcp(socket: Socket): void {
-    this.#releaseHandshakeQuota(addressKey(socket));
+    this.#releasePreSessionQuota(addressKey(socket));
     const { sessions, proxies, config } = this.#deps;
     const { remoteAddress: address = '' } = socket;
     const source = sourceKey(address);
@@ -125,7 +125,7 @@ export class Endpoint {
   }
 
   /** A connection that has to get through a handshake first counts as one that has not said who it is. */
-  #acquireQuotaForHandshake(socket: Socket): void {
+  #acquirePreSessionQuota(socket: Socket): void {
     const { sessions, proxies } = this.#deps;
     const { remoteAddress: address = '' } = socket;
     const source = sourceKey(address);
@@ -136,14 +136,14 @@ export class Endpoint {
       return;
     }
     const name = addressKey(socket);
-    this.#handshakesByAddress.set(name, { socket, source });
-    socket.once('close', () => this.#releaseHandshakeQuota(name));
+    this.#preSessionSocketsByAddress.set(name, { socket, source });
+    socket.once('close', () => this.#releasePreSessionQuota(name));
   }
 
-  #releaseHandshakeQuota(address: string): void {
-    const handshake = this.#handshakesByAddress.get(address);
+  #releasePreSessionQuota(address: string): void {
+    const handshake = this.#preSessionSocketsByAddress.get(address);
     if (handshake === undefined) return;
-    this.#handshakesByAddress.delete(address);
+    this.#preSessionSocketsByAddress.delete(address);
     const { quotas } = this.#deps.sessions;
     quotas.releaseUnauthenticated(handshake.source);
     quotas.release();

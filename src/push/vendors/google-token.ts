@@ -9,7 +9,7 @@ const GRANT_TYPE = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
 /** What is asked for; Google gives no more. */
 const REQUESTED_LIFETIME_S = 3600;
 /** A token is renewed so long before its end, or after half of its life where that is longer. */
-const RENEWAL_MARGIN_MS = 5 * 60_000;
+const MAX_RENEWAL_MARGIN_MS = 5 * 60_000;
 /** After a renewal that failed, as long as the last token serves. */
 const RENEWAL_RETRY_MS = 10_000;
 const MAX_LIFETIME_S = 24 * 3600;
@@ -38,7 +38,7 @@ export class GoogleAccessTokens {
   readonly #options: GoogleTokenOptions;
   #cached: CachedToken | null = null;
   /** Before this, a token that still is good is not renewed. */
-  #noRenewalBeforeMs = -Infinity;
+  #noEarlyRenewalBeforeMs = -Infinity;
   #renewal: Promise<CachedToken | FailedOutcome> | null = null;
 
   constructor(account: ServiceAccount, options: GoogleTokenOptions) {
@@ -53,7 +53,7 @@ export class GoogleAccessTokens {
     if (cached !== null && now < cached.renewAtMs) return cached.token;
     // One that still is good serves while the next one is on its way.
     if (cached !== null && now < cached.expiresAtMs) {
-      if (now >= this.#noRenewalBeforeMs) void this.#renew();
+      if (now >= this.#noEarlyRenewalBeforeMs) void this.#renew();
       return cached.token;
     }
     const renewed = await this.#renew();
@@ -69,7 +69,7 @@ export class GoogleAccessTokens {
     this.#renewal ??= this.#requestToken().then((renewed) => {
       this.#renewal = null;
       if ('token' in renewed) this.#cached = renewed;
-      else this.#noRenewalBeforeMs = this.#options.now() + RENEWAL_RETRY_MS;
+      else this.#noEarlyRenewalBeforeMs = this.#options.now() + RENEWAL_RETRY_MS;
       return renewed;
     });
     return this.#renewal;
@@ -99,7 +99,7 @@ export class GoogleAccessTokens {
       typeof token === 'string' && ACCESS_TOKEN_PATTERN.test(token) && typeof seconds === 'number' && seconds > 0;
     if (!isToken) return failed('answer', { code: status, vendorWide: true });
     const lifetimeMs = Math.min(seconds, MAX_LIFETIME_S) * 1000;
-    const renewAtMs = startedMs + Math.max(lifetimeMs - RENEWAL_MARGIN_MS, lifetimeMs / 2);
+    const renewAtMs = startedMs + Math.max(lifetimeMs - MAX_RENEWAL_MARGIN_MS, lifetimeMs / 2);
     return { token, renewAtMs, expiresAtMs: startedMs + lifetimeMs };
   }
 

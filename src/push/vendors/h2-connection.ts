@@ -54,11 +54,11 @@ export class H2Connection {
   readonly #options: H2ConnectionOptions;
   readonly #connectTimer: NodeJS.Timeout;
   readonly #healthTimer: NodeJS.Timeout;
-  readonly #openedAtMs = performance.now();
+  readonly #openingStartedMs = performance.now();
   #lastActivityMs = performance.now();
   #lastRequestMs = performance.now();
   #pingTimer: NodeJS.Timeout | undefined;
-  #isReady = false;
+  #hasConnected = false;
   #isDraining = false;
   #isClosed = false;
   #activeStreams = 0;
@@ -91,7 +91,7 @@ export class H2Connection {
 
   /** Whether it is still being opened. */
   get isOpening(): boolean {
-    return !this.#isReady && !this.#isDraining;
+    return !this.#hasConnected && !this.#isDraining;
   }
 
   /** Whether it takes no more requests. */
@@ -101,12 +101,12 @@ export class H2Connection {
 
   /** Why it could not be opened; null where it was, or still may be. */
   get connectFailure(): H2Failure | null {
-    return this.#isReady || !this.#isDraining ? null : new H2Failure('connect', this.#sessionError);
+    return this.#hasConnected || !this.#isDraining ? null : new H2Failure('connect', this.#sessionError);
   }
 
   /** Whether it takes another request now. */
   get hasCapacity(): boolean {
-    if (!this.#isReady || this.#isDraining || this.#session.closed || this.#session.destroyed) return false;
+    if (!this.#hasConnected || this.#isDraining || this.#session.closed || this.#session.destroyed) return false;
     const allowed = this.#session.remoteSettings.maxConcurrentStreams ?? MAX_STREAMS;
     return this.#activeStreams < Math.min(MAX_STREAMS, allowed);
   }
@@ -172,7 +172,7 @@ export class H2Connection {
   #onReady(): void {
     clearTimeout(this.#connectTimer);
     this.#lastActivityMs = performance.now();
-    this.#isReady = true;
+    this.#hasConnected = true;
     this.#options.onCapacityChange();
   }
 
@@ -193,13 +193,14 @@ export class H2Connection {
 
   #drainOrPing(): void {
     const now = performance.now();
-    if (now - this.#openedAtMs > MAX_CONNECTION_AGE_MS || now - this.#lastRequestMs > IDLE_TIMEOUT_MS) this.drain();
+    if (now - this.#openingStartedMs > MAX_CONNECTION_AGE_MS || now - this.#lastRequestMs > IDLE_TIMEOUT_MS)
+      this.drain();
     else if (now - this.#lastActivityMs >= PING_AFTER_SILENCE_MS) this.ping();
   }
 
   /** Asks whether the other side is there; a connection that does not answer is destroyed. */
   ping(timeoutMs: number = PING_TIMEOUT_MS): void {
-    if (this.#pingTimer !== undefined || this.#session.destroyed || !this.#isReady) return;
+    if (this.#pingTimer !== undefined || this.#session.destroyed || !this.#hasConnected) return;
     this.#pingTimer = setTimeout(() => this.#session.destroy(), timeoutMs);
     this.#session.ping((error) => {
       clearTimeout(this.#pingTimer);

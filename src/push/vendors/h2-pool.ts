@@ -10,7 +10,7 @@ interface H2PoolOptions {
 }
 
 /** A request that waits for room; it takes it in the very turn in which it is there. */
-interface WaitingRequest {
+interface WaitingRequestCallbacks {
   readonly take: (connection: H2Connection) => void;
   readonly fail: (failure: H2Failure) => void;
 }
@@ -20,7 +20,7 @@ const MAX_DRAINING_CONNECTIONS = 8;
 /** Repeats of what a connection took with it when it went. */
 const MAX_RETRIES = 2;
 /** No further connection is tried for so long after one could not be opened beside others. */
-const RECONNECT_DELAY_MS = 1_000;
+const EXTRA_CONNECTION_RETRY_MS = 1_000;
 
 /** Few connections with many requests on each; another is opened only when those that are there are full. */
 export class H2Pool {
@@ -28,8 +28,8 @@ export class H2Pool {
   readonly #options: H2PoolOptions;
   readonly #connections = new Set<H2Connection>();
   /** In the order in which they came. */
-  readonly #waiting = new Set<WaitingRequest>();
-  #reconnectAtMs = 0;
+  readonly #waiting = new Set<WaitingRequestCallbacks>();
+  #nextExtraConnectionAtMs = 0;
   #stopped = false;
 
   constructor(origin: string, options: H2PoolOptions) {
@@ -75,7 +75,7 @@ export class H2Pool {
         clearTimeout(timer);
         this.#waiting.delete(waiter);
       };
-      const waiter: WaitingRequest = {
+      const waiter: WaitingRequestCallbacks = {
         take: (free) => {
           remove();
           resolve(request(free));
@@ -106,7 +106,7 @@ export class H2Pool {
     if (connection.isClosed) this.#connections.delete(connection);
     const { connectFailure } = connection;
     if (connectFailure !== null) {
-      this.#reconnectAtMs = performance.now() + RECONNECT_DELAY_MS;
+      this.#nextExtraConnectionAtMs = performance.now() + EXTRA_CONNECTION_RETRY_MS;
       // Where no other takes requests, whoever waits learns now that nobody is there.
       if (this.#acceptingConnections().length === 0) this.#failWaitingRequests(connectFailure);
     }
@@ -128,7 +128,7 @@ export class H2Pool {
     const accepting = this.#acceptingConnections();
     // One at a time: the first tells how many requests it takes.
     if (accepting.some((connection) => connection.isOpening) || accepting.length >= maxConnections) return;
-    if (accepting.length > 0 && performance.now() < this.#reconnectAtMs) return;
+    if (accepting.length > 0 && performance.now() < this.#nextExtraConnectionAtMs) return;
     if (this.#connections.size - accepting.length >= MAX_DRAINING_CONNECTIONS) return;
     const connection = new H2Connection(this.#origin, {
       ca,

@@ -9,7 +9,7 @@ import { DeliveryClient, type HttpAttemptOutcome } from '../../outbound/delivery
 import type { DnsResolver } from '../../outbound/dns-resolver.ts';
 import { parseJsonObject } from './response.ts';
 import type { VendorOptions } from './google.ts';
-import { HostBackoff } from '../host-backoff.ts';
+import { UnresponsiveHostBackoff } from '../host-backoff.ts';
 import { boundRetryAfter, delivered, failed, unregistered, refused } from '../outcomes.ts';
 import { buildPayload, secondsUntilExpiry } from '../payload.ts';
 import type { PushNotification, PushOutcome, PushTarget, PushVendor } from './vendor.ts';
@@ -27,7 +27,7 @@ const RESPONSE_BODY_TIMEOUT_MS = 1_000;
 const VAPID_CACHE_TTL_MS = 6 * 3_600_000;
 const MAX_VAPID_ORIGINS = 1_000;
 /** The library is told of no other. */
-const PLACEHOLDER_ORIGIN = 'https://push.invalid';
+const DUMMY_ORIGIN_FOR_LIBRARY = 'https://push.invalid';
 /** What services ask to be waited for where they say nothing else. */
 const DEFAULT_QUOTA_WAIT_MS = 60_000;
 
@@ -47,7 +47,7 @@ export class WebVendor implements PushVendor {
   readonly #client: DeliveryClient;
   readonly #timeoutMs: number;
   readonly #authorizationByOrigin = new BoundedCache<string, string>(MAX_VAPID_ORIGINS, { ttl: VAPID_CACHE_TTL_MS });
-  readonly #hostBackoff = new HostBackoff();
+  readonly #unresponsiveHostBackoff = new UnresponsiveHostBackoff();
 
   constructor(config: WebPushConfig, options: VendorOptions, { policy, lookup }: WebVendorDeps) {
     this.#config = config;
@@ -70,7 +70,7 @@ export class WebVendor implements PushVendor {
     const subscription = parseSubscription(target.token);
     if (subscription === null) return unregistered('subscription', null);
     const { origin } = new URL(subscription.endpoint);
-    const backoffMs = this.#hostBackoff.remainingBackoffMs(origin);
+    const backoffMs = this.#unresponsiveHostBackoff.remainingBackoffMs(origin);
     if (backoffMs > 0) return failed('resting', { retryAfterMs: backoffMs });
     const startedMs = performance.now();
     const endMs = startedMs + this.#timeoutMs;
@@ -81,7 +81,7 @@ export class WebVendor implements PushVendor {
     if (attempt === null) return refused('subscription', null);
     const { code, category } = attempt;
     if (code !== null || category !== null) {
-      this.#hostBackoff.record(origin, code !== null || category === 'address policy', startedMs);
+      this.#unresponsiveHostBackoff.record(origin, code !== null || category === 'address policy', startedMs);
     }
     return toOutcome(attempt);
   }
@@ -94,7 +94,7 @@ export class WebVendor implements PushVendor {
     const problem = webPushPairProblem(this.#config.public, this.#config.private);
     if (problem !== null) return `services.web-push.private ${problem}`;
     try {
-      this.#authorizationFor(PLACEHOLDER_ORIGIN);
+      this.#authorizationFor(DUMMY_ORIGIN_FOR_LIBRARY);
       return null;
     } catch {
       return 'services.web-push.subject is no address that a push service could write to';
@@ -131,7 +131,7 @@ export class WebVendor implements PushVendor {
     try {
       // The library encrypts. It warns on the console about some addresses, and signs anew each time: it sees neither.
       const details = webPush.generateRequestDetails(
-        { endpoint: PLACEHOLDER_ORIGIN, keys },
+        { endpoint: DUMMY_ORIGIN_FOR_LIBRARY, keys },
         renderWeb(notification, maxBytes),
         {
           TTL: ttlS,
