@@ -35,7 +35,7 @@ export class ConnectionLimit {
   /** Open connections by listener. */
   readonly #openByServer = new Map<Server, number>();
   #openTotal = 0;
-  #dropped = 0;
+  #droppedTotal = 0;
   #loggedAt = -Infinity;
 
   constructor(max: number | null, log: Log) {
@@ -44,8 +44,8 @@ export class ConnectionLimit {
   }
 
   /** Connections that were closed at once. */
-  get dropped(): number {
-    return this.#dropped;
+  get droppedTotal(): number {
+    return this.#droppedTotal;
   }
 
   /** From now on the connections of this listener count. */
@@ -73,7 +73,7 @@ export class ConnectionLimit {
   }
 
   #onDropped(): void {
-    this.#dropped += 1;
+    this.#droppedTotal += 1;
     const now = performance.now();
     if (now - this.#loggedAt < LOG_EVERY_MS) return;
     this.#loggedAt = now;

@@ -11,20 +11,20 @@ export interface StartedPart {
 /** What was started, in order: it is stopped the other way round. */
 export class Lifecycle {
   readonly #log: Log;
-  readonly #parts: StartedPart[] = [];
+  readonly #partsNewestFirst: StartedPart[] = [];
 
   constructor(log: Log) {
     this.#log = log;
   }
 
   add(part: StartedPart): void {
-    this.#parts.unshift(part);
+    this.#partsNewestFirst.unshift(part);
   }
 
   /** Stops everything that is kept, whatever fails on the way. */
   async stop(): Promise<void> {
-    await Promise.all(this.#parts.filter((part) => part.drainsFirst).map((part) => this.#stopPart(part)));
-    for (const part of this.#parts) if (!part.drainsFirst) await this.#stopPart(part);
+    await Promise.all(this.#partsNewestFirst.filter((part) => part.drainsFirst).map((part) => this.#stopPart(part)));
+    for (const part of this.#partsNewestFirst) if (!part.drainsFirst) await this.#stopPart(part);
   }
 
   async #stopPart(part: StartedPart): Promise<void> {

@@ -26,7 +26,7 @@ interface ListeningSocket {
  */
 export async function findPortHolder(host: string, port: number): Promise<PortHolder | null> {
   const sockets = (await Promise.all(['tcp', 'tcp6'].map((table) => listeningSockets(table, port)))).flat();
-  const found = sockets.find(({ address }) => coversHost(address, host));
+  const found = sockets.find(({ address }) => blocksListeningAt(address, host));
   if (found === undefined) return null;
   const pid = await findProcessOf(found);
   return { pid, program: pid === null ? null : await programNameOf(pid), uid: found.uid };
@@ -55,7 +55,7 @@ async function listeningSockets(
 }
 
 /** Whether who listens at `address`, as the kernel writes it, is in the way of listeningSockets at `host`. */
-function coversHost(address: string, host: string): boolean {
+function blocksListeningAt(address: string, host: string): boolean {
   if (/^0+$/.test(address) || host === '::' || host === '0.0.0.0') return true;
   const own = isIP(host) === 4 ? toKernelHex(host.split('.').map(Number)) : null;
   // A name, or an address of IPv6, whose spellings are many: nobody else can have the same port at it.

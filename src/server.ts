@@ -8,7 +8,7 @@ import { readServerKeys } from './config/keys/server-key-files.ts';
 import { createFileLinker } from './delivery/file-links.ts';
 import { LaneManager } from './delivery/lane-manager.ts';
 import { Pinger } from './delivery/ping.ts';
-import { createFileServices, stopUploads } from './files/file-services.ts';
+import { createFileServices, stopUploadsDrainingNonResumable } from './files/file-services.ts';
 import { FileSweeper } from './files/sweeper.ts';
 import { createApp, createStartingApp } from './http/app.ts';
 import { HttpListener } from './http/listener.ts';
@@ -128,7 +128,7 @@ export class Server {
   }
 
   /** Notes at once how this process ends, when there is no time left to stop it. */
-  recordExitReason(exitReason: ExitReason): void {
+  recordExitAtOnce(exitReason: ExitReason): void {
     this.#lastRunRecorder.setExitReason(exitReason);
     this.#lastRunRecorder.markStoppedOrFailed();
   }
@@ -170,8 +170,8 @@ export class Server {
     this.#addPart('message log', () => services.messageLog.stop());
     this.#addPart('activations', () => services.activations.stop());
     this.#addPart('file store', () => services.fileStore.stop());
-    this.#addPart('uploads', () => stopUploads(services, config.http.stopTimeoutMs), true);
-    services.uploads.logUnusableStore();
+    this.#addPart('uploads', () => stopUploadsDrainingNonResumable(services, config.http.stopTimeoutMs), true);
+    services.uploads.checkStoreAndLogUnusable();
     const sweeper = new FileSweeper({
       pool: services.database.general,
       store: services.fileStore,

@@ -66,10 +66,10 @@ export async function discoverServerAddress(text: string): Promise<ServerAddress
  * Where the server of an address takes and gives files, which go over HTTP: the address itself, or that of a WebSocket on
  * the HTTP port. Null for endpoints of their own, which say nothing about it.
  */
-export function httpBaseUrl(text: string): string | null {
-  const url = parseUrlWithoutCredentialsOrQuery(text);
+export function deriveHttpBaseUrl(httpOrWsUrl: string): string | null {
+  const url = parseUrlWithoutCredentialsOrQuery(httpOrWsUrl);
   if (url === null) return null;
-  if (url.protocol === 'http:' || url.protocol === 'https:') return text.replace(/\/+$/, '');
+  if (url.protocol === 'http:' || url.protocol === 'https:') return httpOrWsUrl.replace(/\/+$/, '');
   if (!url.protocol.startsWith('ws') || !url.pathname.endsWith(LIVE_PATH)) return null;
   return url.href.slice(0, -LIVE_PATH.length).replace(/^ws/, 'http');
 }

@@ -2,7 +2,7 @@
  * Refusals that end by themselves, by the server's stable codes, with the seconds after which a repeat may succeed.
  * Codes that are newer than this client are taken for final.
  */
-const RETRY_AFTER_S_BY_CODE: ReadonlyMap<string, number> = new Map([
+const RETRY_S_BY_TRANSIENT_CODE: ReadonlyMap<string, number> = new Map([
   ['provider_unavailable', 60],
   ['rate_limited', 5],
   ['too_many_uploads', 10],
@@ -62,13 +62,13 @@ export class ServerError extends Error {
   }
 
   /** Seconds after which a repeat may succeed; null where a repeat mends nothing. */
-  get retryAfterS(): number | null {
-    return this.code === null ? null : (RETRY_AFTER_S_BY_CODE.get(this.code) ?? null);
+  get assumedRetrySIfTransient(): number | null {
+    return this.code === null ? null : (RETRY_S_BY_TRANSIENT_CODE.get(this.code) ?? null);
   }
 }
 
 /** Ends by itself: the same request may succeed later. */
 export function isTransient(error: unknown): boolean {
-  if (error instanceof ServerError) return error.retryAfterS !== null;
+  if (error instanceof ServerError) return error.assumedRetrySIfTransient !== null;
   return error instanceof ConnectionError || error instanceof AnswerTimeoutError;
 }

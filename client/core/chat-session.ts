@@ -34,7 +34,7 @@ export class ChatSession {
   #hasEnded = false;
   /** The last `session.ended` of the server: a TCP connection has no close code of its own. */
   #endAnnouncedByServer: ConnectionEnd | null = null;
-  #lastReceivedAtMs = performance.now();
+  #quietPeriodStartMs = performance.now();
   #livenessTimer: ReturnType<typeof setInterval> | null = null;
   /** The queue asked for a pause. The connection is paused only while no call waits for its answer. */
   #isPauseRequested = false;
@@ -88,12 +88,12 @@ export class ChatSession {
   }
 
   /** Stops reading, so that the server feels it; not while answers are waited for, which come behind what waits. */
-  pause(): void {
+  requestPause(): void {
     this.#isPauseRequested = true;
     this.#pauseOrResume();
   }
 
-  resume(): void {
+  withdrawPauseRequest(): void {
     this.#isPauseRequested = false;
     this.#pauseOrResume();
   }
@@ -122,13 +122,13 @@ export class ChatSession {
     const isPaused = this.#isPauseRequested && this.#pendingCallCount === 0;
     if (isPaused === this.#isPaused) return;
     this.#isPaused = isPaused;
-    this.#lastReceivedAtMs = performance.now();
+    this.#quietPeriodStartMs = performance.now();
     if (isPaused) this.#connection?.pause();
     else this.#connection?.resume();
   }
 
   #onText(text: string): void {
-    this.#lastReceivedAtMs = performance.now();
+    this.#quietPeriodStartMs = performance.now();
     if (this.#hasEnded) return;
     try {
       this.#rpc.receive(text);
@@ -151,8 +151,8 @@ export class ChatSession {
 
   /** A path that drops packets says nothing: only a question without an answer tells. */
   #pingIfQuiet(): void {
-    if (this.#isPaused || performance.now() - this.#lastReceivedAtMs < this.#bounds.quietBeforePingMs) return;
-    this.#lastReceivedAtMs = performance.now();
+    if (this.#isPaused || performance.now() - this.#quietPeriodStartMs < this.#bounds.quietBeforePingMs) return;
+    this.#quietPeriodStartMs = performance.now();
     this.#ping();
   }
 
@@ -169,7 +169,7 @@ export class ChatSession {
     if (this.#livenessTimer !== null) clearInterval(this.#livenessTimer);
     const reason = this.#endAnnouncedByServer?.reason ?? end.reason;
     const code = end.code ?? this.#endAnnouncedByServer?.code ?? null;
-    this.#rpc.rejectAllWith(
+    this.#rpc.rejectPendingAndFuture(
       code === SESSION_ENDED_CLOSE_CODE ? new SessionOverError(reason) : new ConnectionError(reason),
     );
     this.#resolveEnded({ code, reason });

@@ -11,7 +11,7 @@ export type ChatEvent =
   | { readonly type: 'reset'; readonly conversation: number; readonly rev: number }
   | { readonly type: 'connected'; readonly account: Account }
   /** The changes that came meanwhile have begun to come; `complete`: of all conversations that the account is in. */
-  | { readonly type: 'following'; readonly conversations: number; readonly coversAllConversations: boolean }
+  | { readonly type: 'following'; readonly conversations: number; readonly isSubscribedToAll: boolean }
   | { readonly type: 'disconnected'; readonly reason: string; readonly retryInMs: number }
   /** Whatever else the server says: read positions, typing, presence, and what this client does not know. */
   | { readonly type: 'said'; readonly method: string; readonly params: unknown };

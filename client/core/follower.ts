@@ -78,7 +78,7 @@ export class ConversationFollower {
    * Begins the stream on a new connection. Gaps that are open are closed before: behind the beginning of a stream, which
    * can be long, their answers might never come through on a way that is cut all the time. Rejects as `call` does.
    */
-  async subscribe(session: ChatSession): Promise<SubscribeResult> {
+  async closeGapsAndSubscribe(session: ChatSession): Promise<SubscribeResult> {
     for (const id of this.#conversationsWithGap)
       await this.#catchUp(session, id, this.#handledRevByConversation.get(id) ?? 0);
     const known = Object.fromEntries(
@@ -103,7 +103,7 @@ export class ConversationFollower {
       else if (have < rev) await this.#catchUp(session, id, have);
     }
     this.#hasFollowedBefore = true;
-    await this.#listener({ type: 'following', conversations: mine.length, coversAllConversations: complete });
+    await this.#listener({ type: 'following', conversations: mine.length, isSubscribedToAll: complete });
   }
 
   /** Handles what the server says by itself; to be called for one after the other. */

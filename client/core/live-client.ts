@@ -74,7 +74,7 @@ export class LiveClient {
   #signInSessionNumber: number | null = null;
   #lastConnectionError: Error | null = null;
   /** Set with the end of `#connectRepeatedly`. */
-  #endError: Error | null = null;
+  #callRejectionAfterEnd: Error | null = null;
   #runPromise: Promise<void> | null = null;
   #resolveEnded: (end: Error | null) => void = () => {};
 
@@ -122,8 +122,8 @@ export class LiveClient {
   /** Resolves when the first attempt to connect has succeeded; rejects with why it has not, while further ones go on. */
   async awaitFirstAttempt(): Promise<Account> {
     while (this.#account === null) {
-      if (this.#endError !== null || this.#lastConnectionError !== null)
-        throw this.#endError ?? this.#lastConnectionError!;
+      if (this.#callRejectionAfterEnd !== null || this.#lastConnectionError !== null)
+        throw this.#callRejectionAfterEnd ?? this.#lastConnectionError!;
       await this.#awaitStateChange(null);
     }
     return this.#account;
@@ -159,7 +159,7 @@ export class LiveClient {
 
   async #awaitSession(deadlineMs: number): Promise<ChatSession> {
     for (;;) {
-      if (this.#endError !== null) throw this.#endError;
+      if (this.#callRejectionAfterEnd !== null) throw this.#callRejectionAfterEnd;
       if (this.#stopped.signal.aborted) throw new ClientStoppedError('the client was stopped');
       if (this.#authenticatedSession !== null) return this.#authenticatedSession;
       const restMs = deadlineMs - performance.now();
@@ -212,8 +212,8 @@ export class LiveClient {
     let session: ChatSession | null = null;
     const notificationQueue = new NotificationQueue({
       handle: (notification) => this.#follower?.handle(session!, notification),
-      onHighWater: () => session?.pause(),
-      onLowWater: () => session?.resume(),
+      onHighWater: () => session?.requestPause(),
+      onLowWater: () => session?.withdrawPauseRequest(),
       onOverflow: () => session?.destroy('more came than could be taken in'),
       highWaterBytes: QUEUE_HIGH_WATER_BYTES,
       overflowBytes: QUEUE_OVERFLOW_BYTES,
@@ -221,7 +221,11 @@ export class LiveClient {
     let broken: unknown = null;
     try {
       const bounds = { ...this.#bounds, signal: this.#stopped.signal };
-      session = await ChatSession.open(this.#options.connect, (said) => notificationQueue.enqueue(said), bounds);
+      session = await ChatSession.open(
+        this.#options.connect,
+        (said) => notificationQueue.enqueueOrOverflow(said),
+        bounds,
+      );
       this.#connectedSession = session;
       if (this.#stopped.signal.aborted) session.close();
       await this.#authenticateAndFollow(session, notificationQueue, (error) => {
@@ -261,7 +265,7 @@ export class LiveClient {
     // Before the follower begins: what it hears may need a call, which would wait for a connection, and that one for it.
     this.#authenticatedSession = session;
     this.#wakeWaiters();
-    const followed = await this.#follower?.subscribe(session);
+    const followed = await this.#follower?.closeGapsAndSubscribe(session);
     if (followed === undefined) return;
     await this.#follower?.reconcileWithSubscribed(session, followed);
     notificationQueue.startProcessing(onFailed);
@@ -280,7 +284,7 @@ export class LiveClient {
   }
 
   #finish(end: Error | null): void {
-    this.#endError = end ?? new ClientStoppedError('the client was stopped');
+    this.#callRejectionAfterEnd = end ?? new ClientStoppedError('the client was stopped');
     this.#authenticatedSession = null;
     this.#resolveEnded(end);
     this.#wakeWaiters();
@@ -288,6 +292,6 @@ export class LiveClient {
 }
 
 function callRetryDelayMs(error: unknown): number {
-  const seconds = error instanceof ServerError ? (error.retryAfterS ?? 0) : 0;
+  const seconds = error instanceof ServerError ? (error.assumedRetrySIfTransient ?? 0) : 0;
   return Math.min(MAX_CALL_RETRY_DELAY_MS, seconds * 1_000) * (0.5 + Math.random() / 2);
 }

@@ -21,27 +21,27 @@ const COMPACT_AFTER_DEQUEUED = 1_000;
 /** Keeps what the server says in order while it is worked on. */
 export class NotificationQueue {
   /** Of what waits. */
-  #queuedBytes = 0;
+  #estimatedQueuedBytes = 0;
   #queued: Notification[] = [];
   #nextIndex = 0;
   readonly #options: NotificationQueueOptions;
   #isProcessing = false;
   #processingDone: Promise<void> = Promise.resolve();
   #isProcessingEnabled = false;
-  #isAboveHighWater = false;
+  #isAwaitingLowWater = false;
   #onFailed: ((error: unknown) => void) | null = null;
 
   constructor(options: NotificationQueueOptions) {
     this.#options = options;
   }
 
-  enqueue(notification: Notification): void {
-    if (this.#queuedBytes > this.#options.overflowBytes) return this.#options.onOverflow();
+  enqueueOrOverflow(notification: Notification): void {
+    if (this.#estimatedQueuedBytes > this.#options.overflowBytes) return this.#options.onOverflow();
     this.#queued.push(notification);
-    this.#queuedBytes += notification.receivedTextLength + ENTRY_OVERHEAD_BYTES;
+    this.#estimatedQueuedBytes += notification.receivedTextLength + ENTRY_OVERHEAD_BYTES;
     if (this.#isProcessingEnabled) this.#processIfIdle();
-    if (!this.#isAboveHighWater && this.#queuedBytes > this.#options.highWaterBytes) {
-      this.#isAboveHighWater = true;
+    if (!this.#isAwaitingLowWater && this.#estimatedQueuedBytes > this.#options.highWaterBytes) {
+      this.#isAwaitingLowWater = true;
       this.#options.onHighWater();
     }
   }
@@ -57,7 +57,7 @@ export class NotificationQueue {
   async discardAndWait(): Promise<void> {
     this.#queued = [];
     this.#nextIndex = 0;
-    this.#queuedBytes = 0;
+    this.#estimatedQueuedBytes = 0;
     this.#isProcessingEnabled = false;
     await this.#processingDone;
   }
@@ -74,8 +74,8 @@ export class NotificationQueue {
         const done = this.#options.handle(this.#dequeue());
         // A handler that is done at once costs no turn of the event loop.
         if (done !== undefined) await done;
-        if (this.#isAboveHighWater && this.#queuedBytes <= this.#options.highWaterBytes / 2) {
-          this.#isAboveHighWater = false;
+        if (this.#isAwaitingLowWater && this.#estimatedQueuedBytes <= this.#options.highWaterBytes / 2) {
+          this.#isAwaitingLowWater = false;
           this.#options.onLowWater();
         }
       }
@@ -91,7 +91,7 @@ export class NotificationQueue {
   #dequeue(): Notification {
     const notification = this.#queued[this.#nextIndex]!;
     this.#nextIndex += 1;
-    this.#queuedBytes -= notification.receivedTextLength + ENTRY_OVERHEAD_BYTES;
+    this.#estimatedQueuedBytes -= notification.receivedTextLength + ENTRY_OVERHEAD_BYTES;
     if (this.#nextIndex === this.#queued.length || this.#nextIndex === COMPACT_AFTER_DEQUEUED) {
       this.#queued = this.#queued.slice(this.#nextIndex);
       this.#nextIndex = 0;

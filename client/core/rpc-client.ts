@@ -90,7 +90,7 @@ export class RpcClient {
   }
 
   /** The connection has ended: what is under way is rejected, and everything after. */
-  rejectAllWith(error: Error): void {
+  rejectPendingAndFuture(error: Error): void {
     this.#endError ??= error;
     for (const id of this.#pendingById.keys()) this.#removePending(id)?.reject(this.#endError);
   }

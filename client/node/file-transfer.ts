@@ -45,7 +45,7 @@ export function uploadFile(server: FileServer, file: OutgoingFile): Promise<Atta
 /** `expectsContinue`: for the server to ask for the body. A refusal that comes while bytes are on their way can be lost. */
 async function upload(server: FileServer, file: OutgoingFile, expectsContinue: boolean): Promise<Attachment> {
   const url = new URL(`${server.baseUrl}/v1/files?name=${encodeURIComponent(file.name)}`);
-  const request = openRequest(url, 'POST', {
+  const request = openRequestWithIdleTimeout(url, 'POST', {
     authorization: `Bearer ${server.token}`,
     'content-type': 'application/octet-stream',
     'content-length': file.size,
@@ -53,10 +53,10 @@ async function upload(server: FileServer, file: OutgoingFile, expectsContinue: b
   });
   const answered = awaitResponse(request);
   answered.catch(() => {});
-  let fault: { readonly error: unknown } | null = null;
+  let fileReadFailure: { readonly error: unknown } | null = null;
   // Nobody may read it yet, and it opens at once.
   file.content.once('error', (error) => {
-    fault = { error };
+    fileReadFailure = { error };
     request.destroy();
   });
   // What fails behind it ends this, and not the file with an error that is none of it.
@@ -71,7 +71,7 @@ async function upload(server: FileServer, file: OutgoingFile, expectsContinue: b
   // What the server says counts more than that it stopped reading.
   const response = await Promise.race([answered, sent.then(() => answered)]).catch(async (error: unknown) => {
     file.content.destroy();
-    if (fault !== null) throw fault.error;
+    if (fileReadFailure !== null) throw fileReadFailure.error;
     return answered.catch(() => {
       throw connectionError(url, error);
     });
@@ -118,7 +118,7 @@ export async function downloadFile(
   let url = new URL(`${baseUrl}/v1/files/${encodeURIComponent(id)}`);
   let headers: Record<string, string> = { authorization: `Bearer ${token}` };
   for (let redirects = 0; ; redirects += 1) {
-    const request = openRequest(url, 'GET', headers);
+    const request = openRequestWithIdleTimeout(url, 'GET', headers);
     request.end();
     const response = await awaitResponse(request).catch((error: unknown) => {
       throw connectionError(url, error);
@@ -142,7 +142,7 @@ export async function downloadFile(
   }
 }
 
-function openRequest(
+function openRequestWithIdleTimeout(
   url: URL,
   method: string,
   headers: Record<string, string | number>,

@@ -15,7 +15,7 @@ export class LineConnection implements Connection {
   /** What came of a line that has not ended yet. */
   #unfinishedLine: Buffer[] = [];
   #unfinishedLineBytes = 0;
-  #endReason: string | null = null;
+  #destroyReasonOrError: string | null = null;
 
   private constructor(socket: Socket, callbacks: ConnectionCallbacks, maxTextBytes: number) {
     this.#socket = socket;
@@ -48,9 +48,9 @@ export class LineConnection implements Connection {
       socket.once(address.isEncrypted ? 'secureConnect' : 'connect', () => clearTimeout(timer));
     }).finally(() => signal?.removeEventListener('abort', stop));
     socket.setNoDelay(true);
-    socket.on('error', (error) => (connection.#endReason ??= error.message));
+    socket.on('error', (error) => (connection.#destroyReasonOrError ??= error.message));
     socket.once('close', () => {
-      connection.#callbacks.onEnd({ code: null, reason: connection.#endReason ?? 'the connection was cut' });
+      connection.#callbacks.onEnd({ code: null, reason: connection.#destroyReasonOrError ?? 'the connection was cut' });
     });
     return connection;
   }
@@ -79,7 +79,7 @@ export class LineConnection implements Connection {
   }
 
   destroy(reason: string): void {
-    this.#endReason ??= reason;
+    this.#destroyReasonOrError ??= reason;
     this.#socket.destroy();
   }
 

@@ -9,7 +9,7 @@ const CLOSE_TIMEOUT_MS = 1_000;
 export class WsConnection implements Connection {
   readonly #socket: WebSocket;
   readonly #callbacks: ConnectionCallbacks;
-  #endReason: string | null = null;
+  #destroyReasonOrError: string | null = null;
   #closeTimer: NodeJS.Timeout | null = null;
 
   private constructor(socket: WebSocket, callbacks: ConnectionCallbacks) {
@@ -35,7 +35,7 @@ export class WsConnection implements Connection {
       );
     }).finally(() => signal?.removeEventListener('abort', stop));
     // Nothing of a connection that was never there is told; `open` has rejected for it.
-    socket.on('error', (error) => (connection.#endReason ??= error.message));
+    socket.on('error', (error) => (connection.#destroyReasonOrError ??= error.message));
     socket.once('close', (code, reason) => connection.#onClose(code, reason.toString('utf8')));
     return connection;
   }
@@ -66,7 +66,7 @@ export class WsConnection implements Connection {
   }
 
   destroy(reason: string): void {
-    this.#endReason ??= reason;
+    this.#destroyReasonOrError ??= reason;
     this.#socket.terminate();
   }
 
@@ -79,6 +79,9 @@ export class WsConnection implements Connection {
     if (this.#closeTimer !== null) clearTimeout(this.#closeTimer);
     // 1005 and 1006 are the library's own words for "none came".
     const given = code === 1005 || code === 1006 ? null : code;
-    this.#callbacks.onEnd({ code: given, reason: this.#endReason ?? (text === '' ? 'the connection was cut' : text) });
+    this.#callbacks.onEnd({
+      code: given,
+      reason: this.#destroyReasonOrError ?? (text === '' ? 'the connection was cut' : text),
+    });
   }
 }

@@ -73,14 +73,17 @@ export async function withSignedInClient<Result>(
   const bounds = waitMs === undefined ? {} : { answerTimeoutMs: waitMs };
   const connect = connectFunctionFor(address);
   const client = new LiveClient({ connect, token: profile.token, follow: null, listener: () => {}, bounds });
-  return withRunningClient(client, async () => {
+  return withClientStartedAndStopped(client, async () => {
     if (waitMs === undefined) await client.awaitFirstAttempt();
     return work(client);
   });
 }
 
 /** Runs a client for as long as the work takes. Throws ChatCommandError for what a person can do something about. */
-export async function withRunningClient<Result>(client: LiveClient, work: () => Promise<Result>): Promise<Result> {
+export async function withClientStartedAndStopped<Result>(
+  client: LiveClient,
+  work: () => Promise<Result>,
+): Promise<Result> {
   client.start();
   try {
     return await withExplainedErrors(work);
@@ -113,7 +116,7 @@ export function explainChatError(error: unknown): unknown {
     return new ChatCommandError('operationFailed', sentence, { cause: error });
   }
   if (error instanceof ServerError) {
-    const reason = error.retryAfterS === null ? 'operationFailed' : 'unavailable';
+    const reason = error.assumedRetrySIfTransient === null ? 'operationFailed' : 'unavailable';
     return new ChatCommandError(reason, replaceControlCharacters(error.message), { cause: error });
   }
   const kinds = [ConnectionError, AnswerTimeoutError, ProtocolError, TooManyPendingRequestsError];

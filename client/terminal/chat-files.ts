@@ -4,7 +4,7 @@ import { basename, dirname } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Command } from 'commander';
-import { httpBaseUrl } from '../core/address.ts';
+import { deriveHttpBaseUrl } from '../core/address.ts';
 import { anything } from '../core/decode.ts';
 import { downloadFile, uploadFile, type FileServer } from '../node/file-transfer.ts';
 import type { LiveClient } from '../core/live-client.ts';
@@ -147,7 +147,7 @@ export async function discardUploads(client: LiveClient, ids: readonly string[])
 
 function findFileServer(context: ChatContext, options: ChatOptions): FileServer {
   const { profile, server } = loadProfileAndServer(context, options);
-  const baseUrl = httpBaseUrl(server);
+  const baseUrl = deriveHttpBaseUrl(server);
   if (baseUrl !== null) return { baseUrl, token: profile.token };
   const sentence =
     `files go over HTTP, which ${sanitize(server)} is not: ` +

@@ -8,7 +8,7 @@ import {
   withSignedInClient,
   findProfileAndAddress,
   createFollowingClient,
-  withRunningClient,
+  withClientStartedAndStopped,
   withServerAndProfile,
   type ChatOptions,
 } from './chat-client.ts';
@@ -67,7 +67,7 @@ async function follow(context: ChatContext, names: readonly string[], options: F
   const signals = context.createStopSignals();
   signals.start();
   try {
-    await withRunningClient(client, async () => {
+    await withClientStartedAndStopped(client, async () => {
       const end = await Promise.race([client.ended, signals.firstSignal.then(() => null)]);
       if (end !== null) throw end;
     });
@@ -109,7 +109,7 @@ class ChatEventPrinter {
   readonly #context: ChatContext;
   readonly #isJson: boolean;
   readonly #names: ConversationNameCache;
-  #isDisconnected = false;
+  #isOutagePrinted = false;
 
   constructor(context: ChatContext, { isJson, client }: { isJson: boolean; client: () => LiveClient }) {
     this.#context = context;
@@ -127,12 +127,12 @@ class ChatEventPrinter {
 
   /** Once for an outage, however many attempts it takes. */
   #onDisconnected(event: Extract<ChatEvent, { type: 'disconnected' }>): void {
-    if (!this.#isDisconnected) this.#printStatus(disconnectedLine(event));
-    this.#isDisconnected = true;
+    if (!this.#isOutagePrinted) this.#printStatus(disconnectedLine(event));
+    this.#isOutagePrinted = true;
   }
 
-  #onFollowing({ conversations, coversAllConversations: complete }: Extract<ChatEvent, { type: 'following' }>): void {
-    this.#isDisconnected = false;
+  #onFollowing({ conversations, isSubscribedToAll: complete }: Extract<ChatEvent, { type: 'following' }>): void {
+    this.#isOutagePrinted = false;
     this.#printStatus(`following ${conversations} conversation${conversations === 1 ? '' : 's'}`);
     if (!complete) this.#printStatus(NOT_ALL_FOLLOWED_LINE);
   }

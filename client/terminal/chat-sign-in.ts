@@ -86,7 +86,7 @@ export function addSignOut(chat: Command, context: ChatContext): void {
     .action(async (options: ChatOptions) => {
       const path = profilePath(context.env, options.profile);
       if (!hasProfile(path)) loadProfile(path);
-      await endSession(context, options);
+      await endSessionOnServer(context, options);
       removeProfile(path);
       print(context, 'Signed out.');
     });
@@ -246,7 +246,7 @@ async function withPrompt<Result>(context: ChatContext, work: (prompt: Prompt) =
 }
 
 /** Ends the session on the server, which closes the connection that asks for it; one that is over already is as good. */
-async function endSession(context: ChatContext, options: ChatOptions): Promise<void> {
+async function endSessionOnServer(context: ChatContext, options: ChatOptions): Promise<void> {
   try {
     await withSignedInClient(context, options, async (client) => {
       const params = { session: client.signInSessionNumber };

@@ -3,7 +3,7 @@ import { ResumePositionsFile } from '../node/resume-positions-file.ts';
 import {
   findProfileAndAddress,
   createFollowingClient,
-  withRunningClient,
+  withClientStartedAndStopped,
   withServerAndProfile,
   type ChatOptions,
 } from './chat-client.ts';
@@ -55,7 +55,7 @@ async function runInteractiveChat(
     },
   });
   try {
-    await withRunningClient(client, async () => {
+    await withClientStartedAndStopped(client, async () => {
       try {
         const account = await client.awaitFirstAttempt();
         await screen.greetAndShow(account, conversation);

@@ -55,12 +55,12 @@ export class InteractiveChat {
   #currentConversation: Conversation | null = null;
   /** The last message of each conversation that was shown, since history and stream overlap. */
   readonly #lastShownSeqByConversation = new Map<number, number>();
-  #hasGreeted = false;
+  #isPromptUnlocked = false;
   #isDisconnected = false;
   /** A read position that the server does not know yet. */
   #unsentReadPosition: { readonly conversation: number; readonly seq: number } | null = null;
   #hasStopped = false;
-  #isLeaving = false;
+  #hasTypedQuit = false;
   /** What was typed is done one after the other, so that messages keep their order. */
   #lineQueue: Promise<void> = Promise.resolve();
   #queuedLineCount = 0;
@@ -83,7 +83,7 @@ export class InteractiveChat {
   async greetAndShow({ nick }: Account, conversation: string | null): Promise<void> {
     const all = await listConversations(this.#client);
     this.#names.remember(all);
-    this.#hasGreeted = true;
+    this.#isPromptUnlocked = true;
     this.#printAboveInput(`You are ${sanitize(nick)}. /help lists what can be typed.`, '');
     const only = all.length === 1 ? all[0]! : null;
     const first = conversation === null ? only : matchConversation(all, conversation);
@@ -109,7 +109,7 @@ export class InteractiveChat {
     if (this.#hasStopped) return;
     this.#hasStopped = true;
     this.#readline.close();
-    if (!this.#isLeaving) this.#options.output.write('\n');
+    if (!this.#hasTypedQuit) this.#options.output.write('\n');
   }
 
   get #client(): LiveClient {
@@ -122,7 +122,7 @@ export class InteractiveChat {
     this.#isDisconnected = true;
   }
 
-  #onFollowing({ coversAllConversations: complete }: Extract<ChatEvent, { type: 'following' }>): void {
+  #onFollowing({ isSubscribedToAll: complete }: Extract<ChatEvent, { type: 'following' }>): void {
     if (this.#isDisconnected) this.#printAboveInput('-- connected again');
     else if (!complete) this.#printAboveInput(`-- ${NOT_ALL_FOLLOWED_LINE}`);
     this.#isDisconnected = false;
@@ -270,7 +270,7 @@ export class InteractiveChat {
   }
 
   #quit(): void {
-    this.#isLeaving = true;
+    this.#hasTypedQuit = true;
     this.#resolveUserLeft();
   }
 
@@ -309,6 +309,6 @@ export class InteractiveChat {
   }
 
   #redrawPrompt(): void {
-    if (this.#hasGreeted && !this.#hasStopped && !this.#isLeaving) this.#readline.prompt(true);
+    if (this.#isPromptUnlocked && !this.#hasStopped && !this.#hasTypedQuit) this.#readline.prompt(true);
   }
 }

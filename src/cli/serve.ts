@@ -69,7 +69,7 @@ function exitReasonOf(error: unknown): { reason: string; exitCode: number } {
 
 function exitOnSecondSignal(context: CommandContext, signal: NodeJS.Signals, server: Server | null): never {
   const exitCode = 128 + constants.signals[signal];
-  server?.recordExitReason({ reason: `stopped at once by a second ${signal}`, exitCode });
+  server?.recordExitAtOnce({ reason: `stopped at once by a second ${signal}`, exitCode });
   printError(
     context,
     `klatch: stopped at once by a second ${signal}; the next start goes on from what the database has`,
@@ -82,7 +82,7 @@ function exitOnCrash(context: CommandContext, run: { log: () => Log; server: () 
   const crash = (error: unknown): void => {
     try {
       run.log().error('crashed', { error });
-      run.server()?.recordExitReason(exitReasonOf(error));
+      run.server()?.recordExitAtOnce(exitReasonOf(error));
       printError(context, `klatch: ${explainFailure(error).text}`);
     } finally {
       process.exit(exitCodes.internal);

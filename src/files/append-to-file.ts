@@ -38,7 +38,7 @@ export async function appendToFile(
     for (;;) {
       const chunks = await buffer.take();
       if (chunks === null) break;
-      position += await writeAll(handle, chunks, position);
+      position += await writeAllAndCountBytes(handle, chunks, position);
       if (mayFreeChunks) for (const chunk of chunks) freeChunkMemory(chunk);
       syncing.syncIfDue(position);
     }
@@ -50,7 +50,7 @@ export async function appendToFile(
 }
 
 /** Writes all of it; a disk that fills up takes a part first, and refuses the rest. */
-async function writeAll(handle: FileHandle, chunks: readonly Buffer[], position: number): Promise<number> {
+async function writeAllAndCountBytes(handle: FileHandle, chunks: readonly Buffer[], position: number): Promise<number> {
   let left = chunks;
   let written = 0;
   while (left.length > 0) {

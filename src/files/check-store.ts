@@ -63,11 +63,15 @@ export async function checkStorePage(
   { after, repair }: { after: string | null; repair: boolean },
 ): Promise<StoreCheckPage> {
   const position = after ?? FILES_CURSOR_PREFIX;
-  if (position.startsWith(FILES_CURSOR_PREFIX)) return checkFilePage(deps, position.slice(1) || null, repair);
-  return checkUploadPage(deps, position.slice(1) || null, repair);
+  if (position.startsWith(FILES_CURSOR_PREFIX)) return checkFilesAndRowsPage(deps, position.slice(1) || null, repair);
+  return checkLeftoverUploadsAndUsage(deps, position.slice(1) || null, repair);
 }
 
-async function checkFilePage(deps: StoreCheckDeps, after: string | null, repair: boolean): Promise<StoreCheckPage> {
+async function checkFilesAndRowsPage(
+  deps: StoreCheckDeps,
+  after: string | null,
+  repair: boolean,
+): Promise<StoreCheckPage> {
   const { pool, store } = deps;
   const listed = await store.list(after);
   const rows = await pool.run((sql) => listStoreCheckRows(sql, { after, limit: PAGE_SIZE }));
@@ -126,7 +130,11 @@ async function checkMissingFile(
   return { problem: 'lost', file: row.id, bytes: null, repaired };
 }
 
-async function checkUploadPage(deps: StoreCheckDeps, after: string | null, repair: boolean): Promise<StoreCheckPage> {
+async function checkLeftoverUploadsAndUsage(
+  deps: StoreCheckDeps,
+  after: string | null,
+  repair: boolean,
+): Promise<StoreCheckPage> {
   const { pool, store } = deps;
   const { files: uploads, next } = await store.listUploads(after);
   const rows = await pool.run((sql) =>

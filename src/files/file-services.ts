@@ -27,8 +27,8 @@ export function createFileServices(config: Config, { pool, log }: { pool: Pool; 
   return { fileStore, uploads, resumableUploads, fileLinkKey: fileLinkKey(config.secret) };
 }
 
-/** Ends uploads that go on later at once, and gives the others `timeoutMs`. Idempotent. */
-export async function stopUploads(services: FileServices, timeoutMs: number): Promise<void> {
+/** Ends uploads that go on later at once, and gives the others `drainTimeoutMs`. Idempotent. */
+export async function stopUploadsDrainingNonResumable(services: FileServices, drainTimeoutMs: number): Promise<void> {
   services.resumableUploads.abortWriters();
-  await services.uploads.stop(timeoutMs);
+  await services.uploads.stop(drainTimeoutMs);
 }

@@ -41,7 +41,7 @@ export class LocalFolders {
   }
 
   /** Makes the location and the folder of uploads; the folder above is the administrator's. */
-  async createFolders(): Promise<void> {
+  async ensureStoreFolders(): Promise<void> {
     // The location itself may be a symbolic link: it is the administrator's.
     await createFolder(this.location);
     await this.ensureFolder(this.uploadsFolder);
@@ -50,11 +50,11 @@ export class LocalFolders {
   /** Makes a folder in the location, durably, unless it is there. A symbolic link in its place is refused. */
   async ensureFolder(folder: string): Promise<void> {
     if (await createFolder(folder)) await syncFolder(this.location);
-    else await this.requireFolder(folder);
+    else await this.requireRealFolder(folder);
   }
 
   /** Throws StoreUnavailableError for what is no folder; ENOENT for none. */
-  async requireFolder(folder: string): Promise<void> {
+  async requireRealFolder(folder: string): Promise<void> {
     const found = await lstat(folder);
     if (found.isDirectory()) return;
     throw new StoreUnavailableError(
@@ -72,7 +72,7 @@ export class LocalFolders {
     const files: StoredObject[] = [];
     for (const name of folders.map((entry) => entry.name).sort()) {
       const limit = STORE_PAGE_SIZE - files.length;
-      const page = await listFolder(join(this.location, name), { after, limit, prefix: name });
+      const page = await listFolder(join(this.location, name), { after, limit, keyPrefixFilter: name });
       files.push(...page.files);
       if (page.isTruncated || files.length >= STORE_PAGE_SIZE) return { files, next: page.last };
     }
@@ -84,7 +84,7 @@ export class LocalFolders {
     const { files, isTruncated, last } = await listFolder(this.uploadsFolder, {
       after,
       limit: STORE_PAGE_SIZE,
-      prefix: '',
+      keyPrefixFilter: '',
     });
     return { files, next: isTruncated ? last : null };
   }
@@ -114,13 +114,15 @@ async function createFolder(folder: string): Promise<boolean> {
 /** What is not named as a file of ours is passed over. `last`: the key that the next page goes on behind. */
 async function listFolder(
   folder: string,
-  { after, limit, prefix }: { after: string | null; limit: number; prefix: string },
+  { after, limit, keyPrefixFilter }: { after: string | null; limit: number; keyPrefixFilter: string },
 ): Promise<{ files: StoredObject[]; isTruncated: boolean; last: string | null }> {
   const names = await readdir(folder).catch((error: unknown) => {
     if (hasErrorCode(error, 'ENOENT')) return [];
     throw error;
   });
-  const keys = names.filter((name) => isFileKey(name) && name.startsWith(prefix) && (after === null || name > after));
+  const keys = names.filter(
+    (name) => isFileKey(name) && name.startsWith(keyPrefixFilter) && (after === null || name > after),
+  );
   const page = keys.sort().slice(0, limit);
   const found = await Promise.all(page.map((key) => statStoredObject(join(folder, key), key)));
   const files = found.filter((file) => file !== null);

@@ -37,17 +37,17 @@ export class LocalStore implements FileStore {
 
   async checkUsable(): Promise<void> {
     await this.#translateErrors(async () => {
-      await this.#folders.createFolders();
+      await this.#folders.ensureStoreFolders();
       for (const folder of [this.#folders.location, this.#folders.uploadsFolder]) {
         await access(folder, constants.R_OK | constants.W_OK | constants.X_OK);
       }
     });
   }
 
-  async beginUpload(key: FileKey): Promise<UploadState> {
+  async prepareUpload(key: FileKey): Promise<UploadState> {
     checkFileKey(key);
     // The first append makes its file: until then there is nothing to be lost, or to be removed.
-    await this.#translateErrors(() => this.#folders.createFolders());
+    await this.#translateErrors(() => this.#folders.ensureStoreFolders());
     return {};
   }
 
@@ -60,7 +60,7 @@ export class LocalStore implements FileStore {
     const buffer = new ChunkBuffer(bytes);
     try {
       const { durableBytes, sourceError } = await this.#translateErrors(() =>
-        this.#append(key, received, { buffer, onDurable, mayFreeChunks }),
+        this.#openAndAppend(key, received, { buffer, onDurable, mayFreeChunks }),
       );
       if (sourceError !== null) throw sourceError;
       return { received: durableBytes, state };
@@ -131,7 +131,7 @@ export class LocalStore implements FileStore {
 
   async stop(): Promise<void> {}
 
-  async #append(
+  async #openAndAppend(
     key: FileKey,
     received: number,
     to: { buffer: ChunkBuffer; onDurable: (durableBytes: number) => void; mayFreeChunks: boolean },
@@ -149,15 +149,15 @@ export class LocalStore implements FileStore {
   /** Open for writing, and cut behind `received`. */
   async #openUpload(key: FileKey, received: number): Promise<FileHandle> {
     const isNew = received === 0;
-    if (isNew) await this.#folders.createFolders();
-    else await this.#folders.requireFolder(this.#folders.uploadsFolder);
+    if (isNew) await this.#folders.ensureStoreFolders();
+    else await this.#folders.requireRealFolder(this.#folders.uploadsFolder);
     const handle = await open(
       this.#folders.uploadPathOf(key),
       O_WRONLY | O_NOFOLLOW | (isNew ? O_CREAT : 0),
       FILE_MODE,
     ).catch((error: unknown) => this.#rejectMissing(error));
     try {
-      await this.#truncateTo(handle, received);
+      await this.#truncateIfLonger(handle, received);
       return handle;
     } catch (error) {
       await handle.close();
@@ -176,7 +176,7 @@ export class LocalStore implements FileStore {
       throw error;
     }
     try {
-      if (await this.#truncateTo(handle, received)) await handle.datasync();
+      if (await this.#truncateIfLonger(handle, received)) await handle.datasync();
       return true;
     } finally {
       await handle.close();
@@ -184,7 +184,7 @@ export class LocalStore implements FileStore {
   }
 
   /** True when something was cut off. Throws NotInStoreError when the file is shorter: what was safe is lost. */
-  async #truncateTo(handle: FileHandle, received: number): Promise<boolean> {
+  async #truncateIfLonger(handle: FileHandle, received: number): Promise<boolean> {
     const found = await handle.stat();
     if (!found.isFile() || found.size < received) throw notInStoreError(this.description);
     if (found.size > received) await handle.truncate(received);
@@ -193,7 +193,7 @@ export class LocalStore implements FileStore {
 
   async #openFile(key: FileKey): Promise<FileHandle> {
     try {
-      await this.#folders.requireFolder(this.#folders.folderPathOf(key));
+      await this.#folders.requireRealFolder(this.#folders.folderPathOf(key));
       const handle = await open(this.#folders.filePathOf(key), O_RDONLY | O_NOFOLLOW);
       if ((await handle.stat()).isFile()) return handle;
       await handle.close();
@@ -212,7 +212,7 @@ export class LocalStore implements FileStore {
 
   async #fileSize(key: FileKey): Promise<number | null> {
     try {
-      await this.#folders.requireFolder(this.#folders.folderPathOf(key));
+      await this.#folders.requireRealFolder(this.#folders.folderPathOf(key));
       const found = await lstat(this.#folders.filePathOf(key));
       return found.isFile() ? found.size : null;
     } catch (error) {
@@ -224,7 +224,7 @@ export class LocalStore implements FileStore {
 
   async #unlinkDurably(folder: string, path: string): Promise<void> {
     try {
-      await this.#folders.requireFolder(folder);
+      await this.#folders.requireRealFolder(folder);
       await unlink(path);
     } catch (error) {
       if (!hasErrorCode(error, 'ENOENT')) throw error;

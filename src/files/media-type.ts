@@ -29,12 +29,12 @@ export function isSafeImage(type: string): boolean {
 export async function sniffType(head: Buffer): Promise<string> {
   const bytes = head.subarray(0, SNIFFED_BYTES);
   const found = await fileTypeFromBuffer(bytes).catch(() => undefined); // A file that makes its reader fail is of no type that it knows.
-  if (found !== undefined) return normalizeMediaType(found.mime);
+  if (found !== undefined) return bareMediaTypeOrUnknown(found.mime);
   return bytes.length > 0 && isText(bytes) ? 'text/plain' : UNKNOWN_MEDIA_TYPE;
 }
 
 /** Without parameters, and nothing that could end a header. */
-function normalizeMediaType(mime: string): string {
+function bareMediaTypeOrUnknown(mime: string): string {
   const type = mime.split(';', 1)[0]!.trim().toLowerCase();
   if (type === 'image/apng') return 'image/png';
   return /^[\w.+-]+\/[\w.+-]+$/.test(type) ? type : UNKNOWN_MEDIA_TYPE;

@@ -21,7 +21,7 @@ export class ProgressWriter {
   #maxRowReceived: number;
   #latestProgress: UploadProgress | null = null;
   #runningWrite: Promise<void> | null = null;
-  #lastWriteAt = performance.now();
+  #lastWriteStartedAt = performance.now();
 
   constructor(
     deps: { readonly pool: Pool; readonly log: Log },
@@ -37,7 +37,7 @@ export class ProgressWriter {
   /** The upload is safe up to here. */
   record(progress: UploadProgress): void {
     this.#latestProgress = progress;
-    if (this.#runningWrite !== null || performance.now() - this.#lastWriteAt < MIN_WRITE_INTERVAL_MS) return;
+    if (this.#runningWrite !== null || performance.now() - this.#lastWriteStartedAt < MIN_WRITE_INTERVAL_MS) return;
     this.#runningWrite = this.#write(progress)
       .catch((error: unknown) => this.#deps.log.debug('the progress of an upload could not be noted yet', { error }))
       .finally(() => (this.#runningWrite = null));
@@ -61,7 +61,7 @@ export class ProgressWriter {
   }
 
   async #write({ received, state }: UploadProgress): Promise<void> {
-    this.#lastWriteAt = performance.now();
+    this.#lastWriteStartedAt = performance.now();
     const written = {
       minRowReceived: this.#minRowReceived,
       maxRowReceived: this.#maxRowReceived,

@@ -18,7 +18,7 @@ import { NotInStoreError, type UploadProgress } from './store.ts';
 import { newFileId, type Uploads, type UploadControl } from './uploads.ts';
 
 /** A request that has sent nothing for so long makes room for one that goes on: its client's network has changed. */
-const IDLE_WRITER_MS = 5_000;
+const TAKEOVER_AFTER_SILENCE_MS = 5_000;
 /** How long the newcomer waits until the other one has put away what it had. */
 const TAKEOVER_TIMEOUT_MS = 5_000;
 
@@ -48,7 +48,7 @@ interface UploadWriter {
   readonly abortController: AbortController;
   readonly ended: Promise<void>;
   readonly markEnded: () => void;
-  stream: UploadStream | null;
+  receivingStream: UploadStream | null;
 }
 
 /** Uploads that come in parts and outlive connections and servers: what tus needs of them, without its headers. */
@@ -73,10 +73,10 @@ export class ResumableUploads {
   }
 
   /** How far an upload of this account is. Throws `file_not_found` and `upload_expired`. */
-  async getStatus(id: string, accountId: AccountId): Promise<UploadStatus> {
+  async endStalledAndGetStatus(id: string, accountId: AccountId): Promise<UploadStatus> {
     const holder = this.#writers.get(id);
     // Who asks wants to go on: what a silent request still holds back counts then.
-    if (holder !== undefined && isIdle(holder)) await this.#endWriter(holder, new KlatchError('upload_locked'));
+    if (holder !== undefined && hasStalled(holder)) await this.#endWriter(holder, new KlatchError('upload_locked'));
     const file = await this.#requireResumable(id, accountId);
     const isComplete = file.state === 'uploading' && file.size > 0 && file.received === file.size;
     // A server that was killed between its last byte and its end: for the client nothing is left to be done.
@@ -92,7 +92,7 @@ export class ResumableUploads {
    */
   async append(id: string, accountId: AccountId, chunk: UploadChunk): Promise<UploadStatus> {
     return this.#uploads.runLimitedAndCounted({ accountId, conversationId: null }, async (control) => {
-      const writer = await this.#acquireWriter(id);
+      const writer = await this.#acquireUnlessActiveWriter(id);
       try {
         const file = await this.#requireResumable(id, accountId);
         const status = await this.#appendChunk(file, chunk, { writer, control }).catch(async (error: unknown) => {
@@ -141,7 +141,7 @@ export class ResumableUploads {
     }
     const signal = AbortSignal.any([by.control.signal, by.writer.abortController.signal]);
     const onStream = (stream: UploadStream): void => {
-      by.writer.stream = stream;
+      by.writer.receivingStream = stream;
       by.control.onStream(stream);
     };
     const isComplete = file.state === 'stored' || (remaining === 0 && size > 0);
@@ -201,12 +201,12 @@ export class ResumableUploads {
   }
 
   /** One request at a time goes on with an upload. */
-  async #acquireWriter(id: string): Promise<UploadWriter> {
+  async #acquireUnlessActiveWriter(id: string): Promise<UploadWriter> {
     const holder = this.#writers.get(id);
-    if (holder !== undefined && isIdle(holder)) await this.#endWriter(holder, new KlatchError('upload_locked'));
+    if (holder !== undefined && hasStalled(holder)) await this.#endWriter(holder, new KlatchError('upload_locked'));
     if (this.#writers.has(id)) throw new KlatchError('upload_locked');
     const { promise: ended, resolve: markEnded } = Promise.withResolvers<void>();
-    const writer: UploadWriter = { abortController: new AbortController(), ended, markEnded, stream: null };
+    const writer: UploadWriter = { abortController: new AbortController(), ended, markEnded, receivingStream: null };
     this.#writers.set(id, writer);
     return writer;
   }
@@ -219,6 +219,6 @@ export class ResumableUploads {
   }
 }
 
-function isIdle({ stream }: UploadWriter): boolean {
-  return stream !== null && stream.idleMs > IDLE_WRITER_MS;
+function hasStalled({ receivingStream }: UploadWriter): boolean {
+  return receivingStream !== null && receivingStream.idleMs > TAKEOVER_AFTER_SILENCE_MS;
 }

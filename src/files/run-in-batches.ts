@@ -14,7 +14,7 @@ export async function runInBatches<T>(items: readonly T[], work: (item: T) => Pr
  * The same for what may fail for one item and not for others: resolves to the failures, and rejects where all that were
  * in hand failed, since what they need is away then.
  */
-export async function runBatchesCollectingFailures<T>(
+export async function runBatchesCollectingPartialFailures<T>(
   items: readonly T[],
   work: (item: T) => Promise<void>,
 ): Promise<unknown[]> {

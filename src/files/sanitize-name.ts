@@ -1,7 +1,7 @@
 /** File systems take no longer names, in bytes of UTF-8. */
 const MAX_NAME_BYTES = 255;
 /** What stands behind the last dot is an ending up to this length, in bytes; kept when a name is shortened. */
-const MAX_EXTENSION_BYTES = 32;
+const LONGEST_KEPT_EXTENSION_BYTES = 32;
 /** Longer ones are cut before they are looked at: more than a name can have in the end, and little work whatever it is. */
 const MAX_INPUT_LENGTH = 1_024;
 const DEFAULT_NAME = 'file';
@@ -48,7 +48,8 @@ function trimTrailingDotsSpaces(name: string): string {
 function shortenKeepingExtension(name: string): string {
   if (Buffer.byteLength(name) <= MAX_NAME_BYTES) return name;
   const dot = name.lastIndexOf('.');
-  const extension = dot > 0 && Buffer.byteLength(name.slice(dot)) <= MAX_EXTENSION_BYTES ? name.slice(dot) : '';
+  const extension =
+    dot > 0 && Buffer.byteLength(name.slice(dot)) <= LONGEST_KEPT_EXTENSION_BYTES ? name.slice(dot) : '';
   const maxBytes = MAX_NAME_BYTES - Buffer.byteLength(extension);
   return trimTrailingDotsSpaces(truncateToBytes(extension === '' ? name : name.slice(0, dot), maxBytes)) + extension;
 }

@@ -85,7 +85,7 @@ export interface FileStore {
   /** Throws StoreUnavailableError, with a reason for people, when it cannot be worked with. */
   checkUsable(): Promise<void>;
   /** Begins an upload. */
-  beginUpload(key: FileKey): Promise<UploadState>;
+  prepareUpload(key: FileKey): Promise<UploadState>;
   /**
    * Appends what `bytes` gives, from `progress.received` on (what is beyond it in the store is overwritten), and resolves
    * to how far it is safe then: all of it when the source ended well. When the source fails, what arrived is kept as far

@@ -8,7 +8,7 @@ import {
   type FileRow,
 } from '../storage/files/files.ts';
 import type { Pool } from '../storage/db/pool.ts';
-import { runBatchesCollectingFailures } from './run-in-batches.ts';
+import { runBatchesCollectingPartialFailures } from './run-in-batches.ts';
 import type { FileStore } from './store.ts';
 
 /** What is removed is gone from the store a minute later, about. */
@@ -42,7 +42,7 @@ export class FileSweeper {
   #timer: NodeJS.Timeout | null = null;
   #runningSweep: Promise<unknown> | null = null;
   #isStopping = false;
-  #isUnavailable = false;
+  #isFailureLogged = false;
 
   constructor(deps: FileSweeperDeps) {
     this.#deps = deps;
@@ -69,9 +69,9 @@ export class FileSweeper {
       if (!(await pool.run((sql) => takeJobLock(sql, 'files', node, JOB_LOCK_MS)))) return null;
       const { removed, failures } = await this.#sweepPages();
       if (failures.length > 0) this.#reportFailure(failures[0], failures.length);
-      else if (this.#isUnavailable) {
+      else if (this.#isFailureLogged) {
         log.info('files that are to go are taken out of the store again');
-        this.#isUnavailable = false;
+        this.#isFailureLogged = false;
       }
       if (removed > 0) log.debug('took files out of the store', { removed });
       return removed;
@@ -84,8 +84,9 @@ export class FileSweeper {
   /** Told once for each time that it is away: it is tried again all the time. `files`: how many; undefined: all. */
   #reportFailure(error: unknown, files?: number): void {
     const { log } = this.#deps;
-    if (!this.#isUnavailable) log.warn('files that are to go stay in the store until the next sweep', { error, files });
-    this.#isUnavailable = true;
+    if (!this.#isFailureLogged)
+      log.warn('files that are to go stay in the store until the next sweep', { error, files });
+    this.#isFailureLogged = true;
   }
 
   async #sweepPages(): Promise<{ removed: number; failures: readonly unknown[] }> {
@@ -97,7 +98,7 @@ export class FileSweeper {
       const cutoff = new Date(Date.now() - orphanRetentionMs);
       await pool.run((sql) => markStaleUnattachedRemoved(sql, cutoff, PAGE_SIZE));
       const files = await pool.run((sql) => listRemovedFiles(sql, PAGE_SIZE));
-      const failed = await runBatchesCollectingFailures(files, (file) => this.#removeFile(file));
+      const failed = await runBatchesCollectingPartialFailures(files, (file) => this.#removeFile(file));
       failures.push(...failed);
       removed += files.length - failed.length;
       if (files.length < PAGE_SIZE || failed.length === files.length) break;

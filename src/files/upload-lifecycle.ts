@@ -36,7 +36,7 @@ export interface UploadDeps {
 }
 
 /** Uploads of one account that are not complete, those at rest too: each is a row and something in the store. */
-const MAX_UNFINISHED_PER_ACCOUNT = 100;
+const MIN_UNFINISHED_UPLOAD_LIMIT = 100;
 /** What comes without being announced is granted in steps: the same again as came, within these. */
 const MIN_QUOTA_STEP_BYTES = 256 * 1024;
 const MAX_QUOTA_STEP_BYTES = 16 * 1024 * 1024;
@@ -65,7 +65,7 @@ interface UploadSource {
 }
 
 /** What came, and how far the upload is safe. */
-interface ReceiveResult {
+interface ProgressAndHead {
   readonly progress: UploadProgress;
   readonly head: Buffer;
 }
@@ -78,7 +78,7 @@ export async function openUpload(deps: UploadDeps, upload: NewUpload): Promise<U
   const { pool, limits } = deps;
   const { id, announcedBytes: size } = upload;
   if (size !== null && size > limits.fileBytes) throw tooLargeError(limits);
-  const maxUnfinished = Math.max(MAX_UNFINISHED_PER_ACCOUNT, 2 * limits.concurrentUploadsPerUser);
+  const maxUnfinished = Math.max(MIN_UNFINISHED_UPLOAD_LIMIT, 2 * limits.concurrentUploadsPerUser);
   const refusal = await pool.transaction((tx) => insertUpload(tx, upload, { ...toUsageLimits(limits), maxUnfinished }));
   if (refusal !== null) throw toQuotaError(refusal);
   try {
@@ -91,7 +91,7 @@ export async function openUpload(deps: UploadDeps, upload: NewUpload): Promise<U
 
 /** Begins an upload in the store and notes how it goes on there. */
 export async function beginInStore({ pool, store }: UploadDeps, id: FileKey): Promise<UploadProgress> {
-  const state = await store.beginUpload(id);
+  const state = await store.prepareUpload(id);
   const isNoted = await pool.run((sql) =>
     recordUploadProgress(sql, id, { minRowReceived: 0, maxRowReceived: 0, received: 0, upload: state }),
   );
@@ -103,7 +103,7 @@ export async function beginInStore({ pool, store }: UploadDeps, id: FileKey): Pr
  * Brings what a source gives into the store, noting how far it is.
  * Rejects with what the store or the source failed with, and with `too_large`, `storage_quota_exceeded` and `request_timeout`.
  */
-export async function receiveBytes(deps: UploadDeps, upload: Upload, source: UploadSource): Promise<ReceiveResult> {
+export async function receiveBytes(deps: UploadDeps, upload: Upload, source: UploadSource): Promise<ProgressAndHead> {
   const { store, counts, limits, bounds } = deps;
   const { id, size, progress } = upload;
   const { bytes, signal, isLast } = source;

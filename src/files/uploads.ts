@@ -5,7 +5,7 @@ import type { Attachment } from '../model/attachment.ts';
 import type { AccountId } from '../model/ids.ts';
 import { findUploadOwner, type Uploader } from '../storage/files/upload-owner.ts';
 import { failedUploadOutcome, type FileTransferCounts, type UploadOutcome } from './file-transfer-counts.ts';
-import { MIN_THROUGHPUT, type UploadStream } from './upload-stream.ts';
+import { MIN_TRANSFER_THROUGHPUT, type UploadStream } from './upload-stream.ts';
 import { sanitizeFileName } from './sanitize-name.ts';
 import {
   completeUpload,
@@ -58,7 +58,7 @@ export class Uploads {
   #isStopping = false;
 
   constructor(deps: Omit<UploadDeps, 'bounds'> & Partial<Pick<UploadDeps, 'bounds'>>) {
-    this.deps = { bounds: MIN_THROUGHPUT, ...deps };
+    this.deps = { bounds: MIN_TRANSFER_THROUGHPUT, ...deps };
     const { concurrentUploads: total, concurrentUploadsPerUser: perOwner } = deps.limits;
     this.#limiter = new UploadLimiter({ total, perOwner });
   }
@@ -74,7 +74,7 @@ export class Uploads {
   }
 
   /** Says at once, to who looks after the server, when the store cannot be worked with: messages flow without it. */
-  logUnusableStore(): void {
+  checkStoreAndLogUnusable(): void {
     const { store, log } = this.deps;
     store.checkUsable().catch((error: unknown) => log.error('the store of files cannot be used', { error }));
   }

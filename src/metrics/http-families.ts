@@ -43,7 +43,7 @@ export function httpFamilies({ requests, connections, limit, tokens, sessions }:
         name: 'klatch_connections_dropped_total',
         help: 'Connections that were closed at once, since clients hold three quarters of the files that the process may open.',
       },
-      () => singleSample(limit.dropped),
+      () => singleSample(limit.droppedTotal),
     ),
     counter(
       {

@@ -18,7 +18,7 @@ export async function storeFile(
   content: string | Buffer | Readable,
 ): Promise<UploadProgress> {
   const bytes = content instanceof Readable ? content : Readable.from([Buffer.from(content)]);
-  const state = await store.beginUpload(key);
+  const state = await store.prepareUpload(key);
   const progress = await store.append(key, { received: 0, state }, { bytes, onProgress: () => {}, isLast: true });
   await store.finish(key, progress);
   return progress;

@@ -145,7 +145,7 @@ export class S3Bucket {
   }
 
   /** Tails behind one; the keys are those of their files, each once. */
-  async listRemainders(after: string | null): Promise<ObjectPage> {
+  async listKeysWithRemainders(after: string | null): Promise<ObjectPage> {
     const { objects, last, isTruncated } = await this.#requestObjectPage(
       after === null ? null : `${REMAINDERS_PREFIX}${after}`,
       REMAINDERS_PREFIX,

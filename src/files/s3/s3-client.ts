@@ -56,7 +56,7 @@ export class S3Client {
   readonly #bounds: S3Bounds;
   readonly #agent: Agent;
   readonly #downloadAgent: Agent;
-  readonly #stopping = new AbortController();
+  readonly #retryAbortController = new AbortController();
 
   constructor(config: S3Config, bounds: S3Bounds = DEFAULT_S3_BOUNDS) {
     this.description = `the bucket ${config.bucket}`;
@@ -81,7 +81,8 @@ export class S3Client {
       const response = await this.#attempt(request);
       if (!('failure' in response)) return response;
       const delayMs = retryDelaysMs[attempt];
-      if (!response.isRetryable || delayMs === undefined || this.#stopping.signal.aborted) throw response.failure;
+      if (!response.isRetryable || delayMs === undefined || this.#retryAbortController.signal.aborted)
+        throw response.failure;
       await this.#pause(delayMs * (0.8 + Math.random() * 0.4), response.failure);
     }
   }
@@ -109,7 +110,7 @@ export class S3Client {
   }
 
   async stop(): Promise<void> {
-    this.#stopping.abort();
+    this.#retryAbortController.abort();
     await Promise.all([this.#agent.destroy(), this.#downloadAgent.destroy()]);
   }
 
@@ -120,7 +121,7 @@ export class S3Client {
       if (status >= 200 && status < 300) return { status, headers, body };
       errorResponse = parseErrorResponse(status, await readText(body, MAX_ERROR_BYTES));
     } catch (cause) {
-      return { failure: this.toTransferError(cause), isRetryable: !this.#stopping.signal.aborted };
+      return { failure: this.toTransferError(cause), isRetryable: !this.#retryAbortController.signal.aborted };
     }
     return { failure: toStoreError(this.description, errorResponse), isRetryable: isRetryable(errorResponse) };
   }
@@ -156,7 +157,7 @@ export class S3Client {
 
   async #pause(delayMs: number, failure: Error): Promise<void> {
     try {
-      await wait(delayMs, undefined, { signal: this.#stopping.signal });
+      await wait(delayMs, undefined, { signal: this.#retryAbortController.signal });
     } catch {
       throw failure;
     }

@@ -42,7 +42,7 @@ export class S3Store implements FileStore {
     return this.#bucket.check();
   }
 
-  async beginUpload(key: FileKey): Promise<UploadState> {
+  async prepareUpload(key: FileKey): Promise<UploadState> {
     checkFileKey(key);
     return { ...newUploadState(this.#partBytes) };
   }
@@ -113,7 +113,7 @@ export class S3Store implements FileStore {
   /** First the tails, then what the store itself calls uploads, of which it tells no size. */
   async listUploads(after: string | null): Promise<StoredPage> {
     if (after === null || after.startsWith('t')) {
-      const { files, next } = await this.#bucket.listRemainders(after === null ? null : after.slice(1));
+      const { files, next } = await this.#bucket.listKeysWithRemainders(after === null ? null : after.slice(1));
       return { files, next: next === null ? 'u' : `t${next}` };
     }
     const marker = after.slice(1);

@@ -106,7 +106,7 @@ export class Tus {
     }
     const status =
       req.method === 'HEAD'
-        ? await translateLostRead(uploads.getStatus(id, accountId))
+        ? await translateLostRead(uploads.endStalledAndGetStatus(id, accountId))
         : await this.#patch(req, res, key);
     res.setHeader('upload-offset', status.offset);
     if (req.method === 'HEAD') {

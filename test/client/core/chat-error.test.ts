@@ -7,7 +7,7 @@ import { client, sourceFiles } from '../../architecture/source-graph.ts';
 describe('a refusal of the server', () => {
   test.each(Object.entries(errorKinds))('%s is repeated when the server says that this can help', (code, kind) => {
     const error = new ServerError(code, 'no');
-    expect(error.retryAfterS).toBe(kind.retryAfterS ?? null);
+    expect(error.assumedRetrySIfTransient).toBe(kind.retryAfterS ?? null);
     expect(isTransient(error)).toBe(kind.retryAfterS !== undefined);
   });
 

@@ -85,7 +85,7 @@ async function write(url: string): Promise<void> {
     token: bob.token,
     follow: null,
     listener: () => {},
-    backoff: { minMs: 10, maxMs: 100 },
+    backoff: { unjitteredFirstDelayMs: 10, maxMs: 100 },
   });
   poster.start();
   const call = (method: string, params: object): Promise<unknown> =>

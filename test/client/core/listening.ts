@@ -25,7 +25,7 @@ export async function listen(
     connect: connectFunctionFor(await discoverServerAddress(url)),
     token: 'kls_not-a-real-one',
     follow: { resumeRevByConversation: new Map(), unknownStartAt: 'now', onlyConversations: null },
-    backoff: { minMs: 10, maxMs: 100 },
+    backoff: { unjitteredFirstDelayMs: 10, maxMs: 100 },
     ...rest,
     listener: (event) => {
       events.push(event);

@@ -195,7 +195,7 @@ describe.each(['ws', 'tcp'] as const)('a client over %s', (kind) => {
       follow: { resumeRevByConversation: new Map([[7, 2]]), unknownStartAt: 'now', onlyConversations: null },
     });
     await listening.heard('following');
-    expect(listening.events).toContainEqual({ type: 'following', conversations: 0, coversAllConversations: false });
+    expect(listening.events).toContainEqual({ type: 'following', conversations: 0, isSubscribedToAll: false });
     expect(listening.events.filter(({ type }) => type === 'left')).toEqual([]);
     expect(listening.client.handledRevByConversation).toEqual(new Map([[7, 2]]));
   });
