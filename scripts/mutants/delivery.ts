@@ -314,7 +314,7 @@ export const DELIVERY_MUTANTS: readonly Mutant[] = [
     name: 'deleted-message-keeps-files',
     promise: 'The delivery of a deleted message carries no files.',
     file: 'src/delivery/payload.ts',
-    find: 'message.messageDeleted ? [] : (message.attachments ?? [])',
+    find: 'message.deliveredAsDeleted ? [] : (message.attachments ?? [])',
     replace: 'message.attachments ?? []',
     tests: ['test/delivery/payload.test.ts', '-t', 'none of a deleted'],
   },

@@ -180,14 +180,15 @@ export class Leases {
     );
     const kept = held.length === 0 ? [] : await renewPartitions(sql, this.#holder, held, LEASE_MS);
     const maxClaimedPartitions = share - kept.filter((partition) => !this.#handingOver.has(partition)).length;
-    const except = [...this.#epochByPartition.keys()];
+    const alreadyHeldPartitions = [...this.#epochByPartition.keys()];
     const claim = {
       holder: this.#holder,
-      except,
+      alreadyHeldPartitions,
       maxClaimedPartitions: Math.max(0, maxClaimedPartitions),
       leaseMs: LEASE_MS,
     };
-    const claimed = this.#leaving || except.length === PARTITIONS ? [] : await claimPartitions(sql, claim);
+    const claimed =
+      this.#leaving || alreadyHeldPartitions.length === PARTITIONS ? [] : await claimPartitions(sql, claim);
     return { share, kept, claimed, released, nextPeerExpiryMs: await nextPeerExpiryMs(sql, this.#holder) };
   }
 

@@ -20,9 +20,9 @@ export function deliveryBody(
   message: DeliveryMessage,
   createFileLink: CreateFileLink,
 ): string {
-  const attachments = message.messageDeleted ? [] : (message.attachments ?? []);
+  const attachments = message.deliveredAsDeleted ? [] : (message.attachments ?? []);
   const sentAt = message.sentAt.toISOString();
-  const command = message.messageDeleted ? null : COMMAND.exec(message.text.trim());
+  const command = message.deliveredAsDeleted ? null : COMMAND.exec(message.text.trim());
   return JSON.stringify({
     type: 'message.created',
     timestamp: sentAt,
@@ -33,7 +33,7 @@ export function deliveryBody(
         seq: message.seq,
         text: message.text,
         sent_at: sentAt,
-        ...(message.messageDeleted ? { deleted: true } : {}),
+        ...(message.deliveredAsDeleted ? { deleted: true } : {}),
         attachments: attachments.map((file) => ({
           id: file.id,
           name: file.name,

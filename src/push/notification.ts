@@ -20,7 +20,7 @@ export function buildNotification(
   { claim, title, messages, ageMs }: NotifiedContent,
   rules: NotificationRenderOptions,
 ): PushNotification {
-  const { conversationId, firstSeq, lastSeq, nick, level, unread } = claim;
+  const { conversationId, firstSeq, lastSeq, nick, level, unreadInAllConversations } = claim;
   const mentioning = messages.filter(({ mentions }) => mentions.includes(nick));
   const shown = (level === 'mentions' ? mentioning[0] : undefined) ?? messages[0]!;
   return {
@@ -28,7 +28,7 @@ export function buildNotification(
     firstSeq,
     lastSeq,
     ...renderText(shown, title, rules),
-    accountUnreadCount: unread,
+    accountUnreadCount: unreadInAllConversations,
     urgent: title === null || mentioning.length > 0,
     expiresAt: new Date(Date.now() + rules.pushExpiresAfterMs - ageMs),
   };

@@ -77,8 +77,8 @@ async function rotateCanary(tx: Transaction, secrets: OldAndNewSealer): Promise<
   const [row] = await tx<{ value: string }[]>`select value from setting where name = ${CANARY_NAME} for update`;
   // A database that no server has used yet.
   if (row === undefined) return;
-  const what = 'neither the old secret that was given nor the one in server.conf opens this database';
-  const sealed = sealWithNewSecret({ purpose: CANARY_NAME, sealed: row.value, what }, secrets);
+  const wrongSecretMessage = 'neither the old secret that was given nor the one in server.conf opens this database';
+  const sealed = sealWithNewSecret({ purpose: CANARY_NAME, sealed: row.value, wrongSecretMessage }, secrets);
   if (sealed !== null) await tx`update setting set value = ${sealed} where name = ${CANARY_NAME}`;
 }
 
@@ -91,8 +91,8 @@ async function rotateColumn(tx: Transaction, sealedColumn: SealedColumn, secrets
       where ${tx(id)} > ${after} and ${tx(column)} is not null
       order by ${tx(id)} limit ${BATCH_ROWS} for no key update`;
     const resealed = rows.flatMap((row) => {
-      const what = `${column} of ${table} with ${id} ${row.id} opens neither with the old secret nor with the new one`;
-      const sealed = sealWithNewSecret({ purpose, sealed: row.sealed, what }, secrets);
+      const wrongSecretMessage = `${column} of ${table} with ${id} ${row.id} opens neither with the old secret nor with the new one`;
+      const sealed = sealWithNewSecret({ purpose, sealed: row.sealed, wrongSecretMessage }, secrets);
       return sealed === null ? [] : [{ id: row.id, sealed }];
     });
     const last = rows.at(-1)?.id ?? after;
@@ -109,15 +109,15 @@ async function rotateColumn(tx: Transaction, sealedColumn: SealedColumn, secrets
   }
 }
 
-/** The value sealed anew; null where the new secret opens it already. `what` is said of one that neither opens. */
+/** The value sealed anew; null where the new secret opens it already. `wrongSecretMessage` is said of one that neither opens. */
 function sealWithNewSecret(
-  value: { purpose: string; sealed: string; what: string },
+  value: { purpose: string; sealed: string; wrongSecretMessage: string },
   { from, to }: OldAndNewSealer,
 ): string | null {
-  const { purpose, sealed, what } = value;
+  const { purpose, sealed, wrongSecretMessage } = value;
   if (tryOpen(to, purpose, sealed) !== null) return null;
   const plain = tryOpen(from, purpose, sealed);
-  if (plain === null) throw new WrongSecretError(`${what}; nothing was changed`);
+  if (plain === null) throw new WrongSecretError(`${wrongSecretMessage}; nothing was changed`);
   return to.seal(purpose, plain);
 }
 

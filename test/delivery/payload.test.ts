@@ -9,7 +9,7 @@ const message: DeliveryMessage = {
   text: 'disk full',
   hops: 0,
   sentAt: new Date('2026-11-21T10:00:00.123Z'),
-  messageDeleted: false,
+  deliveredAsDeleted: false,
   attachments: null,
   title: 'Ops',
   senderId: 3,
@@ -35,7 +35,7 @@ describe('the body of a delivery', () => {
   });
 
   test('keeps the place of a deleted message without its text', () => {
-    const { data } = bodyOf({ text: '', messageDeleted: true });
+    const { data } = bodyOf({ text: '', deliveredAsDeleted: true });
     expect(data.message).toMatchObject({ seq: 42, text: '', deleted: true });
     expect(data.command).toBeUndefined();
   });
@@ -47,7 +47,7 @@ describe('the body of a delivery', () => {
     expect(shown).toMatchObject({ text: '', attachments: [{ ...attachments[0], url: `7/${'x'.repeat(22)}` }] });
     expect(Object.keys(shown.attachments[0])).toEqual(['id', 'name', 'type', 'size', 'url']);
     expect(command).toBeUndefined();
-    expect(bodyOf({ text: '', messageDeleted: true, attachments }).data.message.attachments).toEqual([]);
+    expect(bodyOf({ text: '', deliveredAsDeleted: true, attachments }).data.message.attachments).toEqual([]);
   });
 
   test.each([

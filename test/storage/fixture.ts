@@ -227,7 +227,7 @@ export async function makeHook(
     signature: 'v1',
     skip: [],
     secretSealed: '-',
-    startSeq: 0 as Seq,
+    startAfterSeq: 0 as Seq,
     ...changes,
   };
   return database.query(async (sql) => sql.begin((tx) => insertHook(tx, hook)));

@@ -7,7 +7,7 @@ import {
   countMembers,
   insertMember,
   lockAndCountMemberships,
-  type MembershipCounts,
+  type MembershipCountsByOrigin,
 } from '../../storage/groups/members.ts';
 import type { LockedGroup } from '../core/group-transaction.ts';
 import { userNotFound } from '../core/account-reference.ts';
@@ -42,7 +42,7 @@ export async function addToGroup(
 export async function lockAccountAndCountMemberships(
   tx: Transaction,
   account: { id: AccountId; nick: string },
-): Promise<MembershipCounts> {
+): Promise<MembershipCountsByOrigin> {
   const conversations = await lockAndCountMemberships(tx, account.id);
   if (conversations === null) throw userNotFound(account.nick);
   return conversations;
@@ -58,7 +58,7 @@ const ADDED_BY_OTHERS_LIMIT_FACTOR = 10;
 export function requireMembershipQuota(
   { selfJoinedGroupsPerUser }: LimitsConfig,
   nick: string,
-  { counts, requested }: { counts: MembershipCounts; requested: boolean },
+  { counts, requested }: { counts: MembershipCountsByOrigin; requested: boolean },
 ): void {
   if (requested) {
     if (counts.requested < selfJoinedGroupsPerUser) return;

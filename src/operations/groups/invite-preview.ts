@@ -33,14 +33,14 @@ export const previewInvite = defineOperation({
 export async function readInvitePreview({ database }: Services, linkOrToken: string): Promise<InvitePreview> {
   return translateLostRead(
     database.general.run(async (sql) => {
-      const { conversationId, createdBy, expiresAt } = await requireInvite(sql, linkOrToken);
+      const { conversationId, creatorUnlessCommandLine, expiresAt } = await requireInvite(sql, linkOrToken);
       const group = await findGroup(sql, conversationId);
       if (group === null || group.archivedAt !== null) throw new KlatchError('invalid_invite');
       const { title, about, members } = group;
       return {
         group: { title, about, members },
         // Who is in a group that is not public is told to its members alone.
-        invited_by: group.public ? (createdBy?.name ?? null) : null,
+        invited_by: group.public ? (creatorUnlessCommandLine?.name ?? null) : null,
         expires_at: expiresAt?.toISOString() ?? null,
       };
     }),

@@ -88,7 +88,7 @@ export const createInvite = defineTargetedOperation({
   errors: ['quota_exceeded', 'group_archived'],
   run: async (services, { valid_s: lifetimeS, max_uses: maxUses }, caller, access) => {
     const { sealer, config } = services;
-    const { conversationId, accountId: createdBy } = access;
+    const { conversationId, accountId: creatorUnlessCommandLine } = access;
     const max = config.limits.invitesPerGroup;
     try {
       return await withLockedGroup(services, { access, caller, requiredRole: 'group-admin' }, async ({ tx, head }) => {
@@ -99,7 +99,7 @@ export const createInvite = defineTargetedOperation({
           throw new KlatchError('quota_exceeded', { sentence });
         }
         const token = newInviteToken(sealer);
-        const only = await insertInvite(tx, { conversationId, token, createdBy, lifetimeS, maxUses });
+        const only = await insertInvite(tx, { conversationId, token, creatorUnlessCommandLine, lifetimeS, maxUses });
         const [invite] = await listOpenInvites(tx, { conversationId, only });
         return serializeInvite(services, invite!);
       });
@@ -148,7 +148,7 @@ function serializeInvite({ sealer, config }: Services, invite: OpenInvite): z.in
     id: invite.id,
     group: invite.conversationId,
     link: `${config.inviteBaseUri}/${sealer.open(SEAL_PURPOSE, invite.sealed)}`,
-    created_by: invite.createdBy?.nick ?? null,
+    created_by: invite.creatorUnlessCommandLine?.nick ?? null,
     created_at: invite.createdAt.toISOString(),
     expires_at: invite.expiresAt?.toISOString() ?? null,
     max_uses: invite.maxUses,

@@ -9,7 +9,7 @@ import {
   insertPrivateConversation,
   type UnsortedAccountPair,
 } from '../../storage/groups/private-conversations.ts';
-import type { TargetAccount, MembershipCounts } from '../../storage/groups/members.ts';
+import type { TargetAccount, MembershipCountsByOrigin } from '../../storage/groups/members.ts';
 import { lockAccountAndCountMemberships, requireMembershipQuota } from './add-member.ts';
 import { requireActiveAccount, userReference } from '../core/account-reference.ts';
 import { requireAccount, type AccountCaller } from '../core/caller.ts';
@@ -72,7 +72,7 @@ async function createPrivateConversation(
   return withEventsAfterCommit(services, async (tx, events) => {
     // The lower number first, as everybody who locks two accounts; who of two is second finds the first one's.
     const both = me.id < peer.id ? [me, peer] : [peer, me];
-    const counts: MembershipCounts[] = [];
+    const counts: MembershipCountsByOrigin[] = [];
     for (const one of both) counts.push(await lockAccountAndCountMemberships(tx, one));
     await requireNoBlock(tx, self, peer);
     const found = await findPrivateConversation(tx, pair);

@@ -2,7 +2,7 @@ import { KlatchError } from '../../errors.ts';
 import type { AccountId, ConversationId, HookId } from '../../model/ids.ts';
 import type { Transaction } from '../../storage/db/connection.ts';
 import type { HookReference } from '../../storage/hooks/hook-control.ts';
-import { lockTokenIfCurrent, type Integration } from '../../storage/groups/integrations.ts';
+import { lockAndCompareTokenHash, type Integration } from '../../storage/groups/integrations.ts';
 import { resolveHookEvenRemoved } from '../core/access.ts';
 import { isAdministrator, type Caller } from '../core/caller.ts';
 import { translateLostRead } from '../core/database-errors.ts';
@@ -31,7 +31,7 @@ export function actorByToken({ conversationId, accountId, tokenHash }: Integrati
     actorId: accountId,
     isSubjectToRateLimit: true,
     lockAccess: async (tx) => {
-      if (!(await lockTokenIfCurrent(tx, conversationId, tokenHash))) throw new KlatchError('invalid_token');
+      if (!(await lockAndCompareTokenHash(tx, conversationId, tokenHash))) throw new KlatchError('invalid_token');
     },
   };
 }

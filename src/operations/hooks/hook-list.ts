@@ -135,7 +135,7 @@ function serializeDetails(hook: HookDetails) {
     skip: [...hook.skip],
     old_secret_until: isInFuture(hook.oldSecretUntil) ? hook.oldSecretUntil.toISOString() : null,
     created_at: hook.createdAt.toISOString(),
-    start_seq: hook.startSeq,
+    start_seq: hook.startAfterSeq,
     cursor: hook.cursor,
     last_seq: hook.lastSeq,
     failures: hook.failures,

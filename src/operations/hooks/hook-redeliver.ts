@@ -100,13 +100,13 @@ async function firstRedeliveredSeq(tx: Transaction, hook: LockedHook, from: stri
       'from: must be the id of a message such as "7:42", or a time with its zone such as "2026-11-20T08:00:00Z"';
     throw new KlatchError('invalid_input', { sentence });
   }
-  const { conversationId, startSeq, lastSeq } = hook;
-  return firstSeqSince(tx, { conversationId, after: startSeq, lastSeq }, timestamp);
+  const { conversationId, startAfterSeq, lastSeq } = hook;
+  return firstSeqSince(tx, { conversationId, after: startAfterSeq, lastSeq }, timestamp);
 }
 
 async function redeliverByIds(tx: Transaction, hook: LockedHook, ids: readonly string[]): Promise<Seq> {
   const seqs = [...new Set(ids.map((id) => seqOf(hook, 'only', id)))];
-  const early = seqs.find((seq) => seq <= hook.startSeq);
+  const early = seqs.find((seq) => seq <= hook.startAfterSeq);
   if (early !== undefined) {
     const id = messageId(hook.conversationId, early);
     const sentence = `only: ${id} is older than the reverse webhook, which never gets it`;

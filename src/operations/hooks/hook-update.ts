@@ -3,7 +3,7 @@ import { KlatchError } from '../../errors.ts';
 import { newHookSecret } from '../../model/hook-secret.ts';
 import type { Transaction } from '../../storage/db/connection.ts';
 import { lockGroup } from '../../storage/groups/groups.ts';
-import { applyChanges, lockHook, type HookChanges, type LockedHook } from '../../storage/hooks/hook-control.ts';
+import { applyChanges, lockHook, type HookDeliveryChanges, type LockedHook } from '../../storage/hooks/hook-control.ts';
 import { findHooks, removeHook } from '../../storage/hooks/hooks.ts';
 import { insertNotice } from '../../storage/messages/notices.ts';
 import { translateCommitUnknown } from '../core/database-errors.ts';
@@ -45,7 +45,7 @@ export async function changeLockedHookAndAnnounce<T>(
 }
 
 /** What of a hook is to be changed, checked by its edge. */
-export interface HookUpdate extends Omit<HookChanges, 'secretSealed'> {
+export interface HookUpdate extends Omit<HookDeliveryChanges, 'secretSealed'> {
   /** A new secret; the one until now signs beside it for 24 hours. */
   readonly rotateSecret: boolean;
 }

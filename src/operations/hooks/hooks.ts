@@ -66,7 +66,7 @@ export async function registerHook(
       const head = await lockGroup(tx, conversationId);
       // A rotation waits for the same lock: a request that was let in before it does nothing after it.
       await actor.lockAccess(tx);
-      const hook: NewHook = { ...request, url, conversationId, secretSealed, startSeq: head!.lastSeq };
+      const hook: NewHook = { ...request, url, conversationId, secretSealed, startAfterSeq: head!.lastSeq };
       if ((await countHooks(tx, conversationId)) >= config.limits.hooksPerGroup) {
         const sentence = `A group has at most ${config.limits.hooksPerGroup} reverse webhooks (limits.hooks-per-group)`;
         throw new KlatchError('too_many_hooks', { sentence });

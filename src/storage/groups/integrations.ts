@@ -51,7 +51,7 @@ export async function findIntegrationTokenHash(
 }
 
 /** Whether this is the group's token, which stays so until the transaction ends. */
-export async function lockTokenIfCurrent(
+export async function lockAndCompareTokenHash(
   tx: Transaction,
   conversationId: ConversationId,
   hash: string,

@@ -7,7 +7,7 @@ export interface OpenInvite {
   readonly conversationId: ConversationId;
   readonly sealed: string;
   /** Who made it; null: the administrator's command line. */
-  readonly createdBy: { readonly id: AccountId; readonly nick: string; readonly name: string } | null;
+  readonly creatorUnlessCommandLine: { readonly id: AccountId; readonly nick: string; readonly name: string } | null;
   readonly createdAt: Date;
   readonly expiresAt: Date | null;
   /** Null: as often as anybody likes. */
@@ -19,7 +19,7 @@ export interface OpenInvite {
 interface NewInvite {
   readonly conversationId: ConversationId;
   readonly token: { readonly hash: string; readonly sealed: string };
-  readonly createdBy: AccountId | null;
+  readonly creatorUnlessCommandLine: AccountId | null;
   readonly lifetimeS: number | null;
   readonly maxUses: number | null;
 }
@@ -41,14 +41,14 @@ const isOpen = (sql: Sql | Transaction) => sql`
 const columns = (sql: Sql | Transaction) => sql`
   i.id, i.conversation_id as "conversationId", i.token_sealed as sealed, i.created_at as "createdAt",
   i.expires_at as "expiresAt", i.max_uses as "maxUses", i.uses,
-  case when a.id is not null then json_build_object('id', a.id, 'nick', a.nick, 'name', a.name) end as "createdBy"`;
+  case when a.id is not null then json_build_object('id', a.id, 'nick', a.nick, 'name', a.name) end as "creatorUnlessCommandLine"`;
 
 /** Makes an invitation; returns its number. */
 export async function insertInvite(tx: Transaction, invite: NewInvite): Promise<number> {
-  const { conversationId, token, createdBy, lifetimeS, maxUses } = invite;
+  const { conversationId, token, creatorUnlessCommandLine, lifetimeS, maxUses } = invite;
   const [row] = await tx<{ id: number }[]>`
     insert into group_invite (conversation_id, token_hash, token_sealed, created_by, expires_at, max_uses)
-    values (${conversationId}, ${token.hash}, ${token.sealed}, ${createdBy},
+    values (${conversationId}, ${token.hash}, ${token.sealed}, ${creatorUnlessCommandLine},
       now() + make_interval(secs => ${lifetimeS}), ${maxUses})
     returning id`;
   return row!.id;

@@ -89,7 +89,7 @@ export async function countMembers(sql: Sql | Transaction, conversationId: Conve
 }
 
 /** In how many conversations an account is, an archived group counting for its owner alone. */
-export interface MembershipCounts {
+export interface MembershipCountsByOrigin {
   /** Those that the account itself created, joined or opened, and those that somebody opened with it. */
   readonly requested: number;
   /** Groups that others added it to. */
@@ -101,12 +101,15 @@ export interface MembershipCounts {
  * account until the transaction ends, so that nobody else counts and adds meanwhile: after the head, and of several
  * accounts in the order of their ids.
  */
-export async function lockAndCountMemberships(tx: Transaction, accountId: AccountId): Promise<MembershipCounts | null> {
+export async function lockAndCountMemberships(
+  tx: Transaction,
+  accountId: AccountId,
+): Promise<MembershipCountsByOrigin | null> {
   const [account] = await tx`
     select from account where id = ${accountId} and deactivated_at is null and kind <> 'webhook' for no key update`;
   if (account === undefined) return null;
   // A statement of its own: the one above sees what was there before it had to wait.
-  const [row] = await tx<MembershipCounts[]>`
+  const [row] = await tx<MembershipCountsByOrigin[]>`
     select count(*) filter (where m.requested) as requested, count(*) filter (where not m.requested) as "addedByOthers"
     from membership m join conversation_head h on h.conversation_id = m.conversation_id
     where m.account_id = ${accountId} and (h.archived_at is null or m.role = 'owner')`;

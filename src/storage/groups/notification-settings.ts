@@ -10,7 +10,7 @@ interface NotificationSetting {
 }
 
 /** What of it is to be changed. */
-interface NotificationSettingChange {
+interface NotificationSettingPatch {
   readonly level?: NotificationLevel | undefined;
   readonly mutedUntil?: Date | null | undefined;
 }
@@ -22,7 +22,7 @@ interface NotificationSettingChange {
 export async function updateNotificationSetting(
   tx: Transaction,
   key: { conversationId: ConversationId; accountId: AccountId },
-  { level, mutedUntil }: NotificationSettingChange,
+  { level, mutedUntil }: NotificationSettingPatch,
 ): Promise<NotificationSetting | null> {
   const { conversationId, accountId } = key;
   // Held until the commit: who is removed at this moment takes the setting along.

@@ -17,13 +17,13 @@ export interface LockedHook extends HookReference {
   readonly batch: number;
   readonly signature: HookSignature;
   readonly skip: readonly SkippableKind[];
-  readonly startSeq: Seq;
+  readonly startAfterSeq: Seq;
   readonly cursor: Seq;
   readonly lastSeq: Seq;
 }
 
 /** What is left out stays as it is. */
-export interface HookChanges {
+export interface HookDeliveryChanges {
   readonly paused?: boolean | undefined;
   readonly order?: HookOrder | undefined;
   readonly batch?: number | undefined;
@@ -40,7 +40,7 @@ export interface HookChanges {
 export async function lockHook(tx: Transaction, { conversationId, hookId }: HookReference): Promise<LockedHook | null> {
   const [row] = await tx<Omit<LockedHook, 'lastSeq'>[]>`
     select id as "hookId", conversation_id as "conversationId", paused_at is not null as paused, failures,
-      ordering as "order", batch, signature, to_json(skip) as skip, start_seq as "startSeq", cursor
+      ordering as "order", batch, signature, to_json(skip) as skip, start_seq as "startAfterSeq", cursor
     from reverse_hook where id = ${hookId} and conversation_id = ${conversationId} and removed_at is null
     for no key update`;
   if (row === undefined) return null;
@@ -58,7 +58,7 @@ const resetFailureColumns = (tx: Transaction) => tx`
  * Changes how a hook delivers. Resuming forgets its failures and makes everything due at once, also for a hook that fails
  * and is not paused. Returns false, and has written nothing, when everything was so already.
  */
-export async function applyChanges(tx: Transaction, hook: LockedHook, changes: HookChanges): Promise<boolean> {
+export async function applyChanges(tx: Transaction, hook: LockedHook, changes: HookDeliveryChanges): Promise<boolean> {
   const {
     order = hook.order,
     batch = hook.batch,
@@ -105,17 +105,17 @@ async function makeRetryRowsDue(tx: Transaction, hookId: HookId): Promise<number
  * forward, over what it still has to deliver. Returns the first seq that is sent next.
  */
 export async function redeliverFrom(tx: Transaction, hook: LockedHook, seq: number): Promise<Seq> {
-  const { hookId, startSeq, cursor } = hook;
-  const first = Math.min(Math.max(seq, startSeq + 1), cursor + 1) as Seq;
+  const { hookId, startAfterSeq, cursor } = hook;
+  const first = Math.min(Math.max(seq, startAfterSeq + 1), cursor + 1) as Seq;
   await tx`delete from delivery_retry where hook_id = ${hookId} and seq >= ${first}`;
-  await resetToCursor(tx, hook, first - 1);
+  await setCursorAndResetFailures(tx, hook, first - 1);
   return first;
 }
 
 /**
  * Whether the cursor moves or not, what is in flight says nothing about the new place: its settlement would undo it.
  */
-async function resetToCursor(tx: Transaction, { hookId }: LockedHook, cursor: number): Promise<void> {
+async function setCursorAndResetFailures(tx: Transaction, { hookId }: LockedHook, cursor: number): Promise<void> {
   await tx`
     update reverse_hook set cursor = ${cursor}, generation = generation + 1, cursor_generation = generation + 1,
       batch_last_seq = null, unbatched_until = null, ${resetFailureColumns(tx)}
@@ -172,10 +172,10 @@ export async function skipBacklog(tx: Transaction, hook: LockedHook): Promise<Sk
   // What lies beyond the cursor counts as part of the backlog, and once.
   const apart = dropped.filter(({ seq }) => seq <= cursor);
   if (apart.length === 0 && cursor >= lastSeq) {
-    if (hook.failures > 0) await resetToCursor(tx, hook, cursor);
+    if (hook.failures > 0) await setCursorAndResetFailures(tx, hook, cursor);
     return null;
   }
-  await resetToCursor(tx, hook, Math.max(cursor, lastSeq));
+  await setCursorAndResetFailures(tx, hook, Math.max(cursor, lastSeq));
   const firstSeq = apart.reduce((least, { seq }) => (seq < least ? seq : least), (cursor + 1) as Seq);
   const ends = apart.map(({ last }) => last);
   const range = {

@@ -29,7 +29,7 @@ export interface HookDetails extends ListedHook {
   readonly signature: HookSignature;
   readonly skip: readonly SkippableKind[];
   readonly oldSecretUntil: Date | null;
-  readonly startSeq: Seq;
+  readonly startAfterSeq: Seq;
   readonly cursor: Seq;
   readonly lastSeq: Seq;
   readonly createdAt: Date;
@@ -78,7 +78,7 @@ export async function findHookDetails(sql: Sql | Transaction, id: number): Promi
   const [row] = await sql<HookDetails[]>`
     select ${hookColumns(sql)}, r.conversation_id as "conversationId", r.removed_at as "removedAt",
       r.removed_by as "removedBy", c.title, r.description, r.ordering as "order", r.batch, r.signature,
-      to_json(r.skip) as skip, r.old_secret_until as "oldSecretUntil", r.start_seq as "startSeq", r.cursor,
+      to_json(r.skip) as skip, r.old_secret_until as "oldSecretUntil", r.start_seq as "startAfterSeq", r.cursor,
       h.last_seq as "lastSeq", r.created_at as "createdAt"
     from reverse_hook r ${hookJoins(sql)} join conversation c on c.id = r.conversation_id
     where r.id = ${id}`;

@@ -16,7 +16,7 @@ export interface NewHook {
   readonly signature: HookSignature;
   readonly skip: readonly SkippableKind[];
   readonly secretSealed: string;
-  readonly startSeq: Seq;
+  readonly startAfterSeq: Seq;
 }
 
 /**
@@ -41,7 +41,7 @@ export async function insertHook(tx: Transaction, hook: NewHook): Promise<HookId
     insert into reverse_hook
       (conversation_id, url, description, ordering, batch, signature, skip, secret_sealed, start_seq, cursor)
     values (${hook.conversationId}, ${hook.url}, ${hook.description}, ${hook.order}, ${hook.batch}, ${hook.signature},
-      ${[...hook.skip]}::text[], ${hook.secretSealed}, ${hook.startSeq}, ${hook.startSeq})
+      ${[...hook.skip]}::text[], ${hook.secretSealed}, ${hook.startAfterSeq}, ${hook.startAfterSeq})
     returning id`;
   return row!.id;
 }

@@ -104,7 +104,7 @@ export interface DeliveryMessage {
   readonly text: string;
   readonly hops: number;
   readonly sentAt: Date;
-  readonly messageDeleted: boolean;
+  readonly deliveredAsDeleted: boolean;
   /** Null: none. */
   readonly attachments: readonly Attachment[] | null;
   readonly title: string;
@@ -131,9 +131,9 @@ export async function readDeliveryMessages(
   positions: readonly MessageRangeRequest[],
   bytes: number,
 ): Promise<DeliveryMessage[][]> {
-  const rows = await sql<(DeliveryMessage & { ord: number })[]>`
-    select p.ord::int as ord, m.seq, case when m.deleted_at is null then m.text else '' end as text, m.hops,
-      m.sent_at as "sentAt", m.deleted_at is not null as "messageDeleted", m.attachments, c.title, a.id as "senderId", a.name as "senderName",
+  const rows = await sql<(DeliveryMessage & { rangeOrdinal: number })[]>`
+    select p.ord::int as "rangeOrdinal", m.seq, case when m.deleted_at is null then m.text else '' end as text, m.hops,
+      m.sent_at as "sentAt", m.deleted_at is not null as "deliveredAsDeleted", m.attachments, c.title, a.id as "senderId", a.name as "senderName",
       a.nick as "senderNick", a.kind as "senderKind"
     from unnest(${positions.map((p) => p.conversationId)}::bigint[], ${positions.map((p) => p.after)}::bigint[],
       ${positions.map((p) => p.limit)}::int[]) with ordinality as p(conversation_id, after, count, ord)
@@ -148,6 +148,6 @@ export async function readDeliveryMessages(
     where m.bytes_before < ${bytes}
     order by p.ord, m.seq`;
   const answers: DeliveryMessage[][] = positions.map(() => []);
-  for (const { ord, ...message } of rows) answers[ord - 1]!.push(message);
+  for (const { rangeOrdinal, ...message } of rows) answers[rangeOrdinal - 1]!.push(message);
   return answers;
 }

@@ -12,7 +12,7 @@ interface PartitionClaim {
   readonly holder: string;
   readonly leaseMs: number;
   /** Partitions that the process knows to be its own. */
-  readonly except?: readonly number[];
+  readonly alreadyHeldPartitions?: readonly number[];
   /** Of those that are free, at most so many. */
   readonly maxClaimedPartitions?: number;
 }
@@ -22,17 +22,17 @@ interface PartitionClaim {
  * of what is free or expired. Each taken one gets a new epoch.
  */
 export async function claimPartitions(sql: Sql, claim: PartitionClaim): Promise<HeldPartition[]> {
-  const { holder, leaseMs, except = [], maxClaimedPartitions = PARTITIONS } = claim;
+  const { holder, leaseMs, alreadyHeldPartitions = [], maxClaimedPartitions = PARTITIONS } = claim;
   return sql<HeldPartition[]>`
     update lease set holder = ${holder}, epoch = epoch + 1,
       expires_at = clock_timestamp() + ${leaseMs} * interval '1 millisecond'
     where partition in (
       select partition from lease
       where (holder is null or holder = ${holder} or expires_at < clock_timestamp())
-        and not partition = any(${[...except]}::int[])
+        and not partition = any(${[...alreadyHeldPartitions]}::int[])
       order by holder is not distinct from ${holder} desc, partition
       limit greatest(${maxClaimedPartitions}::bigint, (
-        select count(*) from lease where holder = ${holder} and not partition = any(${[...except]}::int[])))
+        select count(*) from lease where holder = ${holder} and not partition = any(${[...alreadyHeldPartitions]}::int[])))
       for update skip locked)
     returning partition::int as partition, epoch`;
 }

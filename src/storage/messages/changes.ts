@@ -75,10 +75,10 @@ interface ChangeRow {
   readonly attachments: readonly Attachment[] | null;
   readonly kind: string;
   readonly details: StoredNotice['details'];
-  readonly actorId: AccountId | null;
-  readonly actorName: string;
-  readonly actorNick: string | null;
-  readonly actorKind: SenderKind;
+  readonly senderOrActorId: AccountId | null;
+  readonly senderOrActorName: string;
+  readonly senderOrActorNick: string | null;
+  readonly senderOrActorKind: SenderKind;
 }
 
 /**
@@ -94,8 +94,8 @@ export async function readChanges(sql: Sql, request: ChangePageRequest): Promise
     select h.last_rev as head, c.rev, c.seq, coalesce(c.before, 0) < ${maxBytes} as fits,
       case when coalesce(c.before, 0) < ${maxBytes} then c.text else '' end as text,
       case when coalesce(c.before, 0) < ${maxBytes} then c.attachments end as attachments, c.label,
-      c.icon_url as "iconUrl", c.at, c.edited_at as "editedAt", c.deleted_at as "deletedAt", c.kind, c.details, a.id as "actorId",
-      a.name as "actorName", a.nick as "actorNick", a.kind as "actorKind"
+      c.icon_url as "iconUrl", c.at, c.edited_at as "editedAt", c.deleted_at as "deletedAt", c.kind, c.details, a.id as "senderOrActorId",
+      a.name as "senderOrActorName", a.nick as "senderOrActorNick", a.kind as "senderOrActorKind"
     from conversation_head h
     left join lateral (
       select u.*,
@@ -127,8 +127,8 @@ export async function readChanges(sql: Sql, request: ChangePageRequest): Promise
 }
 
 function changeOf(row: ChangeRow, rev: Rev): Change {
-  const { actorId: id, actorName: name, actorNick: nick, actorKind } = row;
-  const actor: Actor | null = id === null ? null : { id, name, nick, kind: actorKind };
+  const { senderOrActorId: id, senderOrActorName: name, senderOrActorNick: nick, senderOrActorKind } = row;
+  const actor: Actor | null = id === null ? null : { id, name, nick, kind: senderOrActorKind };
   if (row.seq === null) {
     return { rev, type: 'notice', notice: { kind: row.kind, actor, details: row.details, at: row.at } };
   }

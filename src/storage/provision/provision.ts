@@ -10,7 +10,7 @@ import {
   type ClusterInventory,
 } from './inventory.ts';
 import { LocalDatabaseError } from './local-error.ts';
-import { createPassword, matchesScramVerifier, scramVerifier } from './scram.ts';
+import { createPassword, matchesStoredPassword, scramVerifier } from './scram.ts';
 import { chooseAddress, verifyLoginAndPrivilege } from './verification.ts';
 
 /** What is wanted of a local server. */
@@ -67,7 +67,7 @@ export async function provisionDatabase(cluster: LocalCluster, request: Database
     ));
   const password = request.password ?? createPassword();
   const role = await asAdministrator(cluster, 'postgres', async (sql) => {
-    const outcome = await ensureRole(sql, inventory.role, { user: request.user, password, server });
+    const outcome = await ensureRoleWithPassword(sql, inventory.role, { user: request.user, password, server });
     if (inventory.database === null) await createDatabase(sql, server, request);
     // Again for one that an interrupted set-up left: nothing is in it that anybody could have been let in for.
     if (isEmpty) await revokePublicAccess(sql, request.database);
@@ -142,7 +142,7 @@ function requireUsableDatabase({ owner, encoding }: FoundDatabase, { database, u
   throw new LocalDatabaseError('refused', message);
 }
 
-async function ensureRole(
+async function ensureRoleWithPassword(
   sql: Sql,
   found: FoundRole | null,
   { user, password, server }: { user: string; password: string; server: ServerVersion },
@@ -170,7 +170,7 @@ async function ensureRole(
 
 /** Who is known by his user on the machine needs no password, whatever the role has. */
 function passwordMatchesOrUnneeded({ storedPassword }: FoundRole, user: string, password: string): boolean {
-  return password === '' || matchesScramVerifier(storedPassword, user, password);
+  return password === '' || matchesStoredPassword(storedPassword, user, password);
 }
 
 async function createDatabase(sql: Sql, { number }: ServerVersion, { database, user }: DatabaseRequest): Promise<void> {

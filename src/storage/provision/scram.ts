@@ -24,7 +24,7 @@ export function scramVerifier(password: string): string {
 }
 
 /** Whether a password is the one that PostgreSQL has stored something for; false for what it cannot compare. */
-export function matchesScramVerifier(stored: string | null, user: string, password: string): boolean {
+export function matchesStoredPassword(stored: string | null, user: string, password: string): boolean {
   if (stored === null) return false;
   if (/^md5[0-9a-f]{32}$/.test(stored)) {
     return stored === `md5${createHash('md5').update(password).update(user).digest('hex')}`;

@@ -24,7 +24,7 @@ export interface PushRecipient {
   readonly level: NotificationLevel;
   readonly readSeq: Seq;
   /** Of all the account's conversations. */
-  readonly unread: number;
+  readonly unreadInAllConversations: number;
   /** Whether there is anybody whom the account has blocked. */
   readonly hasBlocked: boolean;
 }
@@ -78,7 +78,7 @@ export async function claimDuePushes(
       case when signed_in.id is not null and m.read_seq < p.last_seq and m.level <> 'nothing'
         and (m.muted_until is null or m.muted_until <= now()) then owner.id end as "accountId",
       d.token_sealed as "tokenSealed", d.app, owner.nick, m.level, m.read_seq as "readSeq",
-      badge.unread, blocking.id is not null as "hasBlocked"
+      badge.unread as "unreadInAllConversations", blocking.id is not null as "hasBlocked"
     from taken p
     -- Full, though nothing on their right is without something on their left: only such a join is never made by holding
     -- each against each, which the planner does with the few that it expects.

@@ -10,30 +10,30 @@ export interface ReachableDevice {
   readonly app: string | null;
   readonly tokenSealed: string;
   /** When this was read, by the database's clock. */
-  readonly queriedAt: Date;
+  readonly deviceQueriedAt: Date;
 }
 
 /** Devices of an account whose sessions hold, by number. */
 export async function listReachableDevices(sql: Sql, accountId: AccountId, limit: number): Promise<ReachableDevice[]> {
   return sql<ReachableDevice[]>`
-    select d.id, d.kind, d.label, d.app, d.token_sealed as "tokenSealed", now() as "queriedAt"
+    select d.id, d.kind, d.label, d.app, d.token_sealed as "tokenSealed", now() as "deviceQueriedAt"
     from device d join session s on s.id = d.session_id and (s.expires_at is null or s.expires_at > now())
     where d.account_id = ${accountId} order by d.id limit ${limit}`;
 }
 
 /**
  * Removes a device that its vendor does not know any more, with a row in the log; false: it is gone already, or was
- * registered again since `queriedAt`.
+ * registered again since `deviceQueriedAt`.
  */
 export async function removeUnregisteredDevice(
   sql: Sql,
-  device: Pick<ReachableDevice, 'id' | 'queriedAt'>,
+  device: Pick<ReachableDevice, 'id' | 'deviceQueriedAt'>,
   reason: { category: string; code: number | null },
 ): Promise<boolean> {
   const rows = await sql`
     with removed as (
       delete from device
-      where id = ${device.id} and last_seen_at < ${device.queriedAt}::timestamptz + interval '1 millisecond'
+      where id = ${device.id} and last_seen_at < ${device.deviceQueriedAt}::timestamptz + interval '1 millisecond'
       returning account_id, kind
     )
     insert into push_log (account_id, kind, event, category, code)

@@ -63,7 +63,7 @@ export function fanOut(pool: Pool, conversations: readonly ConversationId[], rul
     let read = await readNewMessages(tx, behind, rules.maxAgeMs);
     // Far behind, as after the first device of an old installation: what nobody is told of is not read through.
     if (read.some(({ old }) => old)) {
-      read = await readNewMessages(tx, await advancePastTooOld(tx, behind, rules.maxAgeMs), rules.maxAgeMs);
+      read = await readNewMessages(tx, await findStartAfterTooOld(tx, behind, rules.maxAgeMs), rules.maxAgeMs);
     }
     const taken = read.filter(({ bytesBefore }) => bytesBefore < MAX_BATCH_BYTES);
     const rows = await upsertPendingPushes(tx, taken, rules);
@@ -148,7 +148,7 @@ function readNewMessages(
 }
 
 /** The same conversations behind the last message that is too old, which is found by halving: times rise with seqs. */
-async function advancePastTooOld(
+async function findStartAfterTooOld(
   tx: Transaction,
   behind: readonly LaggingConversation[],
   maxAgeMs: number,

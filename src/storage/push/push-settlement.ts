@@ -31,7 +31,7 @@ export async function settlePushes(
   const done = settlements.filter(({ verdict }) => verdict === 'done').map(({ claim }) => claim);
   const areGone = done.length === 0 || (await deleteDone(sql, done)) === done.length;
   const left = areGone ? settlements.filter(({ verdict }) => verdict !== 'done') : settlements;
-  return left.length === 0 ? [] : settleByVerdict(sql, left, pushExpiresAfterMs);
+  return left.length === 0 ? [] : settleMixedInOneStatement(sql, left, pushExpiresAfterMs);
 }
 
 /** Removes what did not grow, as nearly all; resolves with how many that were. */
@@ -50,7 +50,7 @@ async function deleteDone(sql: Sql, done: readonly PushClaim[]): Promise<number>
 }
 
 /** One commit for all of them, whatever is to become of each. */
-async function settleByVerdict(
+async function settleMixedInOneStatement(
   sql: Sql,
   settlements: readonly PushSettlement[],
   pushExpiresAfterMs: number,

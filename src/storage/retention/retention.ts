@@ -49,7 +49,7 @@ export interface RemovedCounts {
 }
 
 /** A round of cleaning up. */
-interface RetentionRound {
+interface RetentionRoundOptions {
   readonly nowMs: number;
   /** Awaited before each statement that deletes; the round ends with what it rejects with. */
   readonly beforeStep?: () => Promise<void>;
@@ -62,7 +62,7 @@ interface RetentionRound {
 export async function removeExpired(
   pool: Pool,
   retention: RetentionConfig,
-  round: RetentionRound,
+  round: RetentionRoundOptions,
 ): Promise<RemovedCounts> {
   const { nowMs, beforeStep = () => Promise.resolve() } = round;
   const steps = new StepRunner(beforeStep);

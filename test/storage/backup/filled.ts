@@ -33,7 +33,7 @@ export async function fillDatabase(database: TestDatabase): Promise<void> {
   await insertFile({ database }, groups[0]!.accountId, ATTACHED);
   await log.append(post(groups[0]!, '', { attachments: [ATTACHED.id] }));
   await log.stop();
-  const hook = await makeHook(database, groups[0]!, { startSeq: 2 as Seq });
+  const hook = await makeHook(database, groups[0]!, { startAfterSeq: 2 as Seq });
   await makeHook(database, groups[1]!, { skip: ['webhook', 'bot'], order: 'none' });
   await database.query(async (sql) => {
     await createOrCheckCanary(sql, sealer);

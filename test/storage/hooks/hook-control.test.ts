@@ -45,7 +45,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 beforeEach(async () => {
-  hook = await makeHook(database, group, { startSeq: 100 as Seq });
+  hook = await makeHook(database, group, { startAfterSeq: 100 as Seq });
 });
 
 const reference = () => ({ conversationId: group.id, hookId: hook });
@@ -64,7 +64,11 @@ async function row(): Promise<Record<string, unknown>> {
 
 describe('lockHook()', () => {
   test('finds a hook of its group, and none that was removed', async () => {
-    expect(await locked(async (_tx, found) => found)).toMatchObject({ hookId: hook, startSeq: 100, lastSeq: MESSAGES });
+    expect(await locked(async (_tx, found) => found)).toMatchObject({
+      hookId: hook,
+      startAfterSeq: 100,
+      lastSeq: MESSAGES,
+    });
     const [other] = await makeGroups(database, 1);
     const theirs = { conversationId: other!.id, hookId: hook };
     expect(await pool.transaction((tx) => lockHook(tx, theirs))).toBeNull();

@@ -88,7 +88,7 @@ describe('readMessages()', () => {
         text: 'message 1.',
         hops: 1,
         sentAt: expect.any(Date),
-        messageDeleted: false,
+        deliveredAsDeleted: false,
         attachments: null,
         title: 'Group 8',
         senderId: group.accountId,
@@ -96,7 +96,7 @@ describe('readMessages()', () => {
         senderNick: null,
         senderKind: 'webhook',
       },
-      expect.objectContaining({ seq: 2, text: '', messageDeleted: true }),
+      expect.objectContaining({ seq: 2, text: '', deliveredAsDeleted: true }),
     ]);
   });
 

@@ -27,10 +27,10 @@ afterEach(() => database.drop());
 
 const claim = (
   holder: string,
-  except: readonly number[] = [],
+  alreadyHeldPartitions: readonly number[] = [],
   maxClaimedPartitions = PARTITIONS,
 ): Promise<HeldPartition[]> =>
-  pool.run((sql) => claimPartitions(sql, { holder, except, maxClaimedPartitions, leaseMs: LEASE_MS }));
+  pool.run((sql) => claimPartitions(sql, { holder, alreadyHeldPartitions, maxClaimedPartitions, leaseMs: LEASE_MS }));
 const renew = (holder: string, held: readonly HeldPartition[]): Promise<number[]> =>
   pool.run((sql) => renewPartitions(sql, holder, held, LEASE_MS));
 const release = (holder: string): Promise<void> => pool.run((sql) => releaseAllPartitions(sql, holder));

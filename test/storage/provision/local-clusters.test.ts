@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { Connection } from '../../../src/storage/db/connection.ts';
 import { findClusters, type LocalCluster } from '../../../src/storage/provision/clusters.ts';
 import { provisionDatabase } from '../../../src/storage/provision/provision.ts';
-import { matchesScramVerifier, scramVerifier } from '../../../src/storage/provision/scram.ts';
+import { matchesStoredPassword, scramVerifier } from '../../../src/storage/provision/scram.ts';
 
 let folder: string;
 const servers: Server[] = [];
@@ -116,14 +116,14 @@ describe('a SCRAM verifier', () => {
   test('fits its own password and no other', () => {
     const verifier = scramVerifier('pencil');
     expect(verifier).toMatch(/^SCRAM-SHA-256\$4096:[\w+/=]{24}\$[\w+/=]{44}:[\w+/=]{44}$/);
-    expect(matchesScramVerifier(verifier, 'user', 'pencil')).toBe(true);
-    expect(matchesScramVerifier(verifier, 'user', 'Pencil')).toBe(false);
-    expect(matchesScramVerifier(null, 'user', '')).toBe(false);
-    expect(matchesScramVerifier('something else', 'user', 'pencil')).toBe(false);
+    expect(matchesStoredPassword(verifier, 'user', 'pencil')).toBe(true);
+    expect(matchesStoredPassword(verifier, 'user', 'Pencil')).toBe(false);
+    expect(matchesStoredPassword(null, 'user', '')).toBe(false);
+    expect(matchesStoredPassword('something else', 'user', 'pencil')).toBe(false);
   });
 
   test('that asks for hours of work is not recomputed', () => {
     const costly = scramVerifier('pencil').replace('$4096:', '$9999999:');
-    expect(matchesScramVerifier(costly, 'user', 'pencil')).toBe(false);
+    expect(matchesStoredPassword(costly, 'user', 'pencil')).toBe(false);
   });
 });
