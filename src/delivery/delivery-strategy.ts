@@ -48,7 +48,7 @@ export interface StrategyDeps {
   /** A target answered 410. True: the hook goes, or was changed; false: it could not be removed. */
   readonly tryRemoveOrReload: (goneResult: AttemptResult) => Promise<boolean>;
   /** Told of each failure that counts: for the log, and for the notice of a hook that is parked. */
-  readonly onHookFailure: (outcome: HttpAttemptOutcome, settlement: Settlement) => void;
+  readonly onCountedFailure: (outcome: HttpAttemptOutcome, settlement: Settlement) => void;
   /** Told of what was thrown while other requests are under way; the lane rests after them. */
   readonly onError: (error: unknown) => void;
   /** Told of each message that is given up. */

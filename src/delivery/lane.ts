@@ -179,7 +179,7 @@ export class Lane {
         if (this.#head === head) this.#head = at;
       },
       tryRemoveOrReload: (result) => this.#tryRemoveOrReload(result),
-      onHookFailure: (outcome, settlement) => this.#logAndNotifyFailure(outcome, settlement),
+      onCountedFailure: (outcome, settlement) => this.#logAndNotifyFailure(outcome, settlement),
       onError: (error) => this.#logInternalError(error),
       onDeadLetter: (message) => this.#onDeadLetter(message),
     };

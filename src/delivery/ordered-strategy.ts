@@ -183,7 +183,7 @@ export class OrderedStrategy implements DeliveryStrategy {
       rejections: before.rejections + (isRefused ? 1 : 0),
       batchLastSeq: isBatch || before.batchLastSeq !== null ? request.last : null,
     };
-    this.#deps.onHookFailure(outcome, tracker.settle(change, { epoch, attempts: [record] }));
+    this.#deps.onCountedFailure(outcome, tracker.settle(change, { epoch, attempts: [record] }));
     return isRefused && change.rejections >= REJECTIONS_BEFORE_PROBING ? this.#probeFollowing(result) : null;
   }
 

@@ -16,7 +16,7 @@ interface SweepEvents {
 
 const SWEEP_INTERVAL_MS = 5_000;
 /** Only numbers, so more at once: each page over the last minute looks at everything that advanced in it. */
-const SWEEP_PAGE_SIZE = 5_000;
+const SWEPT_CONVERSATIONS_PER_PAGE = 5_000;
 /** When the sweeps over the last minute were kept from working for about that long, everything is looked at. */
 const FULL_SWEEP_AFTER_MS = 45_000;
 
@@ -93,10 +93,10 @@ export class Sweep {
   ): Promise<void> {
     if (partitions.length === 0) return;
     for (let after = 0; !this.#stopped;) {
-      const page = { partitions, after, limit: SWEEP_PAGE_SIZE };
+      const page = { partitions, after, limit: SWEPT_CONVERSATIONS_PER_PAGE };
       const ids = await this.#pool.run((sql) => read(sql, page));
       await this.#events.onPending(ids);
-      if (ids.length < SWEEP_PAGE_SIZE) return;
+      if (ids.length < SWEPT_CONVERSATIONS_PER_PAGE) return;
       after = ids.at(-1)!;
     }
   }

@@ -254,7 +254,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
     this.#deps.retryQueue.add(ownRetries.length, ownRetries[0]!.nextAt!);
     const retries = [...ownRetries, ...this.#spillToRetries()];
     const health = this.#laneHealthAfterFailure(result);
-    this.#deps.onHookFailure(
+    this.#deps.onCountedFailure(
       result.outcome,
       tracker.settle({ ...this.#cursorAndBatchMarks(), ...health }, { epoch, attempts: [record], retries }),
     );
@@ -288,7 +288,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
       retries: updateQueueAfterRetry(this.#deps, row, result),
     };
     if (result.outcome.delivered) tracker.settle(HEALTHY, details);
-    else this.#deps.onHookFailure(result.outcome, tracker.settle(this.#laneHealthAfterFailure(result), details));
+    else this.#deps.onCountedFailure(result.outcome, tracker.settle(this.#laneHealthAfterFailure(result), details));
     if (outageEnded) await this.#retryAllNow();
   }
 

@@ -1,6 +1,6 @@
 import type { Config } from '../config/config.ts';
 import { hookState } from '../model/hook.ts';
-import { MAX_COUNTED_REMOVED, type FailingHook, type HookReport } from '../storage/hooks/hook-report.ts';
+import { MAX_COUNTED_REMOVED, type FailingHook, type AllHooksReport } from '../storage/hooks/hook-report.ts';
 import { countWithNoun, ok, skipped, warning, type CheckResult } from './finding.ts';
 
 /** Failing hooks that are shown; the rest is counted. */
@@ -25,7 +25,10 @@ function adviceFor({ id, category }: FailingHook): string {
 }
 
 /** Hooks whose receivers do not take what is sent to them. */
-export function evaluateHooks(report: Pick<HookReport, 'failing' | 'removedByTarget'>, config: Config): CheckResult[] {
+export function evaluateHooks(
+  report: Pick<AllHooksReport, 'failing' | 'removedByTarget'>,
+  config: Config,
+): CheckResult[] {
   const found = [...evaluateFailing(report.failing, config), ...evaluateRemovedByTarget(report.removedByTarget)];
   return found.length > 0 ? found : [ok('no hook is failing')];
 }
@@ -38,7 +41,7 @@ function evaluateRemovedByTarget(count: number): CheckResult[] {
   return [warning(`${hooks} removed by a 410 of the target in the last ${RECENTLY_REMOVED_DAYS} days`, todo)];
 }
 
-function evaluateFailing(failing: HookReport['failing'], config: Config): CheckResult[] {
+function evaluateFailing(failing: AllHooksReport['failing'], config: Config): CheckResult[] {
   const verdicts = failing.hooks.map((hook) => {
     const { id, conversationId, authority, failingSince } = hook;
     const health = { pausedAt: null, failures: 1, failingSince };

@@ -146,7 +146,7 @@ async function checkLeftoverUploadsAndUsage(
   const found: FileFinding[] = [];
   // Those on their way out are the sweep's.
   const suspects = uploads.filter(({ key }) => !['uploading', 'removed'].includes(rows.get(key)?.state ?? 'none'));
-  const left = await filterUploadsStillStored(store, suspects, after);
+  const left = await filterUploadsStillInStore(store, suspects, after);
   await runInBatches(left, async ({ key: file, size: bytes }) => {
     if (repair) await store.dropUpload(file);
     found.push({ problem: 'upload', file, bytes, repaired: repair });
@@ -165,7 +165,7 @@ async function checkLeftoverUploadsAndUsage(
  * Those of a page's uploads that the store still has. One that ended between the listing and the look at its row left the
  * store before its row changed, and is gone from a later listing.
  */
-async function filterUploadsStillStored(
+async function filterUploadsStillInStore(
   store: FileStore,
   uploads: readonly StoredObject[],
   after: string | null,

@@ -13,5 +13,5 @@ export interface WebSubscription {
 }
 
 /** What a member wants to be told of. */
-export const notificationLevels = ['all', 'mentions', 'nothing'] as const;
-export type NotificationLevel = (typeof notificationLevels)[number];
+export const conversationNotificationLevels = ['all', 'mentions', 'nothing'] as const;
+export type ConversationNotificationLevel = (typeof conversationNotificationLevels)[number];

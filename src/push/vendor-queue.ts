@@ -19,7 +19,7 @@ import type { PushOutcome, PushVendor } from './vendors/vendor.ts';
 /** Somebody in the foreground sees what is written; whether they still are there is looked at this often. */
 export const FOREGROUND_HOLD_MS = 60_000;
 /** Beyond the time that a push may take: what was claimed and not settled by then is taken by somebody else. */
-const CLAIM_MARGIN_MS = SEND_GRACE_MS + 5_000;
+const CLAIM_TIME_BEYOND_SEND_TIMEOUT_MS = SEND_GRACE_MS + 5_000;
 /** Rows of another node that died, and words that were lost, are found within this. */
 const POLL_MS = 15_000;
 /** Rows that another node is taking are looked at again after this. */
@@ -187,7 +187,10 @@ export class VendorQueue {
     const { kind } = this.#vendor;
     this.#wasWokenSinceClaim = false;
     const claimed = await pool.run(async (sql) => {
-      const claims = await claimDuePushes(sql, kind, { limit, forMs: config.timeoutMs + CLAIM_MARGIN_MS });
+      const claims = await claimDuePushes(sql, kind, {
+        limit,
+        forMs: config.timeoutMs + CLAIM_TIME_BEYOND_SEND_TIMEOUT_MS,
+      });
       const subjects = await readNotifiedContent(sql, claims);
       return { claims, subjects, dueMs: claims.length < limit ? await msUntilNextDuePush(sql, kind) : 0 };
     });

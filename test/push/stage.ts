@@ -1,7 +1,7 @@
 import { LocalBus } from '../../src/bus/bus.ts';
 import type { PushConfig } from '../../src/config/config.ts';
 import { silentLog } from '../../src/log.ts';
-import { deviceKinds, type DeviceKind, type NotificationLevel } from '../../src/model/device.ts';
+import { deviceKinds, type DeviceKind, type ConversationNotificationLevel } from '../../src/model/device.ts';
 import type { AccountId, ConversationId, DeviceId, Seq } from '../../src/model/ids.ts';
 import { PushQueue, type PushQueueDeps } from '../../src/push/queue.ts';
 import type { PushVendor } from '../../src/push/vendors/vendor.ts';
@@ -153,7 +153,11 @@ export class PushStage {
     this.bus.publish('ephemeral', { kind: 'read', conversationId, accountId: account, seq });
   }
 
-  async setting(account: AccountId, level: NotificationLevel, mutedForS: number | null = null): Promise<void> {
+  async setting(
+    account: AccountId,
+    level: ConversationNotificationLevel,
+    mutedForS: number | null = null,
+  ): Promise<void> {
     await this.database.query(
       (sql) => sql`
       insert into notification_setting (conversation_id, account_id, level, muted_until)

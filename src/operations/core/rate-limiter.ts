@@ -10,19 +10,19 @@ export type NumberPair = `${number}:${number}`;
  * of which one customer may have 2^64: see `SourceKey`.
  */
 export class RateLimiter<Key extends number | NumberPair | SourceKey> {
-  readonly #intervalMs: number;
+  readonly #msPerUse: number;
   readonly #burstMs: number;
   readonly #dueMsByKey: BoundedCache<Key, number>;
 
   constructor(options: { perSecond: number; burst: number; keys: number }) {
-    this.#intervalMs = 1000 / options.perSecond;
-    this.#burstMs = options.burst * this.#intervalMs;
+    this.#msPerUse = 1000 / options.perSecond;
+    this.#burstMs = options.burst * this.#msPerUse;
     this.#dueMsByKey = new BoundedCache(options.keys);
   }
 
   /** Reserves one use and says in how many ms its turn is; null, reserving nothing, when that is beyond `maxWaitMs`. */
   reserve(key: Key, maxWaitMs: number, nowMs = performance.now()): number | null {
-    const due = Math.max(this.#dueMsByKey.get(key) ?? 0, nowMs) + this.#intervalMs;
+    const due = Math.max(this.#dueMsByKey.get(key) ?? 0, nowMs) + this.#msPerUse;
     // Whole ms: the last use of a burst is due now, but for a rounding error in the twelfth digit.
     const waitMs = Math.max(0, Math.floor(due - this.#burstMs - nowMs));
     if (waitMs > maxWaitMs) return null;

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { KlatchError } from '../../errors.ts';
-import { notificationLevels } from '../../model/device.ts';
+import { conversationNotificationLevels } from '../../model/device.ts';
 import { updateNotificationSetting } from '../../storage/groups/notification-settings.ts';
 import { translateLostRead } from '../core/database-errors.ts';
 import { notAMember } from '../core/conversation-access.ts';
@@ -16,14 +16,14 @@ export const updateNotifications = defineTargetedOperation({
   input: z
     .strictObject({
       conversation: conversationNumber,
-      level: z.enum(notificationLevels).optional(),
+      level: z.enum(conversationNotificationLevels).optional(),
       /** Nothing is told before this moment (RFC 3339, with its zone); null: it is told again. */
       muted_until: z.string().max(100).nullable().optional(),
     })
     .refine(({ level, muted_until }) => level !== undefined || muted_until !== undefined, 'give level or muted_until'),
   output: z.object({
     conversation: z.int(),
-    level: z.enum(notificationLevels),
+    level: z.enum(conversationNotificationLevels),
     muted_until: z.string().nullable(),
   }),
   who: 'member',

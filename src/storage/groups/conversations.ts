@@ -1,4 +1,4 @@
-import type { NotificationLevel } from '../../model/device.ts';
+import type { ConversationNotificationLevel } from '../../model/device.ts';
 import type { AccountId, ConversationId, Rev, Seq } from '../../model/ids.ts';
 import type { GroupRole } from '../../model/roles.ts';
 import type { Actor } from '../messages/changes.ts';
@@ -24,7 +24,7 @@ export interface OwnConversation {
   readonly lastMessageAt: Date | null;
   readonly readSeq: Seq;
   readonly unreadMentions: number;
-  readonly level: NotificationLevel;
+  readonly level: ConversationNotificationLevel;
   /** Nothing is told before this moment; it may be over. */
   readonly mutedUntil: Date | null;
 }

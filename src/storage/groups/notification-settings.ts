@@ -1,17 +1,17 @@
-import type { NotificationLevel } from '../../model/device.ts';
+import type { ConversationNotificationLevel } from '../../model/device.ts';
 import type { AccountId, ConversationId } from '../../model/ids.ts';
 import type { Transaction } from '../db/connection.ts';
 
 /** What a member wants to be told of a conversation. */
 interface NotificationSetting {
-  readonly level: NotificationLevel;
+  readonly level: ConversationNotificationLevel;
   /** Nothing is told before this moment; it may be over. */
   readonly mutedUntil: Date | null;
 }
 
 /** What of it is to be changed. */
 interface NotificationSettingPatch {
-  readonly level?: NotificationLevel | undefined;
+  readonly level?: ConversationNotificationLevel | undefined;
   readonly mutedUntil?: Date | null | undefined;
 }
 

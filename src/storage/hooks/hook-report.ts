@@ -63,7 +63,7 @@ async function countRemovedByTarget(tx: Transaction, days: number): Promise<numb
 }
 
 /** What is asked about hooks when the installation is examined. */
-export interface HookReport {
+export interface AllHooksReport {
   readonly hosts: readonly HookHost[];
   readonly failing: { readonly count: number; readonly hooks: readonly FailingHook[] };
   readonly keySignedHooks: number;
@@ -75,7 +75,7 @@ export interface HookReport {
 export async function reportHooks(
   target: ConnectionTarget,
   bounds: { hosts: number; failing: number; removedDays: number; timeoutMs: number },
-): Promise<HookReport> {
+): Promise<AllHooksReport> {
   return readOnly(target, bounds.timeoutMs, async (tx) => ({
     hosts: await listHookHosts(tx, bounds.hosts),
     failing: await listFailingHooks(tx, bounds.failing),

@@ -1,4 +1,4 @@
-import type { DeviceKind, NotificationLevel } from '../../model/device.ts';
+import type { DeviceKind, ConversationNotificationLevel } from '../../model/device.ts';
 import type { AccountId, ConversationId, DeviceId, Seq } from '../../model/ids.ts';
 import type { Sql } from '../db/connection.ts';
 
@@ -21,7 +21,7 @@ export interface PushRecipient {
   readonly app: string | null;
   readonly accountId: AccountId;
   readonly nick: string;
-  readonly level: NotificationLevel;
+  readonly level: ConversationNotificationLevel;
   readonly readSeq: Seq;
   /** Of all the account's conversations. */
   readonly unreadInAllConversations: number;
