@@ -178,8 +178,8 @@ export const LOG_MUTANTS: readonly Mutant[] = [
     name: 'lost-connection-repeats-post',
     promise: 'A post whose outcome is unknown is never written again.',
     file: 'src/storage/messages/message-log.ts',
-    find: 'if (isConnectionFatal(error) || state === null) return this.#fail(batch, error);',
-    replace: 'if (isConnectionFatal(error) || state === null) return this.#write(batch, tries + 1);',
+    find: 'for (const entry of batch) this.#queue.reject(entry, asError(error));',
+    replace: 'this.#queue.requeueFirst(batch);',
     tests: ['test/storage/messages/message-log-failures.test.ts', '-t', 'leaves the outcome of the flush unknown'],
   },
   {

@@ -49,6 +49,7 @@ export class PostgresBus implements Bus {
     this.#node = options.node ?? randomBytes(6).toString('hex');
     this.#heartbeatMs = options.heartbeatMs ?? HEARTBEAT_MS;
     this.#session = new Connection(database.target, 'listen', {
+      ignoresTimelineGate: true,
       onNotify: (payload) => this.#receive(payload),
       onClose: () => this.#scheduleHeartbeat(RECONNECT_MS),
     });

@@ -108,31 +108,51 @@ export function browserOrigin(): ValueType<string> {
 
 /** A host to listen on. */
 export function listenHost(): ValueType<string> {
-  return hostValueType('an address or host name to listen on', { allowSocketFolder: false, quotableInMessages: true });
+  return hostValueType('an address or host name to listen on', { quotableInMessages: true });
 }
 
-/** A host to connect to; `allowSocketFolder`: also the folder of a Unix socket. People put whole addresses with passwords here. */
-export function connectHostValueType(
-  expected: string,
-  { allowSocketFolder }: { readonly allowSocketFolder: boolean },
-): ValueType<string> {
-  return hostValueType(expected, { allowSocketFolder, quotableInMessages: false });
+/** A host to connect to. People put whole addresses with passwords here. */
+export function connectHostValueType(expected: string): ValueType<string> {
+  return hostValueType(expected, { quotableInMessages: false });
 }
 
-function hostValueType(
-  expected: string,
-  options: { allowSocketFolder: boolean; quotableInMessages: boolean },
-): ValueType<string> {
+function hostValueType(expected: string, options: { quotableInMessages: boolean }): ValueType<string> {
   const judge = (value: Value): ScalarResult<string> => {
     if (value.kind !== 'string') return {};
     const { text } = value;
-    if (options.allowSocketFolder && text.startsWith('/')) return text.includes('\0') ? {} : { value: text };
     if (isHost(text)) return { value: text };
     if (options.quotableInMessages) return {};
     if (text.includes('://')) return { refusalReason: 'it is a whole address, and only its host belongs here' };
     return text.includes(':') ? { refusalReason: 'the port has a key of its own' } : {};
   };
   return scalar(expected, judge, { quotableInMessages: options.quotableInMessages });
+}
+
+/** A server to connect to: where it listens, and on which port if it has one of its own. */
+interface ServerSetting {
+  readonly host: string;
+  readonly port: number | null;
+}
+
+/** `name`, `name:port`, `[address]:port`, or the folder of a Unix socket. People put whole addresses with passwords here. */
+export function databaseServer(): ValueType<ServerSetting> {
+  const expected = 'a host name or an address, with ":port" if it has one of its own, or the folder of a Unix socket';
+  const judge = (value: Value): ScalarResult<ServerSetting> => {
+    if (value.kind !== 'string') return {};
+    const { text } = value;
+    if (text.startsWith('/')) return text.includes('\0') ? {} : { value: { host: text, port: null } };
+    if (isHost(text)) return { value: { host: text, port: null } };
+    if (text.includes('://')) return { refusalReason: 'it is a whole address, and only its host belongs here' };
+    const [, bracketed, name, digits] = /^(?:\[([^\]]*)\]|([^:]*))(?::(.*))?$/s.exec(text) ?? [];
+    const host = bracketed ?? name ?? '';
+    if (!(bracketed === undefined ? isHost(host) : isIPv6(host))) return {};
+    if (digits === undefined) return { value: { host, port: null } };
+    const port = /^\d{1,5}$/.test(digits) ? Number(digits) : 0;
+    return port >= 1 && port <= 65_535
+      ? { value: { host, port } }
+      : { refusalReason: 'the port is not from 1 to 65535' };
+  };
+  return scalar(expected, judge);
 }
 
 /** Whether a text is one address or a CIDR range. */

@@ -9,6 +9,7 @@ import type {
   HttpConfig,
   LimitsConfig,
   LiveConfig,
+  DatabaseTlsConfig,
   PostgresqlConfig,
   PushConfig,
   S3Config,
@@ -184,14 +185,18 @@ function buildHttp(settings: Settings): HttpConfig {
 }
 
 function buildPostgresql(settings: Settings): PostgresqlConfig {
+  const [first, ...others] = settings['services.postgresql.host'].map(({ host, port }) => {
+    return { host, port: port ?? settings['services.postgresql.port'] };
+  });
   return {
     embedded: settings['services.postgresql.embedded'],
     binDir: settings['services.postgresql.bin-dir']?.path ?? null,
-    host: settings['services.postgresql.host'],
-    port: settings['services.postgresql.port'],
+    ...first!,
+    otherHosts: others,
     db: settings['services.postgresql.db'],
     user: settings['services.postgresql.user'],
     password: settings['services.postgresql.password'],
+    tls: buildDatabaseTls(settings),
     allowFsyncOff: settings['services.postgresql.unsafe'],
     generalPoolSize: settings['services.postgresql.pool-size'],
     poolQueue: settings['services.postgresql.pool-queue'],
@@ -199,6 +204,17 @@ function buildPostgresql(settings: Settings): PostgresqlConfig {
     databaseCallTimeoutMs: settings['services.postgresql.query-timeout'],
     flushTimeoutMs: settings['services.postgresql.flush-timeout'],
     lockTimeoutMs: settings['services.postgresql.lock-timeout'],
+  };
+}
+
+function buildDatabaseTls(settings: Settings): DatabaseTlsConfig | null {
+  const mode = settings['services.postgresql.tls'];
+  if (mode === 'disable') return null;
+  return {
+    mode,
+    databaseCaFile: settings['services.postgresql.ca-file']?.path ?? null,
+    certificate: settings['services.postgresql.certificate']?.path ?? null,
+    key: settings['services.postgresql.key']?.path ?? null,
   };
 }
 

@@ -179,6 +179,19 @@ export interface MetricsConfig {
   readonly port: number;
 }
 
+/** How far the connection to PostgreSQL is protected: encrypted, or with a server that proves to be the one that is named. */
+export type DatabaseTlsMode = 'require' | 'verify-full';
+
+/** Paths of PEM files, or null. */
+export interface DatabaseTlsConfig {
+  readonly mode: DatabaseTlsMode;
+  /** The authorities that may have signed the server's certificate; null: those that Node brings. */
+  readonly databaseCaFile: string | null;
+  /** What Klatch proves itself with, where the database asks for it. */
+  readonly certificate: string | null;
+  readonly key: string | null;
+}
+
 export interface PostgresqlConfig {
   /** True: run a private server in the data directory; host, port, db, user and password are then not used. */
   readonly embedded: boolean;
@@ -187,9 +200,13 @@ export interface PostgresqlConfig {
   /** A host name, an address, or the folder of a Unix socket. */
   readonly host: string;
   readonly port: number;
+  /** The other servers of its cluster, in the order in which they are tried. */
+  readonly otherHosts: readonly { readonly host: string; readonly port: number }[];
   readonly db: string;
   readonly user: string;
   readonly password: string;
+  /** Null: without TLS. */
+  readonly tls: DatabaseTlsConfig | null;
   /** True: a database that runs with `fsync = off` is accepted. */
   readonly allowFsyncOff: boolean;
   /** Connections of the general pool; intake, settling and listening have their own. */

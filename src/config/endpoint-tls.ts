@@ -34,22 +34,30 @@ export function readEndpointTls(endpoints: readonly EndpointConfig[]): (Endpoint
 /** Reads the files of an endpoint, or says what is wrong with which; null for one without TLS. */
 export function readTls({ type, port, tls }: EndpointConfig): EndpointTls | EndpointTlsProblem | null {
   if (tls === null) return null;
+  const found = readKeyPair(tls);
+  if ('pem' in found) return found;
+  const { which, sentence } = found;
+  return { which, sentence: `the ${type} endpoint of port ${port} cannot use ${sentence}` };
+}
+
+/** Reads a certificate and its key, or says what is wrong with which, as "key.pem: it cannot be read". */
+export function readKeyPair(files: {
+  readonly certificate: string;
+  readonly key: string;
+}): EndpointTls | EndpointTlsProblem {
   const refuse = (which: EndpointTlsProblem['which'], why: string): EndpointTlsProblem => {
-    return {
-      which,
-      sentence: `the ${type} endpoint of port ${port} cannot use ${keyPathForMessage(tls[which])}: ${why}`,
-    };
+    return { which, sentence: `${keyPathForMessage(files[which])}: ${why}` };
   };
-  const cert = readText(tls.certificate);
+  const cert = readText(files.certificate);
   if (cert === null) return refuse('certificate', 'it cannot be read');
-  const key = readText(tls.key);
+  const key = readText(files.key);
   if (key === null) return refuse('key', 'it cannot be read');
   const certificate = nullIfThrows(() => new X509Certificate(cert));
   if (certificate === null) return refuse('certificate', 'it is no certificate in PEM');
   const privateKey = nullIfThrows(() => createPrivateKey(key));
   if (privateKey === null) return refuse('key', 'it is no private key in PEM without a password');
   if (!certificate.checkPrivateKey(privateKey))
-    return refuse('key', `it does not belong to ${keyPathForMessage(tls.certificate)}`);
+    return refuse('key', `it does not belong to ${keyPathForMessage(files.certificate)}`);
   if (nullIfThrows(() => createSecureContext({ cert, key })) === null) return refuse('certificate', 'TLS refuses it');
   return { pem: { cert, key }, certificateFingerprint: certificate.fingerprint256 };
 }

@@ -106,6 +106,7 @@ export function writeConfigurationFiles(
 /** The files that a configuration names, each once: without them the server would not start. */
 function referencedFiles(config: Config): Pick<ConfigurationFile, 'path' | 'kind'>[] {
   const { serverSigningKeys: serverKeys, googlePush, applePush, smtp } = config;
+  const database = config.postgresql.tls;
   const tls = config.endpoints.flatMap((endpoint) => endpoint.tls ?? []);
   const paths: Readonly<Record<ConfigurationFileKind, readonly (string | null | undefined)[]>> = {
     configuration: [smtp?.emailTemplatePath],
@@ -113,10 +114,13 @@ function referencedFiles(config: Config): Pick<ConfigurationFile, 'path' | 'kind
       ...serverKeys.map((pair) => pair.public),
       ...tls.map((pair) => pair.certificate),
       applePush.extraAppleCaFile,
+      database?.databaseCaFile,
+      database?.certificate,
     ],
     'private-key': [
       ...serverKeys.map((pair) => pair.private),
       ...tls.map((pair) => pair.key),
+      database?.key,
       ...googlePush.keys.map(({ key }) => key).filter((key) => !isJson(key)),
       ...applePush.keys.map(({ path }) => path),
     ],

@@ -13,7 +13,7 @@ import { settingEntries } from './schema.ts';
 import { readEmailTemplate } from './email-template.ts';
 import type { Settings } from './schema.ts';
 import { checkServerKeys, isReadableByOthers } from './keys/server-key-files.ts';
-import { checkPushAndStorageKeys } from './service-checks.ts';
+import { checkServiceKeys } from './service-checks.ts';
 import type { KeyFindings } from './service-checks.ts';
 import { problemAt, readSettings } from './settings.ts';
 import { readTreeFromSources, REFERENCE_NAME, type Environment } from './tree.ts';
@@ -47,7 +47,7 @@ export function loadConfig(file: string, options: { readonly env: Environment })
   const reading = readSettings(root, file);
   const { settings } = reading;
   const keys = checkServerKeyFiles(settings);
-  const services = checkPushAndStorageKeys(settings, root);
+  const services = checkServiceKeys(settings, root);
   const files = [
     ...keys.problems,
     ...services.problems,

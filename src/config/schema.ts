@@ -2,15 +2,16 @@ import {
   allowedDeliveryTarget,
   clientEndpointUrl,
   connectHostValueType,
+  databaseServer,
   absoluteHttpUrlValueType,
   listenHost,
   browserOrigin,
   trustedProxy,
 } from './address.ts';
-import type { Config, LogLevel, PushContent, Registration, S3Downloads, SmtpTls } from './config.ts';
+import type { Config, DatabaseTlsMode, LogLevel, PushContent, Registration, S3Downloads, SmtpTls } from './config.ts';
 import { activationProviderNames } from '../model/proof-address.ts';
 import { liveTransports, type LiveTransport } from '../model/transport.ts';
-import { list, record } from './value-types.ts';
+import { list, oneOrList, record } from './value-types.ts';
 import type { KeySpec, ValueType } from './value-types.ts';
 import {
   BYTES,
@@ -33,6 +34,8 @@ const defaulted = <T>(kind: ValueType<T>): KeySpec<T, 'defaulted'> => ({ kind, p
 const required = <T>(kind: ValueType<T>): KeySpec<T, 'required'> => ({ kind, presence: 'required' });
 const optional = <T>(kind: ValueType<T>): KeySpec<T, 'optional'> => ({ kind, presence: 'optional' });
 
+/** Each is asked in turn while there is no primary. */
+const MAX_DATABASE_SERVERS = 8;
 /** Fewest characters of `secret`. */
 const MIN_SECRET_CHARACTERS = 32;
 
@@ -161,13 +164,15 @@ export const SCHEMA = {
 
   'services.postgresql.embedded': defaulted(flag()),
   'services.postgresql.bin-dir': optional(location('the path of a folder')),
-  'services.postgresql.host': defaulted(
-    connectHostValueType('a host name, an address or the folder of a Unix socket', { allowSocketFolder: true }),
-  ),
+  'services.postgresql.host': defaulted(oneOrList('a server', databaseServer(), { max: MAX_DATABASE_SERVERS })),
   'services.postgresql.port': defaulted(port(1)),
   'services.postgresql.db': defaulted(postgresqlIdentifier('name of a database')),
   'services.postgresql.user': defaulted(postgresqlIdentifier('name of a database user')),
   'services.postgresql.password': defaulted(password('a password')),
+  'services.postgresql.tls': defaulted(choice<DatabaseTlsMode | 'disable'>(['disable', 'require', 'verify-full'])),
+  'services.postgresql.ca-file': optional(location('the path of a PEM file', { isKeyFile: true })),
+  'services.postgresql.certificate': optional(location('the path of a PEM file', { isKeyFile: true })),
+  'services.postgresql.key': optional(location('the path of a PEM file', { isKeyFile: true })),
   'services.postgresql.unsafe': defaulted(flag()),
   'services.postgresql.pool-size': defaulted(integer({ min: 1, max: 500 })),
   'services.postgresql.pool-queue': defaulted(integer({ min: 0, max: 1_000_000 })),
@@ -182,7 +187,7 @@ export const SCHEMA = {
   'services.klatch-activation.auth-token': optional(
     text('a token on one line', { min: 1, max: 4096, hidden: true, isHeaderValue: true }),
   ),
-  'services.smtp.host': optional(connectHostValueType('a host name or an address', { allowSocketFolder: false })),
+  'services.smtp.host': optional(connectHostValueType('a host name or an address')),
   'services.smtp.port': defaulted(port(1)),
   'services.smtp.tls': defaulted(choice<SmtpTls>(['starttls', 'implicit', 'none'])),
   'services.smtp.user': optional(text('a user name on one line', { min: 1, max: 320 })),

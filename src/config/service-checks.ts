@@ -1,7 +1,9 @@
 import { valueAt, type ObjectValue, type Value } from '../../packages/hocon/src/index.ts';
 import type { ConfigProblem } from './problem.ts';
+import { readKeyPair } from './endpoint-tls.ts';
 import { isJson } from './keys/google-key.ts';
 import { readAppleKey, readCaFile, readServiceAccount, webPushPairProblem } from './keys/push-keys.ts';
+import type { LocatedPath } from './scalars.ts';
 import type { SettingKey, Settings } from './schema.ts';
 import { isReadableByOthers } from './keys/server-key-files.ts';
 import { problemAt } from './settings.ts';
@@ -12,19 +14,22 @@ export interface KeyFindings {
   readonly warnings: readonly ConfigProblem[];
 }
 
-type AllOrNoneSection = 'services.web-push' | 'services.aws.s3';
+type AllOrNoneSection = 'services.web-push' | 'services.aws.s3' | 'services.postgresql';
 
-/** Looks into the keys of push and of files; a finding stands at the line that names the key. */
-export function checkPushAndStorageKeys(settings: Partial<Settings>, root: ObjectValue): KeyFindings {
+/** Looks into the keys of push, of files and of the database; a finding stands at the line that names the key. */
+export function checkServiceKeys(settings: Partial<Settings>, root: ObjectValue): KeyFindings {
   const google = checkGooglePushKeys(settings);
   const apple = checkApplePushKeys(settings);
+  const database = checkDatabaseTls(settings, root);
   const problems = [
     ...google.problems,
     ...apple.problems,
     ...checkWebPushKeys(settings, root),
     ...checkAllOrNone('services.aws.s3', ['default-bucket', 'access-key', 'secret-key'], settings, root),
+    ...database.problems,
   ];
-  return { problems, warnings: [...google.warnings, ...apple.warnings, ...checkUnusedFileLocation(settings, root)] };
+  const unused = checkUnusedFileLocation(settings, root);
+  return { problems, warnings: [...google.warnings, ...apple.warnings, ...database.warnings, ...unused] };
 }
 
 function checkGooglePushKeys(settings: Partial<Settings>): KeyFindings {
@@ -59,6 +64,31 @@ function checkApplePushKeys(settings: Partial<Settings>): KeyFindings {
   const authority = settings['services.apple.push.ca-file'] ?? null;
   const read = authority === null ? null : readCaFile(authority.path);
   if (typeof read === 'string') problems.push(problemAt('services.apple.push.ca-file', authority!.value, read));
+  return { problems, warnings };
+}
+
+function checkDatabaseTls(settings: Partial<Settings>, root: ObjectValue): KeyFindings {
+  const mode = settings['services.postgresql.tls'];
+  const authority = settings['services.postgresql.ca-file'] ?? null;
+  const certificate = settings['services.postgresql.certificate'] ?? null;
+  const key = settings['services.postgresql.key'] ?? null;
+  const problems = checkAllOrNone('services.postgresql', ['certificate', 'key'], settings, root);
+  const warnings: ConfigProblem[] = [];
+  const at = (name: 'ca-file' | 'certificate' | 'key', { value }: LocatedPath, sentence: string): ConfigProblem =>
+    problemAt(`services.postgresql.${name}`, value, sentence);
+  if (authority !== null) {
+    const read = readCaFile(authority.path);
+    if (typeof read === 'string') problems.push(at('ca-file', authority, read));
+    const unused = 'is not used: only tls = verify-full looks at the certificate of the server';
+    if (mode !== undefined && mode !== 'verify-full') warnings.push(at('ca-file', authority, unused));
+  }
+  if (certificate !== null && key !== null) {
+    const pair = readKeyPair({ certificate: certificate.path, key: key.path });
+    if (!('pem' in pair)) problems.push(at(pair.which, pair.which === 'key' ? key : certificate, pair.sentence));
+    else warnings.push(...readableByOthersWarning(key.path, (sentence) => at('key', key, sentence)));
+    if (mode === 'disable')
+      warnings.push(at('certificate', certificate, 'is not used: services.postgresql.tls is disable'));
+  }
   return { problems, warnings };
 }
 

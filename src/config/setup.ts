@@ -28,6 +28,8 @@ export interface SetupAnswers {
   readonly secret?: string;
   readonly baseUri?: string;
   readonly database?: DatabaseAnswer;
+  readonly databaseTls?: string;
+  readonly databaseCaFile?: string;
   readonly dataDir?: string;
   readonly serverKeys?: ServerKeyFiles;
   readonly interface?: string;
@@ -149,6 +151,8 @@ function answersAsLiterals(source: ConfigText, answers: SetupAnswers): HoconLite
     ['http.base-uri', optionalLiteral(answers.baseUri)],
     ['metrics.enabled', answers.metrics === undefined ? undefined : String(answers.metrics)],
     ['metrics.port', optionalLiteral(answers.metricsPort)],
+    [`${POSTGRESQL}.tls`, optionalLiteral(answers.databaseTls)],
+    [`${POSTGRESQL}.ca-file`, optionalLiteral(answers.databaseCaFile)],
     ['endpoints', endpoints === undefined ? undefined : `[${endpoints.map(endpointLiteral).join(', ')}]`],
     ...databaseLiterals(source, answers.database),
     [

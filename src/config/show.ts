@@ -43,7 +43,11 @@ export function formatConfig(settings: readonly ShownSetting[]): string {
 
 function showValue(value: Value, kind: ValueType<unknown>): ShownValue {
   if (value.kind === 'null') return null;
-  if (kind.items !== null) return coerceToArray(value)?.items.map((item) => showValue(item, kind.items!)) ?? HIDDEN;
+  if (kind.items !== null) {
+    const { items, acceptsOneItem = false } = kind;
+    const alone = acceptsOneItem ? showValue(value, items) : HIDDEN;
+    return coerceToArray(value)?.items.map((item) => showValue(item, items)) ?? alone;
+  }
   if (value.kind === 'array') return value.items.map(() => HIDDEN);
   if (value.kind === 'object') return showFields(value, kind);
   // That a password is empty is no secret, and is what one looks for when the database refuses.

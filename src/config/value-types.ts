@@ -22,6 +22,8 @@ export interface ValueType<T> {
   readonly isPath: boolean;
   /** The kind of a list's items. */
   readonly items: ValueType<unknown> | null;
+  /** True: an item may stand without its list. */
+  readonly acceptsOneItem?: boolean;
   /** The fields of an object. */
   readonly fields: Readonly<Record<string, KeySpec<unknown>>> | null;
   /** Undefined: refused (told to `reading`), or a placeholder, which is collected apart. */
@@ -173,6 +175,18 @@ export function list<T>(expected: string, items: ValueType<T>, options: ListOpti
     fields: null,
     read,
   };
+}
+
+/** A kind for one item or a list of them, which it comes out as. */
+export function oneOrList<T>(what: string, items: ValueType<T>, options: ListOptions<T>): ValueType<readonly T[]> {
+  const several = list(`${what}, or a list of up to ${options.max}`, items, { min: 1, ...options });
+  const read = (key: string, value: Value, reading: Diagnostics): readonly T[] | undefined => {
+    if (isPlaceholder(value)) return undefined;
+    if (coerceToArray(value) !== null) return several.read(key, value, reading);
+    const one = items.read(key, value, reading);
+    return one === undefined ? undefined : [one];
+  };
+  return { ...several, acceptsOneItem: true, read };
 }
 
 /** The rule for a key's value in words, for documents: what a list may hold is part of it. */

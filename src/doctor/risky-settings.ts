@@ -44,10 +44,15 @@ function findUnencryptedLinks({ http, postgresql }: Config): CheckResult[] {
     const place = `${http.interface}:${http.port}`;
     found.push(warning(`Klatch listens on ${place} without TLS, where others can reach it past the proxy`, todo));
   }
-  if (!postgresql.embedded && !postgresql.host.startsWith('/') && !isLoopback(postgresql.host)) {
-    const todo = 'Lead the connection through a tunnel, or keep that network to yourself.';
-    const where = `the database at ${postgresql.host}`;
+  const hosts = [postgresql, ...postgresql.otherHosts].map(({ host }) => host);
+  const remote = postgresql.embedded ? [] : hosts.filter((host) => !host.startsWith('/') && !isLoopback(host));
+  const where = `the database at ${remote.join(' and ')}`;
+  if (remote.length > 0 && postgresql.tls === null) {
+    const todo = 'Set services.postgresql.tls = verify-full, or lead the connection through a tunnel.';
     found.push(warning(`the connection to ${where} is not encrypted: messages cross the network in clear text`, todo));
+  } else if (remote.length > 0 && postgresql.tls?.mode === 'require') {
+    const todo = 'Set services.postgresql.tls = verify-full, and ca-file where the authority is your own.';
+    found.push(warning(`whoever answers for ${where} is believed: its certificate is not looked at`, todo));
   }
   return found;
 }

@@ -26,8 +26,11 @@ export function healthRoutes(services: Services): Router {
   return router;
 }
 
-/** One question to the database at a time, however many ask, and none within a moment of the last. */
-function readiness({ database }: Services): RequestHandler {
+/**
+ * One question to the database at a time, however many ask, and none within a moment of the last. A database that answers
+ * may still take no writes: after a failure it has to take one first, which the message log sees to.
+ */
+function readiness({ database, messageLog }: Services): RequestHandler {
   let pingedAt = -DATABASE_PING_CACHE_TTL_MS;
   let pending: Promise<void> | null = null;
   return async (_req, res) => {
@@ -40,6 +43,7 @@ function readiness({ database }: Services): RequestHandler {
     } catch (cause) {
       throw new KlatchError('database_unavailable', { cause });
     }
+    if (messageLog.isSuspended) throw new KlatchError('database_unavailable');
     sendJson(res, 200, { status: 'Ok' });
   };
 }

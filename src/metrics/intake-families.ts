@@ -21,6 +21,13 @@ export function intakeFamilies(log: MessageLog): Family[] {
       },
       () => singleSample(counts.failedCommits),
     ),
+    counter(
+      {
+        name: 'klatch_intake_outage_refusals_total',
+        help: 'Posts that were refused since the database stayed away for longer than limits.intake-timeout.',
+      },
+      () => singleSample(counts.outageRefusals),
+    ),
     histogram({ name: 'klatch_intake_commit_posts', help: 'Posts that were committed together.' }, () =>
       singleSample(counts.batchPosts.read()),
     ),

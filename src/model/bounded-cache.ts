@@ -7,7 +7,7 @@ import { LRUCache } from 'lru-cache';
 export class BoundedCache<Key extends {}, Value extends {}> extends LRUCache<Key, Value> {
   constructor(
     entries: number,
-    options: Pick<LRUCache.Options<Key, Value, unknown>, 'ttl' | 'ttlResolution' | 'perf'> = {},
+    options: Pick<LRUCache.Options<Key, Value, unknown>, 'ttl' | 'ttlResolution' | 'perf' | 'noDeleteOnStaleGet'> = {},
   ) {
     super({ ...options, maxSize: entries, sizeCalculation: () => 1 });
   }

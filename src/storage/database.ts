@@ -2,6 +2,8 @@ import type { PostgresqlConfig } from '../config/config.ts';
 import type { Log } from '../log.ts';
 import type { ConnectionTarget } from './db/connection.ts';
 import { Pool, type PoolMetrics } from './db/pool.ts';
+import { ServerGroup } from './db/server-group.ts';
+import { requireWritable } from './db/writability.ts';
 import { SettlementWriter } from './hooks/settlement-writer.ts';
 
 /** The uses of the database that have connections of their own. */
@@ -37,15 +39,34 @@ export class Database {
       forceGenericPlans: true,
     });
     this.settle = new SettlementWriter(target, { timeoutMs, log });
-    this.lease = new Pool(target, { name: 'lease', size: 1, maxWaiting: 8, timeoutMs: 2_500 });
+    this.lease = new Pool(target, {
+      name: 'lease',
+      size: 1,
+      maxWaiting: 8,
+      timeoutMs: 2_500,
+      ignoresTimelineGate: true,
+    });
     this.live = new Pool(target, { name: 'live', size: 2, maxWaiting: waiting, timeoutMs });
     this.search = new Pool(target, { name: 'search', size: 2, maxWaiting: MAX_WAITING_SEARCHES, timeoutMs });
     this.general = new Pool(target, { name: 'general', size: generalPoolSize, maxWaiting: waiting, timeoutMs });
   }
 
-  /** One round trip within `timeoutMs`; rejects when the database is away. */
+  /**
+   * Sets who is told of a new timeline, after a standby was promoted or another copy of the database took its place. Before
+   * its promise resolves nothing is written but leases and notifications; where it rejects, it is called again.
+   */
+  set onNewTimeline(listener: (timeline: number) => Promise<void>) {
+    ServerGroup.of(this.target).onNewTimeline = listener;
+  }
+
+  /** The timeline of the primary, as it said last; 0: it does not tell. */
+  get timeline(): number {
+    return ServerGroup.of(this.target).timeline ?? 0;
+  }
+
+  /** One round trip within `timeoutMs`; rejects when the database is away, or takes no writes. */
   async ping(timeoutMs: number): Promise<void> {
-    await this.general.run((sql) => sql`select 1`, timeoutMs);
+    await this.general.run(requireWritable, timeoutMs);
   }
 
   /** All of them by name. */

@@ -130,19 +130,52 @@ describe('hosts', () => {
     },
   );
 
-  test('a database may be behind a socket in a folder', () => {
-    const { config } = load(withLine('services.postgresql.host', '/var/run/postgresql'));
-    expect(config.postgresql.host).toBe('/var/run/postgresql');
+  test.each([
+    ['/var/run/postgresql', '/var/run/postgresql', 5432],
+    ['db.example.org:6432', 'db.example.org', 6432],
+    ['::1', '::1', 5432],
+    ['[::1]:6432', '::1', 6432],
+    ['[::1]', '::1', 5432],
+  ])('a database may be at %s', (text, host, port) => {
+    const { config } = load(withLine('services.postgresql.host', text));
+    expect(config.postgresql).toMatchObject({ host, port, otherHosts: [] });
+  });
+
+  test('a database may have several servers, with ports of their own', () => {
+    const { config } = load(`${MINIMAL}services.postgresql { host = [db1, "db2:6432", "10.0.0.3"], port = 5433 }`);
+    expect(config.postgresql).toMatchObject({
+      host: 'db1',
+      port: 5433,
+      otherHosts: [
+        { host: 'db2', port: 6432 },
+        { host: '10.0.0.3', port: 5433 },
+      ],
+    });
   });
 
   test.each([
-    ['db:5432', ': the port has a key of its own'],
+    ['[]', 'expected a list of 1 to 8 items, got 0'],
+    ['[a, b, c, d, e, f, g, h, i]', 'expected a list of 1 to 8 items, got 9'],
+  ])('a database has not the servers %s', (value, sentence) => {
+    expect(refusal(`services.postgresql.host = ${value}`)).toBe(`server.conf:3: services.postgresql.host: ${sentence}`);
+  });
+
+  test('a wrong one of several is named by its place, and not repeated', () => {
+    expect(refusal('services.postgresql.host = [db1, "u:hunter2@db2"]')).toMatch(
+      /^server\.conf:3: services\.postgresql\.host\[1\]: expected a host name .* got a value that is not shown: the port is/,
+    );
+  });
+
+  test.each([
+    ['db:0', ': the port is not from 1 to 65535'],
+    ['db:x', ': the port is not from 1 to 65535'],
+    ['[db]:5432', ''],
     ['./run', ''],
     ['postgres://db', ': it is a whole address, and only its host belongs here'],
     ['u@db', ''],
   ])('%s is no host of a database', (host, because) => {
     expect(refusal(`services.postgresql.host = "${host}"`)).toBe(
-      `server.conf:3: services.postgresql.host: expected a host name, an address or the folder of a Unix socket, got a value that is not shown${because}`,
+      `server.conf:3: services.postgresql.host: expected a host name or an address, with ":port" if it has one of its own, or the folder of a Unix socket, got a value that is not shown${because}`,
     );
   });
 });

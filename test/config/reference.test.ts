@@ -88,6 +88,7 @@ describe('server.conf.template', () => {
       .replaceAll(/^( *)#(?=[a-z-]+ = )/gm, '$1')
       .replace(/^.*(?:server-keys|bin-dir|heap|template) = .*$/gm, '')
       .replace(/^.*(?:ca-file|location) = .*$/gm, '')
+      .replace(/^ *(?:certificate|key) = .*$/gm, '')
       .replaceAll(/<APPLE_(?:KEY|TEAM)_ID>/g, 'ABCDE12345')
       .replace('<APPLE_PUSH_ENDPOINT>', 'https://apple.example.org')
       .replace('<BUNDLE_ID>', 'org.example.chat')

@@ -166,6 +166,49 @@ describe("Apple's key", () => {
   });
 });
 
+describe('TLS to the database', () => {
+  const database = (lines: string): string => `services.postgresql {\n${lines} }`;
+
+  beforeEach(() => {
+    const tls = createTls();
+    folder.write('ca.pem', tls.authority);
+    folder.write('cert.pem', tls.cert);
+    folder.write('key.pem', tls.key);
+  });
+
+  test('comes with an authority, a certificate and its key', () => {
+    const text = database('tls = verify-full\nca-file = ca.pem\ncertificate = cert.pem\nkey = key.pem');
+    const { config, warnings } = load(text);
+    expect(warnings).toEqual([]);
+    const at = (name: string): string => `${folder.path}/${name}`;
+    const files = { databaseCaFile: at('ca.pem'), certificate: at('cert.pem'), key: at('key.pem') };
+    expect(config.postgresql.tls).toEqual({ mode: 'verify-full', ...files });
+    expect(load('').config.postgresql.tls).toBeNull();
+  });
+
+  test('is refused with files that are not what they should be', () => {
+    const here = 'server.conf:4: services.postgresql.';
+    expect(said(database('ca-file = key.pem'))).toBe(`${here}ca-file: key.pem is no certificate in PEM`);
+    expect(said(database('certificate = cert.pem'))).toBe(
+      `${here}certificate: is of no use without services.postgresql.key: set it too, or none of them`,
+    );
+    const swapped = database('certificate = key.pem\nkey = cert.pem');
+    expect(said(swapped)).toBe(`${here}certificate: key.pem: it is no certificate in PEM`);
+    folder.write('other.pem', createTls().key);
+    const foreign = database('certificate = cert.pem\nkey = other.pem');
+    expect(said(foreign)).toBe('server.conf:5: services.postgresql.key: other.pem: it does not belong to cert.pem');
+  });
+
+  test('warns of files that are not looked at', () => {
+    expect(warned(database('tls = require\nca-file = ca.pem'))).toEqual([
+      'server.conf:5: services.postgresql.ca-file: is not used: only tls = verify-full looks at the certificate of the server',
+    ]);
+    expect(warned(database('certificate = cert.pem\nkey = key.pem'))).toEqual([
+      'server.conf:4: services.postgresql.certificate: is not used: services.postgresql.tls is disable',
+    ]);
+  });
+});
+
 describe('the keys of Web Push', () => {
   const { publicKey, privateKey } = webPush.generateVAPIDKeys();
   const web = (keys: object): string =>
@@ -208,6 +251,7 @@ describe('a configuration that is kept elsewhere', () => {
     '  { type = tcp, interface = "127.0.0.1", port = 9444, certificate = tls/both.pem, key = tls/both.pem }',
     ']',
     'services.smtp { host = mail.example.org, from = "klatch@example.org", template = letter.txt }',
+    'services.postgresql { tls = verify-full, ca-file = db/ca.pem, certificate = db/cert.pem, key = db/key.pem }',
   ].join('\n');
   const names = (files: readonly { readonly path: string }[]): string[] =>
     files.map(({ path }) => path.replace(`${folder.path}/`, ''));
@@ -220,6 +264,9 @@ describe('a configuration that is kept elsewhere', () => {
     folder.write('tls/chain.pem', tls.cert);
     folder.write('tls/key.pem', tls.key);
     folder.write('tls/both.pem', `${tls.cert}${tls.key}`);
+    folder.write('db/ca.pem', tls.authority);
+    folder.write('db/cert.pem', tls.cert);
+    folder.write('db/key.pem', tls.key);
     folder.write('letter.txt', 'Hello\n\n{code}\n');
   });
 
@@ -232,7 +279,10 @@ describe('a configuration that is kept elsewhere', () => {
       // A file with both is secret.
       ['tls/both.pem', 'private-key'],
       ['ca.pem', 'public-key'],
+      ['db/ca.pem', 'public-key'],
+      ['db/cert.pem', 'public-key'],
       ['tls/key.pem', 'private-key'],
+      ['db/key.pem', 'private-key'],
       ['account.json', 'private-key'],
       ['key.p8', 'private-key'],
     ]);
@@ -240,12 +290,13 @@ describe('a configuration that is kept elsewhere', () => {
 
   test('has nothing secret with it where that is not wanted', () => {
     const { files, missing } = exportConfiguration(load(text), { env: {}, secrets: false });
-    expect(names(files)).toEqual(['server.conf', 'letter.txt', 'tls/chain.pem', 'ca.pem']);
+    expect(names(files)).toEqual(['server.conf', 'letter.txt', 'tls/chain.pem', 'ca.pem', 'db/ca.pem', 'db/cert.pem']);
     expect(missing.map((path) => path.replace(`${folder.path}/`, ''))).toEqual([
       'secret',
       'services.google.push.keys',
       'tls/both.pem',
       'tls/key.pem',
+      'db/key.pem',
       'account.json',
       'key.p8',
     ]);

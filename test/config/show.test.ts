@@ -42,6 +42,7 @@ describe('the effective configuration', () => {
       value: null,
       source: 'default',
     });
+    expect(find('services.postgresql.host')).toMatchObject({ value: '127.0.0.1', source: 'default' });
     expect(find('delivery.retry')).toEqual({ key: 'delivery.retry', value: ['1s', '2s'], source: at(6) });
     expect(find('data-dir')).toEqual({ key: 'data-dir', value: join(folder.path, 'data'), source: at(7) });
     expect(find('services.google.push.keys')?.value).toEqual([{ 'project-id': 7, key: '(hidden)' }]);

@@ -30,7 +30,9 @@ beforeEach(async () => {
     flushTimeoutMs: FLUSH_MS,
     connectTimeoutMs: 1_000,
   };
-  server = await TestServer.start({ postgresql, limits: { hookRegistrationsPerMinute: 1_000 } }, { database });
+  // Posts wait for a database that is away; here no longer than for a flush.
+  const limits = { hookRegistrationsPerMinute: 1_000, intakeTimeoutMs: FLUSH_MS };
+  server = await TestServer.start({ postgresql, limits }, { database });
   group = await server.createGroup();
 });
 afterEach(async () => {

@@ -151,7 +151,7 @@ describe('while the database is away', () => {
     database = await createTestDatabase();
     proxy = await DatabaseProxy.start(database.target);
     const postgresql = { ...proxy.address, flushTimeoutMs: 1_000, connectTimeoutMs: 1_000 };
-    server = await TestServer.start({ metrics, postgresql }, { database });
+    server = await TestServer.start({ metrics, postgresql, limits: { intakeTimeoutMs: 1_000 } }, { database });
   });
   afterEach(async () => {
     await proxy.forward();
@@ -182,6 +182,7 @@ describe('while the database is away', () => {
     const away = await scrape(server.metricsUrl);
     expect(away.value('klatch_database_up')).toBe(0);
     expect(away.value('klatch_intake_failed_commits_total')).toBeGreaterThan(0);
+    expect(away.value('klatch_intake_outage_refusals_total')).toBeGreaterThan(0);
     expect(away.value('klatch_http_errors_total', { code: 'database_unavailable' })).toBeGreaterThan(0);
     expect(away.value('klatch_http_requests_total', { route: 'send', status: '5xx' })).toBeGreaterThan(0);
     await proxy.forward();

@@ -6,6 +6,8 @@ import { SessionCache } from '../../src/operations/core/session-cache.ts';
 import type { Database } from '../../src/storage/database.ts';
 import type { Pool } from '../../src/storage/db/pool.ts';
 import { testConfig } from '../support/config.ts';
+import { DatabaseProxy } from '../support/database-proxy.ts';
+import { eventually } from '../support/eventually.ts';
 import { createPerson } from '../support/people.ts';
 import { TestServer } from '../support/server.ts';
 
@@ -82,6 +84,32 @@ test('a look-up that no revocation crosses is remembered', async () => {
   await pool.held();
   pool.release();
   expect(tokens.cached((await lookUp) === null ? '' : token)).toMatchObject({ tokenHash: sha256(token) });
+});
+
+test('what was known of a token will do while the database is away, and no longer; what was not known is refused', async () => {
+  const { token } = await server.createGroup();
+  const unseen = await server.createGroup('Never asked for');
+  const proxy = await DatabaseProxy.start(server.database.target);
+  const bus = new LocalBus();
+  const { limits } = testConfig(server.database.target, '/nowhere');
+  const tokens = new IntegrationTokenCache(server.database.open(proxy.address).general, bus, limits);
+  await eventually(
+    () => tokens.find(token).catch(() => null),
+    (found) => found !== null,
+  );
+  await proxy.refuse();
+  // As when the session that hears of changes was lost.
+  bus.publish('resync');
+  expect(tokens.cached(token)).toBeUndefined();
+  expect(await tokens.find(token)).toMatchObject({ tokenHash: sha256(token) });
+  await expect(tokens.find(unseen.token)).rejects.toThrow();
+  await server.operate('groups.rotate-token', { group: unseen.id });
+  await proxy.forward();
+  await eventually(
+    () => tokens.find(unseen.token).catch(() => 'away'),
+    (found) => found === null,
+  );
+  await proxy.stop();
 });
 
 test('a look-up that is older than the end of its session is done again', async () => {

@@ -23,9 +23,11 @@ export const postgresqlConfig: PostgresqlConfig = {
   binDir: null,
   host: '',
   port: 5432,
+  otherHosts: [],
   db: '',
   user: '',
   password: '',
+  tls: null,
   // The server of the tests does not wait for the disk.
   allowFsyncOff: true,
   generalPoolSize: 4,

@@ -22,6 +22,8 @@ export interface SetupOptions {
   readonly dbName?: string;
   readonly dbUser?: string;
   readonly dbPasswordFile?: string;
+  readonly dbTls?: string;
+  readonly dbCaFile?: string;
   readonly dataDir?: string;
   readonly interface?: string;
   readonly port?: string;
@@ -43,6 +45,8 @@ const SINGLE_VALUE_OPTIONS = [
   ['--db-port', 'services.postgresql.port', 'dbPort'],
   ['--db-name', 'services.postgresql.db', 'dbName'],
   ['--db-user', 'services.postgresql.user', 'dbUser'],
+  ['--db-tls', 'services.postgresql.tls', 'dbTls'],
+  ['--db-ca-file', 'services.postgresql.ca-file', 'dbCaFile'],
   ['--web-push-subject', 'services.web-push.subject', 'webPushSubject'],
 ] as const satisfies readonly (readonly [string, SettingKey, keyof SetupOptions])[];
 
@@ -53,7 +57,7 @@ export function readAnswers(options: SetupOptions): Answers {
     const problem = value === undefined ? null : checkAnswer(key, value);
     if (problem !== null) throw new CommandError(exitCodes.usage, `${name}: ${problem}`);
   }
-  const { baseUri, projectName, dataDir, port, metricsPort, allow, webPushSubject } = options;
+  const { baseUri, projectName, dataDir, port, metricsPort, allow, webPushSubject, dbTls, dbCaFile } = options;
   return {
     ...(baseUri === undefined ? {} : { baseUri }),
     ...(projectName === undefined ? {} : { projectName }),
@@ -64,6 +68,8 @@ export function readAnswers(options: SetupOptions): Answers {
     ...(metricsPort === undefined ? {} : { metricsPort: Number(metricsPort) }),
     ...(allow === undefined ? {} : { deliveryAllow: allow }),
     ...(webPushSubject === undefined ? {} : { webPushSubject }),
+    ...(dbTls === undefined ? {} : { databaseTls: dbTls }),
+    ...(dbCaFile === undefined ? {} : { databaseCaFile: resolve(dbCaFile) }),
   };
 }
 
@@ -93,7 +99,8 @@ export function refuseContradictions(source: ConfigText, options: SetupOptions, 
     ...SINGLE_VALUE_OPTIONS.flatMap(([name, key, option]) => {
       const value = options[option];
       if (value === undefined) return [];
-      const literal = toHoconLiteral(option === 'dataDir' ? resolve(value) : value);
+      const isPath = option === 'dataDir' || option === 'dbCaFile';
+      const literal = toHoconLiteral(isPath ? resolve(value) : value);
       return contradictionLines(source, key, { name, literal, typedValue: value });
     }),
     ...(options.allow === undefined

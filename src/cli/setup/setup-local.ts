@@ -183,6 +183,7 @@ function existingAnswer(source: ConfigText, key: SettingKey, env: CommandContext
   );
   const text = value === null || isPlaceholder(value) ? null : scalarText(value);
   if (text !== null) return text;
+  if (value?.kind === 'array') return value.items.map(scalarText).join(', ');
   const message = `${file}: ${key} comes from the environment, which does not have it here: set that variable for this command too.`;
   throw new CommandError(exitCodes.usage, message);
 }

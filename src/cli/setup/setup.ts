@@ -56,6 +56,8 @@ export function addSetup(program: Command, context: CommandContext): void {
     .option('--db-name <name>', 'its name (default: klatch)')
     .option('--db-user <user>', 'its user (default: klatch)')
     .option('--db-password-file <file>', 'a file that holds the password (or set KLATCH_DB_PASSWORD)')
+    .option('--db-tls <mode>', 'disable, require or verify-full (default: disable)')
+    .option('--db-ca-file <file>', 'the certificate authority of that database, for verify-full')
     .option('--data-dir <dir>', "the folder of the server's own state (default: /var/lib/klatch; unpacked: data/)")
     .option('--interface <address>', 'the address to listen on (default: 127.0.0.1)')
     .option('--port <port>', 'the port to listen on (default: 9090)')
@@ -68,7 +70,7 @@ export function addSetup(program: Command, context: CommandContext): void {
     .action(async (options: SetupOptions, self: Command) => setup(context, configFlag(self), options));
   const local = ['localDatabase', 'cluster', 'socketDir'];
   const conflicts: Readonly<Record<string, readonly string[]>> = {
-    '--embedded': [...local, 'dbHost', 'dbPort', 'dbName', 'dbUser', 'dbPasswordFile'],
+    '--embedded': [...local, 'dbHost', 'dbPort', 'dbName', 'dbUser', 'dbPasswordFile', 'dbTls', 'dbCaFile'],
     '--db-host': local,
   };
   for (const option of command.options) option.conflicts([...(conflicts[option.long ?? ''] ?? [])]);

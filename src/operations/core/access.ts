@@ -6,6 +6,7 @@ import { BoundedCache } from '../../model/bounded-cache.ts';
 import type { ConversationId } from '../../model/ids.ts';
 import { findActiveAccountByNick, type Account } from '../../storage/accounts/accounts.ts';
 import type { Sql, Transaction } from '../../storage/db/connection.ts';
+import { DatabaseUnavailableError } from '../../storage/db/database-error.ts';
 import { findGroup, findGroupsByTitle } from '../../storage/groups/groups.ts';
 import { findHookDetails, type HookDetails } from '../../storage/hooks/hook-list.ts';
 import { findIntegration, type Integration, type HashedAndSealedToken } from '../../storage/groups/integrations.ts';
@@ -38,6 +39,12 @@ function hashIntegrationToken(token: string): string {
   return createHash('sha256').update(token).digest('hex');
 }
 
+/** What was found of a token, and how often anything may have changed by then. */
+interface CachedIntegration {
+  readonly integration: Integration;
+  readonly resyncs: number;
+}
+
 /**
  * From a token to the group that it belongs to: the only way in for webhooks. What it remembers is a hint: the statement
  * that writes a message decides by the database, so a rotation on another node holds at once.
@@ -46,13 +53,16 @@ export class IntegrationTokenCache {
   /** Requests with a token that is not known, for metrics. */
   readonly counts = { unknown: 0 };
   readonly #pool: Pick<Pool, 'run'>;
-  readonly #integrationByToken = new BoundedCache<string, Integration>(MAX_CACHED_TOKENS, {
+  readonly #integrationByToken = new BoundedCache<string, CachedIntegration>(MAX_CACHED_TOKENS, {
     ttl: CACHE_TTL_MS,
     ttlResolution: 1_000,
+    noDeleteOnStaleGet: true,
   });
   readonly #unknownTokens: BoundedCache<string, true>;
   readonly #lookupByToken = new Map<string, Promise<Integration | null>>();
   #revocationGeneration = 0;
+  /** Rises when anything may have changed: what was cached before is out of date. */
+  #resyncs = 0;
 
   constructor(pool: Pick<Pool, 'run'>, bus: Bus, limits: LimitsConfig) {
     this.#pool = pool;
@@ -61,19 +71,23 @@ export class IntegrationTokenCache {
       tokensRevoked: (hashes) => this.#evict(new Set(hashes)),
       resync: () => {
         this.#revocationGeneration += 1;
-        this.#integrationByToken.clear();
+        this.#resyncs += 1;
       },
     });
   }
 
   /** The token's integration if it is remembered: the fast path of every post. */
   cached(token: string): Integration | undefined {
-    return this.#integrationByToken.get(token);
+    const cached = this.#integrationByToken.get(token);
+    return cached?.resyncs === this.#resyncs ? cached.integration : undefined;
   }
 
-  /** The token's integration, or null when there is none. Rejects while the database is away. */
+  /**
+   * The token's integration, or null when there is none. While the database is away what is out of date will do, so that a
+   * post can wait for its return; else it rejects.
+   */
   async find(token: string): Promise<Integration | null> {
-    const cached = this.#integrationByToken.get(token);
+    const cached = this.cached(token);
     if (cached !== undefined) return cached;
     if (!TOKEN_PATTERN.test(token) || this.#unknownTokens.has(token)) return this.#countUnknown();
     // Many posts with one token at once ask once.
@@ -81,6 +95,11 @@ export class IntegrationTokenCache {
     this.#lookupByToken.set(token, lookup);
     try {
       return (await lookup) ?? this.#countUnknown();
+    } catch (error) {
+      const outdated = this.#integrationByToken.get(token, { allowStale: true });
+      const isAway = error instanceof KlatchError && error.code === 'database_unavailable';
+      if (outdated === undefined || !(isAway || error instanceof DatabaseUnavailableError)) throw error;
+      return outdated.integration;
     } finally {
       this.#lookupByToken.delete(token);
     }
@@ -108,7 +127,7 @@ export class IntegrationTokenCache {
     // An answer that was on its way while a token was revoked may be older than the revocation.
     // An archived group is not remembered, so that its return is noticed at once.
     else if (revocationGeneration === this.#revocationGeneration && !integration.archived)
-      this.#integrationByToken.set(token, integration);
+      this.#integrationByToken.set(token, { integration, resyncs: this.#resyncs });
     return integration;
   }
 
@@ -120,7 +139,7 @@ export class IntegrationTokenCache {
 
   #evict(hashes: ReadonlySet<string>): void {
     this.#revocationGeneration += 1;
-    for (const [token, integration] of this.#integrationByToken.entries()) {
+    for (const [token, { integration }] of this.#integrationByToken.entries()) {
       if (hashes.has(integration.tokenHash)) this.#integrationByToken.delete(token);
     }
   }

@@ -1,6 +1,7 @@
 import { finished } from 'node:stream/promises';
 import type { Writable } from 'node:stream';
-import { Connection, toCommitUnknownError, type ConnectionTarget, type Transaction } from '../db/connection.ts';
+import { Connection, type ConnectionTarget, type Transaction } from '../db/connection.ts';
+import { toCommitUnknownError } from '../db/connection-loss.ts';
 import { sqlState } from '../db/database-error.ts';
 import { applyMigrations } from '../db/migrate.ts';
 import { listMigrations, readMigrations, type Migration, type MigrationId } from '../db/migration-files.ts';

@@ -1,10 +1,5 @@
-import {
-  Connection,
-  toCommitUnknownError,
-  type ConnectionTarget,
-  type Sql,
-  type Transaction,
-} from '../db/connection.ts';
+import { Connection, type ConnectionTarget, type Sql, type Transaction } from '../db/connection.ts';
+import { toCommitUnknownError } from '../db/connection-loss.ts';
 import { sqlState } from '../db/database-error.ts';
 import { SCHEMA_LOCK_KEY, BACKUP_SESSION_NAME } from '../db/migrate.ts';
 import { listMigrations } from '../db/migration-files.ts';

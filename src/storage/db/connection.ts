@@ -1,31 +1,38 @@
-import net from 'node:net';
-import postgres from 'postgres';
-import { driverArrayTypes } from './array-types.ts';
-import { DatabaseUnavailableError, CommitUnknownError, isConnectionFatal, sqlState } from './database-error.ts';
+import type net from 'node:net';
+import { setTimeout as wait } from 'node:timers/promises';
+import type postgres from 'postgres';
+import { reasonOf, toCommitUnknownError } from './connection-loss.ts';
+import type { ConnectionTarget, ServerAddress, Sql } from './connection-target.ts';
+import { createClient } from './create-client.ts';
+import {
+  CommitUnknownError,
+  DatabaseUnavailableError,
+  READ_ONLY_SQLSTATE,
+  ServerShutdownError,
+  sqlState,
+} from './database-error.ts';
+import { greet } from './greeting.ts';
+import { delayCloseEvents, isUnixSocket, openSocket } from './open-socket.ts';
+import { formatServer, ServerGroup } from './server-group.ts';
+import { endsWithShutdown } from './shutdown-message.ts';
+import { StallChecks } from './stall-checks.ts';
 
-/** A client of one connection; statements take this or a transaction of it. */
-export type Sql = postgres.Sql<{ bigint: number }>;
+export type { ConnectionTarget, Sql } from './connection-target.ts';
+
 export type Transaction = postgres.TransactionSql<{ bigint: number }>;
 /** A piece of a statement, with its values. */
 export type Fragment = postgres.PendingQuery<postgres.Row[]>;
 
-/** Where PostgreSQL listens and who we are to it. `host` is a name, an address, or the folder of a Unix socket. */
-export interface ConnectionTarget {
-  readonly host: string;
-  readonly port: number;
-  readonly database: string;
-  readonly user: string;
-  readonly password: string;
-  readonly connectTimeoutMs: number;
-  readonly lockTimeoutMs: number;
-}
-
 interface ConnectionOptions {
   /** True: statements are planned once, for any values. For sessions whose few statements are known to suffer none. */
   readonly forceGenericPlans?: boolean;
+  /** True: where no server takes writes, one that does not will do. For those who only look. */
+  readonly acceptsReadOnly?: boolean;
+  /** True: it is used while others wait for what a new timeline has to be preceded by. */
+  readonly ignoresTimelineGate?: boolean;
   /** A notification of a channel this session listens to. */
   readonly onNotify?: (payload: string) => void;
-  /** The session ended, whoever ended it. */
+  /** The session ended, whoever ended it; not told of one that never was ready. */
   readonly onClose?: () => void;
   /**
    * Root only: whom PostgreSQL sees at the other end of a Unix socket, for peer authentication. The kernel notes the
@@ -34,21 +41,58 @@ interface ConnectionOptions {
   readonly connectAsUid?: number;
 }
 
-/** What servers before 9.6 refuse our sessions with: they do not know a setting that each begins with. */
-export const UNKNOWN_SETTING_SQLSTATE = '42704';
+/** How long a session that was idle while another one was lost may take to answer; then it is made anew. */
+const SUSPECT_ANSWER_TIMEOUT_MS = 1_000;
+const STALLED =
+  'it still has to commit what it was sent before: it may wait for a standby (synchronous_standby_names) or for its disk';
+const ABANDONED_END_MS = 100;
+const COMMITTED_WITHOUT_STANDBY = 'PostgreSQL was told not to wait for its standby, which may lack what was written';
+/** Reported by PostgreSQL 14 and newer when they change. */
+const READ_ONLY_PARAMETERS = new Set(['in_hot_standby', 'default_transaction_read_only']);
 
 /** A client of the library with the one socket it ever gets. */
 interface Session {
   readonly client: Sql;
+  /** Which of the group's servers it is with. */
+  readonly serverIndex: number;
+  /** The process of the server; 0 before it was greeted. */
+  pid: number;
   socket: net.Socket | null;
   ready: boolean;
   ended: boolean;
+  /** The group's losses when it was greeted last. */
+  knownLosses: number;
+  /** Its server said that it takes no writes any more: it ends with the work that is under way. */
+  becameReadOnly: boolean;
+  isWorking: boolean;
+  /** PostgreSQL has committed without the standby that it should have waited for. */
+  isCommitInDoubt: boolean;
+  /** The last that was heard is that the server is told to stop. */
+  wasShutDown: boolean;
   /** Once it has ended: when the library knows, and refuses every statement. */
   clientEnded: Promise<unknown>;
 }
 
+/** One `run`. */
+interface Call {
+  session: Session | null;
+  sent: boolean;
+  /** Its deadline has passed, or the connection was closed: no other server is tried. */
+  isOver: boolean;
+  /** What each server that was tried answered. */
+  readonly rejections: string[];
+}
+
+/** Why a server cannot be used. */
+interface ServerRejection {
+  readonly sentence: string;
+  readonly isReadOnly: boolean;
+  readonly cause: unknown;
+}
+
 /**
- * One session with PostgreSQL, opened when it is first needed and again after it was lost.
+ * One session with PostgreSQL, opened when it is first needed and again after it was lost; where the target has several
+ * servers, with the one that takes writes.
  *
  * A deadline really ends what it bounds: it destroys the socket, since neither `statement_timeout` nor a cancel request
  * gets through a path that swallows packets. The postgres library would reconnect by itself, with queries kept for
@@ -57,12 +101,18 @@ interface Session {
  */
 export class Connection {
   readonly #target: ConnectionTarget;
+  readonly #group: ServerGroup;
   readonly #name: string;
   readonly #options: ConnectionOptions;
   #session: Session | null = null;
+  #call: Call | null = null;
+  /** The server process that was busy with what was sent when its session was lost. */
+  #abandoned: { readonly pid: number; readonly serverIndex: number } | null = null;
+  readonly #stallChecks = new StallChecks();
 
   constructor(target: ConnectionTarget, name: string, options: ConnectionOptions = {}) {
     this.#target = target;
+    this.#group = ServerGroup.of(target);
     this.#name = name;
     this.#options = options;
   }
@@ -73,202 +123,271 @@ export class Connection {
   }
 
   /**
+   * True: the server is still busy with a transaction of the session before, such as a commit that waits for a standby. A
+   * backend that waits so looks at no socket. One more for each call would use up the server's connections: calls are
+   * refused until it is done, but for a look now and then.
+   */
+  get isStalled(): boolean {
+    return this.#stallChecks.isWaiting;
+  }
+
+  /**
    * Runs `work` on this session, one at a time (the caller sees to that). Rejects with DatabaseUnavailableError when no session
-   * could be had, with CommitUnknownError when it ended or `timeoutMs` passed in between, else with what `work` rejects.
+   * could be had or the server takes no writes, with CommitUnknownError when it ended or `timeoutMs` passed in between, else
+   * with what `work` rejects.
    */
   async run<T>(work: (sql: Sql) => Promise<T>, timeoutMs: number): Promise<T> {
-    const session = (this.#session ??= this.#open());
+    if (this.isStalled) throw new DatabaseUnavailableError(this.#stallChecks.message);
+    const call: Call = { session: null, sent: false, isOver: false, rejections: [] };
+    this.#call = call;
     let timer: NodeJS.Timeout | undefined;
-    let sent = false;
     const deadline = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => {
-        this.#end(session, 'reset');
-        const message = `no answer from the database within ${Math.round(timeoutMs)} ms`;
-        reject(sent ? new CommitUnknownError(message) : new DatabaseUnavailableError(message));
-      }, timeoutMs);
+      timer = setTimeout(() => reject(this.#endAtDeadline(call, timeoutMs)), timeoutMs);
     });
     const attempt = async (): Promise<T> => {
-      if (!session.ready) await this.#connectAndApplySettings(session);
-      sent = true;
+      const session = this.#readySession() ?? (await this.#findPrimary(call));
+      call.session = session;
+      call.sent = true;
+      session.isWorking = true;
+      session.isCommitInDoubt = false;
       return work(session.client);
     };
     const running = attempt();
     // After the deadline nobody waits for the work any more; its late rejection is the same failure told twice.
     running.catch(() => {});
     try {
-      return await Promise.race([running, deadline]);
+      const result = await Promise.race([running, deadline]);
+      if (call.session?.isCommitInDoubt === true) throw new CommitUnknownError(COMMITTED_WITHOUT_STANDBY);
+      return result;
     } catch (error) {
-      throw this.#endOnConnectionLoss(session, error);
+      throw this.#endOnConnectionLoss(call.session, error);
     } finally {
       clearTimeout(timer);
+      if (call.session !== null) this.#finishWork(call.session);
     }
   }
 
   /** Ends the session at once, without waiting for what is under way. */
   close(): void {
-    if (this.#session !== null) this.#end(this.#session);
+    if (this.#call !== null) this.#call.isOver = true;
+    if (this.#session !== null) this.#end(this.#session, { isLoss: false });
+  }
+
+  #endAtDeadline(call: Call, timeoutMs: number): Error {
+    call.isOver = true;
+    const { session, sent, rejections } = call;
+    if (session !== null) {
+      if (!sent) this.#group.markFailed(session.serverIndex);
+      this.#end(session, { how: 'reset' });
+    }
+    const told = rejections.length === 0 ? '' : ` (${rejections.join('; ')})`;
+    const message = `no answer from the database within ${Math.round(timeoutMs)} ms${told}`;
+    return sent ? new CommitUnknownError(message) : new DatabaseUnavailableError(message);
   }
 
   /** Ends this session and no other: what was under way on it may find out only when there is a new one. */
-  #end(session: Session, how: 'close' | 'reset' = 'close'): void {
+  #end(session: Session, { how = 'close', isLoss = true }: { how?: 'close' | 'reset'; isLoss?: boolean } = {}): void {
     if (session.ended) return;
+    const wasReady = session.ready;
     session.ended = true;
     session.ready = false;
     if (this.#session === session) this.#session = null;
+    if (wasReady && isLoss) this.#group.losses += 1;
+    if (session.isWorking && isLoss) this.#abandoned = { pid: session.pid, serverIndex: session.serverIndex };
     const { socket, client } = session;
+    const canReset = socket !== null && !socket.connecting && !isUnixSocket(this.#serverOf(session));
     // A plain close leaves what was not acknowledged to the kernel, which would still deliver it when the path heals.
-    if (how === 'reset' && socket !== null && !socket.connecting && !this.#usesUnixSocket) socket.resetAndDestroy();
+    if (how === 'reset' && canReset) socket.resetAndDestroy();
     else socket?.destroy();
     // It rejects what is under way and queued in the library.
     session.clientEnded = client.end({ timeout: 0 }).catch(() => {});
-    this.#options.onClose?.();
+    if (wasReady) this.#options.onClose?.();
   }
 
-  get #usesUnixSocket(): boolean {
-    return this.#target.host.startsWith('/');
+  #finishWork(session: Session): void {
+    session.isWorking = false;
+    if (session.becameReadOnly) this.#end(session);
+  }
+
+  #serverOf({ serverIndex }: Session): ServerAddress {
+    return this.#group.servers[serverIndex]!;
+  }
+
+  /** The open session, if no other was lost since it was asked last. */
+  #readySession(): Session | null {
+    const session = this.#session;
+    return session?.ready === true && session.knownLosses === this.#group.losses ? session : null;
+  }
+
+  /** The open session where it still answers as a primary; else a new one with the first server that does. */
+  async #findPrimary(call: Call): Promise<Session> {
+    const suspect = this.#session;
+    if (suspect !== null) {
+      call.session = suspect;
+      if ((await this.#recheck(suspect)) && !call.isOver) return suspect;
+      // What it listened to would be heard by nobody.
+      if (this.#options.onNotify !== undefined) {
+        throw new DatabaseUnavailableError('the connection to the database was lost');
+      }
+    }
+    let cause: unknown;
+    let isReadOnly = false;
+    const passes = this.#options.acceptsReadOnly === true ? [false, true] : [false];
+    for (const acceptsReadOnly of passes) {
+      if (acceptsReadOnly && !isReadOnly) break;
+      for (const index of this.#group.order()) {
+        if (call.isOver) throw new DatabaseUnavailableError('the connection to the database was closed');
+        const session = this.#open(index);
+        this.#session = session;
+        call.session = session;
+        const rejection = await this.#greetNew(session, acceptsReadOnly);
+        if (rejection === null) return session;
+        ({ cause } = rejection);
+        isReadOnly ||= rejection.isReadOnly;
+        const server = formatServer(this.#serverOf(session));
+        call.rejections.push(
+          this.#group.servers.length === 1 ? rejection.sentence : `${server}: ${rejection.sentence}`,
+        );
+      }
+    }
+    const { length: count } = this.#group.servers;
+    const where = count === 1 ? 'cannot connect to the database' : `none of the ${count} database servers can be used`;
+    const message = `${where}: ${call.rejections.join('; ')}`;
+    this.#stallChecks.begin(message);
+    throw new DatabaseUnavailableError(message, { cause });
+  }
+
+  /** A session that was idle while another one was lost: its server may be gone, or no primary any more. */
+  async #recheck(session: Session): Promise<boolean> {
+    const timer = setTimeout(() => this.#end(session, { how: 'reset', isLoss: false }), SUSPECT_ANSWER_TIMEOUT_MS);
+    try {
+      if ((await this.#judge(session, this.#options.acceptsReadOnly === true)) === null) return true;
+    } catch {
+      // Whatever it is, a new session tells it anew.
+    } finally {
+      clearTimeout(timer);
+    }
+    // It was lost with the one that made it suspect: no reason to ask the others once more.
+    this.#end(session, { how: 'reset', isLoss: false });
+    return false;
   }
 
   /** One round trip before the first work of a session, so that a failure to connect is told apart from a lost commit. */
-  async #connectAndApplySettings(session: Session): Promise<void> {
+  async #greetNew(session: Session, acceptsReadOnly: boolean): Promise<ServerRejection | null> {
+    let rejection: ServerRejection | null;
     try {
-      // PostgreSQL would plan a statement for each length of its arrays: a third of a small flush. The name is looked up
-      // because version 11 has no such setting.
-      // A commit that is answered before it is on disk can be lost in a crash: what the database, the role or a reload
-      // says is overruled. Transactions that write what can be derived again turn it off for themselves.
-      await session.client`
-        select set_config(name, case
-            when name = 'plan_cache_mode' then 'force_generic_plan'
-            when setting in ('off', 'local') then 'on'
-            else setting
-          end, false)
-        from pg_settings
-        where name = 'synchronous_commit' or (name = 'plan_cache_mode' and ${this.#options.forceGenericPlans === true})`;
+      rejection = await this.#judge(session, acceptsReadOnly);
     } catch (error) {
-      this.#end(session);
-      throw new DatabaseUnavailableError(`cannot connect to the database: ${reason(error)}`, { cause: error });
+      rejection = { sentence: reasonOf(error), isReadOnly: false, cause: error };
     }
-    if (session.ended) throw new DatabaseUnavailableError('the connection to the database was closed');
+    if (rejection === null && session.ended) {
+      rejection = { sentence: 'the connection was closed', isReadOnly: false, cause: undefined };
+    }
+    if (rejection !== null) {
+      this.#group.markFailed(session.serverIndex);
+      this.#end(session);
+      return rejection;
+    }
+    this.#group.markPrimary(session.serverIndex);
     session.ready = true;
+    return null;
   }
 
-  #open(): Session {
-    const { host, port, database, user, password, connectTimeoutMs, lockTimeoutMs } = this.#target;
-    const openSocket = (): Promise<net.Socket> => this.#openSocket(session);
-    const client = postgres({
-      host,
-      port,
-      database,
-      user,
-      password,
-      max: 1,
-      connect_timeout: connectTimeoutMs / 1000,
-      // By default the library ends a connection after half an hour to an hour, also between two queries of one work.
-      max_lifetime: null,
-      idle_timeout: 0,
-      onnotice: () => {},
-      onnotify: (_channel: string, payload: string) => this.#options.onNotify?.(payload),
-      socket: openSocket,
-      fetch_types: false,
-      types: { bigint: { to: 20, from: [20], serialize: String, parse: parseBigint }, ...driverArrayTypes() },
-      connection: {
-        application_name: `klatch ${this.#name}`,
-        lock_timeout: lockTimeoutMs,
-        idle_in_transaction_session_timeout: 30_000,
-        default_transaction_isolation: 'read committed',
-        TimeZone: 'UTC',
-      },
-    } as postgres.Options<{ bigint: postgres.PostgresType<number> }>) as unknown as Sql;
-    const session: Session = { client, socket: null, ready: false, ended: false, clientEnded: Promise.resolve() };
+  /** Greets the server; resolves with why it cannot be used. */
+  async #judge(session: Session, acceptsReadOnly: boolean): Promise<ServerRejection | null> {
+    const { losses } = this.#group;
+    const abandonedPid = this.#abandoned?.serverIndex === session.serverIndex ? this.#abandoned.pid : null;
+    const options = { forceGenericPlans: this.#options.forceGenericPlans === true, abandonedPid };
+    let greeting = await greet(session.client, options);
+    if (greeting.isAbandonedBusy) {
+      // One that was ended with its session needs a moment for it.
+      await wait(ABANDONED_END_MS);
+      greeting = await greet(session.client, options);
+    }
+    const reject = (sentence: string): ServerRejection => {
+      return { sentence, isReadOnly: greeting.isReadOnly, cause: undefined };
+    };
+    if (greeting.isReadOnly && !acceptsReadOnly) {
+      return reject(greeting.isStandby ? 'it is a standby, which takes no writes' : 'it is set to take no writes');
+    }
+    const newer = greeting.isStandby ? null : this.#group.newerTimeline(greeting);
+    if (newer !== null) {
+      return reject(`it is no longer the primary: it is on timeline ${greeting.timeline}, and ${newer} has begun`);
+    }
+    if (greeting.isAbandonedBusy) {
+      this.#stallChecks.found();
+      return reject(STALLED);
+    }
+    this.#abandoned = null;
+    this.#stallChecks.end();
+    session.pid = greeting.pid;
+    session.knownLosses = losses;
+    if (greeting.isReadOnly) return null;
+    this.#group.notice(greeting);
+    if (this.#options.ignoresTimelineGate !== true) await this.#group.timelineGate;
+    return null;
+  }
+
+  #open(serverIndex: number): Session {
+    const client = createClient(this.#target, this.#group.servers[serverIndex]!, this.#name, {
+      openSocket: () => this.#openSocket(session),
+      onNotify: (payload) => this.#options.onNotify?.(payload),
+      onParameter: (name, value) => this.#onParameter(session, name, value),
+      onCommittedWithoutStandby: () => (session.isCommitInDoubt = true),
+    });
+    const session: Session = {
+      client,
+      serverIndex,
+      socket: null,
+      ready: false,
+      ended: false,
+      knownLosses: this.#group.losses,
+      becameReadOnly: false,
+      isWorking: false,
+      isCommitInDoubt: false,
+      wasShutDown: false,
+      pid: 0,
+      clientEnded: Promise.resolve(),
+    };
     return session;
   }
 
   async #openSocket(session: Session): Promise<net.Socket> {
     // The library asks again when a socket ended in the middle of the greeting, and asks late when it was closed at once.
     if (session.ended || session.socket !== null) throw new Error('the connection was closed');
-    const { host, port, connectTimeoutMs } = this.#target;
-    const socket = this.#usesUnixSocket
-      ? withEffectiveUid(this.#options.connectAsUid, () => net.connect({ path: `${host}/.s.PGSQL.${port}` }))
-      : net.connect({ host, port, keepAlive: true, noDelay: true });
-    session.socket = socket;
-    // Ours is the first listener, so the session is marked as gone before the library rejects what was under way.
-    socket.once('close', () => this.#end(session));
-    return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => {
-        socket.destroy(new Error(`no connection within ${connectTimeoutMs} ms`));
-      }, connectTimeoutMs);
-      socket.once('connect', () => {
-        clearTimeout(timer);
-        delayCloseEvents(socket, () => session.clientEnded);
-        resolve(socket);
-      });
-      socket.once('error', reject);
-      socket.once('close', () => {
-        clearTimeout(timer);
-        reject(new Error('the connection was closed'));
-      });
+    const { connectTimeoutMs, tls = null } = this.#target;
+    const options = { connectTimeoutMs, connectAsUid: this.#options.connectAsUid, tls };
+    const socket = await openSocket(this.#serverOf(session), options, {
+      onSocket: (opened) => (session.socket = opened),
+      onClose: () => this.#end(session),
     });
+    delayCloseEvents(socket, () => session.clientEnded);
+    socket.on('data', (chunk: Buffer) => (session.wasShutDown = endsWithShutdown(chunk)));
+    return socket;
   }
 
-  #endOnConnectionLoss(session: Session, error: unknown): unknown {
+  /** Told before the answer of the work that is under way: that one still counts. */
+  #onParameter(session: Session, name: string, value: string): void {
+    if (value !== 'on' || !READ_ONLY_PARAMETERS.has(name)) return;
+    if (!session.ready || this.#options.acceptsReadOnly === true) return;
+    session.becameReadOnly = true;
+    if (!session.isWorking) this.#end(session);
+  }
+
+  #endOnConnectionLoss(session: Session | null, error: unknown): unknown {
+    if (session?.isCommitInDoubt === true && !(error instanceof CommitUnknownError)) {
+      return new CommitUnknownError(COMMITTED_WITHOUT_STANDBY, { cause: error });
+    }
+    if (sqlState(error) === READ_ONLY_SQLSTATE && this.#options.acceptsReadOnly !== true) {
+      if (session !== null) this.#end(session);
+      return new DatabaseUnavailableError('the database takes no writes any more', { cause: error });
+    }
     const explained = toCommitUnknownError(error);
-    if (explained !== error) this.#end(session);
+    if (explained !== error && session !== null) this.#end(session);
+    if (explained instanceof CommitUnknownError && session?.wasShutDown === true) {
+      const cause = new ServerShutdownError('the database server is told to stop', { cause: error });
+      return new CommitUnknownError(`the connection to the database was lost: ${cause.message}`, { cause });
+    }
     return explained;
   }
-}
-
-/**
- * From here on who listens for the end of a socket hears of it when `clientEnded` resolves, which is asked for then. The library
- * takes statements for a moment after it has heard, since it rolls back what it has just failed itself, and writes them
- * to no socket in a later turn: an exception that nobody can catch, which ended the whole process.
- */
-function delayCloseEvents(socket: net.Socket, clientEnded: () => Promise<unknown>): void {
-  const on = socket.on.bind(socket) as (event: string, listener: (...args: unknown[]) => void) => net.Socket;
-  socket.on = ((event: string, listener: (...args: unknown[]) => void) =>
-    on(
-      event,
-      event === 'close' ? (...args) => void clientEnded().then(() => listener(...args)) : listener,
-    )) as typeof socket.on;
-}
-
-/**
- * Runs something synchronous as another user. What the pool of threads does meanwhile is done as that user too: the
- * caller sees to it that no files are under way.
- */
-function withEffectiveUid<T>(uid: number | undefined, work: () => T): T {
-  const own = process.geteuid?.();
-  if (uid === undefined || own === undefined || uid === own) return work();
-  process.seteuid?.(uid);
-  try {
-    return work();
-  } finally {
-    process.seteuid?.(own);
-  }
-}
-
-/** CommitUnknownError for what a connection that ended leaves its statements and streams with; every other error as it is. */
-export function toCommitUnknownError(error: unknown): unknown {
-  if (error instanceof DatabaseUnavailableError || error instanceof CommitUnknownError) return error;
-  if (!isConnectionFatal(error) && !isConnectionError(error)) return error;
-  return new CommitUnknownError(`the connection to the database was lost: ${reason(error)}`, { cause: error });
-}
-
-function isConnectionError(error: unknown): boolean {
-  // By its code alone: an error of Node's own is no Error of ours inside a context of its own, as of the tests.
-  const code = (error as { readonly code?: unknown } | null)?.code;
-  if (typeof code !== 'string' || sqlState(error) !== null) return false;
-  return code.startsWith('CONNECTION_') || code === 'CONNECT_TIMEOUT' || /^E[A-Z]+$/.test(code);
-}
-
-function reason(error: unknown): string {
-  if (sqlState(error) === UNKNOWN_SETTING_SQLSTATE) return 'this PostgreSQL is too old: Klatch needs 11 or newer';
-  if (!(error instanceof Error)) return 'no reason given';
-  const code = (error as NodeJS.ErrnoException).code;
-  if (code === 'CONNECT_TIMEOUT') return 'it took the connection and did not answer';
-  return error.message === '' ? (code ?? error.name) : error.message;
-}
-
-function parseBigint(text: string): number {
-  const value = Number(text);
-  if (!Number.isSafeInteger(value)) throw new RangeError('a bigint of the database is beyond 2^53');
-  return value;
 }

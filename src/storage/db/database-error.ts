@@ -10,6 +10,19 @@ export class CommitUnknownError extends Error {
   override readonly name = 'CommitUnknownError';
 }
 
+/** What servers before 9.6 refuse our sessions with: they do not know a setting that each begins with. */
+export const UNKNOWN_SETTING_SQLSTATE = '42704';
+/** PostgreSQL was told to stop, and has said so. */
+export class ServerShutdownError extends Error {
+  override readonly name = 'ServerShutdownError';
+}
+
+/** Something was to be written where nothing can be: a standby, or a server or transaction that is set to be read-only. */
+export const READ_ONLY_SQLSTATE = '25006';
+
+/** Of servers that do not know a function, let nobody call it, or have none of their own (some clouds). */
+export const FUNCTION_NOT_TO_BE_HAD_SQLSTATES: ReadonlySet<string> = new Set(['0A000', '42501', '42883']);
+
 /** The SQLSTATE of an error that PostgreSQL itself answered, else null. */
 export function sqlState(error: unknown): string | null {
   return error instanceof postgres.PostgresError ? error.code : null;
@@ -36,4 +49,12 @@ export function isConnectionFatal(error: unknown): boolean {
  */
 export function isTransient(error: unknown): boolean {
   return /^(?:23503$|40001$|40P01$|55P03$|53|57)/.test(sqlState(error) ?? '');
+}
+
+/**
+ * True for work that PostgreSQL has rolled back because it was told to stop: it says so before a commit and never after
+ * one, where the session ends without a word. It holds for work of one statement only.
+ */
+export function wasRolledBackByShutdown(error: unknown): boolean {
+  return error instanceof CommitUnknownError && error.cause instanceof ServerShutdownError;
 }

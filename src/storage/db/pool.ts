@@ -11,6 +11,8 @@ export interface PoolOptions {
   readonly timeoutMs: number;
   /** True: its statements are planned once, for any values. */
   readonly forceGenericPlans?: boolean;
+  /** True: it is used while others wait for what a new timeline has to be preceded by. */
+  readonly ignoresTimelineGate?: boolean;
 }
 
 /** Counters since the start, for metrics. */
@@ -62,13 +64,20 @@ export class Pool implements PoolMetrics {
    */
   async run<T>(work: (sql: Sql) => Promise<T>, timeoutMs = this.#options.timeoutMs): Promise<T> {
     const started = performance.now();
-    const connection = await this.#acquire(timeoutMs);
-    try {
-      // Stopped between the two: a session opened now would be closed by nobody.
-      if (this.#stopped) throw new DatabaseUnavailableError('the server is stopping');
-      return await connection.run(work, Math.max(1, timeoutMs - (performance.now() - started)));
-    } finally {
-      this.#release(connection);
+    const leftMs = (): number => Math.max(1, timeoutMs - (performance.now() - started));
+    for (;;) {
+      const connection = await this.#acquire(leftMs());
+      try {
+        // Stopped between the two: a session opened now would be closed by nobody.
+        if (this.#stopped) throw new DatabaseUnavailableError('the server is stopping');
+        return await connection.run(work, leftMs());
+      } catch (error) {
+        // Nothing was sent, and the others may have no transaction that stands still.
+        const mayRetry = error instanceof DatabaseUnavailableError && connection.isStalled && !this.#stopped;
+        if (!mayRetry || this.#connections.every((each) => each.isStalled)) throw error;
+      } finally {
+        this.#release(connection);
+      }
     }
   }
 
@@ -101,8 +110,7 @@ export class Pool implements PoolMetrics {
 
   #acquire(timeoutMs: number): Promise<Connection> {
     if (this.#stopped) return Promise.reject(new DatabaseUnavailableError('the server is stopping'));
-    // The most recently used first: it is the likeliest to be open.
-    const idle = this.#idle.pop();
+    const idle = this.#takeIdle();
     if (idle !== undefined) return Promise.resolve(idle);
     if (this.#waiters.length >= this.#options.maxWaiting) {
       this.counts.refused += 1;
@@ -126,8 +134,16 @@ export class Pool implements PoolMetrics {
     });
   }
 
+  /** One that is stalled refuses at once: it is given out only where all are, or it would draw every call to itself. */
+  #takeIdle(): Connection | undefined {
+    // The most recently used first: it is the likeliest to be open.
+    const index = this.#idle.findLastIndex((connection) => !connection.isStalled);
+    if (index !== -1) return this.#idle.splice(index, 1)[0];
+    return this.#idle.length === this.#connections.length ? this.#idle.pop() : undefined;
+  }
+
   #release(connection: Connection): void {
-    const next = this.#waiters.shift();
+    const next = connection.isStalled && this.busy > 1 ? undefined : this.#waiters.shift();
     if (next === undefined) {
       this.#idle.push(connection);
       return;

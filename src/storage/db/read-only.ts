@@ -9,7 +9,7 @@ export async function readOnly<T>(
   timeoutMs: number,
   work: (tx: Transaction) => Promise<T>,
 ): Promise<T> {
-  const connection = new Connection(target, 'doctor');
+  const connection = new Connection(target, 'doctor', { acceptsReadOnly: true });
   try {
     return await connection.run(async (sql: Sql) => (await sql.begin('read only', work)) as T, timeoutMs);
   } finally {

@@ -130,12 +130,15 @@ export class IntakeQueue {
     entry.reject(error);
   }
 
-  /** Rejects what waited too long; asked before every flush, so the error is made only when it is needed. */
-  rejectExpired(makeError: () => Error): void {
+  /**
+   * Rejects what waited too long, and says how many those were; asked before every flush, so the error is made only when
+   * it is needed.
+   */
+  rejectExpired(makeError: () => Error): number {
     const now = performance.now();
     // Posts come in the order of their deadlines; those that were held and released are before the others.
-    if (this.#blockedPostsByConversation.size === 0 && (this.#waiting[0]?.deadline ?? Infinity) >= now) return;
-    this.#rejectWhere((entry) => entry.deadline < now, makeError());
+    if (this.#blockedPostsByConversation.size === 0 && (this.#waiting[0]?.deadline ?? Infinity) >= now) return 0;
+    return this.#rejectWhere((entry) => entry.deadline < now, makeError());
   }
 
   /** Rejects everything that waits; what a flush has taken is not here any more. */
@@ -143,7 +146,7 @@ export class IntakeQueue {
     this.#rejectWhere(() => true, error);
   }
 
-  #rejectWhere(test: (entry: QueuedPost) => boolean, error: Error): void {
+  #rejectWhere(test: (entry: QueuedPost) => boolean, error: Error): number {
     const gone: QueuedPost[] = [];
     const keep = (entry: QueuedPost): boolean => {
       if (!test(entry)) return true;
@@ -157,6 +160,7 @@ export class IntakeQueue {
       else this.#blockedPostsByConversation.set(id, left);
     }
     for (const entry of gone) this.reject(entry, error);
+    return gone.length;
   }
 
   #forget(entry: QueuedPost): void {

@@ -6,7 +6,9 @@ import {
   isConnectionFatal,
   sqlState,
   violatesUnique,
+  wasRolledBackByShutdown,
 } from '../db/database-error.ts';
+import { Outage } from './outage.ts';
 import { IntakeQueue, type QueuedPost } from './intake-queue.ts';
 import { findLockedFiles } from './message-log-files.ts';
 import { findLockedConversations, writePosts, type Post, type PostResult } from './write-posts.ts';
@@ -27,7 +29,7 @@ export interface MessageLogOptions {
   readonly maxQueuedBytes: number;
   readonly maxFlushPosts: number;
   readonly maxFlushBytes: number;
-  /** How long a post may wait for its flush to begin. */
+  /** How long a post may wait for its flush to begin, and for a database that is away to come back. */
   readonly maxQueueWaitMs: number;
   /**
    * Told after each commit which conversations advanced and to which seq; of a post that was there already as well, since
@@ -44,6 +46,8 @@ interface MessageLogCounts {
   repeats: number;
   /** Statements that failed, whatever became of their posts afterwards. */
   failedCommits: number;
+  /** Posts that were refused since the database stayed away for longer than they may wait. */
+  outageRefusals: number;
   /** Posts of one commit. */
   readonly batchPosts: Histogram;
   readonly commitS: Histogram;
@@ -55,15 +59,16 @@ const RETRYABLE_SQLSTATES = new Set(['40001', '40P01']);
 const LOCK_NOT_AVAILABLE = '55P03';
 const MAX_TRIES = 5;
 const BLOCKED_PROBE_INTERVAL_MS = 50;
-const OUTAGE_PROBE_INTERVAL_MS = 250;
+const OUTAGE_EXPIRY_INTERVAL_MS = 50;
 
 /**
  * The writer of messages: group commit. Posts of all callers wait in one bounded queue; one flush at a time takes the
  * oldest and commits them together. Two flushes in flight were measured slower than one, and reorder what a session
  * sends.
  *
- * A post whose outcome cannot be known is never written again from here: its caller is told so. Posts of a conversation
- * that somebody else holds locked are held apart, so that one lock does not hold up the others.
+ * A post whose outcome cannot be known is never written again from here: its caller is told so. One of which nothing was
+ * sent waits for a database that is away, as long as any post may wait: a planned switchover passes unseen. Posts of a
+ * conversation that somebody else holds locked are held apart, so that one lock does not hold up the others.
  */
 export class MessageLog {
   readonly counts: MessageLogCounts = {
@@ -71,6 +76,7 @@ export class MessageLog {
     posted: 0,
     repeats: 0,
     failedCommits: 0,
+    outageRefusals: 0,
     batchPosts: new Histogram(BATCH_SIZE_BUCKETS),
     commitS: new Histogram(DURATION_BOUNDS_S),
   };
@@ -80,7 +86,9 @@ export class MessageLog {
   /** Committed, and not yet told to the callers. */
   readonly #unanswered: { entry: QueuedPost; answer: PostResult }[] = [];
   #flushing: Promise<void> | null = null;
-  #unavailableError: Error | null = null;
+  /** Null while the database takes writes, as far as we know. */
+  #outage: Outage | null = null;
+  #expiry: NodeJS.Timeout | undefined;
   #timer: NodeJS.Timeout | null = null;
   #nextConversationLockProbeMs = 0;
   #stopped = false;
@@ -101,6 +109,11 @@ export class MessageLog {
     return this.#queue.bytes;
   }
 
+  /** True from a failure of the database until it has taken a write again. */
+  get isSuspended(): boolean {
+    return this.#outage !== null;
+  }
+
   /** Of these, the ones whose conversation somebody holds locked. */
   get blockedPosts(): number {
     return this.#queue.blockedPostCount;
@@ -112,7 +125,10 @@ export class MessageLog {
    */
   append(post: Post): Promise<PostResult> {
     if (this.#stopped) return Promise.reject(new DatabaseUnavailableError('the server is stopping'));
-    if (this.#unavailableError !== null) return Promise.reject(this.#unavailableError);
+    if (this.#outage?.refusesPosts === true) {
+      this.counts.outageRefusals += 1;
+      return Promise.reject(this.#outage.error);
+    }
     return new Promise((resolve, reject) => {
       if (!this.#queue.push({ post, resolve, reject })) {
         reject(new IntakeFullError('the intake queue is full'));
@@ -126,12 +142,14 @@ export class MessageLog {
   async stop(): Promise<void> {
     this.#stopped = true;
     while (this.#flushing !== null) await this.#flushing;
+    this.#outage?.stop();
+    clearInterval(this.#expiry);
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#queue.rejectAllQueued(new DatabaseUnavailableError('the server is stopping'));
   }
 
   #schedule(): void {
-    if (this.#flushing !== null || this.#queue.size === 0) return;
+    if (this.#flushing !== null || this.#outage !== null || this.#queue.size === 0) return;
     this.#flushing = this.#flushLoop().finally(() => {
       this.#flushing = null;
       this.#answer();
@@ -144,11 +162,12 @@ export class MessageLog {
   async #flushLoop(): Promise<void> {
     // Requests that were read in the same turn of the event loop share the first flush.
     await new Promise(setImmediate);
-    for (;;) {
+    while (this.#outage === null) {
       this.#queue.rejectExpired(() => new DatabaseUnavailableError('the post waited too long for its turn'));
       // Here and not only when nothing else waits, or a busy log would never come back to a lock that was let go.
       if (this.#queue.hasBlockedPosts && performance.now() >= this.#nextConversationLockProbeMs)
         await this.#releaseUnlocked();
+      if (this.#outage !== null) break;
       const batch = this.#queue.take();
       if (batch.length === 0) break;
       const writing = this.#write(batch, 1);
@@ -174,7 +193,7 @@ export class MessageLog {
       const locked = await this.#pool.run((sql) => findLockedConversations(sql, blocked));
       this.#queue.release(blocked.filter((id) => !locked.has(id)));
     } catch (error) {
-      this.#fail([], notWrittenError(error));
+      this.#failUnwritten([], error);
     } finally {
       this.#nextConversationLockProbeMs = performance.now() + BLOCKED_PROBE_INTERVAL_MS;
     }
@@ -228,10 +247,16 @@ export class MessageLog {
     const repeatable =
       (state !== null && RETRYABLE_SQLSTATES.has(state)) || violatesUnique(error, 'idempotency_key_pkey');
     if (repeatable && tries < MAX_TRIES) return this.#write(batch, tries + 1);
-    if (isConnectionFatal(error) || state === null) return this.#fail(batch, error);
+    if (error instanceof DatabaseUnavailableError || wasRolledBackByShutdown(error)) {
+      return this.#failUnwritten(batch, error);
+    }
+    if (isConnectionFatal(error) || state === null) {
+      for (const entry of batch) this.#queue.reject(entry, asError(error));
+      if (isOutage(error)) this.#suspend(error);
+      return;
+    }
     if (/^(22|23|54)/.test(state)) return this.#writeInHalves(batch, error);
-    // PostgreSQL answered, so it rolled back (a full disk, a read-only standby): not written, but no use to go on at once.
-    this.#fail(batch, notWrittenError(error));
+    this.#failUnwritten(batch, error);
   }
 
   async #writeInHalves(batch: readonly QueuedPost[], error: unknown): Promise<void> {
@@ -244,6 +269,7 @@ export class MessageLog {
     // apart behind a lock, rejected) then happens to it as well, and their order holds.
     this.#queue.requeueFirst(batch.slice(middle));
     await this.#write(batch.slice(0, middle), 1);
+    if (this.#outage !== null) return;
     const rest = this.#queue.take(batch.length - middle);
     if (rest.length > 0) await this.#write(rest, 1);
   }
@@ -258,7 +284,7 @@ export class MessageLog {
       if (named.length > 0) files = await this.#pool.run((sql) => findLockedFiles(sql, named));
     } catch (cause) {
       // The flush itself was rolled back by its lock time-out, so its posts are known not to be there.
-      this.#fail(batch, notWrittenError(cause));
+      this.#failUnwritten(batch, cause);
       return;
     }
     const unblocked = batch.filter((entry) => !locked.has(entry.post.conversationId));
@@ -270,37 +296,53 @@ export class MessageLog {
     this.#nextConversationLockProbeMs = performance.now() + BLOCKED_PROBE_INTERVAL_MS;
     if (free.length === 0) return;
     // Time and again, though no head is locked: somebody holds a whole table.
-    if (tries >= MAX_TRIES) this.#fail(free, notWrittenError(error));
+    if (tries >= MAX_TRIES) this.#failUnwritten(free, error);
     else await this.#write(free, tries + 1);
   }
 
-  #fail(batch: readonly QueuedPost[], error: unknown): void {
-    const cause = error instanceof Error ? error : new Error('the database failed');
-    for (const entry of batch) this.#queue.reject(entry, cause);
-    if (!(cause instanceof DatabaseUnavailableError || cause instanceof CommitUnknownError)) return;
-    const returning = this.#unavailableError !== null;
-    // Whoever is waiting was not written. Telling them now beats letting each meet the same deadline in turn.
-    this.#unavailableError = new DatabaseUnavailableError('the database is away', { cause });
-    this.#queue.rejectAllQueued(this.#unavailableError);
-    if (!returning) void this.#waitForDatabase();
+  /**
+   * Posts that are known not to be written wait for a database that is away. Where PostgreSQL itself refused (a full disk),
+   * their callers are told at once, and so is who waits behind them: that may last.
+   */
+  #failUnwritten(batch: readonly QueuedPost[], error: unknown): void {
+    if (isOutage(error)) {
+      this.#queue.requeueFirst(batch);
+      this.#suspend(error);
+      return;
+    }
+    const refusal = notWrittenError(error);
+    for (const entry of batch) this.#queue.reject(entry, refusal);
+    this.#queue.rejectAllQueued(refusal);
+    this.#suspend(refusal, 0);
   }
 
-  async #waitForDatabase(): Promise<void> {
-    while (!this.#stopped) {
-      try {
-        await this.#pool.run((sql) => sql`select 1`);
-        this.#unavailableError = null;
-        return;
-      } catch (error) {
-        this.#unavailableError = new DatabaseUnavailableError('the database is away', { cause: error });
-        await new Promise((resolve) => setTimeout(resolve, OUTAGE_PROBE_INTERVAL_MS).unref());
-      }
-    }
+  /** Writes nothing until the database has taken a write again; posts may wait for it for so long. */
+  #suspend(cause: unknown, holdMs = this.#options.maxQueueWaitMs): void {
+    if (this.#outage !== null) return;
+    const outage = new Outage(this.#pool, { cause, holdMs });
+    this.#outage = outage;
+    this.#expiry = setInterval(() => {
+      this.counts.outageRefusals += this.#queue.rejectExpired(() => outage.error);
+    }, OUTAGE_EXPIRY_INTERVAL_MS).unref();
+    void outage.end.then(() => {
+      clearInterval(this.#expiry);
+      if (this.#stopped) return;
+      this.#outage = null;
+      this.#schedule();
+    });
   }
 }
 
-/** For posts that are known to be rolled back, whatever the database failed with afterwards. */
+/** Whether the database is away, or was lost in the middle of something. */
+function isOutage(error: unknown): boolean {
+  return error instanceof DatabaseUnavailableError || error instanceof CommitUnknownError;
+}
+
+function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error('the database failed');
+}
+
+/** For posts that PostgreSQL has rolled back. */
 function notWrittenError(error: unknown): Error {
-  if (error instanceof DatabaseUnavailableError) return error;
   return new DatabaseUnavailableError('the database refused to write', { cause: error });
 }

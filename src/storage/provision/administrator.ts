@@ -1,5 +1,10 @@
-import { Connection, UNKNOWN_SETTING_SQLSTATE, type ConnectionTarget, type Sql } from '../db/connection.ts';
-import { DatabaseUnavailableError, CommitUnknownError, sqlState } from '../db/database-error.ts';
+import { Connection, type ConnectionTarget, type Sql } from '../db/connection.ts';
+import {
+  DatabaseUnavailableError,
+  CommitUnknownError,
+  sqlState,
+  UNKNOWN_SETTING_SQLSTATE,
+} from '../db/database-error.ts';
 import { readPasswd } from '../../data-dir/passwd.ts';
 import { clusterLabel, type LocalCluster } from './clusters.ts';
 import { LocalDatabaseError } from './local-error.ts';
@@ -38,7 +43,7 @@ export async function asAdministrator<T>(
     connectTimeoutMs,
     lockTimeoutMs: LOCK_TIMEOUT_MS,
   };
-  const connection = new Connection(target, 'setup', { connectAsUid: socketOwnerUid });
+  const connection = new Connection(target, 'setup', { connectAsUid: socketOwnerUid, acceptsReadOnly: true });
   try {
     return await connection.run(work, TIMEOUT_MS);
   } catch (error) {

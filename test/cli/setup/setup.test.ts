@@ -14,6 +14,7 @@ import { nextStep } from '../../../src/cli/setup/setup-report.ts';
 import { loadConfig } from '../../../src/config/load.ts';
 import { describeInstallation } from '../../../src/installation.ts';
 import { MAIN } from '../../support/program-files.ts';
+import { CertificateAuthority } from '../../support/certificate-authority.ts';
 import { Program, Workspace } from '../program.ts';
 
 let workspace: Workspace;
@@ -162,6 +163,19 @@ describe('klatch setup', () => {
       metrics: { port: 19191 },
       postgresql: { embedded: false, host: '/run/postgresql', password: '' },
     });
+  });
+
+  test('takes how the database is spoken to, and refuses a mode that there is not', async () => {
+    const authority = new CertificateAuthority();
+    const flags = ['setup', '--db-host', 'db.example', '--base-uri', 'https://one.example', '--db-tls'];
+    const refused = await workspace.run([...flags, 'maybe'], { KLATCH_DB_PASSWORD: 'hunter3' });
+    expect(refused).toMatchObject({ code: 64, stderr: expect.stringContaining('"verify-full"') });
+    const tls = ['verify-full', '--db-ca-file', authority.caFile];
+    expect(await workspace.run([...flags, ...tls], { KLATCH_DB_PASSWORD: 'hunter3' })).toMatchObject({ code: 0 });
+    expect(load().config.postgresql.tls).toMatchObject({ mode: 'verify-full', databaseCaFile: authority.caFile });
+    const other = await workspace.run(['setup', '--db-tls', 'disable']);
+    expect(other).toMatchObject({ code: 1, stderr: expect.stringContaining('services.postgresql.tls = verify-full') });
+    authority.stop();
   });
 
   test('takes the database password from a file or the environment, and never shows it', async () => {

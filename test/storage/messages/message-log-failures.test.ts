@@ -4,6 +4,7 @@ import { DatabaseUnavailableError, CommitUnknownError } from '../../../src/stora
 import { MessageLog } from '../../../src/storage/messages/message-log.ts';
 import type { PostResult } from '../../../src/storage/messages/write-posts.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { DatabaseProxy } from '../../support/database-proxy.ts';
 import { HalfOpenProxy } from '../../support/half-open-proxy.ts';
 import {
   holdOpen,
@@ -211,7 +212,7 @@ describe('a failure after which PostgreSQL has rolled back', () => {
 });
 
 describe('a connection that is lost in the middle of a flush', () => {
-  test('leaves the outcome of the flush unknown and rejects what waits, and the log recovers by itself', async () => {
+  test('by a server that stops holds the flush and what waits, since both are known not to be written', async () => {
     const [group] = await makeGroups(database, 1);
     const log = openLog({ maxFlushPosts: 1 }, { lockTimeoutMs: 5_000 });
     const lock = await lockHead(database.target, group!.id);
@@ -221,23 +222,46 @@ describe('a connection that is lost in the middle of a flush', () => {
       (sql) => sql`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database()
         and application_name = 'klatch intake'`,
     );
-    expect(await Promise.all(answers)).toEqual(['CommitUnknownError', 'DatabaseUnavailableError']);
     await lock.release();
-    await until(database, async () => (await ending(log.append(post(group!, 'c')))) === 1);
-    expect(await texts()).toEqual(['c']);
+    expect(await Promise.all(answers)).toEqual([1, 2]);
+    expect(await ending(log.append(post(group!, 'c')))).toBe(3);
+    expect(await texts()).toEqual(['a', 'b', 'c']);
+    expect(log.counts.outageRefusals).toBe(0);
+  });
+
+  test('leaves the outcome of the flush unknown and holds what waits, and the log recovers by itself', async () => {
+    const [group] = await makeGroups(database, 1);
+    const proxy = await DatabaseProxy.start(database.target);
+    const log = openLog({ maxFlushPosts: 1 }, { ...proxy.address, lockTimeoutMs: 5_000 });
+    const lock = await lockHead(database.target, group!.id);
+    const answers = ['a', 'b'].map((text) => ending(log.append(post(group!, text))));
+    await until(database, (sql) => isWaiting(sql, 'intake'));
+    proxy.cut();
+    // The server's process may still write it once the lock is gone: it has not noticed that nobody listens.
+    expect(await answers[0]).toBe('CommitUnknownError');
+    await lock.release();
+    const seq = await answers[1];
+    expect(await texts()).toEqual(seq === 1 ? ['b'] : ['a', 'b']);
+    await log.stop();
+    await proxy.stop();
   });
 
   test('behind a path that swallows packets ends at the deadline, and posts work when the path is back', async () => {
     const [group] = await makeGroups(database, 1);
     const proxy = await HalfOpenProxy.start(database.target);
-    const log = openLog({ maxFlushPosts: 1 }, { ...proxy.address, flushTimeoutMs: 3_000, connectTimeoutMs: 3_000 });
+    const log = openLog(
+      { maxFlushPosts: 1, maxQueueWaitMs: 500 },
+      { ...proxy.address, flushTimeoutMs: 3_000, connectTimeoutMs: 3_000 },
+    );
     expect(await ending(log.append(post(group!, 'a')))).toBe(1);
     proxy.mode = 'swallow';
     const answers = ['b', 'c'].map((text) => log.append(post(group!, text)));
     await expect(answers[0]).rejects.toThrow(CommitUnknownError);
     await expect(answers[1]).rejects.toThrow(DatabaseUnavailableError);
-    // While it is known to be away nobody waits for a deadline.
+    // Away for longer than any post may wait: nobody waits for a deadline.
+    const refusals = log.counts.outageRefusals;
     await expect(log.append(post(group!, 'd'))).rejects.toThrow(DatabaseUnavailableError);
+    expect(log.counts.outageRefusals).toBe(refusals + 1);
     proxy.mode = 'pass';
     await until(database, async () => (await ending(log.append(post(group!, 'e')))) === 2);
     expect(await texts()).toEqual(['a', 'e']);

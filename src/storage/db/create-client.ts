@@ -1,0 +1,63 @@
+import type net from 'node:net';
+import postgres from 'postgres';
+import { driverArrayTypes } from './array-types.ts';
+import type { ConnectionTarget, ServerAddress, Sql } from './connection-target.ts';
+
+/** What the owner of a client's session gives to it, and is told of it. */
+interface ClientEvents {
+  readonly openSocket: () => Promise<net.Socket>;
+  /** A notification of a channel that it listens to. */
+  readonly onNotify: (payload: string) => void;
+  /** A setting that PostgreSQL reports, at the start and whenever it changes. */
+  readonly onParameter: (name: string, value: string) => void;
+  /**
+   * A commit did not wait for a standby to the end, since somebody cancelled that: it is told as a warning, and then as
+   * a success.
+   */
+  readonly onCommittedWithoutStandby: () => void;
+}
+
+/** The place in PostgreSQL's source; its words depend on the server's language. */
+const STANDBY_WAIT_ROUTINE = 'SyncRepWaitForLSN';
+
+/** A client of the library for one session; it connects with its first statement. */
+export function createClient(
+  { database, user, password, connectTimeoutMs, lockTimeoutMs }: ConnectionTarget,
+  { host, port }: ServerAddress,
+  name: string,
+  events: ClientEvents,
+): Sql {
+  return postgres({
+    host,
+    port,
+    database,
+    user,
+    password,
+    max: 1,
+    connect_timeout: connectTimeoutMs / 1000,
+    // By default the library ends a connection after half an hour to an hour, also between two queries of one work.
+    max_lifetime: null,
+    idle_timeout: 0,
+    onnotice: (notice: postgres.Notice) => {
+      if (notice['routine'] === STANDBY_WAIT_ROUTINE) events.onCommittedWithoutStandby();
+    },
+    onnotify: (_channel: string, payload: string) => events.onNotify(payload),
+    onparameter: events.onParameter,
+    socket: events.openSocket,
+    fetch_types: false,
+    types: { bigint: { to: 20, from: [20], serialize: String, parse: parseBigint }, ...driverArrayTypes() },
+    connection: {
+      application_name: `klatch ${name}`,
+      lock_timeout: lockTimeoutMs,
+      idle_in_transaction_session_timeout: 30_000,
+      default_transaction_isolation: 'read committed',
+      TimeZone: 'UTC',
+    },
+  } as postgres.Options<{ bigint: postgres.PostgresType<number> }>);
+}
+
+function parseBigint(text: string): number {
+  const value = Number(text);
+  if (!Number.isSafeInteger(value)) throw new RangeError('a bigint of the database is beyond 2^53');
+  return value;
+}

@@ -1,0 +1,71 @@
+import type { Sql } from './connection-target.ts';
+import { FUNCTION_NOT_TO_BE_HAD_SQLSTATES, sqlState } from './database-error.ts';
+import type { ClusterState } from './server-group.ts';
+
+/** What a server answers to the first question of a session. */
+interface Greeting extends ClusterState {
+  /** The process that serves the session. */
+  readonly pid: number;
+  readonly isStandby: boolean;
+  /** True on a standby too. */
+  readonly isReadOnly: boolean;
+  /** Whether the process that was asked for still has a transaction to end. */
+  readonly isAbandonedBusy: boolean;
+}
+
+interface GreetingOptions {
+  readonly forceGenericPlans: boolean;
+  /** The process of a session like this one that was lost while it worked; null: there is none. */
+  readonly abandonedPid: number | null;
+}
+
+/**
+ * Sets up a session and asks for the server's role, in one round trip. A commit that is answered before it is on disk can
+ * be lost in a crash: what the database, the role or a reload says of `synchronous_commit` is overruled. Transactions
+ * that write what can be derived again turn it off for themselves.
+ */
+export async function greet(sql: Sql, options: GreetingOptions): Promise<Greeting> {
+  try {
+    return await ask(sql, greetingText(options, true));
+  } catch (error) {
+    if (!FUNCTION_NOT_TO_BE_HAD_SQLSTATES.has(sqlState(error) ?? '')) throw error;
+    return ask(sql, greetingText(options, false));
+  }
+}
+
+async function ask(sql: Sql, text: string): Promise<Greeting> {
+  const [row] = await sql.unsafe<Greeting[]>(text);
+  return row!;
+}
+
+/**
+ * PostgreSQL would plan a statement for each length of its arrays, a third of a small flush: `forceGenericPlans`. The
+ * name is looked up because version 11 has no such setting. A standby has no log of its own to name a timeline of.
+ *
+ * A process that has written keeps its transaction number until its commit is through, wherever that one waits. What
+ * waits for its client is a session that the server has not noticed the end of: nothing of it will be written.
+ */
+function greetingText({ forceGenericPlans, abandonedPid }: GreetingOptions, asksClusterState: boolean): string {
+  const clusterState = asksClusterState
+    ? `case when not pg_is_in_recovery()
+         then ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int end as timeline,
+       (select system_identifier::text from pg_control_system()) as "systemId"`
+    : 'null::int as timeline, null as "systemId"';
+  return `
+    select set_config(name, case
+        when name = 'plan_cache_mode' then 'force_generic_plan'
+        when setting in ('off', 'local') then 'on'
+        else setting
+      end, false),
+      pg_backend_pid() as pid, pg_is_in_recovery() as "isStandby",
+      current_setting('transaction_read_only') = 'on' as "isReadOnly", ${clusterState},
+      ${abandonedPid === null ? 'false' : isBusy(abandonedPid)} as "isAbandonedBusy"
+    from pg_settings
+    where name = 'synchronous_commit' or (name = 'plan_cache_mode' and ${String(forceGenericPlans)})`;
+}
+
+function isBusy(pid: number): string {
+  return `exists (select from pg_stat_activity where pid = ${pid}
+    and application_name = current_setting('application_name')
+    and backend_xid is not null and wait_event_type is distinct from 'Client')`;
+}

@@ -1,0 +1,53 @@
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import net from 'node:net';
+import tls from 'node:tls';
+import type { DatabaseTlsConfig } from '../../config/config.ts';
+import { keyPathForMessage } from '../../config/key-path-for-message.ts';
+
+/** Length, and the code that stands where a version of the protocol would. */
+const SSL_REQUEST = Buffer.from([0, 0, 0, 8, 4, 210, 22, 47]);
+const ACCEPTED = 'S';
+const REFUSED = 'N';
+
+/**
+ * Turns a connection to PostgreSQL into one with TLS, as libpq does: it asks first, and the server says with one byte
+ * whether it can. Files are read each time, so that a certificate can be renewed while the server works.
+ */
+export async function startTls(socket: net.Socket, host: string, config: DatabaseTlsConfig): Promise<tls.TLSSocket> {
+  const options = readTlsOptions(config);
+  socket.write(SSL_REQUEST);
+  const [answer] = (await once(socket, 'data')) as [Buffer];
+  const text = answer.toString('latin1');
+  if (text === REFUSED) throw new Error('it does not offer TLS, which services.postgresql.tls demands');
+  // More than a byte would be read as if it had come encrypted: somebody on the way has put it in (CVE-2021-23222).
+  if (text !== ACCEPTED) throw new Error('it does not answer as PostgreSQL does when asked for TLS');
+  const secured = tls.connect({
+    socket,
+    host,
+    minVersion: 'TLSv1.2',
+    rejectUnauthorized: config.mode === 'verify-full',
+    ...(net.isIP(host) === 0 ? { servername: host } : {}),
+    ...options,
+  });
+  await once(secured, 'secureConnect');
+  return secured;
+}
+
+function readTlsOptions({ databaseCaFile, certificate, key }: DatabaseTlsConfig): tls.SecureContextOptions {
+  return {
+    ...(databaseCaFile === null ? {} : { ca: readPem(databaseCaFile) }),
+    ...(certificate === null ? {} : { cert: readPem(certificate) }),
+    ...(key === null ? {} : { key: readPem(key) }),
+  };
+}
+
+function readPem(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    // The system's own words name the path, which may be a key that was put in its place.
+    const { code } = error as NodeJS.ErrnoException;
+    throw new Error(`${keyPathForMessage(path)} cannot be read (${code})`, { cause: error });
+  }
+}

@@ -1,0 +1,24 @@
+import type { Sql } from './connection.ts';
+import { DatabaseUnavailableError, FUNCTION_NOT_TO_BE_HAD_SQLSTATES, sqlState } from './database-error.ts';
+
+/** One round trip; rejects with DatabaseUnavailableError where the server takes no writes (any more). */
+export async function requireWritable(sql: Sql): Promise<void> {
+  const [row] = await sql<
+    { readOnly: boolean }[]
+  >`select current_setting('transaction_read_only') = 'on' as "readOnly"`;
+  if (row!.readOnly) throw new DatabaseUnavailableError('the database takes no writes any more');
+}
+
+/**
+ * Writes something that nobody reads and waits for its commit, as a post would: on the disk, and on the standbys that
+ * PostgreSQL waits for. A record of its log takes no row, so that nothing has to be cleaned up. Where the function is not
+ * to be had, the answer of a server that takes writes has to do.
+ */
+export async function probeWrite(sql: Sql): Promise<void> {
+  try {
+    await sql`select pg_logical_emit_message(true, 'klatch', '')`;
+  } catch (error) {
+    if (!FUNCTION_NOT_TO_BE_HAD_SQLSTATES.has(sqlState(error) ?? '')) throw error;
+    await requireWritable(sql);
+  }
+}
