@@ -1,7 +1,7 @@
 import { createProviders } from './activation/providers.ts';
 import { PostgresBus } from './bus/postgres-bus.ts';
 import type { Bus } from './bus/bus.ts';
-import type { Config, DeliveryConfig, LimitsConfig } from './config/config.ts';
+import type { Config, LimitsConfig } from './config/config.ts';
 import { maxClientConnections, ConnectionLimit } from './connection-limit.ts';
 import { readEndpointTls, type EndpointTls } from './config/endpoint-tls.ts';
 import { readServerKeys } from './config/keys/server-key-files.ts';
@@ -35,7 +35,7 @@ import { SessionCache } from './operations/core/session-cache.ts';
 import { operationTable } from './operations/table.ts';
 import type { AddressPolicy } from './outbound/address-policy.ts';
 import { DeliveryClient } from './outbound/delivery-client.ts';
-import { DnsResolver } from './outbound/dns-resolver.ts';
+import { createDnsResolver, type DnsResolver } from './outbound/dns-resolver.ts';
 import { createAddressPolicy } from './outbound/create-address-policy.ts';
 import { Lifecycle, type StartedPart } from './lifecycle.ts';
 import { PushQueue, type PushQueueDeps } from './push/queue.ts';
@@ -163,6 +163,7 @@ export class Server {
     const opened = await openDatabase(config, { sealer, log, onConnecting, isCancelled });
     this.#connectingDatabase = null;
     this.#addPart('database', () => opened.stop());
+    opened.database.onNewTimeline = (timeline) => this.#enterTimeline(timeline);
     const node = await readOrCreateNodeId(config.dataDir);
     const bus = new PostgresBus(opened.database, log, { node });
     this.#addPart('bus', () => bus.stop());
@@ -288,6 +289,17 @@ export class Server {
     return { lanes, lookup };
   }
 
+  /**
+   * A standby was promoted, or another copy of the database has taken its place: what was committed last may be missing.
+   * Until it resolves nothing is written in the new timeline.
+   */
+  async #enterTimeline(timeline: number): Promise<void> {
+    this.#log.warn('a new timeline of the database began: the lanes rest until no lease of the old one is left', {
+      timeline,
+    });
+    this.#lanes?.onNewTimeline();
+  }
+
   /** Before anything that takes time: a port that is taken is told at once, and who asks is told to wait. */
   async #listen(): Promise<HttpListener> {
     const { http } = this.#config;
@@ -376,15 +388,6 @@ function createMessageLog(database: Database, bus: Bus, limits: LimitsConfig): M
     maxFlushBytes: limits.maxFlushBytes,
     maxQueueWaitMs: limits.intakeTimeoutMs,
     onCommitted: (advanced) => bus.publish('messagesCommitted', advanced),
-  });
-}
-
-function createDnsResolver(delivery: DeliveryConfig): DnsResolver {
-  return new DnsResolver({
-    timeoutMs: delivery.dnsTimeoutMs,
-    successCacheMs: delivery.dnsCacheTtlMs,
-    failureCacheMs: delivery.dnsNegativeTtlMs,
-    maxConcurrentLookups: delivery.dnsConcurrency,
   });
 }
 

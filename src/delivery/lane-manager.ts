@@ -94,6 +94,7 @@ export class LaneManager {
     this.#leases = new Leases({
       pool: database.lease,
       holder: options.node,
+      timeline: () => database.timeline,
       events: {
         onGainedOrRegained: (p) => this.#suspendAndSweepGained(p),
         onLost: (p) => this.#retireLostLanes(p),
@@ -149,6 +150,11 @@ export class LaneManager {
     });
     await this.#leases.start();
     this.#sweep.start();
+  }
+
+  /** After the database has entered a new timeline: every lane rests until no lease of the old one can be left. */
+  onNewTimeline(): void {
+    this.#leases.restart();
   }
 
   /** Starts no new attempt, waits for those in flight until `deadlineMs` from now, and gives the partitions back. */

@@ -67,7 +67,10 @@ export class Leases {
   /** Of those, which are free of anything under way. */
   readonly #drained = new Set<number>();
   readonly #migrations = listMigrations();
+  readonly #timeline: () => number;
   #validUntil = { monotonic: 0, wall: 0 };
+  /** On the monotonic clock: until then nothing is held. */
+  #restsUntilMs = 0;
   #nodeCount = 1;
   #timer: NodeJS.Timeout | null = null;
   #round: Promise<void> | null = null;
@@ -76,12 +79,16 @@ export class Leases {
   #leaving = false;
   #stopped = true;
 
-  /** `holder` is the data directory's identity: its lock lets one process at a time use it. */
-  constructor(options: { pool: Pool; holder: string; events: LeaseEvents; log: Log }) {
+  /**
+   * `holder` is the data directory's identity: its lock lets one process at a time use it. `timeline`: the one of the
+   * database, 0 where it is not known.
+   */
+  constructor(options: { pool: Pool; holder: string; events: LeaseEvents; log: Log; timeline?: () => number }) {
     this.#pool = options.pool;
     this.#holder = options.holder;
     this.#events = options.events;
     this.#log = options.log;
+    this.#timeline = options.timeline ?? (() => 0);
   }
 
   /** Claims what is free and goes on renewing; resolves after the first round. */
@@ -139,6 +146,21 @@ export class Leases {
     if (this.#round === null) this.#schedule(DEBOUNCE_MS);
   }
 
+  /**
+   * After a new timeline began: gives up everything at once, and claims again when every lease of the old timeline has
+   * ended by anybody's clock. The new primary may lack the last claims, and its clock may be ahead.
+   */
+  restart(): void {
+    if (this.#stopped) return;
+    this.#restsUntilMs = performance.now() + LEASE_MS;
+    this.#validUntil = { monotonic: 0, wall: 0 };
+    this.trigger();
+  }
+
+  get #isResting(): boolean {
+    return performance.now() < this.#restsUntilMs;
+  }
+
   async #renew(): Promise<void> {
     const requestedAt = { monotonic: performance.now(), wall: Date.now() };
     const wasValid = requestedAt.monotonic < this.#validUntil.monotonic && requestedAt.wall < this.#validUntil.wall;
@@ -158,6 +180,7 @@ export class Leases {
       if (ours.length > share)
         this.#handOver(leastBusy(ours, ours.length - share, this.#events.busyLanesByPartition()));
       if (round.released.length > 0) this.#events.notifyPeers();
+      if (this.#isResting) next = Math.min(next, this.#restsUntilMs - performance.now() + DEBOUNCE_MS);
       // Nobody else has a lease for less than the rest of its time between two renewals unless it ended.
       if (round.nextPeerExpiryMs !== null) next = Math.min(next, Math.max(round.nextPeerExpiryMs, 0) + DEBOUNCE_MS);
     } catch (error) {
@@ -172,6 +195,7 @@ export class Leases {
   async #runRoundQueries(sql: Sql): Promise<RenewalRound> {
     await checkSchemaReturningVersion(sql, this.#migrations);
     const share = await this.#joinAndComputeShare(sql);
+    if (this.#isResting) return { share, kept: [], claimed: [], released: [], nextPeerExpiryMs: null };
     const released = this.#withEpochs([...this.#drained]);
     if (released.length > 0) await releasePartitions(sql, this.#holder, released);
     const releasedSet = new Set(released.map((r) => r.partition));
@@ -186,6 +210,7 @@ export class Leases {
       alreadyHeldPartitions,
       maxClaimedPartitions: Math.max(0, maxClaimedPartitions),
       leaseMs: LEASE_MS,
+      timeline: this.#timeline(),
     };
     const claimed =
       this.#leaving || alreadyHeldPartitions.length === PARTITIONS ? [] : await claimPartitions(sql, claim);
@@ -217,7 +242,8 @@ export class Leases {
     const lost = [...this.#epochByPartition.keys()].filter((partition) => !stays.has(partition));
     for (const partition of lost) this.#forget(partition);
     for (const { partition, epoch } of claimed) this.#epochByPartition.set(partition, epoch);
-    this.#validUntil = validUntil;
+    // A round that was under way when the rest began may have claimed in the new timeline, but renewed in the old one.
+    if (!this.#isResting) this.#validUntil = validUntil;
     if (lost.length > 0) this.#events.onLost(lost);
   }
 

@@ -1,4 +1,5 @@
 import { lookup as lookupWithLibuv } from 'node:dns/promises';
+import type { DeliveryConfig } from '../config/config.ts';
 import { DURATION_BOUNDS_S, Histogram } from '../histogram.ts';
 
 /** One address of a host name, as the resolver gave it. */
@@ -227,4 +228,14 @@ export class DnsResolver {
 
 function asPromise(outcome: LookupOutcome): Promise<readonly ResolvedAddress[]> {
   return outcome instanceof DnsLookupError ? Promise.reject(outcome) : Promise.resolve(outcome);
+}
+
+/** The one that a configuration describes. */
+export function createDnsResolver(delivery: DeliveryConfig): DnsResolver {
+  return new DnsResolver({
+    timeoutMs: delivery.dnsTimeoutMs,
+    successCacheMs: delivery.dnsCacheTtlMs,
+    failureCacheMs: delivery.dnsNegativeTtlMs,
+    maxConcurrentLookups: delivery.dnsConcurrency,
+  });
 }

@@ -6,12 +6,13 @@ import { Settler } from '../../src/delivery/settler.ts';
 import { SettlementBuffer } from '../../src/delivery/settlement-buffer.ts';
 import { silentLog } from '../../src/log.ts';
 import type { Seq } from '../../src/model/ids.ts';
-import { lanesOfConversations } from '../../src/storage/hooks/lanes.ts';
+import { lanesOfConversations, PARTITIONS } from '../../src/storage/hooks/lanes.ts';
 import type { Settlement } from '../../src/storage/hooks/settlement.ts';
 import { Fixture } from '../outbound/fixture.ts';
 import { holdOpen, isWaiting, makeGroups, makeHook, post, UNTROUBLED, until } from '../storage/fixture.ts';
 import type { StoredGroup } from '../storage/fixture.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { eventually } from '../support/eventually.ts';
 import { Receiver } from '../support/receiver.ts';
 import { HeldLookups, LaneManagerFixture, patientClient, PATIENT_MS, SEALER } from './fixtures/lane-manager-fixture.ts';
 
@@ -76,6 +77,44 @@ describe('a lease', () => {
     };
     expect(epochAt(askedAfter + USED_MS - 1)).toBe(1);
     expect(epochAt(askedBefore + USED_MS)).toBeNull();
+  });
+});
+
+describe('a new timeline', () => {
+  test('takes all leases at once, and they come back after a lease with epochs that the old one never had', async () => {
+    const database = await openDatabase();
+    let timeline = 1;
+    const lost: number[] = [];
+    const gained: number[] = [];
+    const leases = new Leases({
+      pool: database.open().lease,
+      holder: 'us',
+      events: { ...QUIET, onLost: (p) => lost.push(p.length), onGainedOrRegained: (p) => gained.push(p.length) },
+      log: silentLog(),
+      timeline: () => timeline,
+    });
+    close.push(() => leases.stop());
+    await leases.start();
+    expect(leases.usableEpochOf(7)).toBe(1);
+    timeline = 2;
+    const restsSince = performance.now();
+    leases.restart();
+    expect(leases.usableEpochOf(7)).toBeNull();
+    expect(leases.partitionsNotHandingOver).toHaveLength(PARTITIONS);
+    await eventually(
+      () => lost,
+      (told) => told.length > 0,
+    );
+    // The node still counts among those that share the lanes.
+    const living = await database.query((sql) => sql`select from node where expires_at > clock_timestamp()`);
+    expect(living).toHaveLength(1);
+    const epoch = await eventually(
+      () => leases.usableEpochOf(7),
+      (found) => found !== null,
+    );
+    expect(performance.now() - restsSince).toBeGreaterThanOrEqual(10_000);
+    expect(epoch).toBe(1_001);
+    expect([lost, gained]).toEqual([[PARTITIONS], [PARTITIONS, PARTITIONS]]);
   });
 });
 

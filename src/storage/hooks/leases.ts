@@ -15,16 +15,26 @@ interface PartitionClaim {
   readonly alreadyHeldPartitions?: readonly number[];
   /** Of those that are free, at most so many. */
   readonly maxClaimedPartitions?: number;
+  /** The timeline that the claim is made in; 0, the default: unknown, so that it is taken for the one of the last claims. */
+  readonly timeline?: number;
 }
 
 /**
+ * How far an epoch rises with a new timeline: what was claimed last in the old one may be missing in it, and the epoch of
+ * a settlement from then must not come back.
+ */
+const NEW_TIMELINE_EPOCHS = 1_000;
+
+/**
  * Takes what was held by this identity before (a killed process's successor takes over at once), and up to `maxClaimedPartitions` in all
- * of what is free or expired. Each taken one gets a new epoch.
+ * of what is free or expired. Each taken one gets a new epoch, which nobody has held, also not in another timeline.
  */
 export async function claimPartitions(sql: Sql, claim: PartitionClaim): Promise<HeldPartition[]> {
-  const { holder, leaseMs, alreadyHeldPartitions = [], maxClaimedPartitions = PARTITIONS } = claim;
+  const { holder, leaseMs, alreadyHeldPartitions = [], maxClaimedPartitions = PARTITIONS, timeline = 0 } = claim;
   return sql<HeldPartition[]>`
-    update lease set holder = ${holder}, epoch = epoch + 1,
+    update lease set holder = ${holder},
+      epoch = epoch + case when timeline <> nullif(${timeline}::int, 0) then ${NEW_TIMELINE_EPOCHS}::bigint else 1 end,
+      timeline = coalesce(nullif(${timeline}::int, 0), timeline),
       expires_at = clock_timestamp() + ${leaseMs} * interval '1 millisecond'
     where partition in (
       select partition from lease

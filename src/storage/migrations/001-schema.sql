@@ -338,11 +338,13 @@ create unique index delivery_attempt_hook on delivery_attempt (hook_id, at, seq,
 create table delivery_attempt_default partition of delivery_attempt default;
 
 -- Lanes belong to partitions (hook id modulo 64), and each partition to one process at a time. The epoch rises with
--- every change of the holder and fences the settlements of earlier holders.
+-- every change of the holder and fences the settlements of earlier holders; in a new timeline of PostgreSQL, where the last
+-- claims may be missing, it rises far.
 create table lease (
   partition smallint primary key check (partition between 0 and 63),
   holder text,
   epoch bigint not null default 0,
+  timeline integer not null default 1,
   expires_at timestamptz not null default '-infinity'
 ) with (fillfactor = 25);
 insert into lease (partition) select generate_series(0, 63);

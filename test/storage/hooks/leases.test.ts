@@ -77,6 +77,18 @@ describe('leases', () => {
     expect(await claim('b')).toEqual([]);
   });
 
+  test('get epochs that nobody can have held in the timeline before', async () => {
+    const claimIn = (holder: string, timeline: number): Promise<HeldPartition[]> =>
+      pool.run((sql) => claimPartitions(sql, { holder, timeline, leaseMs: LEASE_MS, maxClaimedPartitions: 1 }));
+    const epochs: number[] = [];
+    // Unknown, the first, unknown again, promoted, the same still, and one that was restored into a new cluster.
+    for (const timeline of [0, 1, 0, 2, 2, 1]) {
+      const [held] = await claimIn('a', timeline);
+      epochs.push(held!.epoch);
+    }
+    expect(epochs).toEqual([1, 2, 3, 1_003, 1_004, 2_004]);
+  });
+
   test('are claimed at once by the same holder again, with a higher epoch that shuts the one before out', async () => {
     const killed = await claim('a');
     const successor = await claim('a');
