@@ -41,7 +41,7 @@ interface ConnectionOptions {
   readonly connectAsUid?: number;
 }
 
-/** How long a session that was idle while another one was lost may take to answer; then it is made anew. */
+/** How long a session may take to answer that was idle while another one was lost. A later answer counts as a loss. */
 const SUSPECT_ANSWER_TIMEOUT_MS = 1_000;
 const STALLED =
   'it still has to commit what it was sent before: it may wait for a standby (synchronous_standby_names) or for its disk';
@@ -67,7 +67,7 @@ interface Session {
   isWorking: boolean;
   /** PostgreSQL has committed without the standby that it should have waited for. */
   isCommitInDoubt: boolean;
-  /** The last that was heard is that the server is told to stop. */
+  /** The last message of the server says that it stops (57P01). */
   wasShutDown: boolean;
   /** Once it has ended: when the library knows, and refuses every statement. */
   clientEnded: Promise<unknown>;
@@ -263,7 +263,7 @@ export class Connection {
     try {
       if ((await this.#judge(session, this.#options.acceptsReadOnly === true)) === null) return true;
     } catch {
-      // Whatever it is, a new session tells it anew.
+      // Whatever the error is, opening a new session reports it.
     } finally {
       clearTimeout(timer);
     }

@@ -11,7 +11,7 @@ interface SocketOptions {
   readonly tls: DatabaseTlsConfig | null;
 }
 
-/** Who is told of the socket before anything can happen to it. */
+/** The session that a socket is opened for. It gets the socket before any event of it. */
 interface SocketOwner {
   readonly onSocket: (socket: net.Socket) => void;
   readonly onClose: () => void;
@@ -22,8 +22,8 @@ export function isUnixSocket({ host }: ServerAddress): boolean {
 }
 
 /**
- * Connects to a server; resolves once it is connected, with TLS where that is asked for. The owner is given the socket
- * beneath TLS: destroying it ends both, and only it can be reset.
+ * Connects to a server; resolves once it is connected, with TLS where the target asks for it. The owner gets the plain
+ * socket: destroying it ends TLS as well, and only a plain socket can be reset.
  */
 export function openSocket(server: ServerAddress, options: SocketOptions, owner: SocketOwner): Promise<net.Socket> {
   const { host, port } = server;
@@ -50,7 +50,7 @@ export function openSocket(server: ServerAddress, options: SocketOptions, owner:
           connected(secured);
         },
         (error: Error) => {
-          // Before the end of the socket is heard of, which says nothing of the reason.
+          // The `close` event that follows knows no reason: reject before it.
           reject(error);
           socket.destroy();
         },
@@ -66,9 +66,9 @@ export function openSocket(server: ServerAddress, options: SocketOptions, owner:
 }
 
 /**
- * From here on who listens for the end of a socket hears of it when `clientEnded` resolves, which is asked for then. The library
- * takes statements for a moment after it has heard, since it rolls back what it has just failed itself, and writes them
- * to no socket in a later turn: an exception that nobody can catch, which ended the whole process.
+ * Delays `close` events of a socket until `clientEnded` resolves; it is called when the event comes. After a `close` the
+ * library still takes statements for a moment: it rolls back the transaction that it has just failed. It writes them to a
+ * socket that is gone, in a later turn. Nobody can catch that exception, which ended the whole process.
  */
 export function delayCloseEvents(socket: net.Socket, clientEnded: () => Promise<unknown>): void {
   const on = socket.on.bind(socket) as (event: string, listener: (...args: unknown[]) => void) => net.Socket;
