@@ -87,7 +87,7 @@ export class ChatSession {
     return decodeReceived(decode, answer, `the server answers ${method} in a way that this client does not know`);
   }
 
-  /** Stops reading, so that the server feels it; not while answers are waited for, which come behind what waits. */
+  /** Stops reading, which slows the server down; but not while calls wait, whose answers come behind the unread data. */
   requestPause(): void {
     this.#isPauseRequested = true;
     this.#pauseOrResume();

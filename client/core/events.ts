@@ -5,7 +5,7 @@ export type ChatEvent =
   | { readonly type: 'change'; readonly conversation: number; readonly change: Change }
   /** The account came into a conversation: its changes are heard from here on. */
   | { readonly type: 'joined'; readonly conversation: number }
-  /** The account is in it no more: nothing of it is heard behind this. */
+  /** The account is no longer in the conversation: no event of it follows. */
   | { readonly type: 'left'; readonly conversation: number }
   /** The server has less of a conversation than was heard of it, as after a restored backup: it goes on from there. */
   | { readonly type: 'reset'; readonly conversation: number; readonly rev: number }

@@ -24,8 +24,8 @@ export interface FollowOptions {
 }
 
 /**
- * Changes that are asked for at once: from few to many while they arrive, and fewer again when the connection broke
- * beneath them, since on a way that is cut all the time a large page would never arrive whole.
+ * Changes of one page. Each page that arrives doubles the next one; a connection that breaks during a page quarters it,
+ * because a large page never arrives whole over a connection that keeps breaking.
  */
 const SYNC_PAGE_SIZES = { first: 32, max: 500 } as const;
 const MAX_LEFT_CONVERSATIONS = 1_000;
@@ -75,8 +75,8 @@ export class ConversationFollower {
   }
 
   /**
-   * Begins the stream on a new connection. Gaps that are open are closed before: behind the beginning of a stream, which
-   * can be long, their answers might never come through on a way that is cut all the time. Rejects as `call` does.
+   * Subscribes on a new connection. Closes open gaps first: the start of a stream can be long, and answers behind it might
+   * never arrive over a connection that keeps breaking. Rejects as `call` does.
    */
   async closeGapsAndSubscribe(session: ChatSession): Promise<SubscribeResult> {
     for (const id of this.#conversationsWithGap)
@@ -106,7 +106,7 @@ export class ConversationFollower {
     await this.#listener({ type: 'following', conversations: mine.length, isSubscribedToAll: complete });
   }
 
-  /** Handles what the server says by itself; to be called for one after the other. */
+  /** Handles a notification of the server. The caller waits for one before it passes the next. */
   handle(session: ChatSession, { method, params }: Notification): Promise<void> | void {
     if (method === 'conversation.change') return this.#onChange(session, params);
     if (method === 'conversation.joined') return this.#onJoined(session, params);
@@ -157,7 +157,7 @@ export class ConversationFollower {
     this.#conversationsWithGap.delete(conversation);
   }
 
-  /** Null: the account is in the conversation no more, which the stream says as well. */
+  /** Resolves to null when the account is no longer in the conversation; the stream reports that too. */
   async #fetchSyncPage(
     session: ChatSession,
     params: object,

@@ -24,7 +24,7 @@ const MAX_WAITING_CALLS = 1_000;
 const MAX_CALL_RETRY_DELAY_MS = 10_000;
 /** What may wait for a slow listener before reading stops. */
 const QUEUE_HIGH_WATER_BYTES = 1024 * 1024;
-/** The same while answers are waited for, which come behind what waits: the connection is begun anew then. */
+/** Reading goes on above the high water while calls wait for answers. Beyond this bound the client reconnects. */
 const QUEUE_OVERFLOW_BYTES = 64 * 1024 * 1024;
 
 /** Who connects how, and what for. */
@@ -44,7 +44,7 @@ interface CallOptions<Result> {
   readonly decode: Decoder<Result>;
   /** Over all attempts, and waiting for a connection. */
   readonly timeoutMs?: number;
-  /** It does no harm when it is done twice, so that it is made again after the connection broke beneath it. */
+  /** True: the operation is idempotent, so the client calls it again when the connection breaks. */
   readonly isRepeatable?: boolean;
   /** Not to be waited with: rejects with ConnectionError where there is no connection. For listeners. */
   readonly failsWhenDisconnected?: boolean;
@@ -52,10 +52,10 @@ interface CallOptions<Result> {
 
 /**
  * A client that stays connected: it signs in, follows from where it was, and does so again whenever the connection
- * ends, until it is stopped or its session is over. What its listener hears is said in `events.ts`.
+ * ends, until it is stopped or its session is over. `events.ts` lists the events for its listener.
  */
 export class LiveClient {
-  /** Resolves when the client is over: with null after `stop`, else with what ended it. */
+  /** Resolves when the client ends: to null after `stop`, else to the error that ended it. */
   readonly ended: Promise<Error | null>;
   /** For those who watch: connections on which the server knew who this is. */
   readonly counts = { authenticatedConnections: 0 };
@@ -102,7 +102,7 @@ export class LiveClient {
     return this.#signInSessionNumber;
   }
 
-  /** Begins to connect, and goes on until the end. Idempotent. */
+  /** Starts connecting, and reconnects until the client ends. Idempotent. */
   start(): void {
     this.#runPromise ??= this.#connectRepeatedly().then(
       () => this.#finish(null),

@@ -83,7 +83,7 @@ export class NotificationQueue {
       this.#isProcessingEnabled = false;
       this.#onFailed?.(error);
     } finally {
-      // In the same tick in which the loop ended: what is put a moment later has to start it anew.
+      // Set in the tick in which the loop ends, so that the next `enqueue` starts the loop again.
       this.#isProcessing = false;
     }
   }

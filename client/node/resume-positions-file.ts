@@ -30,7 +30,7 @@ const decodeResumeState = object({
   revs: decodeRevsByConversation,
 });
 
-/** How far a client has heard, in a file, so that the next one goes on from there. */
+/** A file with the last handled rev of each conversation, at which the next client resumes. */
 export class ResumePositionsFile {
   readonly #path: string;
   readonly #signInId: string;

@@ -84,7 +84,7 @@ export class ConversationNameCache {
     this.#nameById.delete(conversation);
   }
 
-  /** Its number, where the account is in it no more. */
+  /** The name of the conversation; its number if the account is no longer in it. */
   async findName(conversation: number): Promise<string> {
     const cachedName = this.#nameById.get(conversation);
     if (cachedName !== undefined) return cachedName;

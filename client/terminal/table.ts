@@ -1,6 +1,6 @@
 import { sanitize } from './safe-text.ts';
 
-/** `key: value` lines with the values beneath each other; null is shown as `-`. */
+/** `key: value` lines with their values in one column; null is shown as `-`. */
 export function formatFields(fields: readonly (readonly [string, string | number | boolean | null])[]): string[] {
   const width = Math.max(...fields.map(([key]) => key.length)) + 2;
   return fields.map(([key, value]) => `${`${key}:`.padEnd(width)}${value === null ? '-' : sanitize(String(value))}`);
