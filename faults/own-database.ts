@@ -31,7 +31,8 @@ export class OwnDatabase {
     const { user, database } = this.#server;
     return `services.postgresql {
       embedded = false, host = "${way.host}", port = ${way.port}, user = ${user}, db = ${database}
-    }`;
+    }
+    services.file-storage.location = "${this.#dir}/files"`;
   }
 
   /** The folder of its socket, and the port that names the file. */

@@ -9,6 +9,7 @@ import { createFileLinker } from './delivery/file-links.ts';
 import { LaneManager } from './delivery/lane-manager.ts';
 import { Pinger } from './delivery/ping.ts';
 import { createFileServices, stopUploadsDrainingNonResumable } from './files/file-services.ts';
+import { StoreIdCheck } from './files/store-id.ts';
 import { FileSweeper } from './files/sweeper.ts';
 import { createApp, createStartingApp } from './http/app.ts';
 import { HttpListener } from './http/listener.ts';
@@ -173,15 +174,7 @@ export class Server {
     this.#addPart('file store', () => services.fileStore.stop());
     this.#addPart('uploads', () => stopUploadsDrainingNonResumable(services, config.http.stopTimeoutMs), true);
     services.uploads.checkStoreAndLogUnusable();
-    const sweeper = new FileSweeper({
-      pool: services.database.general,
-      store: services.fileStore,
-      nodeName: node,
-      orphanRetentionMs: config.retention.orphanedFilesMs,
-      log,
-    });
-    this.#addPart('sweeper of files', () => sweeper.stop());
-    sweeper.start();
+    await this.#startFileSweeper(services);
     const housekeeping = new Housekeeping(services);
     await housekeeping.start();
     this.#addPart('housekeeping', () => housekeeping.stop());
@@ -248,6 +241,17 @@ export class Server {
     };
   }
 
+  /** Once the store has shown that it is this database's: of another one the sweeper would forget files. */
+  async #startFileSweeper({ database, fileStore: store, node, config, log }: Services): Promise<void> {
+    const pool = database.general;
+    const { orphanedFilesMs: orphanRetentionMs } = config.retention;
+    const sweeper = new FileSweeper({ pool, store, nodeName: node, orphanRetentionMs, log });
+    this.#addPart('sweeper of files', () => sweeper.stop());
+    const check = new StoreIdCheck({ pool, store, log });
+    this.#addPart('check of the store id', () => check.stop());
+    await check.start({ onMatch: () => sweeper.start(), onMismatch: (error) => this.#fail(error) });
+  }
+
   #createPushQueue(
     given: Pick<PushQueueDeps, 'database' | 'bus' | 'sealer' | 'postsWaiting'>,
     policy: AddressPolicy,
@@ -271,11 +275,7 @@ export class Server {
     const lookup = this.#dnsResolver;
     const client = new DeliveryClient({ ...delivery, policy, lookup, userAgent: userAgent() });
     this.#addPart('delivery client', () => client.stop());
-    const onIncompatibleSchema = (error: Error): void => {
-      this.#isRefusingRequests = true;
-      this.#lastRunRecorder.setExitReason(this.#toExitReason(error));
-      this.#fatalFailure.resolve(error);
-    };
+    const onIncompatibleSchema = (error: Error): void => this.#fail(error);
     const serverKeys = services.serverKeys.slice(0, MAX_KEYS_THAT_SIGN).map((key) => key.privateKey);
     const pinger = new Pinger({ config: delivery, policy, lookup, userAgent: userAgent(), sealer, serverKeys, log });
     this.#pinger = pinger;
@@ -298,6 +298,13 @@ export class Server {
       timeline,
     });
     this.#lanes?.onNewTimeline();
+  }
+
+  /** This process must not go on: whoever started it stops it. */
+  #fail(error: Error): void {
+    this.#isRefusingRequests = true;
+    this.#lastRunRecorder.setExitReason(this.#toExitReason(error));
+    this.#fatalFailure.resolve(error);
   }
 
   /** Before anything that takes time: a port that is taken is told at once, and who asks is told to wait. */

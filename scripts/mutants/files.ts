@@ -82,4 +82,20 @@ export const FILES_MUTANTS: readonly Mutant[] = [
     replace: "and state = 'uploading' and received <= ${maxRowReceived} returning id",
     tests: ['test/storage/files/files.test.ts', '-t', 'only for the writer'],
   },
+  {
+    name: 'store-of-others-taken',
+    promise: 'A server whose store has no id, though the database has one, is refused.',
+    file: 'src/files/store-id.ts',
+    find: 'if (expected === UNASSIGNED_STORE_ID || found === expected) return null;',
+    replace: 'if (expected === UNASSIGNED_STORE_ID || found === expected || found === null) return null;',
+    tests: ['test/files/store-id.test.ts'],
+  },
+  {
+    name: 'store-assigned-twice',
+    promise: 'Of two servers that start at once for the first time, with folders of their own, one is refused.',
+    file: 'src/storage/files/store-id.ts',
+    find: 'select value from setting where name = ${STORE_ID_NAME} for update`;',
+    replace: 'select value from setting where name = ${STORE_ID_NAME}`;',
+    tests: ['test/files/store-id.test.ts', '-t', 'one of them is refused'],
+  },
 ];

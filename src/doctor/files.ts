@@ -1,15 +1,45 @@
 import { access, constants, stat } from 'node:fs/promises';
 import { dirname, isAbsolute, relative, sep } from 'node:path';
 import type { Config } from '../config/config.ts';
-import { StoreUnavailableError } from '../files/store.ts';
 import { createFileStore } from '../files/create-store.ts';
+import { describeMismatch } from '../files/store-id.ts';
+import { StoreUnavailableError, type FileStore } from '../files/store.ts';
 import { error, ok, type CheckResult } from './finding.ts';
 
 const RIGHTS = 'chown it to the user of the server, with all that is in it, or change services.file-storage.location.';
 
-/** Whether files can be kept; `serverUid` null: no server runs, or its user is not known. Nothing is made or written. */
-export async function checkFileStore(config: Config, serverUid: number | null): Promise<CheckResult> {
-  return config.files.s3 === null ? checkLocalFolder(config, serverUid) : checkBucket(config);
+const STORE_ADVICE = 'docs/files.md says what each answer of a store means.';
+const ID_ADVICE = 'Put that right before the server is started again: it refuses to. docs/files.md has more.';
+
+/** What the file store is judged by. */
+interface FileStoreExpectation {
+  /** Null: no server runs, or its user is not known. */
+  readonly serverUid: number | null;
+  /** What the database says of the store; undefined: it did not answer. */
+  readonly storeId: string | null | undefined;
+}
+
+/** Whether files can be kept, and whether the store is that of the database. Nothing is made or written. */
+export async function checkFileStore(config: Config, expected: FileStoreExpectation): Promise<CheckResult> {
+  const store = createFileStore(config.files, { maxFileBytes: config.limits.fileBytes });
+  try {
+    const result =
+      config.files.s3 === null ? await checkLocalFolder(config, expected.serverUid) : await checkBucket(store);
+    return result.level === 'ok' ? ((await checkStoreId(store, expected.storeId)) ?? result) : result;
+  } finally {
+    await store.stop();
+  }
+}
+
+async function checkStoreId(store: FileStore, expected: string | null | undefined): Promise<CheckResult | null> {
+  if (expected === undefined) return null;
+  try {
+    const mismatch = describeMismatch(store.description, await store.readStoreId(), expected);
+    return mismatch === null ? null : error(mismatch, ID_ADVICE);
+  } catch (cause) {
+    if (!(cause instanceof StoreUnavailableError)) throw cause;
+    return error(cause.message, STORE_ADVICE);
+  }
 }
 
 async function checkLocalFolder(
@@ -55,15 +85,12 @@ function isWithin(path: string, folder: string): boolean {
   return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way);
 }
 
-async function checkBucket({ files, limits }: Config): Promise<CheckResult> {
-  const store = createFileStore(files, { maxFileBytes: limits.fileBytes });
+async function checkBucket(store: FileStore): Promise<CheckResult> {
   try {
     await store.checkUsable();
     return ok(`${store.description} answers`);
   } catch (cause) {
     if (!(cause instanceof StoreUnavailableError)) throw cause;
-    return error(cause.message, 'docs/files.md says what each answer of a store means.');
-  } finally {
-    await store.stop();
+    return error(cause.message, STORE_ADVICE);
   }
 }

@@ -110,7 +110,10 @@ const checks: Readonly<Record<Exclude<CheckName, 'configuration'>, Check>> = {
     return hooks === null ? [skipped('the hooks could not be read')] : evaluateHooks(hooks, config);
   },
   push: async ({ database, config }) => evaluatePush(config, await findPushProblems(config), (await database).push),
-  files: async ({ config, holder }) => [await checkFileStore(config, holder?.uid ?? null)],
+  files: async ({ config, holder, database }) => {
+    const storeId = (await database).report?.storeId;
+    return [await checkFileStore(config, { serverUid: holder?.uid ?? null, storeId })];
+  },
 };
 
 /** Where none runs, what of it is in the way of a start and how the last one failed belong to it. */

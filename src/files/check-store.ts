@@ -35,7 +35,12 @@ interface StoreCheckPage {
   readonly next: string | null;
   /** Lost files were not marked, since the store has none at all. */
   readonly hasSkippedMarkingLost: boolean;
+  /** What comes next are uploads. */
+  readonly isBehindFiles: boolean;
 }
+
+/** `marks`: rows alone are changed, and the files of a store that has none at all are marked as lost too. */
+type Repair = boolean | 'marks';
 
 /** What the check works with. */
 interface StoreCheckDeps {
@@ -60,17 +65,17 @@ class RollbackError extends Error {
  */
 export async function checkStorePage(
   deps: StoreCheckDeps,
-  { after, repair }: { after: string | null; repair: boolean },
+  { after, repair }: { after: string | null; repair: Repair },
 ): Promise<StoreCheckPage> {
   const position = after ?? FILES_CURSOR_PREFIX;
   if (position.startsWith(FILES_CURSOR_PREFIX)) return checkFilesAndRowsPage(deps, position.slice(1) || null, repair);
-  return checkLeftoverUploadsAndUsage(deps, position.slice(1) || null, repair);
+  return checkLeftoverUploadsAndUsage(deps, position.slice(1) || null, repair === true);
 }
 
 async function checkFilesAndRowsPage(
   deps: StoreCheckDeps,
   after: string | null,
-  repair: boolean,
+  repair: Repair,
 ): Promise<StoreCheckPage> {
   const { pool, store } = deps;
   const listed = await store.list(after);
@@ -88,33 +93,36 @@ async function checkFilesAndRowsPage(
     byId.delete(file.key);
   });
   const missing = [...byId.values()].filter(({ state }) => state === 'stored');
-  const isEmpty = missing.length > 0 && (await store.list(null)).files.length === 0;
+  const isSuspectedEmpty = repair !== 'marks' && missing.length > 0 && (await store.list(null)).files.length === 0;
   await runInBatches(missing, async (row) => {
-    const finding = await checkMissingFile(deps, row, repair && !isEmpty);
+    const finding = await checkMissingFile(deps, row, repair !== false && !isSuspectedEmpty);
     if (finding !== null) found.push(finding);
   });
   const next = end === null ? UPLOADS_CURSOR_PREFIX : `${FILES_CURSOR_PREFIX}${end}`;
-  return { findings: found, files: files.length, uploads: 0, next, hasSkippedMarkingLost: isEmpty && repair };
+  const hasSkippedMarkingLost = isSuspectedEmpty && repair !== false;
+  return { findings: found, files: files.length, uploads: 0, next, hasSkippedMarkingLost, isBehindFiles: end === null };
 }
 
 /** Of a file that the store has. */
 async function checkStoredFile(
   { pool, store }: StoreCheckDeps,
   { key: file, size: bytes }: StoredObject,
-  { row, repair }: { row: StoreCheckRow | undefined; repair: boolean },
+  { row, repair }: { row: StoreCheckRow | undefined; repair: Repair },
 ): Promise<FileFinding | null> {
+  const isRepairing = repair !== false;
   const mark = (isThere: boolean): Promise<boolean> => pool.run((sql) => markLostOrFound(sql, file, isThere));
   if (row === undefined) {
     // It may have gone between the two listings, store first.
     if ((await store.size(file)) === null || (await hasRow(pool, file))) return null;
-    if (repair) await store.remove(file);
-    return { problem: 'stray', file, bytes, repaired: repair };
+    const removes = repair === true;
+    if (removes) await store.remove(file);
+    return { problem: 'stray', file, bytes, repaired: removes };
   }
   if (row.state === 'lost' && row.size === bytes) {
-    return { problem: 'again', file, bytes, repaired: repair && (await mark(true)) };
+    return { problem: 'again', file, bytes, repaired: isRepairing && (await mark(true)) };
   }
   if (row.state !== 'stored' || row.size === bytes) return null;
-  return { problem: 'size', file, bytes, repaired: repair && (await mark(false)) };
+  return { problem: 'size', file, bytes, repaired: isRepairing && (await mark(false)) };
 }
 
 /** Of a row whose file was not in the listing: it may have come, or the row gone, since. */
@@ -158,6 +166,7 @@ async function checkLeftoverUploadsAndUsage(
     uploads: uploads.length,
     next: next && `${UPLOADS_CURSOR_PREFIX}${next}`,
     hasSkippedMarkingLost: false,
+    isBehindFiles: true,
   };
 }
 

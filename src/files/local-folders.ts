@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { hasErrorCode } from './local-errors.ts';
 import {
   isFileKey,
+  STORE_ID_KEY,
   STORE_PAGE_SIZE,
   StoreUnavailableError,
   type FileKey,
@@ -17,14 +18,19 @@ const FOLDER_MODE = 0o700;
 /** Files that share a folder share the beginning of their keys, which are random: 4,096 folders of about the same size. */
 const KEY_PREFIX_PATTERN = /^[A-Za-z0-9_-]{2}$/;
 
-/** Where a local store's files are: `<location>/<first two characters>/<key>`, and `<location>/uploads/<key>` before. */
+/**
+ * Where a local store's files are: `<location>/<first two characters>/<key>`, and `<location>/uploads/<key>` before;
+ * `<location>/store-id` says which database they belong to.
+ */
 export class LocalFolders {
   readonly location: string;
   readonly uploadsFolder: string;
+  readonly storeIdPath: string;
 
   constructor(location: string) {
     this.location = location;
     this.uploadsFolder = join(location, UPLOADS_FOLDER);
+    this.storeIdPath = join(location, STORE_ID_KEY);
   }
 
   /** The folder of a file. */

@@ -7,6 +7,7 @@ import { hasErrorCode, notInStoreError, toStoreError } from './local-errors.ts';
 import { LocalFolders, syncFolder } from './local-folders.ts';
 import {
   checkFileKey,
+  MAX_STORE_ID_BYTES,
   type AppendSource,
   type ByteRange,
   type FileKey,
@@ -17,7 +18,7 @@ import {
 } from './store.ts';
 
 const FILE_MODE = 0o600;
-const { O_CREAT, O_NOFOLLOW, O_RDONLY, O_WRONLY } = constants;
+const { O_CREAT, O_NOFOLLOW, O_RDONLY, O_TRUNC, O_WRONLY } = constants;
 /** Of a read: with Node's own 64 KiB a download spends its time between reads. */
 const READ_CHUNK_BYTES = 512 * 1024;
 
@@ -41,6 +42,40 @@ export class LocalStore implements FileStore {
       for (const folder of [this.#folders.location, this.#folders.uploadsFolder]) {
         await access(folder, constants.R_OK | constants.W_OK | constants.X_OK);
       }
+    });
+  }
+
+  async readStoreId(): Promise<string | null> {
+    return this.#translateErrors(async () => {
+      try {
+        const handle = await open(this.#folders.storeIdPath, O_RDONLY | O_NOFOLLOW);
+        try {
+          const { buffer, bytesRead } = await handle.read({ buffer: Buffer.alloc(MAX_STORE_ID_BYTES) });
+          return buffer.toString('latin1', 0, bytesRead).trim();
+        } finally {
+          await handle.close();
+        }
+      } catch (error) {
+        if (hasErrorCode(error, 'ENOENT')) return null;
+        throw error;
+      }
+    });
+  }
+
+  async writeStoreId(id: string): Promise<void> {
+    await this.#translateErrors(async () => {
+      await this.#folders.ensureStoreFolders();
+      const path = this.#folders.storeIdPath;
+      const newPath = `${path}.new`;
+      const handle = await open(newPath, O_WRONLY | O_NOFOLLOW | O_CREAT | O_TRUNC, FILE_MODE);
+      try {
+        await handle.writeFile(`${id}\n`);
+        await handle.sync();
+      } finally {
+        await handle.close();
+      }
+      await rename(newPath, path);
+      await syncFolder(this.#folders.location);
     });
   }
 

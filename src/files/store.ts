@@ -71,6 +71,11 @@ export interface StoredPage {
   readonly next: string | null;
 }
 
+/** The name of the id in a store: no file has such a name. */
+export const STORE_ID_KEY = 'store-id';
+/** Longer ones are not of Klatch. */
+export const MAX_STORE_ID_BYTES = 100;
+
 /** At most so many in a page. */
 export const STORE_PAGE_SIZE = 1_000;
 
@@ -84,6 +89,10 @@ export interface FileStore {
   readonly description: string;
   /** Throws StoreUnavailableError, with a reason for people, when it cannot be worked with. */
   checkUsable(): Promise<void>;
+  /** The id that says which database its files belong to; null: it has none. */
+  readStoreId(): Promise<string | null>;
+  /** Writes the id, durably, in the place of another one. */
+  writeStoreId(id: string): Promise<void>;
   /** Begins an upload. */
   prepareUpload(key: FileKey): Promise<UploadState>;
   /**

@@ -230,7 +230,7 @@ function asPromise(outcome: LookupOutcome): Promise<readonly ResolvedAddress[]> 
   return outcome instanceof DnsLookupError ? Promise.reject(outcome) : Promise.resolve(outcome);
 }
 
-/** The one that a configuration describes. */
+/** The resolver that the configuration describes. */
 export function createDnsResolver(delivery: DeliveryConfig): DnsResolver {
   return new DnsResolver({
     timeoutMs: delivery.dnsTimeoutMs,

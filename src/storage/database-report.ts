@@ -4,6 +4,7 @@ import { listMigrations } from './db/migration-files.ts';
 import { readOnly } from './db/read-only.ts';
 import { findSchemaMismatch, readAppliedMigrations, type SchemaMismatch } from './db/schema-compatibility.ts';
 import { opensCanary, type Sealer } from './db/sealed.ts';
+import { findStoreId } from './files/store-id.ts';
 
 /** What a person who looks after the database wants to know; nothing in it is of users. */
 export interface DatabaseReport {
@@ -28,6 +29,8 @@ export interface DatabaseReport {
   readonly schemaMismatch: SchemaMismatch | null;
   /** Whether `secret` opens what is sealed in it; null: nothing is. */
   readonly secretFits: boolean | null;
+  /** What `findStoreId` says; null also where there is no schema yet. */
+  readonly storeId: string | null;
   /** By how much its clock is ahead of ours. */
   readonly clockAheadMs: number;
   /** Transactions that have been open for longer than {@link LONG_TRANSACTION_S}, of sessions that we may look at, backups left out. */
@@ -41,7 +44,7 @@ export interface DatabaseReport {
 /** Old rows cannot be removed while a transaction that might see them is open. */
 export const LONG_TRANSACTION_S = 300;
 
-type ReportedColumns = Omit<DatabaseReport, 'schema' | 'schemaMismatch' | 'secretFits' | 'clockAheadMs'>;
+type ReportedColumns = Omit<DatabaseReport, 'schema' | 'schemaMismatch' | 'secretFits' | 'storeId' | 'clockAheadMs'>;
 
 /**
  * Looks at a database over a connection of its own, in a transaction that can change nothing. Rejects with
@@ -60,6 +63,7 @@ export async function reportDatabase(
       schema,
       schemaMismatch: findSchemaMismatch(applied, listMigrations()),
       secretFits: schema === 0 ? null : await opensCanary(tx, options.sealer),
+      storeId: schema === 0 ? null : await findStoreId(tx),
       clockAheadMs: await clockAheadMs(tx),
     };
   });

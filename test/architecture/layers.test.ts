@@ -92,6 +92,7 @@ const layers: Readonly<Record<string, readonly string[]>> = {
     'installation.ts',
     'storage',
     'errors.ts',
+    'files',
     'client',
     'doctor',
     'listen.ts',

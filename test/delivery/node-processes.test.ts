@@ -35,6 +35,7 @@ async function startNode(): Promise<ServerProcess> {
   const { host, port, user, database: db } = database.target;
   const node = await ServerProcess.create(`
     services.postgresql { embedded = false, host = "${host}", port = ${port}, user = "${user}", db = "${db}", unsafe = true }
+    services.file-storage.location = "${database.filesFolder}"
     services.postgresql.flush-timeout = 20s
     delivery.retry = [300ms]
     limits.hook-registrations-per-minute = 1000`);

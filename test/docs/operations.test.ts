@@ -92,6 +92,7 @@ describe('docs/operations.md', () => {
     DatabaseUnsafeError: 'PostgreSQL runs with fsync = off',
     ListenError: 'another program listens on',
     DataDirError: 'cannot be made or reached',
+    StoreMismatchError: "is not the store of this database's files",
   };
   const failures = expectedFailures.flatMap(([status, kinds]) => kinds.map(({ name }) => ({ name, status })));
 

@@ -128,6 +128,7 @@ describe('the database', () => {
     schema: 1,
     schemaMismatch: null,
     secretFits: true,
+    storeId: null,
     clockAheadMs: 0,
     longTransactions: 0,
     waitingLocks: 0,

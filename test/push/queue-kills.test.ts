@@ -24,6 +24,7 @@ beforeEach(async () => {
   const { host, port, user, database: db } = database.target;
   server = await ServerProcess.create(`
     services.postgresql { embedded = false, host = "${host}", port = ${port}, user = "${user}", db = "${db}", unsafe = true }
+    services.file-storage.location = "${database.filesFolder}"
     services.google.push {
       keys = [{ project-id = "${account.projectId}", key = ${JSON.stringify(account.json)} }]
       endpoint = "${fcm.endpoint}", token-endpoint = "${fcm.tokenEndpoint}"

@@ -1,4 +1,7 @@
 import { randomBytes } from 'node:crypto';
+import { rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { PostgresqlConfig } from '../../src/config/config.ts';
 import { silentLog } from '../../src/log.ts';
 import { Connection, type ConnectionTarget, type Sql } from '../../src/storage/db/connection.ts';
@@ -41,6 +44,8 @@ export const postgresqlConfig: PostgresqlConfig = {
 
 export interface TestDatabase {
   readonly target: ConnectionTarget;
+  /** Where the servers on it keep files: servers on one database share one folder. Removed by `drop`. */
+  readonly filesFolder: string;
   /** Opens the pools on it, with changes to the time-outs, bounds or the way there; closed by `drop`. */
   open(changes?: Partial<PostgresqlConfig>): Database;
   /** Runs statements as the superuser. */
@@ -102,9 +107,11 @@ export async function createTestDatabase(options: { empty?: boolean } = {}): Pro
     }
   });
   const target = testServer(name);
+  const filesFolder = join(tmpdir(), `klatch-files-${name}`);
   const opened: Database[] = [];
   return {
     target,
+    filesFolder,
     open: (changes = {}) => {
       const database = new Database({ ...target, ...changes }, { ...postgresqlConfig, ...changes }, silentLog());
       opened.push(database);
@@ -116,6 +123,7 @@ export async function createTestDatabase(options: { empty?: boolean } = {}): Pro
       await asAdmin('postgres', async (admin) => {
         await admin.unsafe(`drop database ${name} with (force)`);
       });
+      await rm(filesFolder, { recursive: true, force: true });
     },
   };
 }

@@ -38,7 +38,9 @@ export class TestServer {
   ): Promise<TestServer> {
     const dataDir = await mkdtemp(join(tmpdir(), 'klatch-server-'));
     const database = options.database ?? (await createTestDatabase());
-    const make = (): Server => new Server(testConfig(database.target, dataDir, changes), options.log ?? silentLog());
+    const files = { localFilesFolder: database.filesFolder, ...changes.files };
+    const config = testConfig(database.target, dataDir, { ...changes, files });
+    const make = (): Server => new Server(config, options.log ?? silentLog());
     const server = new TestServer(make, { dataDir, database, ownsDatabase: options.database === undefined });
     await server.#server.start();
     return server;

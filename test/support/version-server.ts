@@ -44,6 +44,7 @@ export class VersionServer {
     const opened: Database[] = [];
     return {
       target,
+      filesFolder: join(this.#dataDir, `files-${name}`),
       open: (changes = {}) => {
         const database = new Database({ ...target, ...changes }, { ...postgresqlConfig, ...changes }, silentLog());
         opened.push(database);

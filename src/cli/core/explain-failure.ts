@@ -1,4 +1,5 @@
 import { ConfigError, ConfigNotFoundError, NotConfiguredError } from '../../config/problem.ts';
+import { StoreMismatchError } from '../../files/store-id.ts';
 import { ListenError } from '../../listen.ts';
 import { describeError } from '../../log.ts';
 import { ControlFolderError } from '../../data-dir/control-socket-path.ts';
@@ -27,7 +28,7 @@ export const expectedFailures: readonly (readonly [ExitCode, readonly ErrorClass
     [EmbeddedError, DatabaseUnavailableError, CommitUnknownError, DatabaseTooOldError, DatabaseUnsafeError],
   ],
   [exitCodes.internal, [MigrationFailedError]],
-  [exitCodes.cannotCreate, [ListenError, DataDirError]],
+  [exitCodes.cannotCreate, [ListenError, DataDirError, StoreMismatchError]],
 ];
 
 /** The status and the sentences for whatever a command threw; what nobody expected is a defect, named by its place. */

@@ -7,6 +7,7 @@ import { exitCodes } from '../core/exit-codes.ts';
 import { CommandError } from '../core/failure.ts';
 import { formatTable } from '../../../client/terminal/table.ts';
 import { configFlag, withExamples, withJson } from '../core/options.ts';
+import { addFilesAdopt } from './files-adopt.ts';
 
 type CheckPage = Awaited<ReturnType<(typeof checkFiles)['run']>>;
 type FileProblem = CheckPage['found'][number];
@@ -32,7 +33,8 @@ const PROBLEM_LABELS: Readonly<Record<FileProblem['problem'], string>> = {
 
 export function addFiles(program: Command, context: CommandContext): void {
   const files = program.command('files').description('look after the files of messages');
-  withExamples(files, ['klatch files check', 'klatch files check --repair']);
+  withExamples(files, ['klatch files check', 'klatch files check --repair', 'klatch files adopt']);
+  addFilesAdopt(files, context);
   const command = files
     .command('check')
     .description('compare the database with the store of files; ends with 1 when something does not fit and stays so')

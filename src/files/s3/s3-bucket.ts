@@ -90,6 +90,17 @@ export class S3Bucket {
     return body.pipe(out);
   }
 
+  /** A short object without white space around it; null: there is none. Of a longer one the beginning. */
+  async readText(key: string, maxBytes: number): Promise<string | null> {
+    try {
+      const text = await buffer(await this.read(key, { start: 0, end: maxBytes - 1 }));
+      return text.toString('latin1').trim();
+    } catch (error) {
+      if (error instanceof NotInStoreError) return null;
+      throw error;
+    }
+  }
+
   /** The bytes of an upload's tail. */
   async readRemainder(key: FileKey, name: string, bytes: number): Promise<Buffer> {
     const read = await buffer(await this.read(remainderKey(key, name), { start: 0, end: bytes - 1 }));

@@ -7,7 +7,9 @@ import { S3Client, type S3Bounds } from './s3-client.ts';
 import { newUploadState, partBytesFor, parseProgress, parseUploadState, type S3UploadState } from './s3-state.ts';
 import {
   checkFileKey,
+  MAX_STORE_ID_BYTES,
   NotInStoreError,
+  STORE_ID_KEY,
   type AppendSource,
   type ByteRange,
   type FileKey,
@@ -40,6 +42,14 @@ export class S3Store implements FileStore {
 
   checkUsable(): Promise<void> {
     return this.#bucket.check();
+  }
+
+  readStoreId(): Promise<string | null> {
+    return this.#bucket.readText(STORE_ID_KEY, MAX_STORE_ID_BYTES);
+  }
+
+  async writeStoreId(id: string): Promise<void> {
+    await this.#bucket.put(STORE_ID_KEY, Buffer.from(`${id}\n`));
   }
 
   async prepareUpload(key: FileKey): Promise<UploadState> {

@@ -8,6 +8,7 @@ import { listMigrations, readMigrations, type Migration, type MigrationId } from
 import { findSchemaMismatch } from '../db/schema-compatibility.ts';
 import { excludeServers } from '../rotate-secret.ts';
 import { ensureDayPartition } from '../retention/retention.ts';
+import { unassignStoreId } from '../files/store-id.ts';
 import { fitsCanary, opensCanary, WrongSecretError, type Sealer } from '../db/sealed.ts';
 import { readSupportedVersion } from '../db/server-version.ts';
 import { BackupError, type BackupHeader, type BackupTable } from './format.ts';
@@ -176,6 +177,8 @@ class DatabaseLoader {
     const { sealer } = this.#options;
     if (sealer !== null && (await opensCanary(tx, sealer)) === false) throw wrongSecretError();
     const appliedMigrations = await applyMigrations(tx, this.#migrations);
+    // A copy that is restored is an installation of its own, and its files are where its servers keep them.
+    if (sealer !== null) await unassignStoreId(tx, { evenIfAssigned: true });
     // So that the first statements are planned for what is there.
     for (const { name } of source.tables) await tx`analyze ${tx(name)}`;
     return { rows: this.#rows, appliedMigrations };

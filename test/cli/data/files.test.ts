@@ -5,12 +5,13 @@ import { download, tokenOf, upload } from '../../files/over-http.ts';
 import { newKey } from '../../files/store-fixture.ts';
 import { askControl } from '../../support/control.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
-import { Workspace } from '../program.ts';
+import { type Program, Workspace } from '../program.ts';
 
 describe('klatch files check', () => {
   let database: TestDatabase;
   let workspace: Workspace;
   let server: { url: string; operate: <Result>(method: string, params?: unknown) => Promise<Result> };
+  let running: Program;
   let token: string;
   let location: string;
 
@@ -18,7 +19,8 @@ describe('klatch files check', () => {
     database = await createTestDatabase();
     workspace = await Workspace.create();
     await workspace.configure(database.target);
-    const { url } = await workspace.serve();
+    const { server: program, url } = await workspace.serve();
+    running = program;
     const operate = <Result>(method: string, params: unknown = {}): Promise<Result> =>
       askControl<Result>(join(workspace.dataDir, 'control.sock'), method, params);
     server = { url, operate };
@@ -82,5 +84,25 @@ describe('klatch files check', () => {
     await rename(location, `${location}.empty`);
     await rename(`${location}.away`, location);
     expect(await download(server, { token, id })).toEqual(Buffer.from('kept'));
+  });
+
+  test('`files adopt` makes a folder that was lost the store again; until then the server does not start', async () => {
+    const id = await store('gone');
+    expect((await workspace.run(['files', 'adopt'])).code).toBe(75);
+    const { process } = running;
+    process.kill('SIGTERM');
+    await running.ended;
+    await rename(location, `${location}.gone`);
+    const refused = await workspace.run(['serve']);
+    expect(refused.code).toBe(73);
+    expect(refused.stderr).toContain(`the folder ${location} is not the store of this database's files`);
+    expect(refused.stderr).toContain('"klatch files adopt"');
+    const doctor = await workspace.run(['doctor']);
+    expect(doctor.stdout).toMatch(/^ERROR +files +the folder .*its store-id is missing/m);
+    const adopted = await workspace.run(['files', 'adopt', '--json']);
+    expect(adopted.stderr).toBe('');
+    expect(JSON.parse(adopted.stdout)).toMatchObject({ files: 0, lost: expect.any(Number), found: 0 });
+    const { url } = await workspace.serve();
+    expect(await download({ url }, { token, id })).toBe(404);
   });
 });

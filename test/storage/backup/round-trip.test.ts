@@ -5,6 +5,7 @@ import { MessageLog } from '../../../src/storage/messages/message-log.ts';
 import { readHistory } from '../../../src/storage/messages/messages.ts';
 import { newestSchemaVersion, readMigrations } from '../../../src/storage/db/migration-files.ts';
 import { createOrCheckCanary, Sealer, WrongSecretError } from '../../../src/storage/db/sealed.ts';
+import { findStoreId } from '../../../src/storage/files/store-id.ts';
 import { DatabaseInUseError } from '../../../src/storage/rotate-secret.ts';
 import { BackupError } from '../../../src/storage/backup/format.ts';
 import { withSnapshot } from '../../../src/storage/backup/snapshot.ts';
@@ -42,6 +43,7 @@ describe('a backup', () => {
     const { bytes, written } = await takeBackup(source.target);
     const loaded = await loadBackup(target.target, bytes);
     expect(loaded).toMatchObject({ appliedMigrations: [] });
+    expect(await target.query(findStoreId)).toBe('unassigned');
     expect(await target.query(describeSchema)).toBe(await source.query(describeSchema));
     for (const table of BACKED_UP_TABLES) {
       const rows = await rowsOf(source, table);

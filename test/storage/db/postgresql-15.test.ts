@@ -53,7 +53,7 @@ const SNAPSHOT = fileURLToPath(new URL('../schema.snapshot.txt', import.meta.url
     const target = { ...where, connectTimeoutMs: 2_000, lockTimeoutMs: 1_000 };
     database = new Database(target, postgresqlConfig, silentLog());
     const query: TestDatabase['query'] = (work) => database.general.run(work);
-    asTest = { target, open: () => database, query, drop: async () => {} };
+    asTest = { target, filesFolder: join(dataDir, 'files'), open: () => database, query, drop: async () => {} };
   });
   afterAll(async () => {
     await database.stop();

@@ -1,0 +1,67 @@
+import type { Command } from 'commander';
+import type { Config } from '../../config/config.ts';
+import { loadConfig } from '../../config/load.ts';
+import { findConfigFile } from '../../config/tree.ts';
+import { DataDirLock } from '../../data-dir/lock.ts';
+import { adoptStore, type AdoptedStore } from '../../files/adopt-store.ts';
+import { createFileStore } from '../../files/create-store.ts';
+import { StoreUnavailableError } from '../../files/store.ts';
+import { silentLog } from '../../log.ts';
+import { openDatabase } from '../../storage/open-database.ts';
+import { excludeServers } from '../../storage/rotate-secret.ts';
+import { Sealer } from '../../storage/db/sealed.ts';
+import { type CommandContext, print, printJson } from '../core/context.ts';
+import { exitCodes } from '../core/exit-codes.ts';
+import { CommandError } from '../core/failure.ts';
+import { configFlag, withExamples, withJson } from '../core/options.ts';
+import { dropPrivileges } from '../core/privileges.ts';
+
+export function addFilesAdopt(files: Command, context: CommandContext): void {
+  const command = files
+    .command('adopt')
+    .description(
+      'make the store in server.conf the one of this database, and mark as lost what it does not have; no server may run',
+    )
+    .action(async ({ json }: { json?: boolean }, self: Command) => {
+      const file = findConfigFile({
+        configOption: configFlag(self),
+        env: context.env,
+        programBinDir: context.programBinDir,
+      });
+      const { config } = loadConfig(file, { env: context.env });
+      const { storeDescription, adopted } = await adoptConfiguredStore(config);
+      if (json === true) printJson(context, { store: storeDescription, ...adopted });
+      else print(context, ...adoptedLines(storeDescription, adopted));
+    });
+  withExamples(withJson(command), ['klatch files adopt']);
+}
+
+/** Holds the data directory's lock: rejects with DataDirLockedError while a server runs on it. */
+async function adoptConfiguredStore(config: Config): Promise<{ storeDescription: string; adopted: AdoptedStore }> {
+  dropPrivileges(config.dataDir);
+  const lock = await DataDirLock.acquire(config.dataDir);
+  try {
+    const opened = await openDatabase(config, { sealer: new Sealer(config.secret), log: silentLog() });
+    const store = createFileStore(config.files, { maxFileBytes: config.limits.fileBytes });
+    try {
+      const adopted = await adoptStore({ pool: opened.database.general, store }, excludeServers);
+      return { storeDescription: store.description, adopted };
+    } catch (error) {
+      if (!(error instanceof StoreUnavailableError)) throw error;
+      throw new CommandError(exitCodes.cannotCreate, `The store of files is away: ${error.message}`, { cause: error });
+    } finally {
+      await store.stop();
+      await opened.stop();
+    }
+  } finally {
+    await lock.release();
+  }
+}
+
+function adoptedLines(storeDescription: string, { files, lost, found }: AdoptedStore): string[] {
+  return [
+    `${storeDescription} is the store of this database now. It has ${files} file${files === 1 ? '' : 's'}.`,
+    `Marked as lost: ${lost}. Found again: ${found}.`,
+    'Next: start the server, then `klatch files check`.',
+  ];
+}

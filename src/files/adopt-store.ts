@@ -1,0 +1,46 @@
+import type { Transaction } from '../storage/db/connection.ts';
+import { assignStoreId, findStoreId, unassignStoreId, UNASSIGNED_STORE_ID } from '../storage/files/store-id.ts';
+import { checkStorePage } from './check-store.ts';
+import type { StoreIdDeps } from './store-id.ts';
+
+/** What the store has of the files in the database. */
+export interface AdoptedStore {
+  readonly files: number;
+  /** Marked as lost now. */
+  readonly lost: number;
+  /** That were lost and are there again. */
+  readonly found: number;
+}
+
+/**
+ * Makes a store the one of this database: rows whose files are not there are marked as lost, then the store gets the
+ * database's id. `requireNoServers` rejects while a server works, whose files would be taken for lost. Nothing is
+ * removed from the store. Repeating it is safe.
+ */
+export async function adoptStore(
+  { pool, store }: StoreIdDeps,
+  requireNoServers: (tx: Transaction) => Promise<void>,
+): Promise<AdoptedStore> {
+  await pool.transaction(requireNoServers);
+  await store.checkUsable();
+  const counts = { files: 0, lost: 0, found: 0 };
+  for (let after: string | null = null; ;) {
+    const page = await checkStorePage({ pool, store }, { after, repair: 'marks' });
+    // Behind the files come the uploads, which are looked at by `klatch files check`.
+    counts.files += page.files;
+    const repaired = page.findings.filter((finding) => finding.repaired);
+    counts.found += repaired.filter(({ problem }) => problem === 'again').length;
+    counts.lost += repaired.filter(({ problem }) => problem !== 'again').length;
+    if (page.next === null || page.isBehindFiles) break;
+    after = page.next;
+  }
+  await writeId({ pool, store });
+  return counts;
+}
+
+async function writeId({ pool, store }: StoreIdDeps): Promise<void> {
+  await pool.run((sql) => unassignStoreId(sql, { evenIfAssigned: false }));
+  const id = await pool.run(findStoreId);
+  if (id === UNASSIGNED_STORE_ID) await assignStoreId(pool, (assigned) => store.writeStoreId(assigned));
+  else await store.writeStoreId(id!);
+}

@@ -1,0 +1,123 @@
+import type { Log } from '../log.ts';
+import type { Pool } from '../storage/db/pool.ts';
+import { assignStoreId, findStoreId, unassignStoreId, UNASSIGNED_STORE_ID } from '../storage/files/store-id.ts';
+import { StoreUnavailableError, type FileStore } from './store.ts';
+
+/** A start waits for so long for a store that does not answer; messages flow without it. */
+const START_WAIT_MS = 3_000;
+const RETRY_MS = 1_000;
+/** Of an id, for people. */
+const SHOWN_DIGITS = 8;
+
+/** The store is not the one that the files of this database are in. */
+export class StoreMismatchError extends Error {
+  override readonly name = 'StoreMismatchError';
+}
+
+/** What compares a store with a database. */
+export interface StoreIdDeps {
+  readonly pool: Pool;
+  readonly store: FileStore;
+}
+
+/**
+ * Compares the id in the store with that in the database, and writes both where a server starts for the first time or
+ * behind a restore. Rejects with StoreMismatchError, and with what store and database fail with.
+ */
+export async function checkStoreId({ pool, store }: StoreIdDeps): Promise<void> {
+  // The store first: a node that starts beside this one writes to the database before it marks the store.
+  const foundBefore = await store.readStoreId();
+  let expected = await pool.run(findStoreId);
+  if (expected === null) {
+    if (foundBefore !== null) throw new StoreMismatchError(describeMismatch(store.description, foundBefore, null)!);
+    await pool.run((sql) => unassignStoreId(sql, { evenIfAssigned: false }));
+    expected = UNASSIGNED_STORE_ID;
+  }
+  if (expected === UNASSIGNED_STORE_ID) expected = await assignStoreId(pool, (id) => store.writeStoreId(id));
+  // Read behind the database: whoever assigned the id had marked the store by then.
+  const mismatch = describeMismatch(store.description, await store.readStoreId(), expected);
+  if (mismatch !== null) throw new StoreMismatchError(mismatch);
+}
+
+/** The sentence for a store that holds `found`, and a database that holds `expected`; null where nothing is wrong. */
+export function describeMismatch(store: string, found: string | null, expected: string | null): string | null {
+  if (expected === UNASSIGNED_STORE_ID || found === expected) return null;
+  const begin = `${store} is not the store of this database's files: `;
+  if (found === null) {
+    return (
+      `${begin}its store-id is missing. Mount its file system if it has one of its own. Servers on one database need ` +
+      'the same folder (services.file-storage.location) or bucket (services.aws.s3). If the files are lost, ' +
+      '"klatch files adopt" marks them as lost and writes the store-id again.'
+    );
+  }
+  const other = expected === null ? 'this database is new' : `that of this database with ${shorten(expected)}`;
+  return (
+    `${begin}its store-id begins with ${shorten(found)}, ${other}. Servers on one database need the same folder ` +
+    '(services.file-storage.location) or bucket (services.aws.s3), and each database one of its own. If nobody else uses ' +
+    'this one, "klatch files adopt" makes it the store of this database.'
+  );
+}
+
+function shorten(id: string): string {
+  return id.slice(0, SHOWN_DIGITS);
+}
+
+/** Compares the ids at a start; where store or database do not answer, until they do. */
+export class StoreIdCheck {
+  readonly #deps: StoreIdDeps & { readonly log: Log };
+  #retryTimer: NodeJS.Timeout | null = null;
+  #isStopped = false;
+  #hasWarned = false;
+
+  constructor(deps: StoreIdDeps & { readonly log: Log }) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Resolves when the ids are equal, or when the store has not answered for a while; `onMatch` is called once they
+   * are. Rejects with StoreMismatchError; one that is found later goes to `onMismatch`.
+   */
+  async start(on: { onMatch: () => void; onMismatch: (error: StoreMismatchError) => void }): Promise<void> {
+    let hasReturned = false;
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, START_WAIT_MS);
+    void this.#compareUntilAnswered(
+      () => {
+        on.onMatch();
+        resolve();
+      },
+      (error) => (hasReturned ? on.onMismatch(error) : reject(error)),
+    );
+    try {
+      await promise;
+    } finally {
+      hasReturned = true;
+      clearTimeout(timer);
+    }
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    if (this.#retryTimer !== null) clearTimeout(this.#retryTimer);
+  }
+
+  async #compareUntilAnswered(onMatch: () => void, onMismatch: (error: StoreMismatchError) => void): Promise<void> {
+    try {
+      await checkStoreId(this.#deps);
+    } catch (error) {
+      if (this.#isStopped) return;
+      if (error instanceof StoreMismatchError) return onMismatch(error);
+      this.#warnOnce(error);
+      this.#retryTimer = setTimeout(() => void this.#compareUntilAnswered(onMatch, onMismatch), RETRY_MS);
+      return;
+    }
+    if (!this.#isStopped) onMatch();
+  }
+
+  /** A store that is away is told of elsewhere. */
+  #warnOnce(error: unknown): void {
+    if (this.#hasWarned || error instanceof StoreUnavailableError) return;
+    this.#hasWarned = true;
+    this.#deps.log.warn('the id of the store of files could not be compared yet', { error });
+  }
+}
