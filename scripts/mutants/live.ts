@@ -77,12 +77,10 @@ export const LIVE_MUTANTS: readonly Mutant[] = [
     tests: ['test/live/hostile', '-t', 'costs no more'],
   },
   {
-    name: 'live-presence-agrees',
-    promise: 'An account that leaves one node is believed to be gone although it is with another.',
-    file: 'src/live/presence.ts',
-    find: `      if (!online && this.#localAccounts.has(accountId))
-        this.#bus.publish('ephemeral', { kind: 'presence', accountId, online: true });
-`,
+    name: 'live-presence-gap',
+    promise: 'A change of presence that was lost is not noticed.',
+    file: 'src/live/remote-presence.ts',
+    find: '    if (number !== node.number + 1) node.isCurrent = false;\n',
     replace: '',
     tests: ['test/live/presence', '-t', 'agree'],
   },

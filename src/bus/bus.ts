@@ -10,10 +10,29 @@ export interface Membership {
 export type EphemeralEvent =
   /** Somebody writes at this moment. */
   | ({ readonly kind: 'typing' } & Membership)
-  /** The account's first live connection on a node came, or its last one went. */
-  | { readonly kind: 'presence'; readonly accountId: AccountId; readonly online: boolean }
   /** The account has read up to here, on one of its devices. */
   | ({ readonly kind: 'read'; readonly seq: Seq } & Membership);
+
+/**
+ * What a node says of the accounts whose users look at a session of it. Changes are numbered one by one, so that
+ * whoever misses one notices, and asks for a snapshot.
+ */
+export type PresenceUpdate =
+  | { readonly kind: 'change'; readonly number: number; readonly accountId: AccountId; readonly online: boolean }
+  /** The number of the last change; a sign of life besides. */
+  | { readonly kind: 'position'; readonly number: number }
+  /** A part of all accounts that are online behind the change `number`; parts are numbered from 1 on, and in order. */
+  | {
+      readonly kind: 'snapshot';
+      readonly number: number;
+      readonly part: number;
+      readonly parts: number;
+      readonly accounts: readonly AccountId[];
+    }
+  /** A node is to send its snapshot; null: every node. */
+  | { readonly kind: 'request'; readonly from: string | null }
+  /** The node ends. */
+  | { readonly kind: 'leave' };
 
 /**
  * The word that something was committed. It is a wake-up, never the truth: whoever hears it reads on from its own number
@@ -30,6 +49,8 @@ export interface BusEvents {
   sessionsEnded(sessions: readonly SessionOrTokenId[]): void;
   /** These accounts were renamed, deactivated or given another role: what is remembered of them is old. */
   accountsChanged(accounts: readonly AccountId[]): void;
+  /** A node says who is online on it. */
+  presence(update: { readonly node: string; readonly update: PresenceUpdate }): void;
   /** Something passes by. */
   ephemeral(ephemeral: EphemeralEvent): void;
   /** The reverse webhooks of these conversations were changed. */
@@ -38,9 +59,12 @@ export interface BusEvents {
   tokensRevoked(hashes: readonly string[]): void;
   /** Partitions of the lanes were given back, or a node came that has none yet. */
   leasesNeedRebalancing(): void;
-  /** Words of other nodes may have been lost: look for yourself. */
-  resync(): void;
+  /** Words of these kinds from other nodes may have been lost: look for yourself. */
+  resync(kinds: ReadonlySet<ReliableEvent>): void;
 }
+
+/** What may be told late or twice, and is never lost without a resync. */
+export type ReliableEvent = Exclude<keyof BusEvents, 'resync' | 'presence' | 'ephemeral'>;
 
 export interface Bus {
   /** Hears everything from now on; returns how to stop. Listeners must not throw. */
@@ -66,7 +90,7 @@ export class LocalBus implements Bus {
     return () => this.#listeners.delete(listener);
   }
 
-  publish<Event extends keyof BusEvents>(event: Event, payload?: Parameters<BusEvents[Event]>[0]): void {
+  publish<Event extends keyof BusEvents>(event: Event, payload: Parameters<BusEvents[Event]>[0]): void {
     for (const listener of this.#listeners) (listener[event] as ((p: typeof payload) => void) | undefined)?.(payload);
   }
 

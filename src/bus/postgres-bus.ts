@@ -4,13 +4,28 @@ import type { ConversationId } from '../model/ids.ts';
 import { Connection } from '../storage/db/connection.ts';
 import type { Database } from '../storage/database.ts';
 import { listen, notify } from '../storage/db/notifications.ts';
+import { Pool } from '../storage/db/pool.ts';
 import { LocalBus, type Bus, type BusEvents } from './bus.ts';
+import { NotificationBatch } from './notification-batch.ts';
 import { PendingAcks } from './pending-acks.ts';
-import { dispatchNotification, MAX_PAYLOAD_BYTES, NotificationBatch, type BroadcastEvent } from './wire-format.ts';
+import { ResyncScheduler } from './resync-scheduler.ts';
+import {
+  decodeResync,
+  dispatchNotification,
+  MAX_PAYLOAD_BYTES,
+  RELIABLE_EVENTS,
+  RESYNC_LETTER,
+  type BroadcastEvent,
+} from './wire-format.ts';
 
 const HEARTBEAT_MS = 5_000;
 const RECONNECT_MS = 500;
 const QUERY_TIMEOUT_MS = 2_000;
+/** Questions and answers that wait for the one connection. */
+const MAX_WAITING_NOTIFICATIONS = 1_000;
+/** After a word that could not be sent; doubled each time. A database that is slow is asked no more often. */
+const MIN_RETRY_MS = 500;
+const MAX_RETRY_MS = 5_000;
 
 export interface PostgresBusOptions {
   /** Who this process is to the others, and the holder of its leases; without one a random name. */
@@ -21,21 +36,28 @@ export interface PostgresBusOptions {
 
 /**
  * The bus over LISTEN and NOTIFY. A payload is `<node> <kind><items>;<kind><items>` with the kinds of `wire-format.ts`, `*`
- * (anything may have changed) and `.` (heartbeat). Each node hears its own heartbeat through the database: when it does not, the session is made anew and a gap is announced.
+ * (words of some kinds, or of all, were lost) and `.` (heartbeat). Each node hears its own heartbeat through the
+ * database: when it does not, the session is made anew and a gap is announced.
  *
  * A question to one node is `?<nonce>,<node>,<conversation>`: that node says `h` to its own listeners and answers
- * `!<nonce>` in the same turn. Questions and answers wait for no other notification and are never folded into a `*`.
+ * `!<nonce>` in the same turn. Questions and answers are payloads of their own, told before words that wait.
+ *
+ * NOTIFY has a connection of its own: behind the calls of a slow database it would be late, and its words be lost.
  */
 export class PostgresBus implements Bus {
   readonly #local = new LocalBus();
-  readonly #database: Database;
   readonly #log: Log;
+  readonly #notifyPool: Pool;
   readonly #node: string;
   readonly #session: Connection;
   readonly #heartbeatMs: number;
   readonly #pendingAcks = new PendingAcks();
-  #batch = new NotificationBatch();
+  readonly #resyncs: ResyncScheduler;
+  readonly #batch = new NotificationBatch();
   #isSending = false;
+  #retryTimer: NodeJS.Timeout | null = null;
+  #retryMs = MIN_RETRY_MS;
+  #hasListened = false;
   #lastEchoAt = 0;
   /** Since when this session listens, and when it last heard another node; on the monotonic clock. */
   #lastListenStartedAt = Number.POSITIVE_INFINITY;
@@ -44,8 +66,14 @@ export class PostgresBus implements Bus {
   #stopped = true;
 
   constructor(database: Database, log: Log, options: PostgresBusOptions = {}) {
-    this.#database = database;
     this.#log = log;
+    this.#notifyPool = new Pool(database.target, {
+      name: 'notify',
+      size: 1,
+      maxWaiting: MAX_WAITING_NOTIFICATIONS,
+      timeoutMs: QUERY_TIMEOUT_MS,
+    });
+    this.#resyncs = new ResyncScheduler((kinds) => this.#local.publish('resync', kinds));
     this.#node = options.node ?? randomBytes(6).toString('hex');
     this.#heartbeatMs = options.heartbeatMs ?? HEARTBEAT_MS;
     this.#session = new Connection(database.target, 'listen', {
@@ -60,14 +88,18 @@ export class PostgresBus implements Bus {
     if (!this.#stopped) return;
     this.#stopped = false;
     void this.#heartbeat();
-    if (!this.#isSending) void this.#flush();
+    this.#startFlush();
   }
 
   stop(): void {
     this.#stopped = true;
     if (this.#heartbeatTimer !== null) clearTimeout(this.#heartbeatTimer);
     this.#heartbeatTimer = null;
+    if (this.#retryTimer !== null) clearTimeout(this.#retryTimer);
+    this.#retryTimer = null;
+    this.#resyncs.stop();
     this.#session.close();
+    this.#notifyPool.stop();
     this.#pendingAcks.stop();
   }
 
@@ -79,7 +111,7 @@ export class PostgresBus implements Bus {
     this.#local.publish(event, payload);
     if (this.#hasNoPeers) return;
     this.#batch.add(event, payload);
-    if (!this.#isSending && !this.#stopped) void this.#flush();
+    this.#startFlush();
   }
 
   /** Asked though we may believe ourselves alone: the lease table knows of a node that was not heard. */
@@ -93,7 +125,7 @@ export class PostgresBus implements Bus {
   async #notifyNow(notification: string, timeoutMs: number): Promise<void> {
     if (this.#stopped) return;
     try {
-      await this.#database.general.run((sql) => notify(sql, `${this.#node} ${notification}`), timeoutMs);
+      await this.#notifyPool.run((sql) => notify(sql, `${this.#node} ${notification}`), timeoutMs);
     } catch (error) {
       this.#log.debug('bus: a question or an answer was lost', { error });
     }
@@ -109,29 +141,40 @@ export class PostgresBus implements Bus {
     return performance.now() - silentSince > 3 * this.#heartbeatMs;
   }
 
+  /** Unless it runs already, or waits after a failure. */
+  #startFlush(): void {
+    if (!this.#isSending && this.#retryTimer === null && !this.#stopped) void this.#flush();
+  }
+
   /** One notification at a time; what comes meanwhile goes into the next. */
   async #flush(): Promise<void> {
     this.#isSending = true;
     while (!this.#stopped) {
-      const payload = this.#takePayload();
+      const payload = this.#batch.take(MAX_PAYLOAD_BYTES - this.#node.length - 1);
       if (payload === null) break;
       try {
-        await this.#database.general.run((sql) => notify(sql, payload), QUERY_TIMEOUT_MS);
+        await this.#notifyPool.run((sql) => notify(sql, `${this.#node} ${payload.text}`));
+        this.#retryMs = MIN_RETRY_MS;
       } catch (error) {
-        // The next word, or the next heartbeat, tells the other nodes to look for themselves.
-        this.#batch.mustSendResync = true;
+        // Words may be heard twice: they are told again rather than that everybody looks at everything.
+        this.#batch.putBack(payload);
         this.#log.debug('bus: a word to the other nodes was lost', { error });
+        this.#scheduleRetry();
         break;
       }
     }
     this.#isSending = false;
   }
 
-  #takePayload(): string | null {
-    if (this.#batch.isEmpty) return null;
-    const batch = this.#batch;
-    this.#batch = new NotificationBatch();
-    return `${this.#node} ${batch.encode(MAX_PAYLOAD_BYTES - this.#node.length - 1)}`;
+  #scheduleRetry(): void {
+    if (this.#stopped) return;
+    // Not all nodes at once, when the database comes back.
+    const delayMs = this.#retryMs * (0.5 + Math.random() / 2);
+    this.#retryMs = Math.min(2 * this.#retryMs, MAX_RETRY_MS);
+    this.#retryTimer = setTimeout(() => {
+      this.#retryTimer = null;
+      this.#startFlush();
+    }, delayMs);
   }
 
   #receive(payload: string): void {
@@ -140,18 +183,18 @@ export class PostgresBus implements Bus {
       if (notifications === '.') this.#lastEchoAt = performance.now();
       return;
     }
-    if (this.#hasNoPeers) this.#batch.mustSendResync = true;
+    if (this.#hasNoPeers) this.#batch.requireResync();
     this.#lastPeerSeenAt = performance.now();
-    if (this.#batch.mustSendResync && !this.#isSending && !this.#stopped) void this.#flush();
+    this.#startFlush();
     for (const notification of notifications.split(';'))
       this.#dispatch(node!, notification[0], notification.slice(1).split(','));
   }
 
   #dispatch(node: string, kind: string | undefined, items: readonly string[]): void {
-    if (dispatchNotification(this.#local, kind, items)) return;
+    if (dispatchNotification(this.#local, node, { letter: kind, items })) return;
     if (kind === '?') this.#publishAndAcknowledge(items);
     else if (kind === '!') this.#pendingAcks.onAck(node, items[0]!);
-    else if (kind === '*') this.#local.publish('resync');
+    else if (kind === RESYNC_LETTER) this.#resyncs.request(decodeResync(items));
   }
 
   #publishAndAcknowledge([nonce, node, conversation]: readonly string[]): void {
@@ -167,7 +210,7 @@ export class PostgresBus implements Bus {
         await this.#session.run(listen, QUERY_TIMEOUT_MS);
         this.#lastEchoAt = performance.now();
         this.#lastListenStartedAt = this.#lastEchoAt;
-        this.#local.publish('resync');
+        this.#announceGap();
       } else if (performance.now() - this.#lastEchoAt > 2.5 * this.#heartbeatMs) {
         throw new Error('notifications do not come through');
       }
@@ -180,7 +223,14 @@ export class PostgresBus implements Bus {
       this.#session.close();
       this.#scheduleHeartbeat(RECONNECT_MS);
     }
-    if (this.#batch.mustSendResync && !this.#isSending && !this.#stopped) void this.#flush();
+    this.#startFlush();
+  }
+
+  /** The first one finds a node that has nothing to look at; later ones find all nodes at once. */
+  #announceGap(): void {
+    if (this.#hasListened) this.#resyncs.request(RELIABLE_EVENTS);
+    else this.#local.publish('resync', RELIABLE_EVENTS);
+    this.#hasListened = true;
   }
 
   #scheduleHeartbeat(ms: number): void {

@@ -1,178 +1,115 @@
 import type { AccountId, ConversationId, Seq, SessionOrTokenId } from '../model/ids.ts';
-import type { Bus, BusEvents, Membership, EphemeralEvent } from './bus.ts';
+import type { Bus, BusEvents, EphemeralEvent, Membership, ReliableEvent } from './bus.ts';
+import { decodePresence } from './presence-format.ts';
 
-/** PostgreSQL takes 7,999 bytes; what does not fit is said as "something changed". */
+/** PostgreSQL takes 7,999 bytes. */
 export const MAX_PAYLOAD_BYTES = 7_900;
-/** So many words do not fit whatever they are; beyond it they are not kept. */
-const MAX_ITEMS_BEFORE_RESYNC = 2_000;
-/** Signals leave room for the words that must not be lost. */
-const EPHEMERAL_DROP_ITEM_COUNT = 500;
+/** The letter of a notification that other words were lost; its items are their letters, none of them: all. */
+export const RESYNC_LETTER = '*';
+/** The letter of what nodes say of who is online on them. */
+export const PRESENCE_LETTER = 'p';
 
 /** What can be told to other nodes. */
 export type BroadcastEvent = Exclude<keyof BusEvents, 'resync'>;
 type Payload<Event extends BroadcastEvent> = Parameters<BusEvents[Event]>[0];
 
 /** How an event is written: a letter, then its items with commas between. */
-interface EventCodec<Event extends BroadcastEvent> {
+interface EventCodec<Event extends ReliableEvent> {
   readonly letter: string;
-  readonly encode: (payload: Payload<Event>) => readonly string[];
+  /** By what an item is about: of two about one thing the later one is told. */
+  readonly encode: (payload: Payload<Event>) => Iterable<readonly [subject: number | string, item: string]>;
   readonly decode: (items: readonly string[]) => Payload<Event>;
 }
 
 const parseNumbers = (item: string): number[] => item.split(':').map(Number);
+const encodeEach = (items: readonly (number | string)[]): [string, string][] =>
+  items.map((item) => [String(item), String(item)]);
 const decodeMemberships = (items: readonly string[]): Membership[] =>
   items.map((item) => {
     const [conversationId, accountId] = parseNumbers(item) as [ConversationId, AccountId];
     return { conversationId, accountId };
   });
 
-const codecs: {
-  readonly [Event in Exclude<BroadcastEvent, 'ephemeral' | 'leasesNeedRebalancing'>]: EventCodec<Event>;
-} = {
-  messagesCommitted: {
-    letter: 'a',
-    encode: (newestSeqByConversation) => [...newestSeqByConversation].map(([id, seq]) => `${id}:${seq}`),
-    decode: (items) => new Map(items.map((item) => parseNumbers(item) as [ConversationId, Seq])),
-  },
-  nonMessageChangesCommitted: {
-    letter: 'r',
-    encode: (ids) => ids.map(String),
-    decode: (items) => items.map(Number) as ConversationId[],
-  },
-  hooksChanged: {
-    letter: 'h',
-    encode: (ids) => ids.map(String),
-    decode: (items) => items.map(Number) as ConversationId[],
-  },
-  tokensRevoked: { letter: 't', encode: (hashes) => hashes, decode: (items) => items },
+/** In the order in which they are told: what is about rights before what there is most of. */
+const codecs: { readonly [Event in ReliableEvent]: EventCodec<Event> } = {
+  tokensRevoked: { letter: 't', encode: encodeEach, decode: (items) => items },
+  sessionsEnded: { letter: 's', encode: encodeEach, decode: (items) => items.map(Number) as SessionOrTokenId[] },
   membersChanged: {
     letter: 'm',
-    encode: (members) => members.map(({ conversationId, accountId }) => `${conversationId}:${accountId}`),
+    encode: (members) => encodeEach(members.map(({ conversationId, accountId }) => `${conversationId}:${accountId}`)),
     decode: decodeMemberships,
   },
-  sessionsEnded: {
-    letter: 's',
-    encode: (ids) => ids.map(String),
-    decode: (items) => items.map(Number) as SessionOrTokenId[],
+  accountsChanged: { letter: 'u', encode: encodeEach, decode: (items) => items.map(Number) as AccountId[] },
+  hooksChanged: { letter: 'h', encode: encodeEach, decode: (items) => items.map(Number) as ConversationId[] },
+  leasesNeedRebalancing: { letter: 'l', encode: () => [['', '']], decode: () => undefined },
+  nonMessageChangesCommitted: {
+    letter: 'r',
+    encode: encodeEach,
+    decode: (items) => items.map(Number) as ConversationId[],
   },
-  accountsChanged: {
-    letter: 'u',
-    encode: (ids) => ids.map(String),
-    decode: (items) => items.map(Number) as AccountId[],
+  messagesCommitted: {
+    letter: 'a',
+    encode: (newestSeqByConversation) => [...newestSeqByConversation].map(([id, seq]) => [id, `${id}:${seq}`]),
+    decode: (items) => new Map(items.map((item) => parseNumbers(item) as [ConversationId, Seq])),
   },
 };
 
-const ephemeralLetters = { typing: 'y', presence: 'p', read: 'd' } as const;
+const eventsByLetter = new Map(
+  (Object.entries(codecs) as [ReliableEvent, EventCodec<ReliableEvent>][]).map(([event, { letter }]) => [
+    letter,
+    event,
+  ]),
+);
+/** The letters of what must not be lost, in the order in which it is told. */
+export const RELIABLE_LETTERS: readonly string[] = [...eventsByLetter.keys()];
+/** Everything that a resync may be about. */
+export const RELIABLE_EVENTS: ReadonlySet<ReliableEvent> = new Set(eventsByLetter.values());
 
-function isEphemeral(notification: string): boolean {
-  return Object.values(ephemeralLetters).some((letter) => notification.startsWith(letter));
+/** How a word that must not be lost is written. */
+export function encodeReliable<Event extends ReliableEvent>(
+  event: Event,
+  payload: Payload<Event>,
+): { letter: string; items: Iterable<readonly [subject: number | string, item: string]> } {
+  const { letter, encode } = codecs[event] as unknown as EventCodec<Event>;
+  return { letter, items: encode(payload) };
 }
 
-function encodeEphemeral(signal: EphemeralEvent): string {
-  if (signal.kind === 'presence') return `p${signal.accountId}:${signal.online ? 1 : 0}`;
+const ephemeralLetters = { typing: 'y', read: 'd' } as const;
+
+export function encodeEphemeral(signal: EphemeralEvent): { letter: string; item: string } {
   const member = `${signal.conversationId}:${signal.accountId}`;
-  return signal.kind === 'typing' ? `y${member}` : `d${member}:${signal.seq}`;
+  const letter = ephemeralLetters[signal.kind];
+  return { letter, item: signal.kind === 'typing' ? member : `${member}:${signal.seq}` };
 }
 
 function decodeEphemeral(letter: string, item: string): EphemeralEvent {
-  const [first, second, third] = parseNumbers(item) as [number, number, number];
-  if (letter === 'p') return { kind: 'presence', accountId: first as AccountId, online: second === 1 };
-  const member = { conversationId: first as ConversationId, accountId: second as AccountId };
-  return letter === 'y' ? { kind: 'typing', ...member } : { kind: 'read', ...member, seq: third as Seq };
+  const [conversationId, accountId, seq] = parseNumbers(item) as [ConversationId, AccountId, Seq];
+  const member = { conversationId, accountId };
+  return letter === ephemeralLetters.typing ? { kind: 'typing', ...member } : { kind: 'read', ...member, seq };
 }
 
-/** Words that wait to be told to the other nodes; they are told together. */
-export class NotificationBatch {
-  /** By letter. Of `messagesCommitted` the newest seq of each conversation. */
-  readonly #itemsByLetter = new Map<string, Set<string>>();
-  readonly #newestSeqByConversation = new Map<ConversationId, Seq>();
-  #itemCount = 0;
-  #leasesNeedRebalancing = false;
-  /** True when more happened than is listed here. */
-  mustSendResync: boolean;
-
-  constructor(mustSendResync = false) {
-    this.mustSendResync = mustSendResync;
-  }
-
-  get isEmpty(): boolean {
-    return !this.mustSendResync && !this.#leasesNeedRebalancing && this.#itemCount === 0;
-  }
-
-  /** Takes a word, or notes that there was one too many. Signals that do not fit are lost. */
-  add<Event extends BroadcastEvent>(event: Event, payload: Payload<Event>): void {
-    if (event === 'leasesNeedRebalancing') this.#leasesNeedRebalancing = true;
-    else if (event === 'ephemeral') {
-      const encoded = encodeEphemeral(payload as EphemeralEvent);
-      if (this.#itemCount < EPHEMERAL_DROP_ITEM_COUNT) this.#put(encoded[0]!, [encoded.slice(1)]);
-    } else if (event === 'messagesCommitted') {
-      for (const [id, seq] of payload as Payload<'messagesCommitted'>) this.#newestSeqByConversation.set(id, seq);
-      this.#recountItemsAfterAdd();
-    } else {
-      const codec = codecs[event as keyof typeof codecs] as unknown as EventCodec<Event>;
-      this.#put(codec.letter, codec.encode(payload));
-    }
-    if (this.#itemCount > MAX_ITEMS_BEFORE_RESYNC) this.#overflow();
-  }
-
-  /** The payload of NOTIFY: all notifications, separated by semicolons, or `*` for a resync. */
-  encode(maxBytes: number): string {
-    const notifications = [...this.#itemsByLetter].map(([letter, items]) => `${letter}${[...items].join(',')}`);
-    const reliable = notifications.filter((notification) => !isEphemeral(notification));
-    if (this.#newestSeqByConversation.size > 0)
-      reliable.unshift(`a${codecs.messagesCommitted.encode(this.#newestSeqByConversation).join(',')}`);
-    if (this.#leasesNeedRebalancing) reliable.push('l');
-    const text = reliable.join(';');
-    if (this.mustSendResync || text.length > maxBytes) return '*';
-    // Signals that do not fit are lost: for their sake nobody has to look for anything.
-    return notifications.filter(isEphemeral).reduce((sum, notification) => {
-      const longer = sum === '' ? notification : `${sum};${notification}`;
-      return longer.length > maxBytes ? sum : longer;
-    }, text);
-  }
-
-  #put(letter: string, items: readonly string[]): void {
-    const set = this.#itemsByLetter.get(letter) ?? new Set();
-    // Again at the end: of two words about one thing the later one has to be heard last.
-    for (const item of items) {
-      set.delete(item);
-      set.add(item);
-    }
-    this.#itemsByLetter.set(letter, set);
-    this.#recountItemsAfterAdd();
-  }
-
-  #recountItemsAfterAdd(): void {
-    this.#itemCount = this.#newestSeqByConversation.size;
-    for (const items of this.#itemsByLetter.values()) this.#itemCount += items.size;
-  }
-
-  #overflow(): void {
-    this.mustSendResync = true;
-    this.#itemsByLetter.clear();
-    this.#newestSeqByConversation.clear();
-    this.#leasesNeedRebalancing = false;
-    this.#itemCount = 0;
-  }
+/** What a resync with these letters is about. Letters of a newer program are told as everything. */
+export function decodeResync(letters: readonly string[]): ReadonlySet<ReliableEvent> {
+  const events = letters.map((letter) => eventsByLetter.get(letter));
+  return new Set(events.includes(undefined) ? RELIABLE_EVENTS : (events as ReliableEvent[]));
 }
 
 /** Says a word of another node to this one's listeners; false when it is none of these. */
 export function dispatchNotification(
   local: Pick<Bus, 'publish'>,
-  letter: string | undefined,
-  items: readonly string[],
+  node: string,
+  { letter, items }: { letter: string | undefined; items: readonly string[] },
 ): boolean {
-  if (letter === 'l') {
-    local.publish('leasesNeedRebalancing', undefined);
+  if (letter === PRESENCE_LETTER) {
+    for (const item of items) local.publish('presence', { node, update: decodePresence(item) });
     return true;
   }
   if (Object.values(ephemeralLetters).some((each) => each === letter)) {
     for (const item of items) local.publish('ephemeral', decodeEphemeral(letter!, item));
     return true;
   }
-  const found = Object.entries(codecs).find(([, codec]) => codec.letter === letter);
-  if (found === undefined) return false;
-  const [event, codec] = found as [BroadcastEvent, EventCodec<BroadcastEvent>];
-  local.publish(event, codec.decode(items));
+  const event = eventsByLetter.get(letter ?? '');
+  if (event === undefined) return false;
+  local.publish(event, (codecs[event] as EventCodec<ReliableEvent>).decode(items));
   return true;
 }

@@ -146,7 +146,10 @@ export class LaneManager {
       messagesCommitted: (conversations) => this.#wakeOrLoadLanes(conversations),
       hooksChanged: (ids) => this.#suspendAndReloadLanes(ids),
       leasesNeedRebalancing: () => this.#leases.trigger(),
-      resync: () => this.#resync(),
+      resync: (kinds) => {
+        if (kinds.has('messagesCommitted') || kinds.has('hooksChanged')) this.#resync();
+        if (kinds.has('leasesNeedRebalancing')) this.#leases.trigger();
+      },
     });
     await this.#leases.start();
     this.#sweep.start();

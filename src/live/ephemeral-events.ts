@@ -18,14 +18,15 @@ const TYPING_THROTTLE_MS = 2_000;
 const MAX_TYPING_THROTTLES = 10_000;
 const MAX_CACHED_ACCOUNT_SUMMARIES = 10_000;
 const ACCOUNT_SUMMARY_TTL_MS = 60_000;
-/** Comings and goings that wait to be told, and that one query finds the audience of. */
-const MAX_QUEUED_PRESENCE_CHANGES = 10_000;
+/** Comings and goings that wait to be told: of each account once, so that this is more than a cluster has online. */
+const MAX_QUEUED_PRESENCE_CHANGES = 1_000_000;
+/** That one query finds the audience of. */
 const PRESENCE_CHANGES_PER_QUERY = 200;
 const QUERY_TIMEOUT_MS = 1_500;
 
 /**
  * Tells sessions what is not stored: who types, what was read on another device, who is online. A failure loses what was
- * typed; presence is sent again.
+ * typed; presence is queued again.
  */
 export class EphemeralEvents {
   readonly #bus: Bus;

@@ -75,7 +75,8 @@ export class FeedRegistry {
           feed?.wake();
         }
       },
-      resync: () => {
+      resync: (kinds) => {
+        if (!kinds.has('messagesCommitted') && !kinds.has('nonMessageChangesCommitted')) return;
         for (const recorder of this.#recorders) recorder.record(null);
         for (const feed of this.#feeds.values()) feed.invalidateCache();
         void this.#poll();

@@ -5,14 +5,6 @@ export class ForegroundAccounts {
   /** How many of an account's. */
   readonly #foregroundSessionCounts = new Map<AccountId, number>();
 
-  get accounts(): Iterable<AccountId> {
-    return this.#foregroundSessionCounts.keys();
-  }
-
-  has(accountId: AccountId): boolean {
-    return this.#foregroundSessionCounts.has(accountId);
-  }
-
   /** One more; true: the account's first. */
   addSession(accountId: AccountId): boolean {
     const before = this.#foregroundSessionCounts.get(accountId) ?? 0;

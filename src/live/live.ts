@@ -15,6 +15,7 @@ import { SessionRevalidator } from './session-revalidator.ts';
 import { EphemeralEvents } from './ephemeral-events.ts';
 import { TrustedProxies } from '../model/trusted-proxies.ts';
 import { WebSocketUpgrades } from './transport/websocket-upgrades.ts';
+import { listLiveNodes } from '../storage/hooks/nodes.ts';
 import { logFailureByKind } from './log-failure.ts';
 
 /** Heartbeats and deadlines are looked at so many times within the shortest of them, and never more rarely than this. */
@@ -22,8 +23,11 @@ const TICKS_PER_DEADLINE = 5;
 const MAX_TICK_INTERVAL_MS = 2_000;
 /** Every session is looked up so often: one may have run out, or its end was not heard. */
 const REVALIDATE_INTERVAL_MS = 60_000;
+/** Where a word of these was lost, a session or a membership may not be what it was. */
+const REVALIDATED_EVENTS = ['sessionsEnded', 'accountsChanged', 'membersChanged'] as const;
 /** Signals are told together so often. */
 const PRESENCE_AND_GC_TICK_MS = 1_000;
+const LIST_NODES_TIMEOUT_MS = 1_500;
 
 /** Live clients of this node: who they are, what they follow, and where they connect. */
 export class Live {
@@ -65,9 +69,12 @@ export class Live {
     this.#membershipSync = new MembershipSync(deps);
     this.#revalidator = new SessionRevalidator(deps);
     this.#ephemeralEvents = new EphemeralEvents({ ...deps, feeds: this.feeds });
-    this.presence = new Presence(bus, this.sessions.foregroundAccounts, (id, online) =>
-      this.#ephemeralEvents.queuePresenceChange(id, online),
-    );
+    this.presence = new Presence({
+      bus,
+      node: services.node,
+      listLiveNodes: () => database.general.run(listLiveNodes, LIST_NODES_TIMEOUT_MS),
+      onChange: (id, online) => this.#ephemeralEvents.queuePresenceChange(id, online),
+    });
     const proxies = new TrustedProxies(config.http.trustedProxies);
     this.#upgrades = new WebSocketUpgrades(config, this.sessions, proxies);
     this.#endpoints = config.endpoints.map(
@@ -96,7 +103,11 @@ export class Live {
     this.#revalidator.start();
     this.#ephemeralEvents.start();
     this.presence.start();
-    this.#unsubscribe = bus.subscribe({ resync: () => void this.#revalidate() });
+    this.#unsubscribe = bus.subscribe({
+      resync: (kinds) => {
+        if (REVALIDATED_EVENTS.some((event) => kinds.has(event))) void this.#revalidate();
+      },
+    });
     const tickMs = Math.min(
       MAX_TICK_INTERVAL_MS,
       config.live.heartbeatMs / TICKS_PER_DEADLINE,

@@ -77,7 +77,9 @@ export class PushFanOut {
     if (this.#running !== null) return;
     this.#unsubscribe = this.#deps.bus.subscribe({
       messagesCommitted: (conversations) => this.#enqueue(conversations.keys()),
-      resync: () => this.#requestSweep(),
+      resync: (kinds) => {
+        if (kinds.has('messagesCommitted')) this.#requestSweep();
+      },
     });
     this.#sweepTimer = setInterval(() => this.#requestSweep(), SWEEP_INTERVAL_MS);
     this.#running = this.#run();

@@ -59,7 +59,9 @@ export class SearchAndMentionIndexer {
     this.#unsubscribe = this.#services.bus.subscribe({
       messagesCommitted: (conversations) => this.#enqueue(conversations.keys()),
       nonMessageChangesCommitted: (conversations) => this.#enqueue(conversations),
-      resync: () => this.#requestSweep(),
+      resync: (kinds) => {
+        if (kinds.has('messagesCommitted') || kinds.has('nonMessageChangesCommitted')) this.#requestSweep();
+      },
     });
     this.#sweepTimer = setInterval(() => this.#requestSweep(), SWEEP_INTERVAL_MS);
     this.#running = this.#run();

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { LocalBus } from '../../src/bus/bus.ts';
+import { RELIABLE_EVENTS } from '../../src/bus/wire-format.ts';
 import type { ConversationId, Seq } from '../../src/model/ids.ts';
 
 const advanced = new Map([[7 as ConversationId, 42 as Seq]]);
@@ -15,7 +16,7 @@ describe('LocalBus', () => {
     });
     bus.publish('messagesCommitted', advanced);
     bus.publish('tokensRevoked', ['hash']);
-    bus.publish('resync');
+    bus.publish('resync', RELIABLE_EVENTS);
     expect(received).toEqual([['first', advanced], ['second', advanced], 'resync']);
   });
 
@@ -30,8 +31,8 @@ describe('LocalBus', () => {
         stop();
       },
     });
-    bus.publish('resync');
-    bus.publish('resync');
+    bus.publish('resync', RELIABLE_EVENTS);
+    bus.publish('resync', RELIABLE_EVENTS);
     stop();
     expect(received).toEqual(['one', 'two']);
   });

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { BusEvents } from '../../src/bus/bus.ts';
 import { PostgresBus, type PostgresBusOptions } from '../../src/bus/postgres-bus.ts';
+import { RELIABLE_EVENTS } from '../../src/bus/wire-format.ts';
 import type { PostgresqlConfig } from '../../src/config/config.ts';
 import { Connection } from '../../src/storage/db/connection.ts';
 import { listen, notify } from '../../src/storage/db/notifications.ts';
@@ -55,7 +56,7 @@ async function node(
   buses.push(bus);
   const recorder = new EventRecorder(bus);
   bus.start();
-  expect(await recorder.next()).toEqual(['resync', undefined]);
+  expect(await recorder.next()).toEqual(resync);
   return { bus, recorder };
 }
 
@@ -94,7 +95,13 @@ async function nodeWithoutPeers(name: string): Promise<{
 
 const group = (id: number): ConversationId => id as ConversationId;
 const seq = (n: number): Seq => n as Seq;
-const resync: RecordedEvent = ['resync', undefined];
+const resync: RecordedEvent = ['resync', RELIABLE_EVENTS];
+/** A gap of a session that had listened: what is urgent, and the rest a moment later. */
+const urgentResync: RecordedEvent = ['resync', new Set(['tokensRevoked', 'leasesNeedRebalancing'])];
+const lateResync: RecordedEvent = [
+  'resync',
+  new Set([...RELIABLE_EVENTS].filter((event) => !['tokensRevoked', 'leasesNeedRebalancing'].includes(event))),
+];
 
 /** Sessions that listen. */
 const listeners = (): Promise<number[]> =>
@@ -145,35 +152,40 @@ describe('PostgresBus', () => {
     expect(events).toBeLessThanOrEqual(2);
   });
 
-  test.each([
-    ['a payload that PostgreSQL would refuse', 1_500],
-    ['more than is kept', 5_000],
-  ])('says "anything may have changed" instead of %s', async (_what, count) => {
+  test.each([877, 5_000])('tells %d conversations one by one, in as many payloads as they need', async (count) => {
     const [a, b] = [await node(), await node()];
-    a.bus.publish(
-      'messagesCommitted',
-      new Map(Array.from({ length: count }, (_, i) => [group(100_000 + i), seq(i + 1)])),
-    );
-    expect(await b.recorder.next()).toEqual(resync);
-    a.bus.publish('hooksChanged', [group(1)]);
-    expect(await b.recorder.next()).toEqual(['hooksChanged', [1]]);
+    const advanced = new Map(Array.from({ length: count }, (_, i) => [group(100_000 + i), seq(1)]));
+    a.bus.publish('messagesCommitted', advanced);
+    a.bus.publish('tokensRevoked', ['aa']);
+    const received = new Map<ConversationId, Seq>();
+    let payloads = 0;
+    while (received.size < count) {
+      const [event, payload] = await b.recorder.next();
+      if (event === 'tokensRevoked') continue;
+      expect(event).toBe('messagesCommitted');
+      for (const [id, newest] of payload as Map<ConversationId, Seq>) received.set(id, newest);
+      payloads += 1;
+    }
+    expect(received).toEqual(advanced);
+    expect(payloads).toBe(Math.ceil(count / 876));
   });
 
-  test('sends as much as fits as it is', async () => {
+  test('says of what is more than is kept that words of its kind were lost, and no others', async () => {
     const [a, b] = [await node(), await node()];
-    // 12 bytes of node, a space, the kind, and 9 bytes for each pair but 8 for the last: 7,897 together.
-    const fitting = new Map(Array.from({ length: 876 }, (_, i) => [group(100_000 + i), seq(1)]));
-    a.bus.publish('messagesCommitted', fitting);
-    expect(await b.recorder.next()).toEqual(['messagesCommitted', fitting]);
-    a.bus.publish('messagesCommitted', new Map([...fitting, [group(999_999), seq(1)]]));
-    expect(await b.recorder.next()).toEqual(resync);
+    const advanced = new Map(Array.from({ length: 25_000 }, (_, i) => [group(100_000 + i), seq(1)]));
+    a.bus.publish('messagesCommitted', advanced);
+    a.bus.publish('hooksChanged', [group(1)]);
+    expect(await b.recorder.next()).toEqual(['hooksChanged', [1]]);
+    expect(await b.recorder.next()).toEqual(['resync', new Set(['messagesCommitted'])]);
   });
 
   test('listens again when its session was killed, and announces the gap', async () => {
     const [a, b] = [await node(), await node()];
     const before = await listeners();
     await database.query((sql) => sql`select pg_terminate_backend(pid) from unnest(${before}::int[]) pid`);
-    expect([await a.recorder.next(), await b.recorder.next()]).toEqual([resync, resync]);
+    for (const { recorder } of [a, b]) {
+      expect([await recorder.next(), await recorder.next()]).toEqual([urgentResync, lateResync]);
+    }
     a.bus.publish('hooksChanged', [group(9)]);
     expect(await b.recorder.next()).toEqual(['hooksChanged', [9]]);
     const after = await listeners();
@@ -191,7 +203,7 @@ describe('PostgresBus', () => {
     // Those of a session that was late before are none of it.
     a.recorder.events.splice(0);
     proxy.mode = 'pass';
-    expect(await a.recorder.next()).toEqual(resync);
+    expect(await a.recorder.next()).toEqual(urgentResync);
     await eventually(
       async () => {
         b.bus.publish('hooksChanged', [group(9)]);
@@ -203,7 +215,7 @@ describe('PostgresBus', () => {
     await proxy.stop();
   });
 
-  test('lets the others look for themselves when a word of it was lost', async () => {
+  test('tells a word again that was lost, and nobody has to look at everything', async () => {
     const b = await node();
     const proxy = await HalfOpenProxy.start(database.target);
     const { log, written } = logUntil('bus: a word to the other nodes was lost');
@@ -214,7 +226,7 @@ describe('PostgresBus', () => {
     await lost;
     expect(b.recorder.events).toEqual([]);
     proxy.mode = 'pass';
-    expect(await b.recorder.next()).toEqual(resync);
+    expect(await b.recorder.next()).toEqual(['tokensRevoked', ['aa']]);
     a.bus.stop();
     await proxy.stop();
   });
@@ -325,7 +337,7 @@ describe('PostgresBus', () => {
     // Stopped in the middle of its first word.
     const eager = new PostgresBus(database.open(), silentLog());
     eager.subscribe({ resync: () => eager.stop() });
-    const stopped = new Promise<void>((resolve) => eager.subscribe({ resync: resolve }));
+    const stopped = new Promise<void>((resolve) => eager.subscribe({ resync: () => resolve() }));
     eager.start();
     await stopped;
     while ((await listeners()).length !== 1);

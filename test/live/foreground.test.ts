@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
-import type { EphemeralEvent } from '../../src/bus/bus.ts';
+import type { PresenceUpdate } from '../../src/bus/bus.ts';
 import { PostgresBus } from '../../src/bus/postgres-bus.ts';
 import { silentLog } from '../../src/log.ts';
 import { notify } from '../../src/storage/db/notifications.ts';
@@ -13,14 +13,14 @@ let live: LiveFixture;
 let bob: TestPerson;
 let alice: LiveClient;
 let bus: PostgresBus;
-const signals: EphemeralEvent[] = [];
+const updates: PresenceUpdate[] = [];
 let people = 0;
 beforeAll(async () => {
   live = await LiveFixture.start();
   // Another node, which hears what this one says.
   bus = new PostgresBus(live.server.database.open(), silentLog(), { node: 'listener' });
-  const isListening = new Promise<void>((resolve) => void bus.subscribe({ resync: resolve }));
-  bus.subscribe({ ephemeral: (signal) => signals.push(signal) });
+  const isListening = new Promise<void>((resolve) => void bus.subscribe({ resync: () => resolve() }));
+  bus.subscribe({ presence: ({ update }) => void updates.push(update) });
   bus.start();
   await isListening;
 });
@@ -37,7 +37,7 @@ afterAll(async () => {
 const seenByAlice = (): boolean[] =>
   alice.of('presence').flatMap(({ params }) => (params.account.id === bob.id ? [params.online as boolean] : []));
 const seenByPeer = (): boolean[] =>
-  signals.flatMap((each) => (each.kind === 'presence' && each.accountId === bob.id ? [each.online] : []));
+  updates.flatMap((each) => (each.kind === 'change' && each.accountId === bob.id ? [each.online] : []));
 const eventuallySeen = (...expected: boolean[]): Promise<boolean[]> =>
   eventually(seenByAlice, (all) => JSON.stringify(all) === JSON.stringify(expected));
 const isListed = async (): Promise<boolean> =>
@@ -95,7 +95,7 @@ test('who is in the background here and in the foreground elsewhere is not away'
   await eventuallySeen(true);
   await setForeground(client, false);
   await eventuallySeen(true, false);
-  await live.server.database.query((sql) => notify(sql, `another-node p${bob.id}:1`));
+  await live.server.database.query((sql) => notify(sql, `another-node p7!1!1!${bob.id.toString(36)}`));
   await eventuallySeen(true, false, true);
   expect(await isListed()).toBe(true);
   await client.close();

@@ -139,7 +139,7 @@ describe('what passes', () => {
       error: { data: { code: 'not_found' } },
     });
     // And on another node.
-    await notifyFromPeer(`p${bob.id}:1`);
+    await notifyFromPeer(`p7!1!1!${bob.id.toString(36)}`);
     await eventually(ofBob, (all) => all.length === 3);
     expect((await alice.call('presence.list', { conversation: live.group.id })).accounts).toHaveLength(2);
   });

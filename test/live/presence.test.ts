@@ -1,162 +1,206 @@
-import { describe, expect, jest, test } from '@jest/globals';
-import { LocalBus, type EphemeralEvent } from '../../src/bus/bus.ts';
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { LocalBus, type PresenceUpdate } from '../../src/bus/bus.ts';
+import { RELIABLE_EVENTS } from '../../src/bus/wire-format.ts';
 import { maxPresenceStalenessMs, Presence } from '../../src/live/presence.ts';
+import { MAX_SILENCE_MS } from '../../src/live/remote-presence.ts';
 import type { AccountId } from '../../src/model/ids.ts';
 
+const alice = 1 as AccountId;
+const bob = 2 as AccountId;
+const accountIds = (first: number, count: number): AccountId[] =>
+  Array.from({ length: count }, (_, n) => (first + n) as AccountId);
+
+let nowMs: number;
+beforeEach(() => {
+  nowMs = 1_000_000;
+  jest.spyOn(performance, 'now').mockImplementation(() => nowMs);
+});
+afterEach(() => void jest.restoreAllMocks());
+
 test('who is believed to be there is certain only after nobody would be believed any more who is not', () => {
-  // What other nodes say is believed for three minutes; a dead connection is found after two heartbeats.
-  expect(maxPresenceStalenessMs(25_000)).toBeGreaterThan(3 * 60_000);
+  expect(maxPresenceStalenessMs(25_000)).toBeGreaterThan(MAX_SILENCE_MS);
   expect(maxPresenceStalenessMs(10 * 60_000)).toBeGreaterThan(2 * 10 * 60_000 + 5_000);
 });
 
-test('a node that stops tells the others at once who has left it', () => {
-  const bus = new LocalBus();
-  const local = new Set<AccountId>();
-  const published: EphemeralEvent[] = [];
-  bus.subscribe({ ephemeral: (signal) => published.push(signal) });
-  const presence = new Presence(
-    bus,
-    {
-      get accounts() {
-        return local;
-      },
-      has: (id) => local.has(id),
-    },
-    () => {},
-  );
-  presence.start();
-  const alice = 1 as AccountId;
-  local.add(alice);
-  presence.firstForegroundSessionStarted(alice);
-  local.delete(alice);
-  presence.lastForegroundSessionEnded(alice);
-  expect(published.map((each) => each.kind === 'presence' && each.online)).toEqual([true]);
-  presence.stop();
-  presence.stop();
-  expect(published).toEqual([
-    { kind: 'presence', accountId: alice, online: true },
-    { kind: 'presence', accountId: alice, online: false },
-  ]);
-  expect(presence.onlineAccounts()).toEqual([]);
-});
+/** Nodes whose words reach each other in order as soon as they are said, unless a test loses them. */
+class Cluster {
+  /** Rows of nodes; null: the database is away. */
+  rows: string[] | null;
+  isLost: (update: PresenceUpdate, from: string, to: string) => boolean = () => false;
+  readonly said: PresenceUpdate[] = [];
+  readonly nodes;
 
-test.each([19, 1_000, 50_000])('each of %d accounts is told of again within a minute, again and again', (count) => {
-  let nowMs = 0;
-  const clock = jest.spyOn(performance, 'now').mockImplementation(() => nowMs);
-  try {
-    const accounts = Array.from({ length: count }, (_, n) => (n + 1) as AccountId);
-    const bus = new LocalBus();
-    const publishedMs = new Map<AccountId, number>();
-    let longestMs = 0;
-    bus.subscribe({
-      ephemeral: (signal) => {
-        if (signal.kind !== 'presence') return;
-        longestMs = Math.max(longestMs, nowMs - (publishedMs.get(signal.accountId) ?? 0));
-        publishedMs.set(signal.accountId, nowMs);
-      },
-    });
-    const presence = new Presence(bus, { accounts, has: () => true }, () => {});
-    for (; nowMs <= 300_000; nowMs += 1_000) presence.tick();
-    expect(publishedMs.size).toBe(count);
-    expect(longestMs).toBeLessThanOrEqual(60_000);
-    expect(nowMs - Math.min(...[...publishedMs.values()].slice(0, 1_000))).toBeLessThanOrEqual(60_000);
-  } finally {
-    clock.mockRestore();
+  constructor(...names: string[]) {
+    this.rows = names;
+    this.nodes = names.map((name) => this.#node(name));
+    for (const { bus } of this.nodes) bus.publish('resync', RELIABLE_EVENTS);
   }
-});
 
-/** Two nodes whose notifications reach each other in order, when the test delivers them. */
-class TwoNodes {
-  readonly nodes = [this.#node(0), this.#node(1)] as const;
-  readonly #queue: { to: number; signal: EphemeralEvent }[] = [];
-  #isDelivering = false;
-
-  #node(index: number) {
+  #node(name: string) {
     const bus = new LocalBus();
-    const local = new Set<AccountId>();
-    const published: boolean[] = [];
-    const presence = new Presence(
+    const told: [AccountId, boolean][] = [];
+    const presence = new Presence({
       bus,
-      { accounts: local, has: (id) => local.has(id) },
-      (_, online) => void published.push(online),
-    );
-    // A signal is heard by the node that says it, and by the other one.
+      node: name,
+      listLiveNodes: async () => this.rows ?? Promise.reject(new Error('the database is away')),
+      onChange: (id, online) => void told.push([id, online]),
+    });
     bus.subscribe({
-      ephemeral: (signal) => {
-        if (!this.#isDelivering) this.#queue.push({ to: 1 - index, signal });
+      presence: ({ node, update }) => {
+        if (node !== name) return;
+        this.said.push(update);
+        for (const other of this.nodes ?? []) {
+          if (other.name !== name && !this.isLost(update, name, other.name))
+            other.bus.publish('presence', { node, update });
+        }
       },
     });
     presence.start();
-    return {
-      bus,
-      published,
-      presence,
-      connect: (id: AccountId) => {
-        local.add(id);
-        presence.firstForegroundSessionStarted(id);
-      },
-      disconnect: (id: AccountId) => {
-        local.delete(id);
-        presence.accountInBackground(id);
-        presence.tick();
-      },
-    };
+    return { name, bus, told, presence };
   }
 
-  /** Delivers what was said, one after the other, and what is said in answer. */
-  deliver(): void {
-    for (let next = this.#queue.shift(); next !== undefined; next = this.#queue.shift()) {
-      const responses: EphemeralEvent[] = [];
-      const { bus } = this.nodes[next.to as 0 | 1];
-      const unsubscribe = bus.subscribe({ ephemeral: (signal) => responses.push(signal) });
-      this.#isDelivering = true;
-      bus.publish('ephemeral', next.signal);
-      this.#isDelivering = false;
-      unsubscribe();
-      // The first is the delivered one itself.
-      for (const signal of responses.filter((each) => each !== next.signal)) {
-        this.#queue.push({ to: 1 - next.to, signal });
-      }
+  /** Time passes, a second at a time; `running` are the nodes that do not stand still. */
+  async pass(seconds: number, running = this.nodes): Promise<void> {
+    for (let n = 0; n < seconds; n += 1) {
+      nowMs += 1_000;
+      for (const { presence } of running) presence.tick();
+      // What the look-up of nodes has found.
+      await new Promise((resolve) => setImmediate(resolve));
     }
+  }
+
+  get online(): AccountId[][] {
+    return this.nodes.map(({ presence }) => presence.onlineAccounts().sort((a, b) => a - b));
   }
 }
 
-describe('two nodes agree on who is there', () => {
-  const alice = 1 as AccountId;
-  const onlineOn = ({ nodes }: TwoNodes): AccountId[][] => nodes.map(({ presence }) => presence.onlineAccounts());
-
-  test('while somebody comes to both and leaves one after the other, and each change is told once', () => {
-    const cluster = new TwoNodes();
-    const [first, second] = cluster.nodes;
-    first.connect(alice);
-    cluster.deliver();
-    second.connect(alice);
-    cluster.deliver();
-    expect(onlineOn(cluster)).toEqual([[alice], [alice]]);
-    first.disconnect(alice);
-    cluster.deliver();
-    // The second node has said that the account is with it.
-    expect(onlineOn(cluster)).toEqual([[alice], [alice]]);
-    second.disconnect(alice);
-    cluster.deliver();
-    expect(onlineOn(cluster)).toEqual([[], []]);
-    for (const { published } of cluster.nodes) expect(published.at(-1)).toBe(false);
-    expect(second.published).toEqual([true, false]);
+describe('nodes agree on who is there', () => {
+  test('while somebody comes to both and leaves one after the other, and each change is told once', async () => {
+    const cluster = new Cluster('a', 'b');
+    const [a, b] = cluster.nodes as [(typeof cluster.nodes)[0], (typeof cluster.nodes)[0]];
+    await cluster.pass(5);
+    a.presence.firstForegroundSessionStarted(alice);
+    b.presence.firstForegroundSessionStarted(alice);
+    expect(cluster.online).toEqual([[alice], [alice]]);
+    a.presence.accountInBackground(alice);
+    await cluster.pass(1);
+    expect(cluster.online).toEqual([[alice], [alice]]);
+    b.presence.accountInBackground(alice);
+    await cluster.pass(1);
+    expect(cluster.online).toEqual([[], []]);
+    for (const { told } of cluster.nodes) {
+      expect(told).toEqual([
+        [alice, true],
+        [alice, false],
+      ]);
+    }
   });
 
-  test('when an account leaves one node in the moment in which it comes to the other', () => {
-    const cluster = new TwoNodes();
-    const [first, second] = cluster.nodes;
-    first.connect(alice);
-    cluster.deliver();
-    // Neither has heard of the other's change.
-    first.disconnect(alice);
-    second.connect(alice);
-    cluster.deliver();
-    expect(onlineOn(cluster)).toEqual([[alice], [alice]]);
-    second.disconnect(alice);
-    first.connect(alice);
-    cluster.deliver();
-    expect(onlineOn(cluster)).toEqual([[alice], [alice]]);
+  test('when a word was lost, by a snapshot that is asked for', async () => {
+    const cluster = new Cluster('a', 'b');
+    const [a] = cluster.nodes;
+    await cluster.pass(5);
+    cluster.isLost = () => true;
+    a!.presence.firstForegroundSessionStarted(alice);
+    cluster.isLost = () => false;
+    a!.presence.firstForegroundSessionStarted(bob);
+    expect(cluster.online).toEqual([[alice, bob], []]);
+    await cluster.pass(4);
+    expect(cluster.online).toEqual([
+      [alice, bob],
+      [alice, bob],
+    ]);
+  });
+
+  test('when the last word was lost and nothing follows, within ten seconds', async () => {
+    const cluster = new Cluster('a', 'b');
+    const [a] = cluster.nodes;
+    a!.presence.firstForegroundSessionStarted(alice);
+    await cluster.pass(5);
+    cluster.isLost = () => true;
+    a!.presence.accountInBackground(alice);
+    a!.presence.tick();
+    cluster.isLost = () => false;
+    expect(cluster.online).toEqual([[], [alice]]);
+    await cluster.pass(10);
+    expect(cluster.online).toEqual([[], []]);
+  });
+
+  test('when a part of a snapshot was lost', async () => {
+    const cluster = new Cluster('a', 'b');
+    for (const id of accountIds(1, 2_000)) cluster.nodes[0]!.presence.firstForegroundSessionStarted(id);
+    let lost = 0;
+    cluster.isLost = (update) =>
+      update.kind === 'change' || (update.kind === 'snapshot' && update.part === 2 && (lost += 1) <= 2);
+    cluster.nodes[0]!.presence.firstForegroundSessionStarted(9_999 as AccountId);
+    await cluster.pass(20);
+    expect(lost).toBeGreaterThan(2);
+    expect(cluster.online[1]).toEqual(cluster.online[0]);
+  });
+
+  test('with 12,000 people on each of two nodes, and nobody is told of again who stays', async () => {
+    const cluster = new Cluster('a', 'b');
+    for (const id of accountIds(1, 12_000)) cluster.nodes[0]!.presence.firstForegroundSessionStarted(id);
+    for (const id of accountIds(10_001, 12_000)) cluster.nodes[1]!.presence.firstForegroundSessionStarted(id);
+    await cluster.pass(10);
+    cluster.said.length = 0;
+    await cluster.pass(300);
+    for (const online of cluster.online) expect(online).toEqual(accountIds(1, 22_000));
+    // A position every five seconds from each.
+    expect(cluster.said.length).toBeLessThanOrEqual(2 * 61);
+    for (const { told } of cluster.nodes) expect(told).toHaveLength(22_000);
+  });
+});
+
+describe('the people of a node', () => {
+  test('are gone at once when it stops', async () => {
+    const cluster = new Cluster('a', 'b');
+    cluster.nodes[0]!.presence.firstForegroundSessionStarted(alice);
+    await cluster.pass(5);
+    cluster.nodes[0]!.presence.stop();
+    cluster.nodes[0]!.presence.stop();
+    expect(cluster.online).toEqual([[], []]);
+    expect(cluster.said.filter(({ kind }) => kind === 'leave')).toHaveLength(1);
+    expect(cluster.nodes[1]!.told.at(-1)).toEqual([alice, false]);
+  });
+
+  test('are gone as a whole once its row has run out, and not while it has one or is heard', async () => {
+    const cluster = new Cluster('a', 'b');
+    const [a, b] = cluster.nodes;
+    for (const id of accountIds(1, 3)) a!.presence.firstForegroundSessionStarted(id);
+    await cluster.pass(5);
+    cluster.rows = ['b'];
+    await cluster.pass(60);
+    expect(cluster.online[1]).toHaveLength(3);
+    cluster.rows = ['a', 'b'];
+    await cluster.pass(60, [b!]);
+    expect(cluster.online[1]).toHaveLength(3);
+    cluster.rows = ['b'];
+    await cluster.pass(12, [b!]);
+    expect(cluster.online[1]).toEqual([]);
+  });
+
+  test('stay while the database is away, and no longer than pushes rely on it', async () => {
+    const cluster = new Cluster('a', 'b');
+    const [a, b] = cluster.nodes;
+    a!.presence.firstForegroundSessionStarted(alice);
+    await cluster.pass(5);
+    cluster.rows = null;
+    await cluster.pass(60, [b!]);
+    expect(cluster.online[1]).toEqual([alice]);
+    await cluster.pass((maxPresenceStalenessMs(0) - 60_000) / 1_000, [b!]);
+    expect(cluster.online[1]).toEqual([]);
+  });
+
+  test('are those of the process that took its place', async () => {
+    const cluster = new Cluster('a', 'b', 'a');
+    const [before, b, after] = cluster.nodes;
+    before!.presence.firstForegroundSessionStarted(alice);
+    await cluster.pass(5, [before!, b!]);
+    // It was killed, and says nothing any more.
+    jest.spyOn(Date, 'now').mockReturnValue(Date.now() + 60_000);
+    after!.presence.firstForegroundSessionStarted(bob);
+    await cluster.pass(15, [b!, after!]);
+    expect(b!.presence.onlineAccounts()).toEqual([bob]);
   });
 });

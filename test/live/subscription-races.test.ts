@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { RELIABLE_EVENTS } from '../../src/bus/wire-format.ts';
 import type { AccountId } from '../../src/model/ids.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
@@ -96,7 +97,7 @@ describe('a client that begins to follow', () => {
     const client = await harness.follow(bob, {
       whileListing: async () => {
         await harness.commit('missed');
-        harness.bus.publish('resync');
+        harness.bus.publish('resync', RELIABLE_EVENTS);
       },
     });
     // Not only by the look at all heads every 10 s.

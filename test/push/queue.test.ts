@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { RELIABLE_EVENTS } from '../../src/bus/wire-format.ts';
 import type { AccountId } from '../../src/model/ids.ts';
 import { MessageLog } from '../../src/storage/messages/message-log.ts';
 import { logOptions, makeGroups, post } from '../storage/fixture.ts';
@@ -78,7 +79,7 @@ describe('a message', () => {
     const silent = new MessageLog(stage.pools.intake, logOptions());
     await silent.append(post(stage.group, 'unheard'));
     await silent.stop();
-    stage.bus.publish('resync');
+    stage.bus.publish('resync', RELIABLE_EVENTS);
     await stage.settled(2);
     expect(stage.told().map(([, text]) => text)).toEqual(['Sender 0: heard', 'Sender 0: unheard']);
   });
@@ -107,7 +108,7 @@ describe('a message', () => {
     } finally {
       await stage.database.query((sql) => sql.unsafe('drop function refuse() cascade'));
     }
-    stage.bus.publish('resync');
+    stage.bus.publish('resync', RELIABLE_EVENTS);
     await stage.settled(1);
     expect(stage.told().map(([, text]) => text)).toEqual(['Sender 0: goes on', 'Sender 0: stuck']);
   });
@@ -168,7 +169,7 @@ describe('a message', () => {
     await stage.database.query((sql) =>
       sql.unsafe(`update message set attachments = '[{"name":"Übersicht.pdf"},{"name":"фото.jpg"}]' where seq = 3`),
     );
-    stage.bus.publish('resync');
+    stage.bus.publish('resync', RELIABLE_EVENTS);
     await stage.settled(3);
     expect(stage.got().map(({ note }) => note.title)).toEqual(Array(3).fill('東京 " \\ ‮evil'));
     expect(stage.told().map(([, text]) => text)).toEqual([

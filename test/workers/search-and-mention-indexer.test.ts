@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { RELIABLE_EVENTS } from '../../src/bus/wire-format.ts';
 import { LocalBus } from '../../src/bus/bus.ts';
 import { silentLog } from '../../src/log.ts';
 import type { AccountId, ConversationId, Seq } from '../../src/model/ids.ts';
@@ -75,7 +76,7 @@ test('the worker indexes what was there before it, what it hears of, and after a
   const silent = new MessageLog(database.intake, logOptions());
   await silent.append(post(groups[2]!, 'unheard'));
   await silent.stop();
-  bus.publish('resync');
+  bus.publish('resync', RELIABLE_EVENTS);
   await reaches(3);
   await test1.query(
     (sql) => sql`

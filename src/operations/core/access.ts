@@ -69,7 +69,8 @@ export class IntegrationTokenCache {
     this.#unknownTokens = new BoundedCache(limits.unknownTokenCacheSize, { ttl: limits.unknownTokenTtlMs });
     bus.subscribe({
       tokensRevoked: (hashes) => this.#evict(new Set(hashes)),
-      resync: () => {
+      resync: (kinds) => {
+        if (!kinds.has('tokensRevoked')) return;
         this.#revocationGeneration += 1;
         this.#resyncs += 1;
       },

@@ -47,7 +47,9 @@ export class SessionCache {
     bus.subscribe({
       sessionsEnded: (ids) => this.#evict((session) => ids.includes(session.id)),
       accountsChanged: (ids) => this.#evict((session) => ids.includes(session.accountId)),
-      resync: () => this.#evict(() => true),
+      resync: (kinds) => {
+        if (kinds.has('sessionsEnded') || kinds.has('accountsChanged')) this.#evict(() => true);
+      },
     });
   }
 

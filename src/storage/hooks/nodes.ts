@@ -19,6 +19,12 @@ export async function heartbeatAndListLiveNodes(sql: Sql, id: string, leaseMs: n
   return rows.map((row) => row.id);
 }
 
+/** The nodes that live. */
+export async function listLiveNodes(sql: Sql): Promise<string[]> {
+  const rows = await sql<{ id: string }[]>`select id from node where expires_at > clock_timestamp()`;
+  return rows.map((row) => row.id);
+}
+
 /** Says that this node takes no share any more. */
 export async function deleteNode(sql: Sql, id: string): Promise<void> {
   await sql`delete from node where id = ${id}`;

@@ -36,7 +36,7 @@ async function node(name: string, address = {}): Promise<AnnouncingServices & { 
   buses.push(bus);
   const heard: number[] = [];
   bus.subscribe({ hooksChanged: (ids) => heard.push(...ids) });
-  const listening = new Promise<void>((resolve) => bus.subscribe({ resync: resolve }));
+  const listening = new Promise<void>((resolve) => bus.subscribe({ resync: () => resolve() }));
   bus.start();
   await listening;
   return { bus, database: opened, node: name, log: silentLog(), heard };

@@ -24,7 +24,7 @@ beforeAll(async () => {
   // Another node, which hears what the server says.
   database = server.database.open();
   bus = new PostgresBus(database, silentLog(), { node: 'listener' });
-  const listens = new Promise<void>((resolve) => void bus.subscribe({ resync: resolve }));
+  const listens = new Promise<void>((resolve) => void bus.subscribe({ resync: () => resolve() }));
   bus.subscribe({ ephemeral: (signal) => signals.push(signal) });
   bus.start();
   await listens;

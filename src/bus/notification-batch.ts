@@ -1,0 +1,135 @@
+import type { BusEvents, ReliableEvent } from './bus.ts';
+import { encodePresence } from './presence-format.ts';
+import {
+  encodeEphemeral,
+  encodeReliable,
+  PRESENCE_LETTER,
+  RELIABLE_LETTERS,
+  RESYNC_LETTER,
+  type BroadcastEvent,
+} from './wire-format.ts';
+
+/** Words of one kind that are kept; beyond it the other nodes look for themselves at what that kind is about. */
+const MAX_ITEMS_PER_LETTER = 20_000;
+/** Signals beyond it are lost; whoever misses one about presence asks for a snapshot. */
+const MAX_EPHEMERAL_EVENTS = 1_000;
+const MAX_PRESENCE_ITEMS = 50_000;
+
+/** The items of a payload that must not be lost. */
+interface TakenPayload {
+  readonly text: string;
+  readonly itemsByLetter: ReadonlyMap<string, ReadonlyMap<number | string, string>>;
+  readonly resyncLetters: ReadonlySet<string>;
+}
+
+/** Words that wait to be told to the other nodes, in as many payloads as they need. */
+export class NotificationBatch {
+  /** By letter, then by subject. */
+  readonly #reliable = new Map<string, Map<number | string, string>>();
+  readonly #lossy = new Map<string, Set<string>>();
+  /** Of kinds of which more happened than is listed here. */
+  #resyncLetters = new Set<string>();
+
+  get isEmpty(): boolean {
+    return this.#resyncLetters.size === 0 && this.#reliable.size === 0 && this.#lossy.size === 0;
+  }
+
+  /** Takes a word, or notes that there was one too many. */
+  add<Event extends BroadcastEvent>(event: Event, payload: Parameters<BusEvents[Event]>[0]): void {
+    if (event === 'ephemeral') {
+      const { letter, item } = encodeEphemeral(payload as Parameters<BusEvents['ephemeral']>[0]);
+      this.#addLossy(letter, item, MAX_EPHEMERAL_EVENTS);
+    } else if (event === 'presence') {
+      const { update } = payload as Parameters<BusEvents['presence']>[0];
+      this.#addLossy(PRESENCE_LETTER, encodePresence(update), MAX_PRESENCE_ITEMS);
+    } else {
+      const { letter, items } = encodeReliable(event as ReliableEvent, payload as never);
+      this.#addReliable(letter, items, true);
+    }
+  }
+
+  /** The other nodes are to look for themselves, at everything. */
+  requireResync(): void {
+    this.#reliable.clear();
+    this.#resyncLetters = new Set(RELIABLE_LETTERS);
+  }
+
+  /** Takes out what fits into a payload of NOTIFY: notifications with semicolons between. Null: there is nothing. */
+  take(maxBytes: number): TakenPayload | null {
+    if (this.isEmpty) return null;
+    const resyncLetters = this.#resyncLetters;
+    const notifications = resyncLetters.size === 0 ? [] : [encodeResync(resyncLetters)];
+    this.#resyncLetters = new Set();
+    let room = maxBytes - notifications.join().length;
+    const takenByLetter = new Map<string, Map<number | string, string>>();
+    const append = (letter: string, items: readonly string[], bytes: number): void => {
+      if (items.length === 0) return;
+      notifications.push(`${letter}${items.join(',')}`);
+      room -= bytes;
+    };
+    for (const letter of RELIABLE_LETTERS) {
+      const items = this.#reliable.get(letter);
+      if (items === undefined) continue;
+      const { taken, bytes } = takeFitting(items, room);
+      append(letter, [...taken.values()], bytes);
+      if (taken.size > 0) takenByLetter.set(letter, taken);
+      if (items.size === 0) this.#reliable.delete(letter);
+    }
+    for (const [letter, items] of this.#lossy) {
+      const { taken, bytes } = takeFitting(items, room);
+      append(letter, [...taken.values()], bytes);
+      if (items.size === 0) this.#lossy.delete(letter);
+    }
+    if (notifications.length === 0) return null;
+    return { text: notifications.join(';'), itemsByLetter: takenByLetter, resyncLetters };
+  }
+
+  /** Nobody knows whether it was heard: it is told again, but for signals. */
+  putBack({ itemsByLetter, resyncLetters }: TakenPayload): void {
+    for (const letter of resyncLetters) this.#requireResyncOf(letter);
+    for (const [letter, items] of itemsByLetter) this.#addReliable(letter, items, false);
+  }
+
+  #addReliable(letter: string, items: Iterable<readonly [number | string, string]>, areNewer: boolean): void {
+    if (this.#resyncLetters.has(letter)) return;
+    const kept = this.#reliable.get(letter) ?? new Map<number | string, string>();
+    for (const [subject, item] of items) if (areNewer || !kept.has(subject)) kept.set(subject, item);
+    if (kept.size > MAX_ITEMS_PER_LETTER) this.#requireResyncOf(letter);
+    else if (kept.size > 0) this.#reliable.set(letter, kept);
+  }
+
+  #requireResyncOf(letter: string): void {
+    this.#reliable.delete(letter);
+    this.#resyncLetters.add(letter);
+  }
+
+  #addLossy(letter: string, item: string, maxItems: number): void {
+    const kept = this.#lossy.get(letter) ?? new Set<string>();
+    if (kept.size >= maxItems) return;
+    // Again at the end: of two that say the same the later place counts.
+    kept.delete(item);
+    kept.add(item);
+    this.#lossy.set(letter, kept);
+  }
+}
+
+function encodeResync(letters: ReadonlySet<string>): string {
+  return letters.size === RELIABLE_LETTERS.length ? RESYNC_LETTER : `${RESYNC_LETTER}${[...letters].join(',')}`;
+}
+
+/** Moves out the first items that fit into `room`, with their letter and what separates them. */
+function takeFitting(
+  items: Map<number | string, string> | Set<string>,
+  room: number,
+): { taken: Map<number | string, string>; bytes: number } {
+  const taken = new Map<number | string, string>();
+  // The letter, and the semicolon before it. Each item has a comma, the last one too many.
+  let bytes = 1;
+  for (const [subject, item] of items.entries()) {
+    if (bytes + item.length + 1 > room) break;
+    bytes += item.length + 1;
+    taken.set(subject, item);
+  }
+  for (const subject of taken.keys()) items.delete(subject as string);
+  return { taken, bytes };
+}

@@ -1,0 +1,68 @@
+import type { AccountId } from '../model/ids.ts';
+import type { PresenceUpdate } from './bus.ts';
+
+/** Between the fields of a snapshot, and between its accounts; the items of a notification have commas between them. */
+const FIELD_SEPARATOR = '!';
+const ACCOUNT_SEPARATOR = '.';
+const RADIX = 36;
+/** Of one part. About 3 bytes each, and never more than fit into a notification, whatever the ids are. */
+const ACCOUNTS_PER_PART = 500;
+
+/** An item of a notification. Accounts of a snapshot are in ascending order, each as the difference to the one before. */
+export function encodePresence(update: PresenceUpdate): string {
+  switch (update.kind) {
+    case 'change':
+      return `${update.number}:${update.online ? '' : '-'}${update.accountId}`;
+    case 'position':
+      return String(update.number);
+    case 'snapshot': {
+      let previous = 0;
+      const differences = update.accounts.map((id) => {
+        const difference = (id - previous).toString(RADIX);
+        previous = id;
+        return difference;
+      });
+      const { number, part, parts } = update;
+      return [number, part, parts, differences.join(ACCOUNT_SEPARATOR)].join(FIELD_SEPARATOR);
+    }
+    case 'request':
+      return `?${update.from ?? ''}`;
+    case 'leave':
+      return 'x';
+  }
+}
+
+export function decodePresence(item: string): PresenceUpdate {
+  if (item === 'x') return { kind: 'leave' };
+  if (item.startsWith('?')) return { kind: 'request', from: item === '?' ? null : item.slice(1) };
+  if (item.includes(FIELD_SEPARATOR)) return decodeSnapshot(item.split(FIELD_SEPARATOR));
+  const [number, account] = item.split(':');
+  if (account === undefined) return { kind: 'position', number: Number(number) };
+  const accountId = Math.abs(Number(account)) as AccountId;
+  return { kind: 'change', number: Number(number), accountId, online: !account.startsWith('-') };
+}
+
+function decodeSnapshot([number, part, parts, differences = '']: readonly string[]): PresenceUpdate {
+  let id = 0;
+  const accounts = differences === '' ? [] : differences.split(ACCOUNT_SEPARATOR);
+  return {
+    kind: 'snapshot',
+    number: Number(number),
+    part: Number(part),
+    parts: Number(parts),
+    accounts: accounts.map((difference) => (id += parseInt(difference, RADIX)) as AccountId),
+  };
+}
+
+/** The parts of a snapshot, one at least. */
+export function splitSnapshot(number: number, accounts: Iterable<AccountId>): PresenceUpdate[] {
+  const ascending = [...accounts].sort((a, b) => a - b);
+  const parts = Math.max(1, Math.ceil(ascending.length / ACCOUNTS_PER_PART));
+  return Array.from({ length: parts }, (_, index) => ({
+    kind: 'snapshot',
+    number,
+    part: index + 1,
+    parts,
+    accounts: ascending.slice(index * ACCOUNTS_PER_PART, (index + 1) * ACCOUNTS_PER_PART),
+  }));
+}

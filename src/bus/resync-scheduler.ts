@@ -1,0 +1,43 @@
+import type { ReliableEvent } from './bus.ts';
+
+/** Nodes that lost words at the same moment look for themselves at different ones. */
+const MAX_JITTER_MS = 1_000;
+/** From one look to the next, at least: a database that is slow loses words again and again. */
+const MIN_INTERVAL_MS = 3_000;
+/** What was revoked must not be believed in for longer, and leases run out: these wait for nothing. */
+const URGENT: ReadonlySet<ReliableEvent> = new Set<ReliableEvent>(['tokensRevoked', 'leasesNeedRebalancing']);
+
+/** Says which kinds of words were lost: the urgent ones at once, others together, spread over nodes and not too often. */
+export class ResyncScheduler {
+  readonly #announce: (kinds: ReadonlySet<ReliableEvent>) => void;
+  readonly #waiting = new Set<ReliableEvent>();
+  #timer: NodeJS.Timeout | null = null;
+  #lastMs = Number.NEGATIVE_INFINITY;
+
+  constructor(announce: (kinds: ReadonlySet<ReliableEvent>) => void) {
+    this.#announce = announce;
+  }
+
+  request(kinds: ReadonlySet<ReliableEvent>): void {
+    const urgent = new Set([...kinds].filter((kind) => URGENT.has(kind)));
+    if (urgent.size > 0) this.#announce(urgent);
+    for (const kind of kinds) if (!urgent.has(kind)) this.#waiting.add(kind);
+    if (this.#waiting.size === 0 || this.#timer !== null) return;
+    const dueInMs = Math.max(0, this.#lastMs + MIN_INTERVAL_MS - performance.now());
+    this.#timer = setTimeout(() => this.#announceWaiting(), dueInMs + Math.random() * MAX_JITTER_MS);
+  }
+
+  stop(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+    this.#waiting.clear();
+  }
+
+  #announceWaiting(): void {
+    this.#timer = null;
+    this.#lastMs = performance.now();
+    const kinds = new Set(this.#waiting);
+    this.#waiting.clear();
+    this.#announce(kinds);
+  }
+}

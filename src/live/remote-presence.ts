@@ -1,0 +1,157 @@
+import type { PresenceUpdate } from '../bus/bus.ts';
+import type { AccountId } from '../model/ids.ts';
+
+/** Nodes that are remembered; a cluster has a few. */
+const MAX_NODES = 1_000;
+/** A node that has not answered is asked again after this, and up to twice this. */
+const REQUEST_INTERVAL_MS = 2_000;
+/** A node that was heard within this is there, whatever its row says. */
+const HEARD_RECENTLY_MS = 12_000;
+/** Without its row being known to be gone, a node is believed for so long. */
+export const MAX_SILENCE_MS = 120_000;
+/** Looks in a row in which a node has no row: after an outage of the database all rows have run out for a moment. */
+const MISSING_LOOKS = 2;
+
+/** What is known of another node. */
+interface RemoteNode {
+  /** The number of the last change in `accounts`. */
+  number: number;
+  /** False: changes were missed, and a snapshot is needed. */
+  isCurrent: boolean;
+  accounts: Set<AccountId>;
+  /** The parts of a snapshot that have come so far. */
+  partial: { readonly number: number; readonly accounts: Set<AccountId>; nextPart: number } | null;
+  requestDueMs: number;
+  heardMs: number;
+  missingLooks: number;
+}
+
+/** Who is online on other nodes: a numbered set for each of them, which goes as a whole when the node does. */
+export class RemotePresence {
+  readonly #onChange: (accountId: AccountId, online: boolean) => void;
+  readonly #nodes = new Map<string, RemoteNode>();
+  /** On how many nodes an account is. */
+  readonly #nodeCountByAccount = new Map<AccountId, number>();
+
+  /** `onChange`: the account came to its first other node, or left its last one. */
+  constructor(onChange: (accountId: AccountId, online: boolean) => void) {
+    this.#onChange = onChange;
+  }
+
+  get accounts(): Iterable<AccountId> {
+    return this.#nodeCountByAccount.keys();
+  }
+
+  get nodeCount(): number {
+    return this.#nodes.size;
+  }
+
+  has(accountId: AccountId): boolean {
+    return this.#nodeCountByAccount.has(accountId);
+  }
+
+  /** Another node says something of itself. */
+  onUpdate(name: string, update: Exclude<PresenceUpdate, { kind: 'request' }>): void {
+    if (update.kind === 'leave') {
+      this.#drop(name);
+      return;
+    }
+    const node = this.#nodes.get(name) ?? this.#add(name);
+    if (node === null) return;
+    node.heardMs = performance.now();
+    node.missingLooks = 0;
+    if (update.kind === 'snapshot') this.#onSnapshotPart(node, update);
+    else if (update.kind === 'position') node.isCurrent &&= node.number === update.number;
+    else this.#onAccountChange(node, update);
+  }
+
+  /** The nodes whose snapshot is to be asked for now. */
+  takeDueRequests(): string[] {
+    const nowMs = performance.now();
+    const due = [...this.#nodes].filter(([, node]) => !node.isCurrent && node.requestDueMs <= nowMs);
+    // Snapshots are heard by all: spread out, most need not ask.
+    for (const [, node] of due) node.requestDueMs = nowMs + REQUEST_INTERVAL_MS * (1 + Math.random());
+    return due.map(([name]) => name);
+  }
+
+  /** Drops the nodes that have ended; `live` are those that have a row, null when that could not be read. */
+  dropEnded(live: readonly string[] | null): void {
+    const nowMs = performance.now();
+    for (const [name, node] of this.#nodes) {
+      if (live !== null) node.missingLooks = live.includes(name) ? 0 : node.missingLooks + 1;
+      const silentMs = nowMs - node.heardMs;
+      const hasEnded = node.missingLooks >= MISSING_LOOKS && silentMs > HEARD_RECENTLY_MS;
+      if (hasEnded || silentMs > MAX_SILENCE_MS) this.#drop(name);
+    }
+  }
+
+  #onAccountChange(node: RemoteNode, { number, accountId, online }: Extract<PresenceUpdate, { kind: 'change' }>): void {
+    if (number !== node.number + 1) node.isCurrent = false;
+    if (!node.isCurrent) return;
+    node.number = number;
+    if (online) this.#addAccount(node, accountId);
+    else this.#removeAccount(node, accountId);
+  }
+
+  #onSnapshotPart(node: RemoteNode, update: Extract<PresenceUpdate, { kind: 'snapshot' }>): void {
+    const { number, part, parts, accounts } = update;
+    if (part === 1) node.partial = { number, accounts: new Set(), nextPart: 1 };
+    const { partial } = node;
+    if (partial?.number !== number || partial.nextPart !== part) {
+      // A part was lost: the whole is asked for again.
+      node.partial = null;
+      return;
+    }
+    partial.nextPart += 1;
+    for (const id of accounts) partial.accounts.add(id);
+    if (part < parts) return;
+    node.partial = null;
+    // One that was asked for by others, and says nothing that is not known.
+    if (node.isCurrent && node.number === number) return;
+    for (const id of [...node.accounts]) if (!partial.accounts.has(id)) this.#removeAccount(node, id);
+    for (const id of partial.accounts) this.#addAccount(node, id);
+    node.number = number;
+    node.isCurrent = true;
+  }
+
+  #add(name: string): RemoteNode | null {
+    if (this.#nodes.size >= MAX_NODES) return null;
+    const node = {
+      number: Number.NaN,
+      isCurrent: false,
+      accounts: new Set<AccountId>(),
+      partial: null,
+      requestDueMs: 0,
+      heardMs: 0,
+      missingLooks: 0,
+    };
+    this.#nodes.set(name, node);
+    return node;
+  }
+
+  #drop(name: string): void {
+    const node = this.#nodes.get(name);
+    if (node === undefined) return;
+    this.#nodes.delete(name);
+    for (const id of [...node.accounts]) this.#removeAccount(node, id);
+  }
+
+  #addAccount(node: RemoteNode, accountId: AccountId): void {
+    if (node.accounts.has(accountId)) return;
+    node.accounts.add(accountId);
+    const before = this.#nodeCountByAccount.get(accountId) ?? 0;
+    this.#nodeCountByAccount.set(accountId, before + 1);
+    if (before === 0) this.#onChange(accountId, true);
+  }
+
+  #removeAccount(node: RemoteNode, accountId: AccountId): void {
+    if (!node.accounts.delete(accountId)) return;
+    const left = (this.#nodeCountByAccount.get(accountId) ?? 0) - 1;
+    if (left > 0) {
+      this.#nodeCountByAccount.set(accountId, left);
+      return;
+    }
+    this.#nodeCountByAccount.delete(accountId);
+    this.#onChange(accountId, false);
+  }
+}
