@@ -2,8 +2,11 @@ import { readdir, readFile } from 'node:fs/promises';
 import type { Config } from '../config/config.ts';
 import { countWithNoun, error, ok, skipped, warning, type CheckResult } from './finding.ts';
 
-/** Connections beside the general pool: intake, settlements, leases, notifications, two for live clients, two for searches. */
-export const DEDICATED_DATABASE_CONNECTIONS = 8;
+/**
+ * Connections beside the general pool: intake, settlements, leases, one that hears notifications and one that sends them,
+ * two for live clients, two for searches. A test counts them.
+ */
+export const DEDICATED_DATABASE_CONNECTIONS = 9;
 /** Of deliveries, kept open for the next one; the delivery client's own bound. */
 const IDLE_DELIVERY_CONNECTIONS = 256;
 /** The control socket's own bound. */

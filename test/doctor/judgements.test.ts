@@ -152,13 +152,13 @@ describe('the database', () => {
     ['without fsync', { fsync: 'off' }, /^fsync is off/],
     ['without full pages', { fullPageWrites: 'off' }, /^full_page_writes is off/],
     ['a standby', { readOnly: true }, /takes no writes/],
-    ['too small', { connections: 5 }, /needs 12 connections/],
+    ['too small', { connections: 5 }, /needs 13 connections/],
   ])('is an error when it is %s', (_, changes, found) => {
     expect(judge(changes)).toEqual([{ level: 'error', found: expect.stringMatching(found), todo: expect.any(String) }]);
   });
 
   test.each([
-    ['full of others', { connectionsTaken: 36 }, /needs 12 connections; of 37 others have 31$/],
+    ['full of others', { connectionsTaken: 36 }, /needs 13 connections; of 37 others have 31$/],
     ['kept from clearing away', { longTransactions: 1 }, /^1 transaction open for longer than 5 min$/],
     ['locked', { waitingLocks: 2, blockerPids: [7, 8] }, /^2 locks waited for, held up by pid 7, 8 of PostgreSQL$/],
   ])('is worth a warning when it is %s', (_, changes, found) => {

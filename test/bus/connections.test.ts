@@ -1,0 +1,55 @@
+import { expect, test } from '@jest/globals';
+import { PostgresBus } from '../../src/bus/postgres-bus.ts';
+import { DEDICATED_DATABASE_CONNECTIONS } from '../../src/doctor/open-files.ts';
+import { silentLog } from '../../src/log.ts';
+import type { ConversationId, Seq } from '../../src/model/ids.ts';
+import type { Pool } from '../../src/storage/db/pool.ts';
+import { createTestDatabase, postgresqlConfig } from '../support/database.ts';
+import { eventually } from '../support/eventually.ts';
+import { TestServer } from '../support/server.ts';
+
+test('a server with everything in use has as many connections as the doctor and the documents reckon with', async () => {
+  const database = await createTestDatabase();
+  const opened = database.open();
+  const bus = new PostgresBus(opened, silentLog());
+  const sessions = async (): Promise<string[]> => {
+    const rows = await database.query(
+      (sql) => sql<{ name: string }[]>`
+        select application_name as name from pg_stat_activity
+        where datname = current_database() and application_name like 'klatch %' and application_name <> 'klatch test'`,
+    );
+    return rows.map(({ name }) => name).sort();
+  };
+  const { promise: counted, resolve: stop } = Promise.withResolvers<void>();
+  try {
+    // One call more than each pool has connections, each of which holds its one until all were counted.
+    const hold = (pool: Pool): Promise<unknown>[] =>
+      Array.from({ length: pool.size + 1 }, () =>
+        pool.run(async (sql) => {
+          await sql`select 1`;
+          await counted;
+        }),
+      );
+    const { intake, lease, live, search, general } = opened;
+    const held = [intake, lease, live, search, general].flatMap(hold);
+    await opened.settle.write([]).catch(() => {});
+    bus.start();
+    bus.publish('messagesCommitted', new Map([[1 as ConversationId, 1 as Seq]]));
+    const expected = DEDICATED_DATABASE_CONNECTIONS + postgresqlConfig.generalPoolSize;
+    const all = await eventually(sessions, ({ length }) => length >= expected);
+    expect(all).toHaveLength(expected);
+    stop();
+    await Promise.all(held);
+    // And a server has no session of another name.
+    const server = await TestServer.start({}, { database });
+    try {
+      expect((await sessions()).filter((name) => !all.includes(name))).toEqual([]);
+    } finally {
+      await server.stop();
+    }
+  } finally {
+    stop();
+    bus.stop();
+    await database.drop();
+  }
+});
