@@ -21,6 +21,7 @@ import type { Log } from './log.ts';
 import { EventLoopDelay } from './metrics/event-loop-delay.ts';
 import { metricsListener } from './metrics/exposition.ts';
 import { allFamilies, type MetricSources } from './metrics/families.ts';
+import { createScrapeListener, SCRAPE_STOP_TIMEOUT_MS } from './metrics/scrape-listener.ts';
 import type { AccountId } from './model/ids.ts';
 import { MAX_KEYS_THAT_SIGN } from './model/server-key.ts';
 import { IntegrationTokenCache } from './operations/core/access.ts';
@@ -50,11 +51,6 @@ import { readOrCreateNodeId } from './data-dir/node-id.ts';
 import { LastRunRecorder, startIdOf, type ExitReason } from './data-dir/server-state.ts';
 import { Sealer } from './storage/db/sealed.ts';
 import { readVersion, userAgent } from './version.ts';
-
-/** A scrape is answered within two seconds, so that a stop waits no longer for one. */
-const SCRAPE_STOP_TIMEOUT_MS = 2_000;
-/** Connections to the metrics at once. */
-const MAX_SCRAPE_CONNECTIONS = 64;
 
 /** `stop` was called before `start` was through. */
 export class StoppedError extends Error {
@@ -323,17 +319,7 @@ export class Server {
   async #listenForScrapes(): Promise<HttpListener | null> {
     const { metrics, http } = this.#config;
     if (!metrics.metricsEnabled) return null;
-    const { interface: address, port } = metrics;
-    const config = {
-      interface: address,
-      port,
-      requestTimeoutMs: http.requestTimeoutMs,
-      maxHeaderBytes: http.maxHeaderBytes,
-    };
-    // Of its own: whoever looks at the metrics gets through while all other connections are taken.
-    const limit = new ConnectionLimit(MAX_SCRAPE_CONNECTIONS, this.#log);
-    const keys = 'metrics.interface, metrics.port';
-    const listener = new HttpListener(config, metricsListener(null, this.#log), { limit, keys });
+    const listener = createScrapeListener({ metrics, http }, this.#log);
     this.#addPart('metrics listener', () => listener.stop(SCRAPE_STOP_TIMEOUT_MS));
     this.#metricsPort = await listener.start();
     return listener;

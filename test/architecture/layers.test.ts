@@ -46,6 +46,7 @@ const layers: Readonly<Record<string, readonly string[]>> = {
   live: ['model', 'config', 'log.ts', 'storage', 'bus', 'errors.ts', 'connection-limit.ts', 'listen.ts', 'operations'],
   metrics: [
     'model',
+    'config',
     'log.ts',
     'histogram.ts',
     'storage',

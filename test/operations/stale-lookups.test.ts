@@ -99,7 +99,7 @@ test('what was known of a token will do while the database is away, and no longe
   );
   await proxy.refuse();
   // As when the session that hears of changes was lost.
-  bus.publish('resync');
+  bus.publish('resync', new Set(['tokensRevoked']));
   expect(tokens.cached(token)).toBeUndefined();
   expect(await tokens.find(token)).toMatchObject({ tokenHash: sha256(token) });
   await expect(tokens.find(unseen.token)).rejects.toThrow();

@@ -255,6 +255,7 @@ export class PostgresCluster {
     const opened: Database[] = [];
     return {
       target: this.target(),
+      filesFolder: join(this.folder, 'files'),
       open: (changes = {}) => {
         const database = new Database(
           { ...this.target(), ...changes },
