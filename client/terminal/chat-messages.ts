@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import type { Command } from 'commander';
 import { ServerError } from '../core/chat-error.ts';
-import { anything, arrayOf, integer, nullable, object, string, type Decoded } from '../core/decode.ts';
+import { anything, arrayOf, integer, nullable, object, optional, string, type Decoded } from '../core/decode.ts';
 import type { LiveClient } from '../core/live-client.ts';
 import { decodeMessage, type Message } from '../core/shapes.ts';
 import { withSignedInClient, withServerAndProfile, type ChatOptions } from './chat-client.ts';
 import { CONVERSATION_HELP, findConversation } from './chat-directory.ts';
 import { discardUploads, prepareUploads, uploadAll } from './chat-files.ts';
 import { withJsonLines } from './chat-groups.ts';
-import { jsonLine, messageLines, conversationName } from './chat-text.ts';
+import { historyBeginLines, jsonLine, messageLines, conversationName } from './chat-text.ts';
 import { print, type ChatContext } from './context.ts';
 import { ChatCommandError } from './command-error.ts';
 
@@ -17,7 +17,11 @@ const PAGE_SIZE = 200;
 const MAX_SEND_WAIT_S = 86_400;
 const DEFAULT_SEND_WAIT_S = 30;
 
-const decodeHistoryPage = object({ messages: arrayOf(decodeMessage), next: nullable(integer) });
+const decodeHistoryPage = object({
+  messages: arrayOf(decodeMessage),
+  next: nullable(integer),
+  first_seq: optional(integer),
+});
 const decodeSentMessage = object({ id: string });
 type SentMessage = Decoded<typeof decodeSentMessage>;
 
@@ -47,20 +51,32 @@ export function addReadMessages(chat: Command, context: ChatContext): void {
 }
 
 async function printLastMessages(context: ChatContext, name: string, options: ReadOptions): Promise<void> {
-  const { conversation, messages } = await withSignedInClient(context, options, async (client) => {
+  const { conversation, messages, removedBefore } = await withSignedInClient(context, options, async (client) => {
     const found = await findConversation(client, name);
     const last = await fetchLastMessages(client, found.id, options.last);
-    if (options.keepUnread !== true) await markRead(client, found.id, last.at(-1)?.seq);
-    return { conversation: found, messages: last };
+    if (options.keepUnread !== true) await markRead(client, found.id, last.messages.at(-1)?.seq);
+    return { conversation: found, ...last };
   });
   const place = { name: conversationName(conversation), now: new Date() };
-  const lines = options.json === true ? messages.map(jsonLine) : messages.flatMap((each) => messageLines(each, place));
-  print(context, ...lines);
+  if (options.json === true) print(context, ...messages.map(jsonLine));
+  else print(context, ...historyBeginLines(removedBefore), ...messages.flatMap((each) => messageLines(each, place)));
 }
 
-/** The newest messages, in the order of their seqs. */
-export async function fetchLastMessages(client: LiveClient, conversation: number, count: number): Promise<Message[]> {
+interface LastMessages {
+  /** In the order of their seqs. */
+  readonly messages: readonly Message[];
+  /** Nothing is before them any more: a retention rule removed what was before this seq. Null: it did not, or there is more. */
+  readonly removedBefore: number | null;
+}
+
+/** The newest messages, and whether the history begins with them. */
+export async function fetchLastMessages(
+  client: LiveClient,
+  conversation: number,
+  count: number,
+): Promise<LastMessages> {
   const pages: (readonly Message[])[] = [];
+  let removedBefore: number | null = null;
   let before: number | null = null;
   for (let left = count; left > 0;) {
     const params = { conversation, limit: Math.min(left, PAGE_SIZE), ...(before === null ? {} : { before }) };
@@ -71,9 +87,10 @@ export async function fetchLastMessages(client: LiveClient, conversation: number
     pages.unshift(page.messages);
     left -= page.messages.length;
     before = page.next;
+    removedBefore = before === null ? (page.first_seq ?? null) : null;
     if (before === null || page.messages.length === 0) break;
   }
-  return pages.flat();
+  return { messages: pages.flat(), removedBefore };
 }
 
 /** Moves the own read position; nothing to do without a message. */

@@ -73,6 +73,8 @@ const NOTICE_SENTENCES: Readonly<Record<string, (who: string, actor: string, det
   archived: (_, actor) => `${actor} archived the group`,
   unarchived: (_, actor) => `${actor} opened the group again`,
   token_rotated: (_, actor) => `${actor} replaced the integration token`,
+  hook_messages_expired: (_, __, { host, messages }) =>
+    `${sanitizedText(messages)} messages were removed before the webhook to ${sanitizedText(host)} had them`,
 };
 
 /** What somebody may still know who left a group or is admin no longer; nothing where they know nothing. */
@@ -106,4 +108,9 @@ function formatLocalTime(iso: string, now: Date): string {
   const time = `${pad(at.getHours())}:${pad(at.getMinutes())}`;
   const date = (each: Date): string => `${each.getFullYear()}-${pad(each.getMonth() + 1)}-${pad(each.getDate())}`;
   return date(at) === date(now) ? time : `${date(at)} ${time}`;
+}
+
+/** Says that a history begins behind what was removed; nothing where there is more, or nothing was removed. */
+export function historyBeginLines(removedBefore: number | null): string[] {
+  return removedBefore === null ? [] : [`-- messages before #${removedBefore} were removed by a retention rule`];
 }

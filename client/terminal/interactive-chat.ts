@@ -8,7 +8,7 @@ import { matchConversation, ConversationNameCache, findConversation, listConvers
 import { disconnectedLine, NOT_ALL_FOLLOWED_LINE, conversationRewoundLine } from './chat-follow.ts';
 import { joinedLine, decodeJoinedGroup, joinParams, conversationListLines } from './chat-groups.ts';
 import { fetchLastMessages, markRead, sendMessage } from './chat-messages.ts';
-import { changeLines, messageLines, conversationName } from './chat-text.ts';
+import { changeLines, conversationName, historyBeginLines, messageLines } from './chat-text.ts';
 import { sanitize } from './safe-text.ts';
 import { formatTable } from './table.ts';
 import { ChatCommandError } from './command-error.ts';
@@ -246,10 +246,11 @@ export class InteractiveChat {
   async #showLastMessages(count: number, afterSeq = 0): Promise<void> {
     const here = this.#requireCurrent();
     const last = await fetchLastMessages(this.#client, here.id, count);
-    const messages = last.filter(({ seq }) => seq > afterSeq);
+    const messages = last.messages.filter(({ seq }) => seq > afterSeq);
     const place = { name: conversationName(here), now: new Date() };
-    this.#printAboveInput(...messages.flatMap((message) => messageLines(message, place)));
-    const newest = last.at(-1);
+    const beginLines = historyBeginLines(last.removedBefore);
+    this.#printAboveInput(...beginLines, ...messages.flatMap((message) => messageLines(message, place)));
+    const newest = last.messages.at(-1);
     if (newest === undefined) return;
     this.#recordShown(here.id, newest.seq);
     this.#scheduleMarkRead(newest.seq);

@@ -1,11 +1,13 @@
 import type { Bus } from '../bus/bus.ts';
 import type { Log } from '../log.ts';
 import { parkHook, removeHookByTarget, StaleLaneError } from '../storage/hooks/hook-removal.ts';
+import { skipRemovedMessages } from '../storage/hooks/removed-messages.ts';
+import type { LaneRow } from '../storage/hooks/lanes.ts';
 import type { Pool } from '../storage/db/pool.ts';
 import type { AttemptRecord, Settlement } from '../storage/hooks/settlement.ts';
 import type { Lane, RemovalResult } from './lane.ts';
 
-/** Writes what a group is told of: that a hook was removed by its target, or has failed for days. */
+/** Writes what a group is told of: that a hook was removed by its target, has failed for days, or has lost messages. */
 export class HookStateWriter {
   readonly #pool: Pool;
   readonly #bus: Bus;
@@ -32,6 +34,21 @@ export class HookStateWriter {
       if (error instanceof StaleLaneError) return 'stale';
       this.#log.warn('a hook whose target answered 410 could not be removed, trying again', { hook: id, error });
       return 'failed';
+    }
+  }
+
+  /** Moves hooks past what a retention rule removed of their backlog. Rejects when it cannot be written. */
+  async skipRemovedMessages(rows: readonly Pick<LaneRow, 'id' | 'conversationId' | 'url'>[]): Promise<void> {
+    for (const { id: hookId, conversationId, url } of rows) {
+      const removed = await this.#pool.transaction((tx) => skipRemovedMessages(tx, { conversationId, hookId }));
+      if (removed === null) continue;
+      const host = new URL(url).hostname;
+      this.#log.warn('messages of a hook were removed before they were delivered, it goes on behind them', {
+        hook: hookId,
+        host,
+        messages: removed.count,
+      });
+      this.#bus.publish('nonMessageChangesCommitted', [conversationId]);
     }
   }
 

@@ -42,6 +42,8 @@ interface LaneManagerOptions {
  */
 const CONVERSATIONS_PER_QUERY = 50;
 const LOAD_RETRY_MS = 500;
+/** Before the rows of a lane that found nothing to read are read again: it reads again at once then. */
+const EMPTY_READ_RELOAD_MS = 1_000;
 /** Sweeps that find a conversation's lanes at rest before it is forgotten until the next word: about a minute. */
 const MAX_IDLE_SWEEPS = 12;
 
@@ -76,6 +78,7 @@ export class LaneManager {
   readonly #leases: Leases;
   readonly #context: LaneContext;
   readonly #sweep: Sweep;
+  readonly #hookStates: HookStateWriter;
   readonly #loaded = new Map<ConversationId, LoadedConversation>();
   /** Conversations whose rows have to be read (again). */
   readonly #dirty = new Set<ConversationId>();
@@ -105,7 +108,7 @@ export class LaneManager {
       },
       log,
     });
-    const hookStates = new HookStateWriter(database.general, options.bus, log);
+    this.#hookStates = new HookStateWriter(database.general, options.bus, log);
     const sweepEvents = {
       partitions: () => this.#leases.partitionsNotHandingOver,
       onPending: (ids: readonly ConversationId[]) => this.#reloadAndWait(ids),
@@ -126,8 +129,9 @@ export class LaneManager {
       failureWarningThrottle: new FailureWarningThrottle(log),
       log,
       onStale: (id) => this.#reload([id]),
-      onGone: (lane, settlement, attempt) => hookStates.removeGoneNotifyingGroup(lane, settlement, attempt),
-      onLongFailure: (lane, settlement) => hookStates.notifyGroupOfLongFailure(lane, settlement),
+      onEmptyRead: (id) => void setTimeout(() => this.#reload([id]), EMPTY_READ_RELOAD_MS).unref(),
+      onGone: (lane, settlement, attempt) => this.#hookStates.removeGoneNotifyingGroup(lane, settlement, attempt),
+      onLongFailure: (lane, settlement) => this.#hookStates.notifyGroupOfLongFailure(lane, settlement),
     };
   }
 
@@ -271,6 +275,7 @@ export class LaneManager {
       try {
         const rows = await this.#options.database.general.run((sql) => lanesOfConversations(sql, ids));
         const byConversation = Map.groupBy(rows, (row) => row.conversationId);
+        await this.#skipRemovedMessages(rows);
         for (const id of ids) this.#reconcile(id, byConversation.get(id) ?? []);
       } catch (error) {
         for (const id of ids) this.#dirty.add(id);
@@ -279,6 +284,15 @@ export class LaneManager {
       }
     }
     this.#reading = [];
+  }
+
+  /** The rows are read again before they make a lane. */
+  async #skipRemovedMessages(rows: readonly LaneRow[]): Promise<void> {
+    const owned = new Set(this.#leases.partitionsNotHandingOver);
+    const lagging = rows.filter((row) => row.hasRemovedBacklog && owned.has(row.id % PARTITIONS));
+    if (lagging.length === 0) return;
+    await this.#hookStates.skipRemovedMessages(lagging);
+    for (const { conversationId } of lagging) this.#dirty.add(conversationId);
   }
 
   /** Makes the lanes in memory agree with the rows that were read. */

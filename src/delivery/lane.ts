@@ -41,6 +41,8 @@ export interface LaneContext {
   readonly log: Log;
   /** A settlement was not taken: the hook was changed by somebody and has to be read again. */
   readonly onStale: (conversationId: ConversationId) => void;
+  /** There was nothing to read where the head said so: a retention rule may have removed it, which only the row tells. */
+  readonly onEmptyRead: (conversationId: ConversationId) => void;
   /** The target answered 410. */
   readonly onGone: (lane: Lane, settlement: Settlement, attempt: AttemptRecord) => Promise<RemovalResult>;
   /** The hook has failed for so long that its group is told; true once it was, or need not be. */
@@ -155,7 +157,8 @@ export class Lane {
   }
 
   #buildDeps(row: LaneRow, keys: SigningKeys): StrategyDeps {
-    const { reader, retryQueuePool, client, leases, retryPolicy, counts } = this.#context;
+    const context = this.#context;
+    const { reader, retryQueuePool, client, leases, retryPolicy, counts } = context;
     const limiter = this.#limiter;
     const isLaneActive = (): boolean => !this.#suspended && !this.#retired;
     return {
@@ -177,6 +180,7 @@ export class Lane {
       head: () => this.#head,
       lowerHeadAfterEmptyRead: (at, head) => {
         if (this.#head === head) this.#head = at;
+        context.onEmptyRead(this.conversationId);
       },
       tryRemoveOrReload: (result) => this.#tryRemoveOrReload(result),
       onCountedFailure: (outcome, settlement) => this.#logAndNotifyFailure(outcome, settlement),

@@ -19,6 +19,8 @@ export interface RequestBounds {
   readonly exactLast: Seq | null;
   /** True: what is behind it is hardly wanted soon, and not read yet. */
   readonly noReadAhead?: boolean;
+  /** True: what a retention rule removed of the range is left out. Else nothing is sent before the hook has moved past it. */
+  readonly leavesOutRemoved?: boolean;
 }
 
 /** What lies ahead of a cursor. */
@@ -61,6 +63,8 @@ export class RequestBodyBuilder {
     let skippedTo = after;
     const readAhead = bounds.noReadAhead === true ? readAheadOf(after, bounds) : undefined;
     let message = await this.#read(after, readAhead);
+    // A gap: the hook's row has to say that it went on behind it, with a notice (`skipRemovedMessages`).
+    if (message !== null && message.seq > after + 1 && bounds.leavesOutRemoved !== true) message = null;
     for (let n = 0; message !== null && this.isUnwantedSenderKind(message) && n < MAX_SKIPPED; n += 1) {
       skippedTo = message.seq;
       // Beyond a fixed range lies what it never contained.

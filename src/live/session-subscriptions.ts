@@ -4,7 +4,7 @@ import {
   type SubscribeRequest,
   type SubscribedConversation,
 } from '../operations/core/caller.ts';
-import type { ConversationLastRev, FoundMembership } from '../storage/groups/conversation-heads.ts';
+import type { ConversationHead, FoundMembership } from '../storage/groups/conversation-heads.ts';
 import type { Feed, Follower } from './feed.ts';
 import type { FeedRegistry } from './feed-registry.ts';
 import { joinedNotification, leftNotification } from './frames.ts';
@@ -58,18 +58,18 @@ export class SessionSubscriptions {
   /** Reads what there is to follow, by `list`, and says where each begins. Nothing is sent before `begin`. */
   async load(
     { since, default: start }: SubscribeRequest,
-    list: () => Promise<readonly ConversationLastRev[]>,
+    list: () => Promise<readonly ConversationHead[]>,
   ): Promise<readonly SubscribedConversation[]> {
     const recorder = this.#feeds.startRecording();
     try {
       const heads = await list();
       if (!this.session.isOpen) return [];
-      return heads.map(({ conversationId, rev: head }) => {
+      return heads.map(({ conversationId, rev: head, firstSeq }) => {
         const unknown = start === 'now' ? head : (0 as Rev);
         const rev = Math.min(since.get(conversationId) ?? unknown, head) as Rev;
         const feed = this.#feeds.acquire(conversationId, head, recorder.mayHaveChanged(conversationId));
         this.#subscriptions.set(conversationId, new Subscription(this, feed, rev));
-        return { conversationId, rev };
+        return { conversationId, rev, firstSeq };
       });
     } finally {
       this.#feeds.stopRecording(recorder);

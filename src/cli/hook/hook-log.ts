@@ -64,6 +64,7 @@ function describeResult(attempt: LoggedAttempt): string {
   const { outcome, code, seq, last_seq: last } = attempt;
   if (outcome === 'delivered') return `delivered, the target answered ${code}`;
   if (outcome === 'skipped') return `dropped on request${seq === last ? '' : `, from ${seq} to ${last}`}`;
+  if (outcome === 'expired') return 'removed by a retention rule before it was delivered';
   if (outcome === 'dead_lettered') return `given up: ${errorSentence(attempt)}`;
   if (outcome === 'unregistered') return `removed: ${errorSentence(attempt)}`;
   return `${outcome}: ${errorSentence(attempt)}`;

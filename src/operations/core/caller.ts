@@ -1,5 +1,5 @@
 import { KlatchError } from '../../errors.ts';
-import type { AccountId, ConversationId, Rev, SessionOrTokenId } from '../../model/ids.ts';
+import type { AccountId, ConversationId, Rev, Seq, SessionOrTokenId } from '../../model/ids.ts';
 import type { InstallationRole } from '../../model/roles.ts';
 import type { Scope } from '../../model/scopes.ts';
 import type { SourceKey } from '../../model/source-key.ts';
@@ -46,6 +46,8 @@ export interface SubscribeRequest {
 export interface SubscribedConversation {
   readonly conversationId: ConversationId;
   readonly rev: Rev;
+  /** Messages before it were removed by a retention rule. */
+  readonly firstSeq: Seq;
 }
 
 /** Conversations that one connection follows. */

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { messageId, type ConversationId } from '../../model/ids.ts';
+import { messageId, type ConversationId, type Seq } from '../../model/ids.ts';
 import type { Attachment } from '../../model/attachment.ts';
 import { mentionsOf } from '../../model/mentions.ts';
 import type { Actor, Change, StoredMessage, StoredNotice } from '../../storage/messages/changes.ts';
@@ -76,6 +76,8 @@ export const conversationSchema = z.object({
   /** The other one of a private conversation. */
   peer: actorSchema.nullable(),
   created_at: z.string(),
+  /** Messages before this one were removed by a retention rule; 1: none were. */
+  first_seq: z.int(),
   last_seq: z.int(),
   last_rev: z.int(),
   last_at: z.string().nullable(),
@@ -119,6 +121,11 @@ export function serializeMessage(conversationId: ConversationId, message: Stored
 /** In the order in which documents name its parts; the database has one of its own. */
 function serializeAttachment({ id, name, type, size }: Attachment): Attachment {
   return { id, name, type, size };
+}
+
+/** Where a conversation begins; nothing of one that begins with its first message, as nearly all do. */
+export function serializeFirstSeq(firstSeq: Seq): { first_seq?: number } {
+  return firstSeq > 1 ? { first_seq: firstSeq } : {};
 }
 
 function serializeNotice({ kind, actor, details, at }: StoredNotice): SerializedNotice {

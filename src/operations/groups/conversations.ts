@@ -51,7 +51,7 @@ export async function showConversation(
 }
 
 function serializeConversation(conversation: OwnConversation): SerializedConversation {
-  const { lastSeq, readSeq, lastMessageAt, peer, title } = conversation;
+  const { firstSeq, lastSeq, readSeq, lastMessageAt, peer, title } = conversation;
   return {
     id: conversation.id,
     kind: conversation.kind,
@@ -63,11 +63,13 @@ function serializeConversation(conversation: OwnConversation): SerializedConvers
     members: conversation.members,
     peer: peer === null ? null : serializeActor(peer),
     created_at: conversation.createdAt.toISOString(),
+    first_seq: firstSeq,
     last_seq: lastSeq,
     last_rev: conversation.lastRev,
     last_at: lastMessageAt?.toISOString() ?? null,
     read_seq: readSeq,
-    unread: Math.max(0, lastSeq - readSeq),
+    // What was removed unread is not waited for any more.
+    unread: Math.max(0, lastSeq - Math.max(readSeq, firstSeq - 1)),
     unread_mentions: conversation.unreadMentions,
     notifications: { level: conversation.level, muted_until: conversation.mutedUntil?.toISOString() ?? null },
   };

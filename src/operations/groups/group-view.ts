@@ -80,6 +80,6 @@ export function serializeGroupSummary(group: Omit<Group, 'about'>): Omit<z.infer
     created_at: group.createdAt.toISOString(),
     archived: group.archivedAt !== null,
     members: group.members,
-    messages: group.lastSeq,
+    messages: group.messages,
   };
 }

@@ -51,7 +51,7 @@ interface RedeliveryResult {
 
 /**
  * Sends messages again: all from one on, in order, or single ones apart from it. Never one from before the hook's
- * registration: a place before it is moved to it, a single message is refused. Throws `hook_not_found`, `invalid_input`
+ * registration or one that a retention rule removed: a place before it is moved, a single message is refused. Throws `hook_not_found`, `invalid_input`
  * and `too_many_retries`.
  */
 export async function redeliverMessages(
@@ -100,8 +100,9 @@ async function firstRedeliveredSeq(tx: Transaction, hook: LockedHook, from: stri
       'from: must be the id of a message such as "7:42", or a time with its zone such as "2026-11-20T08:00:00Z"';
     throw new KlatchError('invalid_input', { sentence });
   }
-  const { conversationId, startAfterSeq, lastSeq } = hook;
-  return firstSeqSince(tx, { conversationId, after: startAfterSeq, lastSeq }, timestamp);
+  const { conversationId, startAfterSeq, firstSeq, lastSeq } = hook;
+  const after = Math.max(startAfterSeq, firstSeq - 1) as Seq;
+  return firstSeqSince(tx, { conversationId, after, lastSeq }, timestamp);
 }
 
 async function redeliverByIds(tx: Transaction, hook: LockedHook, ids: readonly string[]): Promise<Seq> {
@@ -110,6 +111,12 @@ async function redeliverByIds(tx: Transaction, hook: LockedHook, ids: readonly s
   if (early !== undefined) {
     const id = messageId(hook.conversationId, early);
     const sentence = `only: ${id} is older than the reverse webhook, which never gets it`;
+    throw new KlatchError('invalid_input', { sentence });
+  }
+  const removed = seqs.find((seq) => seq < hook.firstSeq);
+  if (removed !== undefined) {
+    const id = messageId(hook.conversationId, removed);
+    const sentence = `only: ${id} was removed by a retention rule; the group begins with ${messageId(hook.conversationId, hook.firstSeq)}`;
     throw new KlatchError('invalid_input', { sentence });
   }
   if (!(await redeliverSelectedWithinLimit(tx, hook, seqs))) {

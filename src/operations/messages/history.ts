@@ -3,9 +3,9 @@ import { KlatchError } from '../../errors.ts';
 import type { Seq } from '../../model/ids.ts';
 import { readHistory } from '../../storage/messages/messages.ts';
 import { defineTargetedOperation } from '../core/operation.ts';
-import { readThenRecheckRole } from '../core/conversation-access.ts';
+import { notAMember, readThenRecheckRole } from '../core/conversation-access.ts';
 import { conversationNumber, seqSchema } from '../core/schemas.ts';
-import { messageSchema, serializeMessage } from '../core/serializers.ts';
+import { messageSchema, serializeFirstSeq, serializeMessage } from '../core/serializers.ts';
 
 const MAX_HISTORY_PAGE_SIZE = 200;
 /** A page ends where its texts have so many bytes, so that 200 of the longest messages are no 32 MB. */
@@ -26,6 +26,8 @@ export const messageHistory = defineTargetedOperation({
     messages: z.array(messageSchema),
     /** What to give as `after`, if it was given, else as `before`, for the messages beyond these; null: there are none. */
     next: z.int().nullable(),
+    /** The message that the history begins with, where a retention rule removed what was before. */
+    first_seq: z.int().optional(),
   }),
   on: 'conversation',
   who: 'member',
@@ -39,15 +41,18 @@ export const messageHistory = defineTargetedOperation({
     const direction = after === undefined ? 'before' : 'after';
     const seq = (after ?? before ?? Number.MAX_SAFE_INTEGER) as Seq;
     const request = { conversationId, direction, seq, limit, maxBytes: MAX_PAGE_BYTES } as const;
-    const { messages, more } = await readThenRecheckRole(
+    const page = await readThenRecheckRole(
       services,
       { access, caller, on: 'conversation', requiredRole: 'member' },
       (sql) => readHistory(sql, request),
     );
+    if (page === null) throw notAMember(conversationId);
+    const { messages, more, firstSeq } = page;
     const edge = direction === 'before' ? messages[0] : messages.at(-1);
     return {
       messages: messages.map((message) => serializeMessage(conversationId, message)),
       next: more && edge !== undefined ? edge.seq : null,
+      ...serializeFirstSeq(firstSeq),
     };
   },
 });

@@ -4,7 +4,7 @@ import { readChanges } from '../../storage/messages/changes.ts';
 import { notAMember, readThenRecheckRole } from '../core/conversation-access.ts';
 import { defineTargetedOperation } from '../core/operation.ts';
 import { conversationNumber } from '../core/schemas.ts';
-import { changeSchema, serializeChange } from '../core/serializers.ts';
+import { changeSchema, serializeChange, serializeFirstSeq } from '../core/serializers.ts';
 
 const MAX_CHANGES = 500;
 const MAX_PAGE_BYTES = 512 * 1024;
@@ -23,6 +23,8 @@ export const syncChanges = defineTargetedOperation({
     /** Up to here the client has everything now; give it as `after_rev` next time. */
     rev: z.int(),
     more: z.boolean(),
+    /** Messages before this one were removed by a retention rule: drop them. Not there where none were. */
+    first_seq: z.int().optional(),
   }),
   on: 'conversation',
   who: 'member',
@@ -37,7 +39,12 @@ export const syncChanges = defineTargetedOperation({
       (sql) => readChanges(sql, request),
     );
     if (page === null) throw notAMember(conversationId);
-    const { changes, rev, more } = page;
-    return { changes: changes.map((change) => serializeChange(conversationId, change)), rev, more };
+    const { changes, rev, more, firstSeq } = page;
+    return {
+      changes: changes.map((change) => serializeChange(conversationId, change)),
+      rev,
+      more,
+      ...serializeFirstSeq(firstSeq),
+    };
   },
 });

@@ -8,6 +8,7 @@ import { translateLostRead } from '../core/database-errors.ts';
 import { SUBSCRIBE_LIMITS } from '../core/input-limits.ts';
 import { defineOperation, defineTargetedOperation } from '../core/operation.ts';
 import { conversationNumber } from '../core/schemas.ts';
+import { serializeFirstSeq } from '../core/serializers.ts';
 
 const MAX_TOKEN_LENGTH = 200;
 const MAX_LISTED_ONLINE = 1_000;
@@ -84,6 +85,8 @@ export const subscribeLive = defineOperation({
         id: z.int(),
         /** What is sent begins behind this one. */
         rev: z.int(),
+        /** Messages before this one were removed by a retention rule: drop them. Not there where none were. */
+        first_seq: z.int().optional(),
       }),
     ),
     /** False: you are in more than the 20,000 that a connection follows, and those with the highest numbers are left out. */
@@ -97,7 +100,14 @@ export const subscribeLive = defineOperation({
     requireAccount(caller);
     const { live } = requireLive(caller);
     const { conversations, isComplete } = await live.subscribe(request);
-    return { conversations: conversations.map(({ conversationId: id, rev }) => ({ id, rev })), complete: isComplete };
+    return {
+      conversations: conversations.map(({ conversationId: id, rev, firstSeq }) => ({
+        id,
+        rev,
+        ...serializeFirstSeq(firstSeq),
+      })),
+      complete: isComplete,
+    };
   },
 });
 

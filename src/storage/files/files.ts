@@ -203,11 +203,12 @@ export async function findReadableFile(sql: Sql, id: string, accountId: AccountI
     where f.id = ${id} and f.state = 'stored'
       and exists (select from account a where a.id = ${accountId} and a.deactivated_at is null)
       and case when f.seq is null then f.owner_id = ${accountId} else exists (
-        select from membership m where m.conversation_id = f.conversation_id and m.account_id = ${accountId}) end`;
+        select from membership m join conversation_head h on h.conversation_id = m.conversation_id
+        where m.conversation_id = f.conversation_id and m.account_id = ${accountId} and f.seq >= h.first_seq) end`;
   return row ?? null;
 }
 
-/** A complete file of a message of a conversation. */
+/** A complete file of a message of a conversation that was not removed. */
 export async function findConversationFile(
   sql: Sql,
   id: string,
@@ -215,7 +216,8 @@ export async function findConversationFile(
 ): Promise<FileRow | null> {
   const [row] = await sql<FileRow[]>`
     select ${columns(sql)} from file f
-    where f.id = ${id} and f.state = 'stored' and f.conversation_id = ${conversationId} and f.seq is not null`;
+    where f.id = ${id} and f.state = 'stored' and f.conversation_id = ${conversationId}
+      and f.seq >= (select first_seq from conversation_head where conversation_id = ${conversationId})`;
   return row ?? null;
 }
 

@@ -1,4 +1,4 @@
-import type { AccountId, ConversationId, Rev, SessionOrTokenId } from '../../model/ids.ts';
+import type { AccountId, ConversationId, Rev, Seq, SessionOrTokenId } from '../../model/ids.ts';
 import type { Sql } from '../db/connection.ts';
 import type { MemberKey } from './members.ts';
 import type { FoundSession } from '../accounts/sessions.ts';
@@ -7,6 +7,11 @@ import type { FoundSession } from '../accounts/sessions.ts';
 export interface ConversationLastRev {
   readonly conversationId: ConversationId;
   readonly rev: Rev;
+}
+
+/** The same, with the first message that was not removed by a retention rule. */
+export interface ConversationHead extends ConversationLastRev {
+  readonly firstSeq: Seq;
 }
 
 /** A membership, with the newest change of the conversation and the one that the account joined with. */
@@ -21,9 +26,9 @@ export async function listHeadsOfAccount(
   sql: Sql,
   accountId: AccountId,
   limit: number,
-): Promise<readonly ConversationLastRev[]> {
-  return sql<ConversationLastRev[]>`
-    select h.conversation_id as "conversationId", h.last_rev as rev
+): Promise<readonly ConversationHead[]> {
+  return sql<ConversationHead[]>`
+    select h.conversation_id as "conversationId", h.last_rev as rev, h.first_seq as "firstSeq"
     from membership m join conversation_head h on h.conversation_id = m.conversation_id
     where m.account_id = ${accountId}
     order by h.conversation_id limit ${limit}`;

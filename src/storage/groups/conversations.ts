@@ -18,6 +18,8 @@ export interface OwnConversation {
   /** The other one of a private conversation. */
   readonly peer: Actor | null;
   readonly createdAt: Date;
+  /** Messages before it were removed by a retention rule. */
+  readonly firstSeq: Seq;
   readonly lastSeq: Seq;
   readonly lastRev: Rev;
   /** Null without a message. */
@@ -56,11 +58,11 @@ export async function listConversations(
     select c.id, c.kind, c.title, c.about, c.public, h.archived_at is not null as archived, m.role,
       (select count(*) from membership o where o.conversation_id = m.conversation_id) as members,
       a.id as "peerId", a.name as "peerName", a.nick as "peerNick", a.kind as "peerKind",
-      c.created_at as "createdAt", h.last_seq as "lastSeq", h.last_rev as "lastRev",
+      c.created_at as "createdAt", h.first_seq as "firstSeq", h.last_seq as "lastSeq", h.last_rev as "lastRev",
       nullif(h.last_at, '-infinity') as "lastMessageAt", m.read_seq as "readSeq",
       (select count(*) from (
         select from mention x
-        where x.account_id = m.account_id and x.conversation_id = m.conversation_id and x.seq > m.read_seq
+        where x.account_id = m.account_id and x.conversation_id = m.conversation_id and x.seq > greatest(m.read_seq, h.first_seq - 1)
         limit ${MAX_MENTIONS}) counted) as "unreadMentions",
       coalesce(s.level, 'all') as level, s.muted_until as "mutedUntil"
     from (select * from membership where account_id = ${asked.accountId} ${page}) m

@@ -9,7 +9,8 @@ export interface Group {
   readonly public: boolean;
   readonly createdAt: Date;
   readonly archivedAt: Date | null;
-  readonly lastSeq: Seq;
+  /** Deleted ones too; not those that a retention rule removed. */
+  readonly messages: number;
   readonly members: number;
 }
 
@@ -43,7 +44,7 @@ export async function insertGroup(
 
 export async function findGroup(sql: Sql | Transaction, id: ConversationId): Promise<Group | null> {
   const [row] = await sql<Group[]>`
-    select c.id, c.title, c.about, c.public, c.created_at as "createdAt", h.archived_at as "archivedAt", h.last_seq as "lastSeq",
+    select c.id, c.title, c.about, c.public, c.created_at as "createdAt", h.archived_at as "archivedAt", h.last_seq - h.first_seq + 1 as messages,
       (select count(*) from membership m where m.conversation_id = c.id) as members
     from conversation c join conversation_head h on h.conversation_id = c.id
     where c.id = ${id} and c.kind = 'group'`;
@@ -58,7 +59,7 @@ export async function listGroups(sql: Sql, page: GroupPageRequest): Promise<List
       (select count(*) from membership m where m.conversation_id = g.id) as members,
       (select count(*) from reverse_hook r where r.conversation_id = g.id and r.removed_at is null) as hooks
     from (
-      select c.id, c.title, c.public, c.created_at as "createdAt", h.archived_at as "archivedAt", h.last_seq as "lastSeq"
+      select c.id, c.title, c.public, c.created_at as "createdAt", h.archived_at as "archivedAt", h.last_seq - h.first_seq + 1 as messages
       from conversation c join conversation_head h on h.conversation_id = c.id
       where c.kind = 'group' and c.id > ${after}
         ${archived === null ? sql`` : sql`and (h.archived_at is not null) = ${archived}`}

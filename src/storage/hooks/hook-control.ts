@@ -19,6 +19,8 @@ export interface LockedHook extends HookReference {
   readonly skip: readonly SkippableKind[];
   readonly startAfterSeq: Seq;
   readonly cursor: Seq;
+  /** The first message of its group that was not removed. */
+  readonly firstSeq: Seq;
   readonly lastSeq: Seq;
 }
 
@@ -38,16 +40,16 @@ export interface HookDeliveryChanges {
  * its deliveries locks lease and hook in this order and waits here, and whoever posts is not held up.
  */
 export async function lockHook(tx: Transaction, { conversationId, hookId }: HookReference): Promise<LockedHook | null> {
-  const [row] = await tx<Omit<LockedHook, 'lastSeq'>[]>`
+  const [row] = await tx<Omit<LockedHook, 'firstSeq' | 'lastSeq'>[]>`
     select id as "hookId", conversation_id as "conversationId", paused_at is not null as paused, failures,
       ordering as "order", batch, signature, to_json(skip) as skip, start_seq as "startAfterSeq", cursor
     from reverse_hook where id = ${hookId} and conversation_id = ${conversationId} and removed_at is null
     for no key update`;
   if (row === undefined) return null;
   // A statement of its own: the one above sees the head of before it had to wait for the lock.
-  const [head] = await tx<{ lastSeq: Seq }[]>`
-    select last_seq as "lastSeq" from conversation_head where conversation_id = ${conversationId}`;
-  return { ...row, lastSeq: head!.lastSeq };
+  const [head] = await tx<{ firstSeq: Seq; lastSeq: Seq }[]>`
+    select first_seq as "firstSeq", last_seq as "lastSeq" from conversation_head where conversation_id = ${conversationId}`;
+  return { ...row, ...head! };
 }
 
 /** A clean sheet: what is sent next is sent at once, and its failures are counted from the first. */
@@ -102,13 +104,13 @@ async function makeRetryRowsDue(tx: Transaction, hookId: HookId): Promise<number
 
 /**
  * Moves a hook back, so that everything from this seq on is sent again, in order. Never before its start, and never
- * forward, over what it still has to deliver. Returns the first seq that is sent next.
+ * forward, over what it still has to deliver: its lane passes what was removed, and says so. Returns the first seq that is sent next.
  */
 export async function redeliverFrom(tx: Transaction, hook: LockedHook, seq: number): Promise<Seq> {
-  const { hookId, startAfterSeq, cursor } = hook;
-  const first = Math.min(Math.max(seq, startAfterSeq + 1), cursor + 1) as Seq;
+  const { hookId, startAfterSeq, cursor, firstSeq } = hook;
+  const first = Math.min(Math.max(seq, startAfterSeq + 1, firstSeq), Math.max(cursor + 1, firstSeq)) as Seq;
   await tx`delete from delivery_retry where hook_id = ${hookId} and seq >= ${first}`;
-  await setCursorAndResetFailures(tx, hook, first - 1);
+  await setCursorAndResetFailures(tx, hook, Math.min(first - 1, cursor));
   return first;
 }
 
@@ -166,7 +168,7 @@ interface SkippedRange {
  * there is nothing to drop.
  */
 export async function skipBacklog(tx: Transaction, hook: LockedHook): Promise<SkippedRange | null> {
-  const { hookId, cursor, lastSeq } = hook;
+  const { hookId, cursor, firstSeq: groupFirstSeq, lastSeq } = hook;
   const dropped = await tx<{ seq: Seq; last: Seq }[]>`
     delete from delivery_retry where hook_id = ${hookId} returning seq, last_seq as last`;
   // What lies beyond the cursor counts as part of the backlog, and once.
@@ -181,7 +183,8 @@ export async function skipBacklog(tx: Transaction, hook: LockedHook): Promise<Sk
   const range = {
     firstSeq,
     lastSeq: (lastSeq > cursor ? lastSeq : Math.max(...ends)) as Seq,
-    count: lastSeq - cursor + apart.reduce((sum, { seq, last }) => sum + last - seq + 1, 0),
+    // What was removed is dropped as well, and was no backlog any more.
+    count: lastSeq - Math.max(cursor, groupFirstSeq - 1) + apart.reduce((sum, { seq, last }) => sum + Math.max(0, last - Math.max(seq, groupFirstSeq) + 1), 0),
   };
   // Whole milliseconds, as every time in the log.
   await tx`

@@ -59,7 +59,7 @@ export async function countHooks(tx: Transaction, conversationId: ConversationId
  */
 export const hookColumns = (sql: Sql | Transaction) => sql`
   r.id, r.url, r.paused_at as "pausedAt", r.failures, r.failing_since as "failingSince",
-  h.last_seq - r.cursor + q.pending as pending, m.sent_at as "oldestPendingAt", r.last_success_at as "lastSuccessAt",
+  h.last_seq - greatest(r.cursor, h.first_seq - 1) + q.pending as pending, m.sent_at as "oldestPendingAt", r.last_success_at as "lastSuccessAt",
   r.last_error_at as "lastErrorAt", r.last_error_category as "lastErrorCategory",
   r.last_error_code as "lastErrorCode",
   case when r.paused_at is null then coalesce(r.next_attempt_at, q.next_at) end as "nextAttemptAt"`;
@@ -70,14 +70,15 @@ export const hookColumns = (sql: Sql | Transaction) => sql`
  */
 export const hookJoins = (sql: Sql | Transaction) => sql`
   cross join lateral (
-    select h.last_seq from conversation_head h where h.conversation_id = r.conversation_id limit 1) h
+    select h.last_seq, h.first_seq from conversation_head h where h.conversation_id = r.conversation_id limit 1) h
   cross join lateral (
-    -- Beyond the cursor they count among what lies there.
-    select coalesce(sum(d.last_seq - d.seq + 1), 0)::bigint as pending, min(d.seq) as first, min(d.next_at) as next_at
-    from delivery_retry d where d.hook_id = r.id and d.seq <= r.cursor) q
+    -- Beyond the cursor they count among what lies there. What a retention rule removed is not waited for.
+    select coalesce(sum(d.last_seq - greatest(d.seq, h.first_seq) + 1), 0)::bigint as pending, min(d.seq) as first,
+      min(d.next_at) as next_at
+    from delivery_retry d where d.hook_id = r.id and d.seq <= r.cursor and d.last_seq >= h.first_seq) q
   left join lateral (
     select m.sent_at from message m
-    where m.conversation_id = r.conversation_id and m.seq = least(r.cursor + 1, q.first) limit 1
+    where m.conversation_id = r.conversation_id and m.seq = greatest(least(r.cursor + 1, q.first), h.first_seq) limit 1
   ) m on true`;
 
 /** The hooks of a group, oldest first; with `id` at most that one. Removed ones are not there. */

@@ -68,11 +68,11 @@ export async function readLaneReport(sql: Sql, nowMs: number, parkAfterMs: numbe
       from ${lanes} where r.removed_at is null
       group by r.paused_at is null, r.failures = 0, r.failing_since <= ${parkedSince}
     ), waiting as (
-      select r.conversation_id, r.cursor from ${lanes}
+      select r.conversation_id, greatest(r.cursor + 1, h.first_seq) as next_seq from ${lanes}
       where r.removed_at is null and r.paused_at is null and r.cursor < h.last_seq
       order by least(r.failing_since, h.last_at) limit ${MAX_AGE_LOOKUPS}
     ), apart as (
-      select r.conversation_id, d.seq, r.paused_at, r.cursor >= h.last_seq as otherwise_done
+      select r.conversation_id, greatest(d.seq, h.first_seq) as seq, r.paused_at, r.cursor >= h.last_seq as otherwise_done
       from (select hook_id, min(seq) as seq from delivery_retry group by hook_id) d
         join reverse_hook r on r.id = d.hook_id join conversation_head h on h.conversation_id = r.conversation_id
       where r.removed_at is null order by d.hook_id limit ${MAX_AGE_LOOKUPS}
@@ -87,7 +87,7 @@ export async function readLaneReport(sql: Sql, nowMs: number, parkAfterMs: numbe
       (select count(*) from apart where otherwise_done) as "retryOnlyHooks",
       least(
         case when exists (select from alike where pending > 0) then (
-          select min((select m.sent_at from message m where m.conversation_id = w.conversation_id and m.seq = w.cursor + 1))
+          select min((select m.sent_at from message m where m.conversation_id = w.conversation_id and m.seq = w.next_seq))
           from waiting w) end,
         (select min((select m.sent_at from message m where m.conversation_id = a.conversation_id and m.seq = a.seq))
           from apart a where a.paused_at is null)) as "oldestPendingSentAt",

@@ -33,6 +33,8 @@ export interface LaneRow {
   /** Requests that are repeated apart, and when the first of them is due. */
   readonly retries: number;
   readonly earliestRetryAt: Date | null;
+  /** A retention rule removed messages that the hook had still to deliver: it has to be moved past them first. */
+  readonly hasRemovedBacklog: boolean;
   /** The conversation's newest seq when the row was read. */
   readonly lastSeq: Seq;
 }
@@ -43,14 +45,16 @@ const laneColumns = (sql: Sql) => sql`
   r.secret_sealed as "secretSealed", r.old_secret_sealed as "oldSecretSealed", r.old_secret_until as "oldSecretUntil",
   r.cursor, r.generation, r.paused_at as "pausedAt", r.failures, r.failing_since as "failingSince",
   r.parked_at as "parkedAt", r.next_attempt_at as "nextAttemptAt", r.rejections, r.batch_last_seq as "batchLastSeq",
-  r.unbatched_until as "unbatchedUntil", d.retries, d.retry_at as "earliestRetryAt", h.last_seq as "lastSeq"`;
+  r.unbatched_until as "unbatchedUntil", d.retries, d.retry_at as "earliestRetryAt",
+  least(r.cursor + 1, d.first_seq) < h.first_seq as "hasRemovedBacklog", h.last_seq as "lastSeq"`;
 
 /** All hooks of these conversations that are not removed, whether anything is pending or not. */
 export async function lanesOfConversations(sql: Sql, ids: readonly ConversationId[]): Promise<LaneRow[]> {
   return sql<LaneRow[]>`
     select ${laneColumns(sql)} from reverse_hook r join conversation_head h on h.conversation_id = r.conversation_id
     cross join lateral (
-      select count(*)::int as retries, min(next_at) as retry_at from delivery_retry where hook_id = r.id) d
+      select count(*)::int as retries, min(next_at) as retry_at, min(seq) as first_seq
+      from delivery_retry where hook_id = r.id) d
     where r.conversation_id = any(${[...ids]}::bigint[]) and r.removed_at is null`;
 }
 
@@ -124,7 +128,8 @@ interface MessageRangeRequest {
 
 /**
  * The next messages at each position, in seq order: as many as stay below `bytes` of text and attachments, but one
- * at least. The answers are in the order of the positions.
+ * at least. Behind a position whose next message was removed they begin with the first one that was not. The answers are
+ * in the order of the positions.
  */
 export async function readDeliveryMessages(
   sql: Sql,
@@ -135,8 +140,12 @@ export async function readDeliveryMessages(
     select p.ord::int as "rangeOrdinal", m.seq, case when m.deleted_at is null then m.text else '' end as text, m.hops,
       m.sent_at as "sentAt", m.deleted_at is not null as "deliveredAsDeleted", m.attachments, c.title, a.id as "senderId", a.name as "senderName",
       a.nick as "senderNick", a.kind as "senderKind"
-    from unnest(${positions.map((p) => p.conversationId)}::bigint[], ${positions.map((p) => p.after)}::bigint[],
-      ${positions.map((p) => p.limit)}::int[]) with ordinality as p(conversation_id, after, count, ord)
+    from (
+      select p.ord, p.conversation_id, p.count, greatest(p.after, h.first_seq - 1) as after
+      from unnest(${positions.map((p) => p.conversationId)}::bigint[], ${positions.map((p) => p.after)}::bigint[],
+        ${positions.map((p) => p.limit)}::int[]) with ordinality as p(conversation_id, after, count, ord)
+      join conversation_head h on h.conversation_id = p.conversation_id
+    ) p
     join conversation c on c.id = p.conversation_id
     cross join lateral (
       select n.*, sum(n.bytes) over (order by n.seq) - n.bytes as bytes_before from (

@@ -48,6 +48,8 @@ export interface ChangePage {
   /** Up to here this page has everything: the next one begins behind it. */
   readonly rev: Rev;
   readonly more: boolean;
+  /** The first message that was not removed by a retention rule. */
+  readonly firstSeq: Seq;
 }
 
 /** Which changes to read: those behind `afterRev`, so many rows at most, and rows only while their texts fit. */
@@ -62,6 +64,7 @@ const MAX_ROWS = 1_000;
 
 interface ChangeRow {
   readonly head: Rev;
+  readonly firstSeq: Seq;
   readonly rev: Rev | null;
   readonly seq: Seq | null;
   /** Whether the texts before it leave room for it. */
@@ -91,7 +94,7 @@ export async function readChanges(sql: Sql, request: ChangePageRequest): Promise
   const limit = Math.min(request.limit, MAX_ROWS);
   // One row more than asked for tells whether there are more. Rows past the bytes come as well, without their texts.
   const rows = await sql<ChangeRow[]>`
-    select h.last_rev as head, c.rev, c.seq, coalesce(c.before, 0) < ${maxBytes} as fits,
+    select h.last_rev as head, h.first_seq as "firstSeq", c.rev, c.seq, coalesce(c.before, 0) < ${maxBytes} as fits,
       case when coalesce(c.before, 0) < ${maxBytes} then c.text else '' end as text,
       case when coalesce(c.before, 0) < ${maxBytes} then c.attachments end as attachments, c.label,
       c.icon_url as "iconUrl", c.at, c.edited_at as "editedAt", c.deleted_at as "deletedAt", c.kind, c.details, a.id as "senderOrActorId",
@@ -104,6 +107,7 @@ export async function readChanges(sql: Sql, request: ChangePageRequest): Promise
         (select m.rev, m.seq, m.sender_id as actor_id, m.text, m.label, m.icon_url, m.sent_at as at, m.edited_at,
           m.deleted_at, m.attachments, null::text as kind, null::jsonb as details
         from message m where m.conversation_id = ${conversationId} and m.rev > ${afterRev}
+          and m.seq >= h.first_seq
         order by m.rev limit ${limit + 1})
         union all
         (select n.rev, null, n.actor_id, '', null, null, n.at, null, null, null, n.kind, n.details
@@ -117,13 +121,14 @@ export async function readChanges(sql: Sql, request: ChangePageRequest): Promise
     order by c.rev`;
   const [first] = rows;
   if (first === undefined) return null;
+  const { firstSeq } = first;
   const changes: Change[] = [];
   for (const row of rows) {
     if (row.rev === null) break;
-    if (changes.length === limit || !row.fits) return { changes, rev: changes.at(-1)!.rev, more: true };
+    if (changes.length === limit || !row.fits) return { changes, rev: changes.at(-1)!.rev, more: true, firstSeq };
     changes.push(changeOf(row, row.rev));
   }
-  return { changes, rev: first.head, more: false };
+  return { changes, rev: first.head, more: false, firstSeq };
 }
 
 function changeOf(row: ChangeRow, rev: Rev): Change {

@@ -82,6 +82,7 @@ async function readBatch(
         as before
     from (
       select * from message where conversation_id = ${conversationId} and rev > ${after}
+        and seq >= (select first_seq from conversation_head where conversation_id = ${conversationId})
       order by rev limit ${MAX_BATCH_MESSAGES + 1}
     ) m
     order by m.rev`;

@@ -21,6 +21,8 @@ interface HistoryPage {
   readonly messages: readonly StoredMessage[];
   /** There are more in this direction. */
   readonly more: boolean;
+  /** Where the history begins: a retention rule removed what was before. */
+  readonly firstSeq: Seq;
 }
 
 /** A message with its sender as a row. */
@@ -60,29 +62,33 @@ export function messageOf({
   return { seq, rev, sender: { id, name, nick, kind }, text, label, iconUrl, sentAt, editedAt, deletedAt, attachments };
 }
 
-/** Reads messages next to a place in a conversation. */
-export async function readHistory(sql: Sql, request: HistoryRequest): Promise<HistoryPage> {
+/** Reads messages next to a place in a conversation; null without such a conversation. */
+export async function readHistory(sql: Sql, request: HistoryRequest): Promise<HistoryPage | null> {
   const { conversationId, direction, seq, maxBytes } = request;
   const limit = Math.min(request.limit, MAX_ROWS - 1);
   const isBefore = direction === 'before';
   const order = isBefore ? sql`order by m.seq desc` : sql`order by m.seq`;
-  const rows = await sql<(MessageRow & { candidates: number })[]>`
-    select m.candidates::int as candidates, ${messageColumns(sql)}
-    from (
+  // One statement, so that the first number and the rows are of one moment. Without messages it is one row of the head.
+  const rows = await sql<(MessageRow & { candidates: number | null; firstSeq: Seq })[]>`
+    select h.first_seq as "firstSeq", m.candidates::int as candidates, ${messageColumns(sql)}
+    from conversation_head h
+    left join lateral (
       select m.*, count(*) over () as candidates,
         coalesce(sum(${messageBytes(sql)}) over (${order} rows between unbounded preceding and 1 preceding), 0) as before
       from (
         select * from message m
-        where m.conversation_id = ${conversationId} and ${isBefore ? sql`m.seq < ${seq}` : sql`m.seq > ${seq}`}
+        where m.conversation_id = ${conversationId} and m.seq >= h.first_seq and ${isBefore ? sql`m.seq < ${seq}` : sql`m.seq > ${seq}`}
         ${order} limit ${limit + 1}
       ) m
-    ) m
-    join account a on a.id = m.sender_id
-    where m.before < ${maxBytes}
+    ) m on m.before < ${maxBytes}
+    left join account a on a.id = m.sender_id
+    where h.conversation_id = ${conversationId}
     ${order} limit ${limit}`;
-  const messages = rows.map(messageOf);
+  const [first] = rows;
+  if (first === undefined) return null;
+  const messages = rows.filter(({ candidates }) => candidates !== null).map(messageOf);
   if (isBefore) messages.reverse();
-  return { messages, more: rows.length < (rows[0]?.candidates ?? 0) };
+  return { messages, more: messages.length < (first.candidates ?? 0), firstSeq: first.firstSeq };
 }
 
 /** A message that is to be changed, and who its sender and the one who changes it are to the conversation. */
@@ -101,10 +107,10 @@ export async function lockHeadAndReadMessage(
   key: { conversationId: ConversationId; seq: Seq; accountId: AccountId },
 ): Promise<LockedMessageWithRole | null> {
   const { conversationId, seq, accountId } = key;
-  const [head] = await tx<{ archived: boolean }[]>`
-    select archived_at is not null as archived from conversation_head
+  const [head] = await tx<{ archived: boolean; firstSeq: Seq }[]>`
+    select archived_at is not null as archived, first_seq as "firstSeq" from conversation_head
     where conversation_id = ${conversationId} for no key update`;
-  if (head === undefined) return null;
+  if (head === undefined || seq < head.firstSeq) return null;
   // A statement of its own: its snapshot has what was committed while the lock was waited for.
   const [row] = await tx<(MessageRow & { role: GroupRole | null })[]>`
     select s.role, ${messageColumns(tx)}

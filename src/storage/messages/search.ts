@@ -73,6 +73,14 @@ async function findSentAt(tx: Transaction, place: MessagePosition, accountId: Ac
   return row?.at ?? null;
 }
 
+interface FoundRow extends MessageRow {
+  readonly conversationId: ConversationId;
+  readonly foundSeq: Seq;
+  /** By a retention rule: of the message there may be nothing else. */
+  readonly removed: boolean;
+  readonly fits: boolean;
+}
+
 async function searchBefore(tx: Transaction, request: SearchRequest, edge: string | null): Promise<SearchPage> {
   const { text, accountId, conversationId, before, limit, maxBytes } = request;
   const sql = tx as unknown as Sql;
@@ -83,9 +91,9 @@ async function searchBefore(tx: Transaction, request: SearchRequest, edge: strin
       : sql`
         and (w.sent_at, w.conversation_id, w.seq)
           < (${edge}::text::timestamptz, ${before.conversationId}::bigint, ${before.seq}::bigint)`;
-  const rows = await tx<(MessageRow & { conversationId: ConversationId; fits: boolean })[]>`
-    select m.conversation_id as "conversationId", ${messageColumns(tx)},
-      coalesce(sum(octet_length(m.text)) over (
+  const rows = await tx<FoundRow[]>`
+    select w.conversation_id as "conversationId", w.seq as "foundSeq", m.seq is null or w.seq < h.first_seq as removed,
+      ${messageColumns(tx)}, coalesce(sum(octet_length(m.text)) over (
         order by w.sent_at desc, w.conversation_id desc, w.seq desc rows between unbounded preceding and 1 preceding
       ), 0) < ${maxBytes} as fits
     from (
@@ -95,17 +103,18 @@ async function searchBefore(tx: Transaction, request: SearchRequest, edge: strin
       where w.document @@ websearch_to_tsquery('simple', ${text}) ${inOne} ${older}
       order by w.sent_at desc, w.conversation_id desc, w.seq desc limit ${limit + 1}
     ) w
-    join message m on m.conversation_id = w.conversation_id and m.seq = w.seq
-    join account a on a.id = m.sender_id
+    join conversation_head h on h.conversation_id = w.conversation_id
+    left join message m on m.conversation_id = w.conversation_id and m.seq = w.seq
+    left join account a on a.id = m.sender_id
     order by w.sent_at desc, w.conversation_id desc, w.seq desc`;
   const page = rows.filter((row, index) => index < limit && row.fits);
   const last = page.at(-1);
   return {
-    // What was deleted moments ago may still be in the index.
+    // What was deleted or removed moments ago may still be in the index; it takes its place in the page.
     found: page
-      .filter(({ deletedAt }) => deletedAt === null)
+      .filter(({ deletedAt, removed }) => deletedAt === null && !removed)
       .map((row) => ({ conversationId: row.conversationId, message: messageOf(row) })),
     next:
-      page.length < rows.length && last !== undefined ? { conversationId: last.conversationId, seq: last.seq } : null,
+      page.length < rows.length && last !== undefined ? { conversationId: last.conversationId, seq: last.foundSeq } : null,
   };
 }

@@ -112,8 +112,11 @@ create table conversation_head (
   last_seq bigint not null default 0,
   last_rev bigint not null default 0,
   last_at timestamptz not null default '-infinity',
+  -- Messages below it were removed by a retention rule. Their rows may still be there: every reader asks for this one.
+  first_seq bigint not null default 1,
   -- Here and not in conversation, because the statement that writes messages reads it under the lock it already holds.
-  archived_at timestamptz
+  archived_at timestamptz,
+  constraint conversation_head_first_seq_check check (first_seq between 1 and last_seq + 1)
 ) with (fillfactor = 50);
 
 create table membership (

@@ -67,7 +67,7 @@ export async function claimDuePushes(
     ), owner as (
       select id, nick from account where id = any(array(select account_id from of_device)) and deactivated_at is null
     ), badge as (
-      select o.account_id as id, sum(greatest(h.last_seq - o.read_seq, 0))::bigint as unread
+      select o.account_id as id, sum(greatest(h.last_seq - greatest(o.read_seq, h.first_seq - 1), 0))::bigint as unread
       from membership o join conversation_head h on h.conversation_id = o.conversation_id
       where o.account_id = any(array(select account_id from of_device)) group by o.account_id
     ), blocking as (
@@ -89,7 +89,10 @@ export async function claimDuePushes(
     full join blocking on blocking.id = d.account_id
     -- By itself for each, as the offset has it: as joins they may go by the group alone, which is taken for a small one.
     left join lateral (
-      select o.read_seq, coalesce(s.level, 'all') as level, s.muted_until
+      -- Of what was removed nobody is told, as if it had been read.
+      select greatest(o.read_seq, (
+          select h.first_seq - 1 from conversation_head h where h.conversation_id = o.conversation_id)) as read_seq,
+        coalesce(s.level, 'all') as level, s.muted_until
       from membership o
       left join notification_setting s on s.conversation_id = o.conversation_id and s.account_id = o.account_id
       where o.conversation_id = p.conversation_id and o.account_id = d.account_id

@@ -103,7 +103,7 @@ async function lockLaggingCursors(
     order by h.conversation_id
     on conflict do nothing`;
   return tx<LaggingConversation[]>`
-    select c.conversation_id as id, c.pushed_seq as after, h.last_seq as head
+    select c.conversation_id as id, greatest(c.pushed_seq, h.first_seq - 1) as after, h.last_seq as head
     from push_cursor c join conversation_head h on h.conversation_id = c.conversation_id
     where c.conversation_id = any(${ids}::bigint[]) and c.pushed_seq < h.last_seq
       and set_config('synchronous_commit', 'off', true) = 'off'

@@ -1,0 +1,78 @@
+import type { HookReference } from './hook-control.ts';
+import type { Seq } from '../../model/ids.ts';
+import type { Transaction } from '../db/connection.ts';
+import { insertNotice } from '../messages/notices.ts';
+
+/** What a hook had still to deliver when a retention rule removed it. */
+interface RemovedRange {
+  readonly firstSeq: Seq;
+  readonly lastSeq: Seq;
+  readonly count: number;
+}
+
+interface LockedPosition {
+  readonly cursor: Seq;
+  readonly url: string;
+}
+
+/**
+ * Lets a hook go on at the first message of its group's log, past what a retention rule removed: with a row `expired` in
+ * its delivery log, and a notice to the group. Null, and nothing is written, where the hook had nothing to deliver of it.
+ *
+ * Any node may do it: the hook's row is locked, and the cursor moves forward only. The generation rises, so that a lane in
+ * memory reads the row again; its settlements still count, as those of before a pause do.
+ */
+export async function skipRemovedMessages(tx: Transaction, hook: HookReference): Promise<RemovedRange | null> {
+  const { conversationId, hookId } = hook;
+  // The head first, as everybody who tells the group of a hook.
+  const [head] = await tx<{ firstSeq: Seq }[]>`
+    select first_seq as "firstSeq" from conversation_head where conversation_id = ${conversationId} for no key update`;
+  const [position] = await tx<LockedPosition[]>`
+    select cursor, url from reverse_hook
+    where id = ${hookId} and conversation_id = ${conversationId} and removed_at is null for no key update`;
+  if (head === undefined || position === undefined) return null;
+  const range = await cutRetries(tx, hook, head.firstSeq, position.cursor);
+  if (range === null) return null;
+  await tx`
+    update reverse_hook set generation = generation + 1, cursor = greatest(cursor, ${head.firstSeq - 1}),
+      batch_last_seq = case when cursor < ${head.firstSeq - 1} then null else batch_last_seq end,
+      rejections = case when cursor < ${head.firstSeq - 1} then 0 else rejections end
+    where id = ${hookId}`;
+  // Whole milliseconds, as every time in the log.
+  await tx`
+    insert into delivery_attempt (hook_id, seq, last_seq, attempt, at, outcome, duration_ms)
+    values (${hookId}, ${range.firstSeq}, ${range.lastSeq}, 0, date_trunc('milliseconds', clock_timestamp()), 'expired', 0)
+    on conflict do nothing`;
+  const details = { hook: hookId, host: new URL(position.url).hostname, messages: range.count };
+  await insertNotice(tx, { conversationId, kind: 'hook_messages_expired', details });
+  return range;
+}
+
+/** Ends requests apart for what was removed; the rest of a batch stays one. Returns what the hook loses in all. */
+async function cutRetries(
+  tx: Transaction,
+  { hookId }: HookReference,
+  firstSeq: Seq,
+  cursor: Seq,
+): Promise<RemovedRange | null> {
+  const cut = await tx<{ seq: Seq; lastSeq: Seq; attempts: number; nextAt: Date }[]>`
+    delete from delivery_retry where hook_id = ${hookId} and seq < ${firstSeq}
+    returning seq, last_seq as "lastSeq", attempts, next_at as "nextAt"`;
+  for (const { lastSeq, attempts, nextAt } of cut.filter((row) => row.lastSeq >= firstSeq)) {
+    await tx`
+      insert into delivery_retry (hook_id, seq, last_seq, attempts, next_at)
+      values (${hookId}, ${firstSeq}, ${lastSeq}, ${attempts}, ${nextAt})
+      on conflict (hook_id, seq) do update set last_seq = greatest(delivery_retry.last_seq, excluded.last_seq)`;
+  }
+  // What lies beyond the cursor counts as part of the backlog, and once.
+  const ranges = cut
+    .filter(({ seq }) => seq <= cursor)
+    .map((row) => ({ first: row.seq, last: Math.min(row.lastSeq, firstSeq - 1) }));
+  if (cursor < firstSeq - 1) ranges.push({ first: (cursor + 1) as Seq, last: firstSeq - 1 });
+  if (ranges.length === 0) return null;
+  return {
+    firstSeq: Math.min(...ranges.map(({ first }) => first)) as Seq,
+    lastSeq: Math.max(...ranges.map(({ last }) => last)) as Seq,
+    count: ranges.reduce((sum, { first, last }) => sum + last - first + 1, 0),
+  };
+}
