@@ -11,6 +11,7 @@ export const examples: Readonly<Record<string, object>> = {
   'groups.remove-member': { group: 7, user: 'alice' },
   'hooks.info': { hook: 5 },
   'hooks.log': { hook: 5, limit: 20 },
+  'hooks.stats': { hook: 5, hours: 24, step: '1h' },
   'hooks.update': { hook: 5, paused: true },
   'hooks.ping': { hook: 5 },
   'hooks.redeliver': { hook: 5, from: '7:42' },

@@ -28,6 +28,7 @@ import { createHook } from './hooks/hook-create.ts';
 import { hookLog } from './hooks/hook-delivery-log.ts';
 import { hookInfo, listAllHooks, listGroupHooks } from './hooks/hook-list.ts';
 import { pingHook } from './hooks/hook-ping.ts';
+import { hookStats } from './hooks/hook-stats.ts';
 import { redeliverHook, discardHookBacklog } from './hooks/hook-redeliver.ts';
 import { restoreRemovedHook } from './hooks/hook-restore.ts';
 import { removeGroupHook, updateHook } from './hooks/hook-update.ts';
@@ -61,7 +62,7 @@ export function operationTable(): ReadonlyMap<string, Operation> {
     [openPrivateConversation],
     [listOwnConversations, showOwnConversation, syncChanges],
     [updateNotifications],
-    [createHook, listGroupHooks, listAllHooks, hookInfo, hookLog, updateHook, pingHook],
+    [createHook, listGroupHooks, listAllHooks, hookInfo, hookLog, hookStats, updateHook, pingHook],
     [redeliverHook, discardHookBacklog, removeGroupHook, restoreRemovedHook],
     [sendMessage, messageHistory, editMessage, deleteMessage, markRead, sendTyping, searchMessages],
     [authenticateLive, subscribeLive, setLiveForeground, pingLive],

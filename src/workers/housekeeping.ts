@@ -26,6 +26,7 @@ export class Housekeeping {
   readonly #services: HousekeepingServices;
   #task: ScheduledTask | null = null;
   #currentRun: Promise<unknown> = Promise.resolve();
+  #isRunning = false;
 
   constructor(services: HousekeepingServices) {
     this.#services = services;
@@ -36,7 +37,10 @@ export class Housekeeping {
     const { database } = this.#services;
     await database.general.transaction((tx) => ensureAttemptPartitions(tx, Date.now()));
     this.#task = schedule(SCHEDULE, () => {
-      this.#currentRun = this.runOnce();
+      // A round of a large installation may last longer than from one to the next; its lock is this node's own.
+      if (this.#isRunning) return;
+      this.#isRunning = true;
+      this.#currentRun = this.runOnce().finally(() => (this.#isRunning = false));
     });
   }
 

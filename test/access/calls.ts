@@ -179,6 +179,7 @@ const hooks: Record<string, Call> = {
   'hooks.list-all': { input: () => ({}) },
   'hooks.info': { input: ofHook },
   'hooks.log': { input: ofHook },
+  'hooks.stats': { input: ofHook },
   'hooks.update': { input: ({ hook }) => ({ hook, paused: true }), changes: true },
   'hooks.ping': { input: ofHook, changes: true },
   'hooks.redeliver': { input: ({ hook, group }) => ({ hook, from: `${group.id}:1` }), changes: true },

@@ -99,6 +99,7 @@ hooks.list (privately)                     | unauthenticated | not_found | not_f
 hooks.list-all                             | unauthenticated | forbidden | forbidden | forbidden   | forbidden      | forbidden      | yes            | forbidden | forbidden
 hooks.info                                 | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
 hooks.log                                  | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
+hooks.stats                                | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
 hooks.update                               | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
 hooks.ping                                 | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
 hooks.redeliver                            | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
@@ -154,8 +155,8 @@ messages:write | messages.send messages.edit messages.delete messages.mark-read 
 groups:read    | groups.info groups.members groups.find accounts.find presence.list
 groups:write   | groups.create groups.update groups.archive groups.unarchive groups.add-member groups.remove-member
 groups:write   | groups.set-role groups.transfer groups.leave groups.join invites.create invites.list invites.revoke
-hooks:manage   | groups.show-token groups.rotate-token hooks.create hooks.list hooks.info hooks.log hooks.update hooks.ping
-hooks:manage   | hooks.redeliver hooks.discard-backlog hooks.remove hooks.restore
+hooks:manage   | groups.show-token groups.rotate-token hooks.create hooks.list hooks.info hooks.log hooks.stats hooks.update
+hooks:manage   | hooks.ping hooks.redeliver hooks.discard-backlog hooks.remove hooks.restore
 account        | profile.show profile.update sessions.list sessions.end sessions.end-others
 none           | auth.start auth.verify auth.sign-up invites.preview live.authenticate live.ping
 none           | blocks.add blocks.remove blocks.list devices.register devices.list devices.remove live.foreground

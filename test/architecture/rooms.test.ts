@@ -28,7 +28,7 @@ const roomsOf: Readonly<Record<string, Readonly<Record<string, readonly string[]
     'database.ts': ['db', 'hooks'],
     'open-database.ts': ['db', 'embedded', 'database.ts'],
     push: ['db'],
-    retention: ['db', 'push'],
+    retention: ['db', 'hooks', 'push'],
     'rotate-secret.ts': ['db'],
     files: ['db'],
     backup: ['db', 'embedded', 'open-database.ts', 'retention', 'rotate-secret.ts', 'files'],

@@ -28,8 +28,8 @@ const deliveries = (query = '') => ask('GET', `${hook.url}/deliveries${query}`);
 async function log(times: readonly number[]): Promise<void> {
   await server.database.query(
     (sql) => sql`
-      insert into delivery_attempt (hook_id, seq, last_seq, attempt, at, outcome, code, duration_ms)
-      select ${hook.id}, n, n, 1, to_timestamp(ms / 1000.0), 'delivered', 200, 5
+      insert into delivery_attempt (conversation_id, hook_id, seq, last_seq, attempt, at, outcome, code, duration_ms)
+      select (select conversation_id from reverse_hook where id = ${hook.id}), ${hook.id}, n, n, 1, to_timestamp(ms / 1000.0), 'delivered', 200, 5
       from unnest(${[...times]}::bigint[]) with ordinality as t (ms, n)`,
   );
 }

@@ -113,8 +113,8 @@ describe('redelivery from a message', () => {
         update reverse_hook set rejections = 3, batch_last_seq = 6, unbatched_until = 6, parked_at = now(),
           next_attempt_at = now() + interval '1 hour', failing_since = now() where id = ${hook.id}`;
       await sql`
-        insert into delivery_retry (hook_id, seq, last_seq, attempts, next_at)
-        select ${hook.id}, n, n, 2, now() + interval '1 hour' from generate_series(3, 5) n`;
+        insert into delivery_retry (conversation_id, hook_id, seq, last_seq, attempts, next_at)
+        select (select conversation_id from reverse_hook where id = ${hook.id}), ${hook.id}, n, n, 2, now() + interval '1 hour' from generate_series(3, 5) n`;
     });
     // Three rows, and the message beyond the cursor.
     expect((await ask('GET', hook.url)).body.pending).toBe(4);
@@ -164,8 +164,8 @@ describe('redelivery of single messages', () => {
     await ask('PATCH', hook.url, { paused: true });
     await server.database.query(
       (sql) => sql`
-        insert into delivery_retry (hook_id, seq, last_seq, attempts, next_at)
-        values (${hook.id}, 3, 4, 9, now() + interval '1 hour')`,
+        insert into delivery_retry (conversation_id, hook_id, seq, last_seq, attempts, next_at)
+        values ((select conversation_id from reverse_hook where id = ${hook.id}), ${hook.id}, 3, 4, 9, now() + interval '1 hour')`,
     );
     await redeliver({ only: [id(3)] });
     expect(await retriesOf(server, hook)).toEqual([[3, 4, 0, true]]);
@@ -225,8 +225,8 @@ describe('redelivery of single messages', () => {
     await ask('PATCH', hook.url, { paused: true });
     await server.database.query(
       (sql) => sql`
-        insert into delivery_retry (hook_id, seq, last_seq, attempts, next_at)
-        select ${hook.id}, n, n, 1, now() from generate_series(1001, 1998) n`,
+        insert into delivery_retry (conversation_id, hook_id, seq, last_seq, attempts, next_at)
+        select (select conversation_id from reverse_hook where id = ${hook.id}), ${hook.id}, n, n, 1, now() from generate_series(1001, 1998) n`,
     );
     expect((await redeliver({ only: [id(3), id(4)] })).status).toBe(202);
     const answer = await redeliver({ only: [id(4), id(5)] });

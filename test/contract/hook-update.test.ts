@@ -116,8 +116,8 @@ describe('PATCH of a hook', () => {
     );
     await server.database.query(
       (sql) => sql`
-        insert into delivery_retry (hook_id, seq, last_seq, attempts, next_at)
-        values (${hook.id}, 1, 1, 7, now() + interval '1 hour')`,
+        insert into delivery_retry (conversation_id, hook_id, seq, last_seq, attempts, next_at)
+        values ((select conversation_id from reverse_hook where id = ${hook.id}), ${hook.id}, 1, 1, 7, now() + interval '1 hour')`,
     );
     expect((await ask('GET', hook.url)).body.state).toBe('parked');
     receiver.answer = () => 200;
@@ -132,8 +132,8 @@ describe('PATCH of a hook', () => {
     await patch({ paused: true });
     await server.database.query(
       (sql) => sql`
-        insert into delivery_retry (hook_id, seq, last_seq, attempts, next_at)
-        values (${hook.id}, 1, 1, 7, now() + interval '1 hour')`,
+        insert into delivery_retry (conversation_id, hook_id, seq, last_seq, attempts, next_at)
+        values ((select conversation_id from reverse_hook where id = ${hook.id}), ${hook.id}, 1, 1, 7, now() + interval '1 hour')`,
     );
     await server.operate('hooks.update', { hook: hook.id, paused: false, order: 'strict' });
     for (const row of await retriesOf(server, hook)) expect(row).toEqual([1, 1, 0, true]);

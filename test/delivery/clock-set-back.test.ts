@@ -39,7 +39,7 @@ test('requests that wait for their time are not kept waiting longer, each time t
     await database.query(async (sql) => {
       await sql`delete from delivery_retry`;
       for (const [n, at] of times.entries()) {
-        await sql`insert into delivery_retry (hook_id, seq, last_seq, attempts, next_at) values (${hook}, ${n + 1}, ${n + 1}, 1, ${at})`;
+        await sql`insert into delivery_retry (conversation_id, hook_id, seq, last_seq, attempts, next_at) values ((select conversation_id from reverse_hook where id = ${hook}), ${hook}, ${n + 1}, ${n + 1}, 1, ${at})`;
       }
     });
     const row = { id: hook, retries: 3, earliestRetryAt: times[0]! } as unknown as LaneRow;

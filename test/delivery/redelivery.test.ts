@@ -19,8 +19,8 @@ const isServed = () =>
 async function requestRedelivery(wanted: readonly number[]): Promise<void> {
   await lane.server.database.query(
     (sql) => sql`
-      insert into delivery_retry (hook_id, seq, last_seq, attempts, next_at)
-      select ${lane.hook}, s, s, 0, now() from unnest(${[...wanted]}::bigint[]) s`,
+      insert into delivery_retry (conversation_id, hook_id, seq, last_seq, attempts, next_at)
+      select (select conversation_id from reverse_hook where id = ${lane.hook}), ${lane.hook}, s, s, 0, now() from unnest(${[...wanted]}::bigint[]) s`,
   );
   await lane.change({ description: 'asked again' });
 }
@@ -115,8 +115,8 @@ describe('messages that are asked for again', () => {
     await lane.rowWhere(({ cursor }) => cursor === 1);
     await lane.server.database.query(
       (sql) => sql`
-        insert into delivery_retry (hook_id, seq, last_seq, attempts, next_at)
-        values (${lane.hook}, 1, 1, 0, date_trunc('milliseconds', now()) + interval '3 days 1 microsecond')`,
+        insert into delivery_retry (conversation_id, hook_id, seq, last_seq, attempts, next_at)
+        values ((select conversation_id from reverse_hook where id = ${lane.hook}), ${lane.hook}, 1, 1, 0, date_trunc('milliseconds', now()) + interval '3 days 1 microsecond')`,
     );
     await lane.change({ description: 'asked again' });
     await isServed();

@@ -290,8 +290,8 @@ describe('a hook with order none', () => {
     await lane.pause(true);
     await lane.post(1, 4);
     await lane.server.database.query(
-      (sql) => sql`insert into delivery_retry (hook_id, seq, last_seq, attempts, next_at)
-        select ${lane.hook}, seq, seq, 1, now() + wait * interval '1 hour' from (values (2, 0), (4, 1)) as rows (seq, wait)`,
+      (sql) => sql`insert into delivery_retry (conversation_id, hook_id, seq, last_seq, attempts, next_at)
+        select (select conversation_id from reverse_hook where id = ${lane.hook}), ${lane.hook}, seq, seq, 1, now() + wait * interval '1 hour' from (values (2, 0), (4, 1)) as rows (seq, wait)`,
     );
     await lane.patch({ order: 'strict' });
     await lane.pause(false);

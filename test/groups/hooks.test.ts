@@ -34,6 +34,7 @@ const webhook = async (): Promise<string> =>
 const ON_HOOK = [
   ['hooks.info', {}],
   ['hooks.log', {}],
+  ['hooks.stats', {}],
   ['hooks.update', { paused: true }],
   ['hooks.ping', {}],
   ['hooks.redeliver', { from: '2026-01-01T00:00:00Z' }],

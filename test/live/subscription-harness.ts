@@ -9,7 +9,7 @@ import { SessionSubscriptions } from '../../src/live/session-subscriptions.ts';
 import type { Subscriber } from '../../src/live/subscriber.ts';
 import { silentLog } from '../../src/log.ts';
 import type { AccountId, ConversationId, Rev, Seq } from '../../src/model/ids.ts';
-import type { ConversationLastRev } from '../../src/storage/groups/conversation-heads.ts';
+import type { ConversationHead } from '../../src/storage/groups/conversation-heads.ts';
 import { listHeadsOfAccount } from '../../src/storage/groups/conversation-heads.ts';
 import type { Pool } from '../../src/storage/db/pool.ts';
 import type { TestDatabase } from '../support/database.ts';
@@ -141,7 +141,7 @@ export class SubscriptionHarness {
     const has = new Map<ConversationId, Rev>(known === undefined ? [] : [[this.#group.id, known as Rev]]);
     await client.subscriptions.load(
       { since: has, default: 'now' },
-      async (): Promise<readonly ConversationLastRev[]> => {
+      async (): Promise<readonly ConversationHead[]> => {
         const heads = await this.#database.query((sql) => listHeadsOfAccount(sql, accountId, 10));
         await whileListing();
         return heads;

@@ -20,6 +20,7 @@ export const BACKED_UP_TABLES = [
   'reverse_hook',
   'delivery_retry',
   'delivery_attempt',
+  'hook_stats',
   'device',
   'notification_setting',
   'push_cursor',

@@ -141,7 +141,7 @@ export async function redeliverSelectedWithinLimit(
   hook: LockedHook,
   asked: readonly Seq[],
 ): Promise<boolean> {
-  const { hookId, order, cursor } = hook;
+  const { conversationId, hookId, order, cursor } = hook;
   const seqs = order === 'strict' ? asked.filter((seq) => seq <= cursor) : asked;
   if (seqs.length === 0) return true;
   const now = new Date();
@@ -149,9 +149,9 @@ export async function redeliverSelectedWithinLimit(
     select count(*) as count from delivery_retry where hook_id = ${hookId} and seq <> all(${[...seqs]}::bigint[])`;
   if (others!.count + seqs.length > MAX_RETRY_ROWS) return false;
   await tx`
-    insert into delivery_retry (hook_id, seq, last_seq, attempts, next_at)
-    select ${hookId}, seq, seq, 0, ${now}::timestamptz from unnest(${[...seqs]}::bigint[]) as asked (seq)
-    on conflict (hook_id, seq) do update set attempts = 0, next_at = ${now}`;
+    insert into delivery_retry (conversation_id, hook_id, seq, last_seq, attempts, next_at)
+    select ${conversationId}, ${hookId}, seq, seq, 0, ${now}::timestamptz from unnest(${[...seqs]}::bigint[]) as asked (seq)
+    on conflict on constraint delivery_retry_pkey do update set attempts = 0, next_at = ${now}`;
   await tx`update reverse_hook set generation = generation + 1 where id = ${hookId}`;
   return true;
 }
@@ -188,8 +188,8 @@ export async function skipBacklog(tx: Transaction, hook: LockedHook): Promise<Sk
   };
   // Whole milliseconds, as every time in the log.
   await tx`
-    insert into delivery_attempt (hook_id, seq, last_seq, attempt, at, outcome, duration_ms)
-    values (${hookId}, ${range.firstSeq}, ${range.lastSeq}, 0, date_trunc('milliseconds', clock_timestamp()), 'skipped', 0)
+    insert into delivery_attempt (conversation_id, hook_id, seq, last_seq, attempt, at, outcome, duration_ms)
+    values (${hook.conversationId}, ${hookId}, ${range.firstSeq}, ${range.lastSeq}, 0, date_trunc('milliseconds', clock_timestamp()), 'skipped', 0)
     on conflict do nothing`;
   return range;
 }

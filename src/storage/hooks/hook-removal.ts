@@ -30,8 +30,9 @@ export async function removeHookByTarget(
     returning id`;
   if (removed.length === 0) throw new StaleLaneError('the hook was changed meanwhile');
   await tx`
-    insert into delivery_attempt (hook_id, seq, last_seq, attempt, at, outcome, category, code, duration_ms)
-    values (${settlement.hookId}, ${attempt.firstSeq}, ${attempt.lastSeq}, ${attempt.attempt}, ${attempt.at},
+    insert into delivery_attempt
+      (conversation_id, hook_id, seq, last_seq, attempt, at, outcome, category, code, duration_ms)
+    values (${lane.conversationId}, ${settlement.hookId}, ${attempt.firstSeq}, ${attempt.lastSeq}, ${attempt.attempt}, ${attempt.at},
       'unregistered', ${attempt.category}, ${attempt.code}, ${attempt.durationMs})
     on conflict do nothing`;
 }

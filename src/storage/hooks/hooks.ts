@@ -89,7 +89,7 @@ export async function findHooks(
 ): Promise<HookInfo[]> {
   return sql<HookInfo[]>`
     select ${hookColumns(sql)} from reverse_hook r ${hookJoins(sql)}
-    where r.conversation_id = ${conversationId} and r.removed_at is null and (${id}::int is null or r.id = ${id}::int)
+    where r.conversation_id = ${conversationId} and r.removed_at is null and (${id}::bigint is null or r.id = ${id}::bigint)
     order by r.id`;
 }
 

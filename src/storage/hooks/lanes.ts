@@ -53,7 +53,7 @@ export async function lanesOfConversations(sql: Sql, ids: readonly ConversationI
   return sql<LaneRow[]>`
     select ${laneColumns(sql)} from reverse_hook r join conversation_head h on h.conversation_id = r.conversation_id
     cross join lateral (
-      select count(*)::int as retries, min(next_at) as retry_at, min(seq) as first_seq
+      select count(*)::int as retries, min(next_at) as retry_at, min(seq) filter (where seq > 0) as first_seq
       from delivery_retry where hook_id = r.id) d
     where r.conversation_id = any(${[...ids]}::bigint[]) and r.removed_at is null`;
 }

@@ -40,8 +40,9 @@ export async function skipRemovedMessages(tx: Transaction, hook: HookReference):
     where id = ${hookId}`;
   // Whole milliseconds, as every time in the log.
   await tx`
-    insert into delivery_attempt (hook_id, seq, last_seq, attempt, at, outcome, duration_ms)
-    values (${hookId}, ${range.firstSeq}, ${range.lastSeq}, 0, date_trunc('milliseconds', clock_timestamp()), 'expired', 0)
+    insert into delivery_attempt (conversation_id, hook_id, seq, last_seq, attempt, at, outcome, duration_ms)
+    values (${conversationId}, ${hookId}, ${range.firstSeq}, ${range.lastSeq}, 0,
+      date_trunc('milliseconds', clock_timestamp()), 'expired', 0)
     on conflict do nothing`;
   const details = { hook: hookId, host: new URL(position.url).hostname, messages: range.count };
   await insertNotice(tx, { conversationId, kind: 'hook_messages_expired', details });
@@ -51,18 +52,19 @@ export async function skipRemovedMessages(tx: Transaction, hook: HookReference):
 /** Ends requests apart for what was removed; the rest of a batch stays one. Returns what the hook loses in all. */
 async function cutRetries(
   tx: Transaction,
-  { hookId }: HookReference,
+  { conversationId, hookId }: HookReference,
   firstSeq: Seq,
   cursor: Seq,
 ): Promise<RemovedRange | null> {
   const cut = await tx<{ seq: Seq; lastSeq: Seq; attempts: number; nextAt: Date }[]>`
-    delete from delivery_retry where hook_id = ${hookId} and seq < ${firstSeq}
+    delete from delivery_retry where hook_id = ${hookId} and seq between 1 and ${firstSeq - 1}
     returning seq, last_seq as "lastSeq", attempts, next_at as "nextAt"`;
   for (const { lastSeq, attempts, nextAt } of cut.filter((row) => row.lastSeq >= firstSeq)) {
     await tx`
-      insert into delivery_retry (hook_id, seq, last_seq, attempts, next_at)
-      values (${hookId}, ${firstSeq}, ${lastSeq}, ${attempts}, ${nextAt})
-      on conflict (hook_id, seq) do update set last_seq = greatest(delivery_retry.last_seq, excluded.last_seq)`;
+      insert into delivery_retry (conversation_id, hook_id, seq, last_seq, attempts, next_at)
+      values (${conversationId}, ${hookId}, ${firstSeq}, ${lastSeq}, ${attempts}, ${nextAt})
+      on conflict on constraint delivery_retry_pkey
+      do update set last_seq = greatest(delivery_retry.last_seq, excluded.last_seq)`;
   }
   // What lies beyond the cursor counts as part of the backlog, and once.
   const ranges = cut

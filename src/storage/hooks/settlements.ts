@@ -1,5 +1,6 @@
 import type { HookId } from '../../model/ids.ts';
 import type { Sql } from '../db/connection.ts';
+import { addToHookStats, returnLoggedRequests } from './hook-stats.ts';
 import { PARTITIONS } from './lanes.ts';
 import {
   unpackNumbers,
@@ -50,14 +51,14 @@ const fromFencedInput = (sql: Sql) => sql`
   from input i join fence f on f.partition = i.hook_id % ${PARTITIONS} and f.epoch = i.epoch
   where r.id = i.hook_id and r.generation >= i.generation and r.cursor_generation <= i.generation
     and r.removed_at is null
-  returning r.id, r.generation = i.generation as current`;
+  returning r.id, r.conversation_id, r.generation = i.generation as current`;
 
 /** Where everything was delivered, which is nearly always, half of the columns have nothing to say. */
 function settleDelivered(sql: Sql, { lanes, attempts }: BaseColumns): Promise<SettledHook[]> {
   return sql<SettledHook[]>`
     with input as (
       select * from unnest(
-        ${lanes.hookId}::int[], ${lanes.generation}::bigint[], ${lanes.epoch}::bigint[], ${lanes.cursor}::bigint[],
+        ${lanes.hookId}::bigint[], ${lanes.generation}::bigint[], ${lanes.epoch}::bigint[], ${lanes.cursor}::bigint[],
         ${lanes.successMs}::bigint[]
       ) as u(hook_id, generation, epoch, cursor, success_ms)
     ), fence as (${selectLeasesForShare(sql)}
@@ -72,14 +73,16 @@ function settleDelivered(sql: Sql, { lanes, attempts }: BaseColumns): Promise<Se
         last_success_at = coalesce(to_timestamp(i.success_ms / 1000.0), r.last_success_at)
       ${fromFencedInput(sql)}
     ), logged as (
-      insert into delivery_attempt (hook_id, seq, last_seq, attempt, at, outcome, code, duration_ms)
-      select a.hook_id, a.seq, a.last_seq, a.attempt, to_timestamp(a.at_ms / 1000.0), 'delivered', a.code, a.duration_ms
+      insert into delivery_attempt (conversation_id, hook_id, seq, last_seq, attempt, at, outcome, code, duration_ms)
+      select r.conversation_id, a.hook_id, a.seq, a.last_seq, a.attempt, to_timestamp(a.at_ms / 1000.0), 'delivered', a.code, a.duration_ms
       from unnest(
-        ${attempts.hookId}::int[], ${attempts.firstSeq}::bigint[], ${attempts.lastSeq}::bigint[],
+        ${attempts.hookId}::bigint[], ${attempts.firstSeq}::bigint[], ${attempts.lastSeq}::bigint[],
         ${attempts.attempt}::int[], ${attempts.atMs}::bigint[], ${attempts.code}::int[], ${attempts.durationMs}::int[]
       ) as a(hook_id, seq, last_seq, attempt, at_ms, code, duration_ms)
+      join reverse_hook r on r.id = a.hook_id
       on conflict do nothing
-    )
+      ${returnLoggedRequests(sql)}
+    ), ${addToHookStats(sql)}
     select id, current from settled`;
 }
 
@@ -91,7 +94,7 @@ function settleWithFailures(
   return sql<SettledHook[]>`
     with input as (
       select * from unnest(
-        ${lanes.hookId}::int[], ${lanes.generation}::bigint[], ${lanes.epoch}::bigint[], ${lanes.cursor}::bigint[],
+        ${lanes.hookId}::bigint[], ${lanes.generation}::bigint[], ${lanes.epoch}::bigint[], ${lanes.cursor}::bigint[],
         ${lanes.successMs}::bigint[], ${failureColumns.failures}::int[], ${failureColumns.failingSince}::timestamptz[],
         ${failureColumns.nextAttemptAt}::timestamptz[], ${failureColumns.rejections}::int[], ${failureColumns.batchLastSeq}::bigint[],
         ${failureColumns.unbatchedUntil}::bigint[], ${failureColumns.errorMs}::bigint[], ${failureColumns.errorCategory}::text[],
@@ -115,30 +118,32 @@ function settleWithFailures(
         last_error_code = case when i.error_ms is null then r.last_error_code else i.code end
       ${fromFencedInput(sql)}
     ), retry as (
-      select u.* from unnest(
-        ${retries.hookId}::int[], ${retries.seq}::bigint[], ${retries.lastSeq}::bigint[], ${retries.attempts}::int[],
+      select s.conversation_id, u.* from unnest(
+        ${retries.hookId}::bigint[], ${retries.seq}::bigint[], ${retries.lastSeq}::bigint[], ${retries.attempts}::int[],
         ${retries.nextAt}::timestamptz[]
       ) as u(hook_id, seq, last_seq, attempts, next_at) join settled s on s.id = u.hook_id
     ), over as (
       delete from delivery_retry d using retry
       where d.hook_id = retry.hook_id and d.seq = retry.seq and d.last_seq <= retry.last_seq and retry.next_at is null
     ), again as (
-      insert into delivery_retry (hook_id, seq, last_seq, attempts, next_at)
-      select hook_id, seq, last_seq, attempts, next_at from retry where next_at is not null
-      on conflict (hook_id, seq)
+      insert into delivery_retry (conversation_id, hook_id, seq, last_seq, attempts, next_at)
+      select conversation_id, hook_id, seq, last_seq, attempts, next_at from retry where next_at is not null
+      on conflict on constraint delivery_retry_pkey
       do update set attempts = excluded.attempts, next_at = excluded.next_at,
         last_seq = case when excluded.attempts = 0 then excluded.last_seq
           else greatest(delivery_retry.last_seq, excluded.last_seq) end
     ), logged as (
-      insert into delivery_attempt (hook_id, seq, last_seq, attempt, at, outcome, category, code, duration_ms)
-      select a.hook_id, a.seq, a.last_seq, a.attempt, to_timestamp(a.at_ms / 1000.0), a.outcome, a.category, a.code,
-        a.duration_ms
+      insert into delivery_attempt (conversation_id, hook_id, seq, last_seq, attempt, at, outcome, category, code, duration_ms)
+      select r.conversation_id, a.hook_id, a.seq, a.last_seq, a.attempt, to_timestamp(a.at_ms / 1000.0), a.outcome,
+        a.category, a.code, a.duration_ms
       from unnest(
-        ${attempts.hookId}::int[], ${attempts.firstSeq}::bigint[], ${attempts.lastSeq}::bigint[],
+        ${attempts.hookId}::bigint[], ${attempts.firstSeq}::bigint[], ${attempts.lastSeq}::bigint[],
         ${attempts.attempt}::int[], ${attempts.atMs}::bigint[], ${failureColumns.outcome}::text[],
         ${failureColumns.category}::text[], ${attempts.code}::int[], ${attempts.durationMs}::int[]
       ) as a(hook_id, seq, last_seq, attempt, at_ms, outcome, category, code, duration_ms)
+      join reverse_hook r on r.id = a.hook_id
       on conflict do nothing
-    )
+      ${returnLoggedRequests(sql)}
+    ), ${addToHookStats(sql)}
     select id, current from settled`;
 }

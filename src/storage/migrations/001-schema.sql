@@ -228,7 +228,8 @@ create table idempotency_key (
   created_at timestamptz not null default now(),
   primary key (conversation_id, key)
 );
-create index idempotency_key_created_at on idempotency_key using brin (created_at);
+-- Not BRIN: the pages of deleted keys take new ones, so that each range of pages would hold all times.
+create index idempotency_key_created_at on idempotency_key (created_at);
 
 -- How far the search indexer is. It derives the search index and the mentions from messages soon after the commit, so
 -- that no post waits for them. Every change of the conversation up to `indexed_rev` is done.
@@ -258,7 +259,8 @@ create index mention_message on mention (conversation_id, seq);
 
 -- A reverse webhook: a cursor into the log of a group.
 create table reverse_hook (
-  id integer generated always as identity primary key,
+  -- Numbers of 32 bits, as the interfaces promise.
+  id bigint generated always as identity (maxvalue 2147483647),
   conversation_id bigint not null,
   kind text not null default 'group' check (kind = 'group'),
   url text not null,
@@ -304,6 +306,8 @@ create table reverse_hook (
   removed_by text check (removed_by in ('client', 'target')),
   constraint reverse_hook_cursor_check check (cursor >= start_seq),
   constraint reverse_hook_removed_check check ((removed_at is null) = (removed_by is null)),
+  -- With the conversation, as every key of what belongs to one: such tables can be split by it.
+  primary key (id, conversation_id),
   foreign key (conversation_id, kind) references conversation (id, kind) on delete cascade
   -- Every delivery updates its row: pages keep room for that.
 ) with (fillfactor = 70);
@@ -313,19 +317,22 @@ create index reverse_hook_removed_at on reverse_hook (removed_at) where removed_
 -- A request that the server repeats apart from the others. It holds failed messages of a hook without order, or
 -- messages that a client asked for again by id.
 create table delivery_retry (
-  hook_id integer not null references reverse_hook on delete cascade,
+  conversation_id bigint not null,
+  hook_id bigint not null,
   seq bigint not null,
   last_seq bigint not null,
   attempts integer not null,
   next_at timestamptz not null,
-  primary key (hook_id, seq)
+  primary key (hook_id, seq, conversation_id),
+  foreign key (hook_id, conversation_id) references reverse_hook on delete cascade
 );
 -- Every query asks for the next due row of one hook.
 create index delivery_retry_due on delivery_retry (hook_id, next_at);
 
 -- The delivery log. Each day is a partition, so that the server drops old days and deletes no rows.
 create table delivery_attempt (
-  hook_id integer not null,
+  conversation_id bigint not null,
+  hook_id bigint not null,
   seq bigint not null,
   last_seq bigint not null,
   attempt integer not null,
@@ -336,9 +343,25 @@ create table delivery_attempt (
   duration_ms integer not null
 ) partition by range (at);
 -- Unique: a settlement repeated after an unknown outcome logs its attempt once.
-create unique index delivery_attempt_hook on delivery_attempt (hook_id, at, seq, attempt);
+create unique index delivery_attempt_hook on delivery_attempt (hook_id, at, seq, attempt, conversation_id);
 -- Takes rows outside the partitions of days, from a clock set far ahead; `storage/retention/retention.ts` moves them.
 create table delivery_attempt_default partition of delivery_attempt default;
+
+-- Requests to each hook in each five minutes, of which there were any. Each settlement adds what it logs.
+create table hook_stats (
+  conversation_id bigint not null,
+  hook_id bigint not null,
+  -- When they begin.
+  five_minutes timestamptz not null,
+  delivered integer not null,
+  failed integer not null,
+  -- How many of both took how long: `DURATION_BOUNDS_MS` in `model/hook-stats.ts` lists where one count ends.
+  durations integer[] not null,
+  primary key (conversation_id, hook_id, five_minutes)
+  -- Settlements update the row of the current five minutes: pages keep room for that.
+) with (fillfactor = 80);
+-- By time: retention, and what was sent to whom of late.
+create index hook_stats_five_minutes on hook_stats (five_minutes, hook_id);
 
 -- Lanes belong to partitions (hook id modulo 64), and each partition to one process at a time. The epoch rises with
 -- every change of the holder and fences the settlements of earlier holders; in a new timeline of PostgreSQL, where the last

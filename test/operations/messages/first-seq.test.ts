@@ -200,8 +200,8 @@ describe.each(REMOVALS)('to hooks, messages that were removed, %s,', (_, deletes
     await lane.server.database.query(async (sql) => {
       for (const [first, last] of [[1, 2] as const, [5, 8] as const])
         await sql`
-          insert into delivery_retry (hook_id, seq, last_seq, attempts, next_at)
-          values (${lane.hook}, ${first}, ${last}, 1, now())`;
+          insert into delivery_retry (conversation_id, hook_id, seq, last_seq, attempts, next_at)
+          values ((select conversation_id from reverse_hook where id = ${lane.hook}), ${lane.hook}, ${first}, ${last}, 1, now())`;
     });
     await removeBefore(lane.server.database, lane.group.id, { firstSeq: 7, deletesRows });
     lane.receiver.arrivals.splice(0);

@@ -39,10 +39,10 @@ export async function fillDatabase(database: TestDatabase): Promise<void> {
     await createOrCheckCanary(sql, sealer);
     await sql.begin((tx) => ensureAttemptPartitions(tx, Date.now()));
     await sql`update reverse_hook set cursor = 5, failures = 3, next_attempt_at = now() where id = ${hook}`;
-    await sql`insert into delivery_retry (hook_id, seq, last_seq, attempts, next_at) values (${hook}, 3, 3, 2, now())`;
+    await sql`insert into delivery_retry (conversation_id, hook_id, seq, last_seq, attempts, next_at) values ((select conversation_id from reverse_hook where id = ${hook}), ${hook}, 3, 3, 2, now())`;
     await sql`
-      insert into delivery_attempt (hook_id, seq, last_seq, attempt, at, outcome, duration_ms)
-      select ${hook}, 3, 3, n, at, 'failed', 12
+      insert into delivery_attempt (conversation_id, hook_id, seq, last_seq, attempt, at, outcome, duration_ms)
+      select (select conversation_id from reverse_hook where id = ${hook}), ${hook}, 3, 3, n, at, 'failed', 12
       from (values (1, now()), (2, '2020-01-01'::timestamptz)) as v (n, at)`;
     await sql`update lease set holder = 'somebody', epoch = 7, expires_at = now() + interval '1 hour'`;
     await sql`insert into node (id, expires_at) values ('somebody', now() + interval '1 hour')`;

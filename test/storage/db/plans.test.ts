@@ -70,10 +70,13 @@ const FILL = `
     from generate_series(1, ${GROUPS}) n, generate_series(0, 1) m;
   insert into reverse_hook (conversation_id, url, secret_sealed, start_seq, cursor)
     select n, 'http://example.org/', '-', 0, ${MESSAGES} from generate_series(1, ${GROUPS}) n;
-  insert into delivery_retry (hook_id, seq, last_seq, attempts, next_at)
-    select n, m, m, 1, now() from generate_series(1, ${GROUPS}) n, generate_series(1, 2) m;
-  insert into delivery_attempt (hook_id, seq, last_seq, attempt, at, outcome, duration_ms)
-    select n, m, m, 1, now(), 'delivered', 1 from generate_series(1, ${GROUPS}) n, generate_series(1, ${MESSAGES}) m`;
+  insert into delivery_retry (conversation_id, hook_id, seq, last_seq, attempts, next_at)
+    select n, n, m, m, 1, now() from generate_series(1, ${GROUPS}) n, generate_series(1, 2) m;
+  insert into delivery_attempt (conversation_id, hook_id, seq, last_seq, attempt, at, outcome, duration_ms)
+    select n, n, m, m, 1, now(), 'delivered', 1 from generate_series(1, ${GROUPS}) n, generate_series(1, ${MESSAGES}) m;
+  insert into hook_stats (conversation_id, hook_id, five_minutes, delivered, failed, durations)
+    select n, n, to_timestamp(floor(extract(epoch from now()) / 300) * 300), ${MESSAGES}, 0, array_fill(0, array[12])
+    from generate_series(1, ${GROUPS}) n`;
 
 /** No table is vacuumed by PostgreSQL itself; partitioned ones only by their partitions. */
 const STILL = `
@@ -102,7 +105,7 @@ async function scanned(sql: Sql): Promise<Record<string, number>> {
   const rows = await sql<{ name: string; rows: number }[]>`
     select relname as name, seq_tup_read as rows from pg_stat_user_tables
     where relname in ('account', 'conversation', 'conversation_head', 'integration', 'membership', 'message', 'idempotency_key', 'reverse_hook',
-      'delivery_retry', 'notice', 'search_index_progress', 'file', 'search_index', 'mention') or relname like 'delivery_attempt%'`;
+      'delivery_retry', 'notice', 'search_index_progress', 'file', 'search_index', 'mention', 'hook_stats') or relname like 'delivery_attempt%'`;
   return Object.fromEntries(rows.map(({ name, rows: read }) => [name, read]));
 }
 

@@ -111,8 +111,9 @@ describe('laneReport()', () => {
     const change = `
       update reverse_hook set paused_at = now() where id = 3;
       update reverse_hook set cursor = 2 where id = 9;
-      insert into delivery_retry (hook_id, seq, last_seq, attempts, next_at)
-        values (3, 1, 1, 1, now()), (5, 2, 2, 1, now()), (5, 3, 3, 1, now()), (9, 1, 1, 1, now())`;
+      insert into delivery_retry (conversation_id, hook_id, seq, last_seq, attempts, next_at)
+        select r.conversation_id, r.id, d.seq, d.seq, 1, now()
+        from (values (3, 1), (5, 2), (5, 3), (9, 1)) as d (hook_id, seq) join reverse_hook r on r.id = d.hook_id`;
     await withHooks(change, async () => {
       const { pendingHooks, oldestPendingAt } = await report();
       expect(pendingHooks).toBe(3);

@@ -1,7 +1,13 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { RetentionConfig } from '../../../src/config/config.ts';
 import type { Pool } from '../../../src/storage/db/pool.ts';
-import { ensureAttemptPartitions, removeExpired } from '../../../src/storage/retention/retention.ts';
+import { MAX_PAGES_PER_HOOK, PAGE_ROWS } from '../../../src/storage/retention/attempt-trimming.ts';
+import {
+  DELETE_PAGE_ROWS,
+  ensureAttemptPartitions,
+  MAX_PAGES,
+  removeExpired,
+} from '../../../src/storage/retention/retention.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { makeGroups, makeHook } from '../fixture.ts';
 
@@ -37,11 +43,32 @@ async function partitions(): Promise<Record<string, number>> {
   return Object.fromEntries(rows.map(({ name, count }) => [name.replace('delivery_attempt_', ''), count]));
 }
 
+/** Rows of the two tables that were read so far, by whatever scan. */
+async function rowsRead(): Promise<{ delivery_attempt: number; idempotency_key: number }> {
+  return pool.run(async (sql) => {
+    await sql`select pg_stat_force_next_flush()`;
+    const [row] = await sql<{ delivery_attempt: number; idempotency_key: number }[]>`
+      select sum(seq_tup_read + idx_tup_fetch) filter (where relname like 'delivery_attempt%') as delivery_attempt,
+        sum(seq_tup_read + idx_tup_fetch) filter (where relname = 'idempotency_key') as idempotency_key
+      from pg_stat_user_tables`;
+    return row!;
+  });
+}
+
 const logAttempt = (at: string): Promise<unknown> =>
   database.query(
     (sql) => sql`
-    insert into delivery_attempt (hook_id, seq, last_seq, attempt, at, outcome, duration_ms)
-    values (1, 1, 1, 1, ${at}::timestamptz, 'delivered', 1)`,
+    insert into delivery_attempt (conversation_id, hook_id, seq, last_seq, attempt, at, outcome, duration_ms)
+    values (1, 1, 1, 1, 1, ${at}::timestamptz, 'delivered', 1)`,
+  );
+
+/** What settlements counted for hook 1, 2 …, of a conversation 7. */
+const countRequests = (requests: readonly number[], at = new Date(NOW_MS)): Promise<unknown> =>
+  database.query(
+    (sql) => sql`
+    insert into hook_stats (conversation_id, hook_id, five_minutes, delivered, failed, durations)
+    select 7, hook, ${at}::timestamptz, count, 0, array_fill(0, array[12])
+    from unnest(${[...requests]}::int[]) with ordinality as u (count, hook)`,
   );
 
 test('what cannot be removed holds up nothing behind it, and is said', async () => {
@@ -124,6 +151,7 @@ describe('removeExpired()', () => {
       keys: 12_345,
       hooks: 0,
       pushes: 0,
+      stats: 0,
     });
     const [left] = await database.query((sql) => sql`select count(*) as count, min(key) as first from idempotency_key`);
     expect(left).toEqual({ count: 10, first: 'young 1' });
@@ -133,12 +161,13 @@ describe('removeExpired()', () => {
     await ensure();
     await database.query(
       (sql) => sql`
-      insert into delivery_attempt (hook_id, seq, last_seq, attempt, at, outcome, duration_ms)
-      select hook, n, n, 1, ${new Date(NOW_MS)}::timestamptz + n * interval '1 second', 'delivered', 1
+      insert into delivery_attempt (conversation_id, hook_id, seq, last_seq, attempt, at, outcome, duration_ms)
+      select 7, hook, n, n, 1, ${new Date(NOW_MS)}::timestamptz + n * interval '1 second', 'delivered', 1
       from generate_series(1, 2) hook, generate_series(1, 5 * hook) n`,
     );
+    await countRequests([5, 10]);
     const removed = await removeExpired(pool, { ...retention, deliveryLogRows: 6 }, { nowMs: NOW_MS });
-    expect(removed).toEqual({ days: 0, attempts: 4, keys: 0, hooks: 0, pushes: 0 });
+    expect(removed).toEqual({ days: 0, attempts: 4, keys: 0, hooks: 0, pushes: 0, stats: 0 });
     const left = await database.query(
       (sql) =>
         sql`select hook_id as hook, min(seq) as first, max(seq) as last from delivery_attempt group by 1 order by 1`,
@@ -147,6 +176,70 @@ describe('removeExpired()', () => {
       { hook: 1, first: 1, last: 5 },
       { hook: 2, first: 5, last: 10 },
     ]);
+  });
+
+  test('trims the log of hooks with requests of the last day, any number of pages of it', async () => {
+    await ensure();
+    await database.query(
+      (sql) => sql`
+      insert into delivery_attempt (conversation_id, hook_id, seq, last_seq, attempt, at, outcome, duration_ms)
+      select 7, hook, n, n, 1, ${new Date(NOW_MS)}::timestamptz + n * interval '1 ms', 'delivered', 1
+      from generate_series(1, 2) hook, generate_series(1, 12345) n`,
+    );
+    await countRequests([12_345]);
+    await countRequests([0, 12_345], new Date(NOW_MS - 2 * DAY_MS));
+    expect(await removeExpired(pool, { ...retention, deliveryLogRows: 45 }, { nowMs: NOW_MS })).toMatchObject({
+      attempts: 12_300,
+    });
+    const left = await database.query(
+      (sql) => sql`
+        select hook_id as hook, count(*) as rows, min(seq) as first from delivery_attempt group by 1 order by 1`,
+    );
+    expect([...left]).toEqual([
+      { hook: 1, rows: 45, first: 12_301 },
+      { hook: 2, rows: 12_345, first: 1 },
+    ]);
+  });
+
+  test('reads what it deletes, and not the rest of the log and of the keys', async () => {
+    await ensure();
+    const [young, old] = [new Date(NOW_MS), new Date(NOW_MS - DAY_MS - 1_000)];
+    await database.query(async (sql) => {
+      await sql`
+        insert into delivery_attempt (conversation_id, hook_id, seq, last_seq, attempt, at, outcome, duration_ms)
+        select 7, hook, n, n, 1, ${young}::timestamptz + n * interval '1 ms', 'delivered', 1
+        from generate_series(1, 300) hook, generate_series(1, case when hook = 9 then 250 else 200 end) n`;
+      // A key that takes the place of a deleted one stands among old ones.
+      await sql`
+        insert into idempotency_key (conversation_id, key, seq, body_hash, created_at)
+        select 1, 'key ' || n, n, '-', case when n % 50 = 0 then ${old}::timestamptz else ${young}::timestamptz end
+        from generate_series(1, 60000) n`;
+      await sql.unsafe('alter table idempotency_key set (autovacuum_enabled = false)');
+      await sql`analyze`;
+    });
+    await countRequests(Array.from({ length: 300 }, (_, n) => (n === 8 ? 250 : 200)));
+    const before = await rowsRead();
+    expect(await removeExpired(pool, { ...retention, deliveryLogRows: 200 }, { nowMs: NOW_MS })).toMatchObject({
+      attempts: 50,
+      keys: 1_200,
+    });
+    const after = await rowsRead();
+    expect(after.delivery_attempt - before.delivery_attempt).toBeLessThan(1_000);
+    expect(after.idempotency_key - before.idempotency_key).toBeLessThan(6_000);
+  });
+
+  test('has room in a round for more than a quarter of an hour of 2,000 keyed posts a second', () => {
+    expect(MAX_PAGES * DELETE_PAGE_ROWS).toBeGreaterThan(1.5 * 2_000 * 15 * 60);
+    expect(MAX_PAGES_PER_HOOK * PAGE_ROWS).toBeGreaterThan(1.5 * 2_000 * 15 * 60);
+  });
+
+  test('deletes the numbers of requests with the log, and after a week at the earliest', async () => {
+    await countRequests([1], new Date(NOW_MS - 8 * DAY_MS));
+    await countRequests([1], new Date(NOW_MS - 6 * DAY_MS));
+    const shortLog = { ...retention, deliveryLogMs: DAY_MS };
+    const longLog = { ...retention, deliveryLogMs: 30 * DAY_MS };
+    expect(await removeExpired(pool, longLog, { nowMs: NOW_MS })).toMatchObject({ stats: 0 });
+    expect(await removeExpired(pool, shortLog, { nowMs: NOW_MS })).toMatchObject({ stats: 1 });
   });
 
   test('deletes hooks that were removed long ago, with their retries, and keeps the others', async () => {
@@ -165,7 +258,8 @@ describe('removeExpired()', () => {
     await removed(recent, 30 * DAY_MS - 1_000);
     await database.query(
       (sql) => sql`
-      insert into delivery_retry (hook_id, seq, last_seq, attempts, next_at) select id, 1, 1, 1, now() from reverse_hook`,
+      insert into delivery_retry (conversation_id, hook_id, seq, last_seq, attempts, next_at)
+        select conversation_id, id, 1, 1, 1, now() from reverse_hook`,
     );
     expect(await removeExpired(pool, retention, { nowMs: NOW_MS })).toEqual({
       days: 0,
@@ -173,6 +267,7 @@ describe('removeExpired()', () => {
       keys: 0,
       hooks: 1,
       pushes: 0,
+      stats: 0,
     });
     const ids = await database.query(
       (sql) => sql`select r.id from reverse_hook r join delivery_retry d on d.hook_id = r.id order by r.id`,

@@ -1,0 +1,62 @@
+import * as z from 'zod';
+import { durationQuantileMs } from '../../model/hook-stats.ts';
+import { readHookStats } from '../../storage/hooks/hook-stats.ts';
+import { translateLostRead } from '../core/database-errors.ts';
+import { defineTargetedOperation } from '../core/operation.ts';
+import { hookNumber } from '../core/schemas.ts';
+import { hookByAccess } from './hook-actor.ts';
+
+const HOUR_MS = 3_600_000;
+/** As long as the numbers are kept. */
+const MAX_HOURS = 7 * 24;
+const STEP_SECONDS = { '5m': 300, '1h': 3_600, '1d': 86_400 } as const;
+
+export const hookStats = defineTargetedOperation({
+  name: 'hooks.stats',
+  summary: 'Count the requests to a reverse webhook of the last hours, those that failed, and how long they took.',
+  input: z.strictObject({
+    hook: hookNumber,
+    hours: z.int().min(1).max(MAX_HOURS).default(24),
+    /** What is counted together. */
+    step: z.enum(['5m', '1h', '1d']).default('1h'),
+  }),
+  output: z.object({
+    id: z.int(),
+    group: z.int(),
+    /** In the order of time; steps without a request are left out. */
+    steps: z.array(
+      z.object({
+        /** When it begins, in UTC. */
+        at: z.string(),
+        /** Requests, not messages: a batch is one. */
+        delivered: z.int(),
+        failed: z.int(),
+        /** Half of the requests took less than this; null: more than 10 s. */
+        p50_ms: z.int().nullable(),
+        p95_ms: z.int().nullable(),
+      }),
+    ),
+  }),
+  who: 'group-admin',
+  on: 'hook',
+  scope: 'hooks:manage',
+  errors: ['hook_not_found'],
+  run: async (services, { hook: id, hours, step }, caller, access) => {
+    const hook = await hookByAccess(services, access, caller);
+    const stepS = STEP_SECONDS[step];
+    // From the beginning of a step, so that the first one is as whole as the others.
+    const stepMs = stepS * 1_000;
+    const since = new Date(Math.floor((Date.now() - hours * HOUR_MS) / stepMs) * stepMs);
+    const rows = await translateLostRead(
+      services.database.general.run((sql) => readHookStats(sql, hook, { since, stepS })),
+    );
+    const steps = rows.map(({ at, delivered, failed, durations }) => ({
+      at: at.toISOString(),
+      delivered,
+      failed,
+      p50_ms: durationQuantileMs(durations, 0.5),
+      p95_ms: durationQuantileMs(durations, 0.95),
+    }));
+    return { id, group: hook.conversationId, steps };
+  },
+});

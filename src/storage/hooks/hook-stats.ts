@@ -1,0 +1,110 @@
+import { DURATION_BOUNDS_MS } from '../../model/hook-stats.ts';
+import type { Fragment, Sql } from '../db/connection.ts';
+import type { HookReference } from './hook-control.ts';
+
+const FIVE_MINUTES_S = 300;
+
+/** What the insert into the delivery log tells `addToHookStats`: the rows that were not there yet. */
+export const returnLoggedRequests = (sql: Sql): Fragment =>
+  sql`returning conversation_id, hook_id, at, outcome, duration_ms`;
+
+/**
+ * Adds what a settlement's part `logged` really wrote to the numbers of its hooks, so that a settlement that is repeated
+ * counts nothing twice. In the order of hooks, since two nodes can count for one while it is handed over. Not rows that
+ * are no request, such as `dead_lettered`.
+ */
+export const addToHookStats = (sql: Sql): Fragment => sql`
+  request as (
+    select conversation_id, hook_id, outcome,
+      to_timestamp(floor(extract(epoch from at) / ${FIVE_MINUTES_S}::int) * ${FIVE_MINUTES_S}::int) as five_minutes,
+      width_bucket(duration_ms, ${[...DURATION_BOUNDS_MS]}::int[]) as d
+    from logged where outcome in ('delivered', 'failed')
+  ), counted as (
+    insert into hook_stats as s (conversation_id, hook_id, five_minutes, delivered, failed, durations)
+    select conversation_id, hook_id, five_minutes, count(*) filter (where outcome = 'delivered'),
+      count(*) filter (where outcome = 'failed'), array[
+        count(*) filter (where d = 0), count(*) filter (where d = 1), count(*) filter (where d = 2),
+        count(*) filter (where d = 3), count(*) filter (where d = 4), count(*) filter (where d = 5),
+        count(*) filter (where d = 6), count(*) filter (where d = 7), count(*) filter (where d = 8),
+        count(*) filter (where d = 9), count(*) filter (where d = 10), count(*) filter (where d = 11)]::int[]
+    from request group by conversation_id, hook_id, five_minutes order by hook_id, five_minutes
+    on conflict (conversation_id, hook_id, five_minutes) do update
+    set delivered = s.delivered + excluded.delivered, failed = s.failed + excluded.failed, durations = array[
+        s.durations[1] + excluded.durations[1], s.durations[2] + excluded.durations[2],
+        s.durations[3] + excluded.durations[3], s.durations[4] + excluded.durations[4],
+        s.durations[5] + excluded.durations[5], s.durations[6] + excluded.durations[6],
+        s.durations[7] + excluded.durations[7], s.durations[8] + excluded.durations[8],
+        s.durations[9] + excluded.durations[9], s.durations[10] + excluded.durations[10],
+        s.durations[11] + excluded.durations[11], s.durations[12] + excluded.durations[12]]
+  )`;
+
+/** Requests to a hook from a moment on until the next row's. */
+export interface HookStatsRow {
+  readonly at: Date;
+  readonly delivered: number;
+  readonly failed: number;
+  /** As `DURATION_BOUNDS_MS` has it. */
+  readonly durations: readonly number[];
+}
+
+/** A hook's numbers since a moment, in steps of so many seconds; steps without a request are left out. */
+export async function readHookStats(
+  sql: Sql,
+  { conversationId, hookId }: HookReference,
+  { since, stepS }: { since: Date; stepS: number },
+): Promise<HookStatsRow[]> {
+  return sql<HookStatsRow[]>`
+    select to_timestamp(floor(extract(epoch from five_minutes) / ${stepS}::int) * ${stepS}::int) as at,
+      sum(delivered) as delivered, sum(failed) as failed, json_build_array(
+        sum(durations[1]), sum(durations[2]), sum(durations[3]), sum(durations[4]), sum(durations[5]),
+        sum(durations[6]), sum(durations[7]), sum(durations[8]), sum(durations[9]), sum(durations[10]),
+        sum(durations[11]), sum(durations[12])) as durations
+    from hook_stats
+    where conversation_id = ${conversationId} and hook_id = ${hookId} and five_minutes >= ${since}
+    group by 1 order by 1`;
+}
+
+/** A hook whose delivery log may have more rows than are kept. */
+interface HookWithCount extends HookReference {
+  /** Requests that it was sent within the time that its numbers are kept. */
+  readonly requests: number;
+}
+
+/**
+ * The next hooks that have numbers, with how many requests they were sent; 0 for one that was sent none since a moment.
+ * From one hook to the next by the index: neither the numbers of all hooks nor the delivery log are read through.
+ */
+export async function countRequestsPerHook(
+  sql: Sql,
+  page: { after: HookReference; activeSince: Date; limit: number },
+): Promise<HookWithCount[]> {
+  const { after, activeSince, limit } = page;
+  return sql<HookWithCount[]>`
+    with recursive hook (conversation_id, hook_id) as (
+      (select s.conversation_id, s.hook_id from hook_stats s
+      where (s.conversation_id, s.hook_id) > (${after.conversationId}, ${after.hookId})
+      order by s.conversation_id, s.hook_id limit 1)
+      union all
+      select n.conversation_id, n.hook_id from hook h cross join lateral (
+        select s.conversation_id, s.hook_id from hook_stats s
+        where (s.conversation_id, s.hook_id) > (h.conversation_id, h.hook_id)
+        order by s.conversation_id, s.hook_id limit 1
+      ) n
+    )
+    select h.conversation_id as "conversationId", h.hook_id as "hookId", case when exists (
+        select from hook_stats s
+        where s.conversation_id = h.conversation_id and s.hook_id = h.hook_id and s.five_minutes >= ${activeSince}
+      ) then (
+        select sum(s.delivered + s.failed) from hook_stats s
+        where s.conversation_id = h.conversation_id and s.hook_id = h.hook_id
+      ) else 0 end as requests
+    from hook h limit ${limit}`;
+}
+
+/** Deletes at most `limit` rows that are older than they are kept. */
+export async function deleteOldHookStats(sql: Sql, before: Date, limit: number): Promise<number> {
+  const rows = await sql`
+    delete from hook_stats where ctid = any(array(
+      select ctid from hook_stats where five_minutes < ${before} order by five_minutes limit ${limit})) returning 1`;
+  return rows.length;
+}

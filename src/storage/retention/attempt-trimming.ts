@@ -1,0 +1,86 @@
+import type { ConversationId, HookId } from '../../model/ids.ts';
+import type { Sql } from '../db/connection.ts';
+import type { Pool } from '../db/pool.ts';
+import type { HookReference } from '../hooks/hook-control.ts';
+import { countRequestsPerHook } from '../hooks/hook-stats.ts';
+
+/** Hooks that one statement looks at: some thousand rows of numbers each. */
+const HOOKS_PER_QUERY = 500;
+/** Rows that one statement removes. */
+export const PAGE_ROWS = 5_000;
+/** Of one hook in a round: what 4,000 deliveries a second make in a quarter of an hour, all of them to this one. */
+export const MAX_PAGES_PER_HOOK = 720;
+const TIMEOUT_MS = 60_000;
+/** A hook without a request for so long was looked at in a round before. */
+const ACTIVE_WITHIN_MS = 24 * 60 * 60_000;
+
+/** How to trim. */
+interface Trimming {
+  /** Rows that each hook keeps, the newest. */
+  readonly keep: number;
+  readonly nowMs: number;
+  /** Awaited before each statement; its rejection ends all. */
+  readonly beforeStep: () => Promise<void>;
+}
+
+/**
+ * Deletes what is beyond the newest rows of each hook. Which hooks have so many is told by their numbers of requests
+ * (`hook_stats`), and their rows are reached by the index: what is read follows from what is deleted, not from the log.
+ */
+export async function trimAttemptsPerHook(pool: Pool, trimming: Trimming): Promise<number> {
+  const activeSince = new Date(trimming.nowMs - ACTIVE_WITHIN_MS);
+  let after: HookReference = { conversationId: 0 as ConversationId, hookId: 0 as HookId };
+  let total = 0;
+  for (;;) {
+    await trimming.beforeStep();
+    const page = { after, activeSince, limit: HOOKS_PER_QUERY };
+    const hooks = await pool.run((sql) => countRequestsPerHook(sql, page), TIMEOUT_MS);
+    for (const hook of hooks) if (hook.requests > trimming.keep) total += await trimHook(pool, hook.hookId, trimming);
+    if (hooks.length < HOOKS_PER_QUERY) return total;
+    after = hooks.at(-1)!;
+  }
+}
+
+async function trimHook(pool: Pool, hookId: HookId, { keep, beforeStep }: Trimming): Promise<number> {
+  await beforeStep();
+  const before = await pool.run((sql) => findOldestKept(sql, hookId, keep), TIMEOUT_MS);
+  if (before === null) return 0;
+  let total = 0;
+  let from = '-infinity';
+  for (let pages = 0; pages < MAX_PAGES_PER_HOOK; pages += 1) {
+    await beforeStep();
+    const range = { from, before };
+    const { count, last } = await pool.run((sql) => deletePage(sql, hookId, range), TIMEOUT_MS);
+    total += count;
+    if (count < PAGE_ROWS) break;
+    from = last!;
+  }
+  return total;
+}
+
+/** Times as texts: a Date has no microseconds. */
+async function findOldestKept(sql: Sql, hookId: HookId, keep: number): Promise<string | null> {
+  const [row] = await sql<{ at: string }[]>`
+    select at::text as at from delivery_attempt where hook_id = ${hookId} order by at desc offset ${keep - 1} limit 1`;
+  return row?.at ?? null;
+}
+
+/** The oldest rows. From where the page before ended, or each would step over what those before it deleted. */
+async function deletePage(
+  sql: Sql,
+  hookId: HookId,
+  { from, before }: { from: string; before: string },
+): Promise<{ count: number; last: string | null }> {
+  const [row] = await sql<{ count: number; last: string | null }[]>`
+    with page as (
+      select at from delivery_attempt
+      where hook_id = ${hookId} and at >= ${from}::text::timestamptz and at < ${before}::text::timestamptz
+      order by at limit ${PAGE_ROWS}
+    ), gone as (
+      delete from delivery_attempt
+      where hook_id = ${hookId} and at >= ${from}::text::timestamptz and at <= (select max(at) from page)
+      returning at
+    )
+    select count(*) as count, max(at)::text as last from gone`;
+  return row!;
+}
