@@ -45,6 +45,8 @@ export interface StrategyDeps {
   readonly head: () => Seq;
   /** There is nothing to read behind this seq after all, when the lane was told of no more than `expectedHead` meanwhile. */
   readonly lowerHeadAfterEmptyRead: (to: Seq, expectedHead: Seq) => void;
+  /** Reads the hook's row again in a moment: messages that it had still to deliver were removed. */
+  readonly reloadHook: () => void;
   /** A target answered 410. True: the hook goes, or was changed; false: it could not be removed. */
   readonly tryRemoveOrReload: (goneResult: AttemptResult) => Promise<boolean>;
   /** Told of each failure that counts: for the log, and for the notice of a hook that is parked. */

@@ -43,7 +43,7 @@ interface LaneManagerOptions {
 const CONVERSATIONS_PER_QUERY = 50;
 const LOAD_RETRY_MS = 500;
 /** Before the rows of a lane that found nothing to read are read again: it reads again at once then. */
-const EMPTY_READ_RELOAD_MS = 1_000;
+const MISSING_MESSAGES_RELOAD_MS = 1_000;
 /** Sweeps that find a conversation's lanes at rest before it is forgotten until the next word: about a minute. */
 const MAX_IDLE_SWEEPS = 12;
 
@@ -129,7 +129,7 @@ export class LaneManager {
       failureWarningThrottle: new FailureWarningThrottle(log),
       log,
       onStale: (id) => this.#reload([id]),
-      onEmptyRead: (id) => void setTimeout(() => this.#reload([id]), EMPTY_READ_RELOAD_MS).unref(),
+      onMissingMessages: (id) => void setTimeout(() => this.#reload([id]), MISSING_MESSAGES_RELOAD_MS).unref(),
       onGone: (lane, settlement, attempt) => this.#hookStates.removeGoneNotifyingGroup(lane, settlement, attempt),
       onLongFailure: (lane, settlement) => this.#hookStates.notifyGroupOfLongFailure(lane, settlement),
     };

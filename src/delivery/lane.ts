@@ -42,7 +42,7 @@ export interface LaneContext {
   /** A settlement was not taken: the hook was changed by somebody and has to be read again. */
   readonly onStale: (conversationId: ConversationId) => void;
   /** There was nothing to read where the head said so: a retention rule may have removed it, which only the row tells. */
-  readonly onEmptyRead: (conversationId: ConversationId) => void;
+  readonly onMissingMessages: (conversationId: ConversationId) => void;
   /** The target answered 410. */
   readonly onGone: (lane: Lane, settlement: Settlement, attempt: AttemptRecord) => Promise<RemovalResult>;
   /** The hook has failed for so long that its group is told; true once it was, or need not be. */
@@ -180,8 +180,9 @@ export class Lane {
       head: () => this.#head,
       lowerHeadAfterEmptyRead: (at, head) => {
         if (this.#head === head) this.#head = at;
-        context.onEmptyRead(this.conversationId);
+        context.onMissingMessages(this.conversationId);
       },
+      reloadHook: () => context.onMissingMessages(this.conversationId),
       tryRemoveOrReload: (result) => this.#tryRemoveOrReload(result),
       onCountedFailure: (outcome, settlement) => this.#logAndNotifyFailure(outcome, settlement),
       onError: (error) => this.#logInternalError(error),

@@ -19,8 +19,6 @@ export interface RequestBounds {
   readonly exactLast: Seq | null;
   /** True: what is behind it is hardly wanted soon, and not read yet. */
   readonly noReadAhead?: boolean;
-  /** True: what a retention rule removed of the range is left out. Else nothing is sent before the hook has moved past it. */
-  readonly leavesOutRemoved?: boolean;
 }
 
 /** What lies ahead of a cursor. */
@@ -29,6 +27,8 @@ export interface NextRequestOrSkip {
   readonly skippedTo: Seq;
   /** Null when messages were left out, or there is nothing (yet). */
   readonly request: DeliveryRequest | null;
+  /** True: a retention rule removed the next message, and the hook's row has to be read again. */
+  readonly isRemoved?: boolean;
 }
 
 /** The contract's bound of a batch's body. */
@@ -64,7 +64,7 @@ export class RequestBodyBuilder {
     const readAhead = bounds.noReadAhead === true ? readAheadOf(after, bounds) : undefined;
     let message = await this.#read(after, readAhead);
     // A gap: the hook's row has to say that it went on behind it, with a notice (`skipRemovedMessages`).
-    if (message !== null && message.seq > after + 1 && bounds.leavesOutRemoved !== true) message = null;
+    if (message !== null && message.seq > after + 1) return { skippedTo, request: null, isRemoved: true };
     for (let n = 0; message !== null && this.isUnwantedSenderKind(message) && n < MAX_SKIPPED; n += 1) {
       skippedTo = message.seq;
       // Beyond a fixed range lies what it never contained.

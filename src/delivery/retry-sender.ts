@@ -8,8 +8,8 @@ import { retryDelayMs } from '../model/retry-policy.ts';
 import { dueIn } from './next-attempt.ts';
 import type { NotSentOrUnknown } from './sender.ts';
 
-/** Everything of a row's range that is still there. */
-const RETRY_BOUNDS = { maxMessages: Number.POSITIVE_INFINITY, noReadAhead: true, leavesOutRemoved: true } as const;
+/** Everything of a row's range. */
+const UNLIMITED_MESSAGES = Number.POSITIVE_INFINITY;
 
 /** Takes a request that is due apart and sends it, one at a time: for a hook whose other requests go in order. */
 export async function sendRetry(deps: StrategyDeps): Promise<Delay | null> {
@@ -68,7 +68,12 @@ export async function attemptRow(
   let next: NextRequestOrSkip = { skippedTo: (row.seq - 1) as typeof row.seq, request: null };
   do {
     const after = next.skippedTo;
-    next = await requests.next(after, { ...RETRY_BOUNDS, exactLast: row.lastSeq });
+    next = await requests.next(after, { maxMessages: UNLIMITED_MESSAGES, exactLast: row.lastSeq, noReadAhead: true });
+    // What is left of the range is sent once the row says so.
+    if (next.isRemoved === true) {
+      deps.reloadHook();
+      return 'unknown';
+    }
     if (next.skippedTo === after && next.request === null) return 'obsolete';
   } while (next.request === null && next.skippedTo < row.lastSeq);
   if (next.request === null || next.request.first > row.lastSeq) return 'obsolete';

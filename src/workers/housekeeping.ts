@@ -26,7 +26,7 @@ export class Housekeeping {
   readonly #services: HousekeepingServices;
   #task: ScheduledTask | null = null;
   #currentRun: Promise<unknown> = Promise.resolve();
-  #isRunning = false;
+  #isCleaningUp = false;
 
   constructor(services: HousekeepingServices) {
     this.#services = services;
@@ -38,9 +38,9 @@ export class Housekeeping {
     await database.general.transaction((tx) => ensureAttemptPartitions(tx, Date.now()));
     this.#task = schedule(SCHEDULE, () => {
       // A round of a large installation may last longer than from one to the next; its lock is this node's own.
-      if (this.#isRunning) return;
-      this.#isRunning = true;
-      this.#currentRun = this.runOnce().finally(() => (this.#isRunning = false));
+      if (this.#isCleaningUp) return;
+      this.#isCleaningUp = true;
+      this.#currentRun = this.runOnce().finally(() => (this.#isCleaningUp = false));
     });
   }
 

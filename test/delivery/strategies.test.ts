@@ -56,6 +56,7 @@ class ControlledStrategy {
       isLaneActive: () => this.isLaneActive,
       head: () => head,
       lowerHeadAfterEmptyRead: () => {},
+      reloadHook: () => {},
     };
     this.strategy = new strategy(deps as unknown as StrategyDeps);
   }

@@ -139,14 +139,11 @@ export class SubscriptionHarness {
     const client = new Client(accountId, this.feeds);
     this.#clients.push(client);
     const has = new Map<ConversationId, Rev>(known === undefined ? [] : [[this.#group.id, known as Rev]]);
-    await client.subscriptions.load(
-      { since: has, default: 'now' },
-      async (): Promise<readonly ConversationHead[]> => {
-        const heads = await this.#database.query((sql) => listHeadsOfAccount(sql, accountId, 10));
-        await whileListing();
-        return heads;
-      },
-    );
+    await client.subscriptions.load({ since: has, default: 'now' }, async (): Promise<readonly ConversationHead[]> => {
+      const heads = await this.#database.query((sql) => listHeadsOfAccount(sql, accountId, 10));
+      await whileListing();
+      return heads;
+    });
     for (const id of client.subscriptions.startFollowingAndTakeChanged()) this.#memberships.recheck(id, accountId);
     return client;
   }

@@ -4,7 +4,7 @@ import type { MemberKey } from './members.ts';
 import type { FoundSession } from '../accounts/sessions.ts';
 
 /** A conversation and its newest change. */
-export interface ConversationLastRev {
+interface ConversationLastRev {
   readonly conversationId: ConversationId;
   readonly rev: Rev;
 }

@@ -184,7 +184,10 @@ export async function skipBacklog(tx: Transaction, hook: LockedHook): Promise<Sk
     firstSeq,
     lastSeq: (lastSeq > cursor ? lastSeq : Math.max(...ends)) as Seq,
     // What was removed is dropped as well, and was no backlog any more.
-    count: lastSeq - Math.max(cursor, groupFirstSeq - 1) + apart.reduce((sum, { seq, last }) => sum + Math.max(0, last - Math.max(seq, groupFirstSeq) + 1), 0),
+    count:
+      lastSeq -
+      Math.max(cursor, groupFirstSeq - 1) +
+      apart.reduce((sum, { seq, last }) => sum + Math.max(0, last - Math.max(seq, groupFirstSeq) + 1), 0),
   };
   // Whole milliseconds, as every time in the log.
   await tx`

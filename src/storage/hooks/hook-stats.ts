@@ -4,9 +4,9 @@ import type { HookReference } from './hook-control.ts';
 
 const FIVE_MINUTES_S = 300;
 
-/** What the insert into the delivery log tells `addToHookStats`: the rows that were not there yet. */
-export const returnLoggedRequests = (sql: Sql): Fragment =>
-  sql`returning conversation_id, hook_id, at, outcome, duration_ms`;
+/** The end of the insert into the delivery log, which tells `addToHookStats` of the rows that were not there yet. */
+export const returnNewlyLogged = (sql: Sql): Fragment =>
+  sql`on conflict do nothing returning conversation_id, hook_id, at, outcome, duration_ms`;
 
 /**
  * Adds what a settlement's part `logged` really wrote to the numbers of its hooks, so that a settlement that is repeated
@@ -39,7 +39,7 @@ export const addToHookStats = (sql: Sql): Fragment => sql`
   )`;
 
 /** Requests to a hook from a moment on until the next row's. */
-export interface HookStatsRow {
+interface HookStatsRow {
   readonly at: Date;
   readonly delivered: number;
   readonly failed: number;

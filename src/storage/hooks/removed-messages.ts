@@ -17,7 +17,7 @@ interface LockedPosition {
 
 /**
  * Lets a hook go on at the first message of its group's log, past what a retention rule removed: with a row `expired` in
- * its delivery log, and a notice to the group. Null, and nothing is written, where the hook had nothing to deliver of it.
+ * its delivery log, and a notice to the group. Null where the hook had nothing to deliver of it, or that was told before.
  *
  * Any node may do it: the hook's row is locked, and the cursor moves forward only. The generation rises, so that a lane in
  * memory reads the row again; its settlements still count, as those of before a pause do.
@@ -38,6 +38,7 @@ export async function skipRemovedMessages(tx: Transaction, hook: HookReference):
       batch_last_seq = case when cursor < ${head.firstSeq - 1} then null else batch_last_seq end,
       rejections = case when cursor < ${head.firstSeq - 1} then 0 else rejections end
     where id = ${hookId}`;
+  if (await wasTold(tx, hookId, range)) return null;
   // Whole milliseconds, as every time in the log.
   await tx`
     insert into delivery_attempt (conversation_id, hook_id, seq, last_seq, attempt, at, outcome, duration_ms)
@@ -47,6 +48,16 @@ export async function skipRemovedMessages(tx: Transaction, hook: HookReference):
   const details = { hook: hookId, host: new URL(position.url).hostname, messages: range.count };
   await insertNotice(tx, { conversationId, kind: 'hook_messages_expired', details });
   return range;
+}
+
+/** Attempts that were under way the first time have left their rows behind it: nobody is told of them twice. */
+async function wasTold(tx: Transaction, hookId: HookReference['hookId'], range: RemovedRange): Promise<boolean> {
+  const rows = await tx`
+    select from delivery_attempt
+    where hook_id = ${hookId} and at > now() - interval '1 hour' and outcome = 'expired'
+      and seq between 1 and ${range.firstSeq} and last_seq >= ${range.lastSeq}
+    limit 1`;
+  return rows.length > 0;
 }
 
 /** Ends requests apart for what was removed; the rest of a batch stays one. Returns what the hook loses in all. */

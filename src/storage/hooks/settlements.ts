@@ -1,6 +1,6 @@
 import type { HookId } from '../../model/ids.ts';
 import type { Sql } from '../db/connection.ts';
-import { addToHookStats, returnLoggedRequests } from './hook-stats.ts';
+import { addToHookStats, returnNewlyLogged } from './hook-stats.ts';
 import { PARTITIONS } from './lanes.ts';
 import {
   unpackNumbers,
@@ -80,8 +80,7 @@ function settleDelivered(sql: Sql, { lanes, attempts }: BaseColumns): Promise<Se
         ${attempts.attempt}::int[], ${attempts.atMs}::bigint[], ${attempts.code}::int[], ${attempts.durationMs}::int[]
       ) as a(hook_id, seq, last_seq, attempt, at_ms, code, duration_ms)
       join reverse_hook r on r.id = a.hook_id
-      on conflict do nothing
-      ${returnLoggedRequests(sql)}
+      ${returnNewlyLogged(sql)}
     ), ${addToHookStats(sql)}
     select id, current from settled`;
 }
@@ -142,8 +141,7 @@ function settleWithFailures(
         ${failureColumns.category}::text[], ${attempts.code}::int[], ${attempts.durationMs}::int[]
       ) as a(hook_id, seq, last_seq, attempt, at_ms, outcome, category, code, duration_ms)
       join reverse_hook r on r.id = a.hook_id
-      on conflict do nothing
-      ${returnLoggedRequests(sql)}
+      ${returnNewlyLogged(sql)}
     ), ${addToHookStats(sql)}
     select id, current from settled`;
 }

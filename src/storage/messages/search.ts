@@ -115,6 +115,8 @@ async function searchBefore(tx: Transaction, request: SearchRequest, edge: strin
       .filter(({ deletedAt, removed }) => deletedAt === null && !removed)
       .map((row) => ({ conversationId: row.conversationId, message: messageOf(row) })),
     next:
-      page.length < rows.length && last !== undefined ? { conversationId: last.conversationId, seq: last.foundSeq } : null,
+      page.length < rows.length && last !== undefined
+        ? { conversationId: last.conversationId, seq: last.foundSeq }
+        : null,
   };
 }

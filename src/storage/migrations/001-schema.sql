@@ -360,8 +360,8 @@ create table hook_stats (
   primary key (conversation_id, hook_id, five_minutes)
   -- Settlements update the row of the current five minutes: pages keep room for that.
 ) with (fillfactor = 80);
--- By time: retention, and what was sent to whom of late.
-create index hook_stats_five_minutes on hook_stats (five_minutes, hook_id);
+-- For retention.
+create index hook_stats_five_minutes on hook_stats (five_minutes);
 
 -- Lanes belong to partitions (hook id modulo 64), and each partition to one process at a time. The epoch rises with
 -- every change of the holder and fences the settlements of earlier holders; in a new timeline of PostgreSQL, where the last

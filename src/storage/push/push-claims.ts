@@ -1,6 +1,6 @@
 import type { DeviceKind, ConversationNotificationLevel } from '../../model/device.ts';
 import type { AccountId, ConversationId, DeviceId, Seq } from '../../model/ids.ts';
-import type { Sql } from '../db/connection.ts';
+import type { Fragment, Sql } from '../db/connection.ts';
 
 /** A row that was taken to be sent. Every later claim has a higher `claimNumber`. */
 export interface PushClaim {
@@ -31,6 +31,10 @@ export interface PushRecipient {
 
 /** A claim with its recipient, where it has one still. */
 export type ClaimedPush = PushClaim & (PushRecipient | { readonly accountId: null });
+
+/** Up to where nobody is told of messages: what a member `o` has read, and what was removed unread. */
+const readOrRemovedSeq = (sql: Sql): Fragment => sql`
+  greatest(o.read_seq, (select h.first_seq - 1 from conversation_head h where h.conversation_id = o.conversation_id))`;
 
 /**
  * Takes up to `limit` due rows of a vendor for `forMs`, those that are due longest first. One has no recipient
@@ -89,10 +93,7 @@ export async function claimDuePushes(
     full join blocking on blocking.id = d.account_id
     -- By itself for each, as the offset has it: as joins they may go by the group alone, which is taken for a small one.
     left join lateral (
-      -- Of what was removed nobody is told, as if it had been read.
-      select greatest(o.read_seq, (
-          select h.first_seq - 1 from conversation_head h where h.conversation_id = o.conversation_id)) as read_seq,
-        coalesce(s.level, 'all') as level, s.muted_until
+      select ${readOrRemovedSeq(sql)} as read_seq, coalesce(s.level, 'all') as level, s.muted_until
       from membership o
       left join notification_setting s on s.conversation_id = o.conversation_id and s.account_id = o.account_id
       where o.conversation_id = p.conversation_id and o.account_id = d.account_id

@@ -41,5 +41,5 @@ test('hooks.stats counts the requests that were settled, in steps that were aske
   expect(steps.map(({ at }) => at)).toEqual(steps.map(({ at }) => at).sort());
   for (const step of ['5m', '1d']) expect(sum(await stats({ step }), 'delivered')).toBe(10);
   for (const wrong of [{ hours: 0 }, { hours: 169 }, { step: '1m' }])
-    await expect(stats(wrong)).rejects.toMatchObject({ code: 'invalid_input' });
+    await expect(stats(wrong)).rejects.toThrow(/^(hours|step): /);
 });

@@ -70,11 +70,23 @@ describe('settle()', () => {
       attempt({ firstSeq: 2 as Seq, lastSeq: 5 as Seq, at: at('10:04:59.999'), durationMs: 5 }),
       attempt({ firstSeq: 6 as Seq, lastSeq: 6 as Seq, at: at('10:05:00.000'), durationMs: 9_999 }),
     ];
-    const failed = attempt({ outcome: 'failed', category: 'timeout', code: null, at: at('10:01:00'), durationMs: 15_000 });
+    const failed = attempt({
+      outcome: 'failed',
+      category: 'timeout',
+      code: null,
+      at: at('10:01:00'),
+      durationMs: 15_000,
+    });
     const given = attempt({ outcome: 'dead_lettered', attempt: 0, at: at('10:01:00.001'), durationMs: 0 });
     for (let repeats = 0; repeats < 2; repeats += 1) {
       await settleOne({ cursor: 6 as Seq, attempts });
-      await settleOne({ hookId: other, cursor: 0 as Seq, failures: 1, failingSince: failed.at, attempts: [failed, given] });
+      await settleOne({
+        hookId: other,
+        cursor: 0 as Seq,
+        failures: 1,
+        failingSince: failed.at,
+        attempts: [failed, given],
+      });
     }
     const counted = await database.query(
       (sql) => sql`
