@@ -9,7 +9,7 @@ export function bareDelivery(group: number, n: number, text: string): object {
     timestamp: sentAt,
     data: {
       group: { id: group, title: 'Group 1' },
-      message: { id: `${group}:${n}`, seq: n, text, sent_at: sentAt, attachments: [] },
+      message: { id: `${group}:${n}`, seq: n, rev: n, text, sent_at: sentAt, attachments: [] },
       sender: { id: 1, name: 'Webhook', nick: null, kind: 'webhook' },
     },
   };

@@ -53,6 +53,8 @@ export interface BusEvents {
   presence(update: { readonly node: string; readonly update: PresenceUpdate }): void;
   /** Something passes by. */
   ephemeral(ephemeral: EphemeralEvent): void;
+  /** Conversations with new events for the reverse webhooks that ask for them. */
+  hookEventsCommitted(conversations: readonly ConversationId[]): void;
   /** The reverse webhooks of these conversations were changed. */
   hooksChanged(conversations: readonly ConversationId[]): void;
   /** These tokens (SHA-256, hex) no longer hold. */

@@ -47,6 +47,7 @@ const codecs: { readonly [Event in ReliableEvent]: EventCodec<Event> } = {
     encode: encodeEach,
     decode: (items) => items.map(Number) as ConversationId[],
   },
+  hookEventsCommitted: { letter: 'e', encode: encodeEach, decode: (items) => items.map(Number) as ConversationId[] },
   messagesCommitted: {
     letter: 'a',
     encode: (newestSeqByConversation) => [...newestSeqByConversation].map(([id, seq]) => [id, `${id}:${seq}`]),

@@ -1,4 +1,4 @@
-import type { Seq } from '../model/ids.ts';
+import type { Rev, Seq } from '../model/ids.ts';
 import type { HttpAttemptOutcome } from '../outbound/delivery-client.ts';
 import type { LaneRow } from '../storage/hooks/lanes.ts';
 import type { AttemptRecord, LaneCursorAndFailures } from '../storage/hooks/settlement.ts';
@@ -19,21 +19,48 @@ const MESSAGE_REFUSAL_STATUSES: ReadonlySet<number | null> = new Set([400, 413, 
 
 /** Where a lane goes on from. What a settlement of an older kind left beside its cursor is over. */
 export function initialProgress(row: LaneRow): LaneCursorAndFailures {
-  const { cursor, failures, failingSince, nextAttemptAt, rejections, batchLastSeq, unbatchedUntil } = row;
+  const { cursor, eventCursor, failures, failingSince, nextAttemptAt, rejections } = row;
+  const { batchLastSeq, unbatchedUntil, batchLastRev, unbatchedUntilRev } = row;
   return {
     cursor,
+    eventCursor,
     failures,
     failingSince,
     nextAttemptAt,
     rejections,
     batchLastSeq: markIfAhead(batchLastSeq, cursor),
     unbatchedUntil: markIfAhead(unbatchedUntil, cursor),
+    batchLastRev: markIfAhead(batchLastRev, eventCursor),
+    unbatchedUntilRev: markIfAhead(unbatchedUntilRev, eventCursor),
   };
 }
 
 /** A mark in the log, or null once a cursor has reached it. */
-export function markIfAhead(mark: Seq | null, cursor: Seq): Seq | null {
-  return mark !== null && mark > cursor ? mark : null;
+function markIfAhead<Mark extends Seq | Rev>(mark: Mark | null, cursor: Mark | null): Mark | null {
+  return mark !== null && cursor !== null && mark > cursor ? mark : null;
+}
+
+/** Where a lane stands: every message and every event up to here is over. */
+export type LanePosition = Pick<LaneCursorAndFailures, 'cursor' | 'eventCursor'>;
+
+/** The position behind a request. */
+export function positionAfter(
+  { cursor, eventCursor }: LanePosition,
+  { last, rev, lastRev }: DeliveryRequest,
+): LanePosition {
+  return rev > 0 ? { cursor, eventCursor: lastRev } : { cursor: last, eventCursor };
+}
+
+/** What a lane has to remember at a position: marks that it has reached are over. */
+export function progressAt(progress: LaneCursorAndFailures, { cursor, eventCursor }: LanePosition) {
+  return {
+    cursor,
+    eventCursor,
+    batchLastSeq: markIfAhead(progress.batchLastSeq, cursor),
+    unbatchedUntil: markIfAhead(progress.unbatchedUntil, cursor),
+    batchLastRev: markIfAhead(progress.batchLastRev, eventCursor),
+    unbatchedUntilRev: markIfAhead(progress.unbatchedUntilRev, eventCursor),
+  };
 }
 
 /** The health of a target that has just taken a delivery. */
@@ -60,6 +87,8 @@ export function toAttemptRecord({ request, outcome, startedAt: at }: AttemptResu
   return {
     firstSeq: request.first,
     lastSeq: request.last,
+    rev: request.rev,
+    lastRev: request.lastRev,
     attempt,
     at,
     outcome: outcome.delivered ? 'delivered' : 'failed',

@@ -7,6 +7,7 @@ import type { ProgressTracker } from './progress-tracker.ts';
 import type { AttemptResult } from './attempt-result.ts';
 import type { SlowStart } from './slow-start.ts';
 import type { RequestBodyBuilder } from './request-body-builder.ts';
+import type { EventRequestBuilder } from './events/event-request-builder.ts';
 import type { RetryPolicy } from '../model/retry-policy.ts';
 import type { Sender } from './sender.ts';
 import type { LaneLimiter } from './lane-limiter.ts';
@@ -35,6 +36,8 @@ export interface StrategyDeps {
   readonly retryPolicy: RetryPolicy;
   readonly limiter: LaneLimiter;
   readonly requests: RequestBodyBuilder;
+  /** Null: the hook asks for no events. */
+  readonly events: EventRequestBuilder | null;
   readonly sender: Sender;
   readonly tracker: ProgressTracker;
   readonly retryQueue: RetryQueue;

@@ -16,6 +16,7 @@ import { SlowHooks } from './lane-limiter.ts';
 import { Leases } from './leases.ts';
 import type { CreateFileLink } from './payload.ts';
 import { MessageReader } from './message-reader.ts';
+import { EventReader } from './events/event-reader.ts';
 import { Settler } from './settler.ts';
 import { HostLimiter } from './host-limiter.ts';
 import { Sweep } from './sweep.ts';
@@ -117,6 +118,7 @@ export class LaneManager {
     this.#sweep = new Sweep(database.general, sweepEvents, log);
     this.#context = {
       reader: new MessageReader(database.general, options.createFileLink, log),
+      eventReader: new EventReader(database.general, options.createFileLink, log),
       retryQueuePool: database.general,
       limiter: this.#limiter,
       slowHooks: new SlowHooks(),
@@ -148,6 +150,7 @@ export class LaneManager {
   async start(): Promise<void> {
     this.#unsubscribe = this.#options.bus.subscribe({
       messagesCommitted: (conversations) => this.#wakeOrLoadLanes(conversations),
+      hookEventsCommitted: (ids) => this.#wakeOrLoadLanesForEvents(ids),
       hooksChanged: (ids) => this.#suspendAndReloadLanes(ids),
       leasesNeedRebalancing: () => this.#leases.trigger(),
       resync: (kinds) => {
@@ -194,6 +197,16 @@ export class LaneManager {
       else this.#wake(loaded, seq);
     }
     this.#reload(unknown);
+  }
+
+  #wakeOrLoadLanesForEvents(ids: readonly ConversationId[]): void {
+    for (const id of ids) {
+      const loaded = this.#loaded.get(id);
+      if (loaded !== undefined) loaded.idleSweeps = 0;
+      for (const lane of loaded?.groupLanesByHook.values() ?? []) lane.wakeForEvents();
+    }
+    // Rows that are being read right now may be older than the event, and nobody would wake the lanes made of them.
+    this.#reload(ids.filter((id) => !this.#loaded.has(id) || this.#reading.includes(id)));
   }
 
   #wake(loaded: LoadedConversation, seq: Seq): void {
@@ -315,6 +328,7 @@ export class LaneManager {
         this.#retire(loaded, lane, lane.generation === row.generation ? REFUSED_LANE_RELOAD_MS : 0);
       } else {
         lane.wake(row.lastSeq > loaded.head ? row.lastSeq : loaded.head);
+        if (row.hasPendingEvents) lane.wakeForEvents();
         if (!outdated) lane.resume();
       }
     }

@@ -15,6 +15,8 @@ import { ProgressTracker } from './progress-tracker.ts';
 import { healthAfterFailure, toAttemptRecord, type AttemptResult } from './attempt-result.ts';
 import { SlowStart } from './slow-start.ts';
 import type { MessageReader } from './message-reader.ts';
+import type { EventReader } from './events/event-reader.ts';
+import { EventRequestBuilder } from './events/event-request-builder.ts';
 import { RequestBodyBuilder } from './request-body-builder.ts';
 import type { RetryPolicy } from '../model/retry-policy.ts';
 import { Sender } from './sender.ts';
@@ -27,6 +29,7 @@ import { SettlementBuffer } from './settlement-buffer.ts';
 /** What all lanes share. */
 export interface LaneContext {
   readonly reader: MessageReader;
+  readonly eventReader: EventReader;
   /** Where a lane reads what it repeats apart. */
   readonly retryQueuePool: Pool;
   readonly limiter: HostLimiter;
@@ -76,6 +79,8 @@ export class Lane {
   readonly #tracker: ProgressTracker;
   readonly #limiter: LaneLimiter;
   readonly #strategy: DeliveryStrategy;
+  /** Null: the hook asks for no events. */
+  readonly #events: EventRequestBuilder | null;
   #head: Seq;
   #run: Promise<void> | null = null;
   #timer: NodeJS.Timeout | null = null;
@@ -100,6 +105,7 @@ export class Lane {
     this.#settlementBuffer = new SettlementBuffer(context.settler, MAX_UNSETTLED, () => this.#reload());
     this.#tracker = new ProgressTracker(row, this.#settlementBuffer);
     this.#limiter = new LaneLimiter(context.limiter, this, context.slowHooks);
+    this.#events = row.eventCursor === null ? null : new EventRequestBuilder(context.eventReader, row);
     const deps = this.#buildDeps(row, keys);
     this.#strategy = row.order === 'none' ? new UnorderedStrategy(deps) : new OrderedStrategy(deps);
   }
@@ -128,11 +134,23 @@ export class Lane {
   wake(seq: Seq): void {
     if (seq > this.#head) {
       this.#head = seq;
-      this.#woken = true;
-      if (this.#run !== null) this.#strategy.wake();
-      else if (this.#timer !== null && !this.#ignoreWakeups) this.#stopTimer();
+      this.#noteWakeup();
     }
     this.#start();
+  }
+
+  /** The conversation has a new event. */
+  wakeForEvents(): void {
+    if (this.#events === null) return;
+    this.#events.wake();
+    this.#noteWakeup();
+    this.#start();
+  }
+
+  #noteWakeup(): void {
+    this.#woken = true;
+    if (this.#run !== null) this.#strategy.wake();
+    else if (this.#timer !== null && !this.#ignoreWakeups) this.#stopTimer();
   }
 
   /** From this moment on no attempt starts, until `resume` or for ever. */
@@ -166,6 +184,7 @@ export class Lane {
       retryPolicy,
       limiter,
       requests: new RequestBodyBuilder(reader, row),
+      events: this.#events,
       sender: new Sender(row, keys, {
         client,
         leases,
@@ -260,10 +279,13 @@ export class Lane {
       void this.#notifyGroupOfLongFailure(settlement);
   }
 
-  #onDeadLetter({ firstSeq, code }: AttemptRecord): void {
+  #onDeadLetter({ firstSeq, rev, code }: AttemptRecord): void {
     this.#context.counts.deadLettered += 1;
     const fields = { hook: this.id, host: this.host, group: this.conversationId, seq: firstSeq, code };
-    this.#context.log.warn('a message was set aside: its target refuses it and accepts those behind it', fields);
+    const { log } = this.#context;
+    if (rev > 0)
+      log.warn('an event was set aside: its target refuses it and accepts what is behind it', { ...fields, rev });
+    else log.warn('a message was set aside: its target refuses it and accepts those behind it', fields);
   }
 
   /** Beside the attempts, which go on as before. Where it cannot be written, the next failure tries again. */

@@ -1,5 +1,4 @@
-import type { Seq } from '../model/ids.ts';
-import type { AttemptRecord } from '../storage/hooks/settlement.ts';
+import type { AttemptRecord, LaneCursorAndFailures } from '../storage/hooks/settlement.ts';
 import { discardRetriesPastCursor, sendRetry } from './retry-sender.ts';
 import {
   updateSlowStartDetectingRecovery,
@@ -9,14 +8,17 @@ import {
   type Delay,
 } from './delivery-strategy.ts';
 import {
-  markIfAhead,
   healthAfterFailure,
   HEALTHY,
   isMessageRefused,
+  positionAfter,
+  progressAt,
   toAttemptRecord,
   type AttemptResult,
+  type LanePosition,
 } from './attempt-result.ts';
-import type { RequestBounds } from './request-body-builder.ts';
+import { OrderedRequests, type OrderedBounds } from './events/ordered-requests.ts';
+import type { DeliveryRequest } from './request-body-builder.ts';
 import { ClockSafeNextAttempt } from './next-attempt.ts';
 import type { NotSentOrUnknown } from './sender.ts';
 
@@ -26,11 +28,12 @@ const REJECTIONS_BEFORE_PROBING = 5;
 const MAX_FOLLOWING_PROBES = 3;
 
 /**
- * Strictly in the order of the log, one request at a time. A failure holds back what is behind it; only a message that
- * its target refuses, while it accepts one behind it, is set aside (the contract).
+ * Strictly in the order of the log, one request at a time. A failure holds back what is behind it; only a message (or
+ * event) that its target refuses, while it accepts one behind it, is set aside (the contract).
  */
 export class OrderedStrategy implements DeliveryStrategy {
   readonly #deps: StrategyDeps;
+  readonly #requests: OrderedRequests;
   /** Requests apart and those in order take turns, so that neither waits for the end of the other. */
   #lastWasFromRetryQueue = false;
   #nextAttempt: ClockSafeNextAttempt | null = null;
@@ -39,6 +42,7 @@ export class OrderedStrategy implements DeliveryStrategy {
 
   constructor(deps: StrategyDeps) {
     this.#deps = deps;
+    this.#requests = new OrderedRequests(deps.requests, deps.events);
   }
 
   get hasWork(): boolean {
@@ -68,7 +72,8 @@ export class OrderedStrategy implements DeliveryStrategy {
   }
 
   get #hasBacklog(): boolean {
-    return this.#deps.tracker.progress.cursor < this.#deps.head();
+    const { cursor, eventCursor } = this.#deps.tracker.progress;
+    return cursor < this.#deps.head() || (this.#deps.events?.mayHaveEventsAfter(eventCursor!) ?? false);
   }
 
   /** Until the next attempt in order; 0 when it is due. */
@@ -88,7 +93,7 @@ export class OrderedStrategy implements DeliveryStrategy {
     let result: AttemptResult | NotSentOrUnknown | 'skipped' | 'empty';
     // Read with the slot in hand: what waits for a slot holds no text, and the text is that of the attempt.
     try {
-      result = await this.#send(tracker.progress.cursor, this.#bounds());
+      result = await this.#send(tracker.progress, this.#bounds());
     } finally {
       limiter.release(slot);
     }
@@ -98,66 +103,77 @@ export class OrderedStrategy implements DeliveryStrategy {
   }
 
   /** A batch that failed before is sent as it was; where one was refused, what it held goes one by one. */
-  #bounds(): RequestBounds {
+  #bounds(): OrderedBounds {
     const { maxMessagesPerRequest, tracker, slowStart } = this.#deps;
-    const { cursor, failures, batchLastSeq, unbatchedUntil } = tracker.progress;
-    // A target that fails is likely to fail again: its lane reads no further than this request.
-    const noReadAhead = failures > 0;
-    if (batchLastSeq !== null) return { maxMessages: Number.POSITIVE_INFINITY, exactLast: batchLastSeq, noReadAhead };
+    const { cursor, eventCursor, failures, batchLastSeq, unbatchedUntil, batchLastRev, unbatchedUntilRev } =
+      tracker.progress;
+    const max = Math.min(maxMessagesPerRequest, slowStart.maxBatchOrInFlight);
     const isSingle = unbatchedUntil !== null && cursor < unbatchedUntil;
+    const isSingleEvent = unbatchedUntilRev !== null && eventCursor! < unbatchedUntilRev;
     return {
-      maxMessages: isSingle ? 1 : Math.min(maxMessagesPerRequest, slowStart.maxBatchOrInFlight),
-      exactLast: null,
-      noReadAhead,
+      maxMessages: batchLastSeq !== null ? Number.POSITIVE_INFINITY : isSingle ? 1 : max,
+      exactLast: batchLastSeq,
+      maxEvents: batchLastRev !== null ? Number.POSITIVE_INFINITY : isSingleEvent ? 1 : max,
+      exactLastRev: batchLastRev,
+      // A target that fails is likely to fail again: its lane reads no further than this request.
+      noReadAhead: failures > 0,
     };
   }
 
-  async #send(cursor: Seq, bounds: RequestBounds): Promise<AttemptResult | NotSentOrUnknown | 'skipped' | 'empty'> {
+  async #send(
+    position: LanePosition,
+    bounds: OrderedBounds,
+  ): Promise<AttemptResult | NotSentOrUnknown | 'skipped' | 'empty'> {
     const { requests, sender, lowerHeadAfterEmptyRead, head } = this.#deps;
-    const cached = bounds.exactLast === null ? requests.peek(cursor) : null;
+    const cached = bounds.exactLast === null ? this.#requests.peek(position) : null;
     if (cached !== null) return sender.send(cached, requests.idOf(cached));
     const headBefore = head();
-    const { skippedTo, request } = await requests.next(cursor, bounds);
+    const { skippedTo, request } = await this.#requests.next(position, bounds);
     if (request !== null) return sender.send(request, requests.idOf(request));
-    if (skippedTo > cursor) return this.#skip(skippedTo);
+    if (skippedTo !== null) return this.#skip(skippedTo);
+    // Only events were looked for, and there is none (any more).
+    if (position.cursor >= headBefore) return 'skipped';
     // The word was ahead of what is there to read; a later word, or the sweep, will tell.
-    lowerHeadAfterEmptyRead(cursor, headBefore);
+    lowerHeadAfterEmptyRead(position.cursor, headBefore);
     return 'empty';
   }
 
-  #skip(cursor: Seq): 'skipped' | 'cancelled' | 'unknown' {
+  #skip(to: LanePosition): 'skipped' | 'cancelled' | 'unknown' {
     const { sender, tracker, isLaneActive } = this.#deps;
     // What is left out may be another by now.
     if (!isLaneActive()) return 'cancelled';
     const epoch = sender.epoch;
     if (epoch === null) return 'unknown';
-    const batchLastSeq = markIfAhead(tracker.progress.batchLastSeq, cursor);
-    tracker.settle(
-      { cursor, batchLastSeq, unbatchedUntil: markIfAhead(tracker.progress.unbatchedUntil, cursor) },
-      { epoch, attempts: [] },
-    );
+    tracker.settle(progressAt(tracker.progress, to), { epoch, attempts: [] });
     return 'skipped';
   }
 
   #handleResult(result: AttemptResult): Delay | null | Promise<Delay | null> {
-    return result.outcome.delivered ? this.#onDelivered(result, []) : this.#onFailed(result);
+    if (!result.outcome.delivered) return this.#onFailed(result);
+    return this.#onDelivered(result, positionAfter(this.#deps.tracker.progress, result.request), []);
   }
 
-  /** `deadLetters`: what is given up now that one behind it was taken. */
-  #onDelivered(result: AttemptResult, deadLetters: readonly AttemptRecord[]): Delay | null | Promise<null> {
+  /** `deadLetters`: what is given up now that one behind it was taken; `position`: behind that one. */
+  #onDelivered(
+    result: AttemptResult,
+    position: LanePosition,
+    deadLetters: readonly AttemptRecord[],
+  ): Delay | null | Promise<null> {
     const { tracker, slowStart, counts, maxMessagesPerRequest } = this.#deps;
     const before = tracker.progress;
-    const cursor = result.request.last;
     const record = toAttemptRecord(result, deadLetters.length > 0 ? 1 : before.failures + 1);
     counts.add(record);
     updateSlowStartDetectingRecovery(slowStart, before, true);
-    const settled = { cursor, ...HEALTHY, rejections: 0, batchLastSeq: null };
+    const settled = {
+      ...progressAt(before, position),
+      ...HEALTHY,
+      rejections: 0,
+      batchLastSeq: null,
+      batchLastRev: null,
+    };
     const attempts = deadLetters.length > 0 ? [...deadLetters, record] : [record];
     for (const message of deadLetters) this.#deps.onDeadLetter(message);
-    tracker.settle(
-      { ...settled, unbatchedUntil: markIfAhead(before.unbatchedUntil, cursor) },
-      { epoch: result.epoch, attempts },
-    );
+    tracker.settle(settled, { epoch: result.epoch, attempts });
     const pacingMs = maxMessagesPerRequest === 1 ? slowStart.pacingMs : 0;
     if (pacingMs > 0) return { ms: pacingMs, ignoreWakeups: true };
     return tracker.waitForCapacity()?.then(() => null) ?? null;
@@ -172,16 +188,19 @@ export class OrderedStrategy implements DeliveryStrategy {
     const record = toAttemptRecord(result, before.failures + 1);
     if (!isGone) counts.add(record);
     const isRefused = isMessageRefused(outcome);
-    if (isRefused && request.first < request.last) {
+    if (isRefused && isRange(request)) {
       // It may be the fault of one of them: nobody waits before they go one by one.
-      tracker.settle({ batchLastSeq: null, unbatchedUntil: request.last }, { epoch, attempts: [record] });
+      const unbatched =
+        request.rev > 0
+          ? { batchLastRev: null, unbatchedUntilRev: request.lastRev }
+          : { batchLastSeq: null, unbatchedUntil: request.last };
+      tracker.settle(unbatched, { epoch, attempts: [record] });
       return null;
     }
-    const isBatch = maxMessagesPerRequest > 1 && before.unbatchedUntil === null;
     const change = {
       ...healthAfterFailure(before, result, retryPolicy),
       rejections: before.rejections + (isRefused ? 1 : 0),
-      batchLastSeq: isBatch || before.batchLastSeq !== null ? request.last : null,
+      ...failedRange(before, request, maxMessagesPerRequest),
     };
     this.#deps.onCountedFailure(outcome, tracker.settle(change, { epoch, attempts: [record] }));
     return isRefused && change.rejections >= REJECTIONS_BEFORE_PROBING ? this.#probeFollowing(result) : null;
@@ -195,19 +214,15 @@ export class OrderedStrategy implements DeliveryStrategy {
   async #probeFollowing(head: AttemptResult): Promise<Delay | null> {
     const { limiter, requests, sender, tracker, counts } = this.#deps;
     const refused = [head];
-    let after = head.request.last;
+    let position = positionAfter(tracker.progress, head.request);
     while (refused.length <= MAX_FOLLOWING_PROBES && this.#deps.isLaneActive()) {
       const slot = await limiter.acquire();
       if (slot === null) return ERROR_DELAY;
       let result: AttemptResult | NotSentOrUnknown;
       try {
-        const { skippedTo, request } = await requests.next(after, {
-          maxMessages: 1,
-          exactLast: null,
-          noReadAhead: true,
-        });
-        if (request === null && skippedTo === after) return null;
-        after = request?.last ?? skippedTo;
+        const { skippedTo, request } = await this.#requests.next(position, PROBE_BOUNDS);
+        if (request === null && skippedTo === null) return null;
+        position = request === null ? skippedTo! : positionAfter(position, request);
         if (request === null) continue;
         result = await sender.send(request, requests.idOf(request));
       } finally {
@@ -217,6 +232,7 @@ export class OrderedStrategy implements DeliveryStrategy {
       if (result.outcome.delivered)
         return this.#onDelivered(
           result,
+          position,
           refused.map((one) => toDeadLetter(one, result.startedAt)),
         );
       const record = toAttemptRecord(result, 1);
@@ -227,6 +243,27 @@ export class OrderedStrategy implements DeliveryStrategy {
     }
     return null;
   }
+}
+
+/** One at a time. */
+const PROBE_BOUNDS = { maxMessages: 1, exactLast: null, maxEvents: 1, exactLastRev: null, noReadAhead: true } as const;
+
+function isRange({ first, last, rev, lastRev }: DeliveryRequest): boolean {
+  return rev > 0 ? rev < lastRev! : first < last;
+}
+
+/** A batch that failed is repeated as it was. */
+function failedRange(
+  before: LaneCursorAndFailures,
+  request: DeliveryRequest,
+  batch: number,
+): Partial<LaneCursorAndFailures> {
+  if (request.rev > 0) {
+    const isBatch = batch > 1 && before.unbatchedUntilRev === null;
+    return { batchLastRev: isBatch || before.batchLastRev !== null ? request.lastRev : null };
+  }
+  const isBatch = batch > 1 && before.unbatchedUntil === null;
+  return { batchLastSeq: isBatch || before.batchLastSeq !== null ? request.last : null };
 }
 
 /** The delivery log says of a message that it was given up, with the answer that it was refused with. */

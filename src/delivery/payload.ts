@@ -1,14 +1,25 @@
 import type { Attachment } from '../model/attachment.ts';
 import { messageId, type ConversationId, type HookId } from '../model/ids.ts';
+import type { ChangedMessage, DeliveryEvent } from '../storage/hooks/hook-events.ts';
 import type { DeliveryMessage } from '../storage/hooks/lanes.ts';
 
 /** The contract's command: a slash, a name, then white space or the end. The rest is its text. */
 const COMMAND = /^\/([A-Za-z0-9_-]{1,255})(?:\s+([\s\S]*))?$/;
 
-/** `webhook-id` of one message or a range of them: the same over all its attempts and redeliveries. */
-export function deliveryId(hookId: HookId, conversationId: ConversationId, first: number, last = first): string {
-  const range = first === last ? String(first) : `${first}-${last}`;
-  return `${hookId}_${conversationId}_${range}`;
+/** What one request is about: a message or a range of them, or, with a `rev`, events. */
+interface DeliveryRange {
+  readonly first: number;
+  readonly last: number;
+  /** 0: messages. */
+  readonly rev: number;
+  readonly lastRev: number | null;
+}
+
+/** `webhook-id` of a request: the same over all its attempts and redeliveries. */
+export function deliveryId(hookId: HookId, conversationId: ConversationId, range: DeliveryRange): string {
+  const [first, last] = range.rev === 0 ? [range.first, range.last] : [range.rev, range.lastRev ?? range.rev];
+  const kind = range.rev === 0 ? '' : 'r';
+  return `${hookId}_${conversationId}_${kind}${first === last ? String(first) : `${first}-${last}`}`;
 }
 
 /** Makes the address at which whoever hears the conversation gets a file for some days from now on. */
@@ -17,38 +28,72 @@ export type CreateFileLink = (conversationId: ConversationId, file: Attachment) 
 /** The JSON body of one message's delivery. It says nothing of the hook, so one text serves all hooks of the group. */
 export function deliveryBody(
   conversationId: ConversationId,
-  message: DeliveryMessage,
+  message: Omit<DeliveryMessage, 'hops'>,
   createFileLink: CreateFileLink,
 ): string {
-  const attachments = message.deliveredAsDeleted ? [] : (message.attachments ?? []);
-  const sentAt = message.sentAt.toISOString();
   const command = message.deliveredAsDeleted ? null : COMMAND.exec(message.text.trim());
   return JSON.stringify({
     type: 'message.created',
-    timestamp: sentAt,
+    timestamp: message.sentAt.toISOString(),
     data: {
       group: { id: conversationId, title: message.title },
-      message: {
-        id: messageId(conversationId, message.seq),
-        seq: message.seq,
-        text: message.text,
-        sent_at: sentAt,
-        ...(message.deliveredAsDeleted ? { deleted: true } : {}),
-        attachments: attachments.map((file) => ({
-          id: file.id,
-          name: file.name,
-          type: file.type,
-          size: file.size,
-          url: createFileLink(conversationId, file),
-        })),
-      },
-      sender: {
-        id: message.senderId,
-        name: message.senderName,
-        nick: message.senderNick,
-        kind: message.senderKind,
-      },
+      message: serializeMessage(conversationId, message, createFileLink),
+      sender: serializeSender(message),
       ...(command === null ? {} : { command: { name: command[1], text: command[2] ?? '' } }),
     },
   });
+}
+
+/** The JSON body of an event, made of the message as it is now. An edit commands nothing, so there is no `command`. */
+export function eventBody(
+  conversationId: ConversationId,
+  event: DeliveryEvent & { readonly message: ChangedMessage },
+  createFileLink: CreateFileLink,
+): string {
+  const { rev, kind, at, message, actorId, actorName, actorNick, actorKind } = event;
+  const editedAt = message.editedAt === null ? {} : { edited_at: message.editedAt.toISOString() };
+  return JSON.stringify({
+    type: kind,
+    timestamp: at.toISOString(),
+    data: {
+      rev,
+      group: { id: conversationId, title: message.title },
+      message: { ...serializeMessage(conversationId, message, createFileLink), ...editedAt },
+      sender: serializeSender(message),
+      actor: { id: actorId, name: actorName, nick: actorNick, kind: actorKind },
+    },
+  });
+}
+
+function serializeMessage(
+  conversationId: ConversationId,
+  message: Omit<DeliveryMessage, 'hops'>,
+  createFileLink: CreateFileLink,
+) {
+  const attachments = message.deliveredAsDeleted ? [] : (message.attachments ?? []);
+  return {
+    id: messageId(conversationId, message.seq),
+    seq: message.seq,
+    rev: message.rev,
+    text: message.text,
+    sent_at: message.sentAt.toISOString(),
+    ...(message.deliveredAsDeleted ? { deleted: true } : {}),
+    attachments: attachments.map((file) => ({
+      id: file.id,
+      name: file.name,
+      type: file.type,
+      size: file.size,
+      url: createFileLink(conversationId, file),
+    })),
+  };
+}
+
+function serializeSender({ senderId, senderName, senderNick, senderKind, label }: Omit<DeliveryMessage, 'hops'>) {
+  return {
+    id: senderId,
+    name: senderName,
+    nick: senderNick,
+    kind: senderKind,
+    ...(label === null ? {} : { label }),
+  };
 }

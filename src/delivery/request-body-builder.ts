@@ -1,12 +1,18 @@
-import type { Seq } from '../model/ids.ts';
+import type { Rev, Seq } from '../model/ids.ts';
 import type { LaneRow } from '../storage/hooks/lanes.ts';
 import { deliveryId } from './payload.ts';
 import type { MessageReader, EncodedMessage } from './message-reader.ts';
 
-/** What one request carries: a message, or a batch of them in `seq` order. */
+/** What one request carries: a message or a batch of them in `seq` order; or an event or a batch of them in `rev` order. */
 export interface DeliveryRequest {
+  /** Of events, the messages that were changed by the first and the last of them. */
   readonly first: Seq;
   readonly last: Seq;
+  /** Of events; 0 and null for messages. */
+  readonly rev: Rev | 0;
+  readonly lastRev: Rev | null;
+  /** Each event that it carries; they have gaps between them. */
+  readonly revs: readonly Rev[];
   readonly body: Buffer;
   readonly hops: number;
 }
@@ -17,6 +23,8 @@ export interface RequestBounds {
   readonly maxMessages: number;
   /** Where a range that was tried before ends: all of it is sent again and nothing else. */
   readonly exactLast: Seq | null;
+  /** No message behind this one: an event comes first. */
+  readonly maxSeq?: Seq;
   /** True: what is behind it is hardly wanted soon, and not read yet. */
   readonly noReadAhead?: boolean;
 }
@@ -32,9 +40,9 @@ export interface NextRequestOrSkip {
 }
 
 /** The contract's bound of a batch's body. */
-const MAX_BATCH_BYTES = 1024 * 1024;
-/** Messages that are left out are passed over this many at a time. */
-const MAX_SKIPPED = 500;
+export const MAX_BATCH_BYTES = 1024 * 1024;
+/** Messages or events that are left out are passed over this many at a time. */
+export const MAX_SKIPPED = 500;
 
 /** Makes a hook's requests out of the log. */
 export class RequestBodyBuilder {
@@ -47,8 +55,8 @@ export class RequestBodyBuilder {
   }
 
   /** `webhook-id`: the same whenever this range is sent. */
-  idOf({ first, last }: DeliveryRequest): string {
-    return deliveryId(this.#row.id, this.#row.conversationId, first, last);
+  idOf(request: DeliveryRequest): string {
+    return deliveryId(this.#row.id, this.#row.conversationId, request);
   }
 
   /** The next message, where that is all of a request and is known without asking the database. */
@@ -87,7 +95,8 @@ export class RequestBodyBuilder {
     const messages = [head];
     let bytes = head.body.length + 2;
     let skipped = 0;
-    for (let after = head.seq; after !== bounds.exactLast && messages.length < bounds.maxMessages;) {
+    const end = bounds.exactLast ?? bounds.maxSeq ?? null;
+    for (let after = head.seq; after !== end && messages.length < bounds.maxMessages;) {
       const message = await this.#read(after);
       if (message === null) break;
       after = message.seq;
@@ -102,11 +111,11 @@ export class RequestBodyBuilder {
       if (bytes > MAX_BATCH_BYTES && bounds.exactLast === null) break;
       messages.push(message);
     }
-    const chunks = messages.flatMap((message, n) => [n === 0 ? OPEN : COMMA, message.body]);
     return {
+      ...NO_EVENTS,
       first: head.seq,
       last: bounds.exactLast ?? messages.at(-1)!.seq,
-      body: Buffer.concat([...chunks, CLOSE]),
+      body: joinBodies(messages.map((message) => message.body)),
       hops: Math.max(...messages.map((message) => message.hops)),
     };
   }
@@ -118,9 +127,15 @@ export class RequestBodyBuilder {
   }
 }
 
+const NO_EVENTS = { rev: 0, lastRev: null, revs: [] } as const;
 const OPEN = Buffer.from('[');
 const COMMA = Buffer.from(',');
 const CLOSE = Buffer.from(']');
+
+/** The body of a batch. */
+export function joinBodies(bodies: readonly Buffer[]): Buffer {
+  return Buffer.concat([...bodies.flatMap((body, n) => [n === 0 ? OPEN : COMMA, body]), CLOSE]);
+}
 
 /** Messages that a request takes, as far as its bounds say. */
 function readAheadOf(after: Seq, { maxMessages: messages, exactLast: last }: RequestBounds): number {
@@ -128,5 +143,5 @@ function readAheadOf(after: Seq, { maxMessages: messages, exactLast: last }: Req
 }
 
 function singleMessageRequest({ seq, body, hops }: EncodedMessage): DeliveryRequest {
-  return { first: seq, last: seq, body, hops };
+  return { ...NO_EVENTS, first: seq, last: seq, body, hops };
 }

@@ -1,7 +1,7 @@
-import type { Seq } from '../model/ids.ts';
 import type { Pool } from '../storage/db/pool.ts';
 import { readDueRetries, retryAllNow, retriesAfter, type RetryRow } from '../storage/hooks/retries.ts';
 import type { LaneRow } from '../storage/hooks/lanes.ts';
+import type { LaneCursorAndFailures, RetryKey } from '../storage/hooks/settlement.ts';
 import { SPILLED_DELAY_MS } from './unordered-in-flight-window.ts';
 import { longestDelayMs, type RetryPolicy } from '../model/retry-policy.ts';
 import { dueIn, ClockSafeNextAttempt } from './next-attempt.ts';
@@ -28,7 +28,7 @@ export class RetryQueue {
   /** How far the wall clock was ahead of the monotonic one when that was looked at last. */
   #clockOffsetMs = Date.now() - performance.now();
   /** Became rows, or due, or something else, since the last read began: what it answers may not know of them. */
-  #changesSinceRead = { count: 0, nextDue: null as Date | null, replaced: new Set<Seq>() };
+  #changesSinceRead = { count: 0, nextDue: null as Date | null, replaced: new Set<string>() };
 
   constructor(pool: Pool, row: LaneRow, retryPolicy: RetryPolicy) {
     this.#pool = pool;
@@ -65,7 +65,10 @@ export class RetryQueue {
    * read next must not be what has just been sent. What `isInFlight` is looked at again later. Null: none is due, or the hook
    * was changed by somebody.
    */
-  async take(flush: () => Promise<boolean>, isInFlight: (seq: Seq) => boolean = () => false): Promise<RetryRow | null> {
+  async take(
+    flush: () => Promise<boolean>,
+    isInFlight: (row: RetryKey) => boolean = () => false,
+  ): Promise<RetryRow | null> {
     if (this.#dueRows.length === 0) {
       if (this.#inProgress > 0) return null;
       this.#changesSinceRead = { count: 0, nextDue: null, replaced: new Set() };
@@ -73,7 +76,7 @@ export class RetryQueue {
       await this.#read();
     }
     for (let row = this.#dueRows.shift(); row !== undefined; row = this.#dueRows.shift()) {
-      if (isInFlight(row.seq)) {
+      if (isInFlight(row)) {
         this.#noteDue(dueIn(SPILLED_DELAY_MS));
         continue;
       }
@@ -91,7 +94,7 @@ export class RetryQueue {
     const bounds = { nowMs, maxPlausibleDelayMs: longestDelayMs(this.#retryPolicy), limit: RETRIES_PER_QUERY };
     const { due, count, nextAt } = await this.#pool.run((sql) => readDueRetries(sql, this.#row.id, bounds));
     const { count: addedMeanwhile, nextDue, replaced } = this.#changesSinceRead;
-    this.#dueRows = due.filter(({ seq }) => !replaced.has(seq));
+    this.#dueRows = due.filter((row) => !replaced.has(keyOf(row)));
     // Counted twice where the answer does know of them: the next read, which they make, puts that right.
     this.#rowCount = count + addedMeanwhile;
     // More of them than one page: those are due as well.
@@ -114,15 +117,15 @@ export class RetryQueue {
   }
 
   /** The row that begins here is another by now, or gone: what was read of it is not to be taken. */
-  replaced(seq: Seq): void {
+  replaced(key: RetryKey): void {
     this.#rowCount -= 1;
-    this.#dueRows = this.#dueRows.filter((row) => row.seq !== seq);
-    this.#changesSinceRead.replaced.add(seq);
+    this.#dueRows = this.#dueRows.filter((row) => keyOf(row) !== keyOf(key));
+    this.#changesSinceRead.replaced.add(keyOf(key));
   }
 
-  /** Rows that begin behind this seq, due or not. */
-  startingAfter(seq: Seq): Promise<readonly RetryRow[]> {
-    return this.#pool.run((sql) => retriesAfter(sql, this.#row.id, seq));
+  /** Rows that begin behind these cursors, due or not. */
+  startingAfter(cursors: Pick<LaneCursorAndFailures, 'cursor' | 'eventCursor'>): Promise<readonly RetryRow[]> {
+    return this.#pool.run((sql) => retriesAfter(sql, this.#row.id, cursors));
   }
 
   /** So many that were not taken are over. */
@@ -167,4 +170,8 @@ export class RetryQueue {
   #setNextDue(at: Date | null): void {
     this.#nextDue = at === null ? null : new ClockSafeNextAttempt(at, this.#retryPolicy);
   }
+}
+
+function keyOf({ seq, rev }: RetryKey): string {
+  return `${seq}:${rev}`;
 }

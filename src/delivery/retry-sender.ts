@@ -1,15 +1,16 @@
-import type { Seq } from '../model/ids.ts';
+import type { Rev, Seq } from '../model/ids.ts';
 import { MAX_RETRY_ROWS, type RetryRow } from '../storage/hooks/retries.ts';
-import type { RetryRecord } from '../storage/hooks/settlement.ts';
+import type { RetryRange, RetryRecord } from '../storage/hooks/settlement.ts';
 import { ERROR_DELAY, type StrategyDeps, type Delay } from './delivery-strategy.ts';
 import { isMessageRefused, toAttemptRecord, type AttemptResult } from './attempt-result.ts';
-import type { NextRequestOrSkip } from './request-body-builder.ts';
+import type { DeliveryRequest } from './request-body-builder.ts';
 import { retryDelayMs } from '../model/retry-policy.ts';
 import { dueIn } from './next-attempt.ts';
 import type { NotSentOrUnknown } from './sender.ts';
 
 /** Everything of a row's range. */
 const UNLIMITED_MESSAGES = Number.POSITIVE_INFINITY;
+const UNLIMITED_EVENTS = Number.POSITIVE_INFINITY;
 
 /** Takes a request that is due apart and sends it, one at a time: for a hook whose other requests go in order. */
 export async function sendRetry(deps: StrategyDeps): Promise<Delay | null> {
@@ -50,7 +51,7 @@ export async function sendRetry(deps: StrategyDeps): Promise<Delay | null> {
  * comes in its turn. To be called before it goes on, when nobody else settles for the hook any more. Null: it is done.
  */
 export async function discardRetriesPastCursor({ retryQueue, tracker, sender }: StrategyDeps): Promise<Delay | null> {
-  const rows = await retryQueue.startingAfter(tracker.progress.cursor);
+  const rows = await retryQueue.startingAfter(tracker.progress);
   if (rows.length === 0) return null;
   const epoch = sender.epoch;
   if (epoch === null) return ERROR_DELAY;
@@ -65,21 +66,51 @@ export async function attemptRow(
   row: RetryRow,
 ): Promise<AttemptResult | NotSentOrUnknown | 'obsolete'> {
   const { requests, sender } = deps;
-  let next: NextRequestOrSkip = { skippedTo: (row.seq - 1) as typeof row.seq, request: null };
-  do {
-    const after = next.skippedTo;
-    next = await requests.next(after, { maxMessages: UNLIMITED_MESSAGES, exactLast: row.lastSeq, noReadAhead: true });
-    // What is left of the range is sent once the row says so.
-    if (next.isRemoved === true) {
-      deps.reloadHook();
-      return 'unknown';
-    }
-    if (next.skippedTo === after && next.request === null) return 'obsolete';
-  } while (next.request === null && next.skippedTo < row.lastSeq);
-  if (next.request === null || next.request.first > row.lastSeq) return 'obsolete';
-  // The range is the row's, whatever of it is left out by now.
-  const request = { ...next.request, first: row.seq };
-  return sender.send(request, requests.idOf(request));
+  const request = row.rev > 0 ? await readEventsOfRow(deps, row) : await readMessagesOfRow(deps, row);
+  // What is left of the range is sent once the row says so.
+  if (request === 'removed') {
+    deps.reloadHook();
+    return 'unknown';
+  }
+  return request === null ? 'obsolete' : sender.send(request, requests.idOf(request));
+}
+
+/**
+ * Null: nothing of it is to be sent any more. `removed`: a retention rule removed where it begins. The range is the row's,
+ * whatever of it is left out by now.
+ */
+async function readMessagesOfRow(
+  { requests }: StrategyDeps,
+  row: RetryRow,
+): Promise<DeliveryRequest | 'removed' | null> {
+  const lastSeq = row.lastSeq as Seq;
+  for (let after = (row.seq - 1) as Seq; after < lastSeq;) {
+    const { skippedTo, request, isRemoved } = await requests.next(after, {
+      maxMessages: UNLIMITED_MESSAGES,
+      exactLast: lastSeq,
+      noReadAhead: true,
+    });
+    if (isRemoved === true) return 'removed';
+    if (request !== null) return request.first > lastSeq ? null : { ...request, first: row.seq as Seq };
+    if (skippedTo === after) return null;
+    after = skippedTo;
+  }
+  return null;
+}
+
+async function readEventsOfRow({ events }: StrategyDeps, row: RetryRow): Promise<DeliveryRequest | null> {
+  if (events === null) return null;
+  const lastRev = row.lastRev as Rev;
+  for (let after = (row.rev - 1) as Rev; after < lastRev;) {
+    const { skippedTo, request } = await events.next(after, {
+      maxEvents: UNLIMITED_EVENTS,
+      exactLast: lastRev,
+      behindSeq: UNLIMITED_MESSAGES as Seq,
+    });
+    if (request !== null) return { ...request, rev: row.rev as Rev };
+    after = skippedTo;
+  }
+  return null;
 }
 
 /** What a row that was taken becomes. */
@@ -95,28 +126,44 @@ export function updateQueueAfterRetry(
   return retries;
 }
 
-/** What is repeated of a request: all as it was, or the messages of a batch that was refused, one by one. */
+/** What is repeated of a request: all as it was, or what a batch held that was refused, one by one. */
 export function retryRecordsAfterAttempt(
   deps: StrategyDeps,
   row: RetryRow,
   result: AttemptResult,
 ): readonly RetryRecord[] {
-  const { seq: first, lastSeq } = row;
-  const length = lastSeq - first + 1;
-  if (!isMessageRefused(result.outcome) || length === 1 || deps.retryQueue.rowCount + length > MAX_RETRY_ROWS)
+  const length = row.rev > 0 ? result.request.revs.length : row.lastSeq - row.seq + 1;
+  const isSingle = row.rev === row.lastRev && row.seq === row.lastSeq;
+  if (!isMessageRefused(result.outcome) || isSingle || deps.retryQueue.rowCount + length > MAX_RETRY_ROWS)
     return [retryRecordAfterAttempt(deps, row, result)];
   const nextAt = new Date();
-  const seqs = Array.from({ length }, (_, n) => (first + n) as Seq);
-  return seqs.map((seq) => ({ seq, lastSeq: seq, attempts: 0, nextAt }));
+  if (row.rev === 0) {
+    const seqs = Array.from({ length }, (_, n) => (row.seq + n) as Seq);
+    return seqs.map((seq) => ({ ...messageRange({ first: seq, last: seq }), attempts: 0, nextAt }));
+  }
+  // The row's own place is taken first: it may stand for an event that has expired.
+  const revs = new Set([row.rev, ...result.request.revs]);
+  return [...revs].map((rev) => ({ ...eventRange({ first: rev, last: rev }), attempts: 0, nextAt }));
+}
+
+/** The row of messages that are repeated. */
+export function messageRange({ first, last }: { first: Seq; last: Seq }): RetryRange {
+  return { seq: first, lastSeq: last, rev: 0, lastRev: 0 };
+}
+
+/** The row of events that are repeated. */
+export function eventRange({ first, last }: { first: Rev; last: Rev }): RetryRange {
+  return { seq: 0, lastSeq: 0, rev: first, lastRev: last };
 }
 
 function retryRecordAfterAttempt(deps: StrategyDeps, row: RetryRow, { outcome }: AttemptResult): RetryRecord {
-  const { seq, lastSeq } = row;
+  const { seq, lastSeq, rev, lastRev } = row;
+  const range = { seq, lastSeq, rev, lastRev };
   const attempts = row.attempts + 1;
-  if (outcome.delivered) return { seq, lastSeq, attempts, nextAt: null };
+  if (outcome.delivered) return { ...range, attempts, nextAt: null };
   const { retryAfterMs } = outcome;
   const delayMs = retryDelayMs(deps.retryPolicy, { failures: attempts, retryAfterMs }, Math.random());
-  return { seq, lastSeq, attempts, nextAt: dueIn(delayMs) };
+  return { ...range, attempts, nextAt: dueIn(delayMs) };
 }
 
 /** Its messages are left out by now, or are gone. */

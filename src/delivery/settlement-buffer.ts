@@ -83,13 +83,18 @@ function mergeSettlements(settlements: readonly Settlement[]): Settlement {
   return { ...newest, epoch: oldest.epoch, attempts, retries };
 }
 
-/** One for each seq: the newer one stands, unless it is a part of the older one and says nothing of the rest. */
+/** One for each seq or rev: the newer one stands, unless it is a part of the older one and says nothing of the rest. */
 function mergeRetries(older: readonly RetryRecord[], newer: readonly RetryRecord[]): readonly RetryRecord[] {
   if (older.length === 0) return newer;
-  const bySeq = new Map(older.map((retry) => [retry.seq, retry]));
+  const keyOf = ({ seq, rev }: RetryRecord): string => `${seq}:${rev}`;
+  const byKey = new Map(older.map((retry) => [keyOf(retry), retry]));
   for (const retry of newer) {
-    const before = bySeq.get(retry.seq);
-    if (before === undefined || retry.lastSeq >= before.lastSeq || retry.attempts === 0) bySeq.set(retry.seq, retry);
+    const before = byKey.get(keyOf(retry));
+    const isWhole =
+      before === undefined ||
+      (retry.lastSeq >= before.lastSeq && retry.lastRev >= before.lastRev) ||
+      retry.attempts === 0;
+    if (isWhole) byKey.set(keyOf(retry), retry);
   }
-  return [...bySeq.values()];
+  return [...byKey.values()];
 }

@@ -1,6 +1,11 @@
 import type { Log } from '../log.ts';
 import type { ConversationId } from '../model/ids.ts';
-import { pendingConversations, conversationsWithRetryRows, type SweepPageRequest } from '../storage/hooks/lanes.ts';
+import {
+  eventPendingConversations,
+  pendingConversations,
+  conversationsWithRetryRows,
+  type SweepPageRequest,
+} from '../storage/hooks/lanes.ts';
 import type { Sql } from '../storage/db/connection.ts';
 import type { Pool } from '../storage/db/pool.ts';
 
@@ -75,10 +80,11 @@ export class Sweep {
     const full = isOverdue ? this.#events.partitions() : [...this.#fullSweepPartitions];
     this.#fullSweepPartitions = new Set();
     try {
-      await this.#findPendingByPage(this.#events.partitions(), (sql, page) =>
-        pendingConversations(sql, { ...page, onlyRecent: true }),
-      );
-      await this.#findPendingByPage(full, (sql, page) => pendingConversations(sql, { ...page, onlyRecent: false }));
+      for (const find of [pendingConversations, eventPendingConversations]) {
+        const partitions = this.#events.partitions();
+        await this.#findPendingByPage(partitions, (sql, page) => find(sql, { ...page, onlyRecent: true }));
+        await this.#findPendingByPage(full, (sql, page) => find(sql, { ...page, onlyRecent: false }));
+      }
       await this.#findPendingByPage(full, conversationsWithRetryRows);
       this.#lastSuccessfulSweepAt = performance.now();
     } catch (error) {

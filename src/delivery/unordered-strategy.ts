@@ -1,7 +1,15 @@
-import type { Seq } from '../model/ids.ts';
+import type { Rev, Seq } from '../model/ids.ts';
 import { MAX_RETRY_ROWS, type RetryRow } from '../storage/hooks/retries.ts';
-import type { LaneCursorAndFailures, RetryRecord } from '../storage/hooks/settlement.ts';
-import { discardRetryRow, retryRecordsAfterAttempt, attemptRow, updateQueueAfterRetry } from './retry-sender.ts';
+import type { LaneCursorAndFailures, RetryKey, RetryRange, RetryRecord } from '../storage/hooks/settlement.ts';
+import { UnorderedEvents, UnorderedMessages, type UnorderedSource } from './events/unordered-sources.ts';
+import {
+  discardRetryRow,
+  eventRange,
+  messageRange,
+  retryRecordsAfterAttempt,
+  attemptRow,
+  updateQueueAfterRetry,
+} from './retry-sender.ts';
 import {
   updateSlowStartDetectingRecovery,
   ERROR_DELAY,
@@ -10,9 +18,9 @@ import {
   type Delay,
 } from './delivery-strategy.ts';
 import type { Slot } from './lane-limiter.ts';
-import { UnorderedInFlightWindow, type InFlightRange, type SeqRange } from './unordered-in-flight-window.ts';
-import { markIfAhead, healthAfterFailure, HEALTHY, toAttemptRecord, type AttemptResult } from './attempt-result.ts';
-import type { DeliveryRequest, RequestBounds } from './request-body-builder.ts';
+import type { InFlightRange, RequestRange } from './unordered-in-flight-window.ts';
+import { progressAt, healthAfterFailure, HEALTHY, toAttemptRecord, type AttemptResult } from './attempt-result.ts';
+import type { DeliveryRequest } from './request-body-builder.ts';
 import { ClockSafeNextAttempt } from './next-attempt.ts';
 import type { NotSentOrUnknown } from './sender.ts';
 
@@ -21,20 +29,30 @@ export const MAX_IN_FLIGHT = 16;
 /** After so many failures without a success nothing further is read: the hook is at fault, not a message (the contract). */
 const SUCCESSIVE_FAILURES_BLOCKING_NEW = 20;
 
+type Source = UnorderedSource<Seq> | UnorderedSource<Rev>;
+
 /**
  * In no order: several requests at once, and what fails becomes a row that is repeated apart, so that it holds back
- * nothing. The cursor stays below what is on its way, until too many have overtaken that.
+ * nothing. The cursor stays below what is on its way, until too many have overtaken that. Events take turns with messages
+ * and have a cursor of their own.
  */
 export class UnorderedStrategy implements DeliveryStrategy {
   readonly #deps: StrategyDeps;
-  readonly #inFlight: UnorderedInFlightWindow;
+  readonly #messages: UnorderedMessages;
+  readonly #events: UnorderedEvents | null;
+  readonly #sources: readonly Source[];
+  /** What was read last lets the other one go first. */
+  #lastSource: Source;
   #active = 0;
   #wakeup = Promise.withResolvers<void>();
   #errorDelay: Delay | null = null;
 
   constructor(deps: StrategyDeps) {
     this.#deps = deps;
-    this.#inFlight = new UnorderedInFlightWindow(deps.tracker.progress.cursor);
+    this.#messages = new UnorderedMessages(deps);
+    this.#events = deps.events === null ? null : new UnorderedEvents(deps, deps.events, deps.tracker.progress);
+    this.#sources = this.#events === null ? [this.#messages] : [this.#messages, this.#events];
+    this.#lastSource = this.#messages;
   }
 
   get hasWork(): boolean {
@@ -82,7 +100,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
   }
 
   get #hasBacklog(): boolean {
-    return this.#inFlight.lastReadSeq < this.#deps.head() || this.#inFlight.toResend !== undefined;
+    return this.#sources.some((source) => source.hasBacklog);
   }
 
   get #nextKind(): 'retry' | 'new' | null {
@@ -94,8 +112,9 @@ export class UnorderedStrategy implements DeliveryStrategy {
   #waitMs(): number | null {
     const { tracker, retryQueue } = this.#deps;
     const { failures, nextAttemptAt } = tracker.progress;
-    if (retryQueue.rowCount + this.#inFlight.count >= MAX_RETRY_ROWS || this.#inFlight.isBlockedByUnwritten)
-      return null;
+    const inFlight = this.#sources.reduce((sum, { window }) => sum + window.count, 0);
+    if (retryQueue.rowCount + inFlight >= MAX_RETRY_ROWS) return null;
+    if (this.#sources.some(({ window }) => window.isBlockedByUnwritten)) return null;
     if (failures < SUCCESSIVE_FAILURES_BLOCKING_NEW) return 0;
     if (retryQueue.rowCount > 0 || this.#active > 0) return null;
     // Nothing is left to try it with, since the hook asked for order until now.
@@ -121,7 +140,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
     const { limiter, retryQueue, tracker } = this.#deps;
     const row = await retryQueue.take(
       () => tracker.flush(),
-      (seq) => this.#inFlight.isSpilledInFlight(seq),
+      (row) => this.#isSpilledInFlight(row),
     );
     if (row === null) return;
     const slot = await limiter.acquire();
@@ -148,45 +167,43 @@ export class UnorderedStrategy implements DeliveryStrategy {
     }
   }
 
+  #isSpilledInFlight({ seq, rev }: RetryKey): boolean {
+    if (rev === 0) return this.#messages.window.isSpilledInFlight(seq as Seq);
+    return this.#events?.window.isSpilledInFlight(rev) ?? false;
+  }
+
   /** True when a request is on its way, which gives the slot back. */
-  async #launchNew(slot: Slot): Promise<boolean> {
-    const { requests, head, lowerHeadAfterEmptyRead } = this.#deps;
+  #launchNew(slot: Slot): Promise<boolean> {
+    const source = this.#sources.find((each) => each !== this.#lastSource && each.hasBacklog) ?? this.#lastSource;
+    this.#lastSource = source;
+    // One or the other: numbers of the one are never those of the other.
+    return this.#launchFrom(source as UnorderedSource<Seq>, slot);
+  }
+
+  async #launchFrom<Num extends Seq | Rev>(source: UnorderedSource<Num>, slot: Slot): Promise<boolean> {
+    const { window } = source;
     // It stays where the cursor sees it until it is on its way.
-    const { toResend, lastReadSeq } = this.#inFlight;
-    const after = toResend === undefined ? lastReadSeq : ((toResend.first - 1) as Seq);
-    const headBefore = head();
-    const bounds =
-      toResend === undefined ? this.#bounds() : { maxMessages: Number.POSITIVE_INFINITY, exactLast: toResend.last };
-    const { skippedTo, request } = await requests.next(after, bounds);
+    const { toResend, lastRead } = window;
+    const after = toResend === undefined ? lastRead : ((toResend.first - 1) as Num);
+    const { skippedTo, request } = await source.read(after, toResend?.last ?? null);
     if (request === null) {
-      if (skippedTo > after) this.#skip(skippedTo, toResend);
-      else if (toResend === undefined) lowerHeadAfterEmptyRead(after, headBefore);
-      else this.#errorDelay = ERROR_DELAY;
+      if (skippedTo > after) this.#skip(source, skippedTo, toResend);
+      else if (toResend !== undefined) this.#errorDelay = ERROR_DELAY;
       return false;
     }
-    this.#launch(this.#send(request, this.#inFlight.begin(request, toResend)), slot);
+    this.#launch(this.#send(request, source, window.begin(source.rangeOf(request), toResend)), slot);
     return true;
   }
 
-  /** A batch that failed while the hook asked for order is sent as it was, and one that was refused, one by one. */
-  #bounds(): RequestBounds {
-    const { maxMessagesPerRequest, tracker, slowStart } = this.#deps;
-    const { batchLastSeq, unbatchedUntil } = tracker.progress;
-    const { lastReadSeq } = this.#inFlight;
-    if (batchLastSeq !== null && lastReadSeq < batchLastSeq)
-      return { maxMessages: Number.POSITIVE_INFINITY, exactLast: batchLastSeq };
-    const isSingle = unbatchedUntil !== null && lastReadSeq < unbatchedUntil;
-    return {
-      maxMessages: isSingle ? 1 : Math.min(maxMessagesPerRequest, slowStart.maxBatchOrInFlight),
-      exactLast: null,
-    };
-  }
-
-  #skip(skippedTo: Seq, toResend: SeqRange | undefined): void {
+  #skip<Num extends Seq | Rev>(
+    { window }: UnorderedSource<Num>,
+    skippedTo: Num,
+    toResend: RequestRange<Num> | undefined,
+  ): void {
     const { tracker, sender, isLaneActive } = this.#deps;
     // What is left out may be another by now.
     if (!isLaneActive()) return;
-    this.#inFlight.skip(skippedTo, toResend);
+    window.skip(skippedTo, toResend);
     const epoch = sender.epoch;
     if (epoch === null) this.#errorDelay = ERROR_DELAY;
     // The cursor is written with the next settlement when not with this one.
@@ -210,27 +227,29 @@ export class UnorderedStrategy implements DeliveryStrategy {
       });
   }
 
-  async #send(request: DeliveryRequest, range: InFlightRange): Promise<void> {
+  async #send<Num extends Seq | Rev>(
+    request: DeliveryRequest,
+    { window }: UnorderedSource<Num>,
+    range: InFlightRange<Num>,
+  ): Promise<void> {
     const { sender, requests, tryRemoveOrReload } = this.#deps;
     let isKnown = false;
     try {
-      const result = await sender.send(request, requests.idOf(request), () => this.#markWrittenToSocket(range));
+      const result = await sender.send(request, requests.idOf(request), () => {
+        const wasFull = window.isBlockedByUnwritten;
+        range.isWrittenToSocket = true;
+        if (wasFull) this.#wakeup.resolve();
+      });
       if (result === 'unknown') this.#errorDelay = ERROR_DELAY;
       isKnown = typeof result !== 'string' && !(result.outcome.code === 410 && (await tryRemoveOrReload(result)));
       if (!isKnown) return;
       // Before what it became is written, so that the cursor may pass it.
-      this.#inFlight.complete(range);
-      if (range.hasRetryRow) this.#deps.retryQueue.replaced(range.first);
+      window.complete(range);
+      if (range.hasRetryRow) this.#deps.retryQueue.replaced(retryRangeOf(request));
       await this.#handleResult(result as AttemptResult, range.hasRetryRow);
     } finally {
-      if (!isKnown) this.#inFlight.requeueUnknownOutcome(range);
+      if (!isKnown) window.requeueUnknownOutcome(range);
     }
-  }
-
-  #markWrittenToSocket(range: InFlightRange): void {
-    const wasFull = this.#inFlight.isBlockedByUnwritten;
-    range.isWrittenToSocket = true;
-    if (wasFull) this.#wakeup.resolve();
   }
 
   /** `hasRetryRow`: it was written as a row while it was on its way. */
@@ -239,7 +258,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
     const record = toAttemptRecord(result, 1);
     if (result.outcome.code !== 410) counts.add(record);
     const { epoch } = result;
-    const row = { seq: result.request.first, lastSeq: result.request.last, attempts: 0 };
+    const row = { ...retryRangeOf(result.request), attempts: 0 };
     if (result.outcome.delivered) {
       const outageEnded = updateSlowStartDetectingRecovery(this.#deps.slowStart, tracker.progress, true);
       const retries = [
@@ -261,7 +280,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
   }
 
   #spillToRetries(): readonly RetryRecord[] {
-    const rows = this.#inFlight.spillToRetries();
+    const rows = this.#sources.flatMap(({ window }) => window.spillToRetries());
     if (rows.length > 0) this.#deps.retryQueue.add(rows.length, rows[0]!.nextAt!);
     return rows;
   }
@@ -310,13 +329,12 @@ export class UnorderedStrategy implements DeliveryStrategy {
 
   /** Everything below is delivered or a row. */
   #cursorAndBatchMarks(): Partial<LaneCursorAndFailures> {
-    const { batchLastSeq, unbatchedUntil } = this.#deps.tracker.progress;
-    const { cursor } = this.#inFlight;
-    return {
-      cursor,
-      rejections: 0,
-      batchLastSeq: markIfAhead(batchLastSeq, cursor),
-      unbatchedUntil: markIfAhead(unbatchedUntil, cursor),
-    };
+    const position = { cursor: this.#messages.window.cursor, eventCursor: this.#events?.window.cursor ?? null };
+    return { ...progressAt(this.#deps.tracker.progress, position), rejections: 0 };
   }
+}
+
+/** The row that stands for a request. */
+function retryRangeOf({ first, last, rev, lastRev }: DeliveryRequest): RetryRange {
+  return rev > 0 ? eventRange({ first: rev as Rev, last: lastRev! }) : messageRange({ first, last });
 }

@@ -1,6 +1,7 @@
 import type { Request } from 'express';
 import * as z from 'zod';
 import { KlatchError } from '../errors.ts';
+import { changeEventKinds } from '../model/change-event.ts';
 import type { HookUpdate } from '../operations/hooks/hook-update.ts';
 import { MAX_LOG_PAGE_SIZE, type HookLogPageRequest } from '../operations/hooks/hook-delivery-log.ts';
 import {
@@ -26,7 +27,12 @@ const oneOf = <const Value extends string>(values: readonly Value[]) =>
 const order = oneOf(['strict', 'none']);
 const batch = z.int().min(1).max(MAX_BATCH);
 const signature = oneOf(['v1', 'v1a', 'both']);
-const skip = z.array(oneOf(['webhook', 'bot'])).max(2);
+const withoutRepeats = <Value>(values: readonly Value[]): Value[] => [...new Set(values)];
+const skip = z
+  .array(oneOf(['webhook', 'bot']))
+  .max(2)
+  .transform(withoutRepeats);
+const events = z.array(oneOf(changeEventKinds)).max(changeEventKinds.length).transform(withoutRepeats);
 
 const registrationSchema = z.object({
   url: z.string().optional(),
@@ -43,6 +49,7 @@ const registrationSchema = z.object({
   batch: batch.default(1),
   signature: signature.default('v1'),
   skip: skip.default([]),
+  events: events.default([]),
 });
 
 const updateSchema = z.object({
@@ -51,6 +58,7 @@ const updateSchema = z.object({
   batch: batch.optional(),
   signature: signature.optional(),
   skip: skip.optional(),
+  events: events.optional(),
   rotate_secret: z.boolean().optional(),
 });
 
@@ -81,7 +89,7 @@ export function parseRegistration(body: Buffer): HookRequest {
   if (description?.includes('\u0000') === true || description?.isWellFormed() === false) {
     throw new KlatchError('invalid_input', { sentence: 'description: must be valid text without NUL' });
   }
-  return { ...rest, url: target, description: description ?? null, skip: [...new Set(rest.skip)] };
+  return { ...rest, url: target, description: description ?? null };
 }
 
 /** What of a hook a body wants changed. Throws `invalid_input`, also when it names nothing that can be. */
@@ -92,8 +100,8 @@ export function parseHookUpdate(body: Buffer): HookUpdate {
     const sentence = `The body names nothing to change: give one or more of ${Object.keys(updateSchema.shape).join(', ')}`;
     throw new KlatchError('invalid_input', { sentence });
   }
-  const { rotate_secret: rotateSecret = false, skip: kinds, ...rest } = input;
-  return { ...rest, skip: kinds === undefined ? undefined : [...new Set(kinds)], rotateSecret };
+  const { rotate_secret: rotateSecret = false, ...rest } = input;
+  return { ...rest, rotateSecret };
 }
 
 /** The range or the messages that a body asks to redeliver, or the order to discard the backlog. Throws `invalid_input`. */

@@ -134,6 +134,10 @@ function addDeliveryRoutes(router: Router, services: Services, { withToken, read
 
 /** The link to the next page is relative to this one: it does not hold the token. */
 function sendHookLog(res: Response, { attempts, next }: HookLogPage, limit: number): void {
-  const rows = attempts.map(({ last_seq: last, ...row }) => (last === row.seq ? row : { ...row, last_seq: last }));
+  const rows = attempts.map(({ last_seq: last, last_rev: lastRev, ...row }) => ({
+    ...row,
+    ...(last === row.seq ? {} : { last_seq: last }),
+    ...(lastRev === row.rev ? {} : { last_rev: lastRev }),
+  }));
   sendJson(res, 200, rows, next === null ? {} : { link: `<?before=${next}&limit=${limit}>; rel="next"` });
 }

@@ -27,7 +27,7 @@ export function deliveryFamilies(lanes: LaneManager): Family[] {
     counter(
       {
         name: 'klatch_messages_dead_lettered_total',
-        help: 'Messages given up for a hook whose receiver refuses them (400, 413, 422) and accepts those behind them.',
+        help: 'Messages and events given up for a hook whose receiver refuses them (400, 413, 422) and accepts those behind them.',
       },
       () => singleSample(counts.deadLettered),
     ),
@@ -76,7 +76,7 @@ export function hookFamilies(report: DeliveryReportCache): Family[] {
     gauge(
       {
         name: 'klatch_oldest_pending_age_seconds',
-        help: 'Age of the oldest message that a hook which is not paused has to deliver; 0 when there is none.',
+        help: 'Age of the oldest message or event that a hook which is not paused has to deliver; 0 when there is none.',
       },
       known(({ oldestPendingAt }) =>
         singleSample(oldestPendingAt === null ? 0 : Math.max(0, Date.now() - oldestPendingAt.getTime()) / 1_000),

@@ -170,7 +170,13 @@ const members: Record<string, Call> = {
 };
 
 const hooks: Record<string, Call> = {
-  'hooks.create': { input: ({ group }) => ({ group: group.id, url: `https://receiver.example/${fresh()}` }) },
+  'hooks.create': {
+    input: ({ group }) => ({
+      group: group.id,
+      url: `https://receiver.example/${fresh()}`,
+      events: ['message.updated', 'message.deleted'],
+    }),
+  },
   'hooks.create (privately)': {
     input: (situation) => ({ group: situation.private, url: 'https://receiver.example/' }),
   },
@@ -180,7 +186,7 @@ const hooks: Record<string, Call> = {
   'hooks.info': { input: ofHook },
   'hooks.log': { input: ofHook },
   'hooks.stats': { input: ofHook },
-  'hooks.update': { input: ({ hook }) => ({ hook, paused: true }), changes: true },
+  'hooks.update': { input: ({ hook }) => ({ hook, paused: true, events: ['message.deleted'] }), changes: true },
   'hooks.ping': { input: ofHook, changes: true },
   'hooks.redeliver': { input: ({ hook, group }) => ({ hook, from: `${group.id}:1` }), changes: true },
   'hooks.discard-backlog': { input: ofHook, changes: true },

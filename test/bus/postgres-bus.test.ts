@@ -30,7 +30,13 @@ class EventRecorder {
   #wake: (() => void) | null = null;
 
   constructor(bus: PostgresBus) {
-    for (const event of ['messagesCommitted', 'hooksChanged', 'tokensRevoked', 'resync'] as const) {
+    for (const event of [
+      'messagesCommitted',
+      'hookEventsCommitted',
+      'hooksChanged',
+      'tokensRevoked',
+      'resync',
+    ] as const) {
       bus.subscribe({ [event]: (payload: unknown) => this.#record([event, payload]) });
     }
   }
@@ -121,16 +127,18 @@ describe('PostgresBus', () => {
     a.bus.publish('messagesCommitted', advanced);
     expect(a.recorder.events).toEqual([['messagesCommitted', advanced]]);
     expect(await b.recorder.next()).toEqual(['messagesCommitted', advanced]);
+    b.bus.publish('hookEventsCommitted', [group(3)]);
     b.bus.publish('hooksChanged', [group(3), group(4)]);
     b.bus.publish('tokensRevoked', ['aa', 'bb']);
     a.recorder.events.shift();
-    expect([await a.recorder.next(), await a.recorder.next()]).toEqual([
+    expect([await a.recorder.next(), await a.recorder.next(), await a.recorder.next()]).toEqual([
+      ['hookEventsCommitted', [3]],
       ['hooksChanged', [3, 4]],
       ['tokensRevoked', ['aa', 'bb']],
     ]);
     // A word there and back: had anything been repeated to its own node, it would have come before.
     a.bus.publish('hooksChanged', [group(5)]);
-    b.recorder.events.splice(0, 2);
+    b.recorder.events.splice(0, 3);
     expect(await b.recorder.next()).toEqual(['hooksChanged', [5]]);
     b.bus.publish('hooksChanged', [group(6)]);
     a.recorder.events.shift();

@@ -193,11 +193,11 @@ describe('PATCH of a hook', () => {
     ['[]', 'body: Invalid input: expected object, received array'],
     [
       '{}',
-      'The body names nothing to change: give one or more of paused, order, batch, signature, skip, rotate_secret',
+      'The body names nothing to change: give one or more of paused, order, batch, signature, skip, events, rotate_secret',
     ],
     [
       '{"pause":true}',
-      'The body names nothing to change: give one or more of paused, order, batch, signature, skip, rotate_secret',
+      'The body names nothing to change: give one or more of paused, order, batch, signature, skip, events, rotate_secret',
     ],
     ['{"paused":1}', 'paused: Invalid input: expected boolean, received number'],
     ['{"order":"loose"}', 'order: must be one of strict, none'],
@@ -206,6 +206,8 @@ describe('PATCH of a hook', () => {
     ['{"batch":1.5}', 'batch: Invalid input: expected int, received number'],
     ['{"signature":"v2"}', 'signature: must be one of v1, v1a, both'],
     ['{"skip":["user"]}', 'skip.0: must be one of webhook, bot'],
+    ['{"events":["message.created"]}', 'events.0: must be one of message.updated, message.deleted'],
+    ['{"events":{}}', 'events: Invalid input: expected array, received object'],
     ['{"skip":{}}', 'skip: Invalid input: expected array, received object'],
     ['{"rotate_secret":"yes"}', 'rotate_secret: Invalid input: expected boolean, received string'],
     ['{"paused":true,"batch":-1}', 'batch: Too small: expected number to be >=1'],

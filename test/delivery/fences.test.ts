@@ -166,7 +166,15 @@ describe('while the connection to a target is being made', () => {
     const client = patientClient(outbound, lookups.resolve);
     const deps = { client, leases, isLaneActive: () => may.go, recordLatency: () => {} };
     const sender = new Sender(row!, openSigningKeys(SEALER, [], row!), deps);
-    const request = { first: 1 as Seq, last: 1 as Seq, body: Buffer.from('{}'), hops: 0 };
+    const request = {
+      first: 1 as Seq,
+      last: 1 as Seq,
+      rev: 0,
+      lastRev: null,
+      revs: [],
+      body: Buffer.from('{}'),
+      hops: 0,
+    } as const;
     let writes = 0;
     const sent = sender.send(request, 'id', () => (writes += 1));
     await lookups.begun;

@@ -1,11 +1,12 @@
 import { describe, expect, test } from '@jest/globals';
 import { deliveryBody, deliveryId } from '../../src/delivery/payload.ts';
-import type { ConversationId, HookId, Seq } from '../../src/model/ids.ts';
+import type { ConversationId, HookId, Rev, Seq } from '../../src/model/ids.ts';
 import type { DeliveryMessage } from '../../src/storage/hooks/lanes.ts';
 
 const group = 7 as ConversationId;
 const message: DeliveryMessage = {
   seq: 42 as Seq,
+  rev: 57 as Rev,
   text: 'disk full',
   hops: 0,
   sentAt: new Date('2026-11-21T10:00:00.123Z'),
@@ -16,6 +17,7 @@ const message: DeliveryMessage = {
   senderName: 'Ada',
   senderNick: 'ada',
   senderKind: 'user',
+  label: null,
 };
 // oxlint-disable-next-line typescript/no-explicit-any
 const bodyOf = (change: Partial<DeliveryMessage>): any =>
@@ -28,7 +30,14 @@ describe('the body of a delivery', () => {
       timestamp: '2026-11-21T10:00:00.123Z',
       data: {
         group: { id: 7, title: 'Ops' },
-        message: { id: '7:42', seq: 42, text: 'disk full', sent_at: '2026-11-21T10:00:00.123Z', attachments: [] },
+        message: {
+          id: '7:42',
+          seq: 42,
+          rev: 57,
+          text: 'disk full',
+          sent_at: '2026-11-21T10:00:00.123Z',
+          attachments: [],
+        },
         sender: { id: 3, name: 'Ada', nick: 'ada', kind: 'user' },
       },
     });
@@ -67,6 +76,13 @@ describe('the body of a delivery', () => {
   );
 });
 
-test('the delivery id names hook, group and seq', () => {
-  expect(deliveryId(5 as HookId, group, 42)).toBe('5_7_42');
+test('the delivery id names hook, group and seq, or the revs of events', () => {
+  const id = (first: number, last: number, rev = 0, lastRev: number | null = null): string =>
+    deliveryId(5 as HookId, group, { first, last, rev, lastRev });
+  expect([id(42, 42), id(42, 45), id(42, 42, 57, 57), id(42, 7, 57, 60)]).toEqual([
+    '5_7_42',
+    '5_7_42-45',
+    '5_7_r57',
+    '5_7_r57-60',
+  ]);
 });

@@ -38,7 +38,7 @@ test('what fails while the requests that are due are read is not forgotten', asy
 
 test('what is due is due, however often something was counted twice', () => {
   const retryQueue = new RetryQueue(slowReads().pool, { ...row, retries: 0, earliestRetryAt: null }, retryPolicy);
-  retryQueue.replaced(1 as Seq);
+  retryQueue.replaced({ seq: 1 as Seq, rev: 0 });
   retryQueue.add(1, new Date());
   expect(retryQueue.hasWork).toBe(true);
   expect(retryQueue.waitMs).toBe(0);
@@ -47,10 +47,10 @@ test('what is due is due, however often something was counted twice', () => {
 test('what is held or replaced while it is read is not taken', async () => {
   const { pool, reads } = slowReads();
   const retryQueue = new RetryQueue(pool, { ...row, retries: 3 }, retryPolicy);
-  const taken = retryQueue.take(written, (seq) => seq === 2);
+  const taken = retryQueue.take(written, ({ seq }) => seq === 2);
   await new Promise(setImmediate);
-  retryQueue.replaced(1 as Seq);
-  const due = [1, 2, 3].map((seq) => ({ seq, lastSeq: seq, attempts: 0 }) as never);
+  retryQueue.replaced({ seq: 1 as Seq, rev: 0 });
+  const due = [1, 2, 3].map((seq) => ({ seq, lastSeq: seq, rev: 0, lastRev: 0, attempts: 0 }) as never);
   reads[0]!({ due, count: 3, nextAt: null });
   expect(await taken).toMatchObject({ seq: 3 });
   retryQueue.done('finished');

@@ -30,7 +30,7 @@ class ControlledStrategy {
 
   constructor(head: number, strategy: new (deps: StrategyDeps) => DeliveryStrategy = UnorderedStrategy) {
     const health = { failures: 0, nextAttemptAt: null, rejections: 0, batchLastSeq: null, unbatchedUntil: null };
-    const row = { id: 1, cursor: 0, generation: 1, ...health };
+    const row = { id: 1, cursor: 0, eventCursor: null, generation: 1, ...health };
     const settlementBuffer = { isFull: false, add: (settlement: Settlement) => this.settled.push(settlement) };
     const deps = {
       maxMessagesPerRequest: 1,
@@ -41,6 +41,7 @@ class ControlledStrategy {
         peek: () => null,
         idOf: () => '',
       },
+      events: null,
       sender: {
         epoch: 1,
         send: ({ first: seq }: { first: number }, _id: string, onWrite: () => void) => {

@@ -23,6 +23,9 @@ export const UNTROUBLED = {
   rejections: 0,
   batchLastSeq: null,
   unbatchedUntil: null,
+  eventCursor: null,
+  batchLastRev: null,
+  unbatchedUntilRev: null,
   retries: [],
 } as const;
 
@@ -226,8 +229,10 @@ export async function makeHook(
     batch: 1,
     signature: 'v1',
     skip: [],
+    events: [],
     secretSealed: '-',
     startAfterSeq: 0 as Seq,
+    startRev: 0 as Rev,
     ...changes,
   };
   return database.query(async (sql) => sql.begin((tx) => insertHook(tx, hook)));

@@ -36,6 +36,19 @@ export function messageCountWithVerb(count: number): string {
   return count === 1 ? '1 message is' : `${count} messages are`;
 }
 
+/** What an attempt was about: `7:42`, `7:42-45`; of events, which are numbered by rev, `7:42 r57`, `r57-60`. */
+export function attemptedRange(attempt: {
+  readonly message_id: string;
+  readonly seq: number;
+  readonly last_seq: number;
+  readonly rev?: number | undefined;
+  readonly last_rev?: number | undefined;
+}): string {
+  const { message_id: id, seq, last_seq: last, rev, last_rev: lastRev } = attempt;
+  if (rev === undefined) return seq === last ? id : `${id}-${last}`;
+  return rev === lastRev ? `${id} r${rev}` : `r${rev}-${lastRev}`;
+}
+
 /** How long ago a moment was, such as `3 min 20 s ago`. */
 export function ago(moment: string, nowMs: number): string {
   return `${formatDuration(nowMs - Date.parse(moment))} ago`;

@@ -1,5 +1,5 @@
 import type { hookInfo } from '../../operations/hooks/hook-list.ts';
-import { ago, errorSentence } from './hook-format.ts';
+import { ago, attemptedRange, errorSentence } from './hook-format.ts';
 import { formatFields, formatTable } from '../../../client/terminal/table.ts';
 
 type HookInfo = Awaited<ReturnType<(typeof hookInfo)['run']>>;
@@ -30,6 +30,7 @@ function settingFields(hook: HookInfo): Field[] {
     ['batch', hook.batch],
     ['signature', hook.signature],
     ['skip', hook.skip.length === 0 ? 'nothing' : hook.skip.join(', ')],
+    ['events', hook.events.length === 0 ? 'none' : hook.events.join(', ')],
     ...rotation,
   ];
 }
@@ -49,6 +50,7 @@ function progressFields(hook: HookInfo, nowMs: number): Field[] {
   return [
     ['start', hook.start_seq],
     ['cursor', `${hook.cursor} of ${hook.last_seq}`],
+    ...(hook.event_cursor === null ? [] : ([['event cursor', `r${hook.event_cursor}`]] satisfies Field[])),
     ['pending', hook.pending],
     ['oldest pending', since(hook.oldest_pending_at)],
     ['failing since', since(hook.failing_since)],
@@ -64,7 +66,7 @@ function attemptLines({ attempts }: HookInfo): string[] {
   if (attempts.length === 0) return ['The delivery log has no attempts of it.'];
   const rows = attempts.map((attempt) => [
     attempt.at,
-    attempt.seq === attempt.last_seq ? attempt.message_id : `${attempt.message_id}-${attempt.last_seq}`,
+    attemptedRange(attempt),
     attempt.attempt,
     attempt.outcome,
     categoryWithCode(attempt),

@@ -5,7 +5,7 @@ import { parseTimestamp } from '../../operations/core/timestamp.ts';
 import type { CommandContext } from '../core/context.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import { CommandError } from '../core/failure.ts';
-import { ago, errorSentence, hookNumberArgument, messageCountWithVerb } from './hook-format.ts';
+import { ago, attemptedRange, errorSentence, hookNumberArgument, messageCountWithVerb } from './hook-format.ts';
 import { formatTable } from '../../../client/terminal/table.ts';
 import { wholeNumber, withExamples, withJson } from '../core/options.ts';
 import { callAndPrint, nextPageHint } from '../core/call.ts';
@@ -48,7 +48,7 @@ function logLines({ attempts, next }: DeliveryLogPage): string[] {
   const nowMs = Date.now();
   const rows = attempts.map((attempt) => [
     ago(attempt.at, nowMs),
-    messageRange(attempt),
+    attemptedRange(attempt),
     attempt.attempt,
     `${attempt.duration_ms} ms`,
     describeResult(attempt),
@@ -56,15 +56,15 @@ function logLines({ attempts, next }: DeliveryLogPage): string[] {
   return [...formatTable(['WHEN', 'MESSAGE', 'ATTEMPT', 'TOOK', 'RESULT'], rows), ...nextPageHint(next, '--before')];
 }
 
-function messageRange({ message_id: id, seq, last_seq: last }: LoggedAttempt): string {
-  return seq === last ? id : `${id}-${last}`;
-}
-
 function describeResult(attempt: LoggedAttempt): string {
-  const { outcome, code, seq, last_seq: last } = attempt;
+  const { outcome, code, seq, last_seq: last, rev } = attempt;
   if (outcome === 'delivered') return `delivered, the target answered ${code}`;
-  if (outcome === 'skipped') return `dropped on request${seq === last ? '' : `, from ${seq} to ${last}`}`;
-  if (outcome === 'expired') return 'removed by a retention rule before it was delivered';
+  if (outcome === 'expired') {
+    return `removed by a retention rule before ${rev === undefined && seq === last ? 'it was' : 'they were'} delivered`;
+  }
+  if (outcome === 'skipped') {
+    return `dropped on request${seq === last || rev !== undefined ? '' : `, from ${seq} to ${last}`}`;
+  }
   if (outcome === 'dead_lettered') return `given up: ${errorSentence(attempt)}`;
   if (outcome === 'unregistered') return `removed: ${errorSentence(attempt)}`;
   return `${outcome}: ${errorSentence(attempt)}`;

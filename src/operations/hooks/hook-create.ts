@@ -12,7 +12,8 @@ const MAX_RAW_URL_LENGTH = 8_192;
 
 export const createHook = defineTargetedOperation({
   name: 'hooks.create',
-  summary: 'Register a reverse webhook of a group: each message committed from now on is forwarded to its URL.',
+  summary:
+    'Register a reverse webhook of a group: each message committed from now on is forwarded to its URL, and each change of one if it asks for `events`.',
   input: z.strictObject({
     group: groupReference,
     url: z.string().max(MAX_RAW_URL_LENGTH),
@@ -28,6 +29,7 @@ export const createHook = defineTargetedOperation({
     batch: hookChangesSchema.batch,
     signature: hookChangesSchema.signature,
     skip: hookChangesSchema.skip,
+    events: hookChangesSchema.events,
   }),
   output: z.object({
     id: z.int(),
@@ -47,8 +49,9 @@ export const createHook = defineTargetedOperation({
     'token_rate_limited',
   ],
   run: async (services, { url, description = null, ...options }, caller, access) => {
-    const { order = 'strict', batch = 1, signature = 'v1', skip = [] } = options;
-    const request = { url, description, order, batch, signature, skip: [...new Set(skip)] };
+    const { order = 'strict', batch = 1, signature = 'v1', skip = [], events = [] } = options;
+    const kinds = { skip: [...new Set(skip)], events: [...new Set(events)] };
+    const request = { url, description, order, batch, signature, ...kinds };
     const actor = actorByAccess(access, caller);
     limitGroupHookRegistrations(services, actor);
     const { id, secret } = await registerHook(services, actor, request);

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { KlatchError } from '../../errors.ts';
-import { messageId, type ConversationId, type Seq } from '../../model/ids.ts';
+import { messageId, type ConversationId, type Rev, type Seq } from '../../model/ids.ts';
 import { readLogPage, type LoggedAttempt, type LogPosition } from '../../storage/hooks/delivery-log.ts';
 import type { HookReference } from '../../storage/hooks/hook-control.ts';
 import { findHooks } from '../../storage/hooks/hooks.ts';
@@ -20,6 +20,10 @@ export const loggedAttemptSchema = z.object({
   seq: z.int(),
   /** The last message of a batch, or of what was skipped; else the same as `seq`. */
   last_seq: z.int(),
+  /** Of an event, whose `seq` is that of the message that was changed. */
+  rev: z.int().optional(),
+  /** The last event of a batch; else the same as `rev`. */
+  last_rev: z.int().optional(),
   attempt: z.int(),
   at: z.string(),
   outcome: z.string(),
@@ -31,12 +35,13 @@ export const loggedAttemptSchema = z.object({
 /** A row of the log as every edge shows it. */
 export function serializeAttempt(
   conversationId: ConversationId,
-  { firstSeq, lastSeq, attempt, at, outcome, category, code, durationMs }: LoggedAttempt,
+  { firstSeq, lastSeq, rev, lastRev, attempt, at, outcome, category, code, durationMs }: LoggedAttempt,
 ): z.infer<typeof loggedAttemptSchema> {
   return {
     message_id: messageId(conversationId, firstSeq),
     seq: firstSeq,
     last_seq: lastSeq,
+    ...(rev === 0 ? {} : { rev, last_rev: lastRev ?? rev }),
     attempt,
     at: at.toISOString(),
     outcome,
@@ -48,16 +53,17 @@ export function serializeAttempt(
 
 /**
  * A place in a log as text: the time, first seq and attempt of the last row that was shown, such as
- * `2026-11-20T08:00:00.000Z_42_1`. A time alone means all that is older.
+ * `2026-11-20T08:00:00.000Z_42_1`, and of an event its rev. A time alone means all that is older.
  */
 function parseLogPosition(text: string): LogPosition | null {
-  const [, time = '', seq = '0', attempt = '0'] = /^([^_]{1,40})(?:_(\d{1,15})_(\d{1,9}))?$/.exec(text) ?? [];
+  const pattern = /^([^_]{1,40})(?:_(\d{1,15})_(\d{1,9})(?:_r(\d{1,15}))?)?$/;
+  const [, time = '', seq = '0', attempt = '0', rev = '0'] = pattern.exec(text) ?? [];
   const at = parseTimestamp(time);
-  return at === null ? null : { at, firstSeq: Number(seq) as Seq, attempt: Number(attempt) };
+  return at === null ? null : { at, firstSeq: Number(seq) as Seq, rev: Number(rev) as Rev, attempt: Number(attempt) };
 }
 
-function formatLogPosition({ at, firstSeq, attempt }: LogPosition): string {
-  return `${at.toISOString()}_${firstSeq}_${attempt}`;
+function formatLogPosition({ at, firstSeq, rev, attempt }: LogPosition): string {
+  return `${at.toISOString()}_${firstSeq}_${attempt}${rev === 0 ? '' : `_r${rev}`}`;
 }
 
 /** Which rows of a log to give: those before a place, newest first. */

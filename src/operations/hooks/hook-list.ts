@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { changeEventKinds } from '../../model/change-event.ts';
 import { criteriaByHookState } from '../../model/hook.ts';
 import type { ConversationId } from '../../model/ids.ts';
 import { readLogPage } from '../../storage/hooks/delivery-log.ts';
@@ -31,6 +32,8 @@ const listedHookSchema = hookHealthSchema.extend({
   state: listedStateSchema,
   /** Host of the target, with its port where it is not the scheme's own. */
   host: z.string(),
+  /** What it asks for besides new messages. */
+  events: z.array(z.enum(changeEventKinds)),
   removed: removalSchema.nullable(),
 });
 
@@ -93,6 +96,8 @@ const hookInfoSchema = listedHookSchema.extend({
   /** Messages up to this seq were there before the hook; up to the cursor all is done; `last_seq` is the group's. */
   start_seq: z.int(),
   cursor: z.int(),
+  /** The same of events, by rev; null: the hook asks for none. */
+  event_cursor: z.int().nullable(),
   last_seq: z.int(),
   failures: z.int(),
   failing_since: z.string().nullable(),
@@ -137,6 +142,7 @@ function serializeDetails(hook: HookDetails) {
     created_at: hook.createdAt.toISOString(),
     start_seq: hook.startAfterSeq,
     cursor: hook.cursor,
+    event_cursor: hook.eventCursor,
     last_seq: hook.lastSeq,
     failures: hook.failures,
     failing_since: hook.failingSince?.toISOString() ?? null,
@@ -156,6 +162,7 @@ function serializeListedHook(services: Services, hook: ListedHook): z.infer<type
     id: hook.id,
     group: hook.conversationId,
     host: new URL(hook.url).host,
+    events: [...hook.events],
     removed,
   };
 }

@@ -11,6 +11,7 @@ import {
   skipBacklog,
   type HookReference,
   type LockedHook,
+  type RedeliveryStart,
 } from '../../storage/hooks/hook-control.ts';
 import { findHooks } from '../../storage/hooks/hooks.ts';
 import { MAX_RETRY_ROWS } from '../../storage/hooks/retries.ts';
@@ -50,8 +51,9 @@ interface RedeliveryResult {
 }
 
 /**
- * Sends messages again: all from one on, in order, or single ones apart from it. Never one from before the hook's
- * registration or one that a retention rule removed: a place before it is moved, a single message is refused. Throws `hook_not_found`, `invalid_input`
+ * Sends messages again: all from one on, in order, with the events behind them; or single ones apart from it. Never one
+ * from before the hook's registration or one that a retention rule removed: a place before it is moved, a single message
+ * is refused. Throws `hook_not_found`, `invalid_input`
  * and `too_many_retries`.
  */
 export async function redeliverMessages(
@@ -89,11 +91,11 @@ async function awaitSettlement({ database }: Services, hook: HookReference, ids:
 }
 
 async function redeliverSince(tx: Transaction, hook: LockedHook, from: string): Promise<Seq> {
-  return redeliverFrom(tx, hook, await firstRedeliveredSeq(tx, hook, from));
+  return redeliverFrom(tx, hook, await findRedeliveryStart(tx, hook, from));
 }
 
-async function firstRedeliveredSeq(tx: Transaction, hook: LockedHook, from: string): Promise<number> {
-  if (/^\d+:\d+$/.test(from)) return seqOf(hook, 'from', from);
+async function findRedeliveryStart(tx: Transaction, hook: LockedHook, from: string): Promise<RedeliveryStart> {
+  if (/^\d+:\d+$/.test(from)) return { seq: seqOf(hook, 'from', from), since: null };
   const timestamp = parseTimestamp(from);
   if (timestamp === null) {
     const sentence =
@@ -102,7 +104,7 @@ async function firstRedeliveredSeq(tx: Transaction, hook: LockedHook, from: stri
   }
   const { conversationId, startAfterSeq, firstSeq, lastSeq } = hook;
   const after = Math.max(startAfterSeq, firstSeq - 1) as Seq;
-  return firstSeqSince(tx, { conversationId, after, lastSeq }, timestamp);
+  return { seq: await firstSeqSince(tx, { conversationId, after, lastSeq }, timestamp), since: timestamp };
 }
 
 async function redeliverByIds(tx: Transaction, hook: LockedHook, ids: readonly string[]): Promise<Seq> {
@@ -134,7 +136,7 @@ function seqOf({ conversationId, lastSeq }: LockedHook, key: 'from' | 'only', id
   throw new KlatchError('invalid_input', { sentence: `${key}: ${what} is not the id of a message of this group` });
 }
 
-/** Drops all that a hook has still to deliver; resolves with how many messages that were. Throws `hook_not_found`. */
+/** Drops all that a hook has still to deliver; resolves with how many messages and events that were. Throws `hook_not_found`. */
 export async function skipHookBacklog(services: Services, hook: HookAccess): Promise<number> {
   return changeLockedHookAndAnnounce(services, hook, {
     unknownOutcomeSentence: 'The backlog may have been dropped: look at the hook before you repeat it',

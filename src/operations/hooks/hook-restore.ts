@@ -57,7 +57,7 @@ async function restoreUnderLocks(services: Services, tx: Transaction, access: Ho
     throw new KlatchError('too_many_hooks', { sentence });
   }
   // Between the look and this one its row can only have gone for good.
-  if (!(await restoreTargetRemovedHook(tx, id)))
+  if (!(await restoreTargetRemovedHook(tx, { conversationId, hookId: id })))
     throw new KlatchError('not_found', { sentence: `There is no reverse webhook ${id}` });
   const details = { hook: id, host: new URL(hook.url).hostname };
   await insertNotice(tx, { conversationId, kind: 'hook_restored', actorId, details });

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { KlatchError } from '../../errors.ts';
+import { changeEventKinds } from '../../model/change-event.ts';
 import { newHookSecret } from '../../model/hook-secret.ts';
 import type { Transaction } from '../../storage/db/connection.ts';
 import { lockGroup } from '../../storage/groups/groups.ts';
@@ -24,7 +25,7 @@ export async function changeLockedHookAndAnnounce<T>(
   hook: HookAccess,
   control: {
     unknownOutcomeSentence: string;
-    needsGroupLock?: true;
+    needsGroupLock?: boolean;
     work: (tx: Transaction, hook: LockedHook) => Promise<T>;
   },
 ): Promise<T> {
@@ -76,6 +77,8 @@ export async function applyHookUpdate(
   try {
     return await changeLockedHookAndAnnounce(services, hook, {
       unknownOutcomeSentence: UPDATE_OUTCOME_UNKNOWN_SENTENCE,
+      // A hook that begins to ask starts behind the newest change, and each later one finds that it asks.
+      needsGroupLock: changes.events !== undefined,
       work,
     });
   } catch (error) {
@@ -119,6 +122,8 @@ export const hookChangesSchema = {
     .array(z.enum(['webhook', 'bot']))
     .max(2)
     .optional(),
+  /** What it gets besides new messages: changes of them. */
+  events: z.array(z.enum(changeEventKinds)).max(changeEventKinds.length).optional(),
   rotate_secret: z.boolean().optional(),
 };
 

@@ -33,7 +33,7 @@ export const hookHealthSchema = z.object({
 export type HookHealthReport = z.infer<typeof hookHealthSchema>;
 
 /** What a registration asks for, checked by its edge except for the URL. */
-export type HookRequest = Pick<NewHook, 'url' | 'description' | 'order' | 'batch' | 'signature' | 'skip'>;
+export type HookRequest = Pick<NewHook, 'url' | 'description' | 'order' | 'batch' | 'signature' | 'skip' | 'events'>;
 
 /** Counts a registration, before its input is read. Throws `token_rate_limited`. */
 export function limitGroupHookRegistrations(
@@ -62,11 +62,12 @@ export async function registerHook(
   const secretSealed = sealer.seal('hook-secret', secret);
   try {
     const id = await database.general.transaction(async (tx) => {
-      // Beneath the head's lock nobody numbers a message or counts hooks, so start_seq and the bound are exact.
+      // Beneath the head's lock nobody numbers a message or a change or counts hooks: the starts and the bound are exact.
       const head = await lockGroup(tx, conversationId);
       // A rotation waits for the same lock: a request that was let in before it does nothing after it.
       await actor.lockAccess(tx);
-      const hook: NewHook = { ...request, url, conversationId, secretSealed, startAfterSeq: head!.lastSeq };
+      const { lastSeq: startAfterSeq, lastRev: startRev } = head!;
+      const hook: NewHook = { ...request, url, conversationId, secretSealed, startAfterSeq, startRev };
       if ((await countHooks(tx, conversationId)) >= config.limits.hooksPerGroup) {
         const sentence = `A group has at most ${config.limits.hooksPerGroup} reverse webhooks (limits.hooks-per-group)`;
         throw new KlatchError('too_many_hooks', { sentence });

@@ -51,9 +51,10 @@ export const editMessage = defineTargetedOperation({
       // What it carries stays with it, and is all that it needs.
       if (text === '') checkMessageText(given, textCodePoints, { hasAttachments: message.attachments.length > 0 });
       if (message.text === text) return null;
-      const { rev, at } = await updateMessageText(tx, { ...key, seq: message.seq }, text);
-      // Or it would read as if its sender had said that.
       const { conversationId } = key;
+      const change = { conversationId, seq: message.seq, actorId: accountId, hops: 0 };
+      const { rev, at } = await updateMessageText(tx, change, text);
+      // Or it would read as if its sender had said that.
       const details = { seq: message.seq };
       if (!isOwn) await insertNotice(tx, { conversationId, kind: 'message_edited', actorId: accountId, details });
       return { ...message, text, rev, editedAt: at };
@@ -77,7 +78,8 @@ export const deleteMessage = defineTargetedOperation({
       if (!isAdminOrOwner(access, message)) requireNotArchived(message);
       if (message.sender.id !== accountId) requireAdminOrOwner(access, message, 'delete');
       if (message.deletedAt !== null) return null;
-      const { rev, at } = await eraseMessage(tx, { conversationId: access.conversationId, seq: message.seq });
+      const change = { conversationId: access.conversationId, seq: message.seq, actorId: accountId, hops: 0 };
+      const { rev, at } = await eraseMessage(tx, change);
       // Of what else it held nothing is shown once it is deleted (serializeMessage).
       return { ...message, text: '', rev, deletedAt: at };
     });
@@ -109,11 +111,16 @@ async function reviseMessage(
   revise: Revise,
 ): Promise<SerializedMessage> {
   const { conversationId } = access;
+  let wantsEvents = false;
   // Also of what is so already: it may have been changed by a request whose answer was lost, and nobody have heard.
-  const publish = (): void => bus.publish('nonMessageChangesCommitted', [conversationId]);
+  const publish = (): void => {
+    bus.publish('nonMessageChangesCommitted', [conversationId]);
+    if (wantsEvents) bus.publish('hookEventsCommitted', [conversationId]);
+  };
   try {
     const message = await database.general.transaction(async (tx) => {
       const found = await lockHeadAndReadMessage(tx, { conversationId, seq: seq as Seq, accountId });
+      wantsEvents = found?.wantsEvents ?? false;
       // Judged beneath the lock: who was a member when the request came may have been removed since.
       if (found !== null && found.role === null) throw notAMember(conversationId);
       if (found === null) throw new KlatchError('not_found', { sentence: `There is no message ${seq} here` });

@@ -16,6 +16,7 @@ export const BACKED_UP_TABLES = [
   'group_removal',
   'message',
   'notice',
+  'hook_event',
   'idempotency_key',
   'reverse_hook',
   'delivery_retry',

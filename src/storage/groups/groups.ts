@@ -1,4 +1,4 @@
-import type { AccountId, ConversationId, Seq } from '../../model/ids.ts';
+import type { AccountId, ConversationId, Rev, Seq } from '../../model/ids.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
 
 export interface Group {
@@ -84,13 +84,14 @@ export async function setArchived(tx: Transaction, id: ConversationId, archived:
 /** A conversation's counters while they are locked. */
 export interface LockedHead {
   readonly lastSeq: Seq;
+  readonly lastRev: Rev;
   readonly archived: boolean;
 }
 
 /** Locks a group's counters until the transaction ends: whoever counts or numbers something of the group holds them. */
 export async function lockGroup(tx: Transaction, id: ConversationId): Promise<LockedHead | null> {
   const [row] = await tx<LockedHead[]>`
-    select last_seq as "lastSeq", archived_at is not null as archived
+    select last_seq as "lastSeq", last_rev as "lastRev", archived_at is not null as archived
     from conversation_head where conversation_id = ${id} for no key update`;
   return row ?? null;
 }

@@ -1,10 +1,13 @@
-import type { HookId, Seq } from '../../model/ids.ts';
+import type { HookId, Rev, Seq } from '../../model/ids.ts';
 import type { Sql } from '../db/connection.ts';
 
 /** A row of the delivery log. */
 export interface LoggedAttempt {
   readonly firstSeq: Seq;
   readonly lastSeq: Seq;
+  /** Of events; 0 and null for messages. */
+  readonly rev: Rev | 0;
+  readonly lastRev: Rev | null;
   readonly attempt: number;
   readonly at: Date;
   readonly outcome: string;
@@ -14,10 +17,10 @@ export interface LoggedAttempt {
 }
 
 /** A place between two rows of a hook's log: the row that it names is the last one before it, newest first. */
-export type LogPosition = Pick<LoggedAttempt, 'at' | 'firstSeq' | 'attempt'>;
+export type LogPosition = Pick<LoggedAttempt, 'at' | 'firstSeq' | 'rev' | 'attempt'>;
 
 /**
- * A page of a hook's delivery log, newest first; rows of the same time by seq and attempt, so that each has its place and
+ * A page of a hook's delivery log, newest first; rows of the same time by seq, rev and attempt, so that each has its place and
  * no page shows it again.
  */
 export async function readLogPage(
@@ -27,9 +30,9 @@ export async function readLogPage(
 ): Promise<LoggedAttempt[]> {
   const { before, limit } = page;
   return sql<LoggedAttempt[]>`
-    select seq as "firstSeq", last_seq as "lastSeq", attempt, at, outcome, category, code, duration_ms as "durationMs"
+    select seq as "firstSeq", last_seq as "lastSeq", rev, last_rev as "lastRev", attempt, at, outcome, category, code, duration_ms as "durationMs"
     from delivery_attempt
     where hook_id = ${hookId}
-      ${before === null ? sql`` : sql`and (at, seq, attempt) < (${before.at}, ${before.firstSeq}, ${before.attempt})`}
-    order by at desc, seq desc, attempt desc limit ${limit}`;
+      ${before === null ? sql`` : sql`and (at, seq, rev, attempt) < (${before.at}, ${before.firstSeq}, ${before.rev}, ${before.attempt})`}
+    order by at desc, seq desc, rev desc, attempt desc limit ${limit}`;
 }

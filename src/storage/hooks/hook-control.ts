@@ -1,7 +1,9 @@
-import type { ConversationId, HookId, Seq } from '../../model/ids.ts';
+import type { ChangeEventKind } from '../../model/change-event.ts';
+import type { ConversationId, HookId, Rev, Seq } from '../../model/ids.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
 import type { HookOrder, HookSignature, SkippableKind } from './hooks.ts';
-import { MAX_RETRY_ROWS } from './retries.ts';
+import { MAX_RETRY_ROWS, type RetryRow } from './retries.ts';
+import { updateWantsEvents } from './wants-events.ts';
 
 /** A hook within its group: a number alone would reach the hooks of others. */
 export interface HookReference {
@@ -19,9 +21,14 @@ export interface LockedHook extends HookReference {
   readonly skip: readonly SkippableKind[];
   readonly startAfterSeq: Seq;
   readonly cursor: Seq;
+  readonly events: readonly ChangeEventKind[];
+  /** Null in a hook that asks for no events. */
+  readonly eventStartRev: Rev | null;
+  readonly eventCursor: Rev | null;
   /** The first message of its group that was not removed. */
   readonly firstSeq: Seq;
   readonly lastSeq: Seq;
+  readonly lastRev: Rev;
 }
 
 /** What is left out stays as it is. */
@@ -31,6 +38,8 @@ export interface HookDeliveryChanges {
   readonly batch?: number | undefined;
   readonly signature?: HookSignature | undefined;
   readonly skip?: readonly SkippableKind[] | undefined;
+  /** The head of the hook's group has to be locked for it. */
+  readonly events?: readonly ChangeEventKind[] | undefined;
   /** A new secret; the one until now signs beside it for 24 hours. */
   readonly secretSealed?: string | undefined;
 }
@@ -40,15 +49,17 @@ export interface HookDeliveryChanges {
  * its deliveries locks lease and hook in this order and waits here, and whoever posts is not held up.
  */
 export async function lockHook(tx: Transaction, { conversationId, hookId }: HookReference): Promise<LockedHook | null> {
-  const [row] = await tx<Omit<LockedHook, 'firstSeq' | 'lastSeq'>[]>`
+  const [row] = await tx<Omit<LockedHook, 'firstSeq' | 'lastSeq' | 'lastRev'>[]>`
     select id as "hookId", conversation_id as "conversationId", paused_at is not null as paused, failures,
-      ordering as "order", batch, signature, to_json(skip) as skip, start_seq as "startAfterSeq", cursor
+      ordering as "order", batch, signature, to_json(skip) as skip, start_seq as "startAfterSeq", cursor,
+      to_json(events) as events, event_start_rev as "eventStartRev", event_cursor as "eventCursor"
     from reverse_hook where id = ${hookId} and conversation_id = ${conversationId} and removed_at is null
     for no key update`;
   if (row === undefined) return null;
   // A statement of its own: the one above sees the head of before it had to wait for the lock.
-  const [head] = await tx<{ firstSeq: Seq; lastSeq: Seq }[]>`
-    select first_seq as "firstSeq", last_seq as "lastSeq" from conversation_head where conversation_id = ${conversationId}`;
+  const [head] = await tx<Pick<LockedHook, 'firstSeq' | 'lastSeq' | 'lastRev'>[]>`
+    select first_seq as "firstSeq", last_seq as "lastSeq", last_rev as "lastRev" from conversation_head
+    where conversation_id = ${conversationId}`;
   return { ...row, ...head! };
 }
 
@@ -66,6 +77,7 @@ export async function applyChanges(tx: Transaction, hook: LockedHook, changes: H
     batch = hook.batch,
     signature = hook.signature,
     skip = hook.skip,
+    events = hook.events,
     secretSealed,
   } = changes;
   const resumes = changes.paused === false;
@@ -74,7 +86,8 @@ export async function applyChanges(tx: Transaction, hook: LockedHook, changes: H
     order !== hook.order ||
     batch !== hook.batch ||
     signature !== hook.signature ||
-    [...skip].sort().join() !== [...hook.skip].sort().join() ||
+    !hasSameMembers(skip, hook.skip) ||
+    !hasSameMembers(events, hook.events) ||
     secretSealed !== undefined ||
     (changes.paused === true && !hook.paused) ||
     (resumes && (hook.paused || hook.failures > 0 || hurried > 0));
@@ -91,7 +104,29 @@ export async function applyChanges(tx: Transaction, hook: LockedHook, changes: H
               secret_sealed = ${secretSealed}`
       }
     where id = ${hook.hookId}`;
+  if (!hasSameMembers(events, hook.events)) await changeEvents(tx, hook, events);
   return true;
+}
+
+function hasSameMembers(a: readonly string[], b: readonly string[]): boolean {
+  return [...a].sort().join() === [...b].sort().join();
+}
+
+/**
+ * Changes what a hook asks for besides new messages. Where it begins to ask, it starts behind the newest change: the head
+ * is locked, so that every later change finds `wants_events` set. What was refused may not be sent any more.
+ */
+async function changeEvents(tx: Transaction, hook: LockedHook, events: readonly ChangeEventKind[]): Promise<void> {
+  const { hookId, conversationId, eventStartRev, eventCursor, lastRev } = hook;
+  const asksForNone = events.length === 0;
+  await tx`
+    update reverse_hook set events = ${[...new Set(events)]}::text[], rejections = 0,
+      event_start_rev = ${asksForNone ? null : (eventStartRev ?? lastRev)},
+      event_cursor = ${asksForNone ? null : (eventCursor ?? lastRev)}
+      ${asksForNone ? tx`, batch_last_rev = null, unbatched_until_rev = null` : tx``}
+    where id = ${hookId}`;
+  if (asksForNone) await tx`delete from delivery_retry where hook_id = ${hookId} and rev > 0`;
+  await updateWantsEvents(tx, conversationId);
 }
 
 /** By the clock of a process, as everything that a lane waits for: the database's may be ahead of it. */
@@ -102,25 +137,56 @@ async function makeRetryRowsDue(tx: Transaction, hookId: HookId): Promise<number
   return count;
 }
 
-/**
- * Moves a hook back, so that everything from this seq on is sent again, in order. Never before its start, and never
- * forward, over what it still has to deliver: its lane passes what was removed, and says so. Returns the first seq that is sent next.
- */
-export async function redeliverFrom(tx: Transaction, hook: LockedHook, seq: number): Promise<Seq> {
-  const { hookId, startAfterSeq, cursor, firstSeq } = hook;
-  const first = Math.min(Math.max(seq, startAfterSeq + 1, firstSeq), Math.max(cursor + 1, firstSeq)) as Seq;
-  await tx`delete from delivery_retry where hook_id = ${hookId} and seq >= ${first}`;
-  await setCursorAndResetFailures(tx, hook, Math.min(first - 1, cursor));
-  return first;
+/** Where a hook is to go on: at a message, with the events behind it; or at a moment. */
+export interface RedeliveryStart {
+  readonly seq: number;
+  /** Events since then; null: those that stand behind the message. */
+  readonly since: Date | null;
 }
 
 /**
- * Whether the cursor moves or not, what is in flight says nothing about the new place: its settlement would undo it.
+ * Moves a hook back, so that everything from this seq on is sent again, in order, with the events behind it. Never before
+ * its start, and never forward, over what it still has to deliver: its lane passes what was removed, and says so. Returns
+ * the first seq that is sent next.
  */
-async function setCursorAndResetFailures(tx: Transaction, { hookId }: LockedHook, cursor: number): Promise<void> {
+export async function redeliverFrom(tx: Transaction, hook: LockedHook, { seq, since }: RedeliveryStart): Promise<Seq> {
+  const { hookId, startAfterSeq, cursor, firstSeq } = hook;
+  const first = Math.min(Math.max(seq, startAfterSeq + 1, firstSeq), Math.max(cursor + 1, firstSeq)) as Seq;
+  const eventCursor = await eventCursorBefore(tx, hook, { seq: first, since });
   await tx`
-    update reverse_hook set cursor = ${cursor}, generation = generation + 1, cursor_generation = generation + 1,
-      batch_last_seq = null, unbatched_until = null, ${resetFailureColumns(tx)}
+    delete from delivery_retry
+    where hook_id = ${hookId} and (seq >= ${first} or rev > ${eventCursor ?? Number.MAX_SAFE_INTEGER})`;
+  await resetToCursors(tx, hook, { cursor: Math.min(first - 1, cursor), eventCursor });
+  return first;
+}
+
+/** The place among the events that a redelivery goes back to; null in a hook that asks for none. */
+async function eventCursorBefore(
+  tx: Transaction,
+  { conversationId, eventStartRev, eventCursor }: LockedHook,
+  { seq, since }: RedeliveryStart,
+): Promise<number | null> {
+  if (eventCursor === null) return null;
+  const [found] = await tx<{ rev: Rev | null }[]>`
+    select min(rev) as rev from hook_event
+    where conversation_id = ${conversationId} and rev > ${eventStartRev} and rev <= ${eventCursor}
+      and ${since === null ? tx`after_seq >= ${seq}` : tx`at >= ${since}`}`;
+  const first = found?.rev ?? null;
+  return first === null ? eventCursor : first - 1;
+}
+
+/**
+ * Whether the cursors move or not, what is in flight says nothing about the new place: its settlement would undo it.
+ */
+async function resetToCursors(
+  tx: Transaction,
+  { hookId }: LockedHook,
+  { cursor, eventCursor }: { cursor: number; eventCursor: number | null },
+): Promise<void> {
+  await tx`
+    update reverse_hook set cursor = ${cursor}, event_cursor = ${eventCursor}, generation = generation + 1,
+      cursor_generation = generation + 1, batch_last_seq = null, unbatched_until = null, batch_last_rev = null,
+      unbatched_until_rev = null, ${resetFailureColumns(tx)}
     where id = ${hookId}`;
 }
 
@@ -164,37 +230,84 @@ interface SkippedRange {
 }
 
 /**
- * Drops everything that a hook still has to deliver, with one row in the delivery log. Null, and nothing is written, when
- * there is nothing to drop.
+ * Drops everything that a hook still has to deliver, with one row in the delivery log, and another one for events. Null,
+ * and nothing is written, when there is nothing to drop.
  */
 export async function skipBacklog(tx: Transaction, hook: LockedHook): Promise<SkippedRange | null> {
-  const { hookId, cursor, firstSeq: groupFirstSeq, lastSeq } = hook;
-  const dropped = await tx<{ seq: Seq; last: Seq }[]>`
-    delete from delivery_retry where hook_id = ${hookId} returning seq, last_seq as last`;
-  // What lies beyond the cursor counts as part of the backlog, and once.
-  const apart = dropped.filter(({ seq }) => seq <= cursor);
-  if (apart.length === 0 && cursor >= lastSeq) {
-    if (hook.failures > 0) await setCursorAndResetFailures(tx, hook, cursor);
+  const { hookId, cursor, eventCursor, lastSeq, lastRev } = hook;
+  const dropped = await tx<DroppedRetry[]>`
+    delete from delivery_retry where hook_id = ${hookId}
+    returning seq, last_seq as "lastSeq", rev, last_rev as "lastRev"`;
+  const messages = droppedMessages(hook, dropped);
+  const events = eventCursor === null ? null : await findDroppedEvents(tx, hook, dropped);
+  if (messages === null && events === null) {
+    if (hook.failures > 0) await resetToCursors(tx, hook, { cursor, eventCursor });
     return null;
   }
-  await setCursorAndResetFailures(tx, hook, Math.max(cursor, lastSeq));
-  const firstSeq = apart.reduce((least, { seq }) => (seq < least ? seq : least), (cursor + 1) as Seq);
-  const ends = apart.map(({ last }) => last);
-  const range = {
-    firstSeq,
+  await resetToCursors(tx, hook, {
+    cursor: Math.max(cursor, lastSeq),
+    eventCursor: eventCursor === null ? null : Math.max(eventCursor, lastRev),
+  });
+  if (messages !== null) await logSkipped(tx, hook, { ...messages, rev: 0, lastRev: null });
+  if (events !== null) await logSkipped(tx, hook, events);
+  const { firstSeq, lastSeq: last } = (messages ?? events)!;
+  return { firstSeq, lastSeq: last, count: (messages?.count ?? 0) + (events?.count ?? 0) };
+}
+
+type DroppedRetry = Pick<RetryRow, 'seq' | 'lastSeq' | 'rev' | 'lastRev'>;
+
+function droppedMessages(
+  { cursor, firstSeq: groupFirstSeq, lastSeq }: LockedHook,
+  dropped: readonly DroppedRetry[],
+): SkippedRange | null {
+  // What lies beyond the cursor counts as part of the backlog, and once.
+  const apart = dropped.filter(({ seq, rev }) => rev === 0 && seq <= cursor);
+  if (apart.length === 0 && cursor >= lastSeq) return null;
+  const ends = apart.map((row) => row.lastSeq);
+  return {
+    firstSeq: Math.min(cursor + 1, ...apart.map(({ seq }) => seq)) as Seq,
     lastSeq: (lastSeq > cursor ? lastSeq : Math.max(...ends)) as Seq,
     // What was removed is dropped as well, and was no backlog any more.
     count:
       lastSeq -
       Math.max(cursor, groupFirstSeq - 1) +
-      apart.reduce((sum, { seq, last }) => sum + Math.max(0, last - Math.max(seq, groupFirstSeq) + 1), 0),
+      apart.reduce((sum, row) => sum + Math.max(0, row.lastSeq - Math.max(row.seq, groupFirstSeq) + 1), 0),
   };
-  // Whole milliseconds, as every time in the log.
+}
+
+interface SkippedEvents extends SkippedRange {
+  readonly rev: Rev;
+  readonly lastRev: Rev;
+}
+
+async function findDroppedEvents(
+  tx: Transaction,
+  { conversationId, eventCursor, firstSeq, lastRev }: LockedHook,
+  dropped: readonly DroppedRetry[],
+): Promise<SkippedEvents | null> {
+  const [found] = await tx<SkippedEvents[]>`
+    select count(*)::int as count, min(e.rev) as rev, max(e.rev) as "lastRev", (array_agg(e.seq order by e.rev))[1] as "firstSeq",
+      (array_agg(e.seq order by e.rev desc))[1] as "lastSeq"
+    from hook_event e
+    where e.conversation_id = ${conversationId} and e.seq >= ${firstSeq} and e.rev <= ${lastRev} and (e.rev > ${eventCursor} or exists (
+      select from unnest(${dropped.map((row) => row.rev)}::bigint[], ${dropped.map((row) => row.lastRev)}::bigint[])
+        as d(rev, last_rev) where e.rev between d.rev and d.last_rev))`;
+  return found!.count === 0 ? null : found!;
+}
+
+/** Whole milliseconds, as every time in the log. */
+async function logSkipped(
+  tx: Transaction,
+  { conversationId, hookId }: HookReference,
+  range: SkippedRange & { readonly rev: number; readonly lastRev: number | null },
+): Promise<void> {
+  const { firstSeq, lastSeq, rev, lastRev } = range;
   await tx`
-    insert into delivery_attempt (conversation_id, hook_id, seq, last_seq, attempt, at, outcome, duration_ms)
-    values (${hook.conversationId}, ${hookId}, ${range.firstSeq}, ${range.lastSeq}, 0, date_trunc('milliseconds', clock_timestamp()), 'skipped', 0)
+    insert into delivery_attempt
+      (conversation_id, hook_id, seq, last_seq, rev, last_rev, attempt, at, outcome, duration_ms)
+    values (${conversationId}, ${hookId}, ${firstSeq}, ${lastSeq}, ${rev}, ${lastRev}, 0,
+      date_trunc('milliseconds', clock_timestamp()), 'skipped', 0)
     on conflict do nothing`;
-  return range;
 }
 
 /**

@@ -1,5 +1,6 @@
+import type { ChangeEventKind } from '../../model/change-event.ts';
 import type { HookStateCriteria } from '../../model/hook.ts';
-import type { ConversationId, Seq } from '../../model/ids.ts';
+import type { ConversationId, Rev, Seq } from '../../model/ids.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
 import {
   hookColumns,
@@ -16,6 +17,7 @@ type RemovedBy = 'client' | 'target';
 /** A hook among those of all groups. */
 export interface ListedHook extends HookInfo {
   readonly conversationId: ConversationId;
+  readonly events: readonly ChangeEventKind[];
   readonly removedAt: Date | null;
   readonly removedBy: RemovedBy | null;
 }
@@ -31,6 +33,8 @@ export interface HookDetails extends ListedHook {
   readonly oldSecretUntil: Date | null;
   readonly startAfterSeq: Seq;
   readonly cursor: Seq;
+  /** Null in a hook that asks for no events. */
+  readonly eventCursor: Rev | null;
   readonly lastSeq: Seq;
   readonly createdAt: Date;
 }
@@ -52,8 +56,8 @@ const MAX_LISTED = 1_001;
 export async function listHooks(sql: Sql, page: HookPageRequest): Promise<ListedHook[]> {
   const { conversationId } = page;
   return sql<ListedHook[]>`
-    select ${hookColumns(sql)}, r.conversation_id as "conversationId", r.removed_at as "removedAt",
-      r.removed_by as "removedBy"
+    select ${hookColumns(sql)}, r.conversation_id as "conversationId", to_json(r.events) as events,
+      r.removed_at as "removedAt", r.removed_by as "removedBy"
     from (
       select * from reverse_hook r
       where r.id > ${page.after} and r.removed_at is ${page.removed ? sql`not null` : sql`null`}
@@ -76,8 +80,8 @@ function stateCriteriaSql(sql: Sql, stateCriteria: HookPageRequest['stateCriteri
 /** A hook by its id alone, removed or not; null when there is none. */
 export async function findHookDetails(sql: Sql | Transaction, id: number): Promise<HookDetails | null> {
   const [row] = await sql<HookDetails[]>`
-    select ${hookColumns(sql)}, r.conversation_id as "conversationId", r.removed_at as "removedAt",
-      r.removed_by as "removedBy", c.title, r.description, r.ordering as "order", r.batch, r.signature,
+    select ${hookColumns(sql)}, r.conversation_id as "conversationId", to_json(r.events) as events,
+      r.event_cursor as "eventCursor", r.removed_at as "removedAt", r.removed_by as "removedBy", c.title, r.description, r.ordering as "order", r.batch, r.signature,
       to_json(r.skip) as skip, r.old_secret_until as "oldSecretUntil", r.start_seq as "startAfterSeq", r.cursor,
       h.last_seq as "lastSeq", r.created_at as "createdAt"
     from reverse_hook r ${hookJoins(sql)} join conversation c on c.id = r.conversation_id

@@ -2,6 +2,7 @@ import type { ConversationId } from '../../model/ids.ts';
 import type { Transaction } from '../db/connection.ts';
 import { PARTITIONS } from './lanes.ts';
 import { insertNotice } from '../messages/notices.ts';
+import { updateWantsEvents } from './wants-events.ts';
 import type { AttemptRecord, Settlement } from './settlement.ts';
 
 /** A hook as its lane knows it, for what is told to its group. */
@@ -29,11 +30,13 @@ export async function removeHookByTarget(
     where id = ${settlement.hookId} and generation = ${settlement.generation} and removed_at is null
     returning id`;
   if (removed.length === 0) throw new StaleLaneError('the hook was changed meanwhile');
+  await updateWantsEvents(tx, lane.conversationId);
   await tx`
     insert into delivery_attempt
-      (conversation_id, hook_id, seq, last_seq, attempt, at, outcome, category, code, duration_ms)
-    values (${lane.conversationId}, ${settlement.hookId}, ${attempt.firstSeq}, ${attempt.lastSeq}, ${attempt.attempt}, ${attempt.at},
-      'unregistered', ${attempt.category}, ${attempt.code}, ${attempt.durationMs})
+      (conversation_id, hook_id, seq, last_seq, rev, last_rev, attempt, at, outcome, category, code, duration_ms)
+    values (${lane.conversationId}, ${settlement.hookId}, ${attempt.firstSeq}, ${attempt.lastSeq}, ${attempt.rev},
+      ${attempt.lastRev}, ${attempt.attempt}, ${attempt.at}, 'unregistered', ${attempt.category}, ${attempt.code},
+      ${attempt.durationMs})
     on conflict do nothing`;
 }
 

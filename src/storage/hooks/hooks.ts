@@ -1,6 +1,8 @@
+import type { ChangeEventKind } from '../../model/change-event.ts';
 import type { HookHealth } from '../../model/hook.ts';
-import type { ConversationId, HookId, Seq } from '../../model/ids.ts';
+import type { ConversationId, HookId, Rev, Seq } from '../../model/ids.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
+import { updateWantsEvents } from './wants-events.ts';
 
 export type HookOrder = 'strict' | 'none';
 export type HookSignature = 'v1' | 'v1a' | 'both';
@@ -15,13 +17,17 @@ export interface NewHook {
   readonly batch: number;
   readonly signature: HookSignature;
   readonly skip: readonly SkippableKind[];
+  /** What it asks for besides new messages. */
+  readonly events: readonly ChangeEventKind[];
   readonly secretSealed: string;
   readonly startAfterSeq: Seq;
+  /** The conversation's newest rev, read with `startAfterSeq` beneath the head's lock. */
+  readonly startRev: Rev;
 }
 
 /**
- * A hook as its group's information and its health show it. `pending` counts what lies between cursor and head, and what
- * is repeated apart from the order; `nextAttemptAt` is null for a hook that is paused or has nothing to wait for.
+ * A hook as its group's information and its health show it. `pending` counts what lies between cursor and head, events that
+ * wait, and what is repeated apart from the order; `nextAttemptAt` is null for a hook that is paused or has nothing to wait for.
  */
 export interface HookInfo extends HookHealth {
   readonly id: HookId;
@@ -37,12 +43,17 @@ export interface HookInfo extends HookHealth {
 
 /** Inserts a hook. Rejects with a violation of `reverse_hook_url` when the URL is active in the group. */
 export async function insertHook(tx: Transaction, hook: NewHook): Promise<HookId> {
+  const { conversationId, events } = hook;
+  const startRev = events.length > 0 ? hook.startRev : null;
   const [row] = await tx<{ id: HookId }[]>`
     insert into reverse_hook
-      (conversation_id, url, description, ordering, batch, signature, skip, secret_sealed, start_seq, cursor)
-    values (${hook.conversationId}, ${hook.url}, ${hook.description}, ${hook.order}, ${hook.batch}, ${hook.signature},
-      ${[...hook.skip]}::text[], ${hook.secretSealed}, ${hook.startAfterSeq}, ${hook.startAfterSeq})
+      (conversation_id, url, description, ordering, batch, signature, skip, secret_sealed, start_seq, cursor, events,
+        event_start_rev, event_cursor)
+    values (${conversationId}, ${hook.url}, ${hook.description}, ${hook.order}, ${hook.batch}, ${hook.signature},
+      ${[...hook.skip]}::text[], ${hook.secretSealed}, ${hook.startAfterSeq}, ${hook.startAfterSeq}, ${[...events]}::text[],
+      ${startRev}, ${startRev})
     returning id`;
+  if (events.length > 0) await updateWantsEvents(tx, conversationId);
   return row!.id;
 }
 
@@ -54,12 +65,13 @@ export async function countHooks(tx: Transaction, conversationId: ConversationId
 }
 
 /**
- * Columns of a HookInfo: from `reverse_hook r`, its `conversation_head h`, its repeats `q`, and its oldest pending
- * `message m` if any. The one place that says what is pending.
+ * Columns of a HookInfo: from `reverse_hook r`, its `conversation_head h`, its repeats `q`, its events `e`, and its oldest
+ * pending `message m` if any. The one place that says what is pending.
  */
 export const hookColumns = (sql: Sql | Transaction) => sql`
   r.id, r.url, r.paused_at as "pausedAt", r.failures, r.failing_since as "failingSince",
-  h.last_seq - greatest(r.cursor, h.first_seq - 1) + q.pending as pending, m.sent_at as "oldestPendingAt", r.last_success_at as "lastSuccessAt",
+  h.last_seq - greatest(r.cursor, h.first_seq - 1) + q.pending + e.pending as pending,
+  least(m.sent_at, e.at) as "oldestPendingAt", r.last_success_at as "lastSuccessAt",
   r.last_error_at as "lastErrorAt", r.last_error_category as "lastErrorCategory",
   r.last_error_code as "lastErrorCode",
   case when r.paused_at is null then coalesce(r.next_attempt_at, q.next_at) end as "nextAttemptAt"`;
@@ -73,9 +85,20 @@ export const hookJoins = (sql: Sql | Transaction) => sql`
     select h.last_seq, h.first_seq from conversation_head h where h.conversation_id = r.conversation_id limit 1) h
   cross join lateral (
     -- Beyond the cursor they count among what lies there. What a retention rule removed is not waited for.
-    select coalesce(sum(d.last_seq - greatest(d.seq, h.first_seq) + 1), 0)::bigint as pending, min(d.seq) as first,
-      min(d.next_at) as next_at
-    from delivery_retry d where d.hook_id = r.id and d.seq <= r.cursor and d.last_seq >= h.first_seq) q
+    select coalesce(sum(d.last_seq - greatest(d.seq, h.first_seq) + 1) filter (where d.rev = 0), 0)::bigint as pending,
+      min(d.seq) filter (where d.rev = 0) as first, min(d.next_at) as next_at, count(*) filter (where d.rev > 0) as events
+    from delivery_retry d
+    where d.hook_id = r.id and case when d.rev = 0 then d.seq <= r.cursor and d.last_seq >= h.first_seq
+      else d.rev <= r.event_cursor end) q
+  cross join lateral (
+    -- Of a hook that asks for none, nothing is looked at.
+    select count(*) as pending, min(w.at) as at from (
+      select e.at, e.seq from hook_event e where e.conversation_id = r.conversation_id and e.rev > r.event_cursor
+      union all
+      select e.at, e.seq from delivery_retry d join hook_event e
+        on e.conversation_id = r.conversation_id and e.rev between d.rev and d.last_rev
+      where q.events > 0 and d.hook_id = r.id and d.rev > 0 and d.rev <= r.event_cursor
+    ) w where w.seq >= h.first_seq) e
   left join lateral (
     select m.sent_at from message m
     where m.conversation_id = r.conversation_id and m.seq = greatest(least(r.cursor + 1, q.first), h.first_seq) limit 1
@@ -93,7 +116,10 @@ export async function findHooks(
     order by r.id`;
 }
 
-/** Removes a hook for its clients; its row, secret and cursor stay for a while. Its URL; null when there was none. */
+/**
+ * Removes a hook for its clients; its row, secret and cursor stay for a while. Its URL; null when there was none. The head
+ * of its group is locked by the caller.
+ */
 export async function removeHook(
   tx: Sql | Transaction,
   conversationId: ConversationId,
@@ -103,22 +129,32 @@ export async function removeHook(
     update reverse_hook set removed_at = now(), removed_by = 'client', generation = generation + 1
     where conversation_id = ${conversationId} and id = ${id} and removed_at is null
     returning url`;
+  await updateWantsEvents(tx, conversationId);
   return row?.url ?? null;
 }
 
 /**
- * Brings a hook back that a 410 of its target removed: same id, secret and cursor, due at once. The head of its group is
- * locked by the caller. Rejects with a violation of `reverse_hook_url` when its URL is active in the group again; false
+ * Brings a hook back that a 410 of its target removed: same id, secret and cursor, due at once. Events begin anew: while
+ * it was gone, nobody may have written any. The head of its group is locked by the caller. Rejects with a violation of `reverse_hook_url` when its URL is active in the group again; false
  * when there is no such hook.
  */
-export async function restoreTargetRemovedHook(tx: Transaction, id: number): Promise<boolean> {
+export async function restoreTargetRemovedHook(
+  tx: Transaction,
+  { conversationId, hookId }: { conversationId: ConversationId; hookId: HookId },
+): Promise<boolean> {
   const rows = await tx`
-    update reverse_hook set removed_at = null, removed_by = null, generation = generation + 1, failures = 0,
-      rejections = 0, failing_since = null, parked_at = null, next_attempt_at = null
-    where id = ${id} and removed_by = 'target'
+    update reverse_hook r set removed_at = null, removed_by = null, generation = generation + 1, failures = 0,
+      rejections = 0, failing_since = null, parked_at = null, next_attempt_at = null,
+      event_start_rev = case when r.event_cursor is not null then h.last_rev end,
+      event_cursor = case when r.event_cursor is not null then h.last_rev end,
+      batch_last_rev = null, unbatched_until_rev = null
+    from conversation_head h
+    where r.id = ${hookId} and removed_by = 'target' and h.conversation_id = r.conversation_id
     returning id`;
+  await tx`delete from delivery_retry where hook_id = ${hookId} and rev > 0`;
   const now = new Date();
-  await tx`update delivery_retry set next_at = ${now} where hook_id = ${id} and next_at > ${now}`;
+  await tx`update delivery_retry set next_at = ${now} where hook_id = ${hookId} and next_at > ${now}`;
+  await updateWantsEvents(tx, conversationId);
   return rows.length > 0;
 }
 

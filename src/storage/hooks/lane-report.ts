@@ -19,7 +19,7 @@ export interface LaneReport {
   readonly hooks: Readonly<Record<HookState, number>>;
   /** Registered hooks, paused ones too, that have something pending. */
   readonly pendingHooks: number;
-  /** When the oldest message was sent that a hook which is not paused still has to deliver; null when there is none. */
+  /** When the oldest message was sent, or changed, of which a hook that is not paused has to tell; null when there is none. */
   readonly oldestPendingAt: Date | null;
   /** The newest first. Of registered hooks, and of those that were removed because their target answered 410. */
   readonly errors: readonly HookLastError[];
@@ -61,9 +61,14 @@ export async function readLaneReport(sql: Sql, nowMs: number, parkAfterMs: numbe
   const parkedSince = new Date(nowMs - parkAfterMs);
   // Not a named part of the statement: PostgreSQL would keep all its rows, on the disk when there are many.
   const lanes = sql`reverse_hook r join conversation_head h on h.conversation_id = r.conversation_id`;
+  const firstEvent = sql`
+    select e.at from hook_event e
+    where e.conversation_id = r.conversation_id and e.rev > r.event_cursor and e.seq >= h.first_seq
+    order by e.rev limit 1`;
+  const isPending = sql`(r.cursor < h.last_seq or r.event_cursor is not null and exists (${firstEvent}))`;
   const [row] = await sql<ReportRow[]>`
     with alike as (
-      select count(*) as hooks, count(*) filter (where r.cursor < h.last_seq) as pending, max(r.paused_at) as paused_at,
+      select count(*) as hooks, count(*) filter (where ${isPending}) as pending, max(r.paused_at) as paused_at,
         max(r.failures) as failures, max(r.failing_since) as failing_since
       from ${lanes} where r.removed_at is null
       group by r.paused_at is null, r.failures = 0, r.failing_since <= ${parkedSince}
@@ -72,8 +77,10 @@ export async function readLaneReport(sql: Sql, nowMs: number, parkAfterMs: numbe
       where r.removed_at is null and r.paused_at is null and r.cursor < h.last_seq
       order by least(r.failing_since, h.last_at) limit ${MAX_AGE_LOOKUPS}
     ), apart as (
-      select r.conversation_id, greatest(d.seq, h.first_seq) as seq, r.paused_at, r.cursor >= h.last_seq as otherwise_done
-      from (select hook_id, min(seq) as seq from delivery_retry group by hook_id) d
+      -- No message: only events are repeated.
+      select r.conversation_id, case when d.seq is not null then greatest(d.seq, h.first_seq) end as seq, r.paused_at,
+        not ${isPending} as otherwise_done
+      from (select hook_id, min(seq) filter (where rev = 0) as seq from delivery_retry group by hook_id) d
         join reverse_hook r on r.id = d.hook_id join conversation_head h on h.conversation_id = r.conversation_id
       where r.removed_at is null order by d.hook_id limit ${MAX_AGE_LOOKUPS}
     ), error as (
@@ -89,6 +96,9 @@ export async function readLaneReport(sql: Sql, nowMs: number, parkAfterMs: numbe
         case when exists (select from alike where pending > 0) then (
           select min((select m.sent_at from message m where m.conversation_id = w.conversation_id and m.seq = w.next_seq))
           from waiting w) end,
+        (select min(x.at) from (
+          select (${firstEvent}) as at from ${lanes}
+          where r.events <> '{}' and r.removed_at is null and r.paused_at is null limit ${MAX_AGE_LOOKUPS}) x),
         (select min((select m.sent_at from message m where m.conversation_id = a.conversation_id and m.seq = a.seq))
           from apart a where a.paused_at is null)) as "oldestPendingSentAt",
       (select coalesce(json_agg(error order by at desc), '[]') from error) as errors`;

@@ -1,5 +1,6 @@
 import type { Attachment } from '../../model/attachment.ts';
-import type { ConversationId, HookId, Seq } from '../../model/ids.ts';
+import type { ChangeEventKind } from '../../model/change-event.ts';
+import type { ConversationId, HookId, Rev, Seq } from '../../model/ids.ts';
 import type { SenderKind } from '../../model/roles.ts';
 import type { Sql } from '../db/connection.ts';
 import { messageBytes } from '../messages/messages.ts';
@@ -20,7 +21,12 @@ export interface LaneRow {
   readonly secretSealed: string;
   readonly oldSecretSealed: string | null;
   readonly oldSecretUntil: Date | null;
+  readonly startAfterSeq: Seq;
   readonly cursor: Seq;
+  readonly events: readonly ChangeEventKind[];
+  /** Null in a hook that asks for no events, as `eventCursor`. */
+  readonly eventStartRev: Rev | null;
+  readonly eventCursor: Rev | null;
   readonly generation: number;
   readonly pausedAt: Date | null;
   readonly failures: number;
@@ -30,6 +36,8 @@ export interface LaneRow {
   readonly rejections: number;
   readonly batchLastSeq: Seq | null;
   readonly unbatchedUntil: Seq | null;
+  readonly batchLastRev: Rev | null;
+  readonly unbatchedUntilRev: Rev | null;
   /** Requests that are repeated apart, and when the first of them is due. */
   readonly retries: number;
   readonly earliestRetryAt: Date | null;
@@ -37,13 +45,19 @@ export interface LaneRow {
   readonly hasRemovedBacklog: boolean;
   /** The conversation's newest seq when the row was read. */
   readonly lastSeq: Seq;
+  /** There are events behind its cursor. */
+  readonly hasPendingEvents: boolean;
 }
 
 /** Columns of a LaneRow from `reverse_hook r`, `conversation_head h` and what `delivery_retry` holds as `d`. */
 const laneColumns = (sql: Sql) => sql`
   r.id, r.conversation_id as "conversationId", r.url, r.ordering as "order", r.batch, r.signature, to_json(r.skip) as skip,
   r.secret_sealed as "secretSealed", r.old_secret_sealed as "oldSecretSealed", r.old_secret_until as "oldSecretUntil",
-  r.cursor, r.generation, r.paused_at as "pausedAt", r.failures, r.failing_since as "failingSince",
+  r.start_seq as "startAfterSeq", r.cursor, to_json(r.events) as events, r.event_start_rev as "eventStartRev",
+  r.event_cursor as "eventCursor", r.batch_last_rev as "batchLastRev", r.unbatched_until_rev as "unbatchedUntilRev",
+  case when r.event_cursor is null then false else exists (
+    select from hook_event e where e.conversation_id = r.conversation_id and e.rev > r.event_cursor
+  ) end as "hasPendingEvents", r.generation, r.paused_at as "pausedAt", r.failures, r.failing_since as "failingSince",
   r.parked_at as "parkedAt", r.next_attempt_at as "nextAttemptAt", r.rejections, r.batch_last_seq as "batchLastSeq",
   r.unbatched_until as "unbatchedUntil", d.retries, d.retry_at as "earliestRetryAt",
   least(r.cursor + 1, d.first_seq) < h.first_seq as "hasRemovedBacklog", h.last_seq as "lastSeq"`;
@@ -53,7 +67,7 @@ export async function lanesOfConversations(sql: Sql, ids: readonly ConversationI
   return sql<LaneRow[]>`
     select ${laneColumns(sql)} from reverse_hook r join conversation_head h on h.conversation_id = r.conversation_id
     cross join lateral (
-      select count(*)::int as retries, min(next_at) as retry_at, min(seq) filter (where seq > 0) as first_seq
+      select count(*)::int as retries, min(next_at) as retry_at, min(seq) filter (where rev = 0) as first_seq
       from delivery_retry where hook_id = r.id) d
     where r.conversation_id = any(${[...ids]}::bigint[]) and r.removed_at is null`;
 }
@@ -86,6 +100,23 @@ export async function pendingConversations(sql: Sql, page: SweepPageRequest): Pr
 }
 
 /**
+ * The same for events, of hooks that ask for some: an index has those. Recent is a conversation with an event of the last
+ * minute.
+ */
+export async function eventPendingConversations(sql: Sql, page: SweepPageRequest): Promise<ConversationId[]> {
+  const rows = await sql<{ id: ConversationId }[]>`
+    select distinct r.conversation_id as id
+    from reverse_hook r
+    cross join lateral (
+      select e.rev, e.at from hook_event e where e.conversation_id = r.conversation_id order by e.rev desc limit 1) e
+    where r.events <> '{}' and r.removed_at is null and e.rev > r.event_cursor and r.conversation_id > ${page.after}
+      ${page.onlyRecent ? sql`and e.at > now() - interval '1 minute'` : sql``}
+      and r.id % ${PARTITIONS} = any(${[...page.partitions]}::int[])
+    order by r.conversation_id limit ${page.limit}`;
+  return rows.map((row) => row.id);
+}
+
+/**
  * Conversations with a hook in these partitions that has requests to repeat apart from the log, in id order. Their lanes
  * stay in memory until nothing is left, so this is asked for partitions that were taken over.
  */
@@ -105,6 +136,8 @@ export async function conversationsWithRetryRows(
 /** A message as a delivery carries it. */
 export interface DeliveryMessage {
   readonly seq: Seq;
+  /** The change that made it what it is. */
+  readonly rev: Rev;
   readonly text: string;
   readonly hops: number;
   readonly sentAt: Date;
@@ -116,7 +149,15 @@ export interface DeliveryMessage {
   readonly senderName: string;
   readonly senderNick: string | null;
   readonly senderKind: SenderKind;
+  /** The name that its post gave itself. */
+  readonly label: string | null;
 }
+
+/** What a delivery carries of a message `m`, its sender `a` and its group `c`. */
+export const deliveryMessageColumns = (sql: Sql) => sql`
+  m.seq, m.rev, case when m.deleted_at is null then m.text else '' end as text, m.sent_at as "sentAt",
+  m.deleted_at is not null as "deliveredAsDeleted", m.attachments, m.label, c.title, a.id as "senderId", a.name as "senderName",
+  a.nick as "senderNick", a.kind as "senderKind"`;
 
 /** Where to read on: messages of a conversation after a seq. */
 interface MessageRangeRequest {
@@ -137,9 +178,7 @@ export async function readDeliveryMessages(
   bytes: number,
 ): Promise<DeliveryMessage[][]> {
   const rows = await sql<(DeliveryMessage & { rangeOrdinal: number })[]>`
-    select p.ord::int as "rangeOrdinal", m.seq, case when m.deleted_at is null then m.text else '' end as text, m.hops,
-      m.sent_at as "sentAt", m.deleted_at is not null as "deliveredAsDeleted", m.attachments, c.title, a.id as "senderId", a.name as "senderName",
-      a.nick as "senderNick", a.kind as "senderKind"
+    select p.ord::int as "rangeOrdinal", m.hops, ${deliveryMessageColumns(sql)}
     from (
       select p.ord, p.conversation_id, p.count, greatest(p.after, h.first_seq - 1) as after
       from unnest(${positions.map((p) => p.conversationId)}::bigint[], ${positions.map((p) => p.after)}::bigint[],

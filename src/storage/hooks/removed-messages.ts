@@ -55,7 +55,7 @@ async function wasTold(tx: Transaction, hookId: HookReference['hookId'], range: 
   const rows = await tx`
     select from delivery_attempt
     where hook_id = ${hookId} and at > now() - interval '1 hour' and outcome = 'expired'
-      and seq between 1 and ${range.firstSeq} and last_seq >= ${range.lastSeq}
+      and rev = 0 and seq <= ${range.firstSeq} and last_seq >= ${range.lastSeq}
     limit 1`;
   return rows.length > 0;
 }
@@ -68,7 +68,7 @@ async function cutRetries(
   cursor: Seq,
 ): Promise<RemovedRange | null> {
   const cut = await tx<{ seq: Seq; lastSeq: Seq; attempts: number; nextAt: Date }[]>`
-    delete from delivery_retry where hook_id = ${hookId} and seq between 1 and ${firstSeq - 1}
+    delete from delivery_retry where hook_id = ${hookId} and rev = 0 and seq < ${firstSeq}
     returning seq, last_seq as "lastSeq", attempts, next_at as "nextAt"`;
   for (const { lastSeq, attempts, nextAt } of cut.filter((row) => row.lastSeq >= firstSeq)) {
     await tx`

@@ -1,13 +1,12 @@
-import type { HookId, Seq } from '../../model/ids.ts';
+import type { HookId, Rev, Seq } from '../../model/ids.ts';
 import type { Sql } from '../db/connection.ts';
+import type { RetryRange } from './settlement.ts';
 
 /** Rows that one hook may have; at this bound it reads on no further (the contract). */
 export const MAX_RETRY_ROWS = 1_000;
 
 /** A request that is repeated apart from the log's order. */
-export interface RetryRow {
-  readonly seq: Seq;
-  readonly lastSeq: Seq;
+export interface RetryRow extends RetryRange {
   readonly attempts: number;
 }
 
@@ -34,20 +33,25 @@ export async function readDueRetries(
   const [row] = await sql<DueRetries[]>`
     select
       (select coalesce(json_agg(x), '[]') from (
-        select seq, last_seq as "lastSeq", attempts from delivery_retry
+        select seq, last_seq as "lastSeq", rev, last_rev as "lastRev", attempts from delivery_retry
         where hook_id = ${hookId} and (next_at < ${now} or next_at > ${latest})
-        order by next_at, seq limit ${bounds.limit}) x) as due,
+        order by next_at, seq, rev limit ${bounds.limit}) x) as due,
       (select count(*)::int from delivery_retry where hook_id = ${hookId}) as count,
       (select min(next_at) from delivery_retry where hook_id = ${hookId} and next_at >= ${now} and next_at <= ${latest})
         as "nextAt"`;
   return row!;
 }
 
-/** A hook's requests that begin behind a seq, in their order. */
-export async function retriesAfter(sql: Sql, hookId: HookId, seq: Seq): Promise<readonly RetryRow[]> {
+/** A hook's requests that begin behind its cursors, in their order. */
+export async function retriesAfter(
+  sql: Sql,
+  hookId: HookId,
+  { cursor, eventCursor }: { cursor: Seq; eventCursor: Rev | null },
+): Promise<readonly RetryRow[]> {
   return sql<RetryRow[]>`
-    select seq, last_seq as "lastSeq", attempts from delivery_retry
-    where hook_id = ${hookId} and seq > ${seq} order by seq limit ${MAX_RETRY_ROWS * 2}`;
+    select seq, last_seq as "lastSeq", rev, last_rev as "lastRev", attempts from delivery_retry
+    where hook_id = ${hookId} and (seq > ${cursor} or rev > ${eventCursor ?? 0})
+    order by seq, rev limit ${MAX_RETRY_ROWS * 2}`;
 }
 
 /**

@@ -14,11 +14,11 @@ export interface PackedSettlements {
   readonly lanes: Float64Array;
   /** One row of ATTEMPT for each attempt. */
   readonly attempts: Float64Array;
-  /** Null where everything was delivered, which is nearly always. */
+  /** Null where messages were delivered and nothing else happened, which is nearly always. */
   readonly failureColumns: FailureColumns | null;
 }
 
-/** What only failures, batches and requests that are repeated apart have to say. */
+/** What only failures, batches, requests that are repeated apart, and hooks that ask for events have to say. */
 export type FailureColumns = ReturnType<typeof collectFailureColumns>;
 
 type ColumnValues = (number | null)[];
@@ -74,6 +74,7 @@ function hasFailureState(s: Settlement): boolean {
     s.rejections !== 0 ||
     s.batchLastSeq !== null ||
     s.unbatchedUntil !== null ||
+    s.eventCursor !== null ||
     s.retries.length > 0
   );
 }
@@ -97,11 +98,16 @@ function collectFailureColumns(settlements: readonly Settlement[]) {
     rejections: settlements.map((s) => s.rejections),
     batchLastSeq: settlements.map((s) => s.batchLastSeq),
     unbatchedUntil: settlements.map((s) => s.unbatchedUntil),
+    eventCursor: settlements.map((s) => s.eventCursor),
+    batchLastRev: settlements.map((s) => s.batchLastRev),
+    unbatchedUntilRev: settlements.map((s) => s.unbatchedUntilRev),
     errorMs: errors.map((error) => error?.at.getTime() ?? null),
     errorCategory: errors.map((error) => error?.category ?? null),
     errorCode: errors.map((error) => error?.code ?? null),
     outcome: records.map((record) => record.outcome),
     category: records.map((record) => record.category),
+    rev: records.map((record) => record.rev),
+    lastRev: records.map((record) => record.lastRev),
     retries: retryColumns(settlements),
   };
 }
@@ -112,6 +118,8 @@ function retryColumns(settlements: readonly Settlement[]) {
     hookId: retries.map((retry) => retry.hookId),
     seq: retries.map((retry) => retry.seq),
     lastSeq: retries.map((retry) => retry.lastSeq),
+    rev: retries.map((retry) => retry.rev),
+    lastRev: retries.map((retry) => retry.lastRev),
     attempts: retries.map((retry) => retry.attempts),
     nextAt: retries.map((retry) => isoOrNull(retry.nextAt)),
   };

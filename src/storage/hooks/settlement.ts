@@ -1,4 +1,4 @@
-import type { HookId, Seq } from '../../model/ids.ts';
+import type { HookId, Rev, Seq } from '../../model/ids.ts';
 
 /** What became of a request. `dead_lettered`: no attempt; the message was given up, since the target refuses it alone. */
 type AttemptOutcome = 'delivered' | 'failed' | 'dead_lettered';
@@ -7,6 +7,9 @@ type AttemptOutcome = 'delivered' | 'failed' | 'dead_lettered';
 export interface AttemptRecord {
   readonly firstSeq: Seq;
   readonly lastSeq: Seq;
+  /** Of events, whose seqs are those of the messages that were changed; 0 and null for messages. */
+  readonly rev: Rev | 0;
+  readonly lastRev: Rev | null;
   /** 1 for the first attempt of this message, counting on with each repeat. */
   readonly attempt: number;
   readonly at: Date;
@@ -16,14 +19,23 @@ export interface AttemptRecord {
   readonly durationMs: number;
 }
 
+/** What is repeated: messages, whose revs are 0, or events, whose seqs are 0. */
+export interface RetryRange {
+  readonly seq: Seq | 0;
+  readonly lastSeq: Seq | 0;
+  readonly rev: Rev | 0;
+  readonly lastRev: Rev | 0;
+}
+
+/** Which row of `delivery_retry` it is. */
+export type RetryKey = Pick<RetryRange, 'seq' | 'rev'>;
+
 /**
  * A request that is repeated apart from the log's order. Two can begin with the same message, a batch that failed and that
  * message asked for by itself: they are one row, of the batch. Only with 0 attempts, when a batch goes one by one from now
  * on, does a shorter one take its place.
  */
-export interface RetryRecord {
-  readonly seq: Seq;
-  readonly lastSeq: Seq;
+export interface RetryRecord extends RetryRange {
   readonly attempts: number;
   /** Null: it is over, and its row goes. */
   readonly nextAt: Date | null;
@@ -33,16 +45,21 @@ export interface RetryRecord {
 export interface LaneCursorAndFailures {
   /** Everything up to here is delivered, set aside, or has a row in `delivery_retry`. */
   readonly cursor: Seq;
+  /** The same of events, by rev; null: the hook asks for none. */
+  readonly eventCursor: Rev | null;
   /** Failed attempts since the last that succeeded. */
   readonly failures: number;
   readonly failingSince: Date | null;
   readonly nextAttemptAt: Date | null;
-  /** Times the message behind the cursor was refused for itself. */
+  /** Times the message or event that comes next was refused for itself. */
   readonly rejections: number;
   /** The end of a batch that failed, which is repeated as it was; it begins behind the cursor. */
   readonly batchLastSeq: Seq | null;
   /** Up to here messages go one by one, since a batch of them was refused. */
   readonly unbatchedUntil: Seq | null;
+  /** The same two of events, by rev. */
+  readonly batchLastRev: Rev | null;
+  readonly unbatchedUntilRev: Rev | null;
 }
 
 /** What became of a lane's attempts: absolute values, so that writing it twice is writing it once. */
@@ -52,6 +69,6 @@ export interface Settlement extends LaneCursorAndFailures {
   readonly epoch: number;
   /** In the order in which they were made; none where every message was to be left out. */
   readonly attempts: readonly AttemptRecord[];
-  /** One for each seq at most. */
+  /** One for each seq or rev at most. */
   readonly retries: readonly RetryRecord[];
 }

@@ -51,7 +51,7 @@ const fromFencedInput = (sql: Sql) => sql`
   from input i join fence f on f.partition = i.hook_id % ${PARTITIONS} and f.epoch = i.epoch
   where r.id = i.hook_id and r.generation >= i.generation and r.cursor_generation <= i.generation
     and r.removed_at is null
-  returning r.id, r.conversation_id, r.generation = i.generation as current`;
+  returning r.id, r.conversation_id, r.generation = i.generation as current, r.event_cursor is not null as wants_events`;
 
 /** Where everything was delivered, which is nearly always, half of the columns have nothing to say. */
 function settleDelivered(sql: Sql, { lanes, attempts }: BaseColumns): Promise<SettledHook[]> {
@@ -85,11 +85,34 @@ function settleDelivered(sql: Sql, { lanes, attempts }: BaseColumns): Promise<Se
     select id, current from settled`;
 }
 
+/** Writes what is repeated apart, of the hooks that were `settled`, and ends what is over. */
+const writeRetries = (sql: Sql, retries: FailureColumns['retries']) => sql`
+  retry as (
+    select s.conversation_id, u.* from unnest(
+      ${retries.hookId}::bigint[], ${retries.seq}::bigint[], ${retries.lastSeq}::bigint[], ${retries.attempts}::int[],
+      ${retries.nextAt}::timestamptz[], ${retries.rev}::bigint[], ${retries.lastRev}::bigint[]
+    ) as u(hook_id, seq, last_seq, attempts, next_at, rev, last_rev)
+    -- As the row is now, and not as it was before its lock was waited for: who asks for none any more gets no event.
+    join settled s on s.id = u.hook_id and (u.rev = 0 or s.wants_events)
+  ), over as (
+    delete from delivery_retry d using retry
+    where d.hook_id = retry.hook_id and d.seq = retry.seq and d.rev = retry.rev and d.last_seq <= retry.last_seq
+      and d.last_rev <= retry.last_rev and retry.next_at is null
+  ), again as (
+    insert into delivery_retry (conversation_id, hook_id, seq, last_seq, rev, last_rev, attempts, next_at)
+    select conversation_id, hook_id, seq, last_seq, rev, last_rev, attempts, next_at from retry where next_at is not null
+    on conflict on constraint delivery_retry_pkey
+    do update set attempts = excluded.attempts, next_at = excluded.next_at,
+      last_seq = case when excluded.attempts = 0 then excluded.last_seq
+        else greatest(delivery_retry.last_seq, excluded.last_seq) end,
+      last_rev = case when excluded.attempts = 0 then excluded.last_rev
+        else greatest(delivery_retry.last_rev, excluded.last_rev) end
+  )`;
+
 function settleWithFailures(
   sql: Sql,
   { lanes, attempts, failureColumns }: ColumnsWithFailures,
 ): Promise<SettledHook[]> {
-  const { retries } = failureColumns;
   return sql<SettledHook[]>`
     with input as (
       select * from unnest(
@@ -97,9 +120,10 @@ function settleWithFailures(
         ${lanes.successMs}::bigint[], ${failureColumns.failures}::int[], ${failureColumns.failingSince}::timestamptz[],
         ${failureColumns.nextAttemptAt}::timestamptz[], ${failureColumns.rejections}::int[], ${failureColumns.batchLastSeq}::bigint[],
         ${failureColumns.unbatchedUntil}::bigint[], ${failureColumns.errorMs}::bigint[], ${failureColumns.errorCategory}::text[],
-        ${failureColumns.errorCode}::int[]
+        ${failureColumns.errorCode}::int[], ${failureColumns.eventCursor}::bigint[], ${failureColumns.batchLastRev}::bigint[],
+        ${failureColumns.unbatchedUntilRev}::bigint[]
       ) as u(hook_id, generation, epoch, cursor, success_ms, failures, failing_since, next_attempt_at, rejections,
-        batch_last_seq, unbatched_until, error_ms, category, code)
+        batch_last_seq, unbatched_until, error_ms, category, code, event_cursor, batch_last_rev, unbatched_until_rev)
     ), fence as (${selectLeasesForShare(sql)}
     ), settled as (
       update reverse_hook r
@@ -108,38 +132,29 @@ function settleWithFailures(
         failing_since = case when r.generation = i.generation then i.failing_since else r.failing_since end,
         parked_at = case when r.generation = i.generation and i.failures = 0 then null else r.parked_at end,
         next_attempt_at = case when r.generation = i.generation then i.next_attempt_at else r.next_attempt_at end,
-        rejections = case when r.generation = i.generation then i.rejections when i.cursor > r.cursor then 0
-          else r.rejections end,
+        rejections = case when r.generation = i.generation then i.rejections
+          when i.cursor > r.cursor or i.event_cursor > r.event_cursor then 0 else r.rejections end,
         batch_last_seq = i.batch_last_seq, unbatched_until = i.unbatched_until,
+        -- A hook that asks for events no longer has no place among them.
+        event_cursor = case when r.event_cursor is not null then greatest(r.event_cursor, i.event_cursor) end,
+        batch_last_rev = case when r.event_cursor is not null then i.batch_last_rev end,
+        unbatched_until_rev = case when r.event_cursor is not null then i.unbatched_until_rev end,
         last_success_at = coalesce(to_timestamp(i.success_ms / 1000.0), r.last_success_at),
         last_error_at = coalesce(to_timestamp(i.error_ms / 1000.0), r.last_error_at),
         last_error_category = case when i.error_ms is null then r.last_error_category else i.category end,
         last_error_code = case when i.error_ms is null then r.last_error_code else i.code end
       ${fromFencedInput(sql)}
-    ), retry as (
-      select s.conversation_id, u.* from unnest(
-        ${retries.hookId}::bigint[], ${retries.seq}::bigint[], ${retries.lastSeq}::bigint[], ${retries.attempts}::int[],
-        ${retries.nextAt}::timestamptz[]
-      ) as u(hook_id, seq, last_seq, attempts, next_at) join settled s on s.id = u.hook_id
-    ), over as (
-      delete from delivery_retry d using retry
-      where d.hook_id = retry.hook_id and d.seq = retry.seq and d.last_seq <= retry.last_seq and retry.next_at is null
-    ), again as (
-      insert into delivery_retry (conversation_id, hook_id, seq, last_seq, attempts, next_at)
-      select conversation_id, hook_id, seq, last_seq, attempts, next_at from retry where next_at is not null
-      on conflict on constraint delivery_retry_pkey
-      do update set attempts = excluded.attempts, next_at = excluded.next_at,
-        last_seq = case when excluded.attempts = 0 then excluded.last_seq
-          else greatest(delivery_retry.last_seq, excluded.last_seq) end
-    ), logged as (
-      insert into delivery_attempt (conversation_id, hook_id, seq, last_seq, attempt, at, outcome, category, code, duration_ms)
+    ), ${writeRetries(sql, failureColumns.retries)}, logged as (
+      insert into delivery_attempt
+        (conversation_id, hook_id, seq, last_seq, attempt, at, outcome, category, code, duration_ms, rev, last_rev)
       select r.conversation_id, a.hook_id, a.seq, a.last_seq, a.attempt, to_timestamp(a.at_ms / 1000.0), a.outcome,
-        a.category, a.code, a.duration_ms
+        a.category, a.code, a.duration_ms, a.rev, a.last_rev
       from unnest(
         ${attempts.hookId}::bigint[], ${attempts.firstSeq}::bigint[], ${attempts.lastSeq}::bigint[],
         ${attempts.attempt}::int[], ${attempts.atMs}::bigint[], ${failureColumns.outcome}::text[],
-        ${failureColumns.category}::text[], ${attempts.code}::int[], ${attempts.durationMs}::int[]
-      ) as a(hook_id, seq, last_seq, attempt, at_ms, outcome, category, code, duration_ms)
+        ${failureColumns.category}::text[], ${attempts.code}::int[], ${attempts.durationMs}::int[],
+        ${failureColumns.rev}::bigint[], ${failureColumns.lastRev}::bigint[]
+      ) as a(hook_id, seq, last_seq, attempt, at_ms, outcome, category, code, duration_ms, rev, last_rev)
       join reverse_hook r on r.id = a.hook_id
       ${returnNewlyLogged(sql)}
     ), ${addToHookStats(sql)}

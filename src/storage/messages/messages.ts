@@ -1,9 +1,11 @@
 import type { Attachment } from '../../model/attachment.ts';
+import type { ChangeEventKind } from '../../model/change-event.ts';
 import type { AccountId, ConversationId, Rev, Seq } from '../../model/ids.ts';
 import type { GroupRole, SenderKind } from '../../model/roles.ts';
 import type { StoredMessage } from './changes.ts';
 import type { Fragment, Sql, Transaction } from '../db/connection.ts';
 import { markMessageFilesRemoved } from './attachments.ts';
+import { insertHookEvent, type ChangeOrigin } from './insert-hook-event.ts';
 
 /** A stretch of a conversation: the messages next to a place, in the order of their seqs. */
 interface HistoryRequest {
@@ -96,6 +98,8 @@ export interface LockedMessageWithRole extends StoredMessage {
   /** Of the one who changes it; null: no member any more. */
   readonly role: GroupRole | null;
   readonly archived: boolean;
+  /** A reverse webhook asks for events: a change of the message writes one. */
+  readonly wantsEvents: boolean;
 }
 
 /**
@@ -107,8 +111,9 @@ export async function lockHeadAndReadMessage(
   key: { conversationId: ConversationId; seq: Seq; accountId: AccountId },
 ): Promise<LockedMessageWithRole | null> {
   const { conversationId, seq, accountId } = key;
-  const [head] = await tx<{ archived: boolean; firstSeq: Seq }[]>`
-    select archived_at is not null as archived, first_seq as "firstSeq" from conversation_head
+  const [head] = await tx<{ archived: boolean; wantsEvents: boolean; firstSeq: Seq }[]>`
+    select archived_at is not null as archived, wants_events as "wantsEvents", first_seq as "firstSeq"
+    from conversation_head
     where conversation_id = ${conversationId} for no key update`;
   if (head === undefined || seq < head.firstSeq) return null;
   // A statement of its own: its snapshot has what was committed while the lock was waited for.
@@ -117,22 +122,30 @@ export async function lockHeadAndReadMessage(
     from message m join account a on a.id = m.sender_id
     left join membership s on s.conversation_id = m.conversation_id and s.account_id = ${accountId}
     where m.conversation_id = ${conversationId} and m.seq = ${seq}`;
-  return row === undefined ? null : { ...messageOf(row), role: row.role, archived: head.archived };
+  const { archived, wantsEvents } = head;
+  return row === undefined ? null : { ...messageOf(row), role: row.role, archived, wantsEvents };
+}
+
+/** A message to change, and whose doing it is. */
+interface MessageChange extends ChangeOrigin {
+  readonly conversationId: ConversationId;
+  readonly seq: Seq;
 }
 
 /** Gives a message another text, and the next rev. The conversation is locked (`lockHeadAndReadMessage`). */
 export function updateMessageText(
   tx: Transaction,
-  { conversationId, seq }: { conversationId: ConversationId; seq: Seq },
+  change: MessageChange,
   text: string,
 ): Promise<{ rev: Rev; at: Date }> {
+  const { conversationId, seq } = change;
   return writeWithNextRev(
     tx,
-    conversationId,
+    { ...change, kind: 'message.updated' },
     (rev) => tx`
     update message set text = ${text}, edited_at = clock_timestamp(), rev = ${rev}
     where conversation_id = ${conversationId} and seq = ${seq}
-    returning rev, edited_at as at`,
+    returning edited_at as at`,
   );
 }
 
@@ -140,17 +153,15 @@ export function updateMessageText(
  * Erases what a message says and carries, with what was derived from it, and gives its place the next rev. The conversation is locked
  * (`lockHeadAndReadMessage`).
  */
-export async function eraseMessage(
-  tx: Transaction,
-  { conversationId, seq }: { conversationId: ConversationId; seq: Seq },
-): Promise<{ rev: Rev; at: Date }> {
+export async function eraseMessage(tx: Transaction, change: MessageChange): Promise<{ rev: Rev; at: Date }> {
+  const { conversationId, seq } = change;
   const edited = await writeWithNextRev(
     tx,
-    conversationId,
+    { ...change, kind: 'message.deleted' },
     (rev) => tx`
     update message set text = '', label = null, icon_url = null, attachments = null, deleted_at = clock_timestamp(), rev = ${rev}
     where conversation_id = ${conversationId} and seq = ${seq}
-    returning rev, deleted_at as at`,
+    returning deleted_at as at`,
   );
   await markMessageFilesRemoved(tx, { conversationId, seq });
   await tx`delete from search_index where conversation_id = ${conversationId} and seq = ${seq}`;
@@ -160,14 +171,18 @@ export async function eraseMessage(
 
 async function writeWithNextRev(
   tx: Transaction,
-  conversationId: ConversationId,
+  change: MessageChange & { readonly kind: ChangeEventKind },
   write: (rev: Rev) => PromiseLike<readonly unknown[]>,
 ): Promise<{ rev: Rev; at: Date }> {
-  const [head] = await tx<{ rev: Rev }[]>`
+  const { conversationId } = change;
+  const [head] = await tx<{ rev: Rev; afterSeq: Seq; wantsEvents: boolean }[]>`
     update conversation_head set last_rev = last_rev + 1 where conversation_id = ${conversationId}
-    returning last_rev as rev`;
-  const [row] = await write(head!.rev);
-  return row as { rev: Rev; at: Date };
+    returning last_rev as rev, last_seq as "afterSeq", wants_events as "wantsEvents"`;
+  const { rev, afterSeq, wantsEvents } = head!;
+  const [row] = await write(rev);
+  const { at } = row as { at: Date };
+  if (wantsEvents) await insertHookEvent(tx, { ...change, rev, afterSeq, at });
+  return { rev, at };
 }
 
 /** Whether the other one of a private conversation takes no messages from the account; false in groups. */

@@ -1,4 +1,4 @@
-import type { AccountId, ConversationId, Rev } from '../../model/ids.ts';
+import type { AccountId, ConversationId, Rev, Seq } from '../../model/ids.ts';
 import type { Transaction } from '../db/connection.ts';
 
 /**
@@ -16,11 +16,11 @@ export async function insertNotice(
   },
 ): Promise<Rev> {
   const { conversationId, kind, actorId = null, details } = notice;
-  const [head] = await tx<{ rev: Rev }[]>`
+  const [head] = await tx<{ rev: Rev; afterSeq: Seq }[]>`
     update conversation_head set last_rev = last_rev + 1 where conversation_id = ${conversationId}
-    returning last_rev as rev`;
+    returning last_rev as rev, last_seq as "afterSeq"`;
   await tx`
-    insert into notice (conversation_id, rev, kind, actor_id, details)
-    values (${conversationId}, ${head!.rev}, ${kind}, ${actorId}, ${tx.json(details)})`;
+    insert into notice (conversation_id, rev, after_seq, kind, actor_id, details)
+    values (${conversationId}, ${head!.rev}, ${head!.afterSeq}, ${kind}, ${actorId}, ${tx.json(details)})`;
   return head!.rev;
 }

@@ -116,6 +116,9 @@ create table conversation_head (
   first_seq bigint not null default 1,
   -- Here and not in conversation, because the statement that writes messages reads it under the lock it already holds.
   archived_at timestamptz,
+  -- Whether a reverse webhook asks for events. Each change of a message sees it in the row that it has locked, so that
+  -- changes in all other conversations write no event.
+  wants_events boolean not null default false,
   constraint conversation_head_first_seq_check check (first_seq between 1 and last_seq + 1)
 ) with (fillfactor = 50);
 
@@ -217,6 +220,8 @@ create table notice (
   actor_id bigint,
   details jsonb not null default '{}',
   at timestamptz not null default now(),
+  -- The newest message at that moment: the notice stands behind it.
+  after_seq bigint not null default 0,
   primary key (conversation_id, rev)
 );
 
@@ -277,10 +282,19 @@ create table reverse_hook (
   start_seq bigint not null,
   -- Every message up to the cursor is delivered, dead-lettered, or has a row in delivery_retry.
   cursor bigint not null,
+  -- The changes that the hook asks for besides new messages.
+  events text[] not null default '{}',
+  -- The same as the two above, by rev and for events; null: the hook asks for none. It starts at the conversation's
+  -- last_rev, read under the head's lock.
+  event_start_rev bigint,
+  event_cursor bigint,
   -- The last message of a failed batch. The batch begins behind the cursor, and the server repeats the same range.
   batch_last_seq bigint,
   -- The server sends messages up to here one by one, because the receiver rejected a batch of them.
   unbatched_until bigint,
+  -- The same as the two above for events, by rev.
+  batch_last_rev bigint,
+  unbatched_until_rev bigint,
   -- How often the receiver answered 400, 413 or 422 to the next message, in total. After the fifth the message may be
   -- dead-lettered.
   rejections integer not null default 0,
@@ -305,6 +319,10 @@ create table reverse_hook (
   removed_at timestamptz,
   removed_by text check (removed_by in ('client', 'target')),
   constraint reverse_hook_cursor_check check (cursor >= start_seq),
+  constraint reverse_hook_events_check
+    check (events <@ array['message.updated', 'message.deleted'] and (events = '{}') = (event_cursor is null)),
+  constraint reverse_hook_event_cursor_check
+    check ((event_cursor is null) = (event_start_rev is null) and event_cursor >= event_start_rev),
   constraint reverse_hook_removed_check check ((removed_at is null) = (removed_by is null)),
   -- With the conversation, as every key of what belongs to one: such tables can be split by it.
   primary key (id, conversation_id),
@@ -313,17 +331,43 @@ create table reverse_hook (
 ) with (fillfactor = 70);
 create unique index reverse_hook_url on reverse_hook (conversation_id, url) where removed_at is null;
 create index reverse_hook_removed_at on reverse_hook (removed_at) where removed_at is not null;
+-- The sweep looks for events of these hooks only. It covers no column that a settlement changes.
+create index reverse_hook_events on reverse_hook (conversation_id) where events <> '{}' and removed_at is null;
 
--- A request that the server repeats apart from the others. It holds failed messages of a hook without order, or
--- messages that a client asked for again by id.
+-- Changes of messages, for the reverse webhooks that ask for them. Rows hold no text: a delivery is made of the message
+-- as it is then. Rows stay for some days, whether they were delivered or not.
+create table hook_event (
+  conversation_id bigint not null,
+  rev bigint not null,
+  -- The newest message at the change: the event comes behind it and before the next one.
+  after_seq bigint not null,
+  -- The message that was changed.
+  seq bigint not null,
+  kind text not null check (kind in ('message.updated', 'message.deleted')),
+  actor_id bigint not null,
+  hops smallint not null default 0,
+  -- What only some kinds have to say.
+  data jsonb,
+  at timestamptz not null,
+  primary key (conversation_id, rev)
+);
+create index hook_event_at on hook_event using brin (at);
+
+-- A request that the server repeats apart from the others. It holds failed messages and events of a hook without order,
+-- or messages that a client asked for again by id.
 create table delivery_retry (
   conversation_id bigint not null,
   hook_id bigint not null,
+  -- Of messages; 0 for events.
   seq bigint not null,
   last_seq bigint not null,
   attempts integer not null,
   next_at timestamptz not null,
-  primary key (hook_id, seq, conversation_id),
+  -- Of events; 0 for messages.
+  rev bigint not null default 0,
+  last_rev bigint not null default 0,
+  constraint delivery_retry_kind_check check ((seq = 0) <> (rev = 0)),
+  primary key (hook_id, seq, rev, conversation_id),
   foreign key (hook_id, conversation_id) references reverse_hook on delete cascade
 );
 -- Every query asks for the next due row of one hook.
@@ -340,10 +384,14 @@ create table delivery_attempt (
   outcome text not null,
   category text,
   code integer,
-  duration_ms integer not null
+  duration_ms integer not null,
+  -- Of events, whose seqs are those of the messages that were changed; 0 for messages.
+  rev bigint not null default 0,
+  -- Null for messages.
+  last_rev bigint
 ) partition by range (at);
 -- Unique: a settlement repeated after an unknown outcome logs its attempt once.
-create unique index delivery_attempt_hook on delivery_attempt (hook_id, at, seq, attempt, conversation_id);
+create unique index delivery_attempt_hook on delivery_attempt (hook_id, at, seq, rev, attempt, conversation_id);
 -- Takes rows outside the partitions of days, from a clock set far ahead; `storage/retention/retention.ts` moves them.
 create table delivery_attempt_default partition of delivery_attempt default;
 

@@ -1,5 +1,5 @@
 import { expect } from '@jest/globals';
-import type { Seq } from '../../../src/model/ids.ts';
+import type { Rev, Seq } from '../../../src/model/ids.ts';
 import { BACKED_UP_TABLES } from '../../../src/storage/backup/tables.ts';
 import type { Sql } from '../../../src/storage/db/connection.ts';
 import { MessageLog } from '../../../src/storage/messages/message-log.ts';
@@ -33,13 +33,20 @@ export async function fillDatabase(database: TestDatabase): Promise<void> {
   await insertFile({ database }, groups[0]!.accountId, ATTACHED);
   await log.append(post(groups[0]!, '', { attachments: [ATTACHED.id] }));
   await log.stop();
-  const hook = await makeHook(database, groups[0]!, { startAfterSeq: 2 as Seq });
+  const hook = await makeHook(database, groups[0]!, {
+    startAfterSeq: 2 as Seq,
+    startRev: 2 as Rev,
+    events: ['message.updated'],
+  });
   await makeHook(database, groups[1]!, { skip: ['webhook', 'bot'], order: 'none' });
   await database.query(async (sql) => {
     await createOrCheckCanary(sql, sealer);
     await sql.begin((tx) => ensureAttemptPartitions(tx, Date.now()));
     await sql`update reverse_hook set cursor = 5, failures = 3, next_attempt_at = now() where id = ${hook}`;
     await sql`insert into delivery_retry (conversation_id, hook_id, seq, last_seq, attempts, next_at) values ((select conversation_id from reverse_hook where id = ${hook}), ${hook}, 3, 3, 2, now())`;
+    await sql`
+      insert into hook_event (conversation_id, rev, after_seq, seq, kind, actor_id, at)
+      values (${groups[0]!.id}, 3, 2, 1, 'message.updated', ${groups[0]!.accountId}, now())`;
     await sql`
       insert into delivery_attempt (conversation_id, hook_id, seq, last_seq, attempt, at, outcome, duration_ms)
       select (select conversation_id from reverse_hook where id = ${hook}), ${hook}, 3, 3, n, at, 'failed', 12

@@ -16,9 +16,11 @@ import {
 } from '../../../src/storage/hooks/hook-control.ts';
 import type { HookReference, LockedHook } from '../../../src/storage/hooks/hook-control.ts';
 import { findHookDetails, listHooks, type HookPageRequest } from '../../../src/storage/hooks/hook-list.ts';
+import { readDeliveryEvents } from '../../../src/storage/hooks/hook-events.ts';
 import { findHooks } from '../../../src/storage/hooks/hooks.ts';
 import { findIntegration } from '../../../src/storage/groups/integrations.ts';
 import {
+  eventPendingConversations,
   lanesOfConversations,
   PARTITIONS,
   pendingConversations,
@@ -70,6 +72,9 @@ const FILL = `
     from generate_series(1, ${GROUPS}) n, generate_series(0, 1) m;
   insert into reverse_hook (conversation_id, url, secret_sealed, start_seq, cursor)
     select n, 'http://example.org/', '-', 0, ${MESSAGES} from generate_series(1, ${GROUPS}) n;
+  update reverse_hook set events = array['message.updated'], event_start_rev = 0, event_cursor = 0 where id % 100 = 0;
+  insert into hook_event (conversation_id, rev, after_seq, seq, kind, actor_id, at)
+    select n, m, m, m, 'message.updated', n, now() from generate_series(100, ${GROUPS}, 100) n, generate_series(1, 5) m;
   insert into delivery_retry (conversation_id, hook_id, seq, last_seq, attempts, next_at)
     select n, n, m, m, 1, now() from generate_series(1, ${GROUPS}) n, generate_series(1, 2) m;
   insert into delivery_attempt (conversation_id, hook_id, seq, last_seq, attempt, at, outcome, duration_ms)
@@ -105,7 +110,8 @@ async function scanned(sql: Sql): Promise<Record<string, number>> {
   const rows = await sql<{ name: string; rows: number }[]>`
     select relname as name, seq_tup_read as rows from pg_stat_user_tables
     where relname in ('account', 'conversation', 'conversation_head', 'integration', 'membership', 'message', 'idempotency_key', 'reverse_hook',
-      'delivery_retry', 'notice', 'search_index_progress', 'file', 'search_index', 'mention', 'hook_stats') or relname like 'delivery_attempt%'`;
+      'delivery_retry', 'hook_event', 'notice', 'search_index_progress', 'file', 'search_index', 'mention', 'hook_stats')
+      or relname like 'delivery_attempt%'`;
   return Object.fromEntries(rows.map(({ name, rows: read }) => [name, read]));
 }
 
@@ -163,7 +169,7 @@ const hookOf = (index: number): HookReference => ({
   conversationId: conversation(index),
   hookId: conversation(index) as number as HookId,
 });
-const logPlace: LogPosition = { at: new Date(), firstSeq: 3 as Seq, attempt: 1 };
+const logPlace: LogPosition = { at: new Date(), firstSeq: 3 as Seq, rev: 0, attempt: 1 };
 
 /** Work on a locked hook, as a control write does it; on others than those that are settled, whose generation it raises. */
 const locked =
@@ -201,7 +207,13 @@ const statements: [string, (sql: Sql) => Promise<unknown>][] = [
   ],
   ['a read position', (sql) => advanceReadPosition(sql, member(5), 3 as Seq)],
   ['a look for a block', (sql) => isBlockedByPeer(sql, member(5))],
-  ['a deletion', (sql) => sql.begin((tx) => eraseMessage(tx, { conversationId: conversation(6), seq: 1 as Seq }))],
+  [
+    'a deletion',
+    (sql) =>
+      sql.begin((tx) =>
+        eraseMessage(tx, { conversationId: conversation(6), seq: 1 as Seq, actorId: 1 as AccountId, hops: 0 }),
+      ),
+  ],
   ['50 settlements', (sql) => settle(sql, settlements)],
   [
     '50 settlements with failures',
@@ -223,6 +235,20 @@ const statements: [string, (sql: Sql) => Promise<unknown>][] = [
     },
   ],
   [
+    'the events of 32 lanes',
+    (sql) => {
+      const positions = Array.from({ length: 32 }, (_, i) => ({ conversationId: conversation(i), afterRev: 1 as Rev }));
+      return readDeliveryEvents(sql, positions, { limit: 64, bytes: 128 * 1024 });
+    },
+  ],
+  [
+    'the sweep for events',
+    (sql) => {
+      const page = { partitions: [1, 2, 3], after: 0, limit: 5_000 };
+      return eventPendingConversations(sql, { ...page, onlyRecent: false });
+    },
+  ],
+  [
     'the lanes of 50 conversations',
     (sql) =>
       lanesOfConversations(
@@ -241,7 +267,7 @@ const statements: [string, (sql: Sql) => Promise<unknown>][] = [
   ['a ping', (sql) => claimPing(sql, hookOf(106), 5)],
   ['a pause', locked(107, (tx, hook) => applyChanges(tx, hook, { paused: true }))],
   ['a resumption', locked(108, (tx, hook) => applyChanges(tx, hook, { paused: false }))],
-  ['a redelivery', locked(109, (tx, hook) => redeliverFrom(tx, hook, 4))],
+  ['a redelivery', locked(109, (tx, hook) => redeliverFrom(tx, hook, { seq: 4, since: null }))],
   [
     'a redelivery of single messages',
     locked(110, (tx, hook) => redeliverSelectedWithinLimit(tx, hook, [1 as Seq, 2 as Seq])),

@@ -91,7 +91,7 @@ const SNAPSHOT = fileURLToPath(new URL('../schema.snapshot.txt', import.meta.url
     const seq = (gone as { seq: Seq }).seq;
     await database.general.transaction(async (tx) => {
       await lockHeadAndReadMessage(tx, { conversationId: group.id, seq, accountId: alice });
-      await eraseMessage(tx, { conversationId: group.id, seq });
+      await eraseMessage(tx, { conversationId: group.id, seq, actorId: alice, hops: 0 });
     });
     expect(await indexNext(database.general, group.id)).toEqual({ taken: true, messages: 3, more: false });
     expect(await asTest.query((sql) => sql`select account_id from mention`)).toEqual([{ account_id: bob }]);
@@ -118,6 +118,8 @@ const SNAPSHOT = fileURLToPath(new URL('../schema.snapshot.txt', import.meta.url
     const record = {
       firstSeq: seq,
       lastSeq: seq,
+      rev: 0 as const,
+      lastRev: null,
       attempt: 1,
       at,
       outcome: 'delivered' as const,

@@ -78,7 +78,7 @@ describe('lockHook()', () => {
 
   test('waits for a settlement, sees what it wrote, and holds nobody up who posts', async () => {
     const held = await holdOpen(database.target, (tx) => tx`update reverse_hook set cursor = 150 where id = ${hook}`);
-    const first = locked((tx, found) => redeliverFrom(tx, found, 180));
+    const first = locked((tx, found) => redeliverFrom(tx, found, { seq: 180, since: null }));
     await until(database, (sql) => isWaiting(sql, 'general'));
     // The head of the group is free meanwhile.
     await database.query(
@@ -113,7 +113,7 @@ describe('control writes', () => {
     expect(await row()).toEqual({ cursor: 100, generation: 1, cursor_generation: 0 });
     await locked((tx, found) => redeliverSelectedWithinLimit(tx, found, [101 as Seq]));
     expect(await row()).toEqual({ cursor: 100, generation: 2, cursor_generation: 0 });
-    await locked((tx, found) => redeliverFrom(tx, found, 1));
+    await locked((tx, found) => redeliverFrom(tx, found, { seq: 1, since: null }));
     expect(await row()).toEqual({ cursor: 100, generation: 3, cursor_generation: 3 });
     await locked((tx, found) => applyChanges(tx, found, { paused: false }));
     expect(await row()).toEqual({ cursor: 100, generation: 4, cursor_generation: 3 });
@@ -155,7 +155,7 @@ describe('control writes', () => {
     });
     const writes = Array.from({ length: 40 }, (_, n) => [
       locked((tx, found) => applyChanges(tx, found, { paused: n % 2 === 0 })),
-      locked((tx, found) => redeliverFrom(tx, found, 120)),
+      locked((tx, found) => redeliverFrom(tx, found, { seq: 120, since: null })),
       locked((tx, found) => redeliverSelectedWithinLimit(tx, found, [(110 + n) as Seq, (109 - (n % 5)) as Seq])),
       locked((tx, found) => skipBacklog(tx, found)),
       pool.run((sql) => claimPing(sql, reference(), 0)),

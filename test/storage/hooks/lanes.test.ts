@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import type { ConversationId, HookId, Seq } from '../../../src/model/ids.ts';
+import type { ConversationId, HookId, Rev, Seq } from '../../../src/model/ids.ts';
+import { readDeliveryEvents } from '../../../src/storage/hooks/hook-events.ts';
 import {
+  eventPendingConversations,
   lanesOfConversations,
   PARTITIONS,
   pendingConversations,
@@ -85,6 +87,7 @@ describe('readMessages()', () => {
     expect(messages).toEqual([
       {
         seq: 1,
+        rev: 1,
         text: 'message 1.',
         hops: 1,
         sentAt: expect.any(Date),
@@ -95,6 +98,7 @@ describe('readMessages()', () => {
         senderName: 'Sender 8',
         senderNick: null,
         senderKind: 'webhook',
+        label: null,
       },
       expect.objectContaining({ seq: 2, text: '', deliveredAsDeleted: true }),
     ]);
@@ -123,7 +127,12 @@ describe('lanesOfConversations()', () => {
         secretSealed: '-',
         oldSecretSealed: null,
         oldSecretUntil: null,
+        startAfterSeq: 0,
         cursor: 0,
+        events: [],
+        eventStartRev: null,
+        eventCursor: null,
+        hasPendingEvents: false,
         generation: 0,
         pausedAt: null,
         failures: 0,
@@ -133,6 +142,8 @@ describe('lanesOfConversations()', () => {
         rejections: 0,
         batchLastSeq: null,
         unbatchedUntil: null,
+        batchLastRev: null,
+        unbatchedUntilRev: null,
         retries: 0,
         earliestRetryAt: null,
         lastSeq: 10,
@@ -173,5 +184,78 @@ describe('pendingConversations()', () => {
     expect(await sweep({ onlyRecent: true })).toEqual(ids(2, 3, 5, 6, 7, 8));
     const rows = await pool.run((sql) => lanesOfConversations(sql, ids(1)));
     expect([...rows]).toEqual([]);
+  });
+});
+
+describe('events of hooks that ask for them', () => {
+  const everything = Array.from({ length: PARTITIONS }, (_, i) => i);
+  const sweep = (page: Partial<SweepPageRequest> = {}): Promise<ConversationId[]> =>
+    pool.run((sql) =>
+      eventPendingConversations(sql, { partitions: everything, after: 0, limit: 100, onlyRecent: false, ...page }),
+    );
+  const asking = new Map<number, HookId>();
+
+  /** Edits of a group's messages, one for each rev, the newest of them so long ago. */
+  const write = async (group: StoredGroup, revs: readonly number[], ago = '1 second') => {
+    await database.query(
+      (sql) => sql`
+        insert into hook_event (conversation_id, rev, after_seq, seq, kind, actor_id, hops, at)
+        select ${group.id}, rev, 10, rev - 10, 'message.updated', ${group.accountId}, 2, clock_timestamp() - ${ago}::interval
+        from unnest(${[...revs]}::bigint[]) as u(rev)`,
+    );
+  };
+
+  beforeAll(async () => {
+    for (const index of [3, 5, 7]) {
+      const changes = { events: ['message.updated'] as const, startRev: 10 as Rev };
+      asking.set(index, await makeHook(database, groups[index]!, changes));
+    }
+    // Nobody asks in group 1.
+    for (const index of [1, 3, 5]) await write(groups[index]!, [11, 12], index === 5 ? '2 minutes' : '1 second');
+  });
+
+  test('are found in their conversations alone, page by page and by partition, the recent ones by themselves', async () => {
+    expect(await sweep()).toEqual([groups[3]!.id, groups[5]!.id]);
+    expect(await sweep({ limit: 1 })).toEqual([groups[3]!.id]);
+    expect(await sweep({ limit: 1, after: groups[3]!.id })).toEqual([groups[5]!.id]);
+    expect(await sweep({ partitions: [asking.get(5)! % PARTITIONS] })).toEqual([groups[5]!.id]);
+    expect(await sweep({ onlyRecent: true })).toEqual([groups[3]!.id]);
+    await database.query((sql) => sql`update reverse_hook set event_cursor = 12 where id = ${asking.get(3)!}`);
+    expect(await sweep()).toEqual([groups[5]!.id]);
+    const rows = await pool.run((sql) => lanesOfConversations(sql, [groups[3]!.id, groups[5]!.id]));
+    const pending = rows.filter(({ eventCursor }) => eventCursor !== null).map((row) => [row.id, row.hasPendingEvents]);
+    expect(new Map(pending as [HookId, boolean][])).toEqual(
+      new Map([
+        [asking.get(3)!, false],
+        [asking.get(5)!, true],
+      ]),
+    );
+  });
+
+  test('are read behind a rev with their messages as those are, and with the head of that moment', async () => {
+    await database.query(
+      (sql) => sql`
+        update message set text = 'now', rev = 12, edited_at = now() where conversation_id = ${groups[5]!.id} and seq = 1`,
+    );
+    const positions = [
+      { conversationId: groups[5]!.id, afterRev: 10 as Rev },
+      { conversationId: groups[7]!.id, afterRev: 0 as Rev },
+      { conversationId: groups[5]!.id, afterRev: 11 as Rev },
+    ];
+    const read = (limit = 64, bytes = 1_000_000) =>
+      pool.run((sql) => readDeliveryEvents(sql, positions, { limit, bytes }));
+    const [first, none, second] = await read();
+    expect(first!.events).toMatchObject([
+      { rev: 11, afterSeq: 10, kind: 'message.updated', hops: 2, message: { seq: 1, rev: 12, text: 'now' } },
+      { rev: 12, message: { seq: 2, editedAt: null, deliveredAsDeleted: false, label: null } },
+    ]);
+    expect([first, none, second].map((page) => [page!.headSeq, page!.events.length])).toEqual([
+      [10, 2],
+      [10, 0],
+      [10, 1],
+    ]);
+    expect((await read(1)).map(({ events }) => events.length)).toEqual([1, 0, 1]);
+    // The first one always.
+    expect((await read(64, 1)).map(({ events }) => events.length)).toEqual([1, 0, 1]);
   });
 });

@@ -63,7 +63,7 @@ function open(
 const throughProxy = (): ConnectionTarget => ({ ...database.target, ...proxy.address });
 
 function attempt(changes: Partial<AttemptRecord> = {}): AttemptRecord {
-  const first = { firstSeq: 1 as Seq, lastSeq: 1 as Seq, attempt: 1, at: AT };
+  const first = { firstSeq: 1 as Seq, lastSeq: 1 as Seq, rev: 0, lastRev: null, attempt: 1, at: AT } as const;
   return { ...first, outcome: 'delivered', category: null, code: 200, durationMs: 12, ...changes };
 }
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import type { ConversationId, HookId, Seq } from '../../../src/model/ids.ts';
+import type { ConversationId, HookId, Rev, Seq } from '../../../src/model/ids.ts';
 import type { Sql } from '../../../src/storage/db/connection.ts';
 import { PARTITIONS } from '../../../src/storage/hooks/lanes.ts';
 import { claimPartitions } from '../../../src/storage/hooks/leases.ts';
@@ -26,7 +26,14 @@ beforeEach(async () => {
 afterEach(() => database.drop());
 
 function attempt(changes: Partial<AttemptRecord> = {}): AttemptRecord {
-  const first = { firstSeq: 1 as Seq, lastSeq: 1 as Seq, attempt: 1, at: new Date('2026-11-21T10:00:00.123Z') };
+  const first = {
+    firstSeq: 1 as Seq,
+    lastSeq: 1 as Seq,
+    rev: 0,
+    lastRev: null,
+    attempt: 1,
+    at: new Date('2026-11-21T10:00:00.123Z'),
+  } as const;
   return { ...first, outcome: 'delivered', category: null, code: 200, durationMs: 12, ...changes };
 }
 
@@ -168,7 +175,9 @@ describe('settle()', () => {
   test('of before the cursor was moved by hand counts for nothing, whatever became of it', async () => {
     await database.query((sql) => sql`update reverse_hook set generation = 5, cursor_generation = 5`);
     const failed = { failures: 1, attempts: [attempt({ outcome: 'failed' })] };
-    const retries = [{ seq: 1 as Seq, lastSeq: 1 as Seq, attempts: 1, nextAt: new Date() }];
+    const retries = [
+      { seq: 1 as Seq, lastSeq: 1 as Seq, rev: 0 as const, lastRev: 0 as const, attempts: 1, nextAt: new Date() },
+    ];
     for (const changes of [{}, { ...failed, retries }])
       expect(await settleOne({ generation: 4, ...changes })).toBe(false);
     expect(await row()).toMatchObject({ cursor: 0, failures: 0, last_success_at: null });
@@ -180,6 +189,8 @@ describe('settle()', () => {
     const retry = (seq: number, changes: Partial<RetryRecord> = {}): RetryRecord => ({
       seq: seq as Seq,
       lastSeq: seq as Seq,
+      rev: 0,
+      lastRev: 0,
       attempts: 1,
       nextAt,
       ...changes,
@@ -214,6 +225,57 @@ describe('settle()', () => {
     expect(await read()).toEqual([{ rejections: 3, batch_last_seq: 7, unbatched_until: 9 }]);
     await settleOne();
     expect(await read()).toEqual([{ rejections: 0, batch_last_seq: null, unbatched_until: null }]);
+  });
+
+  test('moves the place among the events of a hook that asks for them, with what is repeated of them', async () => {
+    const asking = await makeHook(database, group, { events: ['message.updated'], startRev: 5 as Rev });
+    const read = async (): Promise<unknown> => {
+      const [found] = await database.query(
+        (sql) => sql`
+          select cursor, event_cursor, batch_last_rev, unbatched_until_rev from reverse_hook where id = ${asking}`,
+      );
+      return { ...found };
+    };
+    const repeated = (rev: number, attempts = 1): RetryRecord[] => [
+      { seq: 0, lastSeq: 0, rev: rev as Rev, lastRev: rev as Rev, attempts, nextAt: new Date() },
+    ];
+    const logged = attempt({ rev: 7 as Rev, lastRev: 8 as Rev });
+    const marks = { batchLastRev: 12 as Rev, unbatchedUntilRev: 14 as Rev };
+    const first = { hookId: asking, cursor: 0 as Seq, eventCursor: 8 as Rev, attempts: [logged], ...marks };
+    // Twice, as after an unknown outcome; beside a hook that asks for none.
+    for (let n = 0; n < 2; n += 1) {
+      const both = [settlement({ ...first, retries: repeated(7) }), settlement()];
+      expect((await pool.run((sql) => settle(sql, both))).size).toBe(2);
+    }
+    expect(await read()).toEqual({ cursor: 0, event_cursor: 8, batch_last_rev: 12, unbatched_until_rev: 14 });
+    const rows = () =>
+      database.query(async (sql) => [...(await sql`select seq, rev, last_rev from delivery_retry order by rev`)]);
+    expect(await rows()).toEqual([{ seq: 0, rev: 7, last_rev: 7 }]);
+    const log = await database.query(
+      (sql) => sql`select seq, rev, last_rev from delivery_attempt order by hook_id, rev`,
+    );
+    expect([...log]).toEqual([
+      { seq: 1, rev: 0, last_rev: null },
+      { seq: 1, rev: 7, last_rev: 8 },
+    ]);
+    await settleOne({
+      ...first,
+      eventCursor: 6 as Rev,
+      attempts: [],
+      retries: repeated(7).map((each) => ({ ...each, nextAt: null })),
+    });
+    expect(await read()).toMatchObject({ event_cursor: 8 });
+    expect(await rows()).toEqual([]);
+    // It asks for none any more: what was on its way leaves no place and nothing to repeat.
+    await database.query(
+      (sql) => sql`
+        update reverse_hook set events = '{}', event_cursor = null, event_start_rev = null, batch_last_rev = null,
+          unbatched_until_rev = null, generation = 1
+        where id = ${asking}`,
+    );
+    expect(await settleOne({ ...first, cursor: 3 as Seq, retries: repeated(9) })).toBe(false);
+    expect(await read()).toEqual({ cursor: 3, event_cursor: null, batch_last_rev: null, unbatched_until_rev: null });
+    expect(await rows()).toEqual([]);
   });
 
   test('is refused for the epoch of a lease that has changed hands', async () => {

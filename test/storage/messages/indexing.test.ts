@@ -40,7 +40,8 @@ const edit = (seq: number, text: string | null): Promise<unknown> => {
   const key = { conversationId: group.id, seq: seq as Seq };
   return database.general.transaction(async (tx) => {
     await lockHeadAndReadMessage(tx, { ...key, accountId: alice });
-    return text === null ? eraseMessage(tx, key) : updateMessageText(tx, key, text);
+    const change = { ...key, actorId: alice, hops: 0 };
+    return text === null ? eraseMessage(tx, change) : updateMessageText(tx, change, text);
   });
 };
 

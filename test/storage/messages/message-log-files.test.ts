@@ -102,7 +102,7 @@ async function erase(seq: Seq, accountId = alice, conversationId = group.id): Pr
   const key = { conversationId, seq };
   await database.general.transaction(async (tx) => {
     await lockHeadAndReadMessage(tx, { ...key, accountId });
-    await eraseMessage(tx, key);
+    await eraseMessage(tx, { ...key, actorId: accountId, hops: 0 });
   });
 }
 

@@ -1,0 +1,125 @@
+import type { Rev, Seq } from '../../model/ids.ts';
+import type { LaneRow } from '../../storage/hooks/lanes.ts';
+import { joinBodies, MAX_BATCH_BYTES, MAX_SKIPPED, type DeliveryRequest } from '../request-body-builder.ts';
+import type { EncodedEvent, EventReader } from './event-reader.ts';
+
+/** How much one request of events may take. */
+export interface EventBounds {
+  /** Events, at most. */
+  readonly maxEvents: number;
+  /** Where a range that was tried before ends: all of it is sent again and nothing else. */
+  readonly exactLast: Rev | null;
+  /** The newest message that the hook has got: events that stand behind a later one wait for that. */
+  readonly behindSeq: Seq;
+}
+
+/** What lies behind a rev. */
+interface NextEventRequest {
+  /** Up to here there is nothing to send: these events are left out. */
+  readonly skippedTo: Rev;
+  readonly request: DeliveryRequest | null;
+  /** Where nothing is to be sent or left out: messages up to this one may go before the next event. */
+  readonly clearTo: Seq;
+}
+
+/** Makes requests of the events that a hook asks for, and remembers whether there are any. */
+export class EventRequestBuilder {
+  readonly #reader: EventReader;
+  readonly #row: LaneRow;
+  /** Nothing was found behind this rev, and no word came since; null: there may be something. */
+  #exhaustedAt: Rev | null;
+  #wakeups = 0;
+
+  constructor(reader: EventReader, row: LaneRow) {
+    this.#reader = reader;
+    this.#row = row;
+    this.#exhaustedAt = row.hasPendingEvents ? null : row.eventCursor;
+  }
+
+  /** There is an event that nobody has looked for yet. */
+  wake(): void {
+    this.#wakeups += 1;
+    this.#exhaustedAt = null;
+  }
+
+  /** False: behind this rev there is nothing as far as anybody was told. */
+  mayHaveEventsAfter(rev: Rev): boolean {
+    return this.#exhaustedAt === null || rev < this.#exhaustedAt;
+  }
+
+  /** What comes behind a rev, with its text as it is now. Rejects when the database is away. */
+  async next(afterRev: Rev, bounds: EventBounds): Promise<NextEventRequest> {
+    let skippedTo = afterRev;
+    for (let n = 0; n < MAX_SKIPPED; n += 1) {
+      const { event, headSeq } = await this.#read(skippedTo);
+      const isPastEnd = bounds.exactLast !== null && (event === null || event.rev > bounds.exactLast);
+      // Events of a range that was tried before can have expired meanwhile.
+      if (isPastEnd) return { skippedTo: bounds.exactLast, request: null, clearTo: headSeq };
+      if (event === null) return { skippedTo, request: null, clearTo: headSeq };
+      const isWaiting = event.afterSeq > bounds.behindSeq;
+      if (isWaiting) return { skippedTo, request: null, clearTo: event.afterSeq };
+      if (!this.#isSkipped(event)) {
+        if (skippedTo > afterRev) break;
+        return { skippedTo, request: await this.#request(event, bounds), clearTo: event.afterSeq };
+      }
+      skippedTo = event.rev;
+    }
+    return { skippedTo, request: null, clearTo: bounds.behindSeq };
+  }
+
+  async #request(head: EncodedEvent, bounds: EventBounds): Promise<DeliveryRequest> {
+    const events = this.#row.batch === 1 && bounds.exactLast === null ? [head] : await this.#collect(head, bounds);
+    const bodies = events.map(({ body }) => body);
+    const isRange = this.#row.batch > 1 || (bounds.exactLast !== null && bounds.exactLast > head.rev);
+    const last = events.at(-1)!;
+    return {
+      first: head.seq,
+      last: last.seq,
+      rev: head.rev,
+      lastRev: bounds.exactLast ?? last.rev,
+      revs: events.map(({ rev }) => rev),
+      body: isRange ? joinBodies(bodies) : head.body,
+      hops: Math.max(...events.map(({ hops }) => hops)),
+    };
+  }
+
+  async #collect(head: EncodedEvent, { maxEvents, exactLast, behindSeq }: EventBounds): Promise<EncodedEvent[]> {
+    const events = [head];
+    let bytes = head.body.length + 2;
+    let skipped = 0;
+    for (let after = head.rev; after !== exactLast && events.length < maxEvents && skipped <= MAX_SKIPPED;) {
+      const { event } = await this.#read(after);
+      if (event === null || event.afterSeq > behindSeq) break;
+      if (exactLast !== null && event.rev > exactLast) break;
+      after = event.rev;
+      if (this.#isSkipped(event)) {
+        skipped += 1;
+        continue;
+      }
+      bytes += event.body.length + 1;
+      // A range that was sent before is sent whole.
+      if (bytes > MAX_BATCH_BYTES && exactLast === null) break;
+      events.push(event);
+    }
+    return events;
+  }
+
+  async #read(afterRev: Rev): ReturnType<EventReader['next']> {
+    const wakeups = this.#wakeups;
+    const next = await this.#reader.next(this.#row.conversationId, afterRev);
+    // Whoever came meanwhile may have written behind what was read.
+    if (next.event === null && wakeups === this.#wakeups) this.#exhaustedAt = afterRev;
+    return next;
+  }
+
+  /**
+   * True for what the hook did not ask for: by its kind, by who changed it, or since it is older than the hook. And for a
+   * message that a retention rule removed.
+   */
+  #isSkipped({ rev, seq, kind, actorKind, body }: EncodedEvent): boolean {
+    const { events, skip, startAfterSeq, eventStartRev } = this.#row;
+    if (body.length === 0) return true;
+    if (seq <= startAfterSeq || eventStartRev === null || rev <= eventStartRev || !events.includes(kind)) return true;
+    return actorKind !== 'user' && skip.includes(actorKind);
+  }
+}

@@ -1,0 +1,66 @@
+import type { Rev, Seq } from '../../model/ids.ts';
+import type { LanePosition } from '../attempt-result.ts';
+import type { DeliveryRequest, RequestBounds, RequestBodyBuilder } from '../request-body-builder.ts';
+import type { EventBounds, EventRequestBuilder } from './event-request-builder.ts';
+
+/** How much one request may take, of messages or of events. */
+export interface OrderedBounds extends RequestBounds, Omit<EventBounds, 'exactLast' | 'behindSeq'> {
+  /** The same as `exactLast`, of events. */
+  readonly exactLastRev: Rev | null;
+}
+
+/** What lies ahead of a position. */
+interface NextOrdered {
+  /** Where what is left out ends; null when nothing is. */
+  readonly skippedTo: LanePosition | null;
+  readonly request: DeliveryRequest | null;
+}
+
+const NOTHING: NextOrdered = { skippedTo: null, request: null };
+
+/**
+ * Messages and events in one order: a message, the events that were written before the next one by rev, the next message.
+ *
+ * Why no message overtakes an event: both are written beneath the head's lock. Whoever has seen a head with `last_seq` 42
+ * sees every event that stands before message 42. So events are looked for once for all messages up to the head that the
+ * look has seen (`#clear`), and a message beyond it is sent after another look only.
+ */
+export class OrderedRequests {
+  readonly #messages: RequestBodyBuilder;
+  readonly #events: EventRequestBuilder | null;
+  /** Between this place among the events and the next event lie the messages up to `toSeq`. */
+  #clear: { readonly eventCursor: Rev; readonly toSeq: Seq } | null = null;
+
+  constructor(messages: RequestBodyBuilder, events: EventRequestBuilder | null) {
+    this.#messages = messages;
+    this.#events = events;
+  }
+
+  /** The next message, where that is all of a request and is known without asking the database. */
+  peek(position: LanePosition): DeliveryRequest | null {
+    return this.#isMessageNext(position) ? this.#messages.peek(position.cursor) : null;
+  }
+
+  /** What comes behind a position, with its text as it is now. Rejects when the database is away. */
+  async next(position: LanePosition, bounds: OrderedBounds): Promise<NextOrdered> {
+    const { cursor, eventCursor } = position;
+    if (!this.#isMessageNext(position)) {
+      const { maxEvents, exactLastRev } = bounds;
+      const eventBounds = { maxEvents, exactLast: exactLastRev, behindSeq: cursor };
+      const { skippedTo, request, clearTo } = await this.#events!.next(eventCursor!, eventBounds);
+      if (request !== null) return { skippedTo: null, request };
+      if (skippedTo > eventCursor!) return { skippedTo: { cursor, eventCursor: skippedTo }, request: null };
+      this.#clear = { eventCursor: eventCursor!, toSeq: clearTo };
+      if (clearTo <= cursor) return NOTHING;
+    }
+    const maxSeq = this.#clear === null ? {} : { maxSeq: this.#clear.toSeq };
+    const { skippedTo, request } = await this.#messages.next(cursor, { ...bounds, ...maxSeq });
+    return { skippedTo: skippedTo > cursor ? { cursor: skippedTo, eventCursor } : null, request };
+  }
+
+  /** Whether the next message comes before the next event. */
+  #isMessageNext({ cursor, eventCursor }: LanePosition): boolean {
+    if (this.#events === null) return true;
+    return this.#clear !== null && this.#clear.eventCursor === eventCursor && cursor < this.#clear.toSeq;
+  }
+}

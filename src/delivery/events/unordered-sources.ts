@@ -1,0 +1,99 @@
+import type { Rev, Seq } from '../../model/ids.ts';
+import type { LanePosition } from '../attempt-result.ts';
+import type { StrategyDeps } from '../delivery-strategy.ts';
+import type { DeliveryRequest, RequestBounds } from '../request-body-builder.ts';
+import { eventRange, messageRange } from '../retry-sender.ts';
+import { UnorderedInFlightWindow, type RequestRange } from '../unordered-in-flight-window.ts';
+import type { EventRequestBuilder } from './event-request-builder.ts';
+
+/** What lies ahead of a number in the log. */
+interface NextUnordered<Num extends Seq | Rev> {
+  readonly skippedTo: Num;
+  readonly request: DeliveryRequest | null;
+}
+
+/** What a lane without order reads: messages, or events. Each has its own numbers, and so its own cursor. */
+export interface UnorderedSource<Num extends Seq | Rev> {
+  readonly window: UnorderedInFlightWindow<Num>;
+  readonly hasBacklog: boolean;
+  /** `exactLast`: where a range ends that is sent again as it was. */
+  read(after: Num, exactLast: Num | null): Promise<NextUnordered<Num>>;
+  rangeOf(request: DeliveryRequest): RequestRange<Num>;
+}
+
+const UNLIMITED = Number.POSITIVE_INFINITY;
+
+export class UnorderedMessages implements UnorderedSource<Seq> {
+  readonly window: UnorderedInFlightWindow<Seq>;
+  readonly #deps: StrategyDeps;
+
+  constructor(deps: StrategyDeps) {
+    this.#deps = deps;
+    this.window = new UnorderedInFlightWindow(deps.tracker.progress.cursor, messageRange);
+  }
+
+  get hasBacklog(): boolean {
+    return this.window.lastRead < this.#deps.head() || this.window.toResend !== undefined;
+  }
+
+  async read(after: Seq, exactLast: Seq | null): Promise<NextUnordered<Seq>> {
+    const { requests, head, lowerHeadAfterEmptyRead } = this.#deps;
+    const headBefore = head();
+    const bounds = exactLast === null ? this.#bounds() : { maxMessages: UNLIMITED, exactLast };
+    const next = await requests.next(after, bounds);
+    const isEmpty = next.request === null && next.skippedTo === after;
+    // The word was ahead of what is there to read; a later word, or the sweep, will tell.
+    if (isEmpty && exactLast === null) lowerHeadAfterEmptyRead(after, headBefore);
+    return next;
+  }
+
+  rangeOf({ first, last }: DeliveryRequest): RequestRange<Seq> {
+    return { first, last };
+  }
+
+  /** A batch that failed while the hook asked for order is sent as it was, and one that was refused, one by one. */
+  #bounds(): RequestBounds {
+    const { maxMessagesPerRequest, tracker, slowStart } = this.#deps;
+    const { batchLastSeq, unbatchedUntil } = tracker.progress;
+    const { lastRead } = this.window;
+    if (batchLastSeq !== null && lastRead < batchLastSeq) return { maxMessages: UNLIMITED, exactLast: batchLastSeq };
+    const isSingle = unbatchedUntil !== null && lastRead < unbatchedUntil;
+    return {
+      maxMessages: isSingle ? 1 : Math.min(maxMessagesPerRequest, slowStart.maxBatchOrInFlight),
+      exactLast: null,
+    };
+  }
+}
+
+/** Events wait for no message here: one can arrive before the message that it is about. */
+export class UnorderedEvents implements UnorderedSource<Rev> {
+  readonly window: UnorderedInFlightWindow<Rev>;
+  readonly #deps: StrategyDeps;
+  readonly #events: EventRequestBuilder;
+
+  constructor(deps: StrategyDeps, events: EventRequestBuilder, { eventCursor }: LanePosition) {
+    this.#deps = deps;
+    this.#events = events;
+    this.window = new UnorderedInFlightWindow(eventCursor!, eventRange);
+  }
+
+  get hasBacklog(): boolean {
+    return this.#events.mayHaveEventsAfter(this.window.lastRead) || this.window.toResend !== undefined;
+  }
+
+  read(after: Rev, exactLast: Rev | null): Promise<NextUnordered<Rev>> {
+    const { maxMessagesPerRequest, tracker, slowStart } = this.#deps;
+    const { batchLastRev, unbatchedUntilRev } = tracker.progress;
+    const { lastRead } = this.window;
+    const isFailedBatch = batchLastRev !== null && lastRead < batchLastRev;
+    const isSingle = unbatchedUntilRev !== null && lastRead < unbatchedUntilRev;
+    const last = exactLast ?? (isFailedBatch ? batchLastRev : null);
+    const maxEvents =
+      last !== null ? UNLIMITED : isSingle ? 1 : Math.min(maxMessagesPerRequest, slowStart.maxBatchOrInFlight);
+    return this.#events.next(after, { maxEvents, exactLast: last, behindSeq: UNLIMITED as Seq });
+  }
+
+  rangeOf({ rev, lastRev }: DeliveryRequest): RequestRange<Rev> {
+    return { first: rev as Rev, last: lastRev! };
+  }
+}

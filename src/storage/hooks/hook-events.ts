@@ -1,0 +1,102 @@
+import type { ChangeEventKind } from '../../model/change-event.ts';
+import type { ConversationId, Rev, Seq } from '../../model/ids.ts';
+import type { SenderKind } from '../../model/roles.ts';
+import type { Sql } from '../db/connection.ts';
+import { messageBytes } from '../messages/messages.ts';
+import { deliveryMessageColumns, type DeliveryMessage } from './lanes.ts';
+
+/** An event with its message as that is now. */
+export interface DeliveryEvent {
+  readonly rev: Rev;
+  /** The newest message at the change: the event comes behind it and before the next one. */
+  readonly afterSeq: Seq;
+  /** The message that was changed. */
+  readonly seq: Seq;
+  readonly kind: ChangeEventKind;
+  readonly at: Date;
+  /** Of what caused the change. */
+  readonly hops: number;
+  readonly actorId: number;
+  readonly actorName: string;
+  readonly actorNick: string | null;
+  readonly actorKind: SenderKind;
+  /** Null: a retention rule removed it, and there is nothing left to tell. */
+  readonly message: ChangedMessage | null;
+}
+
+export type ChangedMessage = Omit<DeliveryMessage, 'hops'> & { readonly editedAt: Date | null };
+
+/** Where to read on: events of a conversation behind a rev. */
+interface EventRangeRequest {
+  readonly conversationId: ConversationId;
+  readonly afterRev: Rev;
+}
+
+/** Events at a position, in the order of their revs; none where there is none. */
+export interface DeliveryEventPage {
+  readonly events: readonly DeliveryEvent[];
+  /** The newest message when they were read: an event that is missing here, and comes later, stands behind it. */
+  readonly headSeq: Seq;
+}
+
+interface EventRow extends Omit<DeliveryEvent, 'rev' | 'seq' | 'message'>, ChangedMessage {
+  readonly ord: number;
+  readonly headSeq: Seq;
+  /** Null: there is no event at this position. */
+  readonly eventRev: Rev | null;
+  readonly eventSeq: Seq;
+  /** There is no message: of its columns there are only nulls. */
+  readonly removed: boolean;
+}
+
+/**
+ * The next events at each position: `limit` at most, as many as stay below `bytes` of text and attachments, but one at
+ * least. One statement reads head and events, and events are written beneath the head's lock: a message that any statement
+ * before this one has seen has all events before it in these pages.
+ */
+export async function readDeliveryEvents(
+  sql: Sql,
+  positions: readonly EventRangeRequest[],
+  { limit, bytes }: { limit: number; bytes: number },
+): Promise<DeliveryEventPage[]> {
+  const rows = await sql<EventRow[]>`
+    select p.ord::int as ord, h.last_seq as "headSeq", m.event_rev as "eventRev", m.event_seq as "eventSeq",
+      m.seq is null as removed, m.after_seq as "afterSeq", m.event_kind as kind, m.at, m.event_hops as hops,
+      m.actor_id as "actorId", b.name as "actorName", b.nick as "actorNick", b.kind as "actorKind",
+      m.edited_at as "editedAt", ${deliveryMessageColumns(sql)}
+    from unnest(${positions.map((p) => p.conversationId)}::bigint[], ${positions.map((p) => p.afterRev)}::bigint[])
+      with ordinality as p(conversation_id, after_rev, ord)
+    join conversation_head h on h.conversation_id = p.conversation_id
+    join conversation c on c.id = p.conversation_id
+    left join lateral (
+      select n.*, sum(n.bytes) over (order by n.event_rev) - n.bytes as bytes_before
+      from (
+        select m.*, e.rev as event_rev, e.seq as event_seq, e.after_seq, e.kind as event_kind, e.hops as event_hops,
+          e.actor_id, e.at, coalesce(${messageBytes(sql)}, 0) as bytes
+        from hook_event e
+        left join message m on m.conversation_id = e.conversation_id and m.seq = e.seq and m.seq >= h.first_seq
+        where e.conversation_id = p.conversation_id and e.rev > p.after_rev
+        order by e.rev limit ${limit}
+      ) n
+    ) m on m.bytes_before < ${bytes}
+    left join account a on a.id = m.sender_id
+    left join account b on b.id = m.actor_id
+    order by p.ord, m.event_rev`;
+  const rowsByPosition = Map.groupBy(rows, (row) => row.ord);
+  return positions.map((_, index) => pageOf(rowsByPosition.get(index + 1) ?? []));
+}
+
+function pageOf(rows: readonly EventRow[]): DeliveryEventPage {
+  const events = rows.filter((row) => row.eventRev !== null).map(eventOf);
+  return { events, headSeq: rows[0]?.headSeq ?? (0 as Seq) };
+}
+
+function eventOf(row: EventRow): DeliveryEvent {
+  const { eventRev, eventSeq, removed, afterSeq, kind, at, hops, actorId, actorName, actorNick, actorKind } = row;
+  const { seq, rev, text, sentAt, editedAt, deliveredAsDeleted, attachments, title, label } = row;
+  const { senderId, senderName, senderNick, senderKind } = row;
+  const sender = { senderId, senderName, senderNick, senderKind, label };
+  const message = { seq, rev, text, sentAt, editedAt, deliveredAsDeleted, attachments, title, ...sender };
+  const event = { rev: eventRev!, seq: eventSeq, afterSeq, kind, at, hops, actorId, actorName, actorNick, actorKind };
+  return { ...event, message: removed ? null : message };
+}

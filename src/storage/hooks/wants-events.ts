@@ -1,0 +1,15 @@
+import type { ConversationId } from '../../model/ids.ts';
+import type { Sql, Transaction } from '../db/connection.ts';
+
+/**
+ * Writes down whether a hook of the conversation asks for events, in the head's row, which the caller holds locked. So each
+ * change of a message sees it in the row that it locks: one that comes before a registration writes no event, and the
+ * hook starts behind it.
+ */
+export async function updateWantsEvents(tx: Sql | Transaction, conversationId: ConversationId): Promise<void> {
+  await tx`
+    update conversation_head h set wants_events = not h.wants_events
+    where h.conversation_id = ${conversationId} and h.wants_events <> exists (
+      select from reverse_hook r
+      where r.conversation_id = ${conversationId} and r.removed_at is null and r.events <> '{}')`;
+}

@@ -1,0 +1,29 @@
+import type { ChangeEventKind } from '../../model/change-event.ts';
+import type { AccountId, ConversationId, Rev, Seq } from '../../model/ids.ts';
+import type { Transaction } from '../db/connection.ts';
+
+/** Whose doing a change of a message is, and how often what caused it passed through webhooks. */
+export interface ChangeOrigin {
+  readonly actorId: AccountId;
+  readonly hops: number;
+}
+
+/** A change of a message, as reverse webhooks are told of it. */
+interface NewHookEvent extends ChangeOrigin {
+  readonly conversationId: ConversationId;
+  readonly rev: Rev;
+  /** The newest message at the change. */
+  readonly afterSeq: Seq;
+  /** The message that was changed. */
+  readonly seq: Seq;
+  readonly kind: ChangeEventKind;
+  readonly at: Date;
+}
+
+/** Writes an event in the transaction of its change, which holds the head's lock and has found `wants_events` set there. */
+export async function insertHookEvent(tx: Transaction, event: NewHookEvent): Promise<void> {
+  const { conversationId, rev, afterSeq, seq, kind, actorId, hops, at } = event;
+  await tx`
+    insert into hook_event (conversation_id, rev, after_seq, seq, kind, actor_id, hops, at)
+    values (${conversationId}, ${rev}, ${afterSeq}, ${seq}, ${kind}, ${actorId}, ${hops}, ${at})`;
+}
