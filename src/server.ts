@@ -185,7 +185,8 @@ export class Server {
     const live = await this.#startLive(services, tls, listener);
     const requests = this.#requestCounts;
     listener.setHandler(requests.counting(createApp(services, { stopping: () => this.#isRefusingRequests })));
-    if (metrics !== null) this.#startMetrics(metrics, { ...delivery, services, live, requests, listener });
+    if (metrics !== null)
+      this.#startMetrics(metrics, { ...delivery, services, live, housekeeping, requests, listener });
     this.#lastRunRecorder.markReady();
     const { version, databaseVersion } = services;
     log.info('ready', { port: this.#httpPort, metricsPort: this.#metricsPort, version, database: databaseVersion });

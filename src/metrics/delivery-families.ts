@@ -6,7 +6,7 @@ import type { LaneReport } from '../storage/hooks/lane-report.ts';
 import { byLabel, counter, gauge, histogram, singleSample, type Family, type Sample } from './family.ts';
 
 /** Deliveries of this process. */
-export function deliveryFamilies(lanes: LaneManager): Family[] {
+export function deliveryFamilies(lanes: LaneManager, expired: { readonly lostEvents: number }): Family[] {
   const { counts } = lanes;
   return [
     counter(
@@ -30,6 +30,13 @@ export function deliveryFamilies(lanes: LaneManager): Family[] {
         help: 'Messages and events given up for a hook whose receiver refuses them (400, 413, 422) and accepts those behind them.',
       },
       () => singleSample(counts.deadLettered),
+    ),
+    counter(
+      {
+        name: 'klatch_hook_events_expired_total',
+        help: 'Events that were removed after 7 days, or as too many, before a hook that asks for them got them.',
+      },
+      () => singleSample(expired.lostEvents),
     ),
     histogram(
       {

@@ -19,13 +19,14 @@ export interface MetricSources extends Pick<HttpSources, 'requests' | 'connectio
   readonly services: Services;
   readonly live: Live;
   readonly lanes: LaneManager;
+  readonly housekeeping: { readonly counts: { readonly lostEvents: number } };
   readonly lookup: DnsResolver;
   readonly eventLoop: EventLoopDelay;
 }
 
 /** Every metric there is, in the order in which they are shown. */
 export function allFamilies(sources: MetricSources): Family[] {
-  const { services, live, lanes, lookup, eventLoop, requests, connections, limit } = sources;
+  const { services, live, lanes, housekeeping, lookup, eventLoop, requests, connections, limit } = sources;
   const { version, messageLog, database, tokens, sessions, activations, deliveryReport, push } = services;
   return [
     gauge({ name: 'klatch_build_info', help: 'Always 1; the version is its label.', labels: ['version'] }, () => [
@@ -37,7 +38,7 @@ export function allFamilies(sources: MetricSources): Family[] {
     ...liveFamilies(live),
     ...fileFamilies(services.uploads),
     ...hookFamilies(deliveryReport),
-    ...deliveryFamilies(lanes),
+    ...deliveryFamilies(lanes, housekeeping.counts),
     ...dnsLookupFamilies(lookup),
     ...pushFamilies(push),
     ...databaseFamilies(database, deliveryReport),

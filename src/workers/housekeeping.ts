@@ -1,4 +1,5 @@
 import { schedule, type ScheduledTask } from 'node-cron';
+import { EVENT_RETENTION_MS, MAX_EVENTS_PER_CONVERSATION, removeExpiredEvents } from '../storage/hooks/event-expiry.ts';
 import { renewJobLock, takeJobLock } from '../storage/retention/job-locks.ts';
 import { ensureAttemptPartitions, removeExpired, type RemovedCounts } from '../storage/retention/retention.ts';
 import { removeExpiredSignIns, type RemovedSignInCounts } from '../storage/retention/sign-in-expiry.ts';
@@ -19,10 +20,15 @@ class JobLockLostError extends Error {
 }
 
 /** What cleaning up works with. */
-type HousekeepingServices = Pick<Services, 'database' | 'config' | 'node' | 'log'>;
+type HousekeepingServices = Pick<Services, 'database' | 'bus' | 'config' | 'node' | 'log'>;
+
+/** What a round removed. */
+type RemovedRows = RemovedCounts & RemovedSignInCounts & Awaited<ReturnType<typeof removeExpiredEvents>>;
 
 /** Makes the delivery log's partitions ahead of time and removes what is past its retention: one node at a time. */
 export class Housekeeping {
+  /** `lostEvents`: events that went before the hooks that ask for them got them. */
+  readonly counts = { lostEvents: 0 };
   readonly #services: HousekeepingServices;
   #task: ScheduledTask | null = null;
   #currentRun: Promise<unknown> = Promise.resolve();
@@ -50,7 +56,7 @@ export class Housekeeping {
   }
 
   /** One round of cleaning up; null when another node does it or has just done it, or when it failed. */
-  async runOnce(): Promise<(RemovedCounts & RemovedSignInCounts) | null> {
+  async runOnce(): Promise<RemovedRows | null> {
     const { database, config, node, log } = this.#services;
     const pool = database.general;
     try {
@@ -64,13 +70,32 @@ export class Housekeeping {
       const [expired] = await Promise.allSettled([removeExpired(pool, config.retention, round)]);
       // Whatever became of that; where another node is at it now, this one ends at once as well.
       const signIns = await removeExpiredSignIns(pool, beforeStep);
+      const events = await this.#removeEvents(round);
       if (expired.status === 'rejected') throw expired.reason;
-      const removed = { ...expired.value, ...signIns };
+      const removed = { ...expired.value, ...signIns, ...events };
       log.debug('removed what is past its retention', { ...removed });
       return removed;
     } catch (error) {
       log.warn('the delivery log and old keys could not be tidied, trying again in a quarter of an hour', { error });
       return null;
     }
+  }
+
+  #removeEvents(round: { nowMs: number; beforeStep: () => Promise<void> }): ReturnType<typeof removeExpiredEvents> {
+    const { database, bus, log } = this.#services;
+    return removeExpiredEvents(database.general, {
+      before: new Date(round.nowMs - EVENT_RETENTION_MS),
+      maxEvents: MAX_EVENTS_PER_CONVERSATION,
+      beforeStep: round.beforeStep,
+      onLost: (conversationId, count) => {
+        this.counts.lostEvents += count;
+        log.warn('events expired before reverse webhooks got them: see the delivery logs of the group', {
+          group: conversationId,
+          count,
+        });
+        bus.publish('hooksChanged', [conversationId]);
+        bus.publish('nonMessageChangesCommitted', [conversationId]);
+      },
+    });
   }
 }

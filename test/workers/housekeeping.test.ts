@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { LocalBus } from '../../src/bus/bus.ts';
 import { silentLog, type Log } from '../../src/log.ts';
 import { Housekeeping } from '../../src/workers/housekeeping.ts';
 import { testConfig } from '../support/config.ts';
@@ -21,7 +22,13 @@ beforeEach(async () => {
 afterEach(() => database.drop());
 
 const housekeepingOf = (node: string, log: Log = silentLog()): Housekeeping =>
-  new Housekeeping({ database: database.open(), config: testConfig(database.target, '/nowhere'), node, log });
+  new Housekeeping({
+    database: database.open(),
+    bus: new LocalBus(),
+    config: testConfig(database.target, '/nowhere'),
+    node,
+    log,
+  });
 
 async function keysLeft(): Promise<number> {
   const [row] = await database.query((sql) => sql<{ count: number }[]>`select count(*) as count from idempotency_key`);

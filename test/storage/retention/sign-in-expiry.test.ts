@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { LocalBus } from '../../../src/bus/bus.ts';
 import { Housekeeping } from '../../../src/workers/housekeeping.ts';
 import { silentLog } from '../../../src/log.ts';
 import { Pool } from '../../../src/storage/db/pool.ts';
@@ -37,7 +38,7 @@ test('what is over of signing in is removed, and what still counts or holds stay
       select id, 'endless', 'x', null from account`;
   });
   const config = testConfig(database.target, '/nowhere');
-  const services = { database: { general: pool } as never, config, node: 'a', log: silentLog() };
+  const services = { database: { general: pool } as never, bus: new LocalBus(), config, node: 'a', log: silentLog() };
   expect(await new Housekeeping(services).runOnce()).toMatchObject({ activations: 1, links: 1, sessions: 1 });
   const left = await pool.run(
     (sql) => sql<{ name: string }[]>`
