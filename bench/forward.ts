@@ -21,6 +21,8 @@ const POSTERS = 4;
 /** To the sink at once; `delivery.per-host` has to allow them. */
 export const CONNECTIONS = 64;
 const TARGET = 0.5;
+/** `EVENTS=1`: hooks that ask for events, of which there are none: what the looks for them cost. */
+const ASKED_EVENTS = process.env['EVENTS'] === '1' ? ['message.updated', 'message.deleted'] : [];
 /** What one round delivers. */
 export const DELIVERIES = GROUPS * HOOKS * MESSAGES;
 
@@ -91,7 +93,8 @@ export async function openForward(): Promise<BenchSession> {
 export async function registerHooks(groups: readonly TestGroup[], sinkPort: string): Promise<void> {
   for (const group of groups) {
     for (let h = 0; h < HOOKS; h += 1) {
-      const answer = await postJson(`${group.webhook}/reverse`, { url: `http://127.0.0.1:${sinkPort}/hook/${h}` });
+      const hook = { url: `http://127.0.0.1:${sinkPort}/hook/${h}`, events: ASKED_EVENTS };
+      const answer = await postJson(`${group.webhook}/reverse`, hook);
       if (answer.status !== 201) throw new Error(`a registration was answered ${answer.status}`);
     }
   }
