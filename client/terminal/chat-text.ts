@@ -75,6 +75,8 @@ const NOTICE_SENTENCES: Readonly<Record<string, (who: string, actor: string, det
   token_rotated: (_, actor) => `${actor} replaced the integration token`,
   hook_messages_expired: (_, __, { host, messages }) =>
     `${sanitizedText(messages)} messages were removed before the webhook to ${sanitizedText(host)} had them`,
+  hook_events_expired: (_, __, { host, events }) =>
+    `${sanitizedText(events)} changes of messages expired before the webhook to ${sanitizedText(host)} had them`,
 };
 
 /** What somebody may still know who left a group or is admin no longer; nothing where they know nothing. */

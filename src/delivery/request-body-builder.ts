@@ -30,7 +30,7 @@ export interface RequestBounds {
 }
 
 /** What lies ahead of a cursor. */
-export interface NextRequestOrSkip {
+interface NextRequestOrSkip {
   /** Up to here there is nothing to send: these messages are left out. */
   readonly skippedTo: Seq;
   /** Null when messages were left out, or there is nothing (yet). */
@@ -83,7 +83,8 @@ export class RequestBodyBuilder {
     if (skippedTo > after || message === null || isPastEnd) return { skippedTo, request: null };
     const isRange = bounds.exactLast !== null && bounds.exactLast > message.seq;
     if (this.#row.batch === 1 && !isRange) return { skippedTo, request: singleMessageRequest(message) };
-    return { skippedTo, request: await this.#batch(message, bounds) };
+    const request = await this.#batch(message, bounds);
+    return request === null ? { skippedTo, request, isRemoved: true } : { skippedTo, request };
   }
 
   /** True for a message of a kind of sender that the hook does not want. */
@@ -91,7 +92,8 @@ export class RequestBodyBuilder {
     return message.senderKind !== 'user' && this.#row.skip.includes(message.senderKind);
   }
 
-  async #batch(head: EncodedMessage, bounds: RequestBounds): Promise<DeliveryRequest> {
+  /** Null: a retention rule removed messages of it while they were read. */
+  async #batch(head: EncodedMessage, bounds: RequestBounds): Promise<DeliveryRequest | null> {
     const messages = [head];
     let bytes = head.body.length + 2;
     let skipped = 0;
@@ -99,6 +101,7 @@ export class RequestBodyBuilder {
     for (let after = head.seq; after !== end && messages.length < bounds.maxMessages;) {
       const message = await this.#read(after);
       if (message === null) break;
+      if (message.seq > after + 1) return null;
       after = message.seq;
       if (this.isUnwantedSenderKind(message)) {
         skipped += 1;

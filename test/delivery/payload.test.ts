@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { deliveryBody, deliveryId } from '../../src/delivery/payload.ts';
+import { RequestBodyBuilder } from '../../src/delivery/request-body-builder.ts';
 import type { ConversationId, HookId, Rev, Seq } from '../../src/model/ids.ts';
 import type { DeliveryMessage } from '../../src/storage/hooks/lanes.ts';
 
@@ -85,4 +86,18 @@ test('the delivery id names hook, group and seq, or the revs of events', () => {
     '5_7_r57',
     '5_7_r57-60',
   ]);
+});
+
+test('no batch leaves out messages that a retention rule removes while it is read', async () => {
+  const [first, behind] = [1, 4].map((seq) => ({ ...message, seq: seq as Seq, body: Buffer.from('{}') }));
+  const reader = {
+    peek: () => undefined,
+    next: (_: ConversationId, after: Seq) => Promise.resolve(after === 0 ? first : behind),
+  };
+  const row = { id: 5, conversationId: group, batch: 10, skip: [] };
+  const requests = new RequestBodyBuilder(reader as never, row as never);
+  for (const exactLast of [null, 3 as Seq]) {
+    const next = await requests.next(0 as Seq, { maxMessages: 10, exactLast });
+    expect(next).toEqual({ skippedTo: 0, request: null, isRemoved: true });
+  }
 });

@@ -60,7 +60,8 @@ function describeResult(attempt: LoggedAttempt): string {
   const { outcome, code, seq, last_seq: last, rev } = attempt;
   if (outcome === 'delivered') return `delivered, the target answered ${code}`;
   if (outcome === 'expired') {
-    return `removed by a retention rule before ${rev === undefined && seq === last ? 'it was' : 'they were'} delivered`;
+    const what = rev === undefined ? 'removed by a retention rule' : 'expired';
+    return `${what} before ${rev === undefined && seq === last ? 'it was' : 'they were'} delivered`;
   }
   if (outcome === 'skipped') {
     return `dropped on request${seq === last || rev !== undefined ? '' : `, from ${seq} to ${last}`}`;

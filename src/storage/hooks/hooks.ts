@@ -88,8 +88,8 @@ export const hookJoins = (sql: Sql | Transaction) => sql`
     select coalesce(sum(d.last_seq - greatest(d.seq, h.first_seq) + 1) filter (where d.rev = 0), 0)::bigint as pending,
       min(d.seq) filter (where d.rev = 0) as first, min(d.next_at) as next_at, count(*) filter (where d.rev > 0) as events
     from delivery_retry d
-    where d.hook_id = r.id and case when d.rev = 0 then d.seq <= r.cursor and d.last_seq >= h.first_seq
-      else d.rev <= r.event_cursor end) q
+    where d.hook_id = r.id and d.seq <= r.cursor
+      and (d.rev = 0 and d.last_seq >= h.first_seq or d.rev > 0 and d.rev <= r.event_cursor)) q
   cross join lateral (
     -- Of a hook that asks for none, nothing is looked at.
     select count(*) as pending, min(w.at) as at from (

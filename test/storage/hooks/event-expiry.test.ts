@@ -124,8 +124,9 @@ describe('the removal of events', () => {
     await database.query((sql) => sql`update reverse_hook set event_cursor = 10 where id = ${hook}`);
     await database.query(
       (sql) => sql`
-        insert into delivery_retry (hook_id, seq, last_seq, rev, last_rev, attempts, next_at)
-        values (${hook}, 0, 0, 2, 2, 1, now()), (${hook}, 0, 0, 6, 10, 1, now()), (${hook}, 7, 7, 0, 0, 1, now())`,
+        insert into delivery_retry (conversation_id, hook_id, seq, last_seq, rev, last_rev, attempts, next_at)
+        select r.conversation_id, r.id, v.* from reverse_hook r, (values
+          (0, 0, 2, 2, 1, now()), (0, 0, 6, 10, 1, now()), (7, 7, 0, 0, 1, now())) as v where r.id = ${hook}`,
     );
     expect(await run()).toEqual({ events: 3, lostEvents: 2 });
     const retries = await database.query((sql) => sql`select seq, rev, last_rev from delivery_retry order by seq desc`);

@@ -146,6 +146,7 @@ describe('lanesOfConversations()', () => {
         unbatchedUntilRev: null,
         retries: 0,
         earliestRetryAt: null,
+        hasRemovedBacklog: false,
         lastSeq: 10,
       },
     ]);

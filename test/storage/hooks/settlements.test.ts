@@ -69,47 +69,6 @@ describe('settle()', () => {
     ]);
   });
 
-  test('counts requests, not messages, in five minutes of each, and each once', async () => {
-    const at = (text: string): Date => new Date(`2026-11-21T${text}Z`);
-    const other = await makeHook(database, group);
-    const attempts = [
-      attempt({ at: at('10:00:00.000'), durationMs: 4 }),
-      attempt({ firstSeq: 2 as Seq, lastSeq: 5 as Seq, at: at('10:04:59.999'), durationMs: 5 }),
-      attempt({ firstSeq: 6 as Seq, lastSeq: 6 as Seq, at: at('10:05:00.000'), durationMs: 9_999 }),
-    ];
-    const failed = attempt({
-      outcome: 'failed',
-      category: 'timeout',
-      code: null,
-      at: at('10:01:00'),
-      durationMs: 15_000,
-    });
-    const given = attempt({ outcome: 'dead_lettered', attempt: 0, at: at('10:01:00.001'), durationMs: 0 });
-    for (let repeats = 0; repeats < 2; repeats += 1) {
-      await settleOne({ cursor: 6 as Seq, attempts });
-      await settleOne({
-        hookId: other,
-        cursor: 0 as Seq,
-        failures: 1,
-        failingSince: failed.at,
-        attempts: [failed, given],
-      });
-    }
-    const counted = await database.query(
-      (sql) => sql`
-        select hook_id, conversation_id, five_minutes, delivered, failed, to_json(durations) as durations
-        from hook_stats order by hook_id, five_minutes`,
-    );
-    const row = (hookId: HookId, time: string, rest: object): object => {
-      return { hook_id: hookId, conversation_id: group.id, five_minutes: at(time), ...rest };
-    };
-    expect([...counted]).toEqual([
-      row(hook, '10:00:00', { delivered: 2, failed: 0, durations: [1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0] }),
-      row(hook, '10:05:00', { delivered: 1, failed: 0, durations: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0] }),
-      row(other, '10:00:00', { delivered: 0, failed: 1, durations: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1] }),
-    ]);
-  });
-
   test('writes a failure with its error, and keeps both when a success follows', async () => {
     const at = attempt().at;
     const failed = attempt({ outcome: 'failed', category: 'status', code: 500 });
