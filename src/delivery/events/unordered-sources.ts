@@ -37,13 +37,14 @@ export class UnorderedMessages implements UnorderedSource<Seq> {
   }
 
   async read(after: Seq, exactLast: Seq | null): Promise<NextUnordered<Seq>> {
-    const { requests, head, lowerHeadAfterEmptyRead } = this.#deps;
+    const { requests, head, lowerHeadAfterEmptyRead, reloadHook } = this.#deps;
     const headBefore = head();
     const bounds = exactLast === null ? this.#bounds() : { maxMessages: UNLIMITED, exactLast };
     const next = await requests.next(after, bounds);
     const isEmpty = next.request === null && next.skippedTo === after;
     // The word was ahead of what is there to read; a later word, or the sweep, will tell.
     if (isEmpty && exactLast === null) lowerHeadAfterEmptyRead(after, headBefore);
+    else if (next.isRemoved === true) reloadHook();
     return next;
   }
 

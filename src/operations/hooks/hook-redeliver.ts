@@ -53,8 +53,7 @@ interface RedeliveryResult {
 /**
  * Sends messages again: all from one on, in order, with the events behind them; or single ones apart from it. Never one
  * from before the hook's registration or one that a retention rule removed: a place before it is moved, a single message
- * is refused. Throws `hook_not_found`, `invalid_input`
- * and `too_many_retries`.
+ * is refused. Throws `hook_not_found`, `invalid_input` and `too_many_retries`.
  */
 export async function redeliverMessages(
   services: Services,
