@@ -1,6 +1,6 @@
 import type { KeyObject } from 'node:crypto';
 import type { DeliveryConfig } from '../config/config.ts';
-import type { Bus } from '../bus/bus.ts';
+import type { Bus, ReliableEvent } from '../bus/bus.ts';
 import type { Log } from '../log.ts';
 import type { ConversationId, Seq } from '../model/ids.ts';
 import type { DeliveryClient } from '../outbound/delivery-client.ts';
@@ -43,6 +43,8 @@ interface LaneManagerOptions {
  */
 const CONVERSATIONS_PER_QUERY = 50;
 const LOAD_RETRY_MS = 500;
+/** Where a notification of one of these may be lost, all lanes are read again. */
+const RESYNC_KINDS: readonly ReliableEvent[] = ['messagesCommitted', 'hookEventsCommitted', 'hooksChanged'];
 /** Before the rows of a lane that found nothing to read are read again: it reads again at once then. */
 const MISSING_MESSAGES_RELOAD_MS = 1_000;
 /** Sweeps that find a conversation's lanes at rest before it is forgotten until the next word: about a minute. */
@@ -154,7 +156,7 @@ export class LaneManager {
       hooksChanged: (ids) => this.#suspendAndReloadLanes(ids),
       leasesNeedRebalancing: () => this.#leases.trigger(),
       resync: (kinds) => {
-        if (kinds.has('messagesCommitted') || kinds.has('hooksChanged')) this.#resync();
+        if (RESYNC_KINDS.some((kind) => kinds.has(kind))) this.#resync();
         if (kinds.has('leasesNeedRebalancing')) this.#leases.trigger();
       },
     });
