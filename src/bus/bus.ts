@@ -6,22 +6,22 @@ export interface Membership {
   readonly accountId: AccountId;
 }
 
-/** What passes and is nowhere kept: where it is lost, nobody misses it. */
+/** An event that is stored nowhere; a lost one is gone. */
 export type EphemeralEvent =
-  /** Somebody writes at this moment. */
+  /** The account is typing a message. */
   | ({ readonly kind: 'typing' } & Membership)
   /** The account has read up to here, on one of its devices. */
   | ({ readonly kind: 'read'; readonly seq: Seq } & Membership);
 
 /**
- * What a node says of the accounts whose users look at a session of it. Changes are numbered one by one, so that
- * whoever misses one notices, and asks for a snapshot.
+ * What a node tells others about the accounts that have a session in the foreground on it. It numbers its changes one by
+ * one, so that a node that misses one notices the gap and asks for a snapshot.
  */
 export type PresenceUpdate =
   | { readonly kind: 'change'; readonly number: number; readonly accountId: AccountId; readonly online: boolean }
-  /** The number of the last change; a sign of life besides. */
+  /** The number of the node's last change; also its heartbeat. */
   | { readonly kind: 'position'; readonly number: number }
-  /** A part of all accounts that are online behind the change `number`; parts are numbered from 1 on, and in order. */
+  /** A part of the set of online accounts after change `number`. Parts are numbered from 1 and come in order. */
   | {
       readonly kind: 'snapshot';
       readonly number: number;
@@ -29,49 +29,49 @@ export type PresenceUpdate =
       readonly parts: number;
       readonly accounts: readonly AccountId[];
     }
-  /** A node is to send its snapshot; null: every node. */
+  /** Asks the node `from` for its snapshot; null: every node. */
   | { readonly kind: 'request'; readonly from: string | null }
-  /** The node ends. */
+  /** The node stops: nobody is online on it any longer. */
   | { readonly kind: 'leave' };
 
 /**
- * The word that something was committed. It is a wake-up, never the truth: whoever hears it reads on from its own number
- * in the database, so a lost or repeated word costs time at most.
+ * Notifications that something was committed. A listener never takes the data from one: it reads the database from its
+ * own position, so a lost or repeated notification costs time at most.
  */
 export interface BusEvents {
   /** Conversations whose newest message has this seq, at least. */
   messagesCommitted(conversations: ReadonlyMap<ConversationId, Seq>): void;
   /** Conversations with changes that are no new message: an edit, a deletion, a notice. They have new revs. */
   nonMessageChangesCommitted(conversations: readonly ConversationId[]): void;
-  /** These accounts became members, got another role, or are members no longer: what is remembered of them is old. */
+  /** These accounts became members, got another role, or are members no longer: what is cached about them is stale. */
   membersChanged(memberships: readonly Membership[]): void;
-  /** These sessions hold no longer. */
+  /** These sessions are no longer valid. */
   sessionsEnded(sessions: readonly SessionOrTokenId[]): void;
-  /** These accounts were renamed, deactivated or given another role: what is remembered of them is old. */
+  /** These accounts were renamed, deactivated or given another role: what is cached about them is stale. */
   accountsChanged(accounts: readonly AccountId[]): void;
-  /** A node says who is online on it. */
+  /** A node tells which accounts are online on it. */
   presence(update: { readonly node: string; readonly update: PresenceUpdate }): void;
-  /** Something passes by. */
+  /** Somebody types, or has read. */
   ephemeral(ephemeral: EphemeralEvent): void;
   /** Conversations with new events for the reverse webhooks that ask for them. */
   hookEventsCommitted(conversations: readonly ConversationId[]): void;
   /** The reverse webhooks of these conversations were changed. */
   hooksChanged(conversations: readonly ConversationId[]): void;
-  /** These tokens (SHA-256, hex) no longer hold. */
+  /** These tokens (SHA-256, hex) are no longer valid. */
   tokensRevoked(hashes: readonly string[]): void;
-  /** Partitions of the lanes were given back, or a node came that has none yet. */
+  /** A node released partitions of the lanes, or a node started that has none yet. */
   leasesNeedRebalancing(): void;
-  /** Words of these kinds from other nodes may have been lost: look for yourself. */
+  /** Notifications of these kinds may have been lost: the listener reads the database instead. */
   resync(kinds: ReadonlySet<ReliableEvent>): void;
 }
 
-/** What may be told late or twice, and is never lost without a resync. */
+/** Events that may arrive late or twice; a lost one is followed by a resync of its kind. */
 export type ReliableEvent = Exclude<keyof BusEvents, 'resync' | 'presence' | 'ephemeral'>;
 
 export interface Bus {
-  /** Hears everything from now on; returns how to stop. Listeners must not throw. */
+  /** Calls the listener for every event from now on; returns the function that ends it. Listeners must not throw. */
   subscribe(listener: Partial<BusEvents>): () => void;
-  /** Tells this process at once, and the other nodes as soon as possible. */
+  /** Calls the listeners of this process at once, and those of the other nodes as soon as possible. */
   publish<Event extends Exclude<keyof BusEvents, 'resync'>>(
     event: Event,
     payload: Parameters<BusEvents[Event]>[0],

@@ -9,32 +9,33 @@ import {
   type BroadcastEvent,
 } from './wire-format.ts';
 
-/** Words of one kind that are kept; beyond it the other nodes look for themselves at what that kind is about. */
+/** Events of one kind that wait; beyond it the other nodes get a resync of that kind instead. */
 const MAX_ITEMS_PER_LETTER = 20_000;
-/** Signals beyond it are lost; whoever misses one about presence asks for a snapshot. */
+/** Ephemeral events that wait; further ones are dropped. */
 const MAX_EPHEMERAL_EVENTS = 1_000;
+/** Further ones are dropped: the gap in their numbers makes the other nodes ask for a snapshot. */
 const MAX_PRESENCE_ITEMS = 50_000;
 
-/** The items of a payload that must not be lost. */
+/** A payload, and the items in it that must not be lost. */
 interface TakenPayload {
   readonly text: string;
   readonly itemsByLetter: ReadonlyMap<string, ReadonlyMap<number | string, string>>;
   readonly resyncLetters: ReadonlySet<string>;
 }
 
-/** Words that wait to be told to the other nodes, in as many payloads as they need. */
+/** Events that wait to be sent to the other nodes, in as many payloads as they need. */
 export class NotificationBatch {
-  /** By letter, then by subject. */
+  /** Items by letter, then by subject. */
   readonly #reliable = new Map<string, Map<number | string, string>>();
   readonly #lossy = new Map<string, Set<string>>();
-  /** Of kinds of which more happened than is listed here. */
+  /** Kinds of which events were dropped, so that a resync is due. */
   #resyncLetters = new Set<string>();
 
   get isEmpty(): boolean {
     return this.#resyncLetters.size === 0 && this.#reliable.size === 0 && this.#lossy.size === 0;
   }
 
-  /** Takes a word, or notes that there was one too many. */
+  /** Adds an event; beyond the bound of its kind a resync takes the place of all of them. */
   add<Event extends BroadcastEvent>(event: Event, payload: Parameters<BusEvents[Event]>[0]): void {
     if (event === 'ephemeral') {
       const { letter, item } = encodeEphemeral(payload as Parameters<BusEvents['ephemeral']>[0]);
@@ -48,13 +49,13 @@ export class NotificationBatch {
     }
   }
 
-  /** The other nodes are to look for themselves, at everything. */
+  /** Sends the other nodes a resync of all kinds. */
   requireResync(): void {
     this.#reliable.clear();
     this.#resyncLetters = new Set(RELIABLE_LETTERS);
   }
 
-  /** Takes out what fits into a payload of NOTIFY: notifications with semicolons between. Null: there is nothing. */
+  /** Takes out what fits into a payload of NOTIFY: notifications separated by semicolons. Null: there is nothing. */
   take(maxBytes: number): TakenPayload | null {
     if (this.isEmpty) return null;
     const resyncLetters = this.#resyncLetters;
@@ -84,7 +85,7 @@ export class NotificationBatch {
     return { text: notifications.join(';'), itemsByLetter: takenByLetter, resyncLetters };
   }
 
-  /** Nobody knows whether it was heard: it is told again, but for signals. */
+  /** Nobody knows whether the payload was sent: it is sent again, without ephemeral events and presence. */
   putBack({ itemsByLetter, resyncLetters }: TakenPayload): void {
     for (const letter of resyncLetters) this.#requireResyncOf(letter);
     for (const [letter, items] of itemsByLetter) this.#addReliable(letter, items, false);
@@ -106,7 +107,7 @@ export class NotificationBatch {
   #addLossy(letter: string, item: string, maxItems: number): void {
     const kept = this.#lossy.get(letter) ?? new Set<string>();
     if (kept.size >= maxItems) return;
-    // Again at the end: of two that say the same the later place counts.
+    // Added again at the end: of two equal items the later place counts.
     kept.delete(item);
     kept.add(item);
     this.#lossy.set(letter, kept);
@@ -123,7 +124,7 @@ function takeFitting(
   room: number,
 ): { taken: Map<number | string, string>; bytes: number } {
   const taken = new Map<number | string, string>();
-  // The letter, and the semicolon before it. Each item has a comma, the last one too many.
+  // The letter and the semicolon before it. Each item counts with a comma, also the last, which has none.
   let bytes = 1;
   for (const [subject, item] of items.entries()) {
     if (bytes + item.length + 1 > room) break;

@@ -21,28 +21,28 @@ import {
 const HEARTBEAT_MS = 5_000;
 const RECONNECT_MS = 500;
 const QUERY_TIMEOUT_MS = 2_000;
-/** Questions and answers that wait for the one connection. */
+/** Requests and acknowledgements that wait for the one connection. */
 const MAX_WAITING_NOTIFICATIONS = 1_000;
-/** After a word that could not be sent; doubled each time. A database that is slow is asked no more often. */
+/** Delay after a notification that could not be sent, doubled each time: a slow database gets fewer calls. */
 const MIN_RETRY_MS = 500;
 const MAX_RETRY_MS = 5_000;
 
 export interface PostgresBusOptions {
   /** Who this process is to the others, and the holder of its leases; without one a random name. */
   readonly node?: string;
-  /** How often the listening session is tried; after two and a half times that without an echo it is made anew. */
+  /** How often the listening session is tried; after two and a half times that without an echo it is opened again. */
   readonly heartbeatMs?: number;
 }
 
 /**
  * The bus over LISTEN and NOTIFY. A payload is `<node> <kind><items>;<kind><items>` with the kinds of `wire-format.ts`, `*`
- * (words of some kinds, or of all, were lost) and `.` (heartbeat). Each node hears its own heartbeat through the
- * database: when it does not, the session is made anew and a gap is announced.
+ * (notifications of some kinds, or of all, were lost) and `.` (heartbeat). Each node receives its own heartbeat through
+ * the database. When it does not come, the node opens the session again and publishes a resync.
  *
- * A question to one node is `?<nonce>,<node>,<conversation>`: that node says `h` to its own listeners and answers
- * `!<nonce>` in the same turn. Questions and answers are payloads of their own, told before words that wait.
+ * A request to one node is `?<nonce>,<node>,<conversation>`: that node publishes `hooksChanged` to its own listeners and
+ * answers `!<nonce>` in the same turn. Requests and answers are payloads of their own, sent before events that wait.
  *
- * NOTIFY has a connection of its own: behind the calls of a slow database it would be late, and its words be lost.
+ * NOTIFY has a connection of its own: queued behind other calls to a slow database it would time out.
  */
 export class PostgresBus implements Bus {
   readonly #local = new LocalBus();
@@ -83,7 +83,7 @@ export class PostgresBus implements Bus {
     });
   }
 
-  /** Begins to listen, with a gap at first; words that were published before are told now. */
+  /** Begins to listen, publishes a resync, and sends the events that were published before. */
   start(): void {
     if (!this.#stopped) return;
     this.#stopped = false;
@@ -114,26 +114,26 @@ export class PostgresBus implements Bus {
     this.#startFlush();
   }
 
-  /** Asked though we may believe ourselves alone: the lease table knows of a node that was not heard. */
+  /** Sent even where no peer was heard: the lease table knows of a node that was not. */
   confirmHooksChanged(node: string, conversation: ConversationId, timeoutMs: number): Promise<boolean> {
     return this.#pendingAcks.request(node, timeoutMs, (nonce) => {
       void this.#notifyNow(`?${nonce},${node},${conversation}`, timeoutMs);
     });
   }
 
-  /** A word that waits for no other. Where it is lost, whoever asked hears no answer and asks again. */
+  /** Sends a payload before all that wait. Where it is lost, the caller gets no answer and asks again. */
   async #notifyNow(notification: string, timeoutMs: number): Promise<void> {
     if (this.#stopped) return;
     try {
       await this.#notifyPool.run((sql) => notify(sql, `${this.#node} ${notification}`), timeoutMs);
     } catch (error) {
-      this.#log.debug('bus: a question or an answer was lost', { error });
+      this.#log.debug('bus: a request or an answer was lost', { error });
     }
   }
 
   /**
-   * True when for three heartbeats nobody else was heard: telling nobody would cost each commit a second one. A node
-   * that comes says so with its first heartbeat, is told to look for itself, and hears every word from then on.
+   * True when no other node was heard for three heartbeats: a notification that nobody receives would cost each commit a
+   * second one. A new node sends a heartbeat at once, gets a resync, and receives every event from then on.
    */
   get #hasNoPeers(): boolean {
     if (!this.#session.ready) return false;
@@ -141,7 +141,7 @@ export class PostgresBus implements Bus {
     return performance.now() - silentSince > 3 * this.#heartbeatMs;
   }
 
-  /** Unless it runs already, or waits after a failure. */
+  /** Does nothing while a flush runs or waits after a failure. */
   #startFlush(): void {
     if (!this.#isSending && this.#retryTimer === null && !this.#stopped) void this.#flush();
   }
@@ -156,9 +156,9 @@ export class PostgresBus implements Bus {
         await this.#notifyPool.run((sql) => notify(sql, `${this.#node} ${payload.text}`));
         this.#retryMs = MIN_RETRY_MS;
       } catch (error) {
-        // Words may be heard twice: they are told again rather than that everybody looks at everything.
+        // Sent again, perhaps twice: that is cheaper than a resync of all nodes.
         this.#batch.putBack(payload);
-        this.#log.debug('bus: a word to the other nodes was lost', { error });
+        this.#log.debug('bus: a notification to the other nodes failed and is repeated', { error });
         this.#scheduleRetry();
         break;
       }
@@ -168,7 +168,7 @@ export class PostgresBus implements Bus {
 
   #scheduleRetry(): void {
     if (this.#stopped) return;
-    // Not all nodes at once, when the database comes back.
+    // Random, so that not all nodes send at once when the database comes back.
     const delayMs = this.#retryMs * (0.5 + Math.random() / 2);
     this.#retryMs = Math.min(2 * this.#retryMs, MAX_RETRY_MS);
     this.#retryTimer = setTimeout(() => {
@@ -203,7 +203,7 @@ export class PostgresBus implements Bus {
     void this.#notifyNow(`!${nonce}`, QUERY_TIMEOUT_MS);
   }
 
-  /** Opens the session when there is none, and says a word to ourselves that has to come back. */
+  /** Opens the session when there is none, and sends a heartbeat that has to come back through the database. */
   async #heartbeat(): Promise<void> {
     try {
       if (!this.#session.ready) {
@@ -226,7 +226,7 @@ export class PostgresBus implements Bus {
     this.#startFlush();
   }
 
-  /** The first one finds a node that has nothing to look at; later ones find all nodes at once. */
+  /** The first gap is that of a start, with nothing to read again; later ones concern all nodes at once. */
   #announceGap(): void {
     if (this.#hasListened) this.#resyncs.request(RELIABLE_EVENTS);
     else this.#local.publish('resync', RELIABLE_EVENTS);

@@ -1,14 +1,14 @@
 import type { AccountId } from '../model/ids.ts';
 import type { PresenceUpdate } from './bus.ts';
 
-/** Between the fields of a snapshot, and between its accounts; the items of a notification have commas between them. */
+/** Separate the fields of a snapshot and its accounts; commas separate the items of a notification. */
 const FIELD_SEPARATOR = '!';
 const ACCOUNT_SEPARATOR = '.';
 const RADIX = 36;
-/** Of one part. About 3 bytes each, and never more than fit into a notification, whatever the ids are. */
+/** In one part. An account takes about 3 bytes, and a part fits into a notification whatever the ids are. */
 const ACCOUNTS_PER_PART = 500;
 
-/** An item of a notification. Accounts of a snapshot are in ascending order, each as the difference to the one before. */
+/** An item of a notification. A snapshot has its accounts in ascending order, as differences to the one before. */
 export function encodePresence(update: PresenceUpdate): string {
   switch (update.kind) {
     case 'change':
@@ -54,7 +54,7 @@ function decodeSnapshot([number, part, parts, differences = '']: readonly string
   };
 }
 
-/** The parts of a snapshot, one at least. */
+/** The parts of a snapshot, at least one. */
 export function splitSnapshot(number: number, accounts: Iterable<AccountId>): PresenceUpdate[] {
   const ascending = [...accounts].sort((a, b) => a - b);
   const parts = Math.max(1, Math.ceil(ascending.length / ACCOUNTS_PER_PART));

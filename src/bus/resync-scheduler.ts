@@ -1,13 +1,13 @@
 import type { ReliableEvent } from './bus.ts';
 
-/** Nodes that lost words at the same moment look for themselves at different ones. */
+/** Nodes that lost notifications at the same moment resync at different ones. */
 const MAX_JITTER_MS = 1_000;
-/** From one look to the next, at least: a database that is slow loses words again and again. */
+/** Least time between two resyncs: while a database is slow, notifications are lost again and again. */
 const MIN_INTERVAL_MS = 3_000;
-/** What was revoked must not be believed in for longer, and leases run out: these wait for nothing. */
+/** Announced without delay: revoked tokens must not work for longer, and leases run out. */
 const URGENT: ReadonlySet<ReliableEvent> = new Set<ReliableEvent>(['tokensRevoked', 'leasesNeedRebalancing']);
 
-/** Says which kinds of words were lost: the urgent ones at once, others together, spread over nodes and not too often. */
+/** Announces lost kinds of notifications: urgent ones at once, others together, with jitter and a least interval. */
 export class ResyncScheduler {
   readonly #announce: (kinds: ReadonlySet<ReliableEvent>) => void;
   readonly #waiting = new Set<ReliableEvent>();

@@ -4,19 +4,19 @@ import { decodePresence } from './presence-format.ts';
 
 /** PostgreSQL takes 7,999 bytes. */
 export const MAX_PAYLOAD_BYTES = 7_900;
-/** The letter of a notification that other words were lost; its items are their letters, none of them: all. */
+/** The letter of a resync; its items are the letters of the lost kinds, without items all kinds. */
 export const RESYNC_LETTER = '*';
-/** The letter of what nodes say of who is online on them. */
+/** The letter of presence. */
 export const PRESENCE_LETTER = 'p';
 
-/** What can be told to other nodes. */
+/** Events that are sent to other nodes. */
 export type BroadcastEvent = Exclude<keyof BusEvents, 'resync'>;
 type Payload<Event extends BroadcastEvent> = Parameters<BusEvents[Event]>[0];
 
 /** How an event is written: a letter, then its items with commas between. */
 interface EventCodec<Event extends ReliableEvent> {
   readonly letter: string;
-  /** By what an item is about: of two about one thing the later one is told. */
+  /** Items by subject: of two with the same subject the later one is sent. */
   readonly encode: (payload: Payload<Event>) => Iterable<readonly [subject: number | string, item: string]>;
   readonly decode: (items: readonly string[]) => Payload<Event>;
 }
@@ -30,7 +30,7 @@ const decodeMemberships = (items: readonly string[]): Membership[] =>
     return { conversationId, accountId };
   });
 
-/** In the order in which they are told: what is about rights before what there is most of. */
+/** In the order in which they are sent: access rights first, the most frequent kinds last. */
 const codecs: { readonly [Event in ReliableEvent]: EventCodec<Event> } = {
   tokensRevoked: { letter: 't', encode: encodeEach, decode: (items) => items },
   sessionsEnded: { letter: 's', encode: encodeEach, decode: (items) => items.map(Number) as SessionOrTokenId[] },
@@ -61,12 +61,12 @@ const eventsByLetter = new Map(
     event,
   ]),
 );
-/** The letters of what must not be lost, in the order in which it is told. */
+/** The letters of reliable events, in the order in which they are sent. */
 export const RELIABLE_LETTERS: readonly string[] = [...eventsByLetter.keys()];
-/** Everything that a resync may be about. */
+/** All kinds that a resync may name. */
 export const RELIABLE_EVENTS: ReadonlySet<ReliableEvent> = new Set(eventsByLetter.values());
 
-/** How a word that must not be lost is written. */
+/** The items of a reliable event, with their letter. */
 export function encodeReliable<Event extends ReliableEvent>(
   event: Event,
   payload: Payload<Event>,
@@ -89,7 +89,7 @@ function decodeEphemeral(letter: string, item: string): EphemeralEvent {
   return letter === ephemeralLetters.typing ? { kind: 'typing', ...member } : { kind: 'read', ...member, seq };
 }
 
-/** What a resync with these letters is about. Letters of a newer program are told as everything. */
+/** The kinds that a resync with these letters names; letters of a newer program stand for all kinds. */
 export function decodeResync(letters: readonly string[]): ReadonlySet<ReliableEvent> {
   const events = letters.map((letter) => eventsByLetter.get(letter));
   return new Set(events.includes(undefined) ? RELIABLE_EVENTS : (events as ReliableEvent[]));

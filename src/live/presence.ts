@@ -3,20 +3,20 @@ import { splitSnapshot } from '../bus/presence-format.ts';
 import type { AccountId } from '../model/ids.ts';
 import { MAX_SILENCE_MS, RemotePresence } from './remote-presence.ts';
 
-/** Somebody who comes back within this was not away: connections break, and clients come again. */
+/** A client that reconnects within this time does not count as offline. */
 const OFFLINE_GRACE_MS = 5_000;
-/** Each node tells the number of its last change so often: whoever missed it asks for a snapshot. */
+/** How often each node sends the number of its last change: a node that missed that change asks for a snapshot. */
 const POSITION_INTERVAL_MS = 5_000;
-/** A snapshot is for all: nodes that ask within this get the next one. */
+/** All nodes receive a snapshot: those that ask within this time get the next one. */
 const SNAPSHOT_INTERVAL_MS = 2_000;
-/** Which nodes have ended is looked up so often, while others are known. */
+/** How often a node that knows others looks up which of them have ended. */
 const LOOK_INTERVAL_MS = 5_000;
-/** Timers are late on a busy machine, and words take a while. */
+/** Timers are late on a busy machine, and notifications take a while. */
 const STALENESS_MARGIN_MS = 5_000;
 
 /**
- * Who was in the foreground all this time, in ms, was there at its beginning: by then a connection that was dead already
- * has given no sign for long enough, and nobody goes on believing a node that died.
+ * For so many ms an account may count as in the foreground after its user has gone: until a dead connection misses its
+ * heartbeats, or until the other nodes drop a node that died.
  */
 export function maxPresenceStalenessMs(heartbeatMs: number): number {
   return Math.max(2 * heartbeatMs + OFFLINE_GRACE_MS, MAX_SILENCE_MS) + STALENESS_MARGIN_MS;
@@ -24,25 +24,25 @@ export function maxPresenceStalenessMs(heartbeatMs: number): number {
 
 interface PresenceDeps {
   readonly bus: Bus;
-  /** The name of this node on the bus. */
+  /** This node's name on the bus. */
   readonly node: string;
-  /** The nodes that have a row which has not run out. */
+  /** The nodes whose row in the database has not expired. */
   readonly listLiveNodes: () => Promise<readonly string[]>;
   readonly onChange: (accountId: AccountId, online: boolean) => void;
 }
 
 /**
- * Who has a live connection in the foreground: known of this node, believed of others. Each node numbers the changes of
- * its own set and tells them one by one; whoever misses one gets the whole set. Nobody is told again in between.
+ * Which accounts have a live connection in the foreground, on this node and on others. Each node numbers the changes of
+ * its own set and sends them one by one. A node that misses one asks for the whole set; nothing is repeated otherwise.
  */
 export class Presence {
   readonly #deps: PresenceDeps;
   readonly #remote: RemotePresence;
-  /** The accounts that the others believe to be here: with a session that is looked at, or a moment ago. */
+  /** The accounts that were announced as online here: with a session in the foreground, now or a moment ago. */
   readonly #announced = new Set<AccountId>();
-  /** Accounts whose last connection here went, or is looked at no more, by when that is told. */
+  /** When to announce accounts as offline whose last connection here ended or went to the background. */
   readonly #offlineDueMsByAccount = new Map<AccountId, number>();
-  /** Of the last change. A process that takes this one's place begins higher, so that nobody mixes up their changes. */
+  /** Of the last change. The next process of this node begins higher, so that nobody mixes up their changes. */
   #number = Date.now();
   #isSnapshotWanted = false;
   #lastSnapshotMs = Number.NEGATIVE_INFINITY;
@@ -64,7 +64,7 @@ export class Presence {
       presence: ({ node, update }) => {
         if (node !== this.#deps.node) this.#onUpdate(node, update);
       },
-      // Of a node that is known a gap shows in the numbers.
+      // Known nodes need no request: a gap shows in their numbers.
       resync: () => {
         if (this.#remote.nodeCount === 0) this.#publish({ kind: 'request', from: null });
       },
@@ -72,7 +72,7 @@ export class Presence {
     this.#publish({ kind: 'request', from: null });
   }
 
-  /** Tells at once that nobody is here any more. Idempotent. */
+  /** Announces at once that nobody is online here. Idempotent. */
   stop(): void {
     if (this.#isStopped) return;
     this.#isStopped = true;
@@ -82,12 +82,12 @@ export class Presence {
     this.#announced.clear();
   }
 
-  /** Everybody who is online, as far as this node knows. */
+  /** The accounts that are online on any node, as far as this node knows. */
   onlineAccounts(): AccountId[] {
     return [...new Set([...this.#announced, ...this.#remote.accounts])];
   }
 
-  /** The account's first connection here. */
+  /** The account's first session in the foreground here started. */
   firstForegroundSessionStarted(accountId: AccountId): void {
     this.#offlineDueMsByAccount.delete(accountId);
     if (this.#announced.has(accountId)) return;
@@ -95,12 +95,12 @@ export class Presence {
     this.#announce(accountId, true);
   }
 
-  /** Its last one went. */
+  /** Its last one ended; announced after the grace period. */
   lastForegroundSessionEnded(accountId: AccountId): void {
     this.#offlineDueMsByAccount.set(accountId, performance.now() + OFFLINE_GRACE_MS);
   }
 
-  /** Its last one is looked at no more, which is no accident; told with the next look, so that a flutter tells little. */
+  /** Its last one went to the background: announced with the next tick, so that quick switches cost little. */
   accountInBackground(accountId: AccountId): void {
     this.#offlineDueMsByAccount.set(accountId, performance.now());
   }

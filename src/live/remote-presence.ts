@@ -1,39 +1,39 @@
 import type { PresenceUpdate } from '../bus/bus.ts';
 import type { AccountId } from '../model/ids.ts';
 
-/** Nodes that are remembered; a cluster has a few. */
+/** Bounds the memory; a cluster has a few nodes. */
 const MAX_NODES = 1_000;
 /** A node that has not answered is asked again after this, and up to twice this. */
 const REQUEST_INTERVAL_MS = 2_000;
-/** A node that was heard within this is there, whatever its row says. */
+/** A node that was heard within this time runs, whatever its row says. */
 const HEARD_RECENTLY_MS = 12_000;
-/** Without its row being known to be gone, a node is believed for so long. */
+/** A silent node is dropped after this time, even where the database cannot be asked for its row. */
 export const MAX_SILENCE_MS = 120_000;
-/** Looks in a row in which a node has no row: after an outage of the database all rows have run out for a moment. */
+/** A node has to lack its row in so many checks: after an outage of the database all rows have expired for a moment. */
 const MISSING_LOOKS = 2;
 
-/** What is known of another node. */
+/** The online accounts of another node. */
 interface RemoteNode {
   /** The number of the last change in `accounts`. */
   number: number;
   /** False: changes were missed, and a snapshot is needed. */
   isCurrent: boolean;
   accounts: Set<AccountId>;
-  /** The parts of a snapshot that have come so far. */
+  /** The parts of a snapshot that have arrived so far. */
   partial: { readonly number: number; readonly accounts: Set<AccountId>; nextPart: number } | null;
   requestDueMs: number;
   heardMs: number;
   missingLooks: number;
 }
 
-/** Who is online on other nodes: a numbered set for each of them, which goes as a whole when the node does. */
+/** The accounts online on other nodes: a numbered set for each node, dropped as a whole when the node ends. */
 export class RemotePresence {
   readonly #onChange: (accountId: AccountId, online: boolean) => void;
   readonly #nodes = new Map<string, RemoteNode>();
-  /** On how many nodes an account is. */
+  /** On how many other nodes an account is online. */
   readonly #nodeCountByAccount = new Map<AccountId, number>();
 
-  /** `onChange`: the account came to its first other node, or left its last one. */
+  /** `onChange`: the account is online on a first other node, or no longer on any. */
   constructor(onChange: (accountId: AccountId, online: boolean) => void) {
     this.#onChange = onChange;
   }
@@ -50,7 +50,7 @@ export class RemotePresence {
     return this.#nodeCountByAccount.has(accountId);
   }
 
-  /** Another node says something of itself. */
+  /** Applies what another node tells about itself. */
   onUpdate(name: string, update: Exclude<PresenceUpdate, { kind: 'request' }>): void {
     if (update.kind === 'leave') {
       this.#drop(name);
@@ -65,16 +65,16 @@ export class RemotePresence {
     else this.#onAccountChange(node, update);
   }
 
-  /** The nodes whose snapshot is to be asked for now. */
+  /** The nodes to ask for their snapshot now; they are due again after the interval. */
   takeDueRequests(): string[] {
     const nowMs = performance.now();
     const due = [...this.#nodes].filter(([, node]) => !node.isCurrent && node.requestDueMs <= nowMs);
-    // Snapshots are heard by all: spread out, most need not ask.
+    // Random: all nodes receive a snapshot, so that most need not ask themselves.
     for (const [, node] of due) node.requestDueMs = nowMs + REQUEST_INTERVAL_MS * (1 + Math.random());
     return due.map(([name]) => name);
   }
 
-  /** Drops the nodes that have ended; `live` are those that have a row, null when that could not be read. */
+  /** Drops the nodes that have ended; `live` are those that have a row, null when the rows could not be read. */
   dropEnded(live: readonly string[] | null): void {
     const nowMs = performance.now();
     for (const [name, node] of this.#nodes) {
@@ -98,7 +98,7 @@ export class RemotePresence {
     if (part === 1) node.partial = { number, accounts: new Set(), nextPart: 1 };
     const { partial } = node;
     if (partial?.number !== number || partial.nextPart !== part) {
-      // A part was lost: the whole is asked for again.
+      // A part was lost: the next request asks for the whole set.
       node.partial = null;
       return;
     }
@@ -106,7 +106,7 @@ export class RemotePresence {
     for (const id of accounts) partial.accounts.add(id);
     if (part < parts) return;
     node.partial = null;
-    // One that was asked for by others, and says nothing that is not known.
+    // Another node asked for it, and it holds nothing new.
     if (node.isCurrent && node.number === number) return;
     for (const id of [...node.accounts]) if (!partial.accounts.has(id)) this.#removeAccount(node, id);
     for (const id of partial.accounts) this.#addAccount(node, id);
