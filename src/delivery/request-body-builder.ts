@@ -30,7 +30,7 @@ export interface RequestBounds {
 }
 
 /** What lies ahead of a cursor. */
-interface NextRequestOrSkip {
+export interface NextRequestOrSkip {
   /** Up to here there is nothing to send: these messages are left out. */
   readonly skippedTo: Seq;
   /** Null when messages were left out, or there is nothing (yet). */
