@@ -5,7 +5,7 @@ interface ProgramFacts {
   /** process.execPath: the program itself, or the Node that runs its sources. */
   readonly execPath: string;
   /** KLATCH_LAUNCHER: the script that the release archive is started with. */
-  readonly launcher: string | undefined;
+  readonly archiveLauncher: string | undefined;
 }
 
 /** How this Klatch came onto the machine. People are told different commands for each. */
@@ -14,19 +14,19 @@ export interface Installation {
   /** What a person types to run it: `klatch`, or the path of the archive's launcher. */
   readonly command: string;
   /** Where the companion's PostgreSQL programs stand, if they are installed. */
-  readonly companionPostgresqlBinDir: string;
+  readonly companionPostgresqlPackageBinDir: string;
 }
 
 /** Looks at names only: the program of the package is not called node, and the archive's launcher names itself. */
-export function describeInstallation({ execPath, launcher }: ProgramFacts): Installation {
-  if (launcher !== undefined && launcher !== '') {
-    const command = resolve(launcher);
-    const companionPostgresqlBinDir = join(dirname(dirname(command)), 'postgresql/bin');
-    return { kind: 'archive', command, companionPostgresqlBinDir };
+export function describeInstallation({ execPath, archiveLauncher }: ProgramFacts): Installation {
+  if (archiveLauncher !== undefined && archiveLauncher !== '') {
+    const command = resolve(archiveLauncher);
+    const companionPostgresqlPackageBinDir = join(dirname(dirname(command)), 'postgresql/bin');
+    return { kind: 'archive', command, companionPostgresqlPackageBinDir };
   }
-  const companionPostgresqlBinDir = join(dirname(execPath), 'postgresql/bin');
+  const companionPostgresqlPackageBinDir = join(dirname(execPath), 'postgresql/bin');
   const kind = basename(execPath).startsWith('node') ? 'source' : 'package';
-  return { kind, command: 'klatch', companionPostgresqlBinDir };
+  return { kind, command: 'klatch', companionPostgresqlPackageBinDir };
 }
 
 /** What a person types to start the server. */
@@ -36,7 +36,7 @@ export function startCommand({ kind, command }: Installation): string {
 
 /** The installation of this very process. */
 export function thisInstallation(): Installation {
-  return describeInstallation({ execPath: process.execPath, launcher: process.env['KLATCH_LAUNCHER'] });
+  return describeInstallation({ execPath: process.execPath, archiveLauncher: process.env['KLATCH_LAUNCHER'] });
 }
 
 /** The first word of the command line of a child that names a backup with root's rights; no command for people. */
@@ -62,8 +62,8 @@ export function rerunCommand(
 }
 
 /** What to do, as the end of a sentence, to get the private PostgreSQL programs where none were found. */
-export function howToGetPostgresqlPrograms({ kind, companionPostgresqlBinDir }: Installation): string {
+export function howToGetPostgresqlPrograms({ kind, companionPostgresqlPackageBinDir }: Installation): string {
   if (kind === 'package') return 'Install them with "sudo apt-get install klatch-postgresql"';
   if (kind === 'source') return 'Install them with "make install" in the source tree';
-  return `Unpack klatch-postgresql-<version>-linux-x64.zip so that its programs stand in ${companionPostgresqlBinDir}`;
+  return `Unpack klatch-postgresql-<version>-linux-x64.zip so that its programs stand in ${companionPostgresqlPackageBinDir}`;
 }

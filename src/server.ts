@@ -168,7 +168,7 @@ export class Server {
     this.#addPart('message log', () => services.messageLog.stop());
     this.#addPart('activations', () => services.activations.stop());
     this.#addPart('file store', () => services.fileStore.stop());
-    this.#addPart('uploads', () => stopUploadsDrainingNonResumable(services, config.http.stopTimeoutMs), true);
+    this.#addPart('uploads', () => stopUploadsDrainingNonResumable(services, config.http.stopDrainTimeoutMs), true);
     services.uploads.checkStoreAndLogUnusable();
     await this.#startFileSweeper(services);
     const housekeeping = new Housekeeping(services);
@@ -178,7 +178,7 @@ export class Server {
     this.#addPart('search indexer', () => searchIndexer.stop());
     searchIndexer.start();
     const delivery = await this.#startDelivery(services, opened.database);
-    this.#addPart('push', () => services.push.stop(config.http.stopTimeoutMs), true);
+    this.#addPart('push', () => services.push.stop(config.http.stopDrainTimeoutMs), true);
     services.push.start();
     bus.start();
     await this.#startControl(services);
@@ -227,11 +227,11 @@ export class Server {
       }),
       ...createRateLimiters(limits),
       searchLimiterByPerson: new SearchLimiterByPerson(),
-      onlineAccounts: () => this.#onlineAccounts(),
+      onlineAccounts: () => this.#onlineAccountsOnAllNodes(),
       push: this.#createPushQueue({ database, bus, sealer: parts.sealer, postsWaiting }, policy),
       policy,
       ...createFileServices(config, { pool: database.general, log }),
-      sendPing: (target) => this.#pinger?.send(target) ?? Promise.resolve(null),
+      sendPingUnlessBusy: (target) => this.#pinger?.send(target) ?? Promise.resolve(null),
       deliveriesInFlight: () => this.#lanes?.load.inFlight ?? 0,
       deliveryReport: new DeliveryReportCache({ pool: database.general, parkAfterMs: delivery.parkAfterMs, log }),
       log,
@@ -256,12 +256,12 @@ export class Server {
     const { push: config, projectName, live } = this.#config;
     const log = this.#log;
     const vendors = createVendors(this.#config, { policy, lookup: this.#dnsResolver, userAgent: userAgent(), log });
-    const foreground = (): readonly AccountId[] => this.#onlineAccounts();
+    const foreground = (): readonly AccountId[] => this.#onlineAccountsOnAllNodes();
     const presence = { foreground, maxPresenceStalenessMs: maxPresenceStalenessMs(live.heartbeatMs) };
     return new PushQueue({ ...given, ...presence, config, projectName, vendors, log });
   }
 
-  #onlineAccounts(): readonly AccountId[] {
+  #onlineAccountsOnAllNodes(): readonly AccountId[] {
     return this.#live?.presence.onlineAccounts() ?? [];
   }
 
@@ -281,7 +281,7 @@ export class Server {
     const parts = { database, bus, client, sealer, serverKeys, createFileLink, node, onIncompatibleSchema, log };
     const lanes = new LaneManager({ ...parts, config: delivery });
     this.#lanes = lanes;
-    this.#addPart('lanes', () => lanes.stop(config.http.stopTimeoutMs), true);
+    this.#addPart('lanes', () => lanes.stop(config.http.stopDrainTimeoutMs), true);
     await lanes.start();
     return { lanes, lookup };
   }
@@ -310,7 +310,7 @@ export class Server {
     const listener = new HttpListener(http, this.#requestCounts.counting(createStartingApp(this.#log)), {
       limit: this.#connectionLimit,
     });
-    this.#addPart('HTTP listener', () => listener.stop(http.stopTimeoutMs), true);
+    this.#addPart('HTTP listener', () => listener.stop(http.stopDrainTimeoutMs), true);
     this.#httpPort = await listener.start();
     this.#listenerUrls.push(httpUrl(http.interface, this.#httpPort));
     return listener;
@@ -347,7 +347,7 @@ export class Server {
   async #startLive(services: Services, tls: readonly (EndpointTls | null)[], listener: HttpListener): Promise<Live> {
     const live = new Live(services, operationTable(), { tls, limit: this.#connectionLimit });
     this.#live = live;
-    this.#addPart('live', () => live.stop(services.config.http.stopTimeoutMs), true);
+    this.#addPart('live', () => live.stop(services.config.http.stopDrainTimeoutMs), true);
     await live.start();
     this.#listenerUrls.push(...live.endpoints.map(({ url }) => url));
     listener.setUpgradeListener((request, socket, head) => live.upgrade(request, socket, head));

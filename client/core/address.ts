@@ -29,7 +29,7 @@ const decodeAbout = object({ endpoints: decodeEndpoints });
 
 /** Reads ws://, wss://, tcp:// and tls:// addresses; null for anything else. */
 function parseLiveEndpoint(text: string): ServerAddress | null {
-  const url = parseUrlWithoutCredentialsOrQuery(text);
+  const url = parseUrlRefusingCredentialsAndQuery(text);
   if (url === null || !['ws:', 'wss:', 'tcp:', 'tls:'].includes(url.protocol)) return null;
   const transport = url.protocol.startsWith('ws') ? 'frames' : 'lines';
   if (transport === 'lines' && (url.port === '' || !['', '/'].includes(url.pathname))) return null;
@@ -39,7 +39,7 @@ function parseLiveEndpoint(text: string): ServerAddress | null {
 
 /** What is wrong with an address as a person typed it, as the rest of a sentence; null: it can be tried. */
 export function addressProblem(text: string): string | null {
-  const url = parseUrlWithoutCredentialsOrQuery(text);
+  const url = parseUrlRefusingCredentialsAndQuery(text);
   if (url !== null && (url.protocol === 'http:' || url.protocol === 'https:')) return null;
   if (parseLiveEndpoint(text) !== null) return null;
   return 'give the server as ws://, wss://, tcp:// or tls:// with its host and port, or as http:// or https://';
@@ -67,7 +67,7 @@ export async function discoverServerAddress(text: string): Promise<ServerAddress
  * the HTTP port. Null for endpoints of their own, which say nothing about it.
  */
 export function deriveHttpBaseUrl(httpOrWsUrl: string): string | null {
-  const url = parseUrlWithoutCredentialsOrQuery(httpOrWsUrl);
+  const url = parseUrlRefusingCredentialsAndQuery(httpOrWsUrl);
   if (url === null) return null;
   if (url.protocol === 'http:' || url.protocol === 'https:') return httpOrWsUrl.replace(/\/+$/, '');
   if (!url.protocol.startsWith('ws') || !url.pathname.endsWith(LIVE_PATH)) return null;
@@ -113,7 +113,7 @@ async function readBoundedText(response: Response): Promise<string> {
 }
 
 /** An absolute address without a user, a password, a query or a fragment. */
-function parseUrlWithoutCredentialsOrQuery(text: string): URL | null {
+function parseUrlRefusingCredentialsAndQuery(text: string): URL | null {
   const url = URL.parse(text);
   if (url === null || url.hostname === '' || url.search !== '' || url.hash !== '') return null;
   return url.username === '' && url.password === '' ? url : null;

@@ -1,10 +1,10 @@
 /** How long to wait between attempts. */
-export interface BackoffBounds {
+export interface BackoffDelays {
   readonly unjitteredFirstDelayMs: number;
   readonly maxMs: number;
 }
 
-export const DEFAULT_BACKOFF: BackoffBounds = { unjitteredFirstDelayMs: 500, maxMs: 30_000 };
+export const DEFAULT_BACKOFF: BackoffDelays = { unjitteredFirstDelayMs: 500, maxMs: 30_000 };
 
 /**
  * The wait before the next attempt after so many failures in a row: it doubles up to the bound, and half of it is
@@ -12,7 +12,7 @@ export const DEFAULT_BACKOFF: BackoffBounds = { unjitteredFirstDelayMs: 500, max
  */
 export function backoffMs(
   failures: number,
-  { unjitteredFirstDelayMs, maxMs }: BackoffBounds,
+  { unjitteredFirstDelayMs, maxMs }: BackoffDelays,
   chance = Math.random(),
 ): number {
   const wholeMs = Math.min(maxMs, unjitteredFirstDelayMs * 2 ** Math.min(failures, 30));

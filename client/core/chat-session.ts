@@ -18,7 +18,7 @@ export interface SessionBounds extends ConnectionBounds {
 export const DEFAULT_SESSION_BOUNDS: SessionBounds = {
   connectTimeoutMs: 10_000,
   // 200,000 characters, the most that a server can be configured to take, are 1.2 MB of escaped JSON; a page is more.
-  maxTextBytes: 16 * 1024 * 1024,
+  maxInboundTextBytes: 16 * 1024 * 1024,
   maxPendingRequests: 1_000,
   answerTimeoutMs: 30_000,
   quietBeforePingMs: 15_000,

@@ -18,9 +18,9 @@ export interface ConnectionCallbacks {
 export interface ConnectionBounds {
   readonly connectTimeoutMs: number;
   /** The longest text that is taken; a server that sends more is hung up on. */
-  readonly maxTextBytes: number;
+  readonly maxInboundTextBytes: number;
   /** Ends an attempt to connect. */
-  readonly signal?: AbortSignal;
+  readonly connectCancellation?: AbortSignal;
 }
 
 /** Connects to the server of a client. Rejects with ConnectionError, whose sentence names the address. */

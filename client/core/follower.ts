@@ -28,7 +28,7 @@ export interface FollowOptions {
  * because a large page never arrives whole over a connection that keeps breaking.
  */
 const SYNC_PAGE_SIZES = { first: 32, max: 500 } as const;
-const MAX_LEFT_CONVERSATIONS = 1_000;
+const MAX_REMEMBERED_LEFT_CONVERSATIONS = 1_000;
 /** Conversations that `live.subscribe` takes; it follows those with the lowest numbers. */
 const MAX_SUBSCRIBED_CONVERSATIONS = 20_000;
 /**
@@ -200,7 +200,7 @@ export class ConversationFollower {
 
   async #removeConversation(conversation: number): Promise<void> {
     this.#revByLeftConversation.set(conversation, this.#handledRevByConversation.get(conversation) ?? 0);
-    if (this.#revByLeftConversation.size > MAX_LEFT_CONVERSATIONS)
+    if (this.#revByLeftConversation.size > MAX_REMEMBERED_LEFT_CONVERSATIONS)
       this.#revByLeftConversation.delete(this.#revByLeftConversation.keys().next().value!);
     this.#handledRevByConversation.delete(conversation);
     this.#conversationsWithGap.delete(conversation);

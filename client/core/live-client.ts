@@ -1,4 +1,4 @@
-import { DEFAULT_BACKOFF, backoffMs, type BackoffBounds } from './backoff.ts';
+import { DEFAULT_BACKOFF, backoffMs, type BackoffDelays } from './backoff.ts';
 import {
   AnswerTimeoutError,
   ConnectionError,
@@ -19,13 +19,13 @@ import { wait } from './wait.ts';
 
 /** A connection that lived so long was a good one: the next attempt comes soon. */
 const STABLE_CONNECTION_MS = 5_000;
-const MAX_WAITING_CALLS = 1_000;
+const MAX_CALLS_AWAITING_CONNECTION = 1_000;
 /** Of a repeat that the server asked for. */
 const MAX_CALL_RETRY_DELAY_MS = 10_000;
 /** What may wait for a slow listener before reading stops. */
-const QUEUE_HIGH_WATER_BYTES = 1024 * 1024;
+const NOTIFICATION_QUEUE_HIGH_WATER_BYTES = 1024 * 1024;
 /** Reading goes on above the high water while calls wait for answers. Beyond this bound the client reconnects. */
-const QUEUE_OVERFLOW_BYTES = 64 * 1024 * 1024;
+const NOTIFICATION_QUEUE_OVERFLOW_BYTES = 64 * 1024 * 1024;
 
 /** Who connects how, and what for. */
 export interface LiveClientOptions {
@@ -36,7 +36,7 @@ export interface LiveClientOptions {
   readonly follow: FollowOptions | null;
   readonly listener: ChatListener;
   readonly bounds?: Partial<SessionBounds>;
-  readonly backoff?: BackoffBounds;
+  readonly backoff?: BackoffDelays;
 }
 
 /** How one request is made. */
@@ -69,7 +69,7 @@ export class LiveClient {
   /** The same while requests can be made on it. */
   #authenticatedSession: ChatSession | null = null;
   /** When it was known on the last connection who this is. */
-  #authenticatedAtMs = 0;
+  #lastAuthenticatedAtMs = 0;
   #account: Account | null = null;
   #signInSessionNumber: number | null = null;
   #lastConnectionError: Error | null = null;
@@ -144,7 +144,7 @@ export class LiveClient {
       throw new ConnectionError('there is no connection');
     const deadlineMs = performance.now() + timeoutMs;
     for (;;) {
-      const session = await this.#awaitSession(deadlineMs);
+      const session = await this.#awaitAuthenticatedSession(deadlineMs);
       const restMs = Math.max(1, Math.ceil(deadlineMs - performance.now()));
       try {
         return await session.call(method, params, { decode, timeoutMs: restMs });
@@ -157,7 +157,7 @@ export class LiveClient {
     }
   }
 
-  async #awaitSession(deadlineMs: number): Promise<ChatSession> {
+  async #awaitAuthenticatedSession(deadlineMs: number): Promise<ChatSession> {
     for (;;) {
       if (this.#callRejectionAfterEnd !== null) throw this.#callRejectionAfterEnd;
       if (this.#stopped.signal.aborted) throw new ClientStoppedError('the client was stopped');
@@ -170,7 +170,7 @@ export class LiveClient {
 
   /** Resolves when the state of the connection has changed, or after the time. */
   async #awaitStateChange(timeoutMs: number | null): Promise<void> {
-    if (this.#stateWaiters.size >= MAX_WAITING_CALLS)
+    if (this.#stateWaiters.size >= MAX_CALLS_AWAITING_CONNECTION)
       throw new TooManyPendingRequestsError('there are too many requests waiting');
     await new Promise<void>((resolve) => {
       const timer = timeoutMs === null ? undefined : setTimeout(() => wake(), timeoutMs);
@@ -198,7 +198,7 @@ export class LiveClient {
       if (signal.aborted) return;
       const hasLived =
         this.counts.authenticatedConnections > before.connections &&
-        performance.now() - this.#authenticatedAtMs > STABLE_CONNECTION_MS;
+        performance.now() - this.#lastAuthenticatedAtMs > STABLE_CONNECTION_MS;
       const wasGood = hasLived || (this.#follower?.handledChangeCount ?? 0) > before.handledChangeCount;
       failures = wasGood ? 0 : failures + 1;
       const retryInMs = backoffMs(Math.max(0, failures - 1), this.#options.backoff ?? DEFAULT_BACKOFF);
@@ -215,12 +215,12 @@ export class LiveClient {
       onHighWater: () => session?.requestPause(),
       onLowWater: () => session?.withdrawPauseRequest(),
       onOverflow: () => session?.destroy('more came than could be taken in'),
-      highWaterBytes: QUEUE_HIGH_WATER_BYTES,
-      overflowBytes: QUEUE_OVERFLOW_BYTES,
+      highWaterBytes: NOTIFICATION_QUEUE_HIGH_WATER_BYTES,
+      overflowBytes: NOTIFICATION_QUEUE_OVERFLOW_BYTES,
     });
     let broken: unknown = null;
     try {
-      const bounds = { ...this.#bounds, signal: this.#stopped.signal };
+      const bounds = { ...this.#bounds, connectCancellation: this.#stopped.signal };
       session = await ChatSession.open(
         this.#options.connect,
         (said) => notificationQueue.enqueueOrOverflow(said),
@@ -258,7 +258,7 @@ export class LiveClient {
     });
     this.#account = account;
     this.#signInSessionNumber = number;
-    this.#authenticatedAtMs = performance.now();
+    this.#lastAuthenticatedAtMs = performance.now();
     this.counts.authenticatedConnections += 1;
     this.#lastConnectionError = null;
     await this.#options.listener({ type: 'connected', account });

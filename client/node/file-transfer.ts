@@ -208,10 +208,10 @@ function dispositionFileName(disposition: string | undefined): string | null {
 
 /** Tells how much went through it. */
 class ProgressTransform extends Transform {
-  readonly #onProgress: (bytes: number) => void;
+  readonly #onProgress: (bytesSoFar: number) => void;
   #bytesSoFar = 0;
 
-  constructor(onProgress: (bytes: number) => void) {
+  constructor(onProgress: (bytesSoFar: number) => void) {
     super();
     this.#onProgress = onProgress;
   }

@@ -11,16 +11,16 @@ const LINE_FEED = 0x0a;
 export class LineConnection implements Connection {
   readonly #socket: Socket;
   readonly #callbacks: ConnectionCallbacks;
-  readonly #maxTextBytes: number;
+  readonly #maxInboundTextBytes: number;
   /** What came of a line that has not ended yet. */
   #unfinishedLine: Buffer[] = [];
   #unfinishedLineBytes = 0;
   #destroyReasonOrError: string | null = null;
 
-  private constructor(socket: Socket, callbacks: ConnectionCallbacks, maxTextBytes: number) {
+  private constructor(socket: Socket, callbacks: ConnectionCallbacks, maxInboundTextBytes: number) {
     this.#socket = socket;
     this.#callbacks = callbacks;
-    this.#maxTextBytes = maxTextBytes;
+    this.#maxInboundTextBytes = maxInboundTextBytes;
     socket.on('data', (chunk: Buffer) => this.#onData(chunk));
   }
 
@@ -30,10 +30,10 @@ export class LineConnection implements Connection {
     bounds: ConnectionBounds,
   ): Promise<LineConnection> {
     const socket = dial(address);
-    const connection = new LineConnection(socket, callbacks, bounds.maxTextBytes);
-    const { connectTimeoutMs, signal } = bounds;
+    const connection = new LineConnection(socket, callbacks, bounds.maxInboundTextBytes);
+    const { connectTimeoutMs, connectCancellation } = bounds;
     const stop = (): void => void socket.destroy(new Error('it was stopped'));
-    signal?.addEventListener('abort', stop);
+    connectCancellation?.addEventListener('abort', stop);
     await new Promise<void>((resolve, reject) => {
       const fail = (cause: Error): void => {
         reject(new ConnectionError(`${address.url} cannot be reached: ${cause.message}`, { cause }));
@@ -46,7 +46,7 @@ export class LineConnection implements Connection {
         fail(new Error('the connection was cut'));
       });
       socket.once(address.isEncrypted ? 'secureConnect' : 'connect', () => clearTimeout(timer));
-    }).finally(() => signal?.removeEventListener('abort', stop));
+    }).finally(() => connectCancellation?.removeEventListener('abort', stop));
     socket.setNoDelay(true);
     socket.on('error', (error) => (connection.#destroyReasonOrError ??= error.message));
     socket.once('close', () => {
@@ -101,7 +101,7 @@ export class LineConnection implements Connection {
     if (part.length === 0) return;
     this.#unfinishedLine.push(part);
     this.#unfinishedLineBytes += part.length;
-    if (this.#unfinishedLineBytes > this.#maxTextBytes) this.destroy('the server sent a line that is too long');
+    if (this.#unfinishedLineBytes > this.#maxInboundTextBytes) this.destroy('the server sent a line that is too long');
   }
 }
 

@@ -21,19 +21,19 @@ export class WsConnection implements Connection {
   static async open(
     { url }: ServerAddress,
     callbacks: ConnectionCallbacks,
-    { connectTimeoutMs, maxTextBytes, signal }: ConnectionBounds,
+    { connectTimeoutMs, maxInboundTextBytes, connectCancellation }: ConnectionBounds,
   ): Promise<WsConnection> {
-    const options = { maxPayload: maxTextBytes, handshakeTimeout: connectTimeoutMs, perMessageDeflate: false };
+    const options = { maxPayload: maxInboundTextBytes, handshakeTimeout: connectTimeoutMs, perMessageDeflate: false };
     const socket = new WebSocket(url, options);
     const connection = new WsConnection(socket, callbacks);
     const stop = (): void => socket.terminate();
-    signal?.addEventListener('abort', stop);
+    connectCancellation?.addEventListener('abort', stop);
     await new Promise<void>((resolve, reject) => {
       socket.once('open', resolve);
       socket.once('error', (cause) =>
         reject(new ConnectionError(`${url} cannot be reached: ${cause.message}`, { cause })),
       );
-    }).finally(() => signal?.removeEventListener('abort', stop));
+    }).finally(() => connectCancellation?.removeEventListener('abort', stop));
     // Nothing of a connection that was never there is told; `open` has rejected for it.
     socket.on('error', (error) => (connection.#destroyReasonOrError ??= error.message));
     socket.once('close', (code, reason) => connection.#onClose(code, reason.toString('utf8')));

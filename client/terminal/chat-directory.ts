@@ -5,9 +5,9 @@ import { decodeConversation, type Conversation } from '../core/shapes.ts';
 import { conversationName } from './chat-text.ts';
 import { ChatCommandError } from './command-error.ts';
 
-const PAGE_SIZE = 500;
+const CONVERSATIONS_PER_PAGE = 500;
 /** 100,000 conversations are the most that a server can be configured to allow. */
-const MAX_PAGES = 200;
+const MAX_CONVERSATION_PAGES = 200;
 
 const decodeConversationPage = object({ conversations: arrayOf(decodeConversation), next: nullable(integer) });
 
@@ -18,8 +18,8 @@ export const CONVERSATION_HELP =
 /** All conversations of who is signed in, by number. */
 export async function listConversations(client: LiveClient): Promise<Conversation[]> {
   const all: Conversation[] = [];
-  for (let after = 0, pages = 0; pages < MAX_PAGES; pages += 1) {
-    const params = { after, limit: PAGE_SIZE };
+  for (let after = 0, pages = 0; pages < MAX_CONVERSATION_PAGES; pages += 1) {
+    const params = { after, limit: CONVERSATIONS_PER_PAGE };
     const page = await client.call('conversations.list', params, {
       decode: decodeConversationPage,
       isRepeatable: true,

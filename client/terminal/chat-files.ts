@@ -46,7 +46,7 @@ async function download(context: ChatContext, id: string, { output, ...options }
       if (output === '-') await pipeline(bytes, context.output, { end: false });
       else await saveNewFile(bytes, path);
     } finally {
-      progress.clear();
+      progress.eraseLine();
     }
     if (output !== '-') print(context, path);
   });
@@ -136,7 +136,7 @@ async function uploadLocalFile(context: ChatContext, server: FileServer, { path,
   } catch (error) {
     throw error instanceof ChatCommandError ? error : unreadableFileError(path, error);
   } finally {
-    progress.clear();
+    progress.eraseLine();
   }
 }
 
@@ -213,7 +213,7 @@ class TransferProgressLine {
   }
 
   /** Takes the line away. */
-  clear(): void {
+  eraseLine(): void {
     if (this.#isShown) this.#context.errorOutput.write('\r\u001b[K');
     this.#isShown = false;
   }

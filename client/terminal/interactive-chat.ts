@@ -13,8 +13,8 @@ import { sanitize } from './safe-text.ts';
 import { formatTable } from './table.ts';
 import { ChatCommandError } from './command-error.ts';
 
-const DEFAULT_READ_COUNT = 20;
-const MAX_READ_COUNT = 200;
+const DEFAULT_SHOWN_MESSAGES = 20;
+const MAX_SHOWN_MESSAGES = 200;
 /** Messages that are shown where one comes into a conversation without unread ones. */
 const MIN_MESSAGES_ON_SWITCH = 5;
 /** A message that is read is told so long after it came, with those that came meanwhile. */
@@ -55,7 +55,7 @@ export class InteractiveChat {
   #currentConversation: Conversation | null = null;
   /** The last message of each conversation that was shown, since history and stream overlap. */
   readonly #lastShownSeqByConversation = new Map<number, number>();
-  #isPromptUnlocked = false;
+  #mayDrawPrompt = false;
   #isDisconnected = false;
   /** A read position that the server does not know yet. */
   #unsentReadPosition: { readonly conversation: number; readonly seq: number } | null = null;
@@ -83,7 +83,7 @@ export class InteractiveChat {
   async greetAndShow({ nick }: Account, conversation: string | null): Promise<void> {
     const all = await listConversations(this.#client);
     this.#names.remember(all);
-    this.#isPromptUnlocked = true;
+    this.#mayDrawPrompt = true;
     this.#printAboveInput(`You are ${sanitize(nick)}. /help lists what can be typed.`, '');
     const only = all.length === 1 ? all[0]! : null;
     const first = conversation === null ? only : matchConversation(all, conversation);
@@ -200,7 +200,7 @@ export class InteractiveChat {
       go: async () => this.#switchTo(await findConversation(this.#client, rest)),
       open: () => this.#openConversationWith(rest),
       join: () => this.#joinGroup(rest),
-      read: () => this.#showLastMessages(Math.min(MAX_READ_COUNT, Number(rest) || DEFAULT_READ_COUNT)),
+      read: () => this.#showLastMessages(Math.min(MAX_SHOWN_MESSAGES, Number(rest) || DEFAULT_SHOWN_MESSAGES)),
       members: () => this.#showMembers(),
       quit: () => this.#quit(),
     };
@@ -237,7 +237,7 @@ export class InteractiveChat {
     this.#names.remember([conversation]);
     this.#setCurrent(conversation);
     await this.#showLastMessages(
-      Math.min(DEFAULT_READ_COUNT, Math.max(MIN_MESSAGES_ON_SWITCH, conversation.unread)),
+      Math.min(DEFAULT_SHOWN_MESSAGES, Math.max(MIN_MESSAGES_ON_SWITCH, conversation.unread)),
       afterSeq,
     );
   }
@@ -310,6 +310,6 @@ export class InteractiveChat {
   }
 
   #redrawPrompt(): void {
-    if (this.#isPromptUnlocked && !this.#hasStopped && !this.#hasTypedQuit) this.#readline.prompt(true);
+    if (this.#mayDrawPrompt && !this.#hasStopped && !this.#hasTypedQuit) this.#readline.prompt(true);
   }
 }

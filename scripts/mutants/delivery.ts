@@ -291,7 +291,7 @@ export const DELIVERY_MUTANTS: readonly Mutant[] = [
     promise: 'A target that comes back from an outage gets one request first.',
     file: 'src/delivery/slow-start.ts',
     find: 'this.#maxBatchOrInFlight = 1;',
-    replace: 'this.#maxBatchOrInFlight = FULL_WINDOW;',
+    replace: 'this.#maxBatchOrInFlight = FULL_BATCH_OR_IN_FLIGHT;',
     tests: ['test/delivery/slow-start.test.ts'],
   },
   {

@@ -43,8 +43,8 @@ export const LIMITS_MUTANTS: readonly Mutant[] = [
     name: 'anonymous-operations-unbounded',
     promise: 'An operation that needs no token takes 16 KiB of 50 values that are not compressed.',
     file: 'src/operations/core/input-limits.ts',
-    find: "who === 'anybody' ? ANONYMOUS_LIMITS : SESSION_LIMITS",
-    replace: 'SESSION_LIMITS',
+    find: "who === 'anybody' ? ANYBODY_OPERATION_LIMITS : SIGNED_IN_OPERATION_LIMITS",
+    replace: 'SIGNED_IN_OPERATION_LIMITS',
     tests: [BODIES, '-t', 'for anybody takes'],
   },
   {

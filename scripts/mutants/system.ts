@@ -62,8 +62,8 @@ export const SYSTEM_MUTANTS: readonly Mutant[] = [
     name: 'stalled-commit-leaks-backends',
     promise: 'A connection gets no new session while the process of the one before still has to commit.',
     file: 'src/storage/db/connection.ts',
-    find: 'if (greeting.isAbandonedBusy) {\n      this.#stallChecks.found();',
-    replace: 'if (greeting.isAbandonedBusy && acceptsReadOnly) {\n      this.#stallChecks.found();',
+    find: 'if (greeting.isAbandonedBusy) {\n      this.#abandonedBackendChecks.found();',
+    replace: 'if (greeting.isAbandonedBusy && acceptsReadOnly) {\n      this.#abandonedBackendChecks.found();',
     tests: ['test/storage/messages/failover.test.ts', '-t', 'cost one process'],
   },
   {

@@ -58,7 +58,7 @@ export class PostgresBus implements Bus {
   #retryTimer: NodeJS.Timeout | null = null;
   #retryMs = MIN_RETRY_MS;
   #hasListened = false;
-  #lastEchoAt = 0;
+  #lastHeartbeatEchoAt = 0;
   /** Since when this session listens, and when it last heard another node; on the monotonic clock. */
   #lastListenStartedAt = Number.POSITIVE_INFINITY;
   #lastPeerSeenAt = Number.NEGATIVE_INFINITY;
@@ -180,7 +180,7 @@ export class PostgresBus implements Bus {
   #receive(payload: string): void {
     const [node, notifications = ''] = payload.split(' ', 2);
     if (node === this.#node) {
-      if (notifications === '.') this.#lastEchoAt = performance.now();
+      if (notifications === '.') this.#lastHeartbeatEchoAt = performance.now();
       return;
     }
     if (this.#hasNoPeers) this.#batch.requireResync();
@@ -208,10 +208,10 @@ export class PostgresBus implements Bus {
     try {
       if (!this.#session.ready) {
         await this.#session.run(listen, QUERY_TIMEOUT_MS);
-        this.#lastEchoAt = performance.now();
-        this.#lastListenStartedAt = this.#lastEchoAt;
+        this.#lastHeartbeatEchoAt = performance.now();
+        this.#lastListenStartedAt = this.#lastHeartbeatEchoAt;
         this.#announceGap();
-      } else if (performance.now() - this.#lastEchoAt > 2.5 * this.#heartbeatMs) {
+      } else if (performance.now() - this.#lastHeartbeatEchoAt > 2.5 * this.#heartbeatMs) {
         throw new Error('notifications do not come through');
       }
       // A listener may have stopped us; running would open the session again.

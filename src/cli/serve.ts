@@ -8,7 +8,7 @@ import type { Server } from '../server.ts';
 import { printError, type CommandContext } from './core/context.ts';
 import { exitCodes } from './core/exit-codes.ts';
 import { explainFailure } from './core/explain-failure.ts';
-import { restartWithHeapLimit, type ReplaceableServerProcess } from './setup/heap.ts';
+import { restartServerWithHeapLimit, type ReplaceableServerProcess } from './setup/heap.ts';
 import { configFlag, withExamples } from './core/options.ts';
 import { refuseRootWithServiceConfig } from './core/privileges.ts';
 import { StopSignals } from './core/stop-signals.ts';
@@ -32,14 +32,14 @@ export async function serve(context: CommandContext, flag: string | undefined): 
     const file = findConfigFile({ configOption: flag, env: context.env, programBinDir: context.programBinDir });
     refuseRootWithServiceConfig(file, process.geteuid?.());
     const { config, warnings } = loadConfig(file, { env: context.env });
-    restartWithHeapLimit(config.heapBytes, thisInstallation(), process as ReplaceableServerProcess);
+    restartServerWithHeapLimit(config.heapBytes, thisInstallation(), process as ReplaceableServerProcess);
     log = createLog(config.log);
     for (const warning of warnings) log.warn('configuration warning', { warning });
     signals.start();
     // Here, so that the other commands start without it: it is two thirds of what there is to load.
     const { Server } = await import('../server.ts');
     server = new Server(config, log, exitReasonOf);
-    await runUntilStopped(server, signals, log);
+    await startAndRunUntilStopped(server, signals, log);
   } catch (error) {
     // On a terminal the sentence that follows on standard error stands right below: once is enough.
     const seenTwice = process.stdout.isTTY && context.errorOutput.isTTY;
@@ -52,7 +52,7 @@ export async function serve(context: CommandContext, flag: string | undefined): 
   }
 }
 
-async function runUntilStopped(server: Server, signals: StopSignals, log: Log): Promise<void> {
+async function startAndRunUntilStopped(server: Server, signals: StopSignals, log: Log): Promise<void> {
   const starting = server.start();
   const early = await Promise.race([starting.then(() => null), signals.firstSignal]);
   const end = early ?? (await Promise.race([signals.firstSignal, server.failure]));

@@ -1,6 +1,6 @@
 import { Option, type Command } from 'commander';
 import { installationRoleSchema } from '../operations/core/schemas.ts';
-import { createUser, listUsers } from '../operations/accounts/users.ts';
+import { createUser, listUsersAndBots } from '../operations/accounts/users.ts';
 import type { CommandContext } from './core/context.ts';
 import { GROUP_ARGUMENT_HELP } from './group/group-argument.ts';
 import { formatFields, formatTable } from '../../client/terminal/table.ts';
@@ -8,7 +8,7 @@ import { withExamples, withJson, withLimit } from './core/options.ts';
 import { callAndPrint, nextPageHint } from './core/call.ts';
 import { addUserChangeCommands } from './user-change-commands.ts';
 
-type UserList = Awaited<ReturnType<(typeof listUsers)['run']>>;
+type UserList = Awaited<ReturnType<(typeof listUsersAndBots)['run']>>;
 
 interface CreateOptions {
   readonly name?: string;
@@ -58,7 +58,12 @@ function addList(user: Command, context: CommandContext): void {
     .option('--after <nick>', 'begin after this nick')
     .action(({ after = '', limit, role, group, json }: ListOptions, self: Command) => {
       const lines = (list: UserList): string[] => listLines(list, group !== undefined);
-      return callAndPrint(context, self, { operation: listUsers, input: { after, limit, role, group }, json, lines });
+      return callAndPrint(context, self, {
+        operation: listUsersAndBots,
+        input: { after, limit, role, group },
+        json,
+        lines,
+      });
     });
   withExamples(withJson(withLimit(command)), [
     'klatch user list --role admin',

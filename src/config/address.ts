@@ -22,7 +22,7 @@ function isHost(host: string): boolean {
 }
 
 /** The parts of `scheme://host:port/path`. */
-interface HostlessUrlParts {
+interface UrlPartsExceptHost {
   readonly scheme: string;
   readonly port: string | null;
   readonly path: string;
@@ -31,7 +31,7 @@ interface HostlessUrlParts {
 const URL_PATTERN = /^([a-z][a-z0-9+.-]*):\/\/(\[[^\]]*\]|[^:/?#@[\]\\]*)(?::(\d*))?(\/[^?#\\]*)?$/i;
 
 /** Takes an address apart, or says what is wrong with it. Stricter than URL parsers, which mend a lot silently. */
-function parseUrlParts(text: string): HostlessUrlParts | string {
+function parseUrlParts(text: string): UrlPartsExceptHost | string {
   if (/[\s\p{Cc}]/u.test(text)) return 'it holds white space';
   const authority = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i.exec(text)?.[1];
   if (authority === undefined) return 'it does not begin with a scheme and "://"';
@@ -52,7 +52,7 @@ function parseUrlParts(text: string): HostlessUrlParts | string {
 function validateUrlValue(
   value: Value,
   schemes: readonly string[],
-  finish: (text: string, address: HostlessUrlParts) => ScalarResult<string>,
+  finish: (text: string, address: UrlPartsExceptHost) => ScalarResult<string>,
 ): ScalarResult<string> {
   if (value.kind !== 'string') return {};
   const address = parseUrlParts(value.text);
@@ -129,15 +129,15 @@ function hostValueType(expected: string, options: { quotableInMessages: boolean 
 }
 
 /** A server to connect to: where it listens, and on which port if it has one of its own. */
-interface ServerSetting {
+interface HostAndOptionalPort {
   readonly host: string;
   readonly port: number | null;
 }
 
 /** `name`, `name:port`, `[address]:port`, or the folder of a Unix socket. People put whole addresses with passwords here. */
-export function databaseServer(): ValueType<ServerSetting> {
+export function databaseServer(): ValueType<HostAndOptionalPort> {
   const expected = 'a host name or an address, with ":port" if it has one of its own, or the folder of a Unix socket';
-  const judge = (value: Value): ScalarResult<ServerSetting> => {
+  const judge = (value: Value): ScalarResult<HostAndOptionalPort> => {
     if (value.kind !== 'string') return {};
     const { text } = value;
     if (text.startsWith('/')) return text.includes('\0') ? {} : { value: { host: text, port: null } };

@@ -64,7 +64,7 @@ export function buildConfig(file: string, settings: Settings): Config {
     retention: {
       idempotencyKeysMs: settings['retention.idempotency-keys'],
       deliveryLogMs: settings['retention.delivery-log'],
-      deliveryLogRows: settings['retention.delivery-log-rows'],
+      deliveryLogRowsPerHook: settings['retention.delivery-log-rows'],
       removedHooksMs: settings['retention.removed-hooks'],
       orphanedFilesMs: settings['retention.orphaned-files'],
       pushLogMs: settings['retention.push-log'],
@@ -113,7 +113,7 @@ function buildPush(settings: Settings): PushConfig {
     pushDebounceMs: settings['push.debounce'],
     maxInFlightPerVendor: settings['push.in-flight'],
     timeoutMs: settings['push.timeout'],
-    retryDelaysMs: settings['push.retry'],
+    pushRetryDelaysMs: settings['push.retry'],
     pushExpiresAfterMs: settings['push.ttl'],
   };
 }
@@ -122,7 +122,7 @@ function buildGooglePush(settings: Settings): GooglePushConfig {
   const keys = settings['services.google.push.keys'] ?? [];
   return {
     keys: keys.map((each) => ({ projectId: each['project-id'], key: each.key.path })),
-    endpoint: settings['services.google.push.endpoint'],
+    googlePushEndpoint: settings['services.google.push.endpoint'],
     tokenEndpoint: settings['services.google.push.token-endpoint'],
   };
 }
@@ -160,7 +160,7 @@ function buildFileStore(settings: Settings): FileStoreConfig {
     bucket,
     accessKey,
     secretKey,
-    endpoint: settings['services.aws.s3.endpoint'],
+    s3Endpoint: settings['services.aws.s3.endpoint'],
     region: settings['services.aws.s3.region'],
     pathStyle: settings['services.aws.s3.path-style-access'],
     downloads: settings['services.aws.s3.downloads'],
@@ -179,8 +179,8 @@ function buildHttp(settings: Settings): HttpConfig {
     ),
     maxBodyBytes: settings['http.max-body-size'],
     maxHeaderBytes: settings['http.max-header-size'],
-    requestTimeoutMs: settings['http.request-timeout'],
-    stopTimeoutMs: settings['http.stop-timeout'],
+    requestToResponseTimeoutMs: settings['http.request-timeout'],
+    stopDrainTimeoutMs: settings['http.stop-timeout'],
   };
 }
 
@@ -226,22 +226,22 @@ function buildLimits(settings: Settings): LimitsConfig {
     intakeTimeoutMs: settings['limits.intake-timeout'],
     maxFlushPosts: settings['limits.flush-posts'],
     maxFlushBytes: settings['limits.flush-size'],
-    postRatePerToken: settings['limits.token-rate'],
+    postsPerSecondPerToken: settings['limits.token-rate'],
     postBurstPerToken: settings['limits.token-burst'],
     tokenQueueTimeoutMs: settings['limits.token-queue-timeout'],
     unknownTokenTtlMs: settings['limits.unknown-token-ttl'],
     unknownTokenCacheSize: settings['limits.unknown-token-cache'],
-    unknownTokenRatePerSource: settings['limits.unknown-token-rate'],
+    unknownTokensPerSecondPerSource: settings['limits.unknown-token-rate'],
     sourceParseMsPerSecond: settings['limits.parse-time'],
     hooksPerGroup: settings['limits.hooks-per-group'],
-    hookRegistrationsPerMinute: settings['limits.hook-registrations-per-minute'],
-    hookChangesPerMinute: settings['limits.hook-changes-per-minute'],
+    hookRegistrationsPerGroupPerMinute: settings['limits.hook-registrations-per-minute'],
+    hookChangesPerGroupPerMinute: settings['limits.hook-changes-per-minute'],
     hopLimit: settings['limits.hops'],
     sessionRequestRate: settings['limits.session-rate'],
     sessionRequestBurst: settings['limits.session-burst'],
     sessionsPerUser: settings['limits.sessions-per-user'],
     botsPerUser: settings['limits.bots-per-user'],
-    selfJoinedGroupsPerUser: settings['limits.groups-per-user'],
+    createdOrJoinedConversationsPerUser: settings['limits.groups-per-user'],
     membersPerGroup: settings['limits.members-per-group'],
     invitesPerGroup: settings['limits.invites-per-group'],
     devicesPerUser: settings['limits.devices-per-user'],
@@ -252,8 +252,8 @@ function buildLimits(settings: Settings): LimitsConfig {
     concurrentUploadsPerUser: settings['limits.concurrent-uploads-per-user'],
     attachmentsPerMessage: settings['limits.attachments-per-message'],
     codesPerHour: settings['limits.codes-per-hour'],
-    codesPerIpPerHour: settings['limits.codes-per-ip'],
-    codesPerAddressPerDay: settings['limits.codes-per-address'],
+    codesPerSourcePerHour: settings['limits.codes-per-ip'],
+    dailyCodesPerAddressAndNetwork: settings['limits.codes-per-address'],
   };
 }
 

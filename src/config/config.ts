@@ -97,14 +97,14 @@ export interface PushConfig {
   /** The longest that a vendor may take for an answer. */
   readonly timeoutMs: number;
   /** Waits before each repeat; the last one repeats until it is given up. */
-  readonly retryDelaysMs: readonly number[];
+  readonly pushRetryDelaysMs: readonly number[];
   readonly pushExpiresAfterMs: number;
 }
 
 export interface GooglePushConfig {
   /** `key`: the absolute path of a service account's file, or its JSON. */
   readonly keys: readonly { readonly projectId: string; readonly key: string }[];
-  readonly endpoint: string;
+  readonly googlePushEndpoint: string;
   readonly tokenEndpoint: string;
 }
 
@@ -147,7 +147,7 @@ export interface S3Config {
   readonly bucket: string;
   readonly accessKey: string;
   readonly secretKey: string;
-  readonly endpoint: string;
+  readonly s3Endpoint: string;
   readonly region: string;
   /** True: the bucket is the beginning of the path; false: of the host name. */
   readonly pathStyle: boolean;
@@ -167,9 +167,9 @@ export interface HttpConfig {
   readonly trustedProxies: readonly string[];
   readonly maxBodyBytes: number;
   readonly maxHeaderBytes: number;
-  readonly requestTimeoutMs: number;
+  readonly requestToResponseTimeoutMs: number;
   /** How long a stop waits for requests and deliveries in hand. */
-  readonly stopTimeoutMs: number;
+  readonly stopDrainTimeoutMs: number;
 }
 
 /** Where metrics are served from, on a port of their own. */
@@ -236,18 +236,18 @@ export interface LimitsConfig {
   readonly maxFlushPosts: number;
   readonly maxFlushBytes: number;
   /** Posts per second and token, the burst above it, and how long a post waits for its turn. */
-  readonly postRatePerToken: number;
+  readonly postsPerSecondPerToken: number;
   readonly postBurstPerToken: number;
   readonly tokenQueueTimeoutMs: number;
   readonly unknownTokenTtlMs: number;
   readonly unknownTokenCacheSize: number;
   /** Answers about unknown tokens per second and source address before they are slowed. */
-  readonly unknownTokenRatePerSource: number;
+  readonly unknownTokensPerSecondPerSource: number;
   /** How long the event loop may parse and check what one source sends, within any second. */
   readonly sourceParseMsPerSecond: number;
   readonly hooksPerGroup: number;
-  readonly hookRegistrationsPerMinute: number;
-  readonly hookChangesPerMinute: number;
+  readonly hookRegistrationsPerGroupPerMinute: number;
+  readonly hookChangesPerGroupPerMinute: number;
   /** Highest `klatch-hops` a post may carry plus one: at this number it is refused. */
   readonly hopLimit: number;
   /** Requests of one session per second, and the burst above it. */
@@ -255,7 +255,7 @@ export interface LimitsConfig {
   readonly sessionRequestBurst: number;
   readonly sessionsPerUser: number;
   readonly botsPerUser: number;
-  readonly selfJoinedGroupsPerUser: number;
+  readonly createdOrJoinedConversationsPerUser: number;
   readonly membersPerGroup: number;
   readonly invitesPerGroup: number;
   readonly devicesPerUser: number;
@@ -270,8 +270,8 @@ export interface LimitsConfig {
   readonly attachmentsPerMessage: number;
   /** Activation codes: of the whole installation an hour, to one source address an hour, to one address a day. */
   readonly codesPerHour: number;
-  readonly codesPerIpPerHour: number;
-  readonly codesPerAddressPerDay: number;
+  readonly codesPerSourcePerHour: number;
+  readonly dailyCodesPerAddressAndNetwork: number;
 }
 
 export interface DeliveryConfig {
@@ -298,7 +298,7 @@ export interface DeliveryConfig {
 export interface RetentionConfig {
   readonly idempotencyKeysMs: number;
   readonly deliveryLogMs: number;
-  readonly deliveryLogRows: number;
+  readonly deliveryLogRowsPerHook: number;
   readonly removedHooksMs: number;
   /** Files that no message has taken. */
   readonly orphanedFilesMs: number;

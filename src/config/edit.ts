@@ -48,7 +48,7 @@ export function currentValue(source: ConfigText, key: string): Value | null {
  * Throws Error where no way does.
  */
 export function setKey(source: ConfigText, key: string, literal: string): ConfigText {
-  const ways = [replacePlaceholder, replaceCommentedKey, appendKey, appendInsideBraces];
+  const ways = [replacePlaceholder, replaceCommentedKey, appendKey, appendBeforeLastBrace];
   for (const way of ways) {
     const text = way(source, key, literal);
     if (text === null) continue;
@@ -91,7 +91,7 @@ function appendKey({ text }: ConfigText, key: string, literal: string): string {
   return `${text}${text === '' || text.endsWith('\n') ? '' : '\n'}${renderAddedKey(text, key, literal)}`;
 }
 
-function appendInsideBraces({ text }: ConfigText, key: string, literal: string): string | null {
+function appendBeforeLastBrace({ text }: ConfigText, key: string, literal: string): string | null {
   const close = text.lastIndexOf('}');
   if (close < 0) return null;
   const before = text.slice(0, close);

@@ -14,7 +14,7 @@ import type { ValueType } from './value-types.ts';
 type ConfigurationFileKind = 'configuration' | 'public-key' | 'private-key';
 
 /** A file of a configuration: its name among the others, and where it stood. */
-interface ConfigurationFile {
+interface ConfigurationFileWithoutContent {
   readonly name: string;
   readonly path: string;
   readonly kind: ConfigurationFileKind;
@@ -23,7 +23,7 @@ interface ConfigurationFile {
 /** A configuration to be kept elsewhere. */
 interface ExportedConfiguration {
   /** server.conf first. */
-  readonly files: readonly (ConfigurationFile & { readonly content: Buffer })[];
+  readonly files: readonly (ConfigurationFileWithoutContent & { readonly content: Buffer })[];
   /** Keys and files that are left out, since they are secret. */
   readonly missing: readonly string[];
 }
@@ -38,7 +38,7 @@ const holdsPath = ({ isPath: path, items, fields }: ValueType<unknown>): boolean
   path || (items !== null && holdsPath(items)) || Object.values(fields ?? {}).some(({ kind }) => holdsPath(kind));
 const PATH_SETTINGS = new Set(settingEntries().flatMap(([key, { kind }]) => (holdsPath(kind) ? [key] : [])));
 /** Where files go that stood outside of the configuration's folder. */
-const OUTSIDE_FOLDER = 'outside';
+const RESTORED_OUTSIDE_FILES_FOLDER = 'outside';
 
 /**
  * The files of a configuration. With `secrets` they are what is on disk. Without, server.conf is written anew: the settings
@@ -74,7 +74,7 @@ export function exportConfiguration(
 }
 
 /** Where a file was put, and where it stood, if that is not beside server.conf. */
-interface WrittenFile {
+interface WrittenPathAndOrigin {
   readonly file: string;
   readonly from: string | null;
 }
@@ -84,13 +84,13 @@ interface WrittenFile {
  * `blockingPaths` are files that are in the way, and then nothing was written.
  */
 export function writeConfigurationFiles(
-  files: readonly (ConfigurationFile & { readonly content: Buffer })[],
+  files: readonly (ConfigurationFileWithoutContent & { readonly content: Buffer })[],
   folder: string,
-): { readonly placed: readonly WrittenFile[]; readonly blockingPaths: readonly string[] } {
+): { readonly placed: readonly WrittenPathAndOrigin[]; readonly blockingPaths: readonly string[] } {
   const places = files.map((file, index) => {
     const inside = index === 0 ? 'server.conf' : relative(dirname(files[0]!.path), file.path);
     const isOutside = inside.startsWith('..') || isAbsolute(inside) || inside === '';
-    const path = isOutside ? join(folder, OUTSIDE_FOLDER, basename(file.name)) : join(folder, inside);
+    const path = isOutside ? join(folder, RESTORED_OUTSIDE_FILES_FOLDER, basename(file.name)) : join(folder, inside);
     return { ...file, target: path, from: isOutside ? file.path : null };
   });
   const blockingPaths = places.map(({ target }) => target).filter((path) => existsSync(path));
@@ -104,7 +104,7 @@ export function writeConfigurationFiles(
 }
 
 /** The files that a configuration names, each once: without them the server would not start. */
-function referencedFiles(config: Config): Pick<ConfigurationFile, 'path' | 'kind'>[] {
+function referencedFiles(config: Config): Pick<ConfigurationFileWithoutContent, 'path' | 'kind'>[] {
   const { serverSigningKeys: serverKeys, googlePush, applePush, smtp } = config;
   const database = config.postgresql.tls;
   const tls = config.endpoints.flatMap((endpoint) => endpoint.tls ?? []);
@@ -125,7 +125,7 @@ function referencedFiles(config: Config): Pick<ConfigurationFile, 'path' | 'kind
       ...applePush.keys.map(({ path }) => path),
     ],
   };
-  const files = new Map<string, Pick<ConfigurationFile, 'path' | 'kind'>>();
+  const files = new Map<string, Pick<ConfigurationFileWithoutContent, 'path' | 'kind'>>();
   for (const kind of ['configuration', 'public-key', 'private-key'] as const) {
     // The secret kind last: a file that is named as both is not shown.
     for (const path of paths[kind]) if (typeof path === 'string') files.set(path, { path, kind });
@@ -145,7 +145,7 @@ function withArchiveNames<T extends { readonly path: string }>(files: readonly T
 
 function renderSettings(settings: readonly ShownSetting[], folder: string): string {
   const lines = settings.map(({ key, value }) => {
-    const shown = PATH_SETTINGS.has(key) ? toRelativePaths(folder, value) : value;
+    const shown = PATH_SETTINGS.has(key) ? relativizePathsBelow(folder, value) : value;
     return `${key} = ${formatHocon(shown, secretPlaceholder(key))}\n`;
   });
   return [
@@ -156,11 +156,11 @@ function renderSettings(settings: readonly ShownSetting[], folder: string): stri
 }
 
 /** Paths below the folder count from server.conf again, so that it can be moved as a whole. */
-function toRelativePaths(folder: string, value: ShownValue): ShownValue {
+function relativizePathsBelow(folder: string, value: ShownValue): ShownValue {
   if (typeof value === 'string') return value.startsWith(`${folder}/`) ? relative(folder, value) : value;
-  if (Array.isArray(value)) return value.map((item: ShownValue) => toRelativePaths(folder, item));
+  if (Array.isArray(value)) return value.map((item: ShownValue) => relativizePathsBelow(folder, item));
   if (value === null || typeof value !== 'object') return value;
-  return Object.fromEntries(Object.entries(value).map(([name, field]) => [name, toRelativePaths(folder, field)]));
+  return Object.fromEntries(Object.entries(value).map(([name, field]) => [name, relativizePathsBelow(folder, field)]));
 }
 
 function secretPlaceholder(key: SettingKey): string {

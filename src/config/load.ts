@@ -12,7 +12,7 @@ import { ConfigSourceFile } from './public-text.ts';
 import { settingEntries } from './schema.ts';
 import { readEmailTemplate } from './email-template.ts';
 import type { Settings } from './schema.ts';
-import { checkServerKeys, isReadableByOthers } from './keys/server-key-files.ts';
+import { checkServerKeyPair, isReadableByOthers } from './keys/server-key-files.ts';
 import { checkServiceKeys } from './service-checks.ts';
 import type { KeyFindings } from './service-checks.ts';
 import { problemAt, readSettings } from './settings.ts';
@@ -79,7 +79,7 @@ function checkServerKeyFiles(settings: Partial<Settings>): KeyFindings {
   const warnings: ConfigProblem[] = [];
   const key = 'modules.security.server-keys';
   for (const [index, pair] of (settings[key] ?? []).entries()) {
-    const found = checkServerKeys({ public: pair.public.path, private: pair.private.path });
+    const found = checkServerKeyPair({ public: pair.public.path, private: pair.private.path });
     for (const { which, sentence } of found) {
       problems.push(problemAt(`${key}[${index}].${which}`, pair[which].value, sentence));
     }

@@ -63,13 +63,13 @@ export function isMadeOfKeyWords(text: string): boolean {
 export class ConfigSourceFile {
   readonly lines: readonly string[];
   /** Lines that begin within a text in triple quotes. */
-  readonly #tripleQuotedLines = new Set<number>();
+  readonly #lineIndexesWithinTripleQuotes = new Set<number>();
 
   constructor(text: string) {
     this.lines = text.replace(/^\uFEFF/, '').split('\n');
     let quotes = 0;
     for (const [index, line] of this.lines.entries()) {
-      if (quotes % 2 === 1) this.#tripleQuotedLines.add(index);
+      if (quotes % 2 === 1) this.#lineIndexesWithinTripleQuotes.add(index);
       quotes += line.split('"""').length - 1;
     }
   }
@@ -85,7 +85,9 @@ export class ConfigSourceFile {
     if (MERGE_MARK.test(line)) return true;
     // The value of the key before, whichever it is, stands here.
     return (
-      !this.#tripleQuotedLines.has(index) && !/[=:[(]\s*$/.test(this.#previousContentLine(index)) && mayShowText(line)
+      !this.#lineIndexesWithinTripleQuotes.has(index) &&
+      !/[=:[(]\s*$/.test(this.#previousContentLine(index)) &&
+      mayShowText(line)
     );
   }
 

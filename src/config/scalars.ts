@@ -58,12 +58,19 @@ interface TextOptions {
   readonly quotableInMessages?: boolean;
   readonly pattern?: RegExp;
   /** True: the text is sent in a header of HTTP, which carries printable ASCII only. */
-  readonly isHeaderValue?: boolean;
+  readonly warnIfNotHeaderSafe?: boolean;
 }
 
 /** One line of text. Numbers are taken as they were written, so that a password of digits needs no quotes. */
 export function text(expected: string, options: TextOptions): ValueType<string> {
-  const { min, max, hidden = false, quotableInMessages: isQuotable = false, pattern, isHeaderValue = false } = options;
+  const {
+    min,
+    max,
+    hidden = false,
+    quotableInMessages: isQuotable = false,
+    pattern,
+    warnIfNotHeaderSafe = false,
+  } = options;
   const judge = (value: Value): ScalarResult<string> => {
     const found = scalarText(value);
     if (found === null) return {};
@@ -74,7 +81,9 @@ export function text(expected: string, options: TextOptions): ValueType<string> 
     if (length > max) return { refusalReason: `it has ${length} characters` };
     if (pattern !== undefined && !pattern.test(found)) return {};
     const warning =
-      isHeaderValue && !/^[\x21-\x7e]+(?: +[\x21-\x7e]+)*$/.test(found) ? NOT_HEADER_SAFE : doubtfulTextWarning(found);
+      warnIfNotHeaderSafe && !/^[\x21-\x7e]+(?: +[\x21-\x7e]+)*$/.test(found)
+        ? NOT_HEADER_SAFE
+        : doubtfulTextWarning(found);
     return { value: found, ...(warning === null ? {} : { warning }) };
   };
   return scalar(expected, judge, { hidden, quotableInMessages: isQuotable });

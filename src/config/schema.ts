@@ -185,7 +185,7 @@ export const SCHEMA = {
     absoluteHttpUrlValueType('an absolute http:// or https:// address without query and fragment'),
   ),
   'services.klatch-activation.auth-token': optional(
-    text('a token on one line', { min: 1, max: 4096, hidden: true, isHeaderValue: true }),
+    text('a token on one line', { min: 1, max: 4096, hidden: true, warnIfNotHeaderSafe: true }),
   ),
   'services.smtp.host': optional(connectHostValueType('a host name or an address')),
   'services.smtp.port': defaulted(port(1)),
@@ -228,7 +228,9 @@ export const SCHEMA = {
       pattern: /^[a-z0-9][a-z0-9.-]+[a-z0-9]$/,
     }),
   ),
-  'services.aws.s3.access-key': optional(text('an access key on one line', { min: 1, max: 256, isHeaderValue: true })),
+  'services.aws.s3.access-key': optional(
+    text('an access key on one line', { min: 1, max: 256, warnIfNotHeaderSafe: true }),
+  ),
   'services.aws.s3.secret-key': optional(text('a secret key on one line', { min: 1, max: 1024, hidden: true })),
   'services.aws.s3.endpoint': defaulted(
     absoluteHttpUrlValueType('an absolute http:// or https:// address without query and fragment'),

@@ -23,7 +23,7 @@ interface SettingsReading {
  */
 export function readSettings(root: ObjectValue, file: string, entries = settingEntries()): SettingsReading {
   const problems: ConfigProblem[] = [];
-  const missing = findPlaceholders(root, '');
+  const missing = findPlaceholdersInTree(root, '');
   const odd: ConfigProblem[] = [];
   const reading: Diagnostics = {
     refuse: (key, value, sentence) => problems.push(problemAt(key, value, sentence)),
@@ -79,11 +79,14 @@ function refuseBrokenSections(root: ObjectValue, reading: Diagnostics): string[]
 }
 
 /** Placeholders at any depth, in unknown keys too: whoever left one there has not finished. */
-function findPlaceholders(value: Value, key: string): ConfigProblem[] {
+function findPlaceholdersInTree(value: Value, key: string): ConfigProblem[] {
   if (isPlaceholder(value)) return [problemAt(key, value, 'still holds its placeholder')];
-  if (value.kind === 'array') return value.items.flatMap((item, index) => findPlaceholders(item, `${key}[${index}]`));
+  if (value.kind === 'array')
+    return value.items.flatMap((item, index) => findPlaceholdersInTree(item, `${key}[${index}]`));
   if (value.kind !== 'object') return [];
-  return [...value.entries].flatMap(([name, entry]) => findPlaceholders(entry, key === '' ? name : `${key}.${name}`));
+  return [...value.entries].flatMap(([name, entry]) =>
+    findPlaceholdersInTree(entry, key === '' ? name : `${key}.${name}`),
+  );
 }
 
 /** The administrator's own file first, then others by name, each from top to bottom; keys that stand nowhere last. */

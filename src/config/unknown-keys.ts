@@ -31,7 +31,7 @@ export function findUnknownKeys(root: ObjectValue, entries: KeySpecEntries): Unk
     for (const [name, value] of object.entries) {
       const key = prefix + quoteIfDotted(name);
       const entry = known.get(key);
-      if (entry !== undefined) found.push(...unknownItemFields(key, value, entry));
+      if (entry !== undefined) found.push(...unknownFieldsOfListItems(key, value, entry));
       else if (sections.has(key)) {
         if (value.kind === 'object') visit(value, `${key}.`);
       } else {
@@ -60,7 +60,7 @@ function findNestedFullPaths(path: string, value: Value, known: ReadonlyMap<stri
 }
 
 /** Unknown fields of the objects in a list. */
-function unknownItemFields(key: string, value: Value, entry: KeySpec<unknown>): UnknownKey[] {
+function unknownFieldsOfListItems(key: string, value: Value, entry: KeySpec<unknown>): UnknownKey[] {
   const fields = entry.kind.items?.fields ?? null;
   const list = coerceToArray(value);
   if (fields === null || list === null) return [];

@@ -60,7 +60,7 @@ export class LastRunRecorder {
   }
 
   markStarting(): void {
-    this.#lastSeenTimer = setInterval(() => this.#updateLastSeen(), LAST_SEEN_INTERVAL_MS);
+    this.#lastSeenTimer = setInterval(() => this.#touchStateFile(), LAST_SEEN_INTERVAL_MS);
     this.#lastSeenTimer.unref();
     this.#write('starting', NO_REASON);
   }
@@ -98,7 +98,7 @@ export class LastRunRecorder {
     }
   }
 
-  #updateLastSeen(): void {
+  #touchStateFile(): void {
     try {
       utimesSync(this.#path, new Date(), new Date());
     } catch (error) {

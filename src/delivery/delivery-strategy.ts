@@ -57,7 +57,7 @@ export interface StrategyDeps {
   /** Told of what was thrown while other requests are under way; the lane rests after them. */
   readonly onError: (error: unknown) => void;
   /** Told of each message that is given up. */
-  readonly onDeadLetter: (message: AttemptRecord) => void;
+  readonly onDeadLetter: (deadLetterRecord: AttemptRecord) => void;
 }
 
 /** Rest after something on our side failed (the database is away, the lease has lapsed, no connection was free). */

@@ -18,7 +18,7 @@ interface FailureFields {
  * Tells the log of deliveries that failed. The first failure is news; the repeats would fill the log for as long as a
  * receiver is down, and so would the first ones of a receiver that fails and succeeds in turn.
  */
-export class FailureWarningThrottle {
+export class FirstFailureWarningThrottle {
   readonly #log: Log;
   readonly #recentlyWarned = new BoundedCache<HookId, true>(MAX_REMEMBERED_HOOKS, { ttl: WARNING_INTERVAL_MS });
 

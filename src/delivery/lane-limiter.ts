@@ -54,7 +54,7 @@ export class LaneLimiter {
   }
 
   /** What the next slot is asked as. */
-  recordLatency(outcome: HttpAttemptOutcome): void {
+  markHookSlowOrQuick(outcome: HttpAttemptOutcome): void {
     if (isSlowReceiver(outcome)) this.#slow.set(this.#lane.id, true);
     else this.#slow.delete(this.#lane.id);
   }

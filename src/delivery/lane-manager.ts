@@ -8,7 +8,7 @@ import type { Database } from '../storage/database.ts';
 import { lanesOfConversations, PARTITIONS, type LaneRow } from '../storage/hooks/lanes.ts';
 import type { Sealer } from '../storage/db/sealed.ts';
 import { DeliveryCounts } from './delivery-counts.ts';
-import { FailureWarningThrottle } from './failure-warning-throttle.ts';
+import { FirstFailureWarningThrottle } from './failure-warning-throttle.ts';
 import { openSigningKeys } from './headers.ts';
 import { HookStateWriter } from './hook-state-writer.ts';
 import { Lane, REFUSED_LANE_RELOAD_MS, type LaneContext } from './lane.ts';
@@ -57,7 +57,7 @@ interface DeliveryLoad {
   readonly waitingForSlot: number;
   /** Settlements that are not committed yet: one for each lane at most, of up to eight attempts. */
   readonly pendingSettlements: number;
-  readonly heldPartitions: number;
+  readonly partitionCountNotHandingOver: number;
 }
 
 interface LoadedConversation {
@@ -114,7 +114,7 @@ export class LaneManager {
     this.#hookStates = new HookStateWriter(database.general, options.bus, log);
     const sweepEvents = {
       partitions: () => this.#leases.partitionsNotHandingOver,
-      onPending: (ids: readonly ConversationId[]) => this.#reloadAndWait(ids),
+      onPending: (ids: readonly ConversationId[]) => this.#markDirtyAndAwaitLoad(ids),
       onBegin: () => this.#forgetIdle(),
     };
     this.#sweep = new Sweep(database.general, sweepEvents, log);
@@ -130,12 +130,13 @@ export class LaneManager {
       retryPolicy: config,
       parkAfterMs: config.parkAfterMs,
       counts: this.counts,
-      failureWarningThrottle: new FailureWarningThrottle(log),
+      failureWarningThrottle: new FirstFailureWarningThrottle(log),
       log,
-      onStale: (id) => this.#reload([id]),
-      onMissingMessages: (id) => void setTimeout(() => this.#reload([id]), MISSING_MESSAGES_RELOAD_MS).unref(),
+      onStale: (id) => this.#markDirtyAndLoad([id]),
+      onMissingMessages: (id) =>
+        void setTimeout(() => this.#markDirtyAndLoad([id]), MISSING_MESSAGES_RELOAD_MS).unref(),
       onGone: (lane, settlement, attempt) => this.#hookStates.removeGoneNotifyingGroup(lane, settlement, attempt),
-      onLongFailure: (lane, settlement) => this.#hookStates.notifyGroupOfLongFailure(lane, settlement),
+      onParkDue: (lane, settlement) => this.#hookStates.notifyGroupOfLongFailure(lane, settlement),
     };
   }
 
@@ -145,7 +146,7 @@ export class LaneManager {
       inFlight: this.#limiter.active,
       waitingForSlot: this.#limiter.waiting,
       pendingSettlements: this.#settler.pendingCount,
-      heldPartitions: this.#leases.partitionsNotHandingOver.length,
+      partitionCountNotHandingOver: this.#leases.partitionsNotHandingOver.length,
     };
   }
 
@@ -198,7 +199,7 @@ export class LaneManager {
       if (loaded === undefined) unknown.push(id);
       else this.#wake(loaded, seq);
     }
-    this.#reload(unknown);
+    this.#markDirtyAndLoad(unknown);
   }
 
   #wakeOrLoadLanesForEvents(ids: readonly ConversationId[]): void {
@@ -208,7 +209,7 @@ export class LaneManager {
       for (const lane of loaded?.groupLanesByHook.values() ?? []) lane.wakeForEvents();
     }
     // Rows that are being read right now may be older than the event, and nobody would wake the lanes made of them.
-    this.#reload(ids.filter((id) => !this.#loaded.has(id) || this.#reading.includes(id)));
+    this.#markDirtyAndLoad(ids.filter((id) => !this.#loaded.has(id) || this.#reading.includes(id)));
   }
 
   #wake(loaded: LoadedConversation, seq: Seq): void {
@@ -220,12 +221,12 @@ export class LaneManager {
   /** Held at once, in the same turn: when the change is answered, no attempt of the old kind starts any more. */
   #suspendAndReloadLanes(ids: readonly ConversationId[]): void {
     for (const id of ids) for (const lane of this.#loaded.get(id)?.groupLanesByHook.values() ?? []) lane.suspend();
-    this.#reload(ids);
+    this.#markDirtyAndLoad(ids);
   }
 
   /** Words were lost: rows may have changed as well, also those that are being read. */
   #resync(): void {
-    this.#reload([...this.#loaded.keys(), ...this.#reading]);
+    this.#markDirtyAndLoad([...this.#loaded.keys(), ...this.#reading]);
     this.#sweep.trigger();
   }
 
@@ -238,12 +239,12 @@ export class LaneManager {
 
   #retireLostLanes(partitions: readonly number[]): void {
     this.#log.warn('partitions of the lanes belong to another process now', { count: partitions.length });
-    for (const { loaded, lane } of this.#lanesIn(partitions)) this.#retire(loaded, lane);
+    for (const { loaded, lane } of this.#lanesIn(partitions)) this.#retireThenReload(loaded, lane);
   }
 
   #handOver(partitions: readonly number[]): Map<number, Promise<void>> {
     const lanes = Map.groupBy(this.#lanesIn(partitions), ({ lane }) => lane.partition);
-    for (const { loaded, lane } of [...lanes.values()].flat()) this.#retire(loaded, lane);
+    for (const { loaded, lane } of [...lanes.values()].flat()) this.#retireThenReload(loaded, lane);
     const drained = async (partition: number): Promise<void> => {
       await Promise.all((lanes.get(partition) ?? []).map(({ lane }) => lane.retire()));
     };
@@ -268,17 +269,17 @@ export class LaneManager {
     );
   }
 
-  #reload(ids: readonly ConversationId[]): void {
+  #markDirtyAndLoad(ids: readonly ConversationId[]): void {
     for (const id of ids) this.#dirty.add(id);
     if (this.#dirty.size === 0 || this.#loading !== null || this.#stopped) return;
     this.#loading = this.#loadDirty().finally(() => {
       this.#loading = null;
-      this.#reload([]);
+      this.#markDirtyAndLoad([]);
     });
   }
 
-  async #reloadAndWait(ids: readonly ConversationId[]): Promise<void> {
-    this.#reload(ids);
+  async #markDirtyAndAwaitLoad(ids: readonly ConversationId[]): Promise<void> {
+    this.#markDirtyAndLoad(ids);
     await this.#loading;
   }
 
@@ -327,14 +328,15 @@ export class LaneManager {
       } else if (lane.generation !== row.generation || lane.stale) {
         // A lane that is stale beneath an unchanged row was refused by the fence: without a rest it would send and be
         // refused again until the leases are renewed.
-        this.#retire(loaded, lane, lane.generation === row.generation ? REFUSED_LANE_RELOAD_MS : 0);
+        this.#retireThenReload(loaded, lane, lane.generation === row.generation ? REFUSED_LANE_RELOAD_MS : 0);
       } else {
         lane.wake(row.lastSeq > loaded.head ? row.lastSeq : loaded.head);
         if (row.hasPendingEvents) lane.wakeForEvents();
         if (!outdated) lane.resume();
       }
     }
-    for (const lane of loaded.groupLanesByHook.values()) if (!present.has(lane.id)) this.#retire(loaded, lane);
+    for (const lane of loaded.groupLanesByHook.values())
+      if (!present.has(lane.id)) this.#retireThenReload(loaded, lane);
   }
 
   #create(loaded: LoadedConversation, row: LaneRow): void {
@@ -349,12 +351,12 @@ export class LaneManager {
   }
 
   /** Ends a lane; when its attempt in flight is over, and a rest, the hook is read again and may get a new one. */
-  #retire(loaded: LoadedConversation, lane: Lane, delayMs = 0): void {
+  #retireThenReload(loaded: LoadedConversation, lane: Lane, delayMs = 0): void {
     if (lane.retired) return;
     void lane.retire().then(async () => {
       if (delayMs > 0) await new Promise((resolve) => setTimeout(resolve, delayMs).unref());
       loaded.groupLanesByHook.delete(lane.id);
-      this.#reload([lane.conversationId]);
+      this.#markDirtyAndLoad([lane.conversationId]);
     });
   }
 

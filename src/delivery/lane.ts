@@ -7,7 +7,7 @@ import type { AttemptRecord, Settlement } from '../storage/hooks/settlement.ts';
 import { RetryQueue } from './retry-queue.ts';
 import { ERROR_DELAY, type DeliveryStrategy, type StrategyDeps, type Delay } from './delivery-strategy.ts';
 import type { DeliveryCounts } from './delivery-counts.ts';
-import type { FailureWarningThrottle } from './failure-warning-throttle.ts';
+import type { FirstFailureWarningThrottle } from './failure-warning-throttle.ts';
 import type { SigningKeys } from './headers.ts';
 import type { Leases } from './leases.ts';
 import { LaneLimiter, type SlowHooks } from './lane-limiter.ts';
@@ -40,16 +40,16 @@ export interface LaneContext {
   readonly retryPolicy: RetryPolicy;
   readonly parkAfterMs: number;
   readonly counts: DeliveryCounts;
-  readonly failureWarningThrottle: FailureWarningThrottle;
+  readonly failureWarningThrottle: FirstFailureWarningThrottle;
   readonly log: Log;
   /** A settlement was not taken: the hook was changed by somebody and has to be read again. */
   readonly onStale: (conversationId: ConversationId) => void;
   /** There was nothing to read where the head said so: a retention rule may have removed it, which only the row tells. */
   readonly onMissingMessages: (conversationId: ConversationId) => void;
   /** The target answered 410. */
-  readonly onGone: (lane: Lane, settlement: Settlement, attempt: AttemptRecord) => Promise<RemovalResult>;
+  readonly onGone: (lane: Lane, fence: Settlement, attempt: AttemptRecord) => Promise<RemovalResult>;
   /** The hook has failed for so long that its group is told; true once it was, or need not be. */
-  readonly onLongFailure: (lane: Lane, settlement: Settlement) => Promise<boolean>;
+  readonly onParkDue: (lane: Lane, settlement: Settlement) => Promise<boolean>;
 }
 
 /** What became of removing a hook: `stale`, it was changed meanwhile; `failed`, it could not be written. */
@@ -91,7 +91,7 @@ export class Lane {
   #suspended = false;
   #retired = false;
   #stale = false;
-  #hasNotifiedLongFailure: boolean;
+  #isParkedOrParking: boolean;
 
   constructor(row: LaneRow, keys: SigningKeys, context: LaneContext) {
     this.id = row.id;
@@ -101,7 +101,7 @@ export class Lane {
     this.#row = row;
     this.#context = context;
     this.#head = row.lastSeq;
-    this.#hasNotifiedLongFailure = row.parkedAt !== null;
+    this.#isParkedOrParking = row.parkedAt !== null;
     this.#settlementBuffer = new SettlementBuffer(context.settler, MAX_UNSETTLED, () => this.#reload());
     this.#tracker = new ProgressTracker(row, this.#settlementBuffer);
     this.#limiter = new LaneLimiter(context.limiter, this, context.slowHooks);
@@ -189,7 +189,7 @@ export class Lane {
         client,
         leases,
         isLaneActive,
-        recordLatency: (outcome) => limiter.recordLatency(outcome),
+        markHookSlowOrQuick: (outcome) => limiter.markHookSlowOrQuick(outcome),
       }),
       tracker: this.#tracker,
       retryQueue: new RetryQueue(retryQueuePool, row, retryPolicy),
@@ -203,7 +203,7 @@ export class Lane {
       },
       reloadHook: () => context.onMissingMessages(this.conversationId),
       tryRemoveOrReload: (result) => this.#tryRemoveOrReload(result),
-      onCountedFailure: (outcome, settlement) => this.#logAndNotifyFailure(outcome, settlement),
+      onCountedFailure: (outcome, settlement) => this.#logFailureAndParkIfDue(outcome, settlement),
       onError: (error) => this.#logInternalError(error),
       onDeadLetter: (message) => this.#onDeadLetter(message),
     };
@@ -269,14 +269,14 @@ export class Lane {
     this.#context.onStale(this.conversationId);
   }
 
-  #logAndNotifyFailure({ category, code, detail, durationMs }: HttpAttemptOutcome, settlement: Settlement): void {
+  #logFailureAndParkIfDue({ category, code, detail, durationMs }: HttpAttemptOutcome, settlement: Settlement): void {
     const { failures, failingSince } = settlement;
     const fields = { hook: this.id, host: this.host, category, code, detail, failures, durationMs };
     this.#context.failureWarningThrottle.warnFirstElseDebug(fields);
     const failingMs = failingSince === null ? 0 : Date.now() - failingSince.getTime();
-    if (failures === 1) this.#hasNotifiedLongFailure = false;
-    if (!this.#hasNotifiedLongFailure && failingMs >= this.#context.parkAfterMs)
-      void this.#notifyGroupOfLongFailure(settlement);
+    if (failures === 1) this.#isParkedOrParking = false;
+    if (!this.#isParkedOrParking && failingMs >= this.#context.parkAfterMs)
+      void this.#parkHookNotifyingGroup(settlement);
   }
 
   #onDeadLetter({ firstSeq, rev, code }: AttemptRecord): void {
@@ -289,10 +289,10 @@ export class Lane {
   }
 
   /** Beside the attempts, which go on as before. Where it cannot be written, the next failure tries again. */
-  async #notifyGroupOfLongFailure(settlement: Settlement): Promise<void> {
-    this.#hasNotifiedLongFailure = true;
+  async #parkHookNotifyingGroup(settlement: Settlement): Promise<void> {
+    this.#isParkedOrParking = true;
     // The row has to say that it fails before it can say that it is parked.
     const isOurs = await this.#tracker.flush();
-    this.#hasNotifiedLongFailure = isOurs && (await this.#context.onLongFailure(this, settlement));
+    this.#isParkedOrParking = isOurs && (await this.#context.onParkDue(this, settlement));
   }
 }

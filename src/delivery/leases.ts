@@ -42,7 +42,7 @@ export interface LeaseEvents {
 
 /** What a round found in the database. */
 interface RenewalRound {
-  readonly share: number;
+  readonly fairPartitionCount: number;
   readonly kept: readonly number[];
   readonly claimed: readonly HeldPartition[];
   readonly released: readonly HeldPartition[];
@@ -68,7 +68,7 @@ export class Leases {
   readonly #drained = new Set<number>();
   readonly #migrations = listMigrations();
   readonly #timeline: () => number;
-  #validUntil = { monotonic: 0, wall: 0 };
+  #usableUntil = { monotonic: 0, wall: 0 };
   /** On the monotonic clock: until then nothing is held. */
   #restsUntilMs = 0;
   #nodeCount = 1;
@@ -133,7 +133,7 @@ export class Leases {
 
   /** The epoch of a partition that may be used right now, else null. */
   usableEpochOf(partition: number): number | null {
-    const { monotonic, wall } = this.#validUntil;
+    const { monotonic, wall } = this.#usableUntil;
     if (performance.now() >= monotonic || Date.now() >= wall || this.#handingOver.has(partition)) return null;
     return this.#epochByPartition.get(partition) ?? null;
   }
@@ -153,7 +153,7 @@ export class Leases {
   restart(): void {
     if (this.#stopped) return;
     this.#restsUntilMs = performance.now() + LEASE_MS;
-    this.#validUntil = { monotonic: 0, wall: 0 };
+    this.#usableUntil = { monotonic: 0, wall: 0 };
     this.trigger();
   }
 
@@ -163,7 +163,7 @@ export class Leases {
 
   async #renew(): Promise<void> {
     const requestedAt = { monotonic: performance.now(), wall: Date.now() };
-    const wasValid = requestedAt.monotonic < this.#validUntil.monotonic && requestedAt.wall < this.#validUntil.wall;
+    const wasValid = requestedAt.monotonic < this.#usableUntil.monotonic && requestedAt.wall < this.#usableUntil.wall;
     let next = RENEW_INTERVAL_MS;
     try {
       const round = await this.#pool.run((sql) => this.#runRoundQueries(sql));
@@ -172,13 +172,13 @@ export class Leases {
         monotonic: requestedAt.monotonic + validMs,
         wall: requestedAt.wall + validMs,
       });
-      const { claimed, kept, share } = round;
+      const { claimed, kept, fairPartitionCount } = round;
       if (claimed.length > 0) this.#events.onGainedOrRegained(claimed.map((c) => c.partition));
       // Lanes that found the lease out of date have gone to rest, and changes of hooks may have been answered meanwhile.
       const ours = this.partitionsNotHandingOver;
       if (!wasValid && kept.length > 0) this.#events.onGainedOrRegained(ours);
-      if (ours.length > share)
-        this.#handOver(leastBusy(ours, ours.length - share, this.#events.busyLanesByPartition()));
+      if (ours.length > fairPartitionCount)
+        this.#handOver(leastBusy(ours, ours.length - fairPartitionCount, this.#events.busyLanesByPartition()));
       if (round.released.length > 0) this.#events.notifyPeers();
       if (this.#isResting) next = Math.min(next, this.#restsUntilMs - performance.now() + DEBOUNCE_MS);
       // Nobody else has a lease for less than the rest of its time between two renewals unless it ended.
@@ -194,8 +194,8 @@ export class Leases {
 
   async #runRoundQueries(sql: Sql): Promise<RenewalRound> {
     await checkSchemaReturningVersion(sql, this.#migrations);
-    const share = await this.#joinAndComputeShare(sql);
-    if (this.#isResting) return { share, kept: [], claimed: [], released: [], nextPeerExpiryMs: null };
+    const fairPartitionCount = await this.#joinOrLeaveAndComputeShare(sql);
+    if (this.#isResting) return { fairPartitionCount, kept: [], claimed: [], released: [], nextPeerExpiryMs: null };
     const released = this.#withEpochs([...this.#drained]);
     if (released.length > 0) await releasePartitions(sql, this.#holder, released);
     const releasedSet = new Set(released.map((r) => r.partition));
@@ -203,7 +203,8 @@ export class Leases {
       [...this.#epochByPartition.keys()].filter((partition) => !releasedSet.has(partition)),
     );
     const kept = held.length === 0 ? [] : await renewPartitions(sql, this.#holder, held, LEASE_MS);
-    const maxClaimedPartitions = share - kept.filter((partition) => !this.#handingOver.has(partition)).length;
+    const maxClaimedPartitions =
+      fairPartitionCount - kept.filter((partition) => !this.#handingOver.has(partition)).length;
     const alreadyHeldPartitions = [...this.#epochByPartition.keys()];
     const claim = {
       holder: this.#holder,
@@ -214,10 +215,10 @@ export class Leases {
     };
     const claimed =
       this.#leaving || alreadyHeldPartitions.length === PARTITIONS ? [] : await claimPartitions(sql, claim);
-    return { share, kept, claimed, released, nextPeerExpiryMs: await nextPeerExpiryMs(sql, this.#holder) };
+    return { fairPartitionCount, kept, claimed, released, nextPeerExpiryMs: await nextPeerExpiryMs(sql, this.#holder) };
   }
 
-  async #joinAndComputeShare(sql: Sql): Promise<number> {
+  async #joinOrLeaveAndComputeShare(sql: Sql): Promise<number> {
     if (this.#leaving) {
       await deleteNode(sql, this.#holder);
       return 0;
@@ -235,7 +236,7 @@ export class Leases {
 
   #applyRoundReportingLost(
     { kept, claimed, released }: RenewalRound,
-    validUntil: { monotonic: number; wall: number },
+    usableUntil: { monotonic: number; wall: number },
   ): void {
     for (const { partition } of released) this.#forget(partition);
     const stays = new Set(kept);
@@ -243,7 +244,7 @@ export class Leases {
     for (const partition of lost) this.#forget(partition);
     for (const { partition, epoch } of claimed) this.#epochByPartition.set(partition, epoch);
     // A round that was under way when the rest began may have claimed in the new timeline, but renewed in the old one.
-    if (!this.#isResting) this.#validUntil = validUntil;
+    if (!this.#isResting) this.#usableUntil = usableUntil;
     if (lost.length > 0) this.#events.onLost(lost);
   }
 

@@ -62,7 +62,7 @@ export class MessageReader {
    * The next message after a seq, as it is now or was a second ago; null when there is none. `readAhead`: how many may be
    * wanted, this one included. Rejects when the database is away.
    */
-  next(
+  nextMessage(
     conversationId: ConversationId,
     after: Seq,
     readAhead = MAX_READ_AHEAD_MESSAGES,

@@ -1,6 +1,11 @@
 import type { HookId } from '../model/ids.ts';
 import type { LaneRow } from '../storage/hooks/lanes.ts';
-import type { AttemptRecord, LaneCursorAndFailures, RetryRecord, Settlement } from '../storage/hooks/settlement.ts';
+import type {
+  AttemptRecord,
+  LaneCursorAndFailures,
+  RetryRangeUpdate,
+  Settlement,
+} from '../storage/hooks/settlement.ts';
 import { initialProgress } from './attempt-result.ts';
 import type { SettlementBuffer } from './settlement-buffer.ts';
 
@@ -8,7 +13,7 @@ import type { SettlementBuffer } from './settlement-buffer.ts';
 interface SettlementDetails {
   readonly epoch: number;
   readonly attempts: readonly AttemptRecord[];
-  readonly retries?: readonly RetryRecord[];
+  readonly retries?: readonly RetryRangeUpdate[];
 }
 
 /** How far a lane is: what it remembers, and what of that has to be written. */

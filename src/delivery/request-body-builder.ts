@@ -18,7 +18,7 @@ export interface DeliveryRequest {
 }
 
 /** How much of the log one request may take. */
-export interface RequestBounds {
+export interface RequestRangeBounds {
   /** Messages, at most. */
   readonly maxMessages: number;
   /** Where a range that was tried before ends: all of it is sent again and nothing else. */
@@ -67,7 +67,7 @@ export class RequestBodyBuilder {
   }
 
   /** What comes after a seq, with its text as it is now. Rejects when the database is away. */
-  async next(after: Seq, bounds: RequestBounds): Promise<NextRequestOrSkip> {
+  async next(after: Seq, bounds: RequestRangeBounds): Promise<NextRequestOrSkip> {
     let skippedTo = after;
     const readAhead = bounds.noReadAhead === true ? readAheadOf(after, bounds) : undefined;
     let message = await this.#read(after, readAhead);
@@ -93,7 +93,7 @@ export class RequestBodyBuilder {
   }
 
   /** Null: a retention rule removed messages of it while they were read. */
-  async #batch(head: EncodedMessage, bounds: RequestBounds): Promise<DeliveryRequest | null> {
+  async #batch(head: EncodedMessage, bounds: RequestRangeBounds): Promise<DeliveryRequest | null> {
     const messages = [head];
     let bytes = head.body.length + 2;
     let skipped = 0;
@@ -126,7 +126,7 @@ export class RequestBodyBuilder {
   /** Only a read that is needed waits. */
   #read(after: Seq, readAhead?: number): EncodedMessage | null | Promise<EncodedMessage | null> {
     const { conversationId } = this.#row;
-    return this.#reader.peek(conversationId, after) ?? this.#reader.next(conversationId, after, readAhead);
+    return this.#reader.peek(conversationId, after) ?? this.#reader.nextMessage(conversationId, after, readAhead);
   }
 }
 
@@ -141,7 +141,7 @@ export function joinBodies(bodies: readonly Buffer[]): Buffer {
 }
 
 /** Messages that a request takes, as far as its bounds say. */
-function readAheadOf(after: Seq, { maxMessages: messages, exactLast: last }: RequestBounds): number {
+function readAheadOf(after: Seq, { maxMessages: messages, exactLast: last }: RequestRangeBounds): number {
   return last === null ? messages : Math.max(1, last - after);
 }
 

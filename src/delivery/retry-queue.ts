@@ -1,5 +1,5 @@
 import type { Pool } from '../storage/db/pool.ts';
-import { readDueRetries, retryAllNow, retriesAfter, type RetryRow } from '../storage/hooks/retries.ts';
+import { readDueRetries, retryAllNow, retriesAfter, type RetryRangeRow } from '../storage/hooks/retries.ts';
 import type { LaneRow } from '../storage/hooks/lanes.ts';
 import type { LaneCursorAndFailures, RetryKey } from '../storage/hooks/settlement.ts';
 import { SPILLED_DELAY_MS } from './unordered-in-flight-window.ts';
@@ -20,15 +20,15 @@ export class RetryQueue {
   readonly #row: LaneRow;
   readonly #retryPolicy: RetryPolicy;
   #rowCount: number;
-  #nextDue: ClockSafeNextAttempt | null = null;
-  #dueRows: RetryRow[] = [];
+  #nextDueAt: ClockSafeNextAttempt | null = null;
+  #dueRows: RetryRangeRow[] = [];
   /** Taken from the page and not over yet. */
-  #inProgress = 0;
+  #takenRowCount = 0;
   #retryAllNotBeforeMs = 0;
   /** How far the wall clock was ahead of the monotonic one when that was looked at last. */
   #clockOffsetMs = Date.now() - performance.now();
   /** Became rows, or due, or something else, since the last read began: what it answers may not know of them. */
-  #changesSinceRead = { count: 0, nextDue: null as Date | null, replaced: new Set<string>() };
+  #changesSinceRead = { count: 0, nextDueAt: null as Date | null, replaced: new Set<string>() };
 
   constructor(pool: Pool, row: LaneRow, retryPolicy: RetryPolicy) {
     this.#pool = pool;
@@ -45,19 +45,19 @@ export class RetryQueue {
 
   /** Whether there is anything to do, now or later. By when, not by how many: what is counted may have been counted twice. */
   get hasWork(): boolean {
-    return this.#inProgress > 0 || this.#dueRows.length > 0 || this.#nextDue !== null;
+    return this.#takenRowCount > 0 || this.#dueRows.length > 0 || this.#nextDueAt !== null;
   }
 
   /** When the next of them is due; null when there is none that waits. */
-  get nextAt(): Date | null {
-    return this.#nextDue?.at ?? null;
+  get nextWaitingRetryAt(): Date | null {
+    return this.#nextDueAt?.at ?? null;
   }
 
   /** How long until one may be taken, in ms; null when none is waiting, or those taken have to be over first. */
   get waitMs(): number | null {
     if (this.#dueRows.length > 0) return 0;
-    if (this.#inProgress > 0) return null;
-    return this.#nextDue?.waitMs() ?? null;
+    if (this.#takenRowCount > 0) return null;
+    return this.#nextDueAt?.waitMs() ?? null;
   }
 
   /**
@@ -68,10 +68,10 @@ export class RetryQueue {
   async take(
     flush: () => Promise<boolean>,
     isInFlight: (row: RetryKey) => boolean = () => false,
-  ): Promise<RetryRow | null> {
+  ): Promise<RetryRangeRow | null> {
     if (this.#dueRows.length === 0) {
-      if (this.#inProgress > 0) return null;
-      this.#changesSinceRead = { count: 0, nextDue: null, replaced: new Set() };
+      if (this.#takenRowCount > 0) return null;
+      this.#changesSinceRead = { count: 0, nextDueAt: null, replaced: new Set() };
       if (!(await flush())) return null;
       await this.#read();
     }
@@ -80,7 +80,7 @@ export class RetryQueue {
         this.#noteDue(dueIn(SPILLED_DELAY_MS));
         continue;
       }
-      this.#inProgress += 1;
+      this.#takenRowCount += 1;
       return row;
     }
     return null;
@@ -89,22 +89,22 @@ export class RetryQueue {
   async #read(): Promise<void> {
     if (this.#isClockSetBack()) await this.#makeAllDue();
     // Where the clock was set back meanwhile, the time that was waited for is now.
-    const isDue = this.#nextDue !== null && this.#nextDue.waitMs() === 0;
-    const nowMs = Math.max(Date.now(), isDue ? this.#nextDue!.at.getTime() : 0);
+    const isDue = this.#nextDueAt !== null && this.#nextDueAt.waitMs() === 0;
+    const nowMs = Math.max(Date.now(), isDue ? this.#nextDueAt!.at.getTime() : 0);
     const bounds = { nowMs, maxPlausibleDelayMs: longestDelayMs(this.#retryPolicy), limit: RETRIES_PER_QUERY };
     const { due, count, nextAt } = await this.#pool.run((sql) => readDueRetries(sql, this.#row.id, bounds));
-    const { count: addedMeanwhile, nextDue, replaced } = this.#changesSinceRead;
+    const { count: addedMeanwhile, nextDueAt, replaced } = this.#changesSinceRead;
     this.#dueRows = due.filter((row) => !replaced.has(keyOf(row)));
     // Counted twice where the answer does know of them: the next read, which they make, puts that right.
     this.#rowCount = count + addedMeanwhile;
     // More of them than one page: those are due as well.
     this.#setNextDue(due.length === RETRIES_PER_QUERY && count > RETRIES_PER_QUERY ? new Date() : nextAt);
-    if (nextDue !== null) this.#noteDue(nextDue);
+    if (nextDueAt !== null) this.#noteDue(nextDueAt);
   }
 
   /** One that was taken is over, or waits until `nextAt`. `unknown`: nothing became of it, it is due as before. */
   done(outcome: 'finished' | 'unknown' | Date): void {
-    this.#inProgress -= 1;
+    this.#takenRowCount -= 1;
     if (outcome === 'finished') this.#rowCount -= 1;
     else this.#noteDue(outcome === 'unknown' ? new Date() : outcome);
   }
@@ -124,7 +124,7 @@ export class RetryQueue {
   }
 
   /** Rows that begin behind these cursors, due or not. */
-  startingAfter(cursors: Pick<LaneCursorAndFailures, 'cursor' | 'eventCursor'>): Promise<readonly RetryRow[]> {
+  startingAfter(cursors: Pick<LaneCursorAndFailures, 'cursor' | 'eventCursor'>): Promise<readonly RetryRangeRow[]> {
     return this.#pool.run((sql) => retriesAfter(sql, this.#row.id, cursors));
   }
 
@@ -137,7 +137,7 @@ export class RetryQueue {
    * Makes all of them due: the target takes deliveries again. Once in the longest wait at most: a few that fail by
    * themselves look like an outage too, which each success would end.
    */
-  async retryAllNow(): Promise<void> {
+  async retryAllNowUnlessRecent(): Promise<void> {
     if (this.#rowCount === 0 || performance.now() < this.#retryAllNotBeforeMs) return;
     const now = await this.#makeAllDue();
     this.#retryAllNotBeforeMs = performance.now() + longestDelayMs(this.#retryPolicy);
@@ -162,13 +162,13 @@ export class RetryQueue {
   }
 
   #noteDue(at: Date): void {
-    const { nextDue } = this.#changesSinceRead;
-    if (nextDue === null || at < nextDue) this.#changesSinceRead.nextDue = at;
-    if (this.#nextDue === null || at < this.#nextDue.at) this.#setNextDue(at);
+    const { nextDueAt } = this.#changesSinceRead;
+    if (nextDueAt === null || at < nextDueAt) this.#changesSinceRead.nextDueAt = at;
+    if (this.#nextDueAt === null || at < this.#nextDueAt.at) this.#setNextDue(at);
   }
 
   #setNextDue(at: Date | null): void {
-    this.#nextDue = at === null ? null : new ClockSafeNextAttempt(at, this.#retryPolicy);
+    this.#nextDueAt = at === null ? null : new ClockSafeNextAttempt(at, this.#retryPolicy);
   }
 }
 

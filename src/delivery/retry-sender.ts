@@ -1,6 +1,6 @@
 import type { Rev, Seq } from '../model/ids.ts';
-import { MAX_RETRY_ROWS, type RetryRow } from '../storage/hooks/retries.ts';
-import type { RetryRange, RetryRecord } from '../storage/hooks/settlement.ts';
+import { MAX_RETRY_ROWS, type RetryRangeRow } from '../storage/hooks/retries.ts';
+import type { RetryRange, RetryRangeUpdate } from '../storage/hooks/settlement.ts';
 import { ERROR_DELAY, type StrategyDeps, type Delay } from './delivery-strategy.ts';
 import { isMessageRefused, toAttemptRecord, type AttemptResult } from './attempt-result.ts';
 import type { DeliveryRequest } from './request-body-builder.ts';
@@ -39,7 +39,7 @@ export async function sendRetry(deps: StrategyDeps): Promise<Delay | null> {
   }
   const record = toAttemptRecord(result, row.attempts + 1);
   if (result.outcome.code !== 410) deps.counts.add(record);
-  const retries = updateQueueAfterRetry(deps, row, result);
+  const retries = updateQueueReturningRetries(deps, row, result);
   // Requests in order have their own health: what was asked for again does not hold them back.
   tracker.settle({}, { epoch: result.epoch, attempts: [record], retries });
   await tracker.waitForCapacity();
@@ -63,7 +63,7 @@ export async function discardRetriesPastCursor({ retryQueue, tracker, sender }: 
 /** Sends what a row stands for. `obsolete`: it is not to be sent any more. */
 export async function attemptRow(
   deps: StrategyDeps,
-  row: RetryRow,
+  row: RetryRangeRow,
 ): Promise<AttemptResult | NotSentOrUnknown | 'obsolete'> {
   const { requests, sender } = deps;
   const request = row.rev > 0 ? await readEventsOfRow(deps, row) : await readMessagesOfRow(deps, row);
@@ -81,7 +81,7 @@ export async function attemptRow(
  */
 async function readMessagesOfRow(
   { requests }: StrategyDeps,
-  row: RetryRow,
+  row: RetryRangeRow,
 ): Promise<DeliveryRequest | 'removed' | null> {
   const lastSeq = row.lastSeq as Seq;
   for (let after = (row.seq - 1) as Seq; after < lastSeq;) {
@@ -98,7 +98,7 @@ async function readMessagesOfRow(
   return null;
 }
 
-async function readEventsOfRow({ events }: StrategyDeps, row: RetryRow): Promise<DeliveryRequest | null> {
+async function readEventsOfRow({ events }: StrategyDeps, row: RetryRangeRow): Promise<DeliveryRequest | null> {
   if (events === null) return null;
   const lastRev = row.lastRev as Rev;
   for (let after = (row.rev - 1) as Rev; after < lastRev;) {
@@ -114,11 +114,11 @@ async function readEventsOfRow({ events }: StrategyDeps, row: RetryRow): Promise
 }
 
 /** What a row that was taken becomes. */
-export function updateQueueAfterRetry(
+export function updateQueueReturningRetries(
   deps: StrategyDeps,
-  row: RetryRow,
+  row: RetryRangeRow,
   result: AttemptResult,
-): readonly RetryRecord[] {
+): readonly RetryRangeUpdate[] {
   const { retryQueue } = deps;
   const retries = retryRecordsAfterAttempt(deps, row, result);
   retryQueue.done(retries[0]!.nextAt ?? 'finished');
@@ -129,9 +129,9 @@ export function updateQueueAfterRetry(
 /** What is repeated of a request: all as it was, or what a batch held that was refused, one by one. */
 export function retryRecordsAfterAttempt(
   deps: StrategyDeps,
-  row: RetryRow,
+  row: RetryRangeRow,
   result: AttemptResult,
-): readonly RetryRecord[] {
+): readonly RetryRangeUpdate[] {
   const length = row.rev > 0 ? result.request.revs.length : row.lastSeq - row.seq + 1;
   const isSingle = row.rev === row.lastRev && row.seq === row.lastSeq;
   if (!isMessageRefused(result.outcome) || isSingle || deps.retryQueue.rowCount + length > MAX_RETRY_ROWS)
@@ -156,7 +156,7 @@ export function eventRange({ first, last }: { first: Rev; last: Rev }): RetryRan
   return { seq: 0, lastSeq: 0, rev: first, lastRev: last };
 }
 
-function retryRecordAfterAttempt(deps: StrategyDeps, row: RetryRow, { outcome }: AttemptResult): RetryRecord {
+function retryRecordAfterAttempt(deps: StrategyDeps, row: RetryRangeRow, { outcome }: AttemptResult): RetryRangeUpdate {
   const { seq, lastSeq, rev, lastRev } = row;
   const range = { seq, lastSeq, rev, lastRev };
   const attempts = row.attempts + 1;
@@ -169,7 +169,7 @@ function retryRecordAfterAttempt(deps: StrategyDeps, row: RetryRow, { outcome }:
 /** Its messages are left out by now, or are gone. */
 export function discardRetryRow(
   { retryQueue, tracker, sender, isLaneActive }: StrategyDeps,
-  row: RetryRow,
+  row: RetryRangeRow,
 ): Delay | null {
   // What is left out may be another by now.
   if (!isLaneActive()) {

@@ -15,9 +15,9 @@ export class Sender {
   readonly #client: DeliveryClient;
   readonly #leases: Leases;
   readonly #isLaneActive: () => boolean;
-  readonly #recordLatency: (outcome: HttpAttemptOutcome) => void;
+  readonly #markHookSlowOrQuick: (outcome: HttpAttemptOutcome) => void;
 
-  /** `isLaneActive`: false from the moment on that nothing may be sent any more; `recordLatency` is told of each answer. */
+  /** `isLaneActive`: false from the moment on that nothing may be sent any more; `markHookSlowOrQuick` is told of each answer. */
   constructor(
     row: LaneRow,
     keys: SigningKeys,
@@ -25,7 +25,7 @@ export class Sender {
       readonly client: DeliveryClient;
       readonly leases: Leases;
       readonly isLaneActive: () => boolean;
-      readonly recordLatency: (outcome: HttpAttemptOutcome) => void;
+      readonly markHookSlowOrQuick: (outcome: HttpAttemptOutcome) => void;
     },
   ) {
     this.#row = row;
@@ -33,7 +33,7 @@ export class Sender {
     this.#client = deps.client;
     this.#leases = deps.leases;
     this.#isLaneActive = deps.isLaneActive;
-    this.#recordLatency = deps.recordLatency;
+    this.#markHookSlowOrQuick = deps.markHookSlowOrQuick;
   }
 
   /** The lease's epoch for what is written now; null when the hook is not ours at this moment. */
@@ -69,7 +69,7 @@ export class Sender {
     if (cancelled) return 'cancelled';
     // Without a verdict: the lease has lapsed, the client was stopped, or no connection was free.
     if (epoch === null || (!outcome.delivered && outcome.category === null)) return 'unknown';
-    this.#recordLatency(outcome);
+    this.#markHookSlowOrQuick(outcome);
     return { request, outcome, startedAt: at, epoch };
   }
 }

@@ -1,4 +1,4 @@
-import type { RetryRecord, Settlement } from '../storage/hooks/settlement.ts';
+import type { RetryRangeUpdate, Settlement } from '../storage/hooks/settlement.ts';
 import type { Settler } from './settler.ts';
 
 /** Settlements that are kept as they came; those of messages that were left out say so little that they are not counted. */
@@ -79,14 +79,20 @@ function mergeSettlements(settlements: readonly Settlement[]): Settlement {
   const [oldest, newest] = [settlements[0]!, settlements.at(-1)!];
   if (oldest === newest) return newest;
   const attempts = settlements.flatMap((each) => each.attempts);
-  const retries = settlements.reduce((older: readonly RetryRecord[], each) => mergeRetries(older, each.retries), []);
+  const retries = settlements.reduce(
+    (older: readonly RetryRangeUpdate[], each) => mergeRetries(older, each.retries),
+    [],
+  );
   return { ...newest, epoch: oldest.epoch, attempts, retries };
 }
 
 /** One for each seq or rev: the newer one stands, unless it is a part of the older one and says nothing of the rest. */
-function mergeRetries(older: readonly RetryRecord[], newer: readonly RetryRecord[]): readonly RetryRecord[] {
+function mergeRetries(
+  older: readonly RetryRangeUpdate[],
+  newer: readonly RetryRangeUpdate[],
+): readonly RetryRangeUpdate[] {
   if (older.length === 0) return newer;
-  const keyOf = ({ seq, rev }: RetryRecord): string => `${seq}:${rev}`;
+  const keyOf = ({ seq, rev }: RetryRangeUpdate): string => `${seq}:${rev}`;
   const byKey = new Map(older.map((retry) => [keyOf(retry), retry]));
   for (const retry of newer) {
     const before = byKey.get(keyOf(retry));

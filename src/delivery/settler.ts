@@ -29,7 +29,7 @@ export class Settler {
   #waiting: PendingSettlement[] = [];
   #writing = false;
   #paceTimer: NodeJS.Timeout | null = null;
-  #triggered = false;
+  #isLaneAwaitingWrite = false;
   #failing = false;
   #stopped = false;
 
@@ -64,7 +64,7 @@ export class Settler {
 
   /** A lane waits: what is there is written as soon as no write is under way. */
   trigger(): void {
-    this.#triggered = true;
+    this.#isLaneAwaitingWrite = true;
     if (this.#paceTimer === null) return;
     clearTimeout(this.#paceTimer);
     this.#paceTimer = null;
@@ -75,7 +75,7 @@ export class Settler {
   #pump(): void {
     if (this.#writing || this.#paceTimer !== null || this.#waiting.length === 0) return;
     this.#writing = true;
-    this.#triggered = false;
+    this.#isLaneAwaitingWrite = false;
     // Attempts that ended in the same turn of the event loop share a commit.
     setImmediate(() => {
       void this.#write(this.#takeBatch()).finally(() => {
@@ -87,7 +87,7 @@ export class Settler {
 
   #pumpNowOrPaced(): void {
     // One that has to be tried by itself holds up those behind it.
-    if (this.#triggered || this.#stopped || this.#waiting[0]?.isolated === true) {
+    if (this.#isLaneAwaitingWrite || this.#stopped || this.#waiting[0]?.isolated === true) {
       this.#pump();
       return;
     }

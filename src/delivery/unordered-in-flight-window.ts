@@ -1,5 +1,5 @@
 import type { Rev, Seq } from '../model/ids.ts';
-import type { RetryRange, RetryRecord } from '../storage/hooks/settlement.ts';
+import type { RetryRange, RetryRangeUpdate } from '../storage/hooks/settlement.ts';
 
 /** Requests that may be over while an earlier one is on its way: a kill repeats as many. */
 export const MAX_REQUESTS_COMPLETED_AHEAD = 16;
@@ -18,7 +18,7 @@ export interface RequestRange<Num extends LogNumber> {
 /** A request without a verdict. */
 export interface InFlightRange<Num extends LogNumber> extends RequestRange<Num> {
   /** It has left: who stops the lane now does not keep it from its receiver. */
-  isWrittenToSocket: boolean;
+  hasWriteBegun: boolean;
   /** It is in `delivery_retry` as well, so that the cursor may pass it. */
   hasRetryRow: boolean;
 }
@@ -47,7 +47,7 @@ export class UnorderedInFlightWindow<Num extends LogNumber> {
   }
 
   /** Requests on their way. */
-  get count(): number {
+  get inFlightRequestCount(): number {
     return this.#inFlight.size;
   }
 
@@ -58,14 +58,14 @@ export class UnorderedInFlightWindow<Num extends LogNumber> {
 
   /** Everything up to here is over, or a row. */
   get cursor(): Num {
-    return Math.min(this.#lastRead, ...this.#rangesHoldingCursor.map(({ first }) => first - 1)) as Num;
+    return Math.min(this.#lastRead, ...this.#incompleteRangesHoldingCursor.map(({ first }) => first - 1)) as Num;
   }
 
   /** A request goes out. `toResend`: what is sent again with it; undefined: it is what lies ahead. */
   begin({ first, last }: RequestRange<Num>, toResend: RequestRange<Num> | undefined): InFlightRange<Num> {
     if (toResend === undefined) this.#lastRead = last;
     else this.#remove(toResend);
-    const range = { first, last, isWrittenToSocket: false, hasRetryRow: false };
+    const range = { first, last, hasWriteBegun: false, hasRetryRow: false };
     this.#inFlight.add(range);
     return range;
   }
@@ -94,8 +94,7 @@ export class UnorderedInFlightWindow<Num extends LogNumber> {
   /** Whether nothing further may begin: too much has overtaken a request that is not written yet. */
   get isBlockedByUnwritten(): boolean {
     return (
-      this.#firstCompletedAhead.length > MAX_REQUESTS_COMPLETED_AHEAD &&
-      this.#cursorBlocker?.isWrittenToSocket === false
+      this.#firstCompletedAhead.length > MAX_REQUESTS_COMPLETED_AHEAD && this.#cursorBlocker?.hasWriteBegun === false
     );
   }
 
@@ -109,15 +108,15 @@ export class UnorderedInFlightWindow<Num extends LogNumber> {
    * The rows for what is overtaken by too many: the oldest on their way, so that the cursor may pass them. To be written
    * with the settlement that does. What is not written waits for it: stopped then, it would come behind the others.
    */
-  spillToRetries(): readonly RetryRecord[] {
-    const rows: RetryRecord[] = [];
+  spillToRetries(): readonly RetryRangeUpdate[] {
+    const rows: RetryRangeUpdate[] = [];
     for (;;) {
       const { cursor } = this;
       this.#firstCompletedAhead = this.#firstCompletedAhead.filter((number) => number > cursor);
       if (this.#firstCompletedAhead.length <= MAX_REQUESTS_COMPLETED_AHEAD) return rows;
       const oldest = this.#cursorBlocker;
       // What is to be sent again comes next.
-      if (oldest === undefined || !oldest.isWrittenToSocket) return rows;
+      if (oldest === undefined || !oldest.hasWriteBegun) return rows;
       oldest.hasRetryRow = true;
       const nextAt = new Date(Date.now() + SPILLED_DELAY_MS);
       rows.push({ ...this.#retryRangeOf(oldest), attempts: 0, nextAt });
@@ -135,7 +134,7 @@ export class UnorderedInFlightWindow<Num extends LogNumber> {
     this.#toResend.splice(this.#toResend.indexOf(toResend), 1);
   }
 
-  get #rangesHoldingCursor(): readonly RequestRange<Num>[] {
+  get #incompleteRangesHoldingCursor(): readonly RequestRange<Num>[] {
     return [...[...this.#inFlight].filter(({ hasRetryRow }) => !hasRetryRow), ...this.#toResend];
   }
 }

@@ -1,6 +1,6 @@
 import type { Rev, Seq } from '../model/ids.ts';
-import { MAX_RETRY_ROWS, type RetryRow } from '../storage/hooks/retries.ts';
-import type { LaneCursorAndFailures, RetryKey, RetryRange, RetryRecord } from '../storage/hooks/settlement.ts';
+import { MAX_RETRY_ROWS, type RetryRangeRow } from '../storage/hooks/retries.ts';
+import type { LaneCursorAndFailures, RetryKey, RetryRange, RetryRangeUpdate } from '../storage/hooks/settlement.ts';
 import { UnorderedEvents, UnorderedMessages, type UnorderedSource } from './events/unordered-sources.ts';
 import {
   discardRetryRow,
@@ -8,7 +8,7 @@ import {
   messageRange,
   retryRecordsAfterAttempt,
   attemptRow,
-  updateQueueAfterRetry,
+  updateQueueReturningRetries,
 } from './retry-sender.ts';
 import {
   updateSlowStartDetectingRecovery,
@@ -105,14 +105,14 @@ export class UnorderedStrategy implements DeliveryStrategy {
 
   get #nextKind(): 'retry' | 'new' | null {
     if (this.#deps.retryQueue.waitMs === 0) return 'retry';
-    return this.#hasBacklog && this.#waitMs() === 0 ? 'new' : null;
+    return this.#hasBacklog && this.#waitMsBeforeReadingNew() === 0 ? 'new' : null;
   }
 
   /** Until it may read on, in ms; null when that depends on what is repeated apart. */
-  #waitMs(): number | null {
+  #waitMsBeforeReadingNew(): number | null {
     const { tracker, retryQueue } = this.#deps;
     const { failures, nextAttemptAt } = tracker.progress;
-    const inFlight = this.#sources.reduce((sum, { window }) => sum + window.count, 0);
+    const inFlight = this.#sources.reduce((sum, { window }) => sum + window.inFlightRequestCount, 0);
     if (retryQueue.rowCount + inFlight >= MAX_RETRY_ROWS) return null;
     if (this.#sources.some(({ window }) => window.isBlockedByUnwritten)) return null;
     if (failures < SUCCESSIVE_FAILURES_BLOCKING_NEW) return 0;
@@ -126,14 +126,14 @@ export class UnorderedStrategy implements DeliveryStrategy {
     if (retryDueMs !== null) return { ms: retryDueMs, ignoreWakeups: false };
     if (!this.#hasBacklog) return null;
     // With nothing that waits apart, and yet not allowed to read on, there is only a while to wait.
-    return { ms: this.#waitMs() ?? ERROR_DELAY.ms, ignoreWakeups: false };
+    return { ms: this.#waitMsBeforeReadingNew() ?? ERROR_DELAY.ms, ignoreWakeups: false };
   }
 
   /** Lets the next request go. They are taken out of their places one after the other. */
   async #startNext(): Promise<void> {
     await this.#deps.tracker.waitForCapacity();
     if (this.#nextKind === 'retry') await this.#startRetry();
-    else if (this.#nextKind === 'new') await this.#startNew();
+    else if (this.#nextKind === 'new') await this.#startNewOrResend();
   }
 
   async #startRetry(): Promise<void> {
@@ -152,7 +152,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
     }
   }
 
-  async #startNew(): Promise<void> {
+  async #startNewOrResend(): Promise<void> {
     const { limiter } = this.#deps;
     const slot = await limiter.acquire();
     if (slot === null) {
@@ -161,7 +161,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
     }
     let isLaunched = false;
     try {
-      isLaunched = await this.#launchNew(slot);
+      isLaunched = await this.#launchNewOrResend(slot);
     } finally {
       if (!isLaunched) limiter.release(slot);
     }
@@ -173,7 +173,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
   }
 
   /** True when a request is on its way, which gives the slot back. */
-  #launchNew(slot: Slot): Promise<boolean> {
+  #launchNewOrResend(slot: Slot): Promise<boolean> {
     const source = this.#sources.find((each) => each !== this.#lastSource && each.hasBacklog) ?? this.#lastSource;
     this.#lastSource = source;
     // One or the other: numbers of the one are never those of the other.
@@ -237,7 +237,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
     try {
       const result = await sender.send(request, requests.idOf(request), () => {
         const wasFull = window.isBlockedByUnwritten;
-        range.isWrittenToSocket = true;
+        range.hasWriteBegun = true;
         if (wasFull) this.#wakeup.resolve();
       });
       if (result === 'unknown') this.#errorDelay = ERROR_DELAY;
@@ -279,13 +279,13 @@ export class UnorderedStrategy implements DeliveryStrategy {
     );
   }
 
-  #spillToRetries(): readonly RetryRecord[] {
+  #spillToRetries(): readonly RetryRangeUpdate[] {
     const rows = this.#sources.flatMap(({ window }) => window.spillToRetries());
     if (rows.length > 0) this.#deps.retryQueue.add(rows.length, rows[0]!.nextAt!);
     return rows;
   }
 
-  async #sendRetry(row: RetryRow): Promise<void> {
+  async #sendRetry(row: RetryRangeRow): Promise<void> {
     const { retryQueue, tracker, counts, slowStart } = this.#deps;
     let result: AttemptResult | NotSentOrUnknown | 'obsolete' = 'unknown';
     try {
@@ -304,7 +304,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
     const details = {
       epoch: result.epoch,
       attempts: [record],
-      retries: updateQueueAfterRetry(this.#deps, row, result),
+      retries: updateQueueReturningRetries(this.#deps, row, result),
     };
     if (result.outcome.delivered) tracker.settle(HEALTHY, details);
     else this.#deps.onCountedFailure(result.outcome, tracker.settle(this.#laneHealthAfterFailure(result), details));
@@ -314,7 +314,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
   /** The target takes deliveries again: what waits for its hour need not. Where that fails, each has its own time. */
   async #retryAllNow(): Promise<void> {
     try {
-      await this.#deps.retryQueue.retryAllNow();
+      await this.#deps.retryQueue.retryAllNowUnlessRecent();
     } catch (error) {
       this.#errorDelay = ERROR_DELAY;
       this.#deps.onError(error);
@@ -324,7 +324,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
   #laneHealthAfterFailure(result: AttemptResult): Partial<LaneCursorAndFailures> {
     const { tracker, retryPolicy, retryQueue } = this.#deps;
     const health = healthAfterFailure(tracker.progress, result, retryPolicy);
-    return { ...health, nextAttemptAt: retryQueue.nextAt ?? health.nextAttemptAt };
+    return { ...health, nextAttemptAt: retryQueue.nextWaitingRetryAt ?? health.nextAttemptAt };
   }
 
   /** Everything below is delivered or a row. */

@@ -5,7 +5,7 @@ import { reportDatabase, type DatabaseReport } from '../storage/database-report.
 import { EmbeddedError } from '../storage/embedded/embedded-error.ts';
 import { inspectEmbeddedPostgresql } from '../storage/embedded/inspection.ts';
 import { reportPush, type PushReport } from '../storage/push/device-report.ts';
-import { reportHooks, type AllHooksReport } from '../storage/hooks/hook-report.ts';
+import { reportHooks, type HookHostsAndFailuresReport } from '../storage/hooks/hook-report.ts';
 import { newestSchemaVersion } from '../storage/db/migration-files.ts';
 import { externalTarget } from '../storage/open-database.ts';
 import { Sealer } from '../storage/db/sealed.ts';
@@ -25,7 +25,7 @@ export interface DatabaseFacts {
   /** Null: it did not answer, or does not run. */
   readonly report: DatabaseReport | null;
   /** Null: there are no tables, or none that this program knows. */
-  readonly hooks: AllHooksReport | null;
+  readonly hooks: HookHostsAndFailuresReport | null;
   /** Null: likewise, or its schema is an older one. */
   readonly push: PushReport | null;
 }

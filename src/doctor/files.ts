@@ -76,11 +76,11 @@ async function checkLocalFolder(
 async function willParentFolderExist(localFilesFolder: string, dataDir: string): Promise<boolean> {
   const above = await stat(dirname(localFilesFolder)).catch(({ code }: NodeJS.ErrnoException) => code ?? 'unknown');
   if (typeof above !== 'string') return above.isDirectory();
-  return above === 'ENOENT' && isWithin(dataDir, dirname(localFilesFolder));
+  return above === 'ENOENT' && isFolderOrWithin(dataDir, dirname(localFilesFolder));
 }
 
 /** Whether a path is the folder or below it. */
-function isWithin(path: string, folder: string): boolean {
+function isFolderOrWithin(path: string, folder: string): boolean {
   const way = relative(folder, path);
   return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way);
 }

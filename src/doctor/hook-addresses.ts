@@ -29,7 +29,7 @@ export async function checkHookAddresses(hosts: readonly HookHost[], config: Con
   });
   // A base-uri that cannot be resolved is a finding of its own (base-uri.ts).
   const policy = createAddressPolicy(config, lookup, undefined);
-  await policy.refreshPublicHosts();
+  await policy.refreshPublicHostsIfDue();
   const looked = hosts.slice(0, MAX_CHECKED_HOSTS);
   const checkedHosts = await Promise.all(looked.map(async (host) => checkHost(host, policy, lookup)));
   const wrong = [...hostWarnings(checkedHosts, 'refused'), ...hostWarnings(checkedHosts, 'unknown')];

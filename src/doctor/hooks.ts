@@ -1,6 +1,10 @@
 import type { Config } from '../config/config.ts';
 import { hookState } from '../model/hook.ts';
-import { MAX_COUNTED_REMOVED, type FailingHook, type AllHooksReport } from '../storage/hooks/hook-report.ts';
+import {
+  MAX_COUNTED_REMOVED,
+  type FailingHook,
+  type HookHostsAndFailuresReport,
+} from '../storage/hooks/hook-report.ts';
 import { countWithNoun, ok, skipped, warning, type CheckResult } from './finding.ts';
 
 /** Failing hooks that are shown; the rest is counted. */
@@ -25,8 +29,8 @@ function adviceFor({ id, category }: FailingHook): string {
 }
 
 /** Hooks whose receivers do not take what is sent to them. */
-export function evaluateHooks(
-  report: Pick<AllHooksReport, 'failing' | 'removedByTarget'>,
+export function evaluateFailingAndRemovedHooks(
+  report: Pick<HookHostsAndFailuresReport, 'failing' | 'removedByTarget'>,
   config: Config,
 ): CheckResult[] {
   const found = [...evaluateFailing(report.failing, config), ...evaluateRemovedByTarget(report.removedByTarget)];
@@ -41,7 +45,7 @@ function evaluateRemovedByTarget(count: number): CheckResult[] {
   return [warning(`${hooks} removed by a 410 of the target in the last ${RECENTLY_REMOVED_DAYS} days`, todo)];
 }
 
-function evaluateFailing(failing: AllHooksReport['failing'], config: Config): CheckResult[] {
+function evaluateFailing(failing: HookHostsAndFailuresReport['failing'], config: Config): CheckResult[] {
   const verdicts = failing.hooks.map((hook) => {
     const { id, conversationId, authority, failingSince } = hook;
     const health = { pausedAt: null, failures: 1, failingSince };

@@ -20,7 +20,7 @@ const NEARLY_FULL_SHARE = 0.8;
 const TODO = 'Raise the limit of open files for the server (LimitNOFILE= in a systemd unit, ulimit -n in a shell).';
 
 /** Files that the configured bounds can take together, without callers and live clients. */
-export function neededFileDescriptors({ postgresql, delivery }: Config): number {
+export function neededFileDescriptorsWithoutCallers({ postgresql, delivery }: Config): number {
   const database = DEDICATED_DATABASE_CONNECTIONS + postgresql.generalPoolSize;
   return database + delivery.maxInFlight + IDLE_DELIVERY_CONNECTIONS + CONTROL_CONNECTIONS + PROGRAM_FILES;
 }
@@ -42,7 +42,7 @@ export async function checkOpenFileLimit(config: Config, pid: number | null): Pr
   return evaluateOpenFiles({
     limit,
     open: open?.length ?? null,
-    neededWithoutCallers: neededFileDescriptors(config),
+    neededWithoutCallersAndLiveClients: neededFileDescriptorsWithoutCallers(config),
     maxLiveConnections: connections,
   });
 }
@@ -54,16 +54,16 @@ export async function checkOpenFileLimit(config: Config, pid: number | null): Pr
 export function evaluateOpenFiles(files: {
   limit: number;
   open: number | null;
-  neededWithoutCallers: number;
+  neededWithoutCallersAndLiveClients: number;
   maxLiveConnections: number;
 }): CheckResult {
-  const { limit, open, neededWithoutCallers, maxLiveConnections: connections } = files;
+  const { limit, open, neededWithoutCallersAndLiveClients, maxLiveConnections: connections } = files;
   const bound = Number.isFinite(limit) ? `at most ${limit}` : 'without a limit';
   const what =
     open === null ? `${bound} for a server that is started here` : `${countWithNoun(open, 'file')} open, ${bound}`;
-  const found = `${what}; the configured bounds take up to ${neededWithoutCallers}, live clients up to ${connections}, beside callers`;
-  if (limit < neededWithoutCallers) return error(found, TODO);
-  if (limit < neededWithoutCallers + EXPECTED_CALLERS || (open ?? 0) > limit * NEARLY_FULL_SHARE)
+  const found = `${what}; the configured bounds take up to ${neededWithoutCallersAndLiveClients}, live clients up to ${connections}, beside callers`;
+  if (limit < neededWithoutCallersAndLiveClients) return error(found, TODO);
+  if (limit < neededWithoutCallersAndLiveClients + EXPECTED_CALLERS || (open ?? 0) > limit * NEARLY_FULL_SHARE)
     return warning(found, TODO);
   return ok(found);
 }

@@ -65,7 +65,7 @@ function findUnboundedProxyTrust({ http }: Config): CheckResult[] {
 
 function findDoubtfulTimeouts({ http, postgresql }: Config): CheckResult[] {
   const found: CheckResult[] = [];
-  if (http.stopTimeoutMs > MAX_STOP_TIMEOUT_MS) {
+  if (http.stopDrainTimeoutMs > MAX_STOP_TIMEOUT_MS) {
     const todo = `Set http.stop-timeout to ${MAX_STOP_TIMEOUT_MS / 1_000}s or less, or raise the service control's own time.`;
     found.push(warning('http.stop-timeout is longer than the 30 s after which a service control kills', todo));
   }

@@ -5,13 +5,13 @@ import { findLockHolder, type LockHolder } from '../data-dir/lock.ts';
 import { checkBaseUri } from './base-uri.ts';
 import { evaluateClock } from './clock.ts';
 import { checkConfiguration } from './configuration.ts';
-import { checkDataDirectory } from './data-directory.ts';
+import { checkDataDirectoryOwnership } from './data-directory.ts';
 import { collectDatabaseFacts, type DatabaseFacts } from './database-facts.ts';
 import { checkDiskSpace } from './disk.ts';
 import { checkFileStore } from './files.ts';
 import { checkNames, error, skipped, unexpected, type CheckName, type Finding, type CheckResult } from './finding.ts';
 import { checkHookAddresses } from './hook-addresses.ts';
-import { evaluateHooks, evaluateServerKeys } from './hooks.ts';
+import { evaluateFailingAndRemovedHooks, evaluateServerKeys } from './hooks.ts';
 import { evaluateLastFailure } from './last-failure.ts';
 import { findTakenPorts } from './startup-blockers.ts';
 import { checkOpenFileLimit } from './open-files.ts';
@@ -78,7 +78,9 @@ async function checkWithoutConfig(options: CheckOptions, names: readonly CheckNa
 type Check = (context: CheckContext) => Promise<readonly CheckResult[]>;
 
 const checks: Readonly<Record<Exclude<CheckName, 'configuration'>, Check>> = {
-  'data directory': async ({ config, holder }) => [await checkDataDirectory(config.dataDir, holder?.uid ?? null)],
+  'data directory': async ({ config, holder }) => [
+    await checkDataDirectoryOwnership(config.dataDir, holder?.uid ?? null),
+  ],
   server: examineServer,
   database: async ({ database }) => (await database).verdicts,
   disk: async ({ config: { dataDir, postgresql, files } }) =>
@@ -107,7 +109,7 @@ const checks: Readonly<Record<Exclude<CheckName, 'configuration'>, Check>> = {
   },
   hooks: async ({ database, config }) => {
     const { hooks } = await database;
-    return hooks === null ? [skipped('the hooks could not be read')] : evaluateHooks(hooks, config);
+    return hooks === null ? [skipped('the hooks could not be read')] : evaluateFailingAndRemovedHooks(hooks, config);
   },
   push: async ({ database, config }) => evaluatePush(config, await findPushProblems(config), (await database).push),
   files: async ({ config, holder, database }) => {

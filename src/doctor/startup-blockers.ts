@@ -2,7 +2,7 @@ import { connect } from 'node:net';
 import type { Config, HttpConfig, MetricsConfig } from '../config/config.ts';
 import type { Environment } from '../config/tree.ts';
 import { checkConfiguration } from './configuration.ts';
-import { checkDataDirectory } from './data-directory.ts';
+import { checkDataDirectoryOwnership } from './data-directory.ts';
 import { collectDatabaseFacts } from './database-facts.ts';
 import { checkDiskSpace } from './disk.ts';
 import { describePortHolder, findPortHolder } from '../port-holder.ts';
@@ -16,7 +16,7 @@ export async function findStartupBlockers(file: string, env: Environment): Promi
   if (config === null) return errorFindings('configuration', verdicts);
   const [ports, directory, database, disk] = await Promise.all([
     findTakenPorts(config),
-    checkDataDirectory(config.dataDir, null),
+    checkDataDirectoryOwnership(config.dataDir, null),
     collectDatabaseFacts(config, false),
     checkDiskSpace([config.dataDir]).catch((cause: unknown) => [unexpected(cause)]),
   ]);
@@ -35,14 +35,14 @@ function errorFindings(check: CheckName, verdicts: readonly CheckResult[]): Find
 /** The ports of a server that does not run and that another program has by now. */
 export async function findTakenPorts({ http, metrics }: Config): Promise<CheckResult[]> {
   const found = await Promise.all([
-    checkPort(http, 'http'),
-    metrics.metricsEnabled ? checkPort(metrics, 'metrics') : [],
+    detectPortListener(http, 'http'),
+    metrics.metricsEnabled ? detectPortListener(metrics, 'metrics') : [],
   ]);
   return found.flat();
 }
 
 /** By connecting: listening there for a moment could take the port from a server that starts. */
-async function checkPort(
+async function detectPortListener(
   { interface: host, port }: HttpConfig | MetricsConfig,
   keys: 'http' | 'metrics',
 ): Promise<CheckResult[]> {

@@ -45,7 +45,7 @@ export class ChunkBuffer {
   }
 
   /** Lets go of the source and leaves it where it is. Idempotent. */
-  detach(): void {
+  detachAndPause(): void {
     this.#source.off('data', this.#onData);
     // One that is not over is still listened to: a failure that nobody hears would end the process.
     if (this.#hasEnded) this.#removeEndListener();

@@ -31,7 +31,7 @@ export function toStoreError(error: unknown, description: string): unknown {
 }
 
 /** Whether a file system failed with this code. */
-export function hasErrorCode(error: unknown, code: string): boolean {
+export function isFileSystemErrorWithCode(error: unknown, code: string): boolean {
   return isFileSystemError(error) && error.code === code;
 }
 

@@ -1,7 +1,7 @@
 import { constants } from 'node:fs';
 import { lstat, mkdir, open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { hasErrorCode } from './local-errors.ts';
+import { isFileSystemErrorWithCode } from './local-errors.ts';
 import {
   isFileKey,
   STORE_ID_KEY,
@@ -112,7 +112,7 @@ async function createFolder(folder: string): Promise<boolean> {
     await mkdir(folder, { mode: FOLDER_MODE });
     return true;
   } catch (error) {
-    if (hasErrorCode(error, 'EEXIST')) return false;
+    if (isFileSystemErrorWithCode(error, 'EEXIST')) return false;
     throw error;
   }
 }
@@ -123,7 +123,7 @@ async function listFolder(
   { after, limit, keyPrefixFilter }: { after: string | null; limit: number; keyPrefixFilter: string },
 ): Promise<{ files: StoredObject[]; isTruncated: boolean; last: string | null }> {
   const names = await readdir(folder).catch((error: unknown) => {
-    if (hasErrorCode(error, 'ENOENT')) return [];
+    if (isFileSystemErrorWithCode(error, 'ENOENT')) return [];
     throw error;
   });
   const keys = names.filter(
@@ -141,7 +141,7 @@ async function statStoredObject(path: string, key: FileKey): Promise<StoredObjec
     const found = await lstat(path);
     return found.isFile() ? { key, size: found.size, modifiedAt: found.mtime } : null;
   } catch (error) {
-    if (hasErrorCode(error, 'ENOENT')) return null;
+    if (isFileSystemErrorWithCode(error, 'ENOENT')) return null;
     throw error;
   }
 }

@@ -3,7 +3,7 @@ import { access, lstat, open, rename, unlink, type FileHandle } from 'node:fs/pr
 import type { Readable } from 'node:stream';
 import { appendToFile, type AppendResult } from './append-to-file.ts';
 import { ChunkBuffer } from './chunk-buffer.ts';
-import { hasErrorCode, notInStoreError, toStoreError } from './local-errors.ts';
+import { isFileSystemErrorWithCode, notInStoreError, toStoreError } from './local-errors.ts';
 import { LocalFolders, syncFolder } from './local-folders.ts';
 import {
   checkFileKey,
@@ -56,7 +56,7 @@ export class LocalStore implements FileStore {
           await handle.close();
         }
       } catch (error) {
-        if (hasErrorCode(error, 'ENOENT')) return null;
+        if (isFileSystemErrorWithCode(error, 'ENOENT')) return null;
         throw error;
       }
     });
@@ -79,7 +79,7 @@ export class LocalStore implements FileStore {
     });
   }
 
-  async prepareUpload(key: FileKey): Promise<UploadState> {
+  async prepareStoreForUpload(key: FileKey): Promise<UploadState> {
     checkFileKey(key);
     // The first append makes its file: until then there is nothing to be lost, or to be removed.
     await this.#translateErrors(() => this.#folders.ensureStoreFolders());
@@ -100,7 +100,7 @@ export class LocalStore implements FileStore {
       if (sourceError !== null) throw sourceError;
       return { received: durableBytes, state };
     } finally {
-      buffer.detach();
+      buffer.detachAndPause();
     }
   }
 
@@ -207,7 +207,7 @@ export class LocalStore implements FileStore {
       const create = received === 0 && (await this.#fileSize(key)) === null ? O_CREAT : 0;
       handle = await open(this.#folders.uploadPathOf(key), O_WRONLY | O_NOFOLLOW | create, FILE_MODE);
     } catch (error) {
-      if (hasErrorCode(error, 'ENOENT')) return false;
+      if (isFileSystemErrorWithCode(error, 'ENOENT')) return false;
       throw error;
     }
     try {
@@ -240,7 +240,7 @@ export class LocalStore implements FileStore {
 
   /** The folder itself that is missing is another matter than a file in it. */
   async #rejectMissing(error: unknown): Promise<never> {
-    if (!hasErrorCode(error, 'ENOENT')) throw error;
+    if (!isFileSystemErrorWithCode(error, 'ENOENT')) throw error;
     await lstat(this.#folders.location);
     throw notInStoreError(this.description);
   }
@@ -251,7 +251,7 @@ export class LocalStore implements FileStore {
       const found = await lstat(this.#folders.filePathOf(key));
       return found.isFile() ? found.size : null;
     } catch (error) {
-      if (!hasErrorCode(error, 'ENOENT')) throw error;
+      if (!isFileSystemErrorWithCode(error, 'ENOENT')) throw error;
       await lstat(this.#folders.location);
       return null;
     }
@@ -262,7 +262,7 @@ export class LocalStore implements FileStore {
       await this.#folders.requireRealFolder(folder);
       await unlink(path);
     } catch (error) {
-      if (!hasErrorCode(error, 'ENOENT')) throw error;
+      if (!isFileSystemErrorWithCode(error, 'ENOENT')) throw error;
       // Nothing there; but a file system that is not mounted has removed nothing.
       await lstat(this.#folders.location);
       return;

@@ -1,6 +1,6 @@
 import type { Readable, Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
-import { MIN_TRANSFER_THROUGHPUT, type MinThroughput } from './upload-stream.ts';
+import { MIN_UPLOAD_AND_DOWNLOAD_THROUGHPUT, type MinThroughput } from './upload-stream.ts';
 
 /**
  * Gives the memory of a chunk back at once, which nobody may read any more. V8 collects the whole heap for each 40 MiB
@@ -22,7 +22,7 @@ export async function pipeAndFreeChunks(
   source: Readable,
   sink: Writable,
   length: number,
-  bounds: MinThroughput = MIN_TRANSFER_THROUGHPUT,
+  bounds: MinThroughput = MIN_UPLOAD_AND_DOWNLOAD_THROUGHPUT,
 ): Promise<void> {
   let remaining = length;
   const watchdog = new ThroughputWatchdog(bounds);
@@ -70,7 +70,7 @@ class ThroughputWatchdog {
   readonly #minThroughput: MinThroughput;
   readonly #timer: NodeJS.Timeout;
   readonly #pendingLengths: number[] = [];
-  #chunkAtHeadSinceMs = 0;
+  #oldestUntakenChunkSinceMs = 0;
 
   constructor(bounds: MinThroughput) {
     this.#minThroughput = bounds;
@@ -84,13 +84,13 @@ class ThroughputWatchdog {
   }
 
   chunkWritten(length: number): void {
-    if (this.#pendingLengths.length === 0) this.#chunkAtHeadSinceMs = performance.now();
+    if (this.#pendingLengths.length === 0) this.#oldestUntakenChunkSinceMs = performance.now();
     this.#pendingLengths.push(length);
   }
 
   chunkTaken(): void {
     this.#pendingLengths.shift();
-    this.#chunkAtHeadSinceMs = performance.now();
+    this.#oldestUntakenChunkSinceMs = performance.now();
   }
 
   stop(): void {
@@ -102,7 +102,7 @@ class ThroughputWatchdog {
     const { windowMs, windowBytes } = this.#minThroughput;
     return (
       length !== undefined &&
-      performance.now() - this.#chunkAtHeadSinceMs > windowMs + (length * windowMs) / windowBytes
+      performance.now() - this.#oldestUntakenChunkSinceMs > windowMs + (length * windowMs) / windowBytes
     );
   }
 }

@@ -12,7 +12,7 @@ import {
   discardSafely,
   openUpload,
   receiveBytes,
-  rejectSurplusBytes,
+  requireNoBytesForWholeUpload,
 } from './upload-lifecycle.ts';
 import { NotInStoreError, type UploadProgress } from './store.ts';
 import { newFileId, type Uploads, type UploadControl } from './uploads.ts';
@@ -38,7 +38,7 @@ interface UploadChunk {
   /** Where it begins: what the client believes the upload's offset to be. */
   readonly offset: number;
   /** Null: nobody knows. */
-  readonly announcedBytes: number | null;
+  readonly announcedChunkBytes: number | null;
   /** Called once when the part is admitted. */
   readonly bytes: () => Readable;
 }
@@ -47,7 +47,7 @@ interface UploadChunk {
 interface UploadWriter {
   readonly abortController: AbortController;
   readonly ended: Promise<void>;
-  readonly markEnded: () => void;
+  readonly markWriterEnded: () => void;
   receivingStream: UploadStream | null;
 }
 
@@ -68,8 +68,8 @@ export class ResumableUploads {
     const id = newFileId();
     const name = sanitizeFileName(upload.name);
     await openUpload(this.#uploads.deps, { id, ownerId: accountId, name, announcedBytes: size, isResumable: true });
-    if (size > 0) return this.#toStatus(await this.#requireOwnFile(id, accountId));
-    return this.append(id, accountId, { offset: 0, announcedBytes: 0, bytes: () => Readable.from([]) });
+    if (size > 0) return this.#toStatus(await this.#requireOwnUnexpiredFile(id, accountId));
+    return this.append(id, accountId, { offset: 0, announcedChunkBytes: 0, bytes: () => Readable.from([]) });
   }
 
   /** How far an upload of this account is. Throws `file_not_found` and `upload_expired`. */
@@ -77,11 +77,11 @@ export class ResumableUploads {
     const holder = this.#writers.get(id);
     // Who asks wants to go on: what a silent request still holds back counts then.
     if (holder !== undefined && hasStalled(holder)) await this.#endWriter(holder, new KlatchError('upload_locked'));
-    const file = await this.#requireResumable(id, accountId);
+    const file = await this.#requireOwnResumablyUploadedFile(id, accountId);
     const isComplete = file.state === 'uploading' && file.size > 0 && file.received === file.size;
     // A server that was killed between its last byte and its end: for the client nothing is left to be done.
     if (isComplete && !this.#writers.has(id)) {
-      return this.append(id, accountId, { offset: file.size, announcedBytes: 0, bytes: () => Readable.from([]) });
+      return this.append(id, accountId, { offset: file.size, announcedChunkBytes: 0, bytes: () => Readable.from([]) });
     }
     return this.#toStatus(file);
   }
@@ -94,7 +94,7 @@ export class ResumableUploads {
     return this.#uploads.runLimitedAndCounted({ accountId, conversationId: null }, async (control) => {
       const writer = await this.#acquireUnlessActiveWriter(id);
       try {
-        const file = await this.#requireResumable(id, accountId);
+        const file = await this.#requireOwnResumablyUploadedFile(id, accountId);
         const status = await this.#appendChunk(file, chunk, { writer, control }).catch(async (error: unknown) => {
           await abortIfRemoved(this.#uploads.deps, id);
           throw error;
@@ -106,14 +106,14 @@ export class ResumableUploads {
         throw new KlatchError('upload_expired', { cause: error });
       } finally {
         this.#writers.delete(id);
-        writer.markEnded();
+        writer.markWriterEnded();
       }
     });
   }
 
   /** Ends an upload, or removes what became of it. Throws `file_not_found`, also where a message has the file. */
   async remove(id: string, accountId: AccountId): Promise<void> {
-    await this.#requireOwnFile(id, accountId);
+    await this.#requireOwnUnexpiredFile(id, accountId);
     const holder = this.#writers.get(id);
     if (holder !== undefined) await this.#endWriter(holder, new KlatchError('upload_expired'));
     if (await this.#uploads.discardOwnIfUnattached(id, accountId)) return;
@@ -135,7 +135,7 @@ export class ResumableUploads {
     const { id, size } = file;
     const remaining = size - file.received;
     if (chunk.offset !== file.received) throw new KlatchError('upload_conflict');
-    if ((chunk.announcedBytes ?? 0) > remaining) {
+    if ((chunk.announcedChunkBytes ?? 0) > remaining) {
       const sentence = `The upload was announced with ${size} bytes: only ${remaining} are missing`;
       throw new KlatchError('too_large', { sentence });
     }
@@ -146,8 +146,8 @@ export class ResumableUploads {
     };
     const isComplete = file.state === 'stored' || (remaining === 0 && size > 0);
     // Without a length only its body tells whether a part brings more than the upload has room for.
-    if (isComplete && chunk.announcedBytes === null) {
-      await rejectSurplusBytes(deps, { bytes: chunk.bytes(), size, signal, onStream });
+    if (isComplete && chunk.announcedChunkBytes === null) {
+      await requireNoBytesForWholeUpload(deps, { bytes: chunk.bytes(), size, signal, onStream });
     }
     if (file.state === 'stored') return this.#toStatus(file);
     const from: UploadProgress =
@@ -161,7 +161,7 @@ export class ResumableUploads {
       { id, size, progress: from },
       {
         bytes: chunk.bytes(),
-        isLast: chunk.announcedBytes === remaining,
+        isLast: chunk.announcedChunkBytes === remaining,
         isResumable: true,
         signal,
         onStream,
@@ -174,8 +174,8 @@ export class ResumableUploads {
   }
 
   /** The same of one that comes in parts: another one is written by the request that began it, whatever node has that. */
-  async #requireResumable(id: string, accountId: AccountId): Promise<FileRow> {
-    const file = await this.#requireOwnFile(id, accountId);
+  async #requireOwnResumablyUploadedFile(id: string, accountId: AccountId): Promise<FileRow> {
+    const file = await this.#requireOwnUnexpiredFile(id, accountId);
     if (!file.isResumable) throw new KlatchError('file_not_found');
     // It was complete once, and nothing of it is left: who asks begins anew, and does not take it for stored.
     if (file.state === 'lost') throw new KlatchError('upload_expired');
@@ -183,7 +183,7 @@ export class ResumableUploads {
   }
 
   /** The row of a file or an upload of this account that is not over. */
-  async #requireOwnFile(id: string, accountId: AccountId): Promise<FileRow> {
+  async #requireOwnUnexpiredFile(id: string, accountId: AccountId): Promise<FileRow> {
     const file = await this.#uploads.deps.pool.run((sql) => findFile(sql, id));
     if (file === null || file.ownerId !== accountId) throw new KlatchError('file_not_found');
     const isExpired = file.state === 'uploading' && this.#expiryOf(file).getTime() <= Date.now();
@@ -205,8 +205,13 @@ export class ResumableUploads {
     const holder = this.#writers.get(id);
     if (holder !== undefined && hasStalled(holder)) await this.#endWriter(holder, new KlatchError('upload_locked'));
     if (this.#writers.has(id)) throw new KlatchError('upload_locked');
-    const { promise: ended, resolve: markEnded } = Promise.withResolvers<void>();
-    const writer: UploadWriter = { abortController: new AbortController(), ended, markEnded, receivingStream: null };
+    const { promise: ended, resolve: markWriterEnded } = Promise.withResolvers<void>();
+    const writer: UploadWriter = {
+      abortController: new AbortController(),
+      ended,
+      markWriterEnded,
+      receivingStream: null,
+    };
     this.#writers.set(id, writer);
     return writer;
   }

@@ -94,7 +94,7 @@ export interface FileStore {
   /** Writes the id, durably, in the place of another one. */
   writeStoreId(id: string): Promise<void>;
   /** Begins an upload. */
-  prepareUpload(key: FileKey): Promise<UploadState>;
+  prepareStoreForUpload(key: FileKey): Promise<UploadState>;
   /**
    * Appends what `bytes` gives, from `progress.received` on (what is beyond it in the store is overwritten), and resolves
    * to how far it is safe then: all of it when the source ended well. When the source fails, what arrived is kept as far

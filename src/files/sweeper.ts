@@ -68,7 +68,7 @@ export class FileSweeper {
     try {
       if (!(await pool.run((sql) => takeJobLock(sql, 'files', node, JOB_LOCK_MS)))) return null;
       const { removed, failures } = await this.#sweepPages();
-      if (failures.length > 0) this.#reportFailure(failures[0], failures.length);
+      if (failures.length > 0) this.#logFirstFailure(failures[0], failures.length);
       else if (this.#isFailureLogged) {
         log.info('files that are to go are taken out of the store again');
         this.#isFailureLogged = false;
@@ -76,13 +76,13 @@ export class FileSweeper {
       if (removed > 0) log.debug('took files out of the store', { removed });
       return removed;
     } catch (error) {
-      this.#reportFailure(error);
+      this.#logFirstFailure(error);
       return null;
     }
   }
 
   /** Told once for each time that it is away: it is tried again all the time. `files`: how many; undefined: all. */
-  #reportFailure(error: unknown, files?: number): void {
+  #logFirstFailure(error: unknown, files?: number): void {
     const { log } = this.#deps;
     if (!this.#isFailureLogged)
       log.warn('files that are to go stay in the store until the next sweep', { error, files });

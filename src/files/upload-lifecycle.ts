@@ -91,7 +91,7 @@ export async function openUpload(deps: UploadDeps, upload: NewUpload): Promise<U
 
 /** Begins an upload in the store and notes how it goes on there. */
 export async function beginInStore({ pool, store }: UploadDeps, id: FileKey): Promise<UploadProgress> {
-  const state = await store.prepareUpload(id);
+  const state = await store.prepareStoreForUpload(id);
   const isNoted = await pool.run((sql) =>
     recordUploadProgress(sql, id, { minRowReceived: 0, maxRowReceived: 0, received: 0, upload: state }),
   );
@@ -140,7 +140,7 @@ export async function receiveBytes(deps: UploadDeps, upload: Upload, source: Upl
  * Reads a source that has nothing to bring, since the upload of `size` bytes is whole. Rejects with `too_large` at its
  * first byte, and with what `receiveBytes` does for one that is cut or says nothing.
  */
-export async function rejectSurplusBytes(
+export async function requireNoBytesForWholeUpload(
   { bounds }: UploadDeps,
   source: Pick<UploadSource, 'bytes' | 'signal' | 'onStream'> & { readonly size: number },
 ): Promise<void> {

@@ -9,7 +9,7 @@ export interface MinThroughput {
 }
 
 /** 820 bytes a second: the slowest telephone line. Shorter than the 30 s after which the listener cuts a dead connection. */
-export const MIN_TRANSFER_THROUGHPUT: MinThroughput = { windowMs: 20_000, windowBytes: 16 * 1024 };
+export const MIN_UPLOAD_AND_DOWNLOAD_THROUGHPUT: MinThroughput = { windowMs: 20_000, windowBytes: 16 * 1024 };
 
 /** The source ended before its time: its client is gone. */
 export class SourceAbortedError extends Error {

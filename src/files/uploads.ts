@@ -5,7 +5,7 @@ import type { Attachment } from '../model/attachment.ts';
 import type { AccountId } from '../model/ids.ts';
 import { findUploadOwner, type Uploader } from '../storage/files/upload-owner.ts';
 import { failedUploadOutcome, type FileTransferCounts, type UploadOutcome } from './file-transfer-counts.ts';
-import { MIN_TRANSFER_THROUGHPUT, type UploadStream } from './upload-stream.ts';
+import { MIN_UPLOAD_AND_DOWNLOAD_THROUGHPUT, type UploadStream } from './upload-stream.ts';
 import { sanitizeFileName } from './sanitize-name.ts';
 import {
   completeUpload,
@@ -58,7 +58,7 @@ export class Uploads {
   #isStopping = false;
 
   constructor(deps: Omit<UploadDeps, 'bounds'> & Partial<Pick<UploadDeps, 'bounds'>>) {
-    this.deps = { bounds: MIN_TRANSFER_THROUGHPUT, ...deps };
+    this.deps = { bounds: MIN_UPLOAD_AND_DOWNLOAD_THROUGHPUT, ...deps };
     const { concurrentUploads: total, concurrentUploadsPerUser: perOwner } = deps.limits;
     this.#limiter = new UploadLimiter({ total, perOwner });
   }

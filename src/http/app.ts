@@ -15,9 +15,9 @@ import { healthRoutes } from './health-routes.ts';
 import { invitePreviewRoutes } from './invite-routes.ts';
 import { sendJson, sendError, errorHandler } from './responses.ts';
 import { reverseWebhookRoutes } from './reverse-webhook-routes.ts';
-import { createPostHandler, createFastPath, type PostHandler } from './post-handler.ts';
+import { createPostHandler, createCachedTokenFastPath, type PostHandler } from './post-handler.ts';
 import { TokenAuth } from './token-auth.ts';
-import { signInPage } from './sign-in-page.ts';
+import { signInLinkPage } from './sign-in-link-page.ts';
 import { webhookRoutes } from './webhook-routes.ts';
 
 /** What is answered while the database is opened and brought up to date: alive, and not ready. */
@@ -36,7 +36,7 @@ export function createStartingApp(log: Log): Express {
 export function createApp(services: Services, lifecycle: { stopping: () => boolean }): RequestListener {
   const proxies = new TrustedProxies(services.config.http.trustedProxies);
   const handlePost = createPostHandler(services, proxies);
-  const fastPath = createFastPath(services, handlePost);
+  const fastPath = createCachedTokenFastPath(services, handlePost);
   const app = createExpress(services, { handlePost, proxies, stopping: lifecycle.stopping });
   return (req, res) => {
     if (lifecycle.stopping() || !fastPath(req, res)) app(req, res);
@@ -60,7 +60,7 @@ function createExpress(services: Services, options: AppDeps): Express {
   app.set('query parser', false);
   app.use(refuseWhileStopping(options.stopping));
   app.use((req, res, next) => {
-    startDeadline(req, res, config.http.requestTimeoutMs);
+    startDeadline(req, res, config.http.requestToResponseTimeoutMs);
     next();
   });
   if (config.http.cors.length > 0) app.use(corsHandler(config.http.cors));
@@ -69,7 +69,7 @@ function createExpress(services: Services, options: AppDeps): Express {
   app.use('/v1/webhooks', webhookRoutes({ tokenAuth, handlePost: options.handlePost, log }));
   app.use('/v1/webhooks', reverseWebhookRoutes(services, tokenAuth, options.proxies));
   app.use('/v1/groups/invites', invitePreviewRoutes(services, options.proxies));
-  app.use('/v1/sign-in', signInPage(config));
+  app.use('/v1/sign-in', signInLinkPage(config));
   app.use('/v1/api', apiRoutes(services, authenticator, operationTable()));
   app.use('/v1/files', fileRoutes(services, authenticator));
   app.use('/v1', healthRoutes(services));

@@ -22,10 +22,10 @@ export class Authenticator {
   readonly #anonymousRate: RateLimiter<SourceKey>;
 
   constructor(services: Services, proxies: TrustedProxies) {
-    const { unknownTokenRatePerSource, sessionRequestRate, sessionRequestBurst } = services.config.limits;
+    const { unknownTokensPerSecondPerSource, sessionRequestRate, sessionRequestBurst } = services.config.limits;
     this.#services = services;
     this.#proxies = proxies;
-    this.#authThrottle = new AuthThrottle(unknownTokenRatePerSource);
+    this.#authThrottle = new AuthThrottle(unknownTokensPerSecondPerSource);
     this.#anonymousRate = new RateLimiter({
       perSecond: sessionRequestRate,
       burst: sessionRequestBurst,
@@ -35,7 +35,7 @@ export class Authenticator {
 
   /** Who calls. Throws `unauthenticated`, after holding back who tries many tokens, and `rate_limited`. */
   async authenticate(req: Request): Promise<Caller> {
-    const anonymous = this.#anonymousCallerOf(req);
+    const anonymous = this.#asAnonymousCaller(req);
     const { authorization } = req.headers;
     const { sessions, sessionRequestLimiter: sessionRequestRate } = this.#services;
     if (authorization === undefined) {
@@ -51,7 +51,7 @@ export class Authenticator {
 
   /** The same work, whose refusals come late to a source that has too many of them. */
   async throttleFailedGuesses<T>(req: Request, work: Promise<T>): Promise<T> {
-    return this.#delayRejections(this.#anonymousCallerOf(req), work, GUESS_ERRORS);
+    return this.#delayRejections(this.#asAnonymousCaller(req), work, GUESS_ERRORS);
   }
 
   async #delayRejections<T>(anonymous: AnonymousCaller, work: Promise<T>, codes: ReadonlySet<ErrorCode>): Promise<T> {
@@ -64,7 +64,7 @@ export class Authenticator {
     }
   }
 
-  #anonymousCallerOf(req: Request): AnonymousCaller {
+  #asAnonymousCaller(req: Request): AnonymousCaller {
     return { kind: 'anonymous', source: this.#proxies.sourceKeyOf(req), live: null };
   }
 }

@@ -119,13 +119,13 @@ export function bodySizeLimit({ maxBodyBytes }: { maxBodyBytes: number }, limits
 }
 
 function sizeExceededError({ maxBytes: bytes, isFromConfig }: BodySizeLimit): KlatchError {
-  if (isFromConfig) return bodyTooLargeError(bytes);
+  if (isFromConfig) return maxBodySizeExceededError(bytes);
   const sentence = `The body is larger than ${bytes} bytes, which is the most that this request takes`;
   return new KlatchError('too_large', { sentence });
 }
 
 /** A body past `http.max-body-size`. */
-export function bodyTooLargeError(maxBytes: number): KlatchError {
+export function maxBodySizeExceededError(maxBytes: number): KlatchError {
   return new KlatchError('too_large', { sentence: `The body is larger than ${maxBytes} bytes (http.max-body-size)` });
 }
 

@@ -2,7 +2,7 @@ import type { Request } from 'express';
 import * as z from 'zod';
 import { KlatchError } from '../errors.ts';
 import { changeEventKinds } from '../model/change-event.ts';
-import type { HookUpdate } from '../operations/hooks/hook-update.ts';
+import type { HookChangesAndSecretRotation } from '../operations/hooks/hook-update.ts';
 import { MAX_LOG_PAGE_SIZE, type HookLogPageRequest } from '../operations/hooks/hook-delivery-log.ts';
 import {
   redeliveryStartSchema,
@@ -93,7 +93,7 @@ export function parseRegistration(body: Buffer): HookRequest {
 }
 
 /** What of a hook a body wants changed. Throws `invalid_input`, also when it names nothing that can be. */
-export function parseHookUpdate(body: Buffer): HookUpdate {
+export function parseHookUpdate(body: Buffer): HookChangesAndSecretRotation {
   const input = parseBody(body, updateSchema, '{"paused": true}');
   // A misspelt key would else be answered as if it had been obeyed.
   if (Object.keys(input).length === 0) {

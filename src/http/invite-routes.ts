@@ -11,7 +11,7 @@ import { AuthThrottle } from './auth-throttle.ts';
 /** `GET /v1/groups/invites/<token>`: to which group an invitation is, as JSON for programs and as a page for people. */
 export function invitePreviewRoutes(services: Services, proxies: TrustedProxies): Router {
   const { config, log } = services;
-  const authThrottle = new AuthThrottle(config.limits.unknownTokenRatePerSource);
+  const authThrottle = new AuthThrottle(config.limits.unknownTokensPerSecondPerSource);
   const headers = pageHeaders();
   const router = Router({ caseSensitive: true });
 

@@ -14,7 +14,7 @@ const KEEP_ALIVE_TIMEOUT_MS = 65_000;
 const LINGER_MS = 1_000;
 
 /** What of the configuration a listener goes by. */
-type HttpListenConfig = Pick<HttpConfig, 'interface' | 'port' | 'requestTimeoutMs' | 'maxHeaderBytes'>;
+type HttpListenConfig = Pick<HttpConfig, 'interface' | 'port' | 'requestToResponseTimeoutMs' | 'maxHeaderBytes'>;
 
 type HttpSocket = Socket & { _httpMessage?: ServerResponse | null };
 
@@ -32,7 +32,7 @@ export class HttpListener {
   readonly #server: Server;
   #stopping: Promise<void> | null = null;
   readonly #rejectedSockets = new WeakSet<Socket>();
-  readonly #sockets = new Set<HttpSocket>();
+  readonly #httpSockets = new Set<HttpSocket>();
   /** One function for all connections. */
   readonly #removeSocket: (this: Socket) => void;
   #handler: RequestListener;
@@ -48,16 +48,16 @@ export class HttpListener {
     this.#configKeys = keys;
     this.#processConnectionLimit = limit;
     this.#handler = startingHandler;
-    const sockets = this.#sockets;
+    const httpSockets = this.#httpSockets;
     this.#removeSocket = function (this: HttpSocket): void {
-      sockets.delete(this);
+      httpSockets.delete(this);
     };
     const handler: RequestListener = (req, res) => this.#handler(req, res);
     this.#server = createServer(
       {
         connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL_MS,
-        requestTimeout: config.requestTimeoutMs,
-        headersTimeout: config.requestTimeoutMs,
+        requestTimeout: config.requestToResponseTimeoutMs,
+        headersTimeout: config.requestToResponseTimeoutMs,
         keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
         maxHeaderSize: config.maxHeaderBytes,
         noDelay: true,
@@ -77,12 +77,12 @@ export class HttpListener {
     this.#server.on('checkContinue', handler);
     this.#server.on('checkExpectation', handler);
     this.#server.on('connection', (socket: HttpSocket) => {
-      this.#sockets.add(socket);
+      this.#httpSockets.add(socket);
       socket.on('close', this.#removeSocket);
     });
     this.#server.on('upgrade', (request, socket: HttpSocket, head) => {
       // From here on it is no connection of HTTP any more.
-      this.#sockets.delete(socket);
+      this.#httpSockets.delete(socket);
       socket.off('close', this.#removeSocket);
       this.#upgradeListener!(request, socket, head);
     });
@@ -101,7 +101,7 @@ export class HttpListener {
 
   /** Connections that are open right now, without those that have become WebSockets. */
   get openHttpConnections(): number {
-    return this.#sockets.size;
+    return this.#httpSockets.size;
   }
 
   /** Resolves to the port once it is open. */
@@ -120,7 +120,7 @@ export class HttpListener {
     if (!this.#server.listening) return;
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
     // From here on Node closes neither what it has not heard a whole request from nor what it has answered.
-    for (const socket of this.#sockets) closeAfterResponse(socket);
+    for (const socket of this.#httpSockets) closeAfterResponse(socket);
     const timer = setTimeout(() => this.#server.closeAllConnections(), timeoutMs);
     await closed;
     clearTimeout(timer);

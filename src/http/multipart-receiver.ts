@@ -7,7 +7,7 @@ import type { Busboy, BusboyFileStream, BusboyHeaders } from '@fastify/busboy';
 import { KlatchError } from '../errors.ts';
 import type { Attachment } from '../model/attachment.ts';
 import { processBodyMemory, type BodyMemoryHandle } from './body-memory.ts';
-import { bodyTooLargeError } from './body.ts';
+import { maxBodySizeExceededError } from './body.ts';
 import { beginsLikeObject, createMultipartParser, tooManyPartsError } from './form-fields.ts';
 import { GrowingBuffer } from './growing-buffer.ts';
 
@@ -76,7 +76,7 @@ export class MultipartReceiver {
   /** What is wrong with a body that is no form, or a form that has no file so far. */
   #deferredFormError: KlatchError | null = null;
   /** From the first file on, or when the whole body was read. */
-  #parseErrorsAreFatal = false;
+  #parseErrorsFailAtOnce = false;
   readonly #nonFileTimeout: PausableTimeout;
   #storeQueue: Promise<void> = Promise.resolve();
 
@@ -109,7 +109,7 @@ export class MultipartReceiver {
       const body = this.#body?.toBuffer() ?? null;
       if (body !== null && beginsLikeObject(body)) return body;
       if (this.#deferredFormError !== null) throw this.#deferredFormError;
-      this.#parseErrorsAreFatal = true;
+      this.#parseErrorsFailAtOnce = true;
       await this.#finish();
       return { fields: this.#fields, files: this.#files, body };
     } catch (error) {
@@ -183,7 +183,7 @@ export class MultipartReceiver {
   /** Once it is known whether the bytes are those of files. */
   #checkSize(): void {
     const { maxBodyBytes, maxFileBytes, maxFiles } = this.#options;
-    if (this.#body !== null && this.#receivedBytes > maxBodyBytes) this.#fail(bodyTooLargeError(maxBodyBytes));
+    if (this.#body !== null && this.#receivedBytes > maxBodyBytes) this.#fail(maxBodySizeExceededError(maxBodyBytes));
     else if (this.#receivedBytes > maxBodyBytes + maxFiles * maxFileBytes)
       this.#fail(fieldsTooLargeError(maxBodyBytes));
   }
@@ -226,8 +226,8 @@ export class MultipartReceiver {
     stream.on('error', () => {});
     if (this.#body !== null) {
       this.#body = null;
-      this.#parseErrorsAreFatal = true;
-      this.#handleFirstFile();
+      this.#parseErrorsFailAtOnce = true;
+      this.#startTimeoutAndNotifyFirstFile();
     }
     if (field === 'text' || field === 'payload') {
       const sentence = `${field}: was sent as a file; with curl it is -F '${field}=<name', not -F '${field}=@name'`;
@@ -247,7 +247,7 @@ export class MultipartReceiver {
     this.#fail(invalid(`file: a message carries at most ${maxFiles} files (limits.attachments-per-message)`));
   }
 
-  #handleFirstFile(): void {
+  #startTimeoutAndNotifyFirstFile(): void {
     this.#nonFileTimeout.start();
     try {
       this.#options.onFirstFile();
@@ -283,7 +283,7 @@ export class MultipartReceiver {
 
   /** The parser reads no further. */
   #onParseError(error: KlatchError): void {
-    if (this.#parseErrorsAreFatal) this.#fail(error);
+    if (this.#parseErrorsFailAtOnce) this.#fail(error);
     else this.#deferredFormError ??= error;
   }
 

@@ -4,7 +4,7 @@ import type { SourceKey } from '../model/source-key.ts';
 import { WEBHOOK_POST_LIMITS } from '../operations/core/input-limits.ts';
 import type { Services } from '../operations/core/services.ts';
 import { postMessageWithFiles, postMessage, type WebhookMessage } from '../operations/messages/post-webhook.ts';
-import { sendContinue, bodySizeLimit, readBody, bodyTooLargeError } from './body.ts';
+import { sendContinue, bodySizeLimit, readBody, maxBodySizeExceededError } from './body.ts';
 import { cancelUploadTimeouts } from './deadline.ts';
 import { MultipartReceiver, type MultipartOptions, type ReceivedForm } from './multipart-receiver.ts';
 import { parseBudgetExhaustedError } from './responses.ts';
@@ -51,13 +51,13 @@ export async function readMultipartForm(
     Number(req.headers['content-length'] ?? 0) >
     http.maxBodyBytes + limits.attachmentsPerMessage * limits.fileBytes
   ) {
-    throw bodyTooLargeError(http.maxBodyBytes);
+    throw maxBodySizeExceededError(http.maxBodyBytes);
   }
   const parser = createReceiver(req, multipartOptions(services, { req, res, source }, grant));
   if (parser === null) return readBody(req, res, bodySizeLimit(http, WEBHOOK_POST_LIMITS));
   sendContinue(req, res);
   const form = await parser.read(req).catch((error: unknown) => {
-    destroyLater(req, http.requestTimeoutMs);
+    destroyLater(req, http.requestToResponseTimeoutMs);
     throw error;
   });
   if (Buffer.isBuffer(form)) return form;
@@ -112,7 +112,7 @@ function multipartOptions(
     maxBodyBytes: http.maxBodyBytes,
     maxFileBytes: limits.fileBytes,
     maxFiles: limits.attachmentsPerMessage,
-    nonFileTimeoutMs: http.requestTimeoutMs,
+    nonFileTimeoutMs: http.requestToResponseTimeoutMs,
     onFirstFile: () => {
       // What is wrong with the headers is known before anything is stored.
       nextHopCount(req.headers, limits.hopLimit);

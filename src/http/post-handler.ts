@@ -14,7 +14,7 @@ import { readMultipartFields } from './form-fields.ts';
 import { sendJson, sendThrownError, parseBudgetExhaustedError } from './responses.ts';
 import { mayHaveFiles, postForm, readMultipartForm } from './post-form.ts';
 import { nextHopCount, idempotencyKey } from './post-headers.ts';
-import { isMultipartForm, postFromMultipartFields, parsePost } from './post-input.ts';
+import { isMultipartForm, postFromMultipartFields, parseNonMultipartPost } from './post-input.ts';
 import type { TokenGrant } from './token-auth.ts';
 
 const MAX_RATE_LIMITED_GROUPS = 100_000;
@@ -28,7 +28,7 @@ export function createPostHandler(services: Services, proxies: TrustedProxies): 
   const { limits, http } = config;
   const size = bodySizeLimit(http, WEBHOOK_POST_LIMITS);
   const rate = new RateLimiter<number>({
-    perSecond: limits.postRatePerToken,
+    perSecond: limits.postsPerSecondPerToken,
     burst: limits.postBurstPerToken,
     keys: MAX_RATE_LIMITED_GROUPS,
   });
@@ -42,7 +42,9 @@ export function createPostHandler(services: Services, proxies: TrustedProxies): 
       : null;
     return withBudget(() => {
       const input =
-        fields === null ? parsePost(body, contentType, limits) : postFromMultipartFields(fields, false, limits);
+        fields === null
+          ? parseNonMultipartPost(body, contentType, limits)
+          : postFromMultipartFields(fields, false, limits);
       const hops = nextHopCount(req.headers, limits.hopLimit);
       return { ...input, ...idempotencyKey(req.headers, body), hops, attachments: [] };
     });
@@ -84,12 +86,12 @@ async function revalidateTokenAndReject({ tokens }: Services, { token }: TokenGr
  * What nearly every request is, without a way through Express, which is a fifth of a post's cost (43 against 34 µs): a
  * plain path, a token that is remembered. Returns false, having done nothing, for anything else: Express then has it.
  */
-export function createFastPath(
+export function createCachedTokenFastPath(
   services: Services,
   handlePost: PostHandler,
 ): (req: IncomingMessage, res: ServerResponse) => boolean {
   const { tokens, config, log } = services;
-  const { requestTimeoutMs } = config.http;
+  const { requestToResponseTimeoutMs } = config.http;
   // What answers a browser's preflight is Express's.
   if (config.http.cors.length > 0) return () => false;
   return (req, res) => {
@@ -97,7 +99,7 @@ export function createFastPath(
     const token = FAST_PATH_PATTERN.exec(req.url!)?.[1];
     const integration = token === undefined ? undefined : tokens.cached(token);
     if (integration === undefined) return false;
-    startDeadline(req, res, requestTimeoutMs);
+    startDeadline(req, res, requestToResponseTimeoutMs);
     handlePost(req, res, { token: token!, integration }).catch((error: unknown) => sendPostError(res, error, log));
     return true;
   };

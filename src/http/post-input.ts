@@ -34,7 +34,7 @@ export function isMultipartForm(body: Buffer, contentType: string | undefined): 
  * whatever its type claims; a JSON type allows nothing else; then a form with `payload` or `text`; then plain text as it
  * is. Throws KlatchError with a sentence that names the field and the limit.
  */
-export function parsePost(
+export function parseNonMultipartPost(
   body: Buffer,
   contentType: string | undefined,
   limits: { textCodePoints: number },
@@ -150,7 +150,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** What a form says that was read field by field. `hasAttachments`: by files, which are enough. Throws as `parsePost` does. */
+/** What a form says that was read field by field. `hasAttachments`: by files, which are enough. Throws as `parseNonMultipartPost` does. */
 export function postFromMultipartFields(
   fields: ReadonlyMap<string, string>,
   hasAttachments: boolean,

@@ -51,7 +51,7 @@ export function originalUrlOf(req: IncomingMessage): string {
  */
 const isUploadStatusRequest = (req: IncomingMessage): boolean =>
   req.method === 'HEAD' && originalUrlOf(req).startsWith('/v1/files/uploads/');
-const STATUSES_SHOWN_AS_LOCKED: ReadonlySet<number> = new Set([429, 503]);
+const STATUSES_SHOWN_AS_UPLOAD_LOCKED: ReadonlySet<number> = new Set([429, 503]);
 
 /** The one place that shows an error over HTTP. */
 export function sendError(res: ServerResponse, error: KlatchError, extraBodyFields: Record<string, string> = {}): void {
@@ -63,7 +63,7 @@ export function sendError(res: ServerResponse, error: KlatchError, extraBodyFiel
   const path = originalUrlOf(res.req);
   const code = PATHS_WITH_ERROR_CODE.some((prefix) => path.startsWith(prefix)) ? { code: error.code } : {};
   const shown =
-    STATUSES_SHOWN_AS_LOCKED.has(error.status) && isUploadStatusRequest(res.req)
+    STATUSES_SHOWN_AS_UPLOAD_LOCKED.has(error.status) && isUploadStatusRequest(res.req)
       ? errorKinds.upload_locked.status
       : error.status;
   sendJson(res, shown, { message: error.message, ...code, ...status, ...extraBodyFields }, headers);

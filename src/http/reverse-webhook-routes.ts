@@ -67,7 +67,7 @@ interface RouteDeps {
 type HookHandler = (req: Parameters<TokenHandler>[0], res: Response, hook: HookAccess) => Promise<void>;
 
 /** The way from a valid token and the number in the path to the hook that they mean. */
-function withHook(withToken: WithToken, handler: HookHandler): ReturnType<WithToken> {
+function withHookAccess(withToken: WithToken, handler: HookHandler): ReturnType<WithToken> {
   return withToken((req, res, { integration }: TokenGrant) =>
     handler(req, res, hookByToken(integration, hookIdOf(req))),
   );
@@ -78,12 +78,12 @@ function addSingleHookRoutes(router: Router, services: Services, { withToken, re
   router
     .route('/:token/reverse/:id')
     .get(
-      withHook(withToken, async (_req, res, hook) => {
+      withHookAccess(withToken, async (_req, res, hook) => {
         sendJson(res, 200, { status: 'Ok', ...(await readHookHealth(services, hook)) });
       }),
     )
     .patch(
-      withHook(withToken, async (req, res, hook) => {
+      withHookAccess(withToken, async (req, res, hook) => {
         limitGroupHookChanges(services, hook);
         const update = await readInput(req, res, parseHookUpdate);
         const { health, secret } = await applyHookUpdate(services, hook, update);
@@ -91,7 +91,7 @@ function addSingleHookRoutes(router: Router, services: Services, { withToken, re
       }),
     )
     .delete(
-      withHook(withToken, async (_req, res, hook) => {
+      withHookAccess(withToken, async (_req, res, hook) => {
         await unregisterHook(services, hook);
         sendJson(res, 202, { status: 'Ok' });
       }),
@@ -104,7 +104,7 @@ function addDeliveryRoutes(router: Router, services: Services, { withToken, read
   router
     .route('/:token/reverse/:id/ping')
     .post(
-      withHook(withToken, async (_req, res, hook) => {
+      withHookAccess(withToken, async (_req, res, hook) => {
         sendJson(res, 200, (await sendHookPing(services, hook)).result);
       }),
     )
@@ -112,7 +112,7 @@ function addDeliveryRoutes(router: Router, services: Services, { withToken, read
   router
     .route('/:token/reverse/:id/deliveries')
     .get(
-      withHook(withToken, async (req, res, hook) => {
+      withHookAccess(withToken, async (req, res, hook) => {
         const request = parseHookLogRequest(req);
         sendHookLog(res, await readHookLog(services, hook, request), request.limit);
       }),
@@ -121,7 +121,7 @@ function addDeliveryRoutes(router: Router, services: Services, { withToken, read
   router
     .route('/:token/reverse/:id/redeliver')
     .post(
-      withHook(withToken, async (req, res, hook) => {
+      withHookAccess(withToken, async (req, res, hook) => {
         limitGroupHookChanges(services, hook);
         const redelivery = await readInput(req, res, parseRedelivery);
         if (redelivery === 'discard_backlog') {

@@ -25,7 +25,7 @@ export class TokenAuth {
   constructor(services: Services, proxies: TrustedProxies) {
     this.#services = services;
     this.#proxies = proxies;
-    this.#authThrottle = new AuthThrottle(services.config.limits.unknownTokenRatePerSource);
+    this.#authThrottle = new AuthThrottle(services.config.limits.unknownTokensPerSecondPerSource);
   }
 
   /** For posts, which the log admits once more as it writes: a token that is remembered is let through. */

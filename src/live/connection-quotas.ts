@@ -6,7 +6,7 @@ import type { ConnectionRejection } from './live-counts.ts';
 const UNAUTHENTICATED_PER_SOURCE_DIVISOR = 4;
 
 /** Who may connect: bounds on connections in all, on those that have not said who they are, and of one source. */
-export class ConnectionQuotas {
+export class TotalAndPerSourceQuotas {
   readonly #config: LiveConfig;
   readonly #unauthenticatedBySource = new Map<SourceKey, number>();
   #unauthenticated = 0;

@@ -2,7 +2,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
 /** Fewer leave nothing behind that is worth a collection. */
-const MIN_SIGN_INS_FOR_GC = 1_000;
+const MIN_AUTHENTICATIONS_FOR_GC = 1_000;
 /** So many looks without anybody new: the others have come. */
 const IDLE_TICKS_BEFORE_GC = 2;
 
@@ -13,8 +13,8 @@ const IDLE_TICKS_BEFORE_GC = 2;
  */
 export class IdleGc {
   readonly #collect: () => void;
-  #signInsSinceGc = 0;
-  #signInsAtLastTick = 0;
+  #authenticationsSinceGc = 0;
+  #authenticationsAtLastTick = 0;
   #idleTicks = 0;
 
   constructor(collect = collectHeap) {
@@ -22,17 +22,17 @@ export class IdleGc {
   }
 
   /** Somebody has signed in. */
-  countSignIn(): void {
-    this.#signInsSinceGc += 1;
+  countAuthentication(): void {
+    this.#authenticationsSinceGc += 1;
   }
 
   /** Called about every second. */
   tick(): void {
-    this.#idleTicks = this.#signInsSinceGc === this.#signInsAtLastTick ? this.#idleTicks + 1 : 0;
-    this.#signInsAtLastTick = this.#signInsSinceGc;
-    if (this.#signInsSinceGc < MIN_SIGN_INS_FOR_GC || this.#idleTicks < IDLE_TICKS_BEFORE_GC) return;
-    this.#signInsSinceGc = 0;
-    this.#signInsAtLastTick = 0;
+    this.#idleTicks = this.#authenticationsSinceGc === this.#authenticationsAtLastTick ? this.#idleTicks + 1 : 0;
+    this.#authenticationsAtLastTick = this.#authenticationsSinceGc;
+    if (this.#authenticationsSinceGc < MIN_AUTHENTICATIONS_FOR_GC || this.#idleTicks < IDLE_TICKS_BEFORE_GC) return;
+    this.#authenticationsSinceGc = 0;
+    this.#authenticationsAtLastTick = 0;
     this.#collect();
   }
 }

@@ -8,7 +8,7 @@ import type { AccountCaller } from '../operations/core/caller.ts';
 import type { Operation } from '../operations/core/operation.ts';
 import { RateLimiter } from '../operations/core/rate-limiter.ts';
 import type { Services } from '../operations/core/services.ts';
-import { ConnectionQuotas } from './connection-quotas.ts';
+import { TotalAndPerSourceQuotas } from './connection-quotas.ts';
 import type { CloseReason } from './close-codes.ts';
 import type { LiveConnection } from './transport/live-connection.ts';
 import type { FeedRegistry } from './feed-registry.ts';
@@ -27,13 +27,13 @@ const countedSessionStates = ['unauthenticated', 'authenticated', 'subscribed', 
 
 /** What is told of sessions that come and go. */
 export interface SessionEvents {
-  onSignIn(): void;
+  onSessionAuthenticated(): void;
   /** The account's first session on this node that somebody looks at came. */
   firstForegroundSessionStarted(accountId: AccountId): void;
   /** Its last one ended. */
   lastForegroundSessionEnded(accountId: AccountId): void;
   /** Its last one said that nobody looks at it any more. */
-  accountInBackground(accountId: AccountId): void;
+  lastForegroundSessionBackgrounded(accountId: AccountId): void;
   /** Somebody has to find out what a membership is. */
   recheckMembership(conversationId: ConversationId, accountId: AccountId): void;
   /** A promise while it is being found out whether the session holds. */
@@ -48,7 +48,7 @@ export class LiveSessions implements SessionHost {
   readonly counts: LiveCounts;
   readonly feeds: FeedRegistry;
   readonly log: Log;
-  readonly quotas: ConnectionQuotas;
+  readonly quotas: TotalAndPerSourceQuotas;
   readonly foregroundAccounts = new ForegroundAccounts();
   readonly #events: SessionEvents;
   readonly #all = new Set<Session>();
@@ -72,8 +72,8 @@ export class LiveSessions implements SessionHost {
     this.counts = deps.counts;
     this.feeds = deps.feeds;
     this.#events = deps.events;
-    this.quotas = new ConnectionQuotas(this.config);
-    const perSecond = services.config.limits.unknownTokenRatePerSource;
+    this.quotas = new TotalAndPerSourceQuotas(this.config);
+    const perSecond = services.config.limits.unknownTokensPerSecondPerSource;
     this.#rejectedTokenRate = new RateLimiter({ perSecond, burst: perSecond, keys: MAX_SOURCES });
   }
 
@@ -111,7 +111,7 @@ export class LiveSessions implements SessionHost {
     addTo(this.#byAccount, caller.accountId, session);
     addTo(this.#bySession, caller.sessionId, session);
     this.quotas.releaseUnauthenticated(session.connection.source);
-    this.#events.onSignIn();
+    this.#events.onSessionAuthenticated();
     this.foregroundChanged(session, caller.accountId);
     return true;
   }
@@ -120,7 +120,7 @@ export class LiveSessions implements SessionHost {
     const { foregroundAccounts } = this;
     if (session.isForeground) {
       if (foregroundAccounts.addSession(accountId)) this.#events.firstForegroundSessionStarted(accountId);
-    } else if (foregroundAccounts.removeSession(accountId)) this.#events.accountInBackground(accountId);
+    } else if (foregroundAccounts.removeSession(accountId)) this.#events.lastForegroundSessionBackgrounded(accountId);
   }
 
   reserveRequest(caller: AccountCaller | null, source: SourceKey, maxMs: number): number | null {
@@ -189,16 +189,16 @@ export class LiveSessions implements SessionHost {
     kind: LiveTransport;
     state: (typeof countedSessionStates)[number];
     sessions: number;
-    bytesQueuedInTallyRow: number;
+    tallyRowQueuedBytesSum: number;
   }[] {
     const rows = liveTransports.flatMap((kind) =>
-      countedSessionStates.map((state) => ({ kind, state, sessions: 0, bytesQueuedInTallyRow: 0 })),
+      countedSessionStates.map((state) => ({ kind, state, sessions: 0, tallyRowQueuedBytesSum: 0 })),
     );
     for (const { connection, state } of this.#all) {
       const row = rows.find((each) => each.kind === connection.kind && each.state === state);
       if (row === undefined) continue;
       row.sessions += 1;
-      row.bytesQueuedInTallyRow += connection.bytesQueued;
+      row.tallyRowQueuedBytesSum += connection.bytesQueued;
     }
     return rows;
   }

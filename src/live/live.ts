@@ -57,10 +57,10 @@ export class Live {
     this.#services = services;
     this.feeds = new FeedRegistry({ bus, pool: database.live, counts: this.counts, log });
     const events: SessionEvents = {
-      onSignIn: () => this.#idleGc.countSignIn(),
+      onSessionAuthenticated: () => this.#idleGc.countAuthentication(),
       firstForegroundSessionStarted: (accountId) => this.presence.firstForegroundSessionStarted(accountId),
       lastForegroundSessionEnded: (accountId) => this.presence.lastForegroundSessionEnded(accountId),
-      accountInBackground: (accountId) => this.presence.accountInBackground(accountId),
+      lastForegroundSessionBackgrounded: (accountId) => this.presence.lastForegroundSessionBackgrounded(accountId),
       recheckMembership: (conversationId, accountId) => this.#membershipSync.recheck(conversationId, accountId),
       whenRevalidated: (session) => this.#revalidator.whenRevalidated(session),
     };

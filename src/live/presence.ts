@@ -101,7 +101,7 @@ export class Presence {
   }
 
   /** Its last one went to the background: announced with the next tick, so that quick switches cost little. */
-  accountInBackground(accountId: AccountId): void {
+  lastForegroundSessionBackgrounded(accountId: AccountId): void {
     this.#offlineDueMsByAccount.set(accountId, performance.now());
   }
 

@@ -18,7 +18,7 @@ export class SessionRevalidator {
   readonly #pool: Pool;
   readonly #sessions: LiveSessions;
   readonly #log: Log;
-  readonly #latestRevalidationBySession = new WeakMap<Session, Promise<void>>();
+  readonly #accountChangeRevalidationBySession = new WeakMap<Session, Promise<void>>();
   #lastRevalidationNumber = 0;
   /** Of each session the newest look-up that said what its account is. */
   readonly #lastAppliedRevalidation = new WeakMap<Session, number>();
@@ -40,7 +40,7 @@ export class SessionRevalidator {
         const sessions = ids.flatMap((id) => this.#sessions.ofAccount(id));
         if (sessions.length === 0) return;
         const revalidated = this.#revalidateSessions(sessions);
-        for (const session of sessions) this.#latestRevalidationBySession.set(session, revalidated);
+        for (const session of sessions) this.#accountChangeRevalidationBySession.set(session, revalidated);
       },
     });
   }
@@ -50,7 +50,7 @@ export class SessionRevalidator {
   }
 
   whenRevalidated(session: Session): Promise<void> | null {
-    return this.#latestRevalidationBySession.get(session) ?? null;
+    return this.#accountChangeRevalidationBySession.get(session) ?? null;
   }
 
   /** Looks all of them up. */

@@ -1,7 +1,7 @@
 import type { ConversationId, Rev } from '../model/ids.ts';
 import {
   MAX_SUBSCRIBED_CONVERSATIONS,
-  type SubscribeRequest,
+  type SubscriptionStartPoints,
   type SubscribedConversation,
 } from '../operations/core/caller.ts';
 import type { ConversationHead, FoundMembership } from '../storage/groups/conversation-heads.ts';
@@ -57,7 +57,7 @@ export class SessionSubscriptions {
 
   /** Reads what there is to follow, by `list`, and says where each begins. Nothing is sent before `begin`. */
   async load(
-    { since, default: start }: SubscribeRequest,
+    { since, default: start }: SubscriptionStartPoints,
     list: () => Promise<readonly ConversationHead[]>,
   ): Promise<readonly SubscribedConversation[]> {
     const recorder = this.#feeds.startRecording();
@@ -77,7 +77,7 @@ export class SessionSubscriptions {
   }
 
   /** Begins, and returns where the account's membership was changed meanwhile: whoever knows says what it is. */
-  startFollowingAndTakeChanged(): ReadonlySet<ConversationId> {
+  startFollowingTakingChangedMemberships(): ReadonlySet<ConversationId> {
     const membershipChangesBeforeStart = this.#membershipChangesBeforeStart ?? new Set();
     this.#membershipChangesBeforeStart = null;
     for (const id of membershipChangesBeforeStart) this.suspend(id);

@@ -9,7 +9,7 @@ import {
   type AccountCaller,
   type Caller,
   type SubscribeResult,
-  type SubscribeRequest,
+  type SubscriptionStartPoints,
   type LiveSession,
 } from '../operations/core/caller.ts';
 import { translateLostRead } from '../operations/core/database-errors.ts';
@@ -85,7 +85,7 @@ export class Session implements LiveSession, ConnectionListener {
   #subscriptions: SessionSubscriptions | null = null;
   #expiry: SessionExpiry | null = null;
   #requestQueue: PendingRequest[] = NO_REQUESTS as PendingRequest[];
-  #queuedBytes = 0;
+  #queuedRequestTextLength = 0;
   #isServing = false;
   #isInputPaused = false;
   /** The client sends nothing more. */
@@ -166,7 +166,7 @@ export class Session implements LiveSession, ConnectionListener {
     await this.#host.delayRejection(this.connection.source);
   }
 
-  async subscribe(request: SubscribeRequest): Promise<SubscribeResult> {
+  async subscribe(request: SubscriptionStartPoints): Promise<SubscribeResult> {
     if (this.#state !== 'authenticated' || this.#subscriptions !== null) {
       throw new KlatchError('invalid_input', { sentence: 'This connection follows already' });
     }
@@ -231,7 +231,7 @@ export class Session implements LiveSession, ConnectionListener {
     if (dueInMs === null) return;
     if (this.#requestQueue === NO_REQUESTS) this.#requestQueue = [];
     this.#requestQueue.push({ text, dueAtMs: performance.now() + dueInMs });
-    this.#queuedBytes += text.length;
+    this.#queuedRequestTextLength += text.length;
     if (!this.#isInputPaused && this.#isQueueFull) {
       this.#isInputPaused = true;
       this.connection.pause();
@@ -293,7 +293,7 @@ export class Session implements LiveSession, ConnectionListener {
 
   get #isQueueFull(): boolean {
     const maxBytes = this.#caller === null ? ANONYMOUS_FRAME_BYTES : this.#host.config.maxFrameBytes;
-    return this.#requestQueue.length >= MAX_QUEUED_REQUESTS || this.#queuedBytes >= maxBytes;
+    return this.#requestQueue.length >= MAX_QUEUED_REQUESTS || this.#queuedRequestTextLength >= maxBytes;
   }
 
   /** In how many ms the next request has its turn; null: too many came, and the connection was closed. */
@@ -312,7 +312,7 @@ export class Session implements LiveSession, ConnectionListener {
   async #serveQueue(): Promise<void> {
     this.#isServing = true;
     for (let next = this.#requestQueue.shift(); next !== undefined && this.isOpen; next = this.#requestQueue.shift()) {
-      this.#queuedBytes -= next.text.length;
+      this.#queuedRequestTextLength -= next.text.length;
       await this.#waitUntilServable(next);
       if (this.#expiry?.isExpired === true) this.close('session_ended');
       if (this.isOpen && this.#pendingClose === null) await this.#serve(next.text);
@@ -323,7 +323,7 @@ export class Session implements LiveSession, ConnectionListener {
       }
     }
     this.#requestQueue = NO_REQUESTS as PendingRequest[];
-    this.#queuedBytes = 0;
+    this.#queuedRequestTextLength = 0;
     this.#isServing = false;
     if (this.#clientClosedItsSide) this.close('normal');
   }
@@ -371,7 +371,7 @@ export class Session implements LiveSession, ConnectionListener {
 
   #startFollowing(subscriptions: SessionSubscriptions): void {
     this.#state = 'subscribed';
-    for (const conversationId of subscriptions.startFollowingAndTakeChanged())
+    for (const conversationId of subscriptions.startFollowingTakingChangedMemberships())
       this.#host.recheckMembership(conversationId, this.#caller!.accountId);
   }
 

@@ -60,7 +60,7 @@ export function deliveryFamilies(lanes: LaneManager, expired: { readonly lostEve
       () => singleSample(lanes.load.pendingSettlements),
     ),
     gauge({ name: 'klatch_partitions_held', help: 'Partitions, of 64, whose hooks this process delivers for.' }, () =>
-      singleSample(lanes.load.heldPartitions),
+      singleSample(lanes.load.partitionCountNotHandingOver),
     ),
   ];
 }
@@ -122,7 +122,7 @@ export function dnsLookupFamilies({ counts }: DnsResolver): Family[] {
         name: 'klatch_dns_lookup_timeouts_total',
         help: 'Attempts that had no answer in time, or found too many waiting for one.',
       },
-      () => singleSample(counts.timedOutOrRejected),
+      () => singleSample(counts.callersTimedOutOrRejected),
     ),
     histogram({ name: 'klatch_dns_lookup_duration_seconds', help: 'How long the resolver took.' }, () =>
       singleSample(counts.durationS.read()),

@@ -67,6 +67,6 @@ function sendQueueBytesByTransport({ sessions }: Live): Sample<number>[] {
   const rows = sessions.tallyByTransportAndState();
   return liveTransports.map((kind) => ({
     labels: { transport: kind },
-    value: rows.filter((row) => row.kind === kind).reduce((sum, row) => sum + row.bytesQueuedInTallyRow, 0),
+    value: rows.filter((row) => row.kind === kind).reduce((sum, row) => sum + row.tallyRowQueuedBytesSum, 0),
   }));
 }

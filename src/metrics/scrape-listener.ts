@@ -14,7 +14,7 @@ export function createScrapeListener({ metrics, http }: Pick<Config, 'metrics' |
   const config = {
     interface: metrics.interface,
     port: metrics.port,
-    requestTimeoutMs: http.requestTimeoutMs,
+    requestToResponseTimeoutMs: http.requestToResponseTimeoutMs,
     maxHeaderBytes: http.maxHeaderBytes,
   };
   // A limit of its own: Prometheus gets through while clients hold all other connections.

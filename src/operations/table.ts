@@ -7,7 +7,7 @@ import { pushStatus } from './accounts/push-status.ts';
 import { testPushToUser } from './accounts/push-test.ts';
 import { createSignInLink } from './accounts/sign-in-links.ts';
 import { reactivateUser, deactivateUser, updateUser } from './accounts/user-changes.ts';
-import { createUser, listUsers } from './accounts/users.ts';
+import { createUser, listUsersAndBots } from './accounts/users.ts';
 import { signUp } from './auth/auth-sign-up.ts';
 import { startSignIn } from './auth/auth-start.ts';
 import { verifySignIn } from './auth/auth-verify.ts';
@@ -48,7 +48,7 @@ export function operationTable(): ReadonlyMap<string, Operation> {
   // By noun, in the order in which the documents list them; a noun with many operations takes several rows.
   const all = [
     [startSignIn, verifySignIn, signUp],
-    [findAccount, createUser, listUsers, createSignInLink, updateUser, deactivateUser, reactivateUser],
+    [findAccount, createUser, listUsersAndBots, createSignInLink, updateUser, deactivateUser, reactivateUser],
     [listOwnSessions, endOwnSession, endOtherSessions],
     [showOwnProfile, changeOwnProfile],
     [registerDevice, listOwnDevices, removeDevice],

@@ -55,7 +55,7 @@ const HOST_NAME = new RegExp(`^${HOST_LABEL}(?:\\.${HOST_LABEL})*$`);
 const ENDS_IN_NUMBER = /(?:^|\.)(?:\d+|0x[0-9a-f]*)$/;
 
 /** The addresses that are public and still refused, because they lead to this server or to its neighbours. */
-interface OwnAddressSources {
+interface OwnOrNeighbourSources {
   /** Default: the machine's interfaces and on-link prefixes, read at run time. */
   readonly machine?: OwnOrNeighbourAddresses;
   /** What `http.base-uri` and `public-endpoints` resolve to. */
@@ -83,14 +83,17 @@ export class AddressPolicy {
    *   (`hooks.local`) or the names below one (`*.corp.example`, which does not match `corp.example` itself).
    * @throws InvalidAllowEntryError for an entry that is none of these.
    */
-  constructor(allow: readonly string[], { machine = new MachineNetwork(), ownPublicHosts }: OwnAddressSources = {}) {
+  constructor(
+    allow: readonly string[],
+    { machine = new MachineNetwork(), ownPublicHosts }: OwnOrNeighbourSources = {},
+  ) {
     this.#machine = machine;
     this.#ownPublicHosts = ownPublicHosts ?? null;
     for (const entry of allow) this.#add(entry);
   }
 
   /** To be awaited before `violatedRule` decides about a connection: the server's own names have been looked up then. */
-  async refreshPublicHosts(): Promise<void> {
+  async refreshPublicHostsIfDue(): Promise<void> {
     await this.#ownPublicHosts?.refresh();
   }
 
@@ -101,12 +104,12 @@ export class AddressPolicy {
   violatedRule(address: string, host: string): string | null {
     if (isIP(address) === 0) return 'not an address';
     const parsed = parseWithoutZone(address);
-    const rule = refusingRuleOf(parsed) ?? this.#ownRuleOf(parsed, host);
+    const rule = refusingRuleOf(parsed) ?? this.#ownOrNeighbourRuleOf(parsed, host);
     if (rule === null || this.#isHostNameAllowListed(host) || this.#isAddressAllowListed(parsed)) return null;
     return rule;
   }
 
-  #ownRuleOf(address: Address, host: string): string | null {
+  #ownOrNeighbourRuleOf(address: Address, host: string): string | null {
     if (this.#ownPublicHosts?.includes(host) === true) return OWN_RULE;
     return this.#machine.refusingRuleOf(address) ?? this.#ownPublicHosts?.refusingRuleOf(address) ?? null;
   }

@@ -73,7 +73,7 @@ export class Connector {
   async #allowedAddresses(host: string): Promise<readonly string[]> {
     const [addresses] = await Promise.all([
       isIP(host) === 0 ? this.#resolve(host) : [host],
-      this.#options.policy.refreshPublicHosts(),
+      this.#options.policy.refreshPublicHostsIfDue(),
     ]);
     let rule: string | null = null;
     const allowed = addresses.filter((address) => {

@@ -7,8 +7,8 @@ import { OwnPublicHosts, type OwnPublicHostsOptions } from './public-hosts.ts';
 export function createAddressPolicy(
   { delivery, http, publicEndpoints }: Config,
   lookup: DnsResolver,
-  onFailure: OwnPublicHostsOptions['onFailure'],
+  onFirstFailure: OwnPublicHostsOptions['onFirstFailure'],
 ): AddressPolicy {
-  const ownPublicHosts = new OwnPublicHosts({ baseUri: http.baseUri, publicEndpoints }, { lookup, onFailure });
+  const ownPublicHosts = new OwnPublicHosts({ baseUri: http.baseUri, publicEndpoints }, { lookup, onFirstFailure });
   return new AddressPolicy(delivery.allow, { ownPublicHosts });
 }

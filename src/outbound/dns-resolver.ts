@@ -46,7 +46,7 @@ interface DnsLookupCounts {
   /** Questions that were answered from memory, known failures too. */
   cached: number;
   /** Callers that had no answer in time or were too many. */
-  timedOutOrRejected: number;
+  callersTimedOutOrRejected: number;
   /** How long the resolver took. */
   readonly durationS: Histogram;
 }
@@ -94,7 +94,7 @@ export class DnsResolver {
     found: 0,
     failed: 0,
     cached: 0,
-    timedOutOrRejected: 0,
+    callersTimedOutOrRejected: 0,
     durationS: new Histogram(DURATION_BOUNDS_S),
   };
   readonly #options: Required<DnsResolverOptions>;
@@ -125,7 +125,7 @@ export class DnsResolver {
       return asPromise(known.outcome);
     }
     if (this.#waiting >= this.#options.maxCachedAndWaiting) {
-      this.counts.timedOutOrRejected += 1;
+      this.counts.callersTimedOutOrRejected += 1;
       return Promise.reject(new DnsLookupError('EBUSY'));
     }
     return this.#waitForLookup(this.#joinOrQueueLookup(name, known?.history ?? 'unknown'));
@@ -159,7 +159,7 @@ export class DnsResolver {
 
   #onTimeout(pending: PendingLookup, waiter: Waiter): void {
     const outcome = new DnsLookupError('ETIMEDOUT');
-    this.counts.timedOutOrRejected += 1;
+    this.counts.callersTimedOutOrRejected += 1;
     // A started look-up that took all of one caller's patience would take the next one's too.
     if (pending.started) this.#cacheOutcome(pending.host, outcome, true);
     waiter.settle(outcome);

@@ -15,7 +15,7 @@ export interface OwnPublicHostsOptions {
   /**
    * A look-up failed, which is reported once until one succeeds. The addresses of the last successful look-up count on.
    */
-  readonly onFailure?: ((host: string, error: Error) => void) | undefined;
+  readonly onFirstFailure?: ((host: string, error: Error) => void) | undefined;
   /** A monotonic clock in milliseconds. */
   readonly now?: () => number;
 }
@@ -81,7 +81,7 @@ export class OwnPublicHosts implements OwnOrNeighbourAddresses {
       );
       this.#failing.delete(host);
     } catch (error) {
-      if (!this.#failing.has(host)) this.#options.onFailure?.(host, error as Error);
+      if (!this.#failing.has(host)) this.#options.onFirstFailure?.(host, error as Error);
       this.#failing.add(host);
     }
   }

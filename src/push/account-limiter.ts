@@ -11,13 +11,13 @@ const MAX_REMEMBERED_SLOW_ACCOUNTS = 10_000;
 /** Accounts whose pushes wait that are remembered. One that is forgotten asks again too early, which costs a claim. */
 const MAX_REMEMBERED_WAITING_ACCOUNTS = 10_000;
 /** What a push is expected to take where none has been answered. */
-const DEFAULT_PUSH_DURATION_MS = 250;
+const ASSUMED_DURATION_IF_NOT_SLOW_MS = 250;
 /** The bounds of a wait: a row that is put back costs a claim and a settlement. */
 const MIN_WAIT_MS = 50;
 const MAX_WAIT_MS = 60_000;
 
 /** A push that ended, as far as its account is judged by it. */
-export interface PushFailureAndDuration {
+export interface EndedPushResult {
   readonly category: string | null;
   readonly durationMs: number;
 }
@@ -35,9 +35,9 @@ export class AccountLimiter {
   /** Of slow accounts: how long their last slow push took. */
   readonly #lastSlowDurationMsByAccount: BoundedCache<AccountId, number>;
   /** The last turn that a waiting push was given, by account. */
-  readonly #lastScheduledAtMsByAccount = new BoundedCache<AccountId, number>(MAX_REMEMBERED_WAITING_ACCOUNTS);
+  readonly #lastGrantedRetryAtMsByAccount = new BoundedCache<AccountId, number>(MAX_REMEMBERED_WAITING_ACCOUNTS);
   /** The same for all slow accounts. */
-  #slowLastScheduledAtMs = 0;
+  #lastGrantedRetryAtMsOfSlowAccounts = 0;
   #slowInFlight = 0;
 
   /**
@@ -56,7 +56,7 @@ export class AccountLimiter {
   }
 
   /** Takes a place for a push, to be given back with the function that it returns; null when there is none. */
-  take(account: AccountId): ((ended: PushFailureAndDuration) => void) | null {
+  take(account: AccountId): ((ended: EndedPushResult) => void) | null {
     const slow = this.#lastSlowDurationMsByAccount.has(account);
     const active = this.#active.get(account) ?? 0;
     if (active >= this.#maxPerAccount || (slow && this.#slowInFlight >= this.#maxSlowInFlight)) return null;
@@ -71,21 +71,21 @@ export class AccountLimiter {
    */
   scheduleRetryMs(account: AccountId): number {
     const lastMs = this.#lastSlowDurationMsByAccount.get(account);
-    const attemptMs = this.#lastScheduledAtMsByAccount.get(account) ?? 0;
+    const attemptMs = this.#lastGrantedRetryAtMsByAccount.get(account) ?? 0;
     const accountAttemptMs = this.#computeNextAttemptAtMs(
       attemptMs,
-      (lastMs ?? DEFAULT_PUSH_DURATION_MS) / this.#maxPerAccount,
+      (lastMs ?? ASSUMED_DURATION_IF_NOT_SLOW_MS) / this.#maxPerAccount,
     );
-    this.#lastScheduledAtMsByAccount.set(account, accountAttemptMs);
+    this.#lastGrantedRetryAtMsByAccount.set(account, accountAttemptMs);
     if (lastMs === undefined) return this.#delayUntilMs(accountAttemptMs);
-    this.#slowLastScheduledAtMs = this.#computeNextAttemptAtMs(
-      this.#slowLastScheduledAtMs,
+    this.#lastGrantedRetryAtMsOfSlowAccounts = this.#computeNextAttemptAtMs(
+      this.#lastGrantedRetryAtMsOfSlowAccounts,
       lastMs / this.#maxSlowInFlight,
     );
-    return this.#delayUntilMs(Math.max(accountAttemptMs, this.#slowLastScheduledAtMs));
+    return this.#delayUntilMs(Math.max(accountAttemptMs, this.#lastGrantedRetryAtMsOfSlowAccounts));
   }
 
-  #release(account: AccountId, wasSlow: boolean, ended: PushFailureAndDuration): void {
+  #release(account: AccountId, wasSlow: boolean, ended: EndedPushResult): void {
     const active = this.#active.get(account)! - 1;
     if (active === 0) this.#active.delete(account);
     else this.#active.set(account, active);

@@ -1,7 +1,7 @@
 /** A vendor that is away is asked again with one push, at first after so long, then after twice as long each time … */
 const MIN_BACKOFF_MS = 1_000;
 /** … and after so long at most; or as long as it says itself, which a garbled answer must not make a day. */
-const MAX_BACKOFF_MS = 60_000;
+const MAX_BACKOFF_WITHOUT_RETRY_AFTER_MS = 60_000;
 const MAX_RETRY_AFTER_MS = 3_600_000;
 
 /**
@@ -43,7 +43,10 @@ export class CircuitBreaker {
     const now = this.#now();
     const isFirst = this.#backoffsInRow === 0;
     if (isFirst || sentMs >= this.#backoffStartedMs) {
-      const remainingBackoffMs = Math.min(this.#minBackoffMs * 2 ** Math.min(this.#backoffsInRow, 20), MAX_BACKOFF_MS);
+      const remainingBackoffMs = Math.min(
+        this.#minBackoffMs * 2 ** Math.min(this.#backoffsInRow, 20),
+        MAX_BACKOFF_WITHOUT_RETRY_AFTER_MS,
+      );
       this.#backoffsInRow += 1;
       this.#backoffStartedMs = now;
       this.#backoffUntilMs = now + remainingBackoffMs;

@@ -28,7 +28,7 @@ const PAUSE_FACTOR = 0.5;
 const BUSY_PAUSE_FACTOR = 4;
 /** Words may be lost, and a turn may fail: everything is looked through from time to time. */
 const SWEEP_INTERVAL_MS = 5 * 60_000;
-const SWEEP_PAGE_SIZE = 500;
+const SWEPT_CONVERSATIONS_PER_PAGE = 500;
 /** Conversations that are remembered one by one; where more have changed, a sweep finds them. */
 const MAX_QUEUED_CONVERSATIONS = 10_000;
 const DATABASE_RETRY_DELAY_MS = 2_000;
@@ -240,10 +240,11 @@ export class PushFanOut {
   async #sweepPage(): Promise<void> {
     const after = this.#sweepPosition;
     if (after === null) return;
-    const page = { after, limit: SWEEP_PAGE_SIZE, maxAgeMs: this.#deps.config.pushExpiresAfterMs };
+    const page = { after, limit: SWEPT_CONVERSATIONS_PER_PAGE, maxAgeMs: this.#deps.config.pushExpiresAfterMs };
     const found = await this.#deps.pool.run((sql) => findUnpushedConversations(sql, page));
     // A sweep that was asked for meanwhile begins anew.
-    if (this.#sweepPosition === after) this.#sweepPosition = found.length < SWEEP_PAGE_SIZE ? null : found.at(-1)!;
+    if (this.#sweepPosition === after)
+      this.#sweepPosition = found.length < SWEPT_CONVERSATIONS_PER_PAGE ? null : found.at(-1)!;
     for (const id of found) this.#queuedConversations.add(id);
   }
 }

@@ -1,8 +1,8 @@
 import type { PushContent } from '../config/config.ts';
 import {
   OLDER_MESSAGE_CHARACTERS,
-  MAX_MESSAGES_PER_PUSH,
-  type ShownMessage,
+  MAX_CANDIDATE_MESSAGES_PER_PUSH,
+  type PushCandidateMessage,
   type NotifiedContent,
 } from '../storage/push/push-content.ts';
 import type { PushNotification } from './vendors/vendor.ts';
@@ -39,12 +39,12 @@ export function buildNotification(
  * those. What was cut, or is further back, may have one.
  */
 export function isWantedByOwner({ claim: { level, nick }, messages }: NotifiedContent): boolean {
-  if (level !== 'mentions' || messages.length >= MAX_MESSAGES_PER_PUSH) return true;
+  if (level !== 'mentions' || messages.length >= MAX_CANDIDATE_MESSAGES_PER_PUSH) return true;
   return messages.some(({ text, mentions }) => text.length >= OLDER_MESSAGE_CHARACTERS || mentions.includes(nick));
 }
 
 function renderText(
-  { sender, text, files }: ShownMessage,
+  { sender, text, files }: PushCandidateMessage,
   title: string | null,
   { content, projectName }: NotificationRenderOptions,
 ): Pick<PushNotification, 'title' | 'text'> {

@@ -13,7 +13,7 @@ export class PendingCountsCache {
   readonly #pool: Pool;
   readonly #log: Log;
   #cached: readonly PendingPushCount[] | null = null;
-  #queriedMs = -Infinity;
+  #cachedAtMs = -Infinity;
   #runningQuery: Promise<void> | null = null;
 
   constructor(pool: Pool, log: Log) {
@@ -23,7 +23,7 @@ export class PendingCountsCache {
 
   /** The latest counts, within a second; null when the database has not given any yet. Never rejects. */
   async read(): Promise<readonly PendingPushCount[] | null> {
-    if (performance.now() - this.#queriedMs < CACHE_TTL_MS) return this.#cached;
+    if (performance.now() - this.#cachedAtMs < CACHE_TTL_MS) return this.#cached;
     this.#runningQuery ??= this.#query().finally(() => {
       this.#runningQuery = null;
     });
@@ -34,7 +34,7 @@ export class PendingCountsCache {
   async #query(): Promise<void> {
     try {
       this.#cached = await this.#pool.run(countPendingPushes);
-      this.#queriedMs = performance.now();
+      this.#cachedAtMs = performance.now();
     } catch (error) {
       this.#log.debug('the pushes that wait cannot be counted', { error });
     }

@@ -24,7 +24,7 @@ export async function sendTestPushes(accountId: AccountId, deps: TestPushDeps): 
   return Promise.all(
     devices.map(async (device) => {
       const outcome = await sendTestPush(device, deps);
-      if (outcome.outcome === 'unregistered') await removeUnregistered(device, outcome, deps);
+      if (outcome.outcome === 'unregistered') await removeDeviceAndLog(device, outcome, deps);
       return { deviceId: device.id, kind: device.kind, label: device.label, outcome };
     }),
   );
@@ -51,7 +51,7 @@ function buildTestNotification({ projectName, pushExpiresAfterMs }: TestPushDeps
   };
 }
 
-async function removeUnregistered(
+async function removeDeviceAndLog(
   device: ReachableDevice,
   reason: { category: string; code: number | null },
   { pool, log }: TestPushDeps,

@@ -6,7 +6,7 @@ import type { Pool } from '../storage/db/pool.ts';
 import { claimDuePushes, msUntilNextDuePush, type PushClaim } from '../storage/push/push-claims.ts';
 import { settlePushes, type PushSettlement, type PushDisposition } from '../storage/push/push-settlement.ts';
 import { readNotifiedContent, type NotifiedContent } from '../storage/push/push-content.ts';
-import { AccountLimiter, type PushFailureAndDuration } from './account-limiter.ts';
+import { AccountLimiter, type EndedPushResult } from './account-limiter.ts';
 import { retryDelayMs } from '../model/retry-policy.ts';
 import { CircuitBreaker } from './circuit-breaker.ts';
 import type { DeviceTokenCache } from './device-tokens.ts';
@@ -85,7 +85,7 @@ export class VendorQueue {
   constructor(vendor: PushVendor, deps: VendorQueueDeps) {
     this.#vendor = vendor;
     this.#deps = deps;
-    this.#breaker = new CircuitBreaker(deps.config.retryDelaysMs);
+    this.#breaker = new CircuitBreaker(deps.config.pushRetryDelaysMs);
     this.#accountLimiter = vendor.kind === 'web' ? new AccountLimiter(deps.config.maxInFlightPerVendor) : null;
     const failing = {
       failureRetryDelayMs: DATABASE_RETRY_DELAY_MS,
@@ -242,7 +242,7 @@ export class VendorQueue {
     };
   }
 
-  async #send(subject: NotifiedContent, release: (ended: PushFailureAndDuration) => void): Promise<void> {
+  async #send(subject: NotifiedContent, release: (ended: EndedPushResult) => void): Promise<void> {
     const { claim } = subject;
     const { tokens, config, projectName, log } = this.#deps;
     const { content, pushExpiresAfterMs, timeoutMs } = config;
@@ -287,7 +287,7 @@ export class VendorQueue {
   }
 
   #retryDelayMs({ attempts }: PushClaim, retryAfterMs: number | null): number {
-    const { retryDelaysMs, pushExpiresAfterMs } = this.#deps.config;
+    const { pushRetryDelaysMs: retryDelaysMs, pushExpiresAfterMs } = this.#deps.config;
     const policy = { retryDelaysMs, retryAfterMaxMs: pushExpiresAfterMs };
     return retryDelayMs(policy, { failures: attempts + 1, retryAfterMs }, Math.random());
   }

@@ -15,16 +15,16 @@ interface SealedColumn {
   /** The primary key, a number. */
   readonly id: string;
   readonly column: string;
-  readonly purpose: string;
+  readonly authenticatedPurpose: string;
 }
 
 /** Every such column of the schema; a test holds it against the database. */
 export const SEALED_COLUMNS: readonly SealedColumn[] = [
-  { table: 'integration', id: 'conversation_id', column: 'token_sealed', purpose: 'integration-token' },
-  { table: 'group_invite', id: 'id', column: 'token_sealed', purpose: 'group-invite' },
-  { table: 'device', id: 'id', column: 'token_sealed', purpose: DEVICE_TOKEN_SEAL_PURPOSE },
-  { table: 'reverse_hook', id: 'id', column: 'secret_sealed', purpose: 'hook-secret' },
-  { table: 'reverse_hook', id: 'id', column: 'old_secret_sealed', purpose: 'hook-secret' },
+  { table: 'integration', id: 'conversation_id', column: 'token_sealed', authenticatedPurpose: 'integration-token' },
+  { table: 'group_invite', id: 'id', column: 'token_sealed', authenticatedPurpose: 'group-invite' },
+  { table: 'device', id: 'id', column: 'token_sealed', authenticatedPurpose: DEVICE_TOKEN_SEAL_PURPOSE },
+  { table: 'reverse_hook', id: 'id', column: 'secret_sealed', authenticatedPurpose: 'hook-secret' },
+  { table: 'reverse_hook', id: 'id', column: 'old_secret_sealed', authenticatedPurpose: 'hook-secret' },
 ];
 
 /** Secrets to open with and to seal with. */
@@ -52,7 +52,7 @@ export async function rotateServerSecret(pool: Pool, secrets: OldAndNewSealer): 
     const resealed = new Map<string, number>();
     for (const column of SEALED_COLUMNS) {
       const count = await rotateColumn(tx, column, secrets);
-      resealed.set(column.purpose, (resealed.get(column.purpose) ?? 0) + count);
+      resealed.set(column.authenticatedPurpose, (resealed.get(column.authenticatedPurpose) ?? 0) + count);
     }
     return resealed;
   }, TIMEOUT_MS);
@@ -77,13 +77,17 @@ async function rotateCanary(tx: Transaction, secrets: OldAndNewSealer): Promise<
   const [row] = await tx<{ value: string }[]>`select value from setting where name = ${CANARY_NAME} for update`;
   // A database that no server has used yet.
   if (row === undefined) return;
-  const wrongSecretMessage = 'neither the old secret that was given nor the one in server.conf opens this database';
-  const sealed = sealWithNewSecret({ purpose: CANARY_NAME, sealed: row.value, wrongSecretMessage }, secrets);
+  const neitherSecretOpensMessage =
+    'neither the old secret that was given nor the one in server.conf opens this database';
+  const sealed = sealWithNewSecret(
+    { authenticatedPurpose: CANARY_NAME, sealed: row.value, neitherSecretOpensMessage },
+    secrets,
+  );
   if (sealed !== null) await tx`update setting set value = ${sealed} where name = ${CANARY_NAME}`;
 }
 
 async function rotateColumn(tx: Transaction, sealedColumn: SealedColumn, secrets: OldAndNewSealer): Promise<number> {
-  const { table, id, column, purpose } = sealedColumn;
+  const { table, id, column, authenticatedPurpose } = sealedColumn;
   let count = 0;
   for (let after = 0; ;) {
     const rows = await tx<{ id: number; sealed: string }[]>`
@@ -91,8 +95,11 @@ async function rotateColumn(tx: Transaction, sealedColumn: SealedColumn, secrets
       where ${tx(id)} > ${after} and ${tx(column)} is not null
       order by ${tx(id)} limit ${BATCH_ROWS} for no key update`;
     const resealed = rows.flatMap((row) => {
-      const wrongSecretMessage = `${column} of ${table} with ${id} ${row.id} opens neither with the old secret nor with the new one`;
-      const sealed = sealWithNewSecret({ purpose, sealed: row.sealed, wrongSecretMessage }, secrets);
+      const neitherSecretOpensMessage = `${column} of ${table} with ${id} ${row.id} opens neither with the old secret nor with the new one`;
+      const sealed = sealWithNewSecret(
+        { authenticatedPurpose, sealed: row.sealed, neitherSecretOpensMessage },
+        secrets,
+      );
       return sealed === null ? [] : [{ id: row.id, sealed }];
     });
     const last = rows.at(-1)?.id ?? after;
@@ -109,21 +116,21 @@ async function rotateColumn(tx: Transaction, sealedColumn: SealedColumn, secrets
   }
 }
 
-/** The value sealed anew; null where the new secret opens it already. `wrongSecretMessage` is said of one that neither opens. */
+/** The value sealed anew; null where the new secret opens it already. `neitherSecretOpensMessage` is said of one that neither opens. */
 function sealWithNewSecret(
-  value: { purpose: string; sealed: string; wrongSecretMessage: string },
+  value: { authenticatedPurpose: string; sealed: string; neitherSecretOpensMessage: string },
   { from, to }: OldAndNewSealer,
 ): string | null {
-  const { purpose, sealed, wrongSecretMessage } = value;
-  if (tryOpen(to, purpose, sealed) !== null) return null;
-  const plain = tryOpen(from, purpose, sealed);
-  if (plain === null) throw new WrongSecretError(`${wrongSecretMessage}; nothing was changed`);
-  return to.seal(purpose, plain);
+  const { authenticatedPurpose, sealed, neitherSecretOpensMessage } = value;
+  if (tryOpen(to, authenticatedPurpose, sealed) !== null) return null;
+  const plain = tryOpen(from, authenticatedPurpose, sealed);
+  if (plain === null) throw new WrongSecretError(`${neitherSecretOpensMessage}; nothing was changed`);
+  return to.seal(authenticatedPurpose, plain);
 }
 
-function tryOpen(sealer: Sealer, purpose: string, sealed: string): string | null {
+function tryOpen(sealer: Sealer, authenticatedPurpose: string, sealed: string): string | null {
   try {
-    return sealer.open(purpose, sealed);
+    return sealer.open(authenticatedPurpose, sealed);
   } catch (error) {
     if (error instanceof WrongSecretError) return null;
     throw error;

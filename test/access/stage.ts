@@ -8,17 +8,17 @@ import { Situation } from './situation.ts';
 
 /** Bounds of abuse are tested elsewhere; here they would keep what is tested from being reached. */
 const WIDE: NonNullable<ConfigChanges['limits']> = {
-  unknownTokenRatePerSource: 1_000_000,
+  unknownTokensPerSecondPerSource: 1_000_000,
   sessionRequestBurst: 1_000_000,
-  hookRegistrationsPerMinute: 10_000,
-  hookChangesPerMinute: 10_000,
+  hookRegistrationsPerGroupPerMinute: 10_000,
+  hookChangesPerGroupPerMinute: 10_000,
   hooksPerGroup: 10_000,
   botsPerUser: 10_000,
-  selfJoinedGroupsPerUser: 100_000,
+  createdOrJoinedConversationsPerUser: 100_000,
   invitesPerGroup: 10_000,
   codesPerHour: 100_000,
-  codesPerIpPerHour: 100_000,
-  codesPerAddressPerDay: 100_000,
+  codesPerSourcePerHour: 100_000,
+  dailyCodesPerAddressAndNetwork: 100_000,
   intakeTimeoutMs: 60_000,
 };
 
@@ -44,7 +44,7 @@ export class Stage {
         // Its devices can be registered; nothing can be sent with it.
         googlePush: { keys: [{ projectId: 'stage', key: '/nowhere.json' }] },
         // So that each call can come from an address of its own.
-        http: { trustedProxies: ['127.0.0.1'], requestTimeoutMs: 60_000 },
+        http: { trustedProxies: ['127.0.0.1'], requestToResponseTimeoutMs: 60_000 },
         // Many are at the same rows at once; who waits longest is not what is tested.
         postgresql: { lockTimeoutMs: 60_000, databaseCallTimeoutMs: 60_000, flushTimeoutMs: 60_000 },
         log: { level: 'debug' },

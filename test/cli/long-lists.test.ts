@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { callServer } from '../../src/cli/core/control-client.ts';
 import { listAllGroups } from '../../src/operations/groups/groups.ts';
 import { listAllHooks } from '../../src/operations/hooks/hook-list.ts';
-import { listUsers } from '../../src/operations/accounts/users.ts';
+import { listUsersAndBots } from '../../src/operations/accounts/users.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { Workspace } from './program.ts';
 
@@ -44,7 +44,7 @@ test('the largest page of groups fits into one answer', async () => {
 });
 
 test('the largest page of accounts fits into one answer', async () => {
-  const { users, next } = await callServer({ ...call(), operation: listUsers, input: { ...page, after: '' } });
+  const { users, next } = await callServer({ ...call(), operation: listUsersAndBots, input: { ...page, after: '' } });
   expect({ count: users.length, next }).toEqual({ count: 1_000, next: users.at(-1)!.nick });
 });
 

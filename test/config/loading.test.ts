@@ -18,7 +18,11 @@ describe('a configuration that loads', () => {
       publicEndpoints: [],
     });
     expect(config.http).toMatchObject({ interface: '127.0.0.1', port: 9090, cors: [], maxBodyBytes: 1_048_576 });
-    expect(config.http).toMatchObject({ maxHeaderBytes: 16_384, requestTimeoutMs: 10_000, stopTimeoutMs: 20_000 });
+    expect(config.http).toMatchObject({
+      maxHeaderBytes: 16_384,
+      requestToResponseTimeoutMs: 10_000,
+      stopDrainTimeoutMs: 20_000,
+    });
     expect(config.http.trustedProxies).toEqual(['127.0.0.0/8', '::1/128']);
     expect(config.postgresql).toMatchObject({
       embedded: false,
@@ -30,14 +34,14 @@ describe('a configuration that loads', () => {
     expect(config.postgresql).toMatchObject({ db: 'klatch', user: 'klatch', generalPoolSize: 8, poolQueue: 1000 });
     expect(config.limits).toMatchObject({ textCodePoints: 40_000, intakePosts: 5000, intakeBytes: 67_108_864 });
     expect(config.limits).toMatchObject({
-      postRatePerToken: 100,
+      postsPerSecondPerToken: 100,
       postBurstPerToken: 1000,
       tokenQueueTimeoutMs: 5000,
       hopLimit: 3,
     });
     expect(config.limits).toMatchObject({
       hooksPerGroup: 100,
-      hookRegistrationsPerMinute: 10,
+      hookRegistrationsPerGroupPerMinute: 10,
       unknownTokenTtlMs: 5000,
     });
     expect(config.delivery).toMatchObject({
@@ -48,7 +52,7 @@ describe('a configuration that loads', () => {
       parkAfterMs: 259_200_000,
     });
     expect(config.delivery.retryDelaysMs).toEqual([5000, 30_000, 120_000, 600_000, 1_800_000, 3_600_000]);
-    expect(config.retention).toMatchObject({ deliveryLogMs: 604_800_000, deliveryLogRows: 10_000 });
+    expect(config.retention).toMatchObject({ deliveryLogMs: 604_800_000, deliveryLogRowsPerHook: 10_000 });
     expect(config.retention).toMatchObject({ idempotencyKeysMs: 86_400_000, removedHooksMs: 2_592_000_000 });
     expect(config).toMatchObject({ activation: null, googlePush: { keys: [] }, serverSigningKeys: [] });
     expect(config.log).toEqual({ level: 'info', format: 'auto' });

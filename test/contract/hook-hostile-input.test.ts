@@ -10,7 +10,7 @@ let hook: TestHook;
 const errors: string[] = [];
 
 beforeAll(async () => {
-  const limits = { hookRegistrationsPerMinute: 100_000, hookChangesPerMinute: 100_000 };
+  const limits = { hookRegistrationsPerGroupPerMinute: 100_000, hookChangesPerGroupPerMinute: 100_000 };
   const log = { debug: () => {}, info: () => {}, warn: () => {}, error: (event: string) => errors.push(event) };
   server = await TestServer.start(
     { limits },

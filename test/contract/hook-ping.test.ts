@@ -13,7 +13,7 @@ let group: TestGroup;
 let hook: TestHook;
 
 beforeAll(async () => {
-  const limits = { hookRegistrationsPerMinute: 100_000 };
+  const limits = { hookRegistrationsPerGroupPerMinute: 100_000 };
   server = await TestServer.start({ limits, delivery: { retryDelaysMs: [3_600_000] } });
 });
 afterAll(() => server.stop());

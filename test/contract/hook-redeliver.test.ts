@@ -9,7 +9,7 @@ let group: TestGroup;
 let hook: TestHook;
 
 beforeAll(async () => {
-  const limits = { hookRegistrationsPerMinute: 100_000, hookChangesPerMinute: 1_000 };
+  const limits = { hookRegistrationsPerGroupPerMinute: 100_000, hookChangesPerGroupPerMinute: 1_000 };
   server = await TestServer.start({ limits, delivery: { retryDelaysMs: [3_600_000] } });
 });
 afterAll(() => server.stop());

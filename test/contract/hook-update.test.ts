@@ -11,7 +11,7 @@ let group: TestGroup;
 let hook: TestHook;
 
 beforeAll(async () => {
-  const limits = { hookRegistrationsPerMinute: 100_000, hookChangesPerMinute: 30 };
+  const limits = { hookRegistrationsPerGroupPerMinute: 100_000, hookChangesPerGroupPerMinute: 30 };
   const postgresql = { lockTimeoutMs: 60_000, databaseCallTimeoutMs: 60_000 };
   server = await TestServer.start({ limits, delivery: { retryDelaysMs: [3_600_000] }, postgresql });
 });

@@ -47,7 +47,7 @@ const hooks: TestHook[] = [];
 
 beforeAll(async () => {
   const delivery = { retryDelaysMs: [5] };
-  const limits = { hookRegistrationsPerMinute: 1_000 };
+  const limits = { hookRegistrationsPerGroupPerMinute: 1_000 };
   const metrics = { metricsEnabled: true, port: 0 };
   server = await TestServer.start({ limits, delivery, metrics, log: { level: 'debug' } }, { log: recordingLog() });
   group = await server.createGroup();

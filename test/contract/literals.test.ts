@@ -24,7 +24,7 @@ let server: TestServer;
 let group: TestGroup;
 let receiver: Receiver;
 beforeAll(async () => {
-  server = await TestServer.start({ limits: { hookRegistrationsPerMinute: 1000 } });
+  server = await TestServer.start({ limits: { hookRegistrationsPerGroupPerMinute: 1000 } });
   group = await server.createGroup('Lobby');
   receiver = await Receiver.start();
 });

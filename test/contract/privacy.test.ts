@@ -19,7 +19,7 @@ const receiver = createServer((req, res) => {
 });
 const lines: string[] = [];
 beforeAll(async () => {
-  const limits = { hookRegistrationsPerMinute: 1_000, unknownTokenRatePerSource: 100_000 };
+  const limits = { hookRegistrationsPerGroupPerMinute: 1_000, unknownTokensPerSecondPerSource: 100_000 };
   server = await TestServer.start({ limits, log: { level: 'debug' } }, { log: recordingLog(lines) });
   group = await server.createGroup();
   // It answers 500, so that deliveries fail and are logged.

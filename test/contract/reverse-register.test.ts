@@ -10,9 +10,9 @@ const TAKEN = { message: 'Webhooks with provided uri is already registered' };
 const keys = new TestKeys(1);
 const PATIENT = {
   postgresql: { lockTimeoutMs: 60_000, databaseCallTimeoutMs: 60_000 },
-  http: { requestTimeoutMs: 60_000 },
+  http: { requestToResponseTimeoutMs: 60_000 },
 };
-const MANY = { limits: { hookRegistrationsPerMinute: 100_000 }, ...PATIENT };
+const MANY = { limits: { hookRegistrationsPerGroupPerMinute: 100_000 }, ...PATIENT };
 
 let server: TestServer;
 let group: TestGroup;
@@ -221,7 +221,7 @@ describe('a URL', () => {
 describe('the bounds of registering', () => {
   test('are the hooks of a group: 403 past them, exactly, even when many come at once', async () => {
     const small = await TestServer.start({
-      limits: { hooksPerGroup: 3, hookRegistrationsPerMinute: 1_000 },
+      limits: { hooksPerGroup: 3, hookRegistrationsPerGroupPerMinute: 1_000 },
       ...PATIENT,
     });
     try {

@@ -12,9 +12,9 @@ let server: TestServer;
 let group: TestGroup;
 beforeAll(async () => {
   server = await TestServer.start({
-    limits: { hookRegistrationsPerMinute: 100_000 },
+    limits: { hookRegistrationsPerGroupPerMinute: 100_000 },
     postgresql: { lockTimeoutMs: 60_000, databaseCallTimeoutMs: 60_000 },
-    http: { requestTimeoutMs: 60_000 },
+    http: { requestToResponseTimeoutMs: 60_000 },
   });
   group = await server.createGroup();
 });

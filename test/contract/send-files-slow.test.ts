@@ -10,7 +10,7 @@ let server: TestServer;
 let group: TestGroup;
 
 beforeAll(async () => {
-  server = await TestServer.start({ http: { requestTimeoutMs: TIMEOUT_MS } });
+  server = await TestServer.start({ http: { requestToResponseTimeoutMs: TIMEOUT_MS } });
   group = await server.createGroup('Ops');
 });
 afterAll(() => server.stop());

@@ -17,7 +17,12 @@ let alice: TestPerson;
 
 beforeAll(async () => {
   server = await TestServer.start({
-    limits: { fileBytes: MAX_FILE, attachmentsPerMessage: 3, postRatePerToken: 10_000, concurrentUploadsPerUser: 3 },
+    limits: {
+      fileBytes: MAX_FILE,
+      attachmentsPerMessage: 3,
+      postsPerSecondPerToken: 10_000,
+      concurrentUploadsPerUser: 3,
+    },
     http: { maxBodyBytes: 20_000 },
   });
   group = await server.createGroup('Ops');

@@ -9,7 +9,7 @@ let server: TestServer;
 let group: TestGroup;
 beforeAll(async () => {
   // Refusals are not slowed here; test/http/bounds.test.ts has that.
-  server = await TestServer.start({ limits: { unknownTokenRatePerSource: 100_000, unknownTokenTtlMs: 60_000 } });
+  server = await TestServer.start({ limits: { unknownTokensPerSecondPerSource: 100_000, unknownTokenTtlMs: 60_000 } });
   group = await server.createGroup();
 });
 afterAll(() => server.stop());

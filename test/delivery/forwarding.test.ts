@@ -13,7 +13,7 @@ describe('forwarding to reverse webhooks', () => {
     const delivery = { retryDelaysMs: FAST_RETRIES, responseBodyReadMs: 200, maxInFlightPerHost: 4 };
     server = await TestServer.start({
       delivery,
-      limits: { hookRegistrationsPerMinute: 1_000, postRatePerToken: 10_000 },
+      limits: { hookRegistrationsPerGroupPerMinute: 1_000, postsPerSecondPerToken: 10_000 },
     });
   });
   afterAll(() => server.stop());

@@ -9,7 +9,7 @@ describe('a hook in trouble', () => {
   beforeEach(async () => {
     server = await TestServer.start({
       delivery: { retryDelaysMs: [50, 5_000] },
-      limits: { hookRegistrationsPerMinute: 1_000, postRatePerToken: 10_000 },
+      limits: { hookRegistrationsPerGroupPerMinute: 1_000, postsPerSecondPerToken: 10_000 },
     });
   });
   afterEach(async () => {

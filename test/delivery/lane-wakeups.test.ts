@@ -1,7 +1,7 @@
 import { createSecretKey } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { DeliveryCounts } from '../../src/delivery/delivery-counts.ts';
-import { FailureWarningThrottle } from '../../src/delivery/failure-warning-throttle.ts';
+import { FirstFailureWarningThrottle } from '../../src/delivery/failure-warning-throttle.ts';
 import { Lane, type LaneContext } from '../../src/delivery/lane.ts';
 import { SlowHooks } from '../../src/delivery/lane-limiter.ts';
 import { HostLimiter } from '../../src/delivery/host-limiter.ts';
@@ -48,7 +48,7 @@ test('a word that comes in the last moment of a run is not slept through', async
     retryPolicy: { retryDelaysMs: [1_000], retryAfterMaxMs: 3_600_000 },
     counts: new DeliveryCounts(),
     slowHooks: new SlowHooks(),
-    failureWarningThrottle: new FailureWarningThrottle(silentLog()),
+    failureWarningThrottle: new FirstFailureWarningThrottle(silentLog()),
     log: silentLog(),
   };
   const keys = { current: createSecretKey(Buffer.alloc(24)), old: null, server: [] };

@@ -55,7 +55,7 @@ describe('servers on one database', () => {
   async function start(): Promise<TestServer> {
     const changes = {
       delivery: { retryDelaysMs: [30, 60], maxInFlightPerHost },
-      limits: { hookRegistrationsPerMinute: 1_000, postRatePerToken: 10_000, postBurstPerToken: 10_000 },
+      limits: { hookRegistrationsPerGroupPerMinute: 1_000, postsPerSecondPerToken: 10_000, postBurstPerToken: 10_000 },
     };
     const server = await TestServer.start(changes, { database });
     started.push(server);

@@ -17,7 +17,7 @@ beforeAll(async () => {
   server = await TestServer.start({
     // Nothing is repeated by itself: a test says when something happens.
     delivery: { retryDelaysMs: [3_600_000] },
-    limits: { hookRegistrationsPerMinute: 1_000, hookChangesPerMinute: 1_000 },
+    limits: { hookRegistrationsPerGroupPerMinute: 1_000, hookChangesPerGroupPerMinute: 1_000 },
   });
 });
 afterAll(() => server.stop());

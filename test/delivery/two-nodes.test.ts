@@ -7,7 +7,7 @@ import { within } from '../run/machine-speed.ts';
 import { Receiver } from '../support/receiver.ts';
 import { postJson, readJson, TestServer, type TestGroup } from '../support/server.ts';
 
-const changes = { delivery: { retryDelaysMs: [30, 60] }, limits: { hookRegistrationsPerMinute: 1_000 } };
+const changes = { delivery: { retryDelaysMs: [30, 60] }, limits: { hookRegistrationsPerGroupPerMinute: 1_000 } };
 
 describe('two servers on one database', () => {
   let database: TestDatabase;

@@ -10,8 +10,12 @@ import {
   formatBytes,
   evaluateFreeSpace,
 } from '../../src/doctor/disk.ts';
-import { evaluateHooks, evaluateServerKeys } from '../../src/doctor/hooks.ts';
-import { EXPECTED_CALLERS, evaluateOpenFiles, neededFileDescriptors } from '../../src/doctor/open-files.ts';
+import { evaluateFailingAndRemovedHooks, evaluateServerKeys } from '../../src/doctor/hooks.ts';
+import {
+  EXPECTED_CALLERS,
+  evaluateOpenFiles,
+  neededFileDescriptorsWithoutCallers,
+} from '../../src/doctor/open-files.ts';
 import { evaluateLastFailure } from '../../src/doctor/last-failure.ts';
 import { findPushProblems, evaluatePush } from '../../src/doctor/push.ts';
 import type { CheckResult } from '../../src/doctor/finding.ts';
@@ -93,16 +97,16 @@ describe('the clock', () => {
 });
 
 describe('open files', () => {
-  const needed = neededFileDescriptors(configOf());
+  const needed = neededFileDescriptorsWithoutCallers(configOf());
 
   test('are needed for each configured connection', () => {
-    expect(neededFileDescriptors(configOf({ delivery: { maxInFlight: 1_256 } }))).toBe(needed + 1_000);
-    expect(neededFileDescriptors(configOf({ postgresql: { generalPoolSize: 104 } }))).toBe(needed + 100);
+    expect(neededFileDescriptorsWithoutCallers(configOf({ delivery: { maxInFlight: 1_256 } }))).toBe(needed + 1_000);
+    expect(neededFileDescriptorsWithoutCallers(configOf({ postgresql: { generalPoolSize: 104 } }))).toBe(needed + 100);
   });
 
   test('are too few, scarce, nearly used up, or enough', () => {
     const judge = (limit: number, open: number | null = null): CheckResult =>
-      evaluateOpenFiles({ limit, open, neededWithoutCallers: needed, maxLiveConnections: 20_000 });
+      evaluateOpenFiles({ limit, open, neededWithoutCallersAndLiveClients: needed, maxLiveConnections: 20_000 });
     expect(judge(needed - 1).level).toBe('error');
     expect(judge(needed + EXPECTED_CALLERS - 1).level).toBe('warning');
     expect(judge(needed + EXPECTED_CALLERS).level).toBe('ok');
@@ -190,7 +194,7 @@ describe('dangerous values', () => {
     ['a port beside the proxy', { http: { ...https, interface: '0.0.0.0' } }, /listens on 0\.0\.0\.0:0 without TLS/],
     ['a far database', { postgresql: { host: 'db.example.org' } }, /database at db\.example\.org is not encrypted/],
     ['everybody as a proxy', { http: { ...https, trustedProxies: ['::/0'] } }, /believes everybody/],
-    ['a stop that is cut off', { http: { ...https, stopTimeoutMs: 30_000 } }, /stop-timeout is longer/],
+    ['a stop that is cut off', { http: { ...https, stopDrainTimeoutMs: 30_000 } }, /stop-timeout is longer/],
     ['a lock-timeout that never speaks', { postgresql: { lockTimeoutMs: 20_000 } }, /lock-timeout is not less/],
   ])('%s', (_, changes, sentence) => {
     const all = found({ http: https, ...changes });
@@ -206,7 +210,10 @@ test.each([
 ])('a hook that fails for %s has advice for that reason', (category, advice) => {
   const since = { conversationId: 2, authority: 'example.org', failingSince: new Date(), code: null };
   const hook = { id: 7, category, ...since } as FailingHook;
-  const [verdict] = evaluateHooks({ failing: { count: 1, hooks: [hook] }, removedByTarget: 0 }, configOf());
+  const [verdict] = evaluateFailingAndRemovedHooks(
+    { failing: { count: 1, hooks: [hook] }, removedByTarget: 0 },
+    configOf(),
+  );
   expect(verdict!.todo).toMatch(advice);
   expect(verdict!.todo).toMatch(/"klatch hook info 7"/);
 });

@@ -56,7 +56,7 @@ describe('a local store', () => {
 
   test('keeps a file without a byte', async () => {
     const key = newKey();
-    await store.prepareUpload(key);
+    await store.prepareStoreForUpload(key);
     await store.finish(key, NOTHING);
     await store.finish(key, NOTHING);
     expect(await store.size(key)).toBe(0);
@@ -77,7 +77,7 @@ describe('a local store', () => {
     const key = newKey();
     const source = new PassThrough();
     const told = Promise.withResolvers<UploadProgress>();
-    await store.prepareUpload(key);
+    await store.prepareStoreForUpload(key);
     const appending = store.append(key, NOTHING, { bytes: source, onProgress: told.resolve });
     const chunk = randomBytes(1024 * 1024);
     for (let sent = 0; sent <= SYNC_INTERVAL_BYTES; sent += chunk.length) {
@@ -91,7 +91,7 @@ describe('a local store', () => {
 
   test('goes on from where the row says, over what is beyond it', async () => {
     const key = newKey();
-    const state = await store.prepareUpload(key);
+    const state = await store.prepareStoreForUpload(key);
     await store.append(key, NOTHING, { bytes: Readable.from([Buffer.from('hello wrong')]), onProgress: () => {} });
     const progress = await store.append(
       key,
@@ -105,7 +105,7 @@ describe('a local store', () => {
 
   test('cuts off at the end what the row does not count', async () => {
     const key = newKey();
-    const state = await store.prepareUpload(key);
+    const state = await store.prepareStoreForUpload(key);
     await store.append(key, NOTHING, { bytes: Readable.from([Buffer.from('hello wrong')]), onProgress: () => {} });
     await store.finish(key, { received: 5, state });
     expect((await buffer(await store.read(key, null))).toString()).toBe('hello');
@@ -115,7 +115,7 @@ describe('a local store', () => {
     const key = newKey();
     const source = new PassThrough();
     let safe = 0;
-    await store.prepareUpload(key);
+    await store.prepareStoreForUpload(key);
     const appending = store.append(key, NOTHING, {
       bytes: source,
       onProgress: ({ received }) => (safe = received),
@@ -133,13 +133,13 @@ describe('a local store', () => {
     source.destroy(new Error('gone before'));
     await new Promise((resolve) => source.once('close', resolve));
     const key = newKey();
-    await store.prepareUpload(key);
+    await store.prepareStoreForUpload(key);
     await expect(store.append(key, NOTHING, { bytes: source, onProgress: () => {} })).rejects.toThrow('gone before');
   });
 
   test('refuses to go on with an upload that has lost what was safe', async () => {
     const key = newKey();
-    const state = await store.prepareUpload(key);
+    const state = await store.prepareStoreForUpload(key);
     const further = { bytes: Readable.from([Buffer.from('x')]), onProgress: () => {} };
     await expect(store.append(key, { received: 3, state }, further)).rejects.toBeInstanceOf(NotInStoreError);
     await writeFile(join(location, 'uploads', key), 'ab');
@@ -152,7 +152,7 @@ describe('a local store', () => {
     const progress = await storeFile(store, ended, 'whole');
     await store.finish(ended, progress);
     expect(await store.size(ended)).toBe(5);
-    await store.prepareUpload(begun);
+    await store.prepareStoreForUpload(begun);
     await store.append(begun, NOTHING, { bytes: Readable.from([Buffer.from('x')]), onProgress: () => {} });
     for (const key of [ended, begun, never, begun]) await store.abortAndRemove(key, null);
     expect(await store.list(null)).toEqual({ files: [], next: null });
@@ -188,7 +188,7 @@ describe('a local store never', () => {
     for (const key of ['', '..', '../../../../etc/passwd', `${newKey()}/x`, `/${newKey().slice(1)}`, `${newKey()}\n`]) {
       await expect(store.read(key, null)).rejects.toBeInstanceOf(TypeError);
       await expect(store.remove(key)).rejects.toBeInstanceOf(TypeError);
-      await expect(store.prepareUpload(key)).rejects.toBeInstanceOf(TypeError);
+      await expect(store.prepareStoreForUpload(key)).rejects.toBeInstanceOf(TypeError);
       await expect(store.finish(key, NOTHING)).rejects.toBeInstanceOf(TypeError);
     }
   });
@@ -221,7 +221,7 @@ describe('a local store never', () => {
     const astray = new LocalStore(join(parent, 'not', 'mounted'));
     await expect(astray.checkUsable()).rejects.toThrow(/is its file system mounted\? \(ENOENT\)/);
     for (const call of [
-      () => astray.prepareUpload(newKey()),
+      () => astray.prepareStoreForUpload(newKey()),
       () => astray.read(newKey(), null),
       () => astray.size(newKey()),
       () => astray.remove(newKey()),

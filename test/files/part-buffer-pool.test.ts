@@ -80,7 +80,7 @@ describe('uploads that trickle into a bucket', () => {
     const trickling = [await trickle(), await trickle()];
     const key = newKey();
     const bytes = randomBytes(600 * KIB);
-    const begun = { received: 0, state: await store.prepareUpload(key) };
+    const begun = { received: 0, state: await store.prepareStoreForUpload(key) };
     const source = { bytes: Readable.from([bytes]), onProgress: () => {}, isLast: true };
     await store.finish(key, await store.append(key, begun, source));
     expect((await buffer(await store.read(key, null))).equals(bytes)).toBe(true);
@@ -101,7 +101,7 @@ describe('uploads that trickle into a bucket', () => {
   /** An upload of which 300 KiB came; nothing more comes, and it holds a place. */
   async function trickle() {
     const key = newKey();
-    let progress: UploadProgress = { received: 0, state: await store.prepareUpload(key) };
+    let progress: UploadProgress = { received: 0, state: await store.prepareStoreForUpload(key) };
     const source = new PassThrough({ highWaterMark: 1 });
     const appending = store.append(key, progress, { bytes: source, onProgress: (reached) => (progress = reached) });
     const ended = appending.then(

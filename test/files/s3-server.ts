@@ -75,7 +75,7 @@ export class S3Server {
       bucket: BUCKET,
       accessKey: KEYS.accessKey,
       secretKey: KEYS.secretKey,
-      endpoint: `http://127.0.0.1:${port}`,
+      s3Endpoint: `http://127.0.0.1:${port}`,
       region: KEYS.region,
       pathStyle: true,
       downloads: 'proxy',

@@ -18,8 +18,8 @@ let server: S3Server;
 
 /** The gate's address, by a name that only this file's look-ups know. */
 function config(changes: Partial<S3Config> = {}): S3Config {
-  const { port } = new URL(server.config().endpoint);
-  return server.config({ endpoint: `http://${DOMAIN}:${port}`, pathStyle: false, ...changes });
+  const { port } = new URL(server.config().s3Endpoint);
+  return server.config({ s3Endpoint: `http://${DOMAIN}:${port}`, pathStyle: false, ...changes });
 }
 
 /** No name server is asked: `names` are at 127.0.0.1, and nothing else is anywhere. */
@@ -69,14 +69,14 @@ describe('a bucket that is a host', () => {
       (await buffer(await store.read(large, { start: PART - 1, end: PART }))).equals(many.subarray(PART - 1, PART + 1)),
     ).toBe(true);
     expect((await store.list(null)).files.map(({ key }) => key).sort()).toEqual([small, large].sort());
-    const begun = { received: 0, state: await store.prepareUpload(dropped) };
+    const begun = { received: 0, state: await store.prepareStoreForUpload(dropped) };
     const source = { bytes: Readable.from([randomBytes(PART + 1)]), onProgress: () => {} };
     const { state } = await store.append(dropped, begun, source);
     expect((await store.listUploads(null)).files.map(({ key }) => key)).toEqual([dropped]);
     await store.abortAndRemove(dropped, state);
     for (const key of [small, large]) await store.remove(key);
     expect((await store.list(null)).files).toEqual([]);
-    const { port } = new URL(server.config().endpoint);
+    const { port } = new URL(server.config().s3Endpoint);
     expect(new Set(server.seen.map(({ headers }) => headers.host))).toEqual(new Set([`${BUCKET}.${DOMAIN}:${port}`]));
     expect(server.requests.filter((request) => request.includes(BUCKET))).toEqual([]);
     expect(server.requests).toContain(`PUT /${small}`);
@@ -108,19 +108,19 @@ describe('the address of a bucket', () => {
     ],
     [
       'at an endpoint with a port and a path',
-      { endpoint: 'http://store.test:9000/s3/' },
+      { s3Endpoint: 'http://store.test:9000/s3/' },
       `${BUCKET}.store.test:9000`,
       '/s3/',
     ],
     [
       'at an endpoint with a port and a path, as a path',
-      { endpoint: 'http://store.test:9000/s3', pathStyle: true },
+      { s3Endpoint: 'http://store.test:9000/s3', pathStyle: true },
       'store.test:9000',
       `/s3/${BUCKET}/`,
     ],
   ];
   test.each(addresses)('%s is what is signed', async (_, changes, host, path) => {
-    const s3: S3Config = { ...config(), endpoint: 'https://s3.amazonaws.com', ...changes };
+    const s3: S3Config = { ...config(), s3Endpoint: 'https://s3.amazonaws.com', ...changes };
     const keys = { ...KEYS, region: s3.region };
     const signing = new S3RequestSigner(s3);
     const key = newKey();

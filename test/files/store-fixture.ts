@@ -18,7 +18,7 @@ export async function storeFile(
   content: string | Buffer | Readable,
 ): Promise<UploadProgress> {
   const bytes = content instanceof Readable ? content : Readable.from([Buffer.from(content)]);
-  const state = await store.prepareUpload(key);
+  const state = await store.prepareStoreForUpload(key);
   const progress = await store.append(key, { received: 0, state }, { bytes, onProgress: () => {}, isLast: true });
   await store.finish(key, progress);
   return progress;
@@ -28,6 +28,6 @@ export async function storeFile(
 export const S3_TEST_BOUNDS: S3Bounds = {
   connectTimeoutMs: 5_000,
   responseTimeoutMs: 10_000,
-  idleTimeoutMs: 10_000,
+  responseBodyStallTimeoutMs: 10_000,
   retryDelaysMs: [10, 20],
 };

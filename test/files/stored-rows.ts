@@ -31,7 +31,7 @@ export class StoredRows {
   /** An upload that is half-way. */
   async uploading(content: string): Promise<FileKey> {
     const id = await this.announced(1_000);
-    const state = await this.#store.prepareUpload(id);
+    const state = await this.#store.prepareStoreForUpload(id);
     const bytes = Readable.from([Buffer.from(content)]);
     const progress = await this.#store.append(id, { received: 0, state }, { bytes, onProgress: () => {} });
     const { received, state: upload } = progress;

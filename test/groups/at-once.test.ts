@@ -9,9 +9,13 @@ const LONG_MS = 60_000;
 const NICKS = ['alice', 'bob', 'carol', 'dave'] as const;
 let server: TestServer;
 beforeAll(async () => {
-  const limits = { hookChangesPerMinute: 10_000, hookRegistrationsPerMinute: 10_000, invitesPerGroup: 10_000 };
+  const limits = {
+    hookChangesPerGroupPerMinute: 10_000,
+    hookRegistrationsPerGroupPerMinute: 10_000,
+    invitesPerGroup: 10_000,
+  };
   const postgresql = { lockTimeoutMs: LONG_MS, databaseCallTimeoutMs: LONG_MS };
-  server = await TestServer.start({ limits, postgresql, http: { requestTimeoutMs: LONG_MS } });
+  server = await TestServer.start({ limits, postgresql, http: { requestToResponseTimeoutMs: LONG_MS } });
 });
 afterAll(() => server.stop());
 

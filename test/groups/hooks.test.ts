@@ -11,7 +11,7 @@ let receiver: Receiver;
 let group: number;
 let status = 200;
 beforeAll(async () => {
-  const limits = { hooksPerGroup: 3, hookRegistrationsPerMinute: 6, hookChangesPerMinute: 8 };
+  const limits = { hooksPerGroup: 3, hookRegistrationsPerGroupPerMinute: 6, hookChangesPerGroupPerMinute: 8 };
   server = await TestServer.start({ limits, delivery: { retryDelaysMs: [50] } });
   people = await createPeople(server, 'alice', 'bob', 'carol', 'dave', 'root');
 });

@@ -11,7 +11,7 @@ interface Invite {
 let server: TestServer;
 let people: People;
 beforeAll(async () => {
-  server = await TestServer.start({ limits: { invitesPerGroup: 3, unknownTokenRatePerSource: 1_000 } });
+  server = await TestServer.start({ limits: { invitesPerGroup: 3, unknownTokensPerSecondPerSource: 1_000 } });
   people = await createPeople(server, 'alice', 'bob', 'carol', 'dave', 'root');
 });
 afterAll(() => server.stop());

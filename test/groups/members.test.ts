@@ -7,7 +7,7 @@ import { createGroup, createPeople, noticesIn, outcomesOf, rolesIn, type People 
 let server: TestServer;
 let people: People;
 beforeAll(async () => {
-  server = await TestServer.start({ limits: { membersPerGroup: 6, selfJoinedGroupsPerUser: 40 } });
+  server = await TestServer.start({ limits: { membersPerGroup: 6, createdOrJoinedConversationsPerUser: 40 } });
   people = await createPeople(server, 'alice', 'bob', 'carol', 'dave', 'root');
 });
 afterAll(() => server.stop());
@@ -282,7 +282,7 @@ describe('what others do to an account', () => {
   });
 
   test('has a bound of its own', async () => {
-    const limits = { selfJoinedGroupsPerUser: 1 };
+    const limits = { createdOrJoinedConversationsPerUser: 1 };
     const small = await TestServer.start({ limits });
     try {
       const owners = Array.from({ length: 11 }, (_, each) => `owner-${each}`);

@@ -7,7 +7,7 @@ const ROOM = 12;
 let server: TestServer;
 let people: People;
 beforeAll(async () => {
-  server = await TestServer.start({ limits: { selfJoinedGroupsPerUser: ROOM } });
+  server = await TestServer.start({ limits: { createdOrJoinedConversationsPerUser: ROOM } });
   people = await createPeople(server, 'alice', 'bob', 'carol', 'dave', 'root');
 });
 afterAll(() => server.stop());

@@ -50,7 +50,7 @@ test('an address is one source, and so is the IPv6 network of one customer', asy
 });
 
 test('an address that tries tokens is answered more and more slowly, and is seen in the metrics', async () => {
-  await start({ unknownTokenRatePerSource: 10 });
+  await start({ unknownTokensPerSecondPerSource: 10 });
   const admin = await createPerson(server, 'root', { admin: true });
   const started = performance.now();
   // 50 at once, the rest at 10 a second.
@@ -66,7 +66,7 @@ test('an address that tries tokens is answered more and more slowly, and is seen
 });
 
 test('an address that guesses invitations and sign-in links is answered more and more slowly', async () => {
-  await start({ unknownTokenRatePerSource: 10 });
+  await start({ unknownTokensPerSecondPerSource: 10 });
   const guesses = Array.from({ length: 55 }, (_, i) => ({
     path: i % 2 === 0 ? '/v1/api/invites.preview' : '/v1/api/auth.verify',
     body: JSON.stringify(i % 2 === 0 ? { invite: 'x'.repeat(43) } : { link: `kll_${'x'.repeat(43)}` }),

@@ -11,7 +11,7 @@ const ORIGIN = 'https://app.example';
 let server: TestServer;
 let admin: TestPerson;
 beforeAll(async () => {
-  server = await TestServer.start({ http: { cors: [ORIGIN] }, limits: { unknownTokenRatePerSource: 100_000 } });
+  server = await TestServer.start({ http: { cors: [ORIGIN] }, limits: { unknownTokensPerSecondPerSource: 100_000 } });
   admin = await createPerson(server, 'root', { admin: true });
 });
 afterAll(() => server.stop());

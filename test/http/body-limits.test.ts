@@ -2,11 +2,11 @@ import { randomBytes } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import {
-  ANONYMOUS_LIMITS,
+  ANYBODY_OPERATION_LIMITS,
   FRAME_LIMITS,
   limitsOf,
   MESSAGE_LIMITS,
-  SESSION_LIMITS,
+  SIGNED_IN_OPERATION_LIMITS,
 } from '../../src/operations/core/input-limits.ts';
 import { operationTable } from '../../src/operations/table.ts';
 import { createPerson, type TestPerson } from '../support/people.ts';
@@ -22,7 +22,11 @@ let person: TestPerson;
 beforeAll(async () => {
   server = await TestServer.start({
     http: { trustedProxies: ['127.0.0.1'] },
-    limits: { hookRegistrationsPerMinute: 1_000, hookChangesPerMinute: 1_000, sourceParseMsPerSecond: 250 },
+    limits: {
+      hookRegistrationsPerGroupPerMinute: 1_000,
+      hookChangesPerGroupPerMinute: 1_000,
+      sourceParseMsPerSecond: 250,
+    },
   });
   group = await server.createGroup();
   person = await createPerson(server, 'anna', { admin: true });
@@ -181,7 +185,7 @@ describe('a request about reverse webhooks', () => {
   });
 
   test('past the registrations of a minute is not parsed', async () => {
-    const limited = await TestServer.start({ limits: { hookRegistrationsPerMinute: 1 } });
+    const limited = await TestServer.start({ limits: { hookRegistrationsPerGroupPerMinute: 1 } });
     try {
       const { token } = await limited.createGroup();
       const register = (body: string): Promise<WireResponse> =>
@@ -201,8 +205,10 @@ describe('an operation', () => {
   const open = served.filter(({ who }) => who === 'anybody');
 
   test('takes more than others only where it has to', () => {
-    expect(open.map((operation) => limitsOf(operation))).toEqual(open.map(() => ANONYMOUS_LIMITS));
-    const large = served.filter((operation) => limitsOf(operation) !== SESSION_LIMITS && operation.who !== 'anybody');
+    expect(open.map((operation) => limitsOf(operation))).toEqual(open.map(() => ANYBODY_OPERATION_LIMITS));
+    const large = served.filter(
+      (operation) => limitsOf(operation) !== SIGNED_IN_OPERATION_LIMITS && operation.who !== 'anybody',
+    );
     expect(Object.fromEntries(large.map((each) => [each.name, limitsOf(each)]))).toEqual({
       'messages.send': MESSAGE_LIMITS,
       'messages.edit': MESSAGE_LIMITS,
@@ -220,7 +226,7 @@ describe('an operation', () => {
     expectError(packed, 415, 'Send this body without a Content-Encoding');
   });
 
-  test.each(served.filter((operation) => limitsOf(operation).maxValues === SESSION_LIMITS.maxValues))(
+  test.each(served.filter((operation) => limitsOf(operation).maxValues === SIGNED_IN_OPERATION_LIMITS.maxValues))(
     'with a session takes 500 values: $name',
     async ({ name }) => {
       const headers = { ...JSON_TYPE, authorization: `Bearer ${person.token}` };

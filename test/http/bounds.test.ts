@@ -32,7 +32,9 @@ const post = (group: TestGroup, text: string): Promise<JsonAnswer> => postJson(g
 
 describe('the rate of a token', () => {
   test('lets a burst through, makes a post wait for its turn, and refuses what would wait longer', async () => {
-    const group = await start({ limits: { postRatePerToken: 0.25, postBurstPerToken: 2, tokenQueueTimeoutMs: 6_000 } });
+    const group = await start({
+      limits: { postsPerSecondPerToken: 0.25, postBurstPerToken: 2, tokenQueueTimeoutMs: 6_000 },
+    });
     const posts = ['1', '2', '3', '4'].map((text) => timed(post(group, text)));
     const responses = await Promise.all(posts);
     const accepted = responses.filter(([response]) => response.status === 200).map(([, ms]) => ms);
@@ -50,14 +52,18 @@ describe('the rate of a token', () => {
   });
 
   test('is one for each group', async () => {
-    const group = await start({ limits: { postRatePerToken: 0.01, postBurstPerToken: 1, tokenQueueTimeoutMs: 0 } });
+    const group = await start({
+      limits: { postsPerSecondPerToken: 0.01, postBurstPerToken: 1, tokenQueueTimeoutMs: 0 },
+    });
     expect((await post(group, 'x')).status).toBe(200);
     expect((await post(group, 'x')).status).toBe(503);
     expect((await post(await server.createGroup('Other'), 'x')).status).toBe(200);
   });
 
   test('is not spent by tokens that do not exist', async () => {
-    const group = await start({ limits: { postRatePerToken: 0.01, postBurstPerToken: 1, tokenQueueTimeoutMs: 0 } });
+    const group = await start({
+      limits: { postsPerSecondPerToken: 0.01, postBurstPerToken: 1, tokenQueueTimeoutMs: 0 },
+    });
     for (let i = 0; i < 5; i += 1) {
       expect((await postJson(`${server.url}/v1/webhooks/${'x'.repeat(43)}`, { text: 'x' })).status).toBe(404);
     }
@@ -73,7 +79,7 @@ describe('answers about unknown tokens', () => {
   ];
 
   test('are slowed for a source that asks for many, on every route together', async () => {
-    await start({ limits: { unknownTokenRatePerSource: 1 } });
+    await start({ limits: { unknownTokensPerSecondPerSource: 1 } });
     // A burst of five is free; the last of these waits for four seconds, and whoever comes late does not shorten that.
     const all = Array.from({ length: 9 }, (_, i) => request(server.port, { path: paths[i % 3]! }));
     const [responses, ms] = await timed(Promise.all(all));
@@ -82,7 +88,7 @@ describe('answers about unknown tokens', () => {
   });
 
   test('do not slow a valid token of the same source', async () => {
-    const group = await start({ limits: { unknownTokenRatePerSource: 1 } });
+    const group = await start({ limits: { unknownTokensPerSecondPerSource: 1 } });
     // A burst of five is free; the last of these waits for four seconds.
     const unknown = Promise.all(Array.from({ length: 9 }, () => request(server.port, { path: paths[0]! })));
     const first = await Promise.race([post(group, 'x').then(({ status }) => status), unknown]);
@@ -91,7 +97,7 @@ describe('answers about unknown tokens', () => {
   });
 
   test('are counted by what a trusted proxy says, and by nobody else’s word', async () => {
-    await start({ limits: { unknownTokenRatePerSource: 1 }, http: { trustedProxies: ['127.0.0.1'] } });
+    await start({ limits: { unknownTokensPerSecondPerSource: 1 }, http: { trustedProxies: ['127.0.0.1'] } });
     const from = (client: string): Promise<unknown> =>
       request(server.port, { path: paths[0]!, headers: { 'x-forwarded-for': client } });
     // A burst of five is free; the last of these waits for four seconds.
@@ -100,7 +106,7 @@ describe('answers about unknown tokens', () => {
     expect(await Promise.race([other, same])).toBe('other');
     expect((await same)[1]).toBeGreaterThan(3_500);
 
-    await start({ limits: { unknownTokenRatePerSource: 1 } });
+    await start({ limits: { unknownTokensPerSecondPerSource: 1 } });
     const [, claimed] = await timed(Promise.all(Array.from({ length: 9 }, (_, i) => from(`192.0.2.${i}`))));
     expect(claimed).toBeGreaterThan(3_500);
   });
@@ -109,7 +115,7 @@ describe('answers about unknown tokens', () => {
     ['a token in the path', 'POST', paths[0]!],
     ['an invitation', 'GET', `/v1/groups/invites/${'x'.repeat(43)}`],
   ])('are counted for the whole network of one IPv6 customer: %s', async (_what, method, path) => {
-    await start({ limits: { unknownTokenRatePerSource: 1 }, http: { trustedProxies: ['127.0.0.1'] } });
+    await start({ limits: { unknownTokensPerSecondPerSource: 1 }, http: { trustedProxies: ['127.0.0.1'] } });
     const from = (client: string): Promise<unknown> =>
       request(server.port, { method, path, headers: { 'x-forwarded-for': client } });
     // A burst of five is free; the last of these waits for four seconds.
@@ -191,7 +197,7 @@ describe('a slow request', () => {
   let slow: TestServer;
   let group: TestGroup;
   beforeAll(async () => {
-    slow = await TestServer.start({ http: { requestTimeoutMs: 1_500 } });
+    slow = await TestServer.start({ http: { requestToResponseTimeoutMs: 1_500 } });
     group = await slow.createGroup();
   });
   afterAll(() => slow.stop());

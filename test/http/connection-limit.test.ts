@@ -7,7 +7,7 @@ import { eventually } from '../support/eventually.ts';
 import { recordingLog } from '../support/recording-log.ts';
 import { requestBytes, Wire } from './wire.ts';
 
-const CONFIG = { interface: '127.0.0.1', port: 0, requestTimeoutMs: 60_000, maxHeaderBytes: 16 * 1024 };
+const CONFIG = { interface: '127.0.0.1', port: 0, requestToResponseTimeoutMs: 60_000, maxHeaderBytes: 16 * 1024 };
 const respond: RequestListener = (_req, res) => void res.writeHead(200, { 'content-length': 0 }).end();
 
 const cleanups: (() => Promise<void> | void)[] = [];

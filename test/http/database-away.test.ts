@@ -31,7 +31,7 @@ beforeEach(async () => {
     connectTimeoutMs: 1_000,
   };
   // Posts wait for a database that is away; here no longer than for a flush.
-  const limits = { hookRegistrationsPerMinute: 1_000, intakeTimeoutMs: FLUSH_MS };
+  const limits = { hookRegistrationsPerGroupPerMinute: 1_000, intakeTimeoutMs: FLUSH_MS };
   server = await TestServer.start({ postgresql, limits }, { database });
   group = await server.createGroup();
 });

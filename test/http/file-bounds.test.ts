@@ -62,7 +62,7 @@ const nothingLeft = async (): Promise<void> => {
 
 describe('the time of a request', () => {
   test('does not end an upload whose bytes flow, and all others as ever', async () => {
-    await start({ http: { requestTimeoutMs: 600 } });
+    await start({ http: { requestToResponseTimeoutMs: 600 } });
     const wire = await openUpload(5);
     for (const letter of 'hell') {
       wire.write(letter);
@@ -84,7 +84,7 @@ describe('the time of a request', () => {
   });
 
   test('ends one whose headers come slowly', async () => {
-    await start({ http: { requestTimeoutMs: 600 } });
+    await start({ http: { requestToResponseTimeoutMs: 600 } });
     const wire = await Wire.open(server.port);
     wire.write('POST /v1/files HTTP/1.1\r\nhost: x\r\n');
     expect((await wire.response()).status).toBe(408);
@@ -176,7 +176,7 @@ describe('an upload', () => {
   });
 
   test('in hand is ended by a stop: a whole one leaves nothing, one in parts goes on later', async () => {
-    await start({ http: { stopTimeoutMs: 5_000 } });
+    await start({ http: { stopDrainTimeoutMs: 5_000 } });
     const simpleUpload = await openUpload(1_000);
     simpleUpload.write('some');
     const resumableUpload = await fetch(`${server.url}/v1/files/uploads`, {

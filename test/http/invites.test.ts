@@ -16,7 +16,7 @@ let alice: TestPerson;
 beforeAll(async () => {
   const changes = {
     log: { level: 'debug' },
-    limits: { unknownTokenRatePerSource: 10 },
+    limits: { unknownTokensPerSecondPerSource: 10 },
     metrics: { metricsEnabled: true },
   } as const;
   server = await TestServer.start(changes, { log: recordingLog(lines) });
@@ -176,7 +176,7 @@ describe("an invitation's link", () => {
 
 test('an address that tries links is answered more and more slowly, and others are not', async () => {
   const slow = await TestServer.start({
-    limits: { unknownTokenRatePerSource: 10 },
+    limits: { unknownTokensPerSecondPerSource: 10 },
     http: { trustedProxies: ['127.0.0.1'] },
   });
   try {

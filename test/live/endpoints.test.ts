@@ -211,7 +211,7 @@ describe('requests', () => {
 
 describe('the end', () => {
   test('of the server is told to everybody with 1001, and it waits for nobody longer than it may', async () => {
-    live = await LiveFixture.start({ http: { stopTimeoutMs: 3_000 } });
+    live = await LiveFixture.start({ http: { stopDrainTimeoutMs: 3_000 } });
     const clients = await Promise.all(live.urls.map((url) => live!.follow(url)));
     const hanging = await live.follow(live.urls[0]);
     hanging.pause();

@@ -55,7 +55,7 @@ class Reader {
 }
 
 test('nothing is missed or repeated while messages are posted and edited and connections are killed', async () => {
-  const live = await LiveFixture.start({ limits: { postBurstPerToken: 10_000, postRatePerToken: 10_000 } });
+  const live = await LiveFixture.start({ limits: { postBurstPerToken: 10_000, postsPerSecondPerToken: 10_000 } });
   stops.push(() => live.stop());
   const readers = [0, 1, 2, 0, 2].map((index) => new Reader(live, live.urls[index]!));
   await Promise.all(readers.map((reader) => reader.connect()));
@@ -98,7 +98,7 @@ test('nothing is missed or repeated while messages are posted and edited and con
 
 test('many clients that come back at once after many messages share what is read', async () => {
   const live = await LiveFixture.start({
-    limits: { postBurstPerToken: 10_000, postRatePerToken: 10_000 },
+    limits: { postBurstPerToken: 10_000, postsPerSecondPerToken: 10_000 },
     live: { maxConnectionsPerUser: 1_000 },
     metrics: { metricsEnabled: true },
   });

@@ -105,7 +105,10 @@ describe.each([
   });
 
   test('guessing tokens is slowed, counted, and ends', async () => {
-    live = await LiveFixture.start({ limits: { unknownTokenRatePerSource: 2 }, metrics: { metricsEnabled: true } });
+    live = await LiveFixture.start({
+      limits: { unknownTokensPerSecondPerSource: 2 },
+      metrics: { metricsEnabled: true },
+    });
     const client = await connect();
     const startedAt = performance.now();
     for (let n = 0; n < 5; n += 1) {

@@ -9,7 +9,7 @@ test('what many left behind is collected once, when nobody new has come for two 
   });
   const sequence = [600, 600, 0, 5, 0, 0, 0, 999, 0, 0, 0, 1, 0, 0];
   const after = sequence.map((signIns) => {
-    for (let n = 0; n < signIns; n += 1) idleGc.countSignIn();
+    for (let n = 0; n < signIns; n += 1) idleGc.countAuthentication();
     idleGc.tick();
     return collections;
   });
@@ -19,7 +19,7 @@ test('what many left behind is collected once, when nobody new has come for two 
 test('the heap can be collected so', async () => {
   const left = new WeakRef({});
   const idleGc = new IdleGc();
-  for (let n = 0; n < 1_000; n += 1) idleGc.countSignIn();
+  for (let n = 0; n < 1_000; n += 1) idleGc.countAuthentication();
   for (let n = 0; n < 4; n += 1) idleGc.tick();
   await eventually(
     () => left.deref() === undefined,

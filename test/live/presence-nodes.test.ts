@@ -50,7 +50,7 @@ test('two servers with 12,000 people each see all of them, who comes later, and 
   await eventually(seen, (counts) => counts.every((count) => count === 2 * PEOPLE));
   for (let n = 0; n < 5_000; n += 1) a.presence.firstForegroundSessionStarted((2_000_001 + n) as AccountId);
   await eventually(seen, (counts) => counts.every((count) => count === 2 * PEOPLE + 5_000));
-  for (let n = 0; n < PEOPLE; n += 1) b.presence.accountInBackground((1_000_001 + n) as AccountId);
+  for (let n = 0; n < PEOPLE; n += 1) b.presence.lastForegroundSessionBackgrounded((1_000_001 + n) as AccountId);
   await eventually(seen, (counts) => counts.every((count) => count === PEOPLE + 5_000));
   expect(new Set(b.presence.onlineAccounts())).toEqual(new Set(a.presence.onlineAccounts()));
   a.presence.stop();

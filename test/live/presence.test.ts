@@ -82,10 +82,10 @@ describe('nodes agree on who is there', () => {
     a.presence.firstForegroundSessionStarted(alice);
     b.presence.firstForegroundSessionStarted(alice);
     expect(cluster.online).toEqual([[alice], [alice]]);
-    a.presence.accountInBackground(alice);
+    a.presence.lastForegroundSessionBackgrounded(alice);
     await cluster.pass(1);
     expect(cluster.online).toEqual([[alice], [alice]]);
-    b.presence.accountInBackground(alice);
+    b.presence.lastForegroundSessionBackgrounded(alice);
     await cluster.pass(1);
     expect(cluster.online).toEqual([[], []]);
     for (const { told } of cluster.nodes) {
@@ -118,7 +118,7 @@ describe('nodes agree on who is there', () => {
     a!.presence.firstForegroundSessionStarted(alice);
     await cluster.pass(5);
     cluster.isLost = () => true;
-    a!.presence.accountInBackground(alice);
+    a!.presence.lastForegroundSessionBackgrounded(alice);
     a!.presence.tick();
     cluster.isLost = () => false;
     expect(cluster.online).toEqual([[], [alice]]);

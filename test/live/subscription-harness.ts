@@ -144,7 +144,8 @@ export class SubscriptionHarness {
       await whileListing();
       return heads;
     });
-    for (const id of client.subscriptions.startFollowingAndTakeChanged()) this.#memberships.recheck(id, accountId);
+    for (const id of client.subscriptions.startFollowingTakingChangedMemberships())
+      this.#memberships.recheck(id, accountId);
     return client;
   }
 

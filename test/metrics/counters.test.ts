@@ -69,7 +69,7 @@ describe('posts', () => {
     ],
     [
       'token_rate_limited',
-      { limits: { postRatePerToken: 0.01, postBurstPerToken: 1, tokenQueueTimeoutMs: 0 } },
+      { limits: { postsPerSecondPerToken: 0.01, postBurstPerToken: 1, tokenQueueTimeoutMs: 0 } },
       async ({ webhook }) => {
         for (const text of ['one', 'two']) await postJson(webhook, { text });
       },

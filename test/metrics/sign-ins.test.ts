@@ -9,7 +9,7 @@ test('signing in and trying to are counted', async () => {
     registration: 'open',
     smtp: mail.config(),
     metrics: { metricsEnabled: true },
-    limits: { codesPerIpPerHour: 2 },
+    limits: { codesPerSourcePerHour: 2 },
   });
   try {
     const start = (address: string) => callAs(server, null, 'auth.start', { address });

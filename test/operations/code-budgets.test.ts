@@ -60,7 +60,7 @@ describe('codes for an account', () => {
   });
 
   test('are sent though somebody else has asked for all that one network may have', async () => {
-    await startServer({ codesPerAddressPerDay: 5 });
+    await startServer({ dailyCodesPerAddressAndNetwork: 5 });
     for (let n = 0; n < 5; n += 1) {
       // Another address of one site each time.
       expect(await ask(`2001:db8:bad:${n}::1`, ALICE)).toBe(200);
@@ -78,14 +78,14 @@ describe('codes for an account', () => {
   });
 
   test('are bounded for all networks together', async () => {
-    await startServer({ codesPerAddressPerDay: 1 });
+    await startServer({ dailyCodesPerAddressAndNetwork: 1 });
     for (const n of [1, 2, 3, 4]) expect(await ask(`192.0.2.${n}`, ALICE)).toBe(200);
     expect(await ask('192.0.2.5', ALICE)).toBe(429);
   });
 });
 
 test('a /48 of IPv6 begins no more than four of its networks may, and another one is not concerned', async () => {
-  await startServer({ codesPerIpPerHour: 2 });
+  await startServer({ codesPerSourcePerHour: 2 });
   const statuses = [];
   for (let n = 0; n < 9; n += 1) statuses.push(await ask(`2001:db8:bad:${n}::1`, `n${n}@example.org`));
   expect(statuses).toEqual([...Array<number>(8).fill(200), 429]);

@@ -175,7 +175,7 @@ describe('codes are limited', () => {
     server.database.query((sql) => sql`update activation set sent_at = sent_at - ${interval}::interval`);
 
   test('for one address and network, however the address is written', async () => {
-    await startServer({ registration: 'open', limits: { codesPerAddressPerDay: 2 } });
+    await startServer({ registration: 'open', limits: { dailyCodesPerAddressAndNetwork: 2 } });
     await start('alice@example.org');
     await expect(start('ALICE@EXAMPLE.ORG')).rejects.toMatchObject({ code: 'rate_limited', status: 429 });
     await letTimePass('61 s');
@@ -188,7 +188,7 @@ describe('codes are limited', () => {
   });
 
   test('for one source, and a restart does not forget', async () => {
-    await startServer({ registration: 'invite', limits: { codesPerIpPerHour: 3 } });
+    await startServer({ registration: 'invite', limits: { codesPerSourcePerHour: 3 } });
     for (const name of ['a', 'b', 'c']) await start(`${name}@example.org`);
     await expect(start('d@example.org')).rejects.toThrow('Too many codes were asked for from your network');
     await server.restart();
@@ -211,7 +211,7 @@ describe('codes are limited', () => {
   });
 
   test('though many ask at once', async () => {
-    await startServer({ registration: 'open', limits: { codesPerIpPerHour: 5 } });
+    await startServer({ registration: 'open', limits: { codesPerSourcePerHour: 5 } });
     const results = await Promise.allSettled(
       Array.from({ length: 20 }, (_, index) => start(`many${index}@example.org`)),
     );

@@ -170,7 +170,7 @@ describe('DnsResolver', () => {
     const queued = lookup.lookup('queued.example');
     await expect(stuck).rejects.toMatchObject({ code: 'ETIMEDOUT' });
     await expect(queued).rejects.toMatchObject({ code: 'ETIMEDOUT' });
-    expect(lookup.counts.timedOutOrRejected).toBe(2);
+    expect(lookup.counts.callersTimedOutOrRejected).toBe(2);
     const next = lookup.lookup('next.example');
     expect(questions.map(({ host }) => host)).toEqual(['stuck.example']);
     questions[0]?.answer('1.2.3.4');
@@ -198,7 +198,7 @@ describe('DnsResolver', () => {
     const lookup = create({ maxCachedAndWaiting: 2 });
     const waiting = [lookup.lookup('a.example'), lookup.lookup('b.example')];
     await expect(lookup.lookup('c.example')).rejects.toMatchObject({ code: 'EBUSY' });
-    expect(lookup.counts.timedOutOrRejected).toBe(1);
+    expect(lookup.counts.callersTimedOutOrRejected).toBe(1);
     for (const question of questions) question.answer('1.2.3.4');
     await settled(...waiting);
     const next = lookup.lookup('c.example');

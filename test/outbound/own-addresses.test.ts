@@ -138,7 +138,7 @@ describe('the address policy and where clients reach the server', () => {
 
   test('refuses what http.base-uri and public-endpoints resolve to, by any name and as a literal', async () => {
     const policy = new AddressPolicy([], { ownPublicHosts: ownPublicHosts(resolve) });
-    await policy.refreshPublicHosts();
+    await policy.refreshPublicHostsIfDue();
     for (const address of ['185.199.108.7', '185.199.108.9', '2606:4700::7']) {
       expect([address, policy.violatedRule(address, HOST)]).toEqual([address, OWN]);
     }
@@ -166,15 +166,15 @@ describe('the address policy and where clients reach the server', () => {
       () => now,
     );
     const policy = new AddressPolicy([], { ownPublicHosts: names });
-    await policy.refreshPublicHosts();
+    await policy.refreshPublicHostsIfDue();
     answer = () => Promise.reject(Object.assign(new Error('no server answers'), { code: 'EAI_AGAIN' }));
     now = 60_000;
-    await policy.refreshPublicHosts();
+    await policy.refreshPublicHostsIfDue();
     await new Promise(setImmediate);
     expect(policy.violatedRule('185.199.108.7', HOST)).toBe(OWN);
     answer = () => Promise.resolve([{ address: '185.199.110.1', family: 4 }]);
     now = 70_000;
-    await policy.refreshPublicHosts();
+    await policy.refreshPublicHostsIfDue();
     await new Promise(setImmediate);
     expect(policy.violatedRule('185.199.110.1', HOST)).toBe(OWN);
     expect(policy.violatedRule('185.199.108.7', HOST)).toBeNull();

@@ -25,7 +25,7 @@ let store: S3Store;
 
 /** For s3cmd with nothing of this account's; it signs with Signature Version 4, or not at all. */
 async function configure(secretKey: string): Promise<void> {
-  const { host } = new URL(server.config().endpoint);
+  const { host } = new URL(server.config().s3Endpoint);
   const lines = [
     '[default]',
     `access_key = ${KEYS.accessKey}`,

@@ -296,7 +296,7 @@ describe('a vendor that says', () => {
     };
     const recovered = (): string[] => lines.filter((line) => line.includes('works again'));
     const queue = stage.start(
-      { retryDelaysMs: [60_000] },
+      { pushRetryDelaysMs: [60_000] },
       { vendors: new Map([['web', web]]), log: recordingLog(lines) },
     );
     await stage.post('hello');

@@ -84,7 +84,7 @@ export class PushStage {
   /** A queue that is started, with short waits. */
   start(config: Partial<PushConfig> = {}, changes: Partial<PushQueueDeps> = {}, known = true): PushQueue {
     const base = testConfig(this.database.target, '/nowhere').push;
-    const settings: PushConfig = { ...base, retryDelaysMs: [50], timeoutMs: 5_000, ...config };
+    const settings: PushConfig = { ...base, pushRetryDelaysMs: [50], timeoutMs: 5_000, ...config };
     const vendors = deviceKinds.map((kind): [DeviceKind, PushVendor] => [
       kind,
       new HttpVendor(kind, () => this.service(kind).url(''), settings.timeoutMs),

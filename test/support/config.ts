@@ -9,7 +9,7 @@ const DAY_MS = 24 * HOUR_MS;
 /** For tests in which many write the same rows at once: on a slow machine some wait for a lock longer than usual. */
 export const PATIENT = {
   postgresql: { lockTimeoutMs: MINUTE_MS, databaseCallTimeoutMs: MINUTE_MS, flushTimeoutMs: MINUTE_MS },
-  http: { requestTimeoutMs: MINUTE_MS },
+  http: { requestToResponseTimeoutMs: MINUTE_MS },
 } as const;
 
 /** What a test changes of the configuration, section by section. */
@@ -44,12 +44,12 @@ export function testConfig(target: ConnectionTarget, dataDir: string, changes: C
       pushDebounceMs: 20,
       maxInFlightPerVendor: 100,
       timeoutMs: 10_000,
-      retryDelaysMs: [5_000, 30_000, 2 * MINUTE_MS, 10 * MINUTE_MS, 30 * MINUTE_MS, HOUR_MS],
+      pushRetryDelaysMs: [5_000, 30_000, 2 * MINUTE_MS, 10 * MINUTE_MS, 30 * MINUTE_MS, HOUR_MS],
       pushExpiresAfterMs: DAY_MS,
     },
     googlePush: {
       keys: [],
-      endpoint: 'https://fcm.googleapis.com',
+      googlePushEndpoint: 'https://fcm.googleapis.com',
       tokenEndpoint: 'https://oauth2.googleapis.com/token',
     },
     applePush: { keys: [], endpoint: null, extraAppleCaFile: null },
@@ -66,8 +66,8 @@ export function testConfig(target: ConnectionTarget, dataDir: string, changes: C
       trustedProxies: [],
       maxBodyBytes: 1024 * 1024,
       maxHeaderBytes: 16 * 1024,
-      requestTimeoutMs: 10_000,
-      stopTimeoutMs: 20_000,
+      requestToResponseTimeoutMs: 10_000,
+      stopDrainTimeoutMs: 20_000,
     },
     // Several servers run at once in tests; those that look at metrics switch them on.
     metrics: { metricsEnabled: false, interface: '127.0.0.1', port: 0 },
@@ -79,23 +79,23 @@ export function testConfig(target: ConnectionTarget, dataDir: string, changes: C
       intakeTimeoutMs: MINUTE_MS,
       maxFlushPosts: 500,
       maxFlushBytes: 4 * 1024 * 1024,
-      postRatePerToken: 100,
+      postsPerSecondPerToken: 100,
       postBurstPerToken: 1_000,
       tokenQueueTimeoutMs: 5_000,
       unknownTokenTtlMs: 5_000,
       unknownTokenCacheSize: 10_000,
-      unknownTokenRatePerSource: 20,
+      unknownTokensPerSecondPerSource: 20,
       // It is measured in real time: on a slow machine the requests of a test would be refused.
       sourceParseMsPerSecond: MINUTE_MS,
       hooksPerGroup: 100,
-      hookRegistrationsPerMinute: 10,
-      hookChangesPerMinute: 60,
+      hookRegistrationsPerGroupPerMinute: 10,
+      hookChangesPerGroupPerMinute: 60,
       hopLimit: 3,
       sessionRequestRate: 50,
       sessionRequestBurst: 500,
       sessionsPerUser: 100,
       botsPerUser: 20,
-      selfJoinedGroupsPerUser: 1_000,
+      createdOrJoinedConversationsPerUser: 1_000,
       membersPerGroup: 10_000,
       invitesPerGroup: 100,
       devicesPerUser: 20,
@@ -106,8 +106,8 @@ export function testConfig(target: ConnectionTarget, dataDir: string, changes: C
       concurrentUploadsPerUser: 8,
       attachmentsPerMessage: 10,
       codesPerHour: 200,
-      codesPerIpPerHour: 20,
-      codesPerAddressPerDay: 5,
+      codesPerSourcePerHour: 20,
+      dailyCodesPerAddressAndNetwork: 5,
     },
     delivery: {
       allow: ['loopback'],
@@ -128,7 +128,7 @@ export function testConfig(target: ConnectionTarget, dataDir: string, changes: C
     retention: {
       idempotencyKeysMs: DAY_MS,
       deliveryLogMs: 7 * DAY_MS,
-      deliveryLogRows: 10_000,
+      deliveryLogRowsPerHook: 10_000,
       removedHooksMs: 30 * DAY_MS,
       orphanedFilesMs: DAY_MS,
       pushLogMs: 7 * DAY_MS,

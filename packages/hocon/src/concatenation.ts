@@ -6,12 +6,12 @@ import type { Origin } from './value.ts';
  * What a substitution brings into another object. A `+=` inside adds to the value within these layers only: it must not
  * see the object that they are merged over.
  */
-interface AppendIsolatedLayers {
+interface LayersIsolatingAppends {
   readonly kind: 'isolated';
   readonly layers: readonly ObjectLayer[];
 }
 
-export type ObjectLayer = ObjectNode | AppendIsolatedLayers;
+export type ObjectLayer = ObjectNode | LayersIsolatingAppends;
 
 /** An object known by the literals it is merged from, a later one over an earlier one; its fields are not resolved. */
 export interface LayeredObject {
@@ -21,12 +21,12 @@ export interface LayeredObject {
 }
 
 /** The definitions of one key within isolated layers. */
-interface AppendIsolatedDefinitions {
+interface DefinitionsIsolatingAppends {
   readonly kind: 'isolated';
   readonly definitions: readonly Definition[];
 }
 
-export type Definition = Node | AppendIsolatedDefinitions;
+export type Definition = Node | DefinitionsIsolatingAppends;
 
 /** An array whose items are not resolved yet. */
 export interface UnresolvedArray extends Omit<ListNode, 'items'> {

@@ -17,7 +17,7 @@ const MERGE_CONFLICT_MARK = /(?:<{7}|\|{7}|={7}|>{7})(?![<|=>])/y;
 const FIELD_START = /(?:"[^"\n]*"|[\w.-]+)[ \t]*(?:[=:{]|\+=)/y;
 
 /** Fails at syntax that people bring from elsewhere and that would be reported at another place, or not at all. */
-export function refuseForeignSyntax(cursor: Cursor): void {
+export function refuseCCommentOrMergeMark(cursor: Cursor): void {
   const { text, offset } = cursor;
   const comment = text.startsWith('/*', offset) ? offset : text.startsWith('/*', offset - 1) ? offset - 1 : null;
   if (comment !== null) cursor.fail('Found /*, which begins no comment; begin each line of it with # or //.', comment);
@@ -28,7 +28,7 @@ export function refuseForeignSyntax(cursor: Cursor): void {
 
 /** Fails where neither =, :, += nor { comes behind a key: at the word that a forgotten = leaves there. */
 export function failWithoutSeparator(cursor: Cursor, { keys, end, spaceInKey }: ParsedKey, newline: boolean): never {
-  refuseForeignSyntax(cursor);
+  refuseCCommentOrMergeMark(cursor);
   if (spaceInKey?.keys[0] === '-')
     cursor.fail('Found an item behind a dash; a list is written as [a, b].', spaceInKey.offset);
   const at = spaceInKey?.offset ?? (newline ? end : cursor.offset);
@@ -42,7 +42,7 @@ export function failWithoutSeparator(cursor: Cursor, { keys, end, spaceInKey }: 
  */
 export function requireValueBeforeNextField(cursor: Cursor, { keys, spaceInKey }: ParsedKey, start: number): void {
   const { text, offset, char } = cursor;
-  refuseForeignSyntax(cursor);
+  refuseCCommentOrMergeMark(cursor);
   if (char !== '' && !'}],'.includes(char) && !matchesAt(FIELD_START, text, offset)) return;
   if (spaceInKey !== null) {
     cursor.failFound(

@@ -17,7 +17,7 @@ export interface LoadOptions {
   /** Nesting of objects, arrays and keys, and the length of a chain of substitutions; 200. */
   readonly maxDepth?: number;
   /** Bytes of all sources and included files together; 1 MiB. */
-  readonly maxBytes?: number;
+  readonly maxBytesOfAllSources?: number;
   /** Files that include statements read; 100. */
   readonly maxIncludes?: number;
   /** Values written out and definitions looked at; 1,000,000. */
@@ -34,18 +34,24 @@ export interface LoadOptions {
  * that are not UTF-8, a substitution without a value, a bound exceeded.
  */
 export function loadHocon(sources: readonly Source[], options: LoadOptions): ObjectValue {
-  const { env, maxDepth = 200, maxBytes = 2 ** 20, maxIncludes = 100, maxResolvedNodes = 1_000_000 } = options;
+  const {
+    env,
+    maxDepth = 200,
+    maxBytesOfAllSources = 2 ** 20,
+    maxIncludes = 100,
+    maxResolvedNodes = 1_000_000,
+  } = options;
   const { onFile = () => {}, onWarning = () => {} } = options;
   const origin: Origin = { file: 'configuration', line: 1, column: 1 };
   const root: ObjectNode = { kind: 'fields', origin, fields: new Map() };
-  const reader = new SourceReader(root, { maxDepth, maxBytes, maxIncludes, onFile, onWarning });
+  const reader = new SourceReader(root, { maxDepth, maxBytesOfAllSources, maxIncludes, onFile, onWarning });
   for (const source of sources) reader.read(source);
   return resolve(root, { env, maxDepth, maxResolvedNodes });
 }
 
 interface SourceReaderOptions {
   readonly maxDepth: number;
-  readonly maxBytes: number;
+  readonly maxBytesOfAllSources: number;
   readonly maxIncludes: number;
   readonly onFile: (path: string, text: string) => void;
   readonly onWarning: (warning: HoconWarning) => void;
@@ -79,7 +85,7 @@ class SourceReader {
     if ('path' in source) {
       const { path } = source;
       const { origin } = this.#root;
-      const file = readTextFile(path, this.#options.maxBytes - this.#totalBytes, origin);
+      const file = readTextFile(path, this.#options.maxBytesOfAllSources - this.#totalBytes, origin);
       if (file === null) return fail(origin, `Cannot read ${path}: there is no such file (ENOENT).`);
       this.#options.onFile(path, file.text);
       this.#parseText(file.text, file.bytes, this.#root, position, {
@@ -98,8 +104,11 @@ class SourceReader {
 
   #parseText(text: string, bytes: number, target: ObjectNode, position: ObjectPosition, frame: IncludeFrame): void {
     this.#totalBytes += bytes;
-    if (this.#totalBytes > this.#options.maxBytes) {
-      fail({ file: frame.file, line: 1, column: 1 }, `The configuration exceeds ${this.#options.maxBytes} bytes here.`);
+    if (this.#totalBytes > this.#options.maxBytesOfAllSources) {
+      fail(
+        { file: frame.file, line: 1, column: 1 },
+        `The configuration exceeds ${this.#options.maxBytesOfAllSources} bytes here.`,
+      );
     }
     const include = (request: IncludeRequest, into: ObjectNode, at: ObjectPosition): void =>
       this.#processInclude(request, into, at, frame);
@@ -146,7 +155,7 @@ class SourceReader {
     position: ObjectPosition,
     includedBy: IncludeFrame,
   ): boolean {
-    const file = readTextFile(path, this.#options.maxBytes - this.#totalBytes, request.origin);
+    const file = readTextFile(path, this.#options.maxBytesOfAllSources - this.#totalBytes, request.origin);
     if (file === null) return false;
     this.#options.onFile(path, file.text);
     for (let outer: IncludeFrame | null = includedBy; outer !== null; outer = outer.includedBy) {

@@ -4,7 +4,7 @@ import { fail } from './error.ts';
 import {
   failWithoutSeparator,
   type SpaceInKey,
-  refuseForeignSyntax,
+  refuseCCommentOrMergeMark,
   requireValueBeforeNextField,
   offsetBeforeSpace,
 } from './foreign-syntax.ts';
@@ -88,7 +88,7 @@ class Parser {
 
   #parseField(target: ObjectNode, position: ObjectPosition, origin: Origin): void {
     const cursor = this.#cursor;
-    refuseForeignSyntax(cursor);
+    refuseCCommentOrMergeMark(cursor);
     const keys = this.#parsePath('a key');
     const key = { keys, end: offsetBeforeSpace(cursor), spaceInKey: this.#spaceInKey };
     const inner = { root: position.root, path: [...position.path, ...keys], depth: position.depth + keys.length };
@@ -204,7 +204,7 @@ class Parser {
     if (word.startsWith("'")) this.#singleQuoteOffset ??= start;
     if (word !== '') return parseScalar(word, origin);
     if (cursor.char === '' || '\n,}]#/:='.includes(cursor.char) || cursor.isAt('+=')) return null;
-    refuseForeignSyntax(cursor);
+    refuseCCommentOrMergeMark(cursor);
     this.#refuseSingleQuote();
     return cursor.failFound(', which cannot stand outside quotes; put the text in double quotes.');
   }
@@ -222,7 +222,7 @@ class Parser {
     const items: Node[] = [];
     this.#cursor.skipBlankAcrossLines();
     while (!this.#consumeEnd(']', open)) {
-      refuseForeignSyntax(this.#cursor);
+      refuseCCommentOrMergeMark(this.#cursor);
       items.push(this.#parseValue({ depth: depth + 1 }));
       this.#parseSeparator(']');
     }

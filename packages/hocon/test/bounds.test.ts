@@ -87,9 +87,11 @@ describe('Growth by substitution is bounded', () => {
   });
 
   test('and so is the size of a text', () => {
-    expect(messageOf(() => read('a = 1', { maxBytes: 4 }))).toBe('t:1:1: The configuration exceeds 4 bytes here.');
-    expect(read('a = ö', { maxBytes: 6 })).toEqual({ a: 'ö' });
-    expect(messageOf(() => read('a = ö', { maxBytes: 5 }))).toMatch(/exceeds 5 bytes/);
+    expect(messageOf(() => read('a = 1', { maxBytesOfAllSources: 4 }))).toBe(
+      't:1:1: The configuration exceeds 4 bytes here.',
+    );
+    expect(read('a = ö', { maxBytesOfAllSources: 6 })).toEqual({ a: 'ö' });
+    expect(messageOf(() => read('a = ö', { maxBytesOfAllSources: 5 }))).toMatch(/exceeds 5 bytes/);
   });
 });
 

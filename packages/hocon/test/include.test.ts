@@ -266,8 +266,8 @@ describe('Includes are bounded', () => {
 
   test('in bytes, together with the sources', () => {
     const files = { 'main.conf': 'include "x.conf"', 'x.conf': 'a = 1' };
-    expect(load(files, { maxBytes: 21 })).toEqual({ a: 1 });
-    expect(problem(files, { maxBytes: 20 })).toBe(
+    expect(load(files, { maxBytesOfAllSources: 21 })).toEqual({ a: 1 });
+    expect(problem(files, { maxBytesOfAllSources: 20 })).toBe(
       'main.conf:1:1: Cannot read x.conf: it is larger than the 4 bytes that are left for it.',
     );
   });

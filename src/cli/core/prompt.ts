@@ -4,7 +4,7 @@ import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
 
 /** Wrong answers in a row before we give up on whoever types. */
-const MAX_TRIES = 5;
+const MAX_TRIES_PER_QUESTION = 5;
 
 interface Question {
   readonly text: string;
@@ -39,7 +39,7 @@ export class Prompt {
   /** The first answer that passes the check. Rejects with CommandError when the person leaves or tries too often. */
   async ask({ text, defaultValue, isTypingHidden = false, check }: Question): Promise<string> {
     const shown = `${text}${defaultValue === undefined ? '' : ` [${defaultValue}]`}: `;
-    for (let tries = 0; tries < MAX_TRIES; tries += 1) {
+    for (let tries = 0; tries < MAX_TRIES_PER_QUESTION; tries += 1) {
       const typed = await this.#question(shown, isTypingHidden);
       const answer = typed === '' ? defaultValue : typed;
       const problem = answer === undefined ? 'an answer is needed' : check(answer);

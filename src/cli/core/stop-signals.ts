@@ -15,15 +15,15 @@ const SIGNALS = ['SIGTERM', 'SIGINT'] as const;
 export class StopSignals {
   /** Resolves with the first signal. */
   readonly firstSignal: Promise<NodeJS.Signals>;
-  readonly #onLaterSignal: (signal: NodeJS.Signals) => void;
+  readonly #onLaterStopRequest: (signal: NodeJS.Signals) => void;
   #resolveFirstSignal: (signal: NodeJS.Signals) => void = () => {};
   #firstSignalAtMs: number | null = null;
   // Once the terminal has gone, nobody can tell any more that there was one.
   readonly #hasTerminal = [0, 1, 2].some((descriptor) => isatty(descriptor));
 
-  /** `onLaterSignal` is called for every request after the first. */
-  constructor(onLaterSignal: (signal: NodeJS.Signals) => void) {
-    this.#onLaterSignal = onLaterSignal;
+  /** `onLaterStopRequest` is called for every request after the first. */
+  constructor(onLaterStopRequest: (signal: NodeJS.Signals) => void) {
+    this.#onLaterStopRequest = onLaterStopRequest;
     this.firstSignal = new Promise((resolve) => {
       this.#resolveFirstSignal = resolve;
     });
@@ -50,7 +50,7 @@ export class StopSignals {
       this.#firstSignalAtMs = nowMs;
       this.#resolveFirstSignal(signal);
     } else if (nowMs - this.#firstSignalAtMs > SAME_REQUEST_WINDOW_MS) {
-      this.#onLaterSignal(signal);
+      this.#onLaterStopRequest(signal);
     }
   };
 }

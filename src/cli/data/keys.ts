@@ -7,7 +7,7 @@ import { toHoconLiteral } from '../../config/edit.ts';
 import { findConfigFile } from '../../config/tree.ts';
 import { ConfigNotFoundError, NotConfiguredError } from '../../config/problem.ts';
 import {
-  checkServerKeys,
+  checkServerKeyPair,
   ensureServerKeys,
   describePublicKeyFile,
   isReadableByOthers,
@@ -156,12 +156,12 @@ function listKeys(context: CommandContext, flag: string | undefined, { json }: {
   throw new CommandError(exitCodes.notConfigured, [what, ...(json === true ? [] : found)].join('\n'));
 }
 
-function inspectKeyPair(files: ServerKeyFiles, index: number): ListedKey {
+function inspectKeyPair(files: ServerKeyFiles, signingOrder: number): ListedKey {
   const shown = describePublicKeyFile(files.public);
-  const problems = checkServerKeys(files).map(({ sentence }) => sentence);
+  const problems = checkServerKeyPair(files).map(({ sentence }) => sentence);
   const isOpen = isReadableByOthers(files.private);
   const warnings = isOpen ? [`${files.private} can be read by every user of this machine: chmod o-r`] : [];
-  const signs = index < MAX_KEYS_THAT_SIGN && problems.length === 0;
+  const signs = signingOrder < MAX_KEYS_THAT_SIGN && problems.length === 0;
   return { id: shown?.id ?? null, public: shown?.public ?? null, files, signs, problems, warnings };
 }
 

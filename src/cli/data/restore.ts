@@ -187,7 +187,7 @@ async function* chunksOf(handle: FileHandle, from: number | null): AsyncGenerato
   }
 }
 
-interface RestoreTask {
+interface BackupLoadTask {
   readonly config: Config;
   readonly file: string;
   readonly signal: AbortSignal;
@@ -195,7 +195,7 @@ interface RestoreTask {
 
 async function loadBackupFile(
   context: CommandContext,
-  { config, file, signal }: RestoreTask,
+  { config, file, signal }: BackupLoadTask,
 ): Promise<{ loaded: DatabaseLoadResult; header: BackupHeader }> {
   const source = await openSource(context, file, signal);
   try {
@@ -212,7 +212,7 @@ async function loadBackupFile(
 async function loadFromSource(
   context: CommandContext,
   source: BackupSource,
-  { config, signal }: Omit<RestoreTask, 'file'>,
+  { config, signal }: Omit<BackupLoadTask, 'file'>,
 ): Promise<{ loaded: DatabaseLoadResult; header: BackupHeader }> {
   const database = await acquireDatabaseForLoading(config, () => {});
   const progress = new ProgressLine(context);

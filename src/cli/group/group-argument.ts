@@ -7,7 +7,7 @@ import { callAndPrint } from '../core/call.ts';
 export const GROUP_ARGUMENT_HELP = 'the number of a group, or its title where no other group has the same';
 
 /** The action of a command whose only input is a group. */
-export function groupAction<Output>(
+export function groupOnlyAction<Output>(
   context: CommandContext,
   operation: Operation<{ group: string | number }, Output>,
   lines: (result: Output) => string[],

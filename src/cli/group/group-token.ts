@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { rotateToken, showToken } from '../../operations/groups/group-token.ts';
 import type { CommandContext } from '../core/context.ts';
-import { GROUP_ARGUMENT_HELP, groupAction } from './group-argument.ts';
+import { GROUP_ARGUMENT_HELP, groupOnlyAction } from './group-argument.ts';
 import { formatFields } from '../../../client/terminal/table.ts';
 import { withExamples, withJson } from '../core/options.ts';
 
@@ -14,13 +14,13 @@ export function addTokenCommands(group: Command, context: CommandContext): void 
     .command('show')
     .description('print the integration token of a group: whoever has it can post')
     .argument('<group>', GROUP_ARGUMENT_HELP)
-    .action(groupAction(context, showToken, tokenLines));
+    .action(groupOnlyAction(context, showToken, tokenLines));
   withExamples(withJson(show), ['klatch group token show Operations']);
   const rotate = token
     .command('rotate')
     .description('replace the integration token of a group; the old URL stops working at once')
     .argument('<group>', GROUP_ARGUMENT_HELP)
-    .action(groupAction(context, rotateToken, rotatedLines));
+    .action(groupOnlyAction(context, rotateToken, rotatedLines));
   withExamples(withJson(rotate), ['klatch group token rotate Operations']);
 }
 

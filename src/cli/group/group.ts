@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { archiveGroup, unarchiveGroup } from '../../operations/groups/archive.ts';
 import { createGroup, groupInfo, listAllGroups } from '../../operations/groups/groups.ts';
 import type { CommandContext } from '../core/context.ts';
-import { GROUP_ARGUMENT_HELP, groupAction } from './group-argument.ts';
+import { GROUP_ARGUMENT_HELP, groupOnlyAction } from './group-argument.ts';
 import { addMemberCommands } from './group-member.ts';
 import { addTokenCommands } from './group-token.ts';
 import { addTransfer, addUpdate } from './group-update.ts';
@@ -61,7 +61,7 @@ function addInfo(group: Command, context: CommandContext): void {
     .command('info')
     .description('show a group, its webhook URL, and its reverse webhooks with their state')
     .argument('<group>', GROUP_ARGUMENT_HELP)
-    .action(groupAction(context, groupInfo, groupLines));
+    .action(groupOnlyAction(context, groupInfo, groupLines));
   withExamples(withJson(command), ['klatch group info Operations', 'klatch group info 1 --json']);
 }
 
@@ -96,7 +96,7 @@ function addArchive(group: Command, context: CommandContext): void {
     .command('archive')
     .description('close a group: posts are answered 410; what was posted before is still forwarded')
     .argument('<group>', GROUP_ARGUMENT_HELP)
-    .action(groupAction(context, archiveGroup, archiveLines));
+    .action(groupOnlyAction(context, archiveGroup, archiveLines));
   withExamples(withJson(command), ['klatch group archive Operations']);
 }
 
@@ -105,7 +105,7 @@ function addUnarchive(group: Command, context: CommandContext): void {
     .command('unarchive')
     .description('open an archived group again, with its token, members and reverse webhooks as they were')
     .argument('<group>', GROUP_ARGUMENT_HELP)
-    .action(groupAction(context, unarchiveGroup, archiveLines));
+    .action(groupOnlyAction(context, unarchiveGroup, archiveLines));
   withExamples(withJson(command), ['klatch group unarchive Operations']);
 }
 

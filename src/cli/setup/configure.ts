@@ -91,13 +91,13 @@ export function serverOwnerIfRoot(source: ConfigText, { dataDir }: Answers, env:
   const given = dataDir !== undefined && keyState(source, 'data-dir') === 'open' ? dataDir : null;
   const folder = given === null ? readDataDir(source.file, env) : resolve(dirname(source.file), given);
   if (source.file === SYSTEM_CONFIG && !existsSync(folder)) return findServiceUser();
-  return nonRootOwnerOf(nearestExistingFolder(folder));
+  return nonRootOwnerOf(folderOrNearestExistingAncestor(folder));
 }
 
 /** The folder itself, or the one above it in which it could be made. */
-export function nearestExistingFolder(path: string): string {
+export function folderOrNearestExistingAncestor(path: string): string {
   const above = dirname(path);
-  return existsSync(path) || above === path ? path : nearestExistingFolder(above);
+  return existsSync(path) || above === path ? path : folderOrNearestExistingAncestor(above);
 }
 
 function findServiceUser(): Owner | null {

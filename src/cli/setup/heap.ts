@@ -10,7 +10,7 @@ const MAX_SEMI_SPACE_MIB = 64;
 const SEMI_SPACE_COUNT = 3;
 const SEMI_SPACE_HEAP_SHARE = 1 / 16;
 
-/** The process as `restartWithHeapLimit` sees and replaces it. */
+/** The process as `restartServerWithHeapLimit` sees and replaces it. */
 export interface ReplaceableServerProcess extends ProgramStart {
   readonly env: Record<string, string | undefined>;
   /** Replaces the program of this process and keeps its id; the process ends where that fails. */
@@ -22,7 +22,7 @@ export interface ReplaceableServerProcess extends ProgramStart {
  * this process, once, before it has opened anything. `bytes` null leaves V8 its own bound. Returns where the bound is in
  * force already. Throws the system's error where the program's file cannot be run.
  */
-export function restartWithHeapLimit(
+export function restartServerWithHeapLimit(
   bytes: number | null,
   installation: Installation,
   process: ReplaceableServerProcess,

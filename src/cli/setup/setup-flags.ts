@@ -100,14 +100,14 @@ export function refuseContradictions(source: ConfigText, options: SetupOptions, 
       const value = options[option];
       if (value === undefined) return [];
       const isPath = option === 'dataDir' || option === 'dbCaFile';
-      const literal = toHoconLiteral(isPath ? resolve(value) : value);
-      return contradictionLines(source, key, { name, literal, typedValue: value });
+      const hoconLiteral = toHoconLiteral(isPath ? resolve(value) : value);
+      return contradictionLines(source, key, { name, hoconLiteral, typedValue: value });
     }),
     ...(options.allow === undefined
       ? []
       : contradictionLines(source, 'delivery.allow', {
           name: '--allow',
-          literal: `[${options.allow.map(toHoconLiteral).join(', ')}]`,
+          hoconLiteral: `[${options.allow.map(toHoconLiteral).join(', ')}]`,
           typedValue: options.allow.join(', '),
         })),
     ...passwordContradiction(source, options, database),
@@ -122,9 +122,9 @@ export function refuseContradictions(source: ConfigText, options: SetupOptions, 
 function contradictionLines(
   source: ConfigText,
   key: SettingKey,
-  given: { name: string; literal: string; typedValue: string },
+  given: { name: string; hoconLiteral: string; typedValue: string },
 ): string[] {
-  const found = findContradiction(source, key, given.literal);
+  const found = findContradiction(source, key, given.hoconLiteral);
   if (found === null) return [];
   const { line, text } = found;
   const where = line === null ? 'elsewhere' : `line ${line}`;
@@ -135,7 +135,7 @@ function contradictionLines(
 /** Only a file counts as asked for: the variable may be set for another reason. */
 function passwordContradiction(source: ConfigText, options: SetupOptions, { password }: DatabaseFlags): string[] {
   if (options.dbPasswordFile === undefined || password === undefined) return [];
-  const given = { name: '--db-password-file', literal: toHoconLiteral(password), typedValue: '' };
+  const given = { name: '--db-password-file', hoconLiteral: toHoconLiteral(password), typedValue: '' };
   return contradictionLines(source, 'services.postgresql.password', given);
 }
 
@@ -147,7 +147,7 @@ function databaseKindContradictions(source: ConfigText, options: SetupOptions): 
     return [
       ...contradictionLines(source, 'services.postgresql.embedded', {
         name: '--embedded',
-        literal: 'true',
+        hoconLiteral: 'true',
         typedValue: 'true',
       }),
       ...answeredDatabaseKeys(source).map(

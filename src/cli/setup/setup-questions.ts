@@ -49,7 +49,7 @@ export interface DatabaseOffers {
 /** What neither the flags nor the configuration answer. */
 export function findMissing(source: ConfigText, answers: Answers, database: DatabaseFlags): readonly MissingAnswer[] {
   const missing: MissingAnswer[] = [];
-  if (answers.baseUri === undefined && isUnset(source, 'http.base-uri')) missing.push('base-uri');
+  if (answers.baseUri === undefined && isUnanswered(source, 'http.base-uri')) missing.push('base-uri');
   const choice = databaseChoice(source, database);
   if (choice === 'open') missing.push('database');
   if (choice === 'external' && needsPassword(source, database)) missing.push('password');
@@ -90,7 +90,7 @@ export async function askMissing(
 export function answersWithDatabase(source: ConfigText, { answers, database: flags }: GivenAnswers): Answers {
   if (flags.embedded) return { ...answers, database: { embedded: true } };
   const { embedded: _, local: __, cluster: ___, ...given } = flags;
-  const fillsPassword = databaseChoice(source, flags) === 'external' && isUnset(source, `${POSTGRESQL}.password`);
+  const fillsPassword = databaseChoice(source, flags) === 'external' && isUnanswered(source, `${POSTGRESQL}.password`);
   if (!namesDatabase(flags) && !fillsPassword) return answers;
   const database: DatabaseAnswer = { ...databaseConnectionDefaults, password: '', ...given };
   return { ...answers, database };
@@ -101,7 +101,7 @@ function namesDatabase({ host, port, db, user }: DatabaseFlags): boolean {
   return [host, port, db, user].some((each) => each !== undefined);
 }
 
-function isUnset(source: ConfigText, key: SettingKey): boolean {
+function isUnanswered(source: ConfigText, key: SettingKey): boolean {
   return keyState(source, key) === 'open';
 }
 
@@ -110,7 +110,7 @@ function databaseChoice(source: ConfigText, flags: DatabaseFlags): 'embedded' | 
   const value = currentValue(source, `${POSTGRESQL}.embedded`);
   const keys = ['host', 'port', 'db', 'user', 'password'] as const;
   if (value !== null) return ['true', 'yes', 'on'].includes(scalarText(value) ?? '') ? 'embedded' : 'external';
-  if (keys.some((name) => !isUnset(source, `${POSTGRESQL}.${name}`))) return 'external';
+  if (keys.some((name) => !isUnanswered(source, `${POSTGRESQL}.${name}`))) return 'external';
   if (flags.embedded) return 'embedded';
   return namesExternalServer(flags) ? 'external' : 'open';
 }
@@ -122,7 +122,7 @@ function namesExternalServer(flags: DatabaseFlags): boolean {
 
 /** Over a Unix socket the database as a rule knows its users by themselves. */
 function needsPassword(source: ConfigText, { host, password }: DatabaseFlags): boolean {
-  if (password !== undefined || !isUnset(source, `${POSTGRESQL}.password`)) return false;
+  if (password !== undefined || !isUnanswered(source, `${POSTGRESQL}.password`)) return false;
   const value = currentValue(source, `${POSTGRESQL}.host`);
   const place = value === null ? host : (scalarText(value) ?? undefined);
   return place?.startsWith('/') !== true;

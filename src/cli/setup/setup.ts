@@ -8,7 +8,7 @@ import { clusterLabel } from '../../storage/provision/clusters.ts';
 import { thisInstallation } from '../../installation.ts';
 import {
   configure,
-  nearestExistingFolder,
+  folderOrNearestExistingAncestor,
   readConfigOrTemplate,
   serverOwnerIfRoot,
   SYSTEM_CONFIG,
@@ -120,7 +120,7 @@ function requireReadable(file: string): void {
 /** It is replaced by a new file beside it. */
 function requireWritable(file: string): void {
   const path = existsSync(file) ? realpathSync(file) : file;
-  requireAccess(file, nearestExistingFolder(dirname(path)), constants.W_OK | constants.X_OK);
+  requireAccess(file, folderOrNearestExistingAncestor(dirname(path)), constants.W_OK | constants.X_OK);
 }
 
 /** Throws CommandError; what does not exist is no obstacle. */

@@ -24,7 +24,7 @@ const NEW_PAIR_ADVICE = 'run "klatch keys generate", or openssl genpkey -algorit
  * Checks a pair of server keys: both files there, PEM, Ed25519, PKCS#8 and SPKI, and one pair. No sentence holds
  * anything of the files' content.
  */
-export function checkServerKeys(files: ServerKeyFiles): readonly SigningKeyFileProblem[] {
+export function checkServerKeyPair(files: ServerKeyFiles): readonly SigningKeyFileProblem[] {
   const publicKey = readPemKey(files.public, 'public');
   const privateKey = readPemKey(files.private, 'private');
   const problems: SigningKeyFileProblem[] = [];
@@ -37,12 +37,12 @@ export function checkServerKeys(files: ServerKeyFiles): readonly SigningKeyFileP
 }
 
 /**
- * The keys of the pairs, in their order. Throws ConfigError with what `checkServerKeys` says: the files were looked at
+ * The keys of the pairs, in their order. Throws ConfigError with what `checkServerKeyPair` says: the files were looked at
  * when the configuration was read, and may have changed since.
  */
 export function readServerKeys(pairs: readonly ServerKeyFiles[]): ServerKey[] {
   return pairs.map((files) => {
-    const [problem] = checkServerKeys(files);
+    const [problem] = checkServerKeyPair(files);
     const privateKey = problem?.sentence ?? readPemKey(files.private, 'private');
     if (typeof privateKey === 'string') {
       const key = 'modules.security.server-keys';
@@ -144,7 +144,7 @@ export function ensureServerKeys(folder: string, options: { readonly owner?: Own
   createGroupAccessibleFolder(folder, options.owner);
   const exists = (path: string): boolean => statSync(path, { throwIfNoEntry: false }) !== undefined;
   if (exists(files.public)) {
-    const [problem] = checkServerKeys(files);
+    const [problem] = checkServerKeyPair(files);
     if (problem !== undefined) throw new Error(`${problem.sentence}. Move both files away to get a new pair.`);
     return { ...files, created: false };
   }

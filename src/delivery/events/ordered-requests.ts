@@ -1,10 +1,10 @@
 import type { Rev, Seq } from '../../model/ids.ts';
 import type { LanePosition } from '../attempt-result.ts';
-import type { DeliveryRequest, RequestBounds, RequestBodyBuilder } from '../request-body-builder.ts';
+import type { DeliveryRequest, RequestRangeBounds, RequestBodyBuilder } from '../request-body-builder.ts';
 import type { EventBounds, EventRequestBuilder } from './event-request-builder.ts';
 
 /** How much one request may take, of messages or of events. */
-export interface OrderedBounds extends RequestBounds, Omit<EventBounds, 'exactLast' | 'behindSeq'> {
+export interface OrderedBounds extends RequestRangeBounds, Omit<EventBounds, 'exactLast' | 'behindSeq'> {
   /** The same as `exactLast`, of events. */
   readonly exactLastRev: Rev | null;
 }

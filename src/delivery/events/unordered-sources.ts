@@ -1,7 +1,7 @@
 import type { Rev, Seq } from '../../model/ids.ts';
 import type { LanePosition } from '../attempt-result.ts';
 import type { StrategyDeps } from '../delivery-strategy.ts';
-import type { DeliveryRequest, RequestBounds } from '../request-body-builder.ts';
+import type { DeliveryRequest, RequestRangeBounds } from '../request-body-builder.ts';
 import { eventRange, messageRange } from '../retry-sender.ts';
 import { UnorderedInFlightWindow, type RequestRange } from '../unordered-in-flight-window.ts';
 import type { EventRequestBuilder } from './event-request-builder.ts';
@@ -53,7 +53,7 @@ export class UnorderedMessages implements UnorderedSource<Seq> {
   }
 
   /** A batch that failed while the hook asked for order is sent as it was, and one that was refused, one by one. */
-  #bounds(): RequestBounds {
+  #bounds(): RequestRangeBounds {
     const { maxMessagesPerRequest, tracker, slowStart } = this.#deps;
     const { batchLastSeq, unbatchedUntil } = tracker.progress;
     const { lastRead } = this.window;

@@ -44,7 +44,7 @@ export async function appendToS3(
     source.onProgress(reached);
     throw failure;
   } finally {
-    buffer.detach();
+    buffer.detachAndPause();
     await append.release();
   }
 }

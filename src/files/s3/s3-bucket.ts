@@ -17,7 +17,7 @@ const REMAINDERS_PREFIX = 'uploads/';
 const PAGE_SIZE = '1000';
 
 /** A page of keys, whoever's they are; `next` null: that was all. */
-interface ObjectPage {
+interface FileKeyPage {
   readonly files: readonly StoredObject[];
   readonly next: string | null;
 }
@@ -150,13 +150,13 @@ export class S3Bucket {
   }
 
   /** Files behind a key. */
-  async list(after: string | null): Promise<ObjectPage> {
+  async list(after: string | null): Promise<FileKeyPage> {
     const { objects, last, isTruncated } = await this.#requestObjectPage(after, '');
     return { files: objects.filter(({ key }) => isFileKey(key)), next: isTruncated ? last : null };
   }
 
   /** Tails behind one; the keys are those of their files, each once. */
-  async listKeysWithRemainders(after: string | null): Promise<ObjectPage> {
+  async listFileKeysOfRemainders(after: string | null): Promise<FileKeyPage> {
     const { objects, last, isTruncated } = await this.#requestObjectPage(
       after === null ? null : `${REMAINDERS_PREFIX}${after}`,
       REMAINDERS_PREFIX,

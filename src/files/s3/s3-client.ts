@@ -18,7 +18,7 @@ export interface S3Bounds {
   /** Until the headers of the answer, beside the time that its body takes on a slow line. */
   readonly responseTimeoutMs: number;
   /** Between two pieces of an answer that is read. */
-  readonly idleTimeoutMs: number;
+  readonly responseBodyStallTimeoutMs: number;
   /** Waits before a request is repeated; so many repeats there are. */
   readonly retryDelaysMs: readonly number[];
 }
@@ -26,7 +26,7 @@ export interface S3Bounds {
 const DEFAULT_S3_BOUNDS: S3Bounds = {
   connectTimeoutMs: 5_000,
   responseTimeoutMs: 20_000,
-  idleTimeoutMs: 30_000,
+  responseBodyStallTimeoutMs: 30_000,
   retryDelaysMs: [200, 800, 3_000],
 };
 
@@ -66,7 +66,7 @@ export class S3Client {
       pipelining: 1,
       maxHeaderSize: MAX_HEADER_BYTES,
       connect: { timeout: bounds.connectTimeoutMs },
-      bodyTimeout: bounds.idleTimeoutMs,
+      bodyTimeout: bounds.responseBodyStallTimeoutMs,
       // By a clock of our own, which counts the wait for a connection as well.
       headersTimeout: 0,
     };

@@ -101,7 +101,7 @@ export class S3RequestSigner {
   }
 }
 
-function baseUrlOf({ endpoint, region, bucket, pathStyle }: S3Config): URL {
+function baseUrlOf({ s3Endpoint: endpoint, region, bucket, pathStyle }: S3Config): URL {
   const base = new URL(endpoint);
   // Amazon's general address knows the first region only.
   if (base.hostname === GENERAL_ENDPOINT && region !== 'us-east-1') base.hostname = `s3.${region}.amazonaws.com`;

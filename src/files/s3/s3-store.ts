@@ -52,7 +52,7 @@ export class S3Store implements FileStore {
     await this.#bucket.put(STORE_ID_KEY, Buffer.from(`${id}\n`));
   }
 
-  async prepareUpload(key: FileKey): Promise<UploadState> {
+  async prepareStoreForUpload(key: FileKey): Promise<UploadState> {
     checkFileKey(key);
     return { ...newUploadState(this.#partBytes) };
   }
@@ -123,7 +123,7 @@ export class S3Store implements FileStore {
   /** First the tails, then what the store itself calls uploads, of which it tells no size. */
   async listUploads(after: string | null): Promise<StoredPage> {
     if (after === null || after.startsWith('t')) {
-      const { files, next } = await this.#bucket.listKeysWithRemainders(after === null ? null : after.slice(1));
+      const { files, next } = await this.#bucket.listFileKeysOfRemainders(after === null ? null : after.slice(1));
       return { files, next: next === null ? 'u' : `t${next}` };
     }
     const marker = after.slice(1);

@@ -28,7 +28,7 @@ export function acceptUploadBody(req: IncomingMessage, res: ServerResponse): Inc
 }
 
 /** Reads past what is left of a body behind an answer, for a moment; then the connection ends. */
-export function drainBodyOrDisconnect(req: IncomingMessage): void {
+export function drainBodyBrieflyThenDisconnect(req: IncomingMessage): void {
   if (req.complete || req.destroyed) return;
   req.resume();
   const timer = setTimeout(() => {

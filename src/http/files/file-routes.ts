@@ -3,7 +3,7 @@ import { SourceAbortedError } from '../../files/upload-stream.ts';
 import type { Services } from '../../operations/core/services.ts';
 import { setAuthChallenge, type Authenticator } from '../authenticator.ts';
 import { authorizeFileByLink, authorizeFileBySession } from './file-auth.ts';
-import { drainBodyOrDisconnect } from './file-body.ts';
+import { drainBodyBrieflyThenDisconnect } from './file-body.ts';
 import { Downloads } from './file-download.ts';
 import { uploadFile } from './file-upload.ts';
 import { sendMethodNotAllowed, sendThrownError } from '../responses.ts';
@@ -57,6 +57,6 @@ function withErrorResponse({ log }: Services, handler: FileHandler): RequestHand
       setAuthChallenge(req, res, error);
       sendThrownError(res, error, { log });
     }
-    drainBodyOrDisconnect(req);
+    drainBodyBrieflyThenDisconnect(req);
   };
 }

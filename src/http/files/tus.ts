@@ -81,7 +81,7 @@ export class Tus {
     let status = await uploads.create({ accountId, name, size });
     // Of none, too: a body without a length may bring what there is no room for.
     if (hasPart && bytes !== 0) {
-      const part = { offset: 0, announcedBytes: bytes, bytes: () => acceptUploadBody(req, res) };
+      const part = { offset: 0, announcedChunkBytes: bytes, bytes: () => acceptUploadBody(req, res) };
       try {
         status = await uploads.append(status.id, accountId, part);
       } catch (error) {
@@ -121,7 +121,7 @@ export class Tus {
       throw new KlatchError('unsupported_media', { sentence: `A part of an upload is sent as ${PART_MEDIA_TYPE}` });
     }
     const offset = numericHeader(req, 'upload-offset');
-    const part = { offset, announcedBytes: announcedBytes(req), bytes: () => acceptUploadBody(req, res) };
+    const part = { offset, announcedChunkBytes: announcedBytes(req), bytes: () => acceptUploadBody(req, res) };
     return this.#services.resumableUploads.append(key.id, key.accountId, part);
   }
 }

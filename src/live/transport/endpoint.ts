@@ -33,7 +33,7 @@ export class Endpoint {
   readonly #deps: EndpointDeps;
   readonly #server: Server;
   /** Connections that are not sessions yet, by the client's address and port. */
-  readonly #preSessionSocketsByAddress = new Map<string, { readonly socket: Socket; readonly source: SourceKey }>();
+  readonly #socketsHoldingPreSessionQuota = new Map<string, { readonly socket: Socket; readonly source: SourceKey }>();
   #port = 0;
 
   constructor(endpoint: EndpointConfig, tls: EndpointTls | null, deps: EndpointDeps & { name: string }) {
@@ -68,7 +68,7 @@ export class Endpoint {
   async stop(): Promise<void> {
     if (!this.#server.listening) return;
     const closed = new Promise((resolve) => this.#server.close(resolve));
-    for (const { socket } of this.#preSessionSocketsByAddress.values()) socket.destroy();
+    for (const { socket } of this.#socketsHoldingPreSessionQuota.values()) socket.destroy();
     await closed;
   }
 
@@ -136,14 +136,14 @@ export class Endpoint {
       return;
     }
     const name = addressKey(socket);
-    this.#preSessionSocketsByAddress.set(name, { socket, source });
+    this.#socketsHoldingPreSessionQuota.set(name, { socket, source });
     socket.once('close', () => this.#releasePreSessionQuota(name));
   }
 
   #releasePreSessionQuota(address: string): void {
-    const handshake = this.#preSessionSocketsByAddress.get(address);
+    const handshake = this.#socketsHoldingPreSessionQuota.get(address);
     if (handshake === undefined) return;
-    this.#preSessionSocketsByAddress.delete(address);
+    this.#socketsHoldingPreSessionQuota.delete(address);
     const { quotas } = this.#deps.sessions;
     quotas.releaseUnauthenticated(handshake.source);
     quotas.release();

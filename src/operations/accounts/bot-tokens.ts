@@ -12,16 +12,16 @@ import { requireAccount } from '../core/caller.ts';
 import { defineOperation } from '../core/operation.ts';
 import { limitSchema, pageOf } from '../core/page.ts';
 import { withUnknownCommitInvalidation } from '../auth/session-revocation.ts';
-import { listedSessionSchema, serializeSession } from '../auth/session-list.ts';
+import { listedSessionOrTokenSchema, serializeSession } from '../auth/session-list.ts';
 import { newSessionToken } from '../core/session-cache.ts';
-import { labelSchema } from '../auth/sign-in.ts';
+import { sessionOrDeviceLabelSchema } from '../auth/sign-in.ts';
 
 /** Tokens of one bot: enough for a program in many places, and a bound. */
 const MAX_TOKENS_PER_BOT = 100;
 const MIN_TOKEN_LIFETIME_S = 60;
 const MAX_TOKEN_LIFETIME_S = 10 * 366 * 24 * 60 * 60;
 
-const botTokenSchema = listedSessionSchema.omit({ scopes: true }).extend({ scopes: z.array(z.enum(scopes)) });
+const botTokenSchema = listedSessionOrTokenSchema.omit({ scopes: true }).extend({ scopes: z.array(z.enum(scopes)) });
 
 export const createToken = defineOperation({
   name: 'tokens.create',
@@ -31,7 +31,7 @@ export const createToken = defineOperation({
     /** What the token is good for. */
     scopes: z.array(z.enum(scopes)).min(1, 'give at least one scope').max(scopes.length),
     /** What people call it. */
-    label: labelSchema,
+    label: sessionOrDeviceLabelSchema,
     /** Not given: until it is revoked. */
     expires_in_s: z.int().min(MIN_TOKEN_LIFETIME_S).max(MAX_TOKEN_LIFETIME_S).optional(),
   }),

@@ -6,7 +6,7 @@ import type { Transaction } from '../../storage/db/connection.ts';
 import { CommitUnknownError } from '../../storage/db/database-error.ts';
 import {
   deleteDevice,
-  deleteSurplusDevices,
+  deleteLeastRecentlySeenDevices,
   lockSession,
   upsertDeviceUnlessRaced,
   listDevices,
@@ -18,10 +18,10 @@ import { parseDeviceToken, requirePushConfigured } from './device-token.ts';
 import { requireAccount } from '../core/caller.ts';
 import { defineOperation } from '../core/operation.ts';
 import { limitSchema, pageOf } from '../core/page.ts';
-import { labelSchema } from '../auth/sign-in.ts';
+import { sessionOrDeviceLabelSchema } from '../auth/sign-in.ts';
 
 /** Before it is looked at closely; each kind has a bound of its own. */
-const MAX_TOKEN_LENGTH = 8_192;
+const MAX_TOKEN_OR_ENDPOINT_LENGTH = 8_192;
 const MAX_SUBSCRIPTION_KEY_LENGTH = 200;
 const MAX_APP_ID_LENGTH = 200;
 /** Somebody else may register the same phone at the same moment, and again; not for ever. */
@@ -50,11 +50,11 @@ export const registerDevice = defineOperation({
   input: z.strictObject({
     kind: z.enum(deviceKinds),
     /** Of google its registration token, of apple its device token in hexadecimal. */
-    token: z.string().max(MAX_TOKEN_LENGTH).optional(),
+    token: z.string().max(MAX_TOKEN_OR_ENDPOINT_LENGTH).optional(),
     /** Of web, as the browser's own `PushSubscription.toJSON()` has it; what else that holds is passed over. */
     subscription: z
       .object({
-        endpoint: z.string().max(MAX_TOKEN_LENGTH),
+        endpoint: z.string().max(MAX_TOKEN_OR_ENDPOINT_LENGTH),
         keys: z.object({
           p256dh: z.string().max(MAX_SUBSCRIPTION_KEY_LENGTH),
           auth: z.string().max(MAX_SUBSCRIPTION_KEY_LENGTH),
@@ -64,7 +64,7 @@ export const registerDevice = defineOperation({
     /** Google's project or Apple's bundle that the token is of, one of those in `/v1/about`; the first one if left out. */
     app: z.string().min(1).max(MAX_APP_ID_LENGTH).optional(),
     /** What you call it. */
-    label: labelSchema.optional(),
+    label: sessionOrDeviceLabelSchema.optional(),
   }),
   output: deviceSchema,
   who: 'person',
@@ -102,7 +102,7 @@ async function register(tx: Transaction, device: NewDevice, keep: number): Promi
   for (let n = 0; n < MAX_INSERT_ATTEMPTS; n += 1) {
     const registered = await upsertDeviceUnlessRaced(tx, device);
     if (registered === null) continue;
-    await deleteSurplusDevices(tx, accountId, keep);
+    await deleteLeastRecentlySeenDevices(tx, accountId, keep);
     return registered;
   }
   throw new KlatchError('rate_limited', {

@@ -29,7 +29,7 @@ export const createUser = defineOperation({
   },
 });
 
-export const listUsers = defineOperation({
+export const listUsersAndBots = defineOperation({
   name: 'accounts.list',
   summary: 'List the accounts of people and bots by nick, a page at a time; with a group, its members.',
   input: z.strictObject({

@@ -14,7 +14,7 @@ import type { Services } from '../core/services.ts';
 import {
   accountDeactivated,
   hashOpaqueToken,
-  labelSchema,
+  sessionOrDeviceLabelSchema,
   openSession,
   publishEndedSurplusSessions,
   signedInSchema,
@@ -40,7 +40,7 @@ export const signUp = defineOperation({
     /** Not given: the nick. */
     name: nameOrTitleSchema.optional(),
     invite: inviteLinkOrTokenSchema.optional(),
-    label: labelSchema.optional(),
+    label: sessionOrDeviceLabelSchema.optional(),
   }),
   output: signedInSchema,
   who: 'anybody',

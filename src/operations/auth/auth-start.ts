@@ -147,26 +147,29 @@ function enforceCodeLimits(
   counts: ActivationCounts,
   { config, budgets, refused }: { config: Config; budgets: CodeBudgets; refused: ActivationMetrics['refused'] },
 ): void {
-  const { codesPerIpPerHour, codesPerAddressPerDay } = config.limits;
+  const { codesPerSourcePerHour, dailyCodesPerAddressAndNetwork } = config.limits;
   const reject = (reason: keyof ActivationMetrics['refused'], sentence: string): never => {
     refused[reason] += 1;
     throw new KlatchError('rate_limited', { sentence });
   };
-  if (counts.ofSource >= codesPerIpPerHour || counts.ofNetwork >= codesPerIpPerHour * NETWORK_TO_SOURCE_LIMIT_FACTOR) {
+  if (
+    counts.ofSource >= codesPerSourcePerHour ||
+    counts.ofNetwork >= codesPerSourcePerHour * NETWORK_TO_SOURCE_LIMIT_FACTOR
+  ) {
     reject('source', 'Too many codes were asked for from your network in the last hour; please try again later');
   }
   if (counts.sinceLastByNetworkMs !== null && counts.sinceLastByNetworkMs < RESEND_INTERVAL_MS) {
     const seconds = Math.ceil((RESEND_INTERVAL_MS - counts.sinceLastByNetworkMs) / 1000);
     reject('resend', `A code was asked for this address a moment ago; another one can be sent in ${seconds} s`);
   }
-  if (counts.ofAddressByNetwork >= codesPerAddressPerDay) {
+  if (counts.ofAddressByNetwork >= dailyCodesPerAddressAndNetwork) {
     reject(
       'address',
-      `At most ${codesPerAddressPerDay} codes are sent to one address in 24 hours for one network; try again tomorrow`,
+      `At most ${dailyCodesPerAddressAndNetwork} codes are sent to one address in 24 hours for one network; try again tomorrow`,
     );
   }
-  if (counts.ofAddress >= codesPerAddressPerDay * ALL_NETWORKS_ADDRESS_LIMIT_FACTOR) {
-    const sentence = `At most ${codesPerAddressPerDay * ALL_NETWORKS_ADDRESS_LIMIT_FACTOR} codes are sent to one address in 24 hours; try again tomorrow`;
+  if (counts.ofAddress >= dailyCodesPerAddressAndNetwork * ALL_NETWORKS_ADDRESS_LIMIT_FACTOR) {
+    const sentence = `At most ${dailyCodesPerAddressAndNetwork * ALL_NETWORKS_ADDRESS_LIMIT_FACTOR} codes are sent to one address in 24 hours; try again tomorrow`;
     reject('address', sentence);
   }
   if (!budgets.hasBudgetForAccounts && !(budgets.maySignUp && budgets.hasBudgetForNewAddresses)) {

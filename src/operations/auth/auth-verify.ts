@@ -20,7 +20,7 @@ import { withUnknownCommitInvalidation } from './session-revocation.ts';
 import {
   accountDeactivated,
   hashOpaqueToken,
-  labelSchema,
+  sessionOrDeviceLabelSchema,
   parseLinkToken,
   openSession,
   publishEndedSurplusSessions,
@@ -30,7 +30,7 @@ import {
 
 const MAX_LINK_LENGTH = 2_048;
 /** A gate has answered by then, if it will before the telephone rings. */
-const VERIFIER_WAIT_MS = 1_000;
+const VERIFIER_READ_MIN_AGE_MS = 1_000;
 
 /** The name of a sign-in, as auth.start gave it. */
 export const transactionSchema = z.string().min(1).max(100);
@@ -51,7 +51,7 @@ export const verifySignIn = defineOperation({
       /** The whole link that an administrator made, or what is behind its #. */
       link: z.string().min(1).max(MAX_LINK_LENGTH).optional(),
       /** What the new session is called in the list of sessions. */
-      label: labelSchema.optional(),
+      label: sessionOrDeviceLabelSchema.optional(),
     })
     .refine(
       ({ transaction, code, link }) =>
@@ -126,8 +126,8 @@ async function awaitStoredVerifier(
   transactionHash: string,
   { ageMs, verifier }: ConsumedAttempt,
 ): Promise<string | null> {
-  if (ageMs >= VERIFIER_WAIT_MS) return verifier;
-  await wait(VERIFIER_WAIT_MS - Math.max(0, ageMs));
+  if (ageMs >= VERIFIER_READ_MIN_AGE_MS) return verifier;
+  await wait(VERIFIER_READ_MIN_AGE_MS - Math.max(0, ageMs));
   return database.general.run((sql) => findProviderVerifier(sql, transactionHash));
 }
 

@@ -15,7 +15,7 @@ import { limitSchema, pageOf } from '../core/page.ts';
 import { withUnknownCommitInvalidation } from './session-revocation.ts';
 
 /** A session, or a bot's token, without what it is presented with. */
-export const listedSessionSchema = z.object({
+export const listedSessionOrTokenSchema = z.object({
   id: z.int(),
   label: z.string(),
   /** What a bot's token is good for; null: a person's session, which is good for everything. */
@@ -26,7 +26,7 @@ export const listedSessionSchema = z.object({
   expires_at: z.string().nullable(),
 });
 
-export function serializeSession(session: ListedSessionOrToken): z.infer<typeof listedSessionSchema> {
+export function serializeSession(session: ListedSessionOrToken): z.infer<typeof listedSessionOrTokenSchema> {
   const { id, label, scopes: own, createdAt, lastUsedAt, expiresAt } = session;
   return {
     id,
@@ -43,7 +43,7 @@ export const listOwnSessions = defineOperation({
   summary: "List the caller's sessions by number, a page at a time; of a bot, its tokens.",
   input: z.strictObject({ after: z.int().min(0).default(0), limit: limitSchema }),
   output: z.object({
-    sessions: z.array(listedSessionSchema.extend({ /** The one that asks. */ current: z.boolean() })),
+    sessions: z.array(listedSessionOrTokenSchema.extend({ /** The one that asks. */ current: z.boolean() })),
     next: z.int().nullable(),
   }),
   who: 'account',

@@ -4,7 +4,7 @@ import { KlatchError } from '../../errors.ts';
 import type { AccountId, SessionOrTokenId } from '../../model/ids.ts';
 import { lockActiveAccount, type AccountOfUserOrBot } from '../../storage/accounts/accounts.ts';
 import type { Transaction } from '../../storage/db/connection.ts';
-import { endSurplusSessions, insertSessionOrToken } from '../../storage/accounts/sessions.ts';
+import { endLeastRecentlyUsedSessions, insertSessionOrToken } from '../../storage/accounts/sessions.ts';
 import { installationRoleSchema } from '../core/schemas.ts';
 import type { Services } from '../core/services.ts';
 import { newSessionToken } from '../core/session-cache.ts';
@@ -16,7 +16,7 @@ const LINK_TOKEN_PATTERN = /^kll_[A-Za-z0-9_-]{43}$/;
 const DEFAULT_LABEL = 'a client';
 
 /** What people call a session: a device, a program. */
-export const labelSchema = z
+export const sessionOrDeviceLabelSchema = z
   .string()
   .trim()
   .min(1, 'must not be empty')
@@ -87,7 +87,7 @@ export async function openSession(
   if (account === null || account.kind === 'bot') return null;
   const { token, hash: tokenHash } = newSessionToken('user');
   const session = await insertSessionOrToken(tx, { accountId, tokenHash, label, scopes: null, expiresAt: null });
-  const ended = await endSurplusSessions(tx, { accountId, newest: session, keep: sessionsPerUser });
+  const ended = await endLeastRecentlyUsedSessions(tx, { accountId, newest: session, keep: sessionsPerUser });
   return { response: { status: 'signed_in', token, session, account: serializeOwnAccount(account) }, ended };
 }
 

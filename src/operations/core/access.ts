@@ -42,7 +42,7 @@ function hashIntegrationToken(token: string): string {
 /** What was found of a token, and how often anything may have changed by then. */
 interface CachedIntegration {
   readonly integration: Integration;
-  readonly resyncs: number;
+  readonly busResyncCountWhenCached: number;
 }
 
 /**
@@ -62,7 +62,7 @@ export class IntegrationTokenCache {
   readonly #lookupByToken = new Map<string, Promise<Integration | null>>();
   #revocationGeneration = 0;
   /** Rises when anything may have changed: what was cached before is out of date. */
-  #resyncs = 0;
+  #busResyncCount = 0;
 
   constructor(pool: Pick<Pool, 'run'>, bus: Bus, limits: LimitsConfig) {
     this.#pool = pool;
@@ -72,7 +72,7 @@ export class IntegrationTokenCache {
       resync: (kinds) => {
         if (!kinds.has('tokensRevoked')) return;
         this.#revocationGeneration += 1;
-        this.#resyncs += 1;
+        this.#busResyncCount += 1;
       },
     });
   }
@@ -80,7 +80,7 @@ export class IntegrationTokenCache {
   /** The token's integration if it is remembered: the fast path of every post. */
   cached(token: string): Integration | undefined {
     const cached = this.#integrationByToken.get(token);
-    return cached?.resyncs === this.#resyncs ? cached.integration : undefined;
+    return cached?.busResyncCountWhenCached === this.#busResyncCount ? cached.integration : undefined;
   }
 
   /**
@@ -128,7 +128,7 @@ export class IntegrationTokenCache {
     // An answer that was on its way while a token was revoked may be older than the revocation.
     // An archived group is not remembered, so that its return is noticed at once.
     else if (revocationGeneration === this.#revocationGeneration && !integration.archived)
-      this.#integrationByToken.set(token, { integration, resyncs: this.#resyncs });
+      this.#integrationByToken.set(token, { integration, busResyncCountWhenCached: this.#busResyncCount });
     return integration;
   }
 

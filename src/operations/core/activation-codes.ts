@@ -178,16 +178,16 @@ export class ActivationCodes {
 
   #countAndLogSendFailure(provider: CodeProvider, error: unknown): void {
     this.metrics.codes.failed += 1;
-    this.#log.warn('a code could not be sent', { provider: provider.name, ...failureLogFields(error) });
+    this.#log.warn('a code could not be sent', { provider: provider.name, ...providerFailureLogFields(error) });
   }
 
   #loggedUnavailableError(provider: CodeProvider, error: unknown): KlatchError {
-    this.#log.warn('a provider of codes is away', { provider: provider.name, ...failureLogFields(error) });
+    this.#log.warn('a provider of codes is away', { provider: provider.name, ...providerFailureLogFields(error) });
     return new KlatchError('provider_unavailable', { cause: error });
   }
 }
 
 /** A provider's own words may quote an address; other errors are the database's, whose messages do not. */
-function failureLogFields(error: unknown): Record<string, unknown> {
+function providerFailureLogFields(error: unknown): Record<string, unknown> {
   return error instanceof ProviderError ? { failure: error.failure, detail: error.detail } : { error };
 }

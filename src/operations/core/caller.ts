@@ -35,7 +35,7 @@ export interface AccountCaller {
 }
 
 /** What a client says it has of its conversations when it begins to follow them. */
-export interface SubscribeRequest {
+export interface SubscriptionStartPoints {
   /** Up to which change the client has each of these; it gets what is behind that, in order. */
   readonly since: ReadonlyMap<ConversationId, Rev>;
   /** Where to begin in conversations that it does not name: with the next change, or with the first one. */
@@ -70,7 +70,7 @@ export interface LiveSession {
    * Begins the stream of changes of all conversations that the caller is in, and of those that it comes into. Once for
    * a connection. Resolves with where each begins; the first change is sent after the answer.
    */
-  subscribe(request: SubscribeRequest): Promise<SubscribeResult>;
+  subscribe(request: SubscriptionStartPoints): Promise<SubscribeResult>;
   /** Whether somebody looks at it from now on; a new connection is looked at. */
   setForeground(isForeground: boolean): void;
 }

@@ -42,7 +42,7 @@ export async function authorize(
   const status = await translateLostRead(
     services.database.general.run((sql) => findConversationAndRole(sql, { conversationId, accountId })),
   );
-  return { conversationId, accountId, hookId, ...resolveAndCheckRole(status, caller, request) };
+  return { conversationId, accountId, hookId, ...requireRoleInFoundConversation(status, caller, request) };
 }
 
 /**
@@ -65,7 +65,7 @@ export function readThenRecheckRole<T>(
   return translateLostRead(
     database.general.run(async (sql) => {
       const found = await read(sql);
-      resolveAndCheckRole(await findConversationAndRole(sql, { conversationId, accountId }), caller, {
+      requireRoleInFoundConversation(await findConversationAndRole(sql, { conversationId, accountId }), caller, {
         on,
         requiredRole,
         input: { [on]: conversationId },
@@ -76,7 +76,7 @@ export function readThenRecheckRole<T>(
 }
 
 /** What the caller is there, by what the database says of them; throws what `authorize` throws. */
-function resolveAndCheckRole(
+function requireRoleInFoundConversation(
   status: ConversationAndRole | null,
   caller: Caller,
   { on, requiredRole, input }: { on: TargetKind; requiredRole: string; input: object },

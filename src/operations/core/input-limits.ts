@@ -12,7 +12,7 @@ const KIB = 1_024;
 const NO_LIMIT = Infinity;
 
 /** Operations that need no token: what one takes is a few short strings. */
-export const ANONYMOUS_LIMITS: BodyLimits = {
+export const ANYBODY_OPERATION_LIMITS: BodyLimits = {
   bytes: 16 * KIB,
   allowsCompression: false,
   maxDepth: 8,
@@ -21,7 +21,7 @@ export const ANONYMOUS_LIMITS: BodyLimits = {
 };
 
 /** Operations with a token that say nothing else. The longest list that one of them takes has 100 items. */
-export const SESSION_LIMITS: BodyLimits = {
+export const SIGNED_IN_OPERATION_LIMITS: BodyLimits = {
   bytes: 64 * KIB,
   allowsCompression: true,
   maxDepth: 8,
@@ -30,7 +30,7 @@ export const SESSION_LIMITS: BodyLimits = {
 };
 
 /** Operations that take the text of a message: as `limits.text` allows, each character an escape of twelve bytes. */
-export const MESSAGE_LIMITS: BodyLimits = { ...SESSION_LIMITS, bytes: NO_LIMIT };
+export const MESSAGE_LIMITS: BodyLimits = { ...SIGNED_IN_OPERATION_LIMITS, bytes: NO_LIMIT };
 
 /**
  * Posts at `/v1/webhooks/<token>`: a GitHub push of 2,048 commits holds 43,000 values, an alert of Sentry is nested some
@@ -57,7 +57,7 @@ export const REVERSE_HOOK_LIMITS: BodyLimits = {
 export const FRAME_LIMITS: JsonLimits = { maxDepth: 16, maxValues: 25_000, maxShapes: 1_000 };
 
 /** `live.subscribe`, which takes as much as a frame may be. */
-export const SUBSCRIBE_LIMITS: BodyLimits = { ...SESSION_LIMITS, ...FRAME_LIMITS, bytes: NO_LIMIT };
+export const SUBSCRIBE_LIMITS: BodyLimits = { ...SIGNED_IN_OPERATION_LIMITS, ...FRAME_LIMITS, bytes: NO_LIMIT };
 
 /** Frames before signing in. */
 export const ANONYMOUS_FRAME_LIMITS: JsonLimits = { maxDepth: 8, maxValues: 60, maxShapes: 60 };
@@ -67,7 +67,7 @@ export const ANONYMOUS_FRAME_BYTES = 16 * KIB;
 /** What an operation takes, as it says or by who may call it. */
 export function limitsOf(operation: { readonly who: string; readonly limits?: BodyLimits }): BodyLimits {
   const { who, limits } = operation;
-  return limits ?? (who === 'anybody' ? ANONYMOUS_LIMITS : SESSION_LIMITS);
+  return limits ?? (who === 'anybody' ? ANYBODY_OPERATION_LIMITS : SIGNED_IN_OPERATION_LIMITS);
 }
 
 /** Texts repeat themselves; up to here nobody asks how much. */

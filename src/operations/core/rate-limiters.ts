@@ -24,8 +24,8 @@ export function createRateLimiters(
   const {
     sessionRequestRate,
     sessionRequestBurst,
-    hookRegistrationsPerMinute,
-    hookChangesPerMinute,
+    hookRegistrationsPerGroupPerMinute,
+    hookChangesPerGroupPerMinute,
     sourceParseMsPerSecond,
   } = limits;
   return {
@@ -40,8 +40,8 @@ export function createRateLimiters(
       burst: TYPING_PER_SECOND,
       keys: TYPING_LIMITER_KEYS,
     }),
-    hookRegistrationLimiterByGroup: perMinute(hookRegistrationsPerMinute, HOOK_REGISTRATION_LIMITER_KEYS),
-    hookChangeLimiterByGroup: perMinute(hookChangesPerMinute, HOOK_CHANGE_LIMITER_KEYS),
+    hookRegistrationLimiterByGroup: perMinute(hookRegistrationsPerGroupPerMinute, HOOK_REGISTRATION_LIMITER_KEYS),
+    hookChangeLimiterByGroup: perMinute(hookChangesPerGroupPerMinute, HOOK_CHANGE_LIMITER_KEYS),
   };
 }
 

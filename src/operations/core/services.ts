@@ -60,7 +60,7 @@ export interface Services extends FileServices {
   /** Changes of reverse webhooks, and redeliveries, by group. */
   readonly hookChangeLimiterByGroup: RateLimiter<number>;
   /** Sends one ping; resolves, within 8 s, with what became of it, or null when too many are on their way. */
-  readonly sendPing: (target: PingTarget) => Promise<HttpAttemptOutcome | null>;
+  readonly sendPingUnlessBusy: (target: PingTarget) => Promise<HttpAttemptOutcome | null>;
   readonly deliveriesInFlight: () => number;
   readonly deliveryReport: DeliveryReportCache;
   readonly log: Log;

@@ -16,7 +16,7 @@ const MAX_CACHED_UNKNOWN_TOKENS = 10_000;
 const UNKNOWN_TOKEN_TTL_MS = 5_000;
 const LOOKUP_TIMEOUT_MS = 1_500;
 /** More ends than this within as many look-ups are of others. */
-const MAX_RACED_LOOKUPS = 3;
+const MAX_LOOKUPS_OF_ONE_TOKEN = 3;
 
 /** A new token of a session, shown once: `kls_` for people, `klb_` for bots, then 256 random bits. */
 export function newSessionToken(kind: 'user' | 'bot'): { readonly token: string; readonly hash: string } {
@@ -74,7 +74,7 @@ export class SessionCache {
     let revocationGeneration = -1;
     let session: FoundSession | null = null;
     // An answer that was on its way while a session ended may be older than its end: then it is asked for once more.
-    for (let n = 0; n < MAX_RACED_LOOKUPS && revocationGeneration !== this.#revocationGeneration; n += 1) {
+    for (let n = 0; n < MAX_LOOKUPS_OF_ONE_TOKEN && revocationGeneration !== this.#revocationGeneration; n += 1) {
       revocationGeneration = this.#revocationGeneration;
       session = await translateLostRead(this.#pool.run((sql) => findAndTouchSession(sql, hash), LOOKUP_TIMEOUT_MS));
     }

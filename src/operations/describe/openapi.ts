@@ -24,7 +24,7 @@ export function openApiDocument(
   >;
   const paths = described.map(({ operation, description }) => [
     `/v1/api/${operation.name}`,
-    { post: pathItem(operation, description) },
+    { post: openApiOperation(operation, description) },
   ]);
   return {
     openapi: '3.1.0',
@@ -54,7 +54,7 @@ const ERROR_RESPONSE_SCHEMA = {
 
 const tagOf = (name: string): string => name.split('.', 1)[0]!;
 
-function pathItem(operation: Operation, description: OperationDescription): object {
+function openApiOperation(operation: Operation, description: OperationDescription): object {
   const { name, who } = operation;
   const { summary, input, output } = description;
   const signedIn = { session: [] };

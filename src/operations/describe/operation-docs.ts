@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { errorKinds, type ErrorCode } from '../../errors.ts';
 import { scopeMeanings } from '../../model/scopes.ts';
 import type { Operation, AllowedCallers } from '../core/operation.ts';
-import { actorSchema, changeSchema, conversationSchema, messageSchema, noticeSchema } from '../core/serializers.ts';
+import { actorSchema, changeSchema, ownConversationSchema, messageSchema, noticeSchema } from '../core/serializers.ts';
 
 /** A JSON Schema (2020-12), as far as zod makes them. */
 export interface JsonSchema {
@@ -64,7 +64,7 @@ const NAMED_SHAPES = {
   Message: messageSchema,
   Notice: noticeSchema,
   Change: changeSchema,
-  Conversation: conversationSchema,
+  Conversation: ownConversationSchema,
 } as const;
 
 /** What `POST /v1/api/<operation>` does; the others answer there that they are for live connections. */
@@ -81,7 +81,7 @@ export function describeOperation(operation: Operation): OperationDescription {
     name,
     summary,
     who: describeCallers(operation),
-    errors: errorsBesidesCommon(operation),
+    errors: ownAndAccessErrors(operation),
     input: input.schema,
     output: output.schema,
     shapes: { ...input.shapes, ...output.shapes },
@@ -124,7 +124,7 @@ function describeCallers({ who, on, scope }: Operation): string {
   return sentences[who];
 }
 
-function errorsBesidesCommon({ who, on, scope, errors }: Operation): readonly ErrorCode[] {
+function ownAndAccessErrors({ who, on, scope, errors }: Operation): readonly ErrorCode[] {
   const all = new Set<ErrorCode>(errors);
   if (who !== 'anybody') all.add('unauthenticated');
   if (scope !== null || who === 'member' || who === 'group-admin' || who === 'group-owner') all.add('missing_scope');

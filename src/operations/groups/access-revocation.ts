@@ -78,7 +78,7 @@ export async function endMembership(
     await deleteMember(tx, { conversationId, accountId });
   });
   if (kind === 'removed') await insertRemoval(tx, { conversationId, accountId: account.id });
-  await group.addNotice(kind, { account: account.id, nick: account.nick, ...knownSecrets(revoked) });
+  await group.addNotice(kind, { account: account.id, nick: account.nick, ...secretsNoticeDetails(revoked) });
   for (const bot of affected.slice(1)) {
     await group.addNotice('removed', { account: bot.id, nick: bot.nick, owner: account.nick });
   }
@@ -98,7 +98,7 @@ export async function endAdminRole(
     updateRole(tx, { conversationId, accountId }, 'member'),
   );
   const role = 'member';
-  await group.addNotice('role', { account: account.id, nick: account.nick, role, ...knownSecrets(revoked) });
+  await group.addNotice('role', { account: account.id, nick: account.nick, role, ...secretsNoticeDetails(revoked) });
   for (const bot of affected.slice(1)) await group.addNotice('role', { account: bot.id, nick: bot.nick, role });
   return revoked;
 }
@@ -131,7 +131,7 @@ async function revokeRightsInvitesToken(
 }
 
 /** What a notice says about secrets that the account may know; nothing where it knows none. */
-function knownSecrets({ token, invites_seen: seen }: RevocationReport): NoticeDetails {
+function secretsNoticeDetails({ token, invites_seen: seen }: RevocationReport): NoticeDetails {
   return {
     ...(token === 'unseen' ? {} : { token }),
     ...(seen.length === 0 ? {} : { invites_seen: seen.length }),

@@ -7,7 +7,7 @@ import {
   countMembers,
   insertMember,
   lockAndCountMemberships,
-  type MembershipCountsByOrigin,
+  type RequestedAndAddedMembershipCounts,
 } from '../../storage/groups/members.ts';
 import type { LockedGroup } from '../core/group-transaction.ts';
 import { userNotFound } from '../core/account-reference.ts';
@@ -26,7 +26,7 @@ export async function addToGroup(
     const sentence = `A group has at most ${limits.membersPerGroup} members (limits.members-per-group)`;
     throw new KlatchError('quota_exceeded', { sentence });
   }
-  requireMembershipQuota(limits, account.nick, {
+  requireConversationQuota(limits, account.nick, {
     counts: await lockAccountAndCountMemberships(tx, account),
     requested,
   });
@@ -42,7 +42,7 @@ export async function addToGroup(
 export async function lockAccountAndCountMemberships(
   tx: Transaction,
   account: { id: AccountId; nick: string },
-): Promise<MembershipCountsByOrigin> {
+): Promise<RequestedAndAddedMembershipCounts> {
   const conversations = await lockAndCountMemberships(tx, account.id);
   if (conversations === null) throw userNotFound(account.nick);
   return conversations;
@@ -55,17 +55,17 @@ export async function lockAccountAndCountMemberships(
 const ADDED_BY_OTHERS_LIMIT_FACTOR = 10;
 
 /** Throws `quota_exceeded` for an account that is in as many conversations as it may be. */
-export function requireMembershipQuota(
-  { selfJoinedGroupsPerUser }: LimitsConfig,
+export function requireConversationQuota(
+  { createdOrJoinedConversationsPerUser }: LimitsConfig,
   nick: string,
-  { counts, requested }: { counts: MembershipCountsByOrigin; requested: boolean },
+  { counts, requested }: { counts: RequestedAndAddedMembershipCounts; requested: boolean },
 ): void {
   if (requested) {
-    if (counts.requested < selfJoinedGroupsPerUser) return;
+    if (counts.requested < createdOrJoinedConversationsPerUser) return;
     const sentence = `${nick} is in ${counts.requested} groups and conversations already, as many as one may be in (limits.groups-per-user)`;
     throw new KlatchError('quota_exceeded', { sentence });
   }
-  if (counts.addedByOthers < selfJoinedGroupsPerUser * ADDED_BY_OTHERS_LIMIT_FACTOR) return;
+  if (counts.addedByOthers < createdOrJoinedConversationsPerUser * ADDED_BY_OTHERS_LIMIT_FACTOR) return;
   const sentence = `Others have added ${nick} to ${counts.addedByOthers} groups already, as many as they may (${ADDED_BY_OTHERS_LIMIT_FACTOR} times limits.groups-per-user): send an invitation instead`;
   throw new KlatchError('quota_exceeded', { sentence });
 }

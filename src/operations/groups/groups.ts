@@ -8,7 +8,7 @@ import { insertIntegration } from '../../storage/groups/integrations.ts';
 import { insertMember } from '../../storage/groups/members.ts';
 import { insertNotice } from '../../storage/messages/notices.ts';
 import { newIntegrationToken } from '../core/access.ts';
-import { lockAccountAndCountMemberships, requireMembershipQuota } from './add-member.ts';
+import { lockAccountAndCountMemberships, requireConversationQuota } from './add-member.ts';
 import { requireActiveAccount } from '../core/account-reference.ts';
 import { isAdministrator, type Caller } from '../core/caller.ts';
 import { translateLostRead, translateCommitUnknown } from '../core/database-errors.ts';
@@ -92,7 +92,7 @@ async function insertWithIntegration(
   const { owner, actorId, title } = group;
   const requested = owner !== null && owner.id === actorId;
   if (owner !== null)
-    requireMembershipQuota(config.limits, owner.nick, {
+    requireConversationQuota(config.limits, owner.nick, {
       requested,
       counts: await lockAccountAndCountMemberships(tx, owner),
     });

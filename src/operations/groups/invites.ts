@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { KlatchError } from '../../errors.ts';
 import {
   countOpenInvites,
-  deleteClosedInvites,
+  deleteUnusableInvites,
   deleteOpenInvite,
   findOpenInvite,
   insertInvite,
@@ -93,7 +93,7 @@ export const createInvite = defineTargetedOperation({
     try {
       return await withLockedGroup(services, { access, caller, requiredRole: 'group-admin' }, async ({ tx, head }) => {
         if (head.archived) throw new KlatchError('group_archived');
-        await deleteClosedInvites(tx, conversationId);
+        await deleteUnusableInvites(tx, conversationId);
         if ((await countOpenInvites(tx, conversationId)) >= max) {
           const sentence = `A group has at most ${max} open invitations (limits.invites-per-group): revoke one first`;
           throw new KlatchError('quota_exceeded', { sentence });

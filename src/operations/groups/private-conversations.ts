@@ -9,8 +9,8 @@ import {
   insertPrivateConversation,
   type UnsortedAccountPair,
 } from '../../storage/groups/private-conversations.ts';
-import type { TargetAccount, MembershipCountsByOrigin } from '../../storage/groups/members.ts';
-import { lockAccountAndCountMemberships, requireMembershipQuota } from './add-member.ts';
+import type { TargetAccount, RequestedAndAddedMembershipCounts } from '../../storage/groups/members.ts';
+import { lockAccountAndCountMemberships, requireConversationQuota } from './add-member.ts';
 import { requireActiveAccount, userReference } from '../core/account-reference.ts';
 import { requireAccount, type AccountCaller } from '../core/caller.ts';
 import { showConversation } from './conversations.ts';
@@ -18,13 +18,13 @@ import { translateLostRead } from '../core/database-errors.ts';
 import { withEventsAfterCommit } from '../core/group-transaction.ts';
 import { defineOperation } from '../core/operation.ts';
 import type { Services } from '../core/services.ts';
-import { conversationSchema } from '../core/serializers.ts';
+import { ownConversationSchema } from '../core/serializers.ts';
 
 export const openPrivateConversation = defineOperation({
   name: 'private.open',
   summary: 'Open the private conversation with a person or bot; the same one each time. It has no token and no hooks.',
   input: z.strictObject({ user: userReference }),
-  output: conversationSchema,
+  output: ownConversationSchema,
   who: 'account',
   scope: 'messages:write',
   errors: ['not_found', 'blocked', 'quota_exceeded'],
@@ -72,13 +72,13 @@ async function createPrivateConversation(
   return withEventsAfterCommit(services, async (tx, events) => {
     // The lower number first, as everybody who locks two accounts; who of two is second finds the first one's.
     const both = me.id < peer.id ? [me, peer] : [peer, me];
-    const counts: MembershipCountsByOrigin[] = [];
+    const counts: RequestedAndAddedMembershipCounts[] = [];
     for (const one of both) counts.push(await lockAccountAndCountMemberships(tx, one));
     await requireNoBlock(tx, self, peer);
     const found = await findPrivateConversation(tx, pair);
     if (found !== null) return found;
     for (const [index, { nick }] of both.entries()) {
-      requireMembershipQuota(services.config.limits, nick, { counts: counts[index]!, requested: true });
+      requireConversationQuota(services.config.limits, nick, { counts: counts[index]!, requested: true });
     }
     const conversationId = await insertPrivateConversation(tx, pair);
     for (const accountId of pair) events.queueMemberChangedEvent({ conversationId, accountId });

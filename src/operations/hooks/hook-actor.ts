@@ -75,6 +75,6 @@ export function limitGroupHookChanges(
   { conversationId, isSubjectToRateLimit: counted }: HookActor,
 ): void {
   if (!counted || hookChangeLimiterByGroup.reserve(conversationId, 0) !== null) return;
-  const sentence = `A group takes ${config.limits.hookChangesPerMinute} changes of its reverse webhooks a minute, refused ones too; nothing was done, please repeat it later`;
+  const sentence = `A group takes ${config.limits.hookChangesPerGroupPerMinute} changes of its reverse webhooks a minute, refused ones too; nothing was done, please repeat it later`;
   throw new KlatchError('token_rate_limited', { sentence });
 }

@@ -18,7 +18,7 @@ const ATTEMPTS_SHOWN = 10;
 
 /** A hook that was removed has no lane and so no state of health; its row is kept for a while. */
 const listedStateSchema = z.enum([...hookStateSchema.options, 'removed']);
-const removalSchema = z.object({
+const pastRemovalSchema = z.object({
   at: z.string(),
   /** `client`: by the group's DELETE; `target`: by the 410 of its target. */
   by: z.enum(['client', 'target']),
@@ -34,7 +34,7 @@ const listedHookSchema = hookHealthSchema.extend({
   host: z.string(),
   /** What it asks for besides new messages. */
   events: z.array(z.enum(changeEventKinds)),
-  removed: removalSchema.nullable(),
+  removed: pastRemovalSchema.nullable(),
 });
 
 const hookPageInput = {
@@ -167,7 +167,7 @@ function serializeListedHook(services: Services, hook: ListedHook): z.infer<type
   };
 }
 
-function removalOf(services: Services, hook: ListedHook): z.infer<typeof removalSchema> | null {
+function removalOf(services: Services, hook: ListedHook): z.infer<typeof pastRemovalSchema> | null {
   const { removedAt: at, removedBy: by } = hook;
   if (at === null || by === null) return null;
   const until = restorableUntil(services, at);

@@ -32,7 +32,7 @@ export async function sendHookPing(
   );
   if (target === undefined) throw new KlatchError('hook_not_found');
   if (target === null) throw new KlatchError('ping_rate_limited');
-  const attempt = await services.sendPing(target);
+  const attempt = await services.sendPingUnlessBusy(target);
   if (attempt === null) {
     const sentence = 'Too many pings are on their way; this one was not sent, please repeat it later';
     throw new KlatchError('ping_rate_limited', { sentence });

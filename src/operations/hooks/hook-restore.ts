@@ -32,7 +32,7 @@ export const restoreRemovedHook = defineTargetedOperation({
     const { url } = await translateLostRead(database.general.run((sql) => resolveHookEvenRemoved(sql, id)));
     try {
       return await withAnnouncedHookChange(services, hook, async () => {
-        const { pending } = await database.general.transaction((tx) => restoreUnderLocks(services, tx, hook));
+        const { pending } = await database.general.transaction((tx) => restoreUnderGroupLock(services, tx, hook));
         return { id, group: conversationId, host: new URL(url).host, pending };
       });
     } catch (error) {
@@ -45,13 +45,13 @@ export const restoreRemovedHook = defineTargetedOperation({
 });
 
 /** Beneath the head's lock nobody counts hooks, registers one, or restores this one. */
-async function restoreUnderLocks(services: Services, tx: Transaction, access: HookAccess): Promise<HookDetails> {
+async function restoreUnderGroupLock(services: Services, tx: Transaction, access: HookAccess): Promise<HookDetails> {
   const { conversationId, hookId: id, actorId, lockAccess: admit } = access;
   const max = services.config.limits.hooksPerGroup;
   await lockGroup(tx, conversationId);
   await admit(tx);
   const hook = await resolveHookEvenRemoved(tx, id);
-  assertTargetRemovedRestorable(services, hook);
+  assertRemovedByTargetRecently(services, hook);
   if ((await countHooks(tx, conversationId)) >= max) {
     const sentence = `Group ${conversationId} has ${max} reverse webhooks already, as many as it may have (limits.hooks-per-group)`;
     throw new KlatchError('too_many_hooks', { sentence });
@@ -82,7 +82,7 @@ export function restorableUntil({ config }: Services, removedAt: Date): Date {
 }
 
 /** Checks that a hook may be brought back; throws `hook_not_restorable` with the reason. */
-function assertTargetRemovedRestorable(services: Services, hook: ListedHook): void {
+function assertRemovedByTargetRecently(services: Services, hook: ListedHook): void {
   const notRestorable = (sentence: string): KlatchError => new KlatchError('hook_not_restorable', { sentence });
   if (hook.removedAt === null)
     throw notRestorable(`Reverse webhook ${hook.id} is not removed: there is nothing to restore`);

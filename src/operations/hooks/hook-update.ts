@@ -4,7 +4,12 @@ import { changeEventKinds } from '../../model/change-event.ts';
 import { newHookSecret } from '../../model/hook-secret.ts';
 import type { Transaction } from '../../storage/db/connection.ts';
 import { lockGroup } from '../../storage/groups/groups.ts';
-import { applyChanges, lockHook, type HookDeliveryChanges, type LockedHook } from '../../storage/hooks/hook-control.ts';
+import {
+  applyChanges,
+  lockHook,
+  type HookOptionsAndPauseChanges,
+  type LockedHook,
+} from '../../storage/hooks/hook-control.ts';
 import { findHooks, removeHook } from '../../storage/hooks/hooks.ts';
 import { insertNotice } from '../../storage/messages/notices.ts';
 import { translateCommitUnknown } from '../core/database-errors.ts';
@@ -46,7 +51,7 @@ export async function changeLockedHookAndAnnounce<T>(
 }
 
 /** What of a hook is to be changed, checked by its edge. */
-export interface HookUpdate extends Omit<HookDeliveryChanges, 'secretSealed'> {
+export interface HookChangesAndSecretRotation extends Omit<HookOptionsAndPauseChanges, 'secretSealed'> {
   /** A new secret; the one until now signs beside it for 24 hours. */
   readonly rotateSecret: boolean;
 }
@@ -61,7 +66,7 @@ const UPDATE_OUTCOME_UNKNOWN_SENTENCE =
 export async function applyHookUpdate(
   services: Services,
   hook: HookAccess,
-  { rotateSecret, ...changes }: HookUpdate,
+  { rotateSecret, ...changes }: HookChangesAndSecretRotation,
 ): Promise<{ health: HookHealthReport; secret: string | null }> {
   if (changes.signature !== undefined) requireServerKeyForSignature(services, changes.signature);
   const secret = rotateSecret ? newHookSecret() : null;

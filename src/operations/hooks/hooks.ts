@@ -41,7 +41,7 @@ export function limitGroupHookRegistrations(
   actor: HookActor,
 ): void {
   if (!actor.isSubjectToRateLimit || hookRegistrationLimiterByGroup.reserve(actor.conversationId, 0) !== null) return;
-  const sentence = `A group takes ${config.limits.hookRegistrationsPerMinute} registrations a minute, refused ones too; please repeat it later`;
+  const sentence = `A group takes ${config.limits.hookRegistrationsPerGroupPerMinute} registrations a minute, refused ones too; please repeat it later`;
   throw new KlatchError('token_rate_limited', { sentence });
 }
 

@@ -3,7 +3,7 @@ import { KlatchError } from '../../errors.ts';
 import type { ConversationId, Rev } from '../../model/ids.ts';
 import type { SourceKey } from '../../model/source-key.ts';
 import { MAX_SUBSCRIBED_CONVERSATIONS, requireAccount, type Caller, type LiveSession } from '../core/caller.ts';
-import { listConversationMembersAmong } from '../../storage/groups/presence.ts';
+import { listMembersOfConversationAmong } from '../../storage/groups/presence.ts';
 import { translateLostRead } from '../core/database-errors.ts';
 import { SUBSCRIBE_LIMITS } from '../core/input-limits.ts';
 import { defineOperation, defineTargetedOperation } from '../core/operation.ts';
@@ -157,7 +157,7 @@ export const listPresence = defineTargetedOperation({
   errors: [],
   run: async ({ database, onlineAccounts }, _input, _caller, { conversationId }) => {
     const request = { conversationId, accounts: onlineAccounts(), limit: MAX_LISTED_ONLINE + 1 };
-    const found = await translateLostRead(database.general.run((sql) => listConversationMembersAmong(sql, request)));
+    const found = await translateLostRead(database.general.run((sql) => listMembersOfConversationAmong(sql, request)));
     return { accounts: found.slice(0, MAX_LISTED_ONLINE), more: found.length > MAX_LISTED_ONLINE };
   },
 });

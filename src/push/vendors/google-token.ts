@@ -11,7 +11,7 @@ const REQUESTED_LIFETIME_S = 3600;
 /** A token is renewed so long before its end, or after half of its life where that is longer. */
 const MAX_RENEWAL_MARGIN_MS = 5 * 60_000;
 /** After a renewal that failed, as long as the last token serves. */
-const RENEWAL_RETRY_MS = 10_000;
+const EARLY_RENEWAL_RETRY_MS = 10_000;
 const MAX_LIFETIME_S = 24 * 3600;
 /** A token goes into a header as it is. */
 const ACCESS_TOKEN_PATTERN = /^[\x21-\x7e]{1,8192}$/;
@@ -23,7 +23,7 @@ interface CachedToken {
 }
 
 /** Where and how tokens are got. */
-interface GoogleTokenOptions {
+interface GoogleTokenRequestOptions {
   readonly endpoint: string;
   readonly dispatcher: Dispatcher;
   readonly userAgent: string;
@@ -35,13 +35,13 @@ interface GoogleTokenOptions {
 /** Access tokens of a service account: one at a time is asked for, and before the last one ends. */
 export class GoogleAccessTokens {
   readonly #serviceAccount: ServiceAccount;
-  readonly #options: GoogleTokenOptions;
+  readonly #options: GoogleTokenRequestOptions;
   #cached: CachedToken | null = null;
   /** Before this, a token that still is good is not renewed. */
   #noEarlyRenewalBeforeMs = -Infinity;
   #renewal: Promise<CachedToken | FailedOutcome> | null = null;
 
-  constructor(account: ServiceAccount, options: GoogleTokenOptions) {
+  constructor(account: ServiceAccount, options: GoogleTokenRequestOptions) {
     this.#serviceAccount = account;
     this.#options = options;
   }
@@ -69,7 +69,7 @@ export class GoogleAccessTokens {
     this.#renewal ??= this.#requestToken().then((renewed) => {
       this.#renewal = null;
       if ('token' in renewed) this.#cached = renewed;
-      else this.#noEarlyRenewalBeforeMs = this.#options.now() + RENEWAL_RETRY_MS;
+      else this.#noEarlyRenewalBeforeMs = this.#options.now() + EARLY_RENEWAL_RETRY_MS;
       return renewed;
     });
     return this.#renewal;

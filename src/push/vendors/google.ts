@@ -59,7 +59,7 @@ export class GoogleVendor implements PushVendor {
       if (typeof account === 'string') problems.push(account);
       else if (!this.#projects.has(projectId)) {
         const tokenOptions = { endpoint: config.tokenEndpoint, dispatcher, userAgent, timeoutMs, now };
-        const url = `${config.endpoint}/v1/projects/${encodeURIComponent(projectId)}/messages:send`;
+        const url = `${config.googlePushEndpoint}/v1/projects/${encodeURIComponent(projectId)}/messages:send`;
         this.#projects.set(projectId, { url, tokens: new GoogleAccessTokens(account, tokenOptions) });
       }
     }

@@ -54,7 +54,7 @@ export class H2Connection {
   readonly #options: H2ConnectionOptions;
   readonly #connectTimer: NodeJS.Timeout;
   readonly #healthTimer: NodeJS.Timeout;
-  readonly #openingStartedMs = performance.now();
+  readonly #createdAtMs = performance.now();
   #lastActivityMs = performance.now();
   #lastRequestMs = performance.now();
   #pingTimer: NodeJS.Timeout | undefined;
@@ -193,8 +193,7 @@ export class H2Connection {
 
   #drainOrPing(): void {
     const now = performance.now();
-    if (now - this.#openingStartedMs > MAX_CONNECTION_AGE_MS || now - this.#lastRequestMs > IDLE_TIMEOUT_MS)
-      this.drain();
+    if (now - this.#createdAtMs > MAX_CONNECTION_AGE_MS || now - this.#lastRequestMs > IDLE_TIMEOUT_MS) this.drain();
     else if (now - this.#lastActivityMs >= PING_AFTER_SILENCE_MS) this.ping();
   }
 

@@ -53,7 +53,11 @@ export async function upsertDeviceUnlessRaced(tx: Transaction, device: NewDevice
 }
 
 /** Removes the devices of an account beyond the `keep` registered last; to be called beneath the account's lock. */
-export async function deleteSurplusDevices(tx: Transaction, accountId: AccountId, keep: number): Promise<void> {
+export async function deleteLeastRecentlySeenDevices(
+  tx: Transaction,
+  accountId: AccountId,
+  keep: number,
+): Promise<void> {
   await tx`
     delete from device where id in (
       select id from device where account_id = ${accountId} order by last_seen_at desc, id desc offset ${keep})`;

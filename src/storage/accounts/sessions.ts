@@ -61,7 +61,7 @@ export async function findAndTouchSession(sql: Sql, tokenHash: string): Promise<
  * Ends the sessions of a person beyond the new one and those used last, `keep` in all, and says which. The account is
  * locked, so that two at once do not each spare what the other one made.
  */
-export async function endSurplusSessions(
+export async function endLeastRecentlyUsedSessions(
   tx: Transaction,
   { accountId, newest, keep }: { accountId: AccountId; newest: SessionOrTokenId; keep: number },
 ): Promise<SessionOrTokenId[]> {

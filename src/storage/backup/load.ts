@@ -1,7 +1,7 @@
 import { finished } from 'node:stream/promises';
 import type { Writable } from 'node:stream';
 import { Connection, type ConnectionTarget, type Transaction } from '../db/connection.ts';
-import { toCommitUnknownError } from '../db/connection-loss.ts';
+import { connectionLossToCommitUnknown } from '../db/connection-loss.ts';
 import { sqlState } from '../db/database-error.ts';
 import { applyMigrations } from '../db/migrate.ts';
 import { listMigrations, readMigrations, type Migration, type MigrationId } from '../db/migration-files.ts';
@@ -91,7 +91,7 @@ class DatabaseLoader {
   readonly #watch: StallDetector;
   readonly #options: LoadOptions;
   readonly #migrations: readonly Migration[];
-  readonly #loadedRowsByTable = new Map<string, number>();
+  readonly #sentRowsByTable = new Map<string, number>();
   #source: Source | null = null;
   #rows = 0;
   #bytes = 0;
@@ -108,7 +108,7 @@ class DatabaseLoader {
     try {
       await this.#begin(source);
     } catch (error) {
-      const explained = toCommitUnknownError(error);
+      const explained = connectionLossToCommitUnknown(error);
       const state = sqlState(explained);
       if (state === null) throw explained;
       // For instance no right to make tables.
@@ -161,7 +161,7 @@ class DatabaseLoader {
       throw loadError(error, table);
     }
     this.#rows += rows;
-    this.#loadedRowsByTable.set(table, rows);
+    this.#sentRowsByTable.set(table, rows);
   }
 
   /** What has to be done once all rows are there; the transaction is committed behind it. */
@@ -171,7 +171,7 @@ class DatabaseLoader {
     const tx = this.#tx;
     // Single statements from here on, of which none can be told to move.
     this.#watch.stop();
-    for (const { name } of source.tables) await this.#verifyLoadedRowCount(name);
+    for (const { name } of source.tables) await this.#verifyTableHoldsLoadedRows(name);
     await writeSequences(tx, source.sequences);
     await fenceOffOldLeases(tx);
     const { sealer } = this.#options;
@@ -194,9 +194,9 @@ class DatabaseLoader {
     }
   }
 
-  async #verifyLoadedRowCount(table: string): Promise<void> {
+  async #verifyTableHoldsLoadedRows(table: string): Promise<void> {
     const [row] = await this.#tx<{ count: number }[]>`select count(*) as count from ${this.#tx(table)}`;
-    const expected = this.#loadedRowsByTable.get(table) ?? 0;
+    const expected = this.#sentRowsByTable.get(table) ?? 0;
     if (row!.count === expected) return;
     throw new BackupError(`${table} has ${row!.count} rows after ${expected} were loaded. Nothing was kept.`);
   }
@@ -307,12 +307,12 @@ async function startCopyIn(tx: Transaction, { name, columns }: BackupTable): Pro
   return {
     write: (chunk) =>
       new Promise((resolve, reject) => {
-        stream.write(chunk, (error) => (error ? reject(toCommitUnknownError(error)) : resolve()));
+        stream.write(chunk, (error) => (error ? reject(connectionLossToCommitUnknown(error)) : resolve()));
       }),
     end: async () => {
       stream.end();
       await done.catch((error: unknown) => {
-        throw toCommitUnknownError(error);
+        throw connectionLossToCommitUnknown(error);
       });
     },
     abandon: (reason) => {

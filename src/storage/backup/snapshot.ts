@@ -1,5 +1,5 @@
 import { Connection, type ConnectionTarget, type Sql, type Transaction } from '../db/connection.ts';
-import { toCommitUnknownError } from '../db/connection-loss.ts';
+import { connectionLossToCommitUnknown } from '../db/connection-loss.ts';
 import { sqlState } from '../db/database-error.ts';
 import { SCHEMA_LOCK_KEY, BACKUP_SESSION_NAME } from '../db/migrate.ts';
 import { listMigrations } from '../db/migration-files.ts';
@@ -157,7 +157,7 @@ async function* copyOut(tx: Transaction, { name, columns }: BackupTable): AsyncG
 
 /** PostgreSQL's own answers for a person; what ended the session is told as that. */
 function copyError(error: unknown, what: string): unknown {
-  const explained = toCommitUnknownError(error);
+  const explained = connectionLossToCommitUnknown(error);
   const state = sqlState(explained);
   if (state === null) return explained;
   const message = `The database did not give the ${what} (${(explained as Error).message}, SQLSTATE ${state}).`;

@@ -152,11 +152,11 @@ async function copyIntoNewCluster(
     const fresh = await startEmbedded({ dataDir: staging, binDir: newClusterPrograms.binDir, log });
     servers.unshift(fresh);
     const { rows } = await copyDatabase(
-      targetOfEmbeddedServer(old, config),
-      targetOfEmbeddedServer(fresh, config),
+      embeddedConnectionTarget(old, config),
+      embeddedConnectionTarget(fresh, config),
       options,
     );
-    const uncopiedDatabases = await listOtherDatabases(targetOfEmbeddedServer(old, config));
+    const uncopiedDatabases = await listOtherDatabases(embeddedConnectionTarget(old, config));
     await options.onStep?.('copied');
     // A server that stops in peace has written everything to the disk.
     for (const server of servers.splice(0)) await server.stop();
@@ -190,7 +190,7 @@ async function copyDatabase(
   );
 }
 
-function targetOfEmbeddedServer(
+function embeddedConnectionTarget(
   { socketDir: host, port, user, database }: EmbeddedServer,
   { postgresql }: Config,
 ): ConnectionTarget {

@@ -8,10 +8,12 @@ import {
 } from './database-error.ts';
 
 /** CommitUnknownError for what a connection that ended leaves its statements and streams with; every other error as it is. */
-export function toCommitUnknownError(error: unknown): unknown {
+export function connectionLossToCommitUnknown(error: unknown): unknown {
   if (error instanceof DatabaseUnavailableError || error instanceof CommitUnknownError) return error;
   if (!isConnectionFatal(error) && !isConnectionError(error)) return error;
-  return new CommitUnknownError(`the connection to the database was lost: ${reasonOf(error)}`, { cause: error });
+  return new CommitUnknownError(`the connection to the database was lost: ${connectionErrorText(error)}`, {
+    cause: error,
+  });
 }
 
 function isConnectionError(error: unknown): boolean {
@@ -22,7 +24,7 @@ function isConnectionError(error: unknown): boolean {
 }
 
 /** What an error says, for people. */
-export function reasonOf(error: unknown): string {
+export function connectionErrorText(error: unknown): string {
   if (sqlState(error) === UNKNOWN_SETTING_SQLSTATE) return 'this PostgreSQL is too old: Klatch needs 11 or newer';
   // Of Node's own as well, which are no Errors of ours inside a context of their own, as of the tests.
   if (!types.isNativeError(error)) return 'no reason given';

@@ -1,7 +1,7 @@
 import type net from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import type postgres from 'postgres';
-import { reasonOf, toCommitUnknownError } from './connection-loss.ts';
+import { connectionErrorText, connectionLossToCommitUnknown } from './connection-loss.ts';
 import type { ConnectionTarget, ServerAddress, Sql } from './connection-target.ts';
 import { createClient } from './create-client.ts';
 import {
@@ -11,11 +11,11 @@ import {
   ServerShutdownError,
   sqlState,
 } from './database-error.ts';
-import { greet } from './greeting.ts';
+import { configureSessionAndReadState } from './greeting.ts';
 import { delayCloseEvents, isUnixSocket, openSocket } from './open-socket.ts';
 import { formatServer, ServerGroup } from './server-group.ts';
 import { endsWithShutdown } from './shutdown-message.ts';
-import { StallChecks } from './stall-checks.ts';
+import { AbandonedBackendChecks } from './abandoned-backend-checks.ts';
 
 export type { ConnectionTarget, Sql } from './connection-target.ts';
 
@@ -43,10 +43,11 @@ interface ConnectionOptions {
 
 /** How long a session may take to answer that was idle while another one was lost. A later answer counts as a loss. */
 const SUSPECT_ANSWER_TIMEOUT_MS = 1_000;
-const STALLED =
+const ABANDONED_BACKEND_BUSY_SENTENCE =
   'it still has to commit what it was sent before: it may wait for a standby (synchronous_standby_names) or for its disk';
 const ABANDONED_END_MS = 100;
-const COMMITTED_WITHOUT_STANDBY = 'PostgreSQL was told not to wait for its standby, which may lack what was written';
+const COMMITTED_WITHOUT_STANDBY_ERROR =
+  'PostgreSQL was told not to wait for its standby, which may lack what was written';
 /** Reported by PostgreSQL 14 and newer when they change. */
 const READ_ONLY_PARAMETERS = new Set(['in_hot_standby', 'default_transaction_read_only']);
 
@@ -64,9 +65,9 @@ interface Session {
   knownLosses: number;
   /** Its server said that it takes no writes any more: it ends with the work that is under way. */
   becameReadOnly: boolean;
-  isWorking: boolean;
+  hasWorkInProgress: boolean;
   /** PostgreSQL has committed without the standby that it should have waited for. */
-  isCommitInDoubt: boolean;
+  wasCommittedWithoutStandby: boolean;
   /** The last message of the server says that it stops (57P01). */
   wasShutDown: boolean;
   /** Once it has ended: when the library knows, and refuses every statement. */
@@ -74,19 +75,19 @@ interface Session {
 }
 
 /** One `run`. */
-interface Call {
+interface RunProgress {
   session: Session | null;
   sent: boolean;
   /** Its deadline has passed, or the connection was closed: no other server is tried. */
-  isOver: boolean;
+  isTimedOutOrClosed: boolean;
   /** What each server that was tried answered. */
   readonly rejections: string[];
 }
 
 /** Why a server cannot be used. */
-interface ServerRejection {
+interface UnusableServerReason {
   readonly sentence: string;
-  readonly isReadOnly: boolean;
+  readonly isServerReadOnly: boolean;
   readonly cause: unknown;
 }
 
@@ -105,10 +106,10 @@ export class Connection {
   readonly #name: string;
   readonly #options: ConnectionOptions;
   #session: Session | null = null;
-  #call: Call | null = null;
+  #currentOrLastRun: RunProgress | null = null;
   /** The server process that was busy with what was sent when its session was lost. */
   #abandoned: { readonly pid: number; readonly serverIndex: number } | null = null;
-  readonly #stallChecks = new StallChecks();
+  readonly #abandonedBackendChecks = new AbandonedBackendChecks();
 
   constructor(target: ConnectionTarget, name: string, options: ConnectionOptions = {}) {
     this.#target = target;
@@ -127,8 +128,8 @@ export class Connection {
    * backend that waits so looks at no socket. One more for each call would use up the server's connections: calls are
    * refused until it is done, but for a look now and then.
    */
-  get isStalled(): boolean {
-    return this.#stallChecks.isWaiting;
+  get isAwaitingAbandonedBackend(): boolean {
+    return this.#abandonedBackendChecks.isTooEarlyToRecheck;
   }
 
   /**
@@ -137,9 +138,10 @@ export class Connection {
    * with what `work` rejects.
    */
   async run<T>(work: (sql: Sql) => Promise<T>, timeoutMs: number): Promise<T> {
-    if (this.isStalled) throw new DatabaseUnavailableError(this.#stallChecks.message);
-    const call: Call = { session: null, sent: false, isOver: false, rejections: [] };
-    this.#call = call;
+    if (this.isAwaitingAbandonedBackend)
+      throw new DatabaseUnavailableError(this.#abandonedBackendChecks.rejectionMessage);
+    const call: RunProgress = { session: null, sent: false, isTimedOutOrClosed: false, rejections: [] };
+    this.#currentOrLastRun = call;
     let timer: NodeJS.Timeout | undefined;
     const deadline = new Promise<never>((_, reject) => {
       timer = setTimeout(() => reject(this.#endAtDeadline(call, timeoutMs)), timeoutMs);
@@ -148,8 +150,8 @@ export class Connection {
       const session = this.#readySession() ?? (await this.#findPrimary(call));
       call.session = session;
       call.sent = true;
-      session.isWorking = true;
-      session.isCommitInDoubt = false;
+      session.hasWorkInProgress = true;
+      session.wasCommittedWithoutStandby = false;
       return work(session.client);
     };
     const running = attempt();
@@ -157,7 +159,8 @@ export class Connection {
     running.catch(() => {});
     try {
       const result = await Promise.race([running, deadline]);
-      if (call.session?.isCommitInDoubt === true) throw new CommitUnknownError(COMMITTED_WITHOUT_STANDBY);
+      if (call.session?.wasCommittedWithoutStandby === true)
+        throw new CommitUnknownError(COMMITTED_WITHOUT_STANDBY_ERROR);
       return result;
     } catch (error) {
       throw this.#endOnConnectionLoss(call.session, error);
@@ -169,12 +172,12 @@ export class Connection {
 
   /** Ends the session at once, without waiting for what is under way. */
   close(): void {
-    if (this.#call !== null) this.#call.isOver = true;
+    if (this.#currentOrLastRun !== null) this.#currentOrLastRun.isTimedOutOrClosed = true;
     if (this.#session !== null) this.#end(this.#session, { isLoss: false });
   }
 
-  #endAtDeadline(call: Call, timeoutMs: number): Error {
-    call.isOver = true;
+  #endAtDeadline(call: RunProgress, timeoutMs: number): Error {
+    call.isTimedOutOrClosed = true;
     const { session, sent, rejections } = call;
     if (session !== null) {
       if (!sent) this.#group.markFailed(session.serverIndex);
@@ -193,7 +196,7 @@ export class Connection {
     session.ready = false;
     if (this.#session === session) this.#session = null;
     if (wasReady && isLoss) this.#group.losses += 1;
-    if (session.isWorking && isLoss) this.#abandoned = { pid: session.pid, serverIndex: session.serverIndex };
+    if (session.hasWorkInProgress && isLoss) this.#abandoned = { pid: session.pid, serverIndex: session.serverIndex };
     const { socket, client } = session;
     const canReset = socket !== null && !socket.connecting && !isUnixSocket(this.#serverOf(session));
     // A plain close leaves what was not acknowledged to the kernel, which would still deliver it when the path heals.
@@ -205,7 +208,7 @@ export class Connection {
   }
 
   #finishWork(session: Session): void {
-    session.isWorking = false;
+    session.hasWorkInProgress = false;
     if (session.becameReadOnly) this.#end(session);
   }
 
@@ -220,11 +223,11 @@ export class Connection {
   }
 
   /** The open session where it still answers as a primary; else a new one with the first server that does. */
-  async #findPrimary(call: Call): Promise<Session> {
+  async #findPrimary(call: RunProgress): Promise<Session> {
     const suspect = this.#session;
     if (suspect !== null) {
       call.session = suspect;
-      if ((await this.#recheck(suspect)) && !call.isOver) return suspect;
+      if ((await this.#recheck(suspect)) && !call.isTimedOutOrClosed) return suspect;
       // What it listened to would be heard by nobody.
       if (this.#options.onNotify !== undefined) {
         throw new DatabaseUnavailableError('the connection to the database was lost');
@@ -236,14 +239,14 @@ export class Connection {
     for (const acceptsReadOnly of passes) {
       if (acceptsReadOnly && !isReadOnly) break;
       for (const index of this.#group.order()) {
-        if (call.isOver) throw new DatabaseUnavailableError('the connection to the database was closed');
+        if (call.isTimedOutOrClosed) throw new DatabaseUnavailableError('the connection to the database was closed');
         const session = this.#open(index);
         this.#session = session;
         call.session = session;
         const rejection = await this.#greetNew(session, acceptsReadOnly);
         if (rejection === null) return session;
         ({ cause } = rejection);
-        isReadOnly ||= rejection.isReadOnly;
+        isReadOnly ||= rejection.isServerReadOnly;
         const server = formatServer(this.#serverOf(session));
         call.rejections.push(
           this.#group.servers.length === 1 ? rejection.sentence : `${server}: ${rejection.sentence}`,
@@ -253,7 +256,7 @@ export class Connection {
     const { length: count } = this.#group.servers;
     const where = count === 1 ? 'cannot connect to the database' : `none of the ${count} database servers can be used`;
     const message = `${where}: ${call.rejections.join('; ')}`;
-    this.#stallChecks.begin(message);
+    this.#abandonedBackendChecks.begin(message);
     throw new DatabaseUnavailableError(message, { cause });
   }
 
@@ -273,57 +276,57 @@ export class Connection {
   }
 
   /** One round trip before the first work of a session, so that a failure to connect is told apart from a lost commit. */
-  async #greetNew(session: Session, acceptsReadOnly: boolean): Promise<ServerRejection | null> {
-    let rejection: ServerRejection | null;
+  async #greetNew(session: Session, acceptsReadOnly: boolean): Promise<UnusableServerReason | null> {
+    let rejection: UnusableServerReason | null;
     try {
       rejection = await this.#judge(session, acceptsReadOnly);
     } catch (error) {
-      rejection = { sentence: reasonOf(error), isReadOnly: false, cause: error };
+      rejection = { sentence: connectionErrorText(error), isServerReadOnly: false, cause: error };
     }
     if (rejection === null && session.ended) {
-      rejection = { sentence: 'the connection was closed', isReadOnly: false, cause: undefined };
+      rejection = { sentence: 'the connection was closed', isServerReadOnly: false, cause: undefined };
     }
     if (rejection !== null) {
       this.#group.markFailed(session.serverIndex);
       this.#end(session);
       return rejection;
     }
-    this.#group.markPrimary(session.serverIndex);
+    this.#group.markPreferred(session.serverIndex);
     session.ready = true;
     return null;
   }
 
   /** Greets the server; resolves with why it cannot be used. */
-  async #judge(session: Session, acceptsReadOnly: boolean): Promise<ServerRejection | null> {
+  async #judge(session: Session, acceptsReadOnly: boolean): Promise<UnusableServerReason | null> {
     const { losses } = this.#group;
     const abandonedPid = this.#abandoned?.serverIndex === session.serverIndex ? this.#abandoned.pid : null;
     const options = { forceGenericPlans: this.#options.forceGenericPlans === true, abandonedPid };
-    let greeting = await greet(session.client, options);
+    let greeting = await configureSessionAndReadState(session.client, options);
     if (greeting.isAbandonedBusy) {
       // One that was ended with its session needs a moment for it.
       await wait(ABANDONED_END_MS);
-      greeting = await greet(session.client, options);
+      greeting = await configureSessionAndReadState(session.client, options);
     }
-    const reject = (sentence: string): ServerRejection => {
-      return { sentence, isReadOnly: greeting.isReadOnly, cause: undefined };
+    const reject = (sentence: string): UnusableServerReason => {
+      return { sentence, isServerReadOnly: greeting.isReadOnly, cause: undefined };
     };
     if (greeting.isReadOnly && !acceptsReadOnly) {
       return reject(greeting.isStandby ? 'it is a standby, which takes no writes' : 'it is set to take no writes');
     }
-    const newer = greeting.isStandby ? null : this.#group.newerTimeline(greeting);
+    const newer = greeting.isStandby ? null : this.#group.timelineKnownNewerThan(greeting);
     if (newer !== null) {
       return reject(`it is no longer the primary: it is on timeline ${greeting.timeline}, and ${newer} has begun`);
     }
     if (greeting.isAbandonedBusy) {
-      this.#stallChecks.found();
-      return reject(STALLED);
+      this.#abandonedBackendChecks.found();
+      return reject(ABANDONED_BACKEND_BUSY_SENTENCE);
     }
     this.#abandoned = null;
-    this.#stallChecks.end();
+    this.#abandonedBackendChecks.end();
     session.pid = greeting.pid;
     session.knownLosses = losses;
     if (greeting.isReadOnly) return null;
-    this.#group.notice(greeting);
+    this.#group.recordPrimaryState(greeting);
     if (this.#options.ignoresTimelineGate !== true) await this.#group.timelineGate;
     return null;
   }
@@ -333,7 +336,7 @@ export class Connection {
       openSocket: () => this.#openSocket(session),
       onNotify: (payload) => this.#options.onNotify?.(payload),
       onParameter: (name, value) => this.#onParameter(session, name, value),
-      onCommittedWithoutStandby: () => (session.isCommitInDoubt = true),
+      onCommittedWithoutStandby: () => (session.wasCommittedWithoutStandby = true),
     });
     const session: Session = {
       client,
@@ -343,8 +346,8 @@ export class Connection {
       ended: false,
       knownLosses: this.#group.losses,
       becameReadOnly: false,
-      isWorking: false,
-      isCommitInDoubt: false,
+      hasWorkInProgress: false,
+      wasCommittedWithoutStandby: false,
       wasShutDown: false,
       pid: 0,
       clientEnded: Promise.resolve(),
@@ -358,7 +361,7 @@ export class Connection {
     const { connectTimeoutMs, tls = null } = this.#target;
     const options = { connectTimeoutMs, connectAsUid: this.#options.connectAsUid, tls };
     const socket = await openSocket(this.#serverOf(session), options, {
-      onSocket: (opened) => (session.socket = opened),
+      onSocketCreated: (opened) => (session.socket = opened),
       onClose: () => this.#end(session),
     });
     delayCloseEvents(socket, () => session.clientEnded);
@@ -371,18 +374,18 @@ export class Connection {
     if (value !== 'on' || !READ_ONLY_PARAMETERS.has(name)) return;
     if (!session.ready || this.#options.acceptsReadOnly === true) return;
     session.becameReadOnly = true;
-    if (!session.isWorking) this.#end(session);
+    if (!session.hasWorkInProgress) this.#end(session);
   }
 
   #endOnConnectionLoss(session: Session | null, error: unknown): unknown {
-    if (session?.isCommitInDoubt === true && !(error instanceof CommitUnknownError)) {
-      return new CommitUnknownError(COMMITTED_WITHOUT_STANDBY, { cause: error });
+    if (session?.wasCommittedWithoutStandby === true && !(error instanceof CommitUnknownError)) {
+      return new CommitUnknownError(COMMITTED_WITHOUT_STANDBY_ERROR, { cause: error });
     }
     if (sqlState(error) === READ_ONLY_SQLSTATE && this.#options.acceptsReadOnly !== true) {
       if (session !== null) this.#end(session);
       return new DatabaseUnavailableError('the database takes no writes any more', { cause: error });
     }
-    const explained = toCommitUnknownError(error);
+    const explained = connectionLossToCommitUnknown(error);
     if (explained !== error && session !== null) this.#end(session);
     if (explained instanceof CommitUnknownError && session?.wasShutDown === true) {
       const cause = new ServerShutdownError('the database server is told to stop', { cause: error });

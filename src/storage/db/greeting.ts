@@ -1,9 +1,9 @@
 import type { Sql } from './connection-target.ts';
 import { FUNCTION_NOT_TO_BE_HAD_SQLSTATES, sqlState } from './database-error.ts';
-import type { ClusterState } from './server-group.ts';
+import type { TimelineAndSystemId } from './server-group.ts';
 
 /** What a server answers to the first question of a session. */
-interface Greeting extends ClusterState {
+interface Greeting extends TimelineAndSystemId {
   /** The process that serves the session. */
   readonly pid: number;
   readonly isStandby: boolean;
@@ -24,7 +24,7 @@ interface GreetingOptions {
  * be lost in a crash: what the database, the role or a reload says of `synchronous_commit` is overruled. Transactions
  * that write what can be derived again turn it off for themselves.
  */
-export async function greet(sql: Sql, options: GreetingOptions): Promise<Greeting> {
+export async function configureSessionAndReadState(sql: Sql, options: GreetingOptions): Promise<Greeting> {
   try {
     return await ask(sql, greetingText(options, true));
   } catch (error) {

@@ -12,8 +12,8 @@ interface SocketOptions {
 }
 
 /** The session that a socket is opened for. It gets the socket before any event of it. */
-interface SocketOwner {
-  readonly onSocket: (socket: net.Socket) => void;
+interface SessionSocketCallbacks {
+  readonly onSocketCreated: (socket: net.Socket) => void;
   readonly onClose: () => void;
 }
 
@@ -25,13 +25,17 @@ export function isUnixSocket({ host }: ServerAddress): boolean {
  * Connects to a server; resolves once it is connected, with TLS where the target asks for it. The owner gets the plain
  * socket: destroying it ends TLS as well, and only a plain socket can be reset.
  */
-export function openSocket(server: ServerAddress, options: SocketOptions, owner: SocketOwner): Promise<net.Socket> {
+export function openSocket(
+  server: ServerAddress,
+  options: SocketOptions,
+  owner: SessionSocketCallbacks,
+): Promise<net.Socket> {
   const { host, port } = server;
   const { connectTimeoutMs, connectAsUid, tls } = options;
   const socket = isUnixSocket(server)
     ? withEffectiveUid(connectAsUid, () => net.connect({ path: `${host}/.s.PGSQL.${port}` }))
     : net.connect({ host, port, keepAlive: true, noDelay: true });
-  owner.onSocket(socket);
+  owner.onSocketCreated(socket);
   // The owner's is the first listener, so the session is marked as gone before the library rejects what was under way.
   socket.once('close', owner.onClose);
   return new Promise((resolve, reject) => {

@@ -73,8 +73,9 @@ export class Pool implements PoolMetrics {
         return await connection.run(work, leftMs());
       } catch (error) {
         // Nothing was sent, and the others may have no transaction that stands still.
-        const mayRetry = error instanceof DatabaseUnavailableError && connection.isStalled && !this.#stopped;
-        if (!mayRetry || this.#connections.every((each) => each.isStalled)) throw error;
+        const mayRetry =
+          error instanceof DatabaseUnavailableError && connection.isAwaitingAbandonedBackend && !this.#stopped;
+        if (!mayRetry || this.#connections.every((each) => each.isAwaitingAbandonedBackend)) throw error;
       } finally {
         this.#release(connection);
       }
@@ -110,7 +111,7 @@ export class Pool implements PoolMetrics {
 
   #acquire(timeoutMs: number): Promise<Connection> {
     if (this.#stopped) return Promise.reject(new DatabaseUnavailableError('the server is stopping'));
-    const idle = this.#takeIdle();
+    const idle = this.#takeUsableIdle();
     if (idle !== undefined) return Promise.resolve(idle);
     if (this.#waiters.length >= this.#options.maxWaiting) {
       this.counts.refused += 1;
@@ -135,15 +136,15 @@ export class Pool implements PoolMetrics {
   }
 
   /** One that is stalled refuses at once: it is given out only where all are, or it would draw every call to itself. */
-  #takeIdle(): Connection | undefined {
+  #takeUsableIdle(): Connection | undefined {
     // The most recently used first: it is the likeliest to be open.
-    const index = this.#idle.findLastIndex((connection) => !connection.isStalled);
+    const index = this.#idle.findLastIndex((connection) => !connection.isAwaitingAbandonedBackend);
     if (index !== -1) return this.#idle.splice(index, 1)[0];
     return this.#idle.length === this.#connections.length ? this.#idle.pop() : undefined;
   }
 
   #release(connection: Connection): void {
-    const next = connection.isStalled && this.busy > 1 ? undefined : this.#waiters.shift();
+    const next = connection.isAwaitingAbandonedBackend && this.busy > 1 ? undefined : this.#waiters.shift();
     if (next === undefined) {
       this.#idle.push(connection);
       return;

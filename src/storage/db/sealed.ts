@@ -25,21 +25,21 @@ export class Sealer {
     this.#key = createSecretKey(Buffer.from(hkdfSync('sha256', secret, 'klatch', 'sealed-at-rest-1', 32)));
   }
 
-  seal(purpose: string, plain: string): string {
+  seal(authenticatedPurpose: string, plain: string): string {
     const nonce = randomBytes(NONCE_BYTES);
     const cipher = createCipheriv('aes-256-gcm', this.#key, nonce);
-    cipher.setAAD(Buffer.from(purpose));
+    cipher.setAAD(Buffer.from(authenticatedPurpose));
     const body = Buffer.concat([cipher.update(plain, 'utf8'), cipher.final()]);
     return `1.${Buffer.concat([nonce, cipher.getAuthTag(), body]).toString('base64url')}`;
   }
 
   /** Throws WrongSecretError when the value was sealed with another secret, for another purpose, or was changed. */
-  open(purpose: string, sealed: string): string {
+  open(authenticatedPurpose: string, sealed: string): string {
     const bytes = Buffer.from(sealed.slice(2), 'base64url');
     if (!sealed.startsWith('1.') || bytes.length < NONCE_BYTES + TAG_BYTES)
       throw new WrongSecretError('not a sealed value');
     const decipher = createDecipheriv('aes-256-gcm', this.#key, bytes.subarray(0, NONCE_BYTES));
-    decipher.setAAD(Buffer.from(purpose));
+    decipher.setAAD(Buffer.from(authenticatedPurpose));
     decipher.setAuthTag(bytes.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES));
     try {
       return decipher.update(bytes.subarray(NONCE_BYTES + TAG_BYTES), undefined, 'utf8') + decipher.final('utf8');

@@ -1,7 +1,7 @@
 import type { ConnectionTarget, ServerAddress } from './connection-target.ts';
 
 /** What a server said of the cluster that it belongs to. */
-export interface ClusterState {
+export interface TimelineAndSystemId {
   /** Rises with each promotion of a standby; null where the server does not tell. */
   readonly timeline: number | null;
   /** The same on all servers of a cluster, and another one after a restore into a new one; null likewise. */
@@ -20,7 +20,7 @@ export class ServerGroup {
   losses = 0;
   onNewTimeline: TimelineListener | null = null;
   #preferred = 0;
-  #state: ClusterState | null = null;
+  #state: TimelineAndSystemId | null = null;
   #gate: Promise<void> | null = null;
 
   private constructor({ host, port, otherHosts = [] }: ConnectionTarget) {
@@ -55,12 +55,12 @@ export class ServerGroup {
     if (this.#preferred === index) this.#preferred = (index + 1) % this.servers.length;
   }
 
-  markPrimary(index: number): void {
+  markPreferred(index: number): void {
     this.#preferred = index;
   }
 
   /** The newer timeline that makes this state one of a primary that was replaced; else null. */
-  newerTimeline({ timeline, systemId }: ClusterState): number | null {
+  timelineKnownNewerThan({ timeline, systemId }: TimelineAndSystemId): number | null {
     const known = this.#state;
     if (known === null || known.timeline === null || timeline === null) return null;
     const isSameCluster = systemId !== null && systemId === known.systemId;
@@ -68,7 +68,7 @@ export class ServerGroup {
   }
 
   /** Takes what a primary said; begins the gate where its timeline is another one than before. */
-  notice(state: ClusterState): void {
+  recordPrimaryState(state: TimelineAndSystemId): void {
     const known = this.#state;
     this.#state = state;
     const { timeline } = state;

@@ -68,20 +68,20 @@ export async function findPrograms(wanted: ProgramRequirements, search: ProgramS
   throw new EmbeddedError(
     'programs-missing',
     `No PostgreSQL programs of version ${MIN_MAJOR_VERSION} or later were found in ${SYSTEM_ROOT}/*/bin or ` +
-      `${installation.companionPostgresqlBinDir}${seen}. ${howToGetPostgresqlPrograms(installation)}, set services.postgresql.bin-dir to ` +
+      `${installation.companionPostgresqlPackageBinDir}${seen}. ${howToGetPostgresqlPrograms(installation)}, set services.postgresql.bin-dir to ` +
       'the folder that holds initdb and postgres, or set services.postgresql.host to an existing server.',
   );
 }
 
 /** The folders of PostgreSQL programs: the system's, the companion's, those of the npm package. Some may lack a program. */
-async function findInstalledBinDirs({ companionPostgresqlBinDir }: Installation): Promise<string[]> {
+async function findInstalledBinDirs({ companionPostgresqlPackageBinDir }: Installation): Promise<string[]> {
   const versions = await readdir(SYSTEM_ROOT).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT' || error.code === 'EACCES') return [];
     throw error;
   });
   const system = versions.map((version) => join(SYSTEM_ROOT, version, 'bin'));
   const own = [
-    (await isExecutable(join(companionPostgresqlBinDir, 'postgres'))) ? companionPostgresqlBinDir : null,
+    (await isExecutable(join(companionPostgresqlPackageBinDir, 'postgres'))) ? companionPostgresqlPackageBinDir : null,
     await findNpmBinDir(),
   ];
   return [...system, ...own.filter((place) => place !== null)];

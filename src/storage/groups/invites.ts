@@ -55,7 +55,7 @@ export async function insertInvite(tx: Transaction, invite: NewInvite): Promise<
 }
 
 /** Forgets the invitations of a group that are over or used up: nothing tells them from ones that never were. */
-export async function deleteClosedInvites(tx: Transaction, conversationId: ConversationId): Promise<void> {
+export async function deleteUnusableInvites(tx: Transaction, conversationId: ConversationId): Promise<void> {
   await tx`delete from group_invite i where i.conversation_id = ${conversationId} and not (${isOpen(tx)})`;
 }
 

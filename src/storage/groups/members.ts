@@ -89,7 +89,7 @@ export async function countMembers(sql: Sql | Transaction, conversationId: Conve
 }
 
 /** In how many conversations an account is, an archived group counting for its owner alone. */
-export interface MembershipCountsByOrigin {
+export interface RequestedAndAddedMembershipCounts {
   /** Those that the account itself created, joined or opened, and those that somebody opened with it. */
   readonly requested: number;
   /** Groups that others added it to. */
@@ -104,12 +104,12 @@ export interface MembershipCountsByOrigin {
 export async function lockAndCountMemberships(
   tx: Transaction,
   accountId: AccountId,
-): Promise<MembershipCountsByOrigin | null> {
+): Promise<RequestedAndAddedMembershipCounts | null> {
   const [account] = await tx`
     select from account where id = ${accountId} and deactivated_at is null and kind <> 'webhook' for no key update`;
   if (account === undefined) return null;
   // A statement of its own: the one above sees what was there before it had to wait.
-  const [row] = await tx<MembershipCountsByOrigin[]>`
+  const [row] = await tx<RequestedAndAddedMembershipCounts[]>`
     select count(*) filter (where m.requested) as requested, count(*) filter (where not m.requested) as "addedByOthers"
     from membership m join conversation_head h on h.conversation_id = m.conversation_id
     where m.account_id = ${accountId} and (h.archived_at is null or m.role = 'owner')`;

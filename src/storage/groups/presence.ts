@@ -34,7 +34,7 @@ export async function findAccountSummary(sql: Sql, id: AccountId): Promise<Accou
 }
 
 /** Those of the accounts that are in the conversation, by nick, at most `limit`. */
-export async function listConversationMembersAmong(
+export async function listMembersOfConversationAmong(
   sql: Sql,
   asked: { conversationId: ConversationId; accounts: readonly AccountId[]; limit: number },
 ): Promise<readonly AccountSummary[]> {

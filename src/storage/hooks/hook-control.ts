@@ -2,7 +2,7 @@ import type { ChangeEventKind } from '../../model/change-event.ts';
 import type { ConversationId, HookId, Rev, Seq } from '../../model/ids.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
 import type { HookOrder, HookSignature, SkippableKind } from './hooks.ts';
-import { MAX_RETRY_ROWS, type RetryRow } from './retries.ts';
+import { MAX_RETRY_ROWS, type RetryRangeRow } from './retries.ts';
 import { updateWantsEvents } from './wants-events.ts';
 
 /** A hook within its group: a number alone would reach the hooks of others. */
@@ -32,7 +32,7 @@ export interface LockedHook extends HookReference {
 }
 
 /** What is left out stays as it is. */
-export interface HookDeliveryChanges {
+export interface HookOptionsAndPauseChanges {
   readonly paused?: boolean | undefined;
   readonly order?: HookOrder | undefined;
   readonly batch?: number | undefined;
@@ -71,7 +71,11 @@ const resetFailureColumns = (tx: Transaction) => tx`
  * Changes how a hook delivers. Resuming forgets its failures and makes everything due at once, also for a hook that fails
  * and is not paused. Returns false, and has written nothing, when everything was so already.
  */
-export async function applyChanges(tx: Transaction, hook: LockedHook, changes: HookDeliveryChanges): Promise<boolean> {
+export async function applyChanges(
+  tx: Transaction,
+  hook: LockedHook,
+  changes: HookOptionsAndPauseChanges,
+): Promise<boolean> {
   const {
     order = hook.order,
     batch = hook.batch,
@@ -254,7 +258,7 @@ export async function skipBacklog(tx: Transaction, hook: LockedHook): Promise<Sk
   return { firstSeq, lastSeq: last, count: (messages?.count ?? 0) + (events?.count ?? 0) };
 }
 
-type DroppedRetry = Pick<RetryRow, 'seq' | 'lastSeq' | 'rev' | 'lastRev'>;
+type DroppedRetry = Pick<RetryRangeRow, 'seq' | 'lastSeq' | 'rev' | 'lastRev'>;
 
 function droppedMessages(
   { cursor, firstSeq: groupFirstSeq, lastSeq }: LockedHook,

@@ -23,7 +23,7 @@ export async function removeHookByTarget(
   attempt: AttemptRecord,
 ): Promise<void> {
   const { settlement } = lane;
-  await insertEpochFencedNotice(tx, lane, 'hook_removed');
+  await insertHookNoticeIfLeaseHolds(tx, lane, 'hook_removed');
   const removed = await tx`
     update reverse_hook set removed_at = now(), removed_by = 'target', generation = generation + 1,
       last_error_at = ${attempt.at}, last_error_category = ${attempt.category}, last_error_code = ${attempt.code}
@@ -46,7 +46,7 @@ export async function removeHookByTarget(
  */
 export async function parkHook(tx: Transaction, lane: HookNoticeContext): Promise<void> {
   const { settlement } = lane;
-  await insertEpochFencedNotice(tx, lane, 'hook_parked');
+  await insertHookNoticeIfLeaseHolds(tx, lane, 'hook_parked');
   // The generation stays: nothing changes for the attempts. Another outage than the one that lasted is not parked.
   const parked = await tx`
     update reverse_hook set parked_at = now()
@@ -57,7 +57,7 @@ export async function parkHook(tx: Transaction, lane: HookNoticeContext): Promis
 }
 
 /** The head first: whoever waits for it holds nothing that others wait for. Then lease and hook, as settlements do. */
-async function insertEpochFencedNotice(
+async function insertHookNoticeIfLeaseHolds(
   tx: Transaction,
   { settlement, conversationId, host }: HookNoticeContext,
   kind: 'hook_removed' | 'hook_parked',

@@ -63,7 +63,7 @@ async function countRemovedByTarget(tx: Transaction, days: number): Promise<numb
 }
 
 /** What is asked about hooks when the installation is examined. */
-export interface AllHooksReport {
+export interface HookHostsAndFailuresReport {
   readonly hosts: readonly HookHost[];
   readonly failing: { readonly count: number; readonly hooks: readonly FailingHook[] };
   readonly keySignedHooks: number;
@@ -75,7 +75,7 @@ export interface AllHooksReport {
 export async function reportHooks(
   target: ConnectionTarget,
   bounds: { hosts: number; failing: number; removedDays: number; timeoutMs: number },
-): Promise<AllHooksReport> {
+): Promise<HookHostsAndFailuresReport> {
   return readOnly(target, bounds.timeoutMs, async (tx) => ({
     hosts: await listHookHosts(tx, bounds.hosts),
     failing: await listFailingHooks(tx, bounds.failing),

@@ -42,7 +42,7 @@ interface ReportRow {
   readonly alike: readonly HookStateGroup[];
   /** Hooks that have only requests to repeat apart. */
   readonly retryOnlyHooks: number;
-  readonly oldestPendingSentAt: Date | null;
+  readonly oldestUnpausedPendingSentAt: Date | null;
   readonly errors: readonly { id: HookId; group: ConversationId; url: string; at: string; [rest: string]: unknown }[];
 }
 
@@ -100,13 +100,13 @@ export async function readLaneReport(sql: Sql, nowMs: number, parkAfterMs: numbe
           select (${firstEvent}) as at from ${lanes}
           where r.events <> '{}' and r.removed_at is null and r.paused_at is null limit ${MAX_AGE_LOOKUPS}) x),
         (select min((select m.sent_at from message m where m.conversation_id = a.conversation_id and m.seq = a.seq))
-          from apart a where a.paused_at is null)) as "oldestPendingSentAt",
+          from apart a where a.paused_at is null)) as "oldestUnpausedPendingSentAt",
       (select coalesce(json_agg(error order by at desc), '[]') from error) as errors`;
-  const { alike, retryOnlyHooks, oldestPendingSentAt, errors } = row!;
+  const { alike, retryOnlyHooks, oldestUnpausedPendingSentAt, errors } = row!;
   return {
     hooks: countStates(alike, nowMs, parkAfterMs),
     pendingHooks: alike.reduce((sum, { pending }) => sum + pending, retryOnlyHooks),
-    oldestPendingAt: oldestPendingSentAt,
+    oldestPendingAt: oldestUnpausedPendingSentAt,
     errors: errors.map(({ id, group, url, at, category, code }) => ({
       hookId: id,
       conversationId: group,

@@ -35,7 +35,7 @@ export type RetryKey = Pick<RetryRange, 'seq' | 'rev'>;
  * message asked for by itself: they are one row, of the batch. Only with 0 attempts, when a batch goes one by one from now
  * on, does a shorter one take its place.
  */
-export interface RetryRecord extends RetryRange {
+export interface RetryRangeUpdate extends RetryRange {
   readonly attempts: number;
   /** Null: it is over, and its row goes. */
   readonly nextAt: Date | null;
@@ -70,5 +70,5 @@ export interface Settlement extends LaneCursorAndFailures {
   /** In the order in which they were made; none where every message was to be left out. */
   readonly attempts: readonly AttemptRecord[];
   /** One for each seq or rev at most. */
-  readonly retries: readonly RetryRecord[];
+  readonly retries: readonly RetryRangeUpdate[];
 }

@@ -193,7 +193,7 @@ export class MessageLog {
       const locked = await this.#pool.run((sql) => findLockedConversations(sql, blocked));
       this.#queue.release(blocked.filter((id) => !locked.has(id)));
     } catch (error) {
-      this.#failUnwritten([], error);
+      this.#requeueOrRejectUnwritten([], error);
     } finally {
       this.#nextConversationLockProbeMs = performance.now() + BLOCKED_PROBE_INTERVAL_MS;
     }
@@ -248,7 +248,7 @@ export class MessageLog {
       (state !== null && RETRYABLE_SQLSTATES.has(state)) || violatesUnique(error, 'idempotency_key_pkey');
     if (repeatable && tries < MAX_TRIES) return this.#write(batch, tries + 1);
     if (error instanceof DatabaseUnavailableError || wasRolledBackByShutdown(error)) {
-      return this.#failUnwritten(batch, error);
+      return this.#requeueOrRejectUnwritten(batch, error);
     }
     if (isConnectionFatal(error) || state === null) {
       for (const entry of batch) this.#queue.reject(entry, asError(error));
@@ -256,7 +256,7 @@ export class MessageLog {
       return;
     }
     if (/^(22|23|54)/.test(state)) return this.#writeInHalves(batch, error);
-    this.#failUnwritten(batch, error);
+    this.#requeueOrRejectUnwritten(batch, error);
   }
 
   async #writeInHalves(batch: readonly QueuedPost[], error: unknown): Promise<void> {
@@ -284,7 +284,7 @@ export class MessageLog {
       if (named.length > 0) files = await this.#pool.run((sql) => findLockedFiles(sql, named));
     } catch (cause) {
       // The flush itself was rolled back by its lock time-out, so its posts are known not to be there.
-      this.#failUnwritten(batch, cause);
+      this.#requeueOrRejectUnwritten(batch, cause);
       return;
     }
     const unblocked = batch.filter((entry) => !locked.has(entry.post.conversationId));
@@ -296,7 +296,7 @@ export class MessageLog {
     this.#nextConversationLockProbeMs = performance.now() + BLOCKED_PROBE_INTERVAL_MS;
     if (free.length === 0) return;
     // Time and again, though no head is locked: somebody holds a whole table.
-    if (tries >= MAX_TRIES) this.#failUnwritten(free, error);
+    if (tries >= MAX_TRIES) this.#requeueOrRejectUnwritten(free, error);
     else await this.#write(free, tries + 1);
   }
 
@@ -304,7 +304,7 @@ export class MessageLog {
    * Posts that are known not to be written wait for a database that is away. Where PostgreSQL itself refused (a full disk),
    * their callers are told at once, and so is who waits behind them: that may last.
    */
-  #failUnwritten(batch: readonly QueuedPost[], error: unknown): void {
+  #requeueOrRejectUnwritten(batch: readonly QueuedPost[], error: unknown): void {
     if (isOutage(error)) {
       this.#queue.requeueFirst(batch);
       this.#suspend(error);

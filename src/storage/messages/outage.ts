@@ -5,7 +5,7 @@ import { probeWrite } from '../db/writability.ts';
 /** From one look at a database that is away to the next. */
 const PROBE_INTERVAL_MS = 250;
 /** After a probe that was lost, as it may have left a process of the server waiting: twice as long each time. */
-const LOST_PROBE_INTERVALS_MS = { first: 1_000, longest: 30_000 };
+const INTERVALS_AFTER_LOST_PROBE_MS = { first: 1_000, longest: 30_000 };
 
 interface OutageOptions {
   readonly cause: unknown;
@@ -60,7 +60,7 @@ export class Outage {
 }
 
 function backoffMs(lostProbes: number): number {
-  return Math.min(LOST_PROBE_INTERVALS_MS.longest, LOST_PROBE_INTERVALS_MS.first * 2 ** lostProbes);
+  return Math.min(INTERVALS_AFTER_LOST_PROBE_MS.longest, INTERVALS_AFTER_LOST_PROBE_MS.first * 2 ** lostProbes);
 }
 
 function unavailable(cause: unknown): Error {

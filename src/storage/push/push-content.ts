@@ -4,13 +4,13 @@ import type { Sql } from '../db/connection.ts';
 import type { PushClaim, PushRecipient, ClaimedPush } from './push-claims.ts';
 
 /** Messages of a row that are looked at for what it says and for mentions. */
-export const MAX_MESSAGES_PER_PUSH = 10;
+export const MAX_CANDIDATE_MESSAGES_PER_PUSH = 10;
 /** Characters of the newest, more than any vendor takes; and of the others, which count for their mentions. */
 const NEWEST_MESSAGE_CHARACTERS = 4_000;
 export const OLDER_MESSAGE_CHARACTERS = 1_000;
 
 /** A message that a push stands for. */
-export interface ShownMessage {
+export interface PushCandidateMessage {
   readonly seq: Seq;
   readonly sender: string;
   /** The beginning of a long one. */
@@ -27,7 +27,7 @@ export interface NotifiedContent {
   /** Of the conversation; null: it is a private one. */
   readonly title: string | null;
   /** The newest, newest first; at least one. */
-  readonly messages: readonly ShownMessage[];
+  readonly messages: readonly PushCandidateMessage[];
   /** Of the newest of them, by the database's clock. */
   readonly ageMs: number;
 }
@@ -67,7 +67,7 @@ interface SeqRange {
   readonly accountId: AccountId | null;
 }
 
-interface PushMessageRow extends ShownMessage {
+interface PushMessageRow extends PushCandidateMessage {
   readonly senderId: AccountId;
   readonly title: string | null;
   readonly ageMs: number;
@@ -135,7 +135,7 @@ async function readRanges<Key>(
       where m.conversation_id = r."conversationId" and m.seq >= r."firstSeq" and m.seq <= r."lastSeq"
         and m.deleted_at is null and (r."accountId" is null or (m.sender_id <> r."accountId"
           and not exists (select from block b where b.account_id = r."accountId" and b.blocked_id = m.sender_id)))
-      order by m.seq desc limit ${MAX_MESSAGES_PER_PUSH}
+      order by m.seq desc limit ${MAX_CANDIDATE_MESSAGES_PER_PUSH}
     ) n
     join account a on a.id = n.sender_id
     join conversation c on c.id = r."conversationId"

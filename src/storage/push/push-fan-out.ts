@@ -65,7 +65,7 @@ export function fanOut(pool: Pool, conversations: readonly ConversationId[], rul
     if (read.some(({ old }) => old)) {
       read = await readNewMessages(tx, await findStartAfterTooOld(tx, behind, rules.maxAgeMs), rules.maxAgeMs);
     }
-    const taken = read.filter(({ bytesBefore }) => bytesBefore < MAX_BATCH_BYTES);
+    const taken = read.filter(({ mentionTextBytesBefore }) => mentionTextBytesBefore < MAX_BATCH_BYTES);
     const rows = await upsertPendingPushes(tx, taken, rules);
     // Of a conversation with nothing to read everything is too old; one whose messages did not fit stays where it is.
     const reachedSeqOrUnmoved = new Map<ConversationId, Seq | null>(behind.map(({ id, head }) => [id, head]));
@@ -121,7 +121,7 @@ interface NewMessage {
   /** Null where it mentions nobody. */
   readonly text: string | null;
   /** Of the texts before it. */
-  readonly bytesBefore: number;
+  readonly mentionTextBytesBefore: number;
 }
 
 function readNewMessages(
@@ -134,7 +134,7 @@ function readNewMessages(
     select b.id as "conversationId", m.seq, m.sender_id as "senderId", m.sent_at as "sentAt", m.deleted, m.text,
       m.sent_at < now() - ${maxAgeMs} * interval '1 millisecond' as old,
       coalesce(sum(octet_length(m.text)) over (
-        order by b.ord, m.seq rows between unbounded preceding and 1 preceding), 0)::bigint as "bytesBefore"
+        order by b.ord, m.seq rows between unbounded preceding and 1 preceding), 0)::bigint as "mentionTextBytesBefore"
     from unnest(
       ${behind.map(({ id }) => id)}::bigint[], ${behind.map(({ after }) => after)}::bigint[],
       ${behind.map(({ head }) => head)}::bigint[]
@@ -172,7 +172,7 @@ async function findStartAfterTooOld(
 }
 
 /** What one sender wrote in a conversation, as one stretch: the last of it decides whom it may concern. */
-interface SenderMessageSummary {
+interface SenderMessageRange {
   readonly conversationId: ConversationId;
   readonly senderId: AccountId;
   /** Null: all that the sender wrote; else what mentions this one. */
@@ -185,44 +185,52 @@ interface SenderMessageSummary {
   readonly newestFirstRank: number;
 }
 
-function summarizeMessagesBySender(messages: readonly NewMessage[]): SenderMessageSummary[] {
+function messageRangesBySenderAndMention(messages: readonly NewMessage[]): SenderMessageRange[] {
   const first = new Map<string, Seq>();
-  const summaries = new Map<string, SenderMessageSummary>();
+  const senderRanges = new Map<string, SenderMessageRange>();
   const extend = ({ conversationId, senderId, seq, sentAt }: NewMessage, nick: string | null): void => {
     const about = `${conversationId}:${nick ?? ''}`;
     const firstSeq = first.get(about) ?? seq;
     first.set(about, firstSeq);
     const key = `${about}:${senderId}`;
     // Put behind the others: the order of the map is the one of their last messages.
-    summaries.delete(key);
-    summaries.set(key, { conversationId, senderId, nick, firstSeq, lastSeq: seq, lastAt: sentAt, newestFirstRank: 0 });
+    senderRanges.delete(key);
+    senderRanges.set(key, {
+      conversationId,
+      senderId,
+      nick,
+      firstSeq,
+      lastSeq: seq,
+      lastAt: sentAt,
+      newestFirstRank: 0,
+    });
   };
   for (const message of messages) {
     if (message.deleted || message.old) continue;
     extend(message, null);
     for (const nick of mentionsOf(message.text ?? '')) extend(message, nick);
   }
-  return withNewestFirstRanks([...summaries.values()].reverse());
+  return withNewestFirstRanks([...senderRanges.values()].reverse());
 }
 
-function withNewestFirstRanks(summaries: readonly SenderMessageSummary[]): SenderMessageSummary[] {
+function withNewestFirstRanks(senderRanges: readonly SenderMessageRange[]): SenderMessageRange[] {
   const counts = new Map<string, number>();
-  return summaries.map((summary) => {
-    const about = `${summary.conversationId}:${summary.nick ?? ''}`;
+  return senderRanges.map((senderRange) => {
+    const about = `${senderRange.conversationId}:${senderRange.nick ?? ''}`;
     const newestFirstRank = (counts.get(about) ?? 0) + 1;
     counts.set(about, newestFirstRank);
-    return { ...summary, newestFirstRank };
+    return { ...senderRange, newestFirstRank };
   });
 }
 
 /** As a table `w`. What is for all and what mentions one are two: a condition that tells them apart is taken for a rare one. */
-function senderSummaryRows(tx: Transaction, summaries: readonly SenderMessageSummary[]): ReturnType<Transaction> {
+function senderRangeRows(tx: Transaction, senderRanges: readonly SenderMessageRange[]): ReturnType<Transaction> {
   return tx`
     unnest(
-      ${summaries.map((each) => each.conversationId)}::bigint[], ${summaries.map((each) => each.senderId)}::bigint[],
-      ${summaries.map((each) => each.nick)}::text[], ${summaries.map((each) => each.firstSeq)}::bigint[],
-      ${summaries.map((each) => each.lastSeq)}::bigint[], ${summaries.map((each) => each.lastAt.toISOString())}::timestamptz[],
-      ${summaries.map(({ newestFirstRank }) => newestFirstRank)}::int[]
+      ${senderRanges.map((each) => each.conversationId)}::bigint[], ${senderRanges.map((each) => each.senderId)}::bigint[],
+      ${senderRanges.map((each) => each.nick)}::text[], ${senderRanges.map((each) => each.firstSeq)}::bigint[],
+      ${senderRanges.map((each) => each.lastSeq)}::bigint[], ${senderRanges.map((each) => each.lastAt.toISOString())}::timestamptz[],
+      ${senderRanges.map(({ newestFirstRank }) => newestFirstRank)}::int[]
     ) as w(conversation_id, sender_id, nick, first_seq, last_seq, last_at, rank)`;
 }
 
@@ -236,15 +244,15 @@ async function upsertPendingPushes(
   messages: readonly NewMessage[],
   rules: FanOutRules,
 ): Promise<number> {
-  const summaries = summarizeMessagesBySender(messages);
-  if (summaries.length === 0) return 0;
-  const conversations = [...new Set(summaries.map(({ conversationId }) => conversationId))];
-  const toAll = summaries.filter(({ nick }) => nick === null);
-  const mentioning = summaries.filter(({ nick }) => nick !== null);
+  const senderRanges = messageRangesBySenderAndMention(messages);
+  if (senderRanges.length === 0) return 0;
+  const conversations = [...new Set(senderRanges.map(({ conversationId }) => conversationId))];
+  const toAll = senderRanges.filter(({ nick }) => nick === null);
+  const mentioning = senderRanges.filter(({ nick }) => nick !== null);
   const rows = await tx`
-    with written as (select * from ${senderSummaryRows(tx, toAll)}), mention as (
+    with written as (select * from ${senderRangeRows(tx, toAll)}), mention as (
       -- The offset keeps it a step of its own, which is not repeated for each device.
-      select w.*, a.id as account_id from ${senderSummaryRows(tx, mentioning)} join account a on a.nick = w.nick offset 0
+      select w.*, a.id as account_id from ${senderRangeRows(tx, mentioning)} join account a on a.nick = w.nick offset 0
     ), listener as (
       select m.conversation_id, m.account_id, m.read_seq,
         -- As a truth, of which the planner expects half: of a text that it knows nothing of it expects a single row.

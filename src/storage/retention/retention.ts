@@ -54,7 +54,7 @@ export interface RemovedCounts {
 }
 
 /** A round of cleaning up. */
-interface RetentionRoundOptions {
+interface RetentionNowAndBeforeStep {
   readonly nowMs: number;
   /** Awaited before each statement that deletes; the round ends with what it rejects with. */
   readonly beforeStep?: () => Promise<void>;
@@ -67,7 +67,7 @@ interface RetentionRoundOptions {
 export async function removeExpired(
   pool: Pool,
   retention: RetentionConfig,
-  round: RetentionRoundOptions,
+  round: RetentionNowAndBeforeStep,
 ): Promise<RemovedCounts> {
   const { nowMs, beforeStep = () => Promise.resolve() } = round;
   const steps = new StepRunner(beforeStep);
@@ -89,7 +89,7 @@ export async function removeExpired(
       deleteOldHookStats(sql, before(Math.max(HOOK_STATS_MS, retention.deliveryLogMs)), DELETE_PAGE_ROWS),
     ),
     attempts: await steps.take(() =>
-      trimAttemptsPerHook(pool, { keep: retention.deliveryLogRows, nowMs, beforeStep: steps.before }),
+      trimAttemptsPerHook(pool, { keep: retention.deliveryLogRowsPerHook, nowMs, beforeStep: steps.before }),
     ),
   };
   steps.end();

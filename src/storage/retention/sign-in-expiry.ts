@@ -17,13 +17,13 @@ export interface RemovedSignInCounts {
 export async function removeExpiredSignIns(pool: Pool, beforeStep: () => Promise<void>): Promise<RemovedSignInCounts> {
   const inPages = (page: (sql: Sql) => Promise<number>): Promise<number> => deleteInPages(pool, page, beforeStep);
   return {
-    activations: await inPages(deleteExpiredActivations),
+    activations: await inPages(deleteOldExpiredActivations),
     links: await inPages(deleteExpiredLinks),
     sessions: await inPages(deleteExpiredSessions),
   };
 }
 
-async function deleteExpiredActivations(sql: Sql): Promise<number> {
+async function deleteOldExpiredActivations(sql: Sql): Promise<number> {
   const { count } = await sql`
     delete from activation where transaction_hash in (
       select transaction_hash from activation

@@ -1,7 +1,7 @@
 import { getHeapStatistics } from 'node:v8';
 import { spawnSync } from 'node:child_process';
 import { describe, expect, test } from '@jest/globals';
-import { restartWithHeapLimit, heapOptions, type ReplaceableServerProcess } from '../../../src/cli/setup/heap.ts';
+import { restartServerWithHeapLimit, heapOptions, type ReplaceableServerProcess } from '../../../src/cli/setup/heap.ts';
 import type { Installation } from '../../../src/installation.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { Workspace } from '../program.ts';
@@ -27,7 +27,7 @@ function run(
     env,
     execve: (file, args, given) => calls.push({ file, args, env: given }),
   };
-  restartWithHeapLimit(bytes, { kind, command: '/bin/sh', companionPostgresqlBinDir: '' }, fake);
+  restartServerWithHeapLimit(bytes, { kind, command: '/bin/sh', companionPostgresqlPackageBinDir: '' }, fake);
   return calls;
 }
 

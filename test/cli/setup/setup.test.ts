@@ -307,8 +307,8 @@ describe('the unpacked archive', () => {
 
 describe('what comes next', () => {
   const programBinDir = '/opt/klatch/bin';
-  const source = describeInstallation({ execPath: '/usr/bin/node', launcher: undefined });
-  const archive = describeInstallation({ execPath: '/x', launcher: '/opt/klatch 1/bin/klatch' });
+  const source = describeInstallation({ execPath: '/usr/bin/node', archiveLauncher: undefined });
+  const archive = describeInstallation({ execPath: '/x', archiveLauncher: '/opt/klatch 1/bin/klatch' });
   const system = '/etc/klatch/server.conf';
 
   test.each([

@@ -311,7 +311,7 @@ describe.each(['ws', 'tcp'] as const)('a client over %s', (kind) => {
     ['no JSON-RPC', '{"a":1}'],
     ['more than it takes', JSON.stringify({ method: 'x', params: 'x'.repeat(200_000) })],
   ])('hangs up on a server that sends %s, and comes back', async (_, text) => {
-    listening = await listen(server.url, { bounds: { maxTextBytes: 100_000 } });
+    listening = await listen(server.url, { bounds: { maxInboundTextBytes: 100_000 } });
     await listening.heard('following');
     const [peer] = server.peers;
     peer!.say(text);

@@ -118,7 +118,7 @@ describe('a store that is away', () => {
     const { port } = probe.address() as AddressInfo;
     probe.close();
     await once(probe, 'close');
-    const store = storeWith({ endpoint: `http://127.0.0.1:${port}/base` });
+    const store = storeWith({ s3Endpoint: `http://127.0.0.1:${port}/base` });
     await expect(store.checkUsable()).rejects.toThrow(
       `the bucket klatch-files cannot be reached at 127.0.0.1:${port} (ECONNREFUSED): look at services.aws.s3.endpoint`,
     );
@@ -155,7 +155,7 @@ describe('a store that breaks off or talks nonsense', () => {
       response.write('x');
       return 'taken';
     };
-    const store = storeWith({}, { ...S3_TEST_BOUNDS, idleTimeoutMs: 1_000 });
+    const store = storeWith({}, { ...S3_TEST_BOUNDS, responseBodyStallTimeoutMs: 1_000 });
     await expect(buffer(await store.read(newKey(), null))).rejects.toBeInstanceOf(StoreUnavailableError);
   });
 
@@ -178,7 +178,7 @@ describe('a store that breaks off or talks nonsense', () => {
     const bytes = Readable.from([randomBytes(9 * MIB)]);
     const store = storeWith();
     const key = newKey();
-    const progress = { received: 0, state: await store.prepareUpload(key) };
+    const progress = { received: 0, state: await store.prepareStoreForUpload(key) };
     await expect(store.append(key, progress, { bytes, onProgress: () => {} })).rejects.toThrow(/no S3 store/);
   });
 
@@ -223,7 +223,7 @@ describe('a store that breaks off or talks nonsense', () => {
   test('that has dropped an upload is not asked to go on with it', async () => {
     const store = storeWith();
     const key = newKey();
-    const begun = { received: 0, state: await store.prepareUpload(key) };
+    const begun = { received: 0, state: await store.prepareStoreForUpload(key) };
     const progress = await store.append(key, begun, {
       bytes: Readable.from([randomBytes(9 * MIB)]),
       onProgress: () => {},

@@ -43,7 +43,7 @@ describe('a store in a bucket', () => {
     const key = newKey();
     const bytes = randomBytes(2 * PART + 5_000);
     const told: number[] = [];
-    const state = await store.prepareUpload(key);
+    const state = await store.prepareStoreForUpload(key);
     const progress = await store.append(
       key,
       { received: 0, state },
@@ -64,7 +64,7 @@ describe('a store in a bucket', () => {
   test('goes on with an upload whose pieces are of any size, and leaves nothing of it behind', async () => {
     const key = newKey();
     const bytes = randomBytes(PART + 3 * MIB);
-    let progress: UploadProgress = { received: 0, state: await store.prepareUpload(key) };
+    let progress: UploadProgress = { received: 0, state: await store.prepareStoreForUpload(key) };
     for (let at = 0; at < bytes.length; at += 2 * MIB + 7) {
       const piece = bytes.subarray(at, at + 2 * MIB + 7);
       // As the database keeps it.
@@ -81,12 +81,12 @@ describe('a store in a bucket', () => {
 
   test('keeps a file without a byte, and a small one that nobody said was the last of', async () => {
     const [empty, small] = [newKey(), newKey()];
-    const nothing = { received: 0, state: await store.prepareUpload(empty) };
+    const nothing = { received: 0, state: await store.prepareStoreForUpload(empty) };
     await store.finish(empty, nothing);
     await store.finish(empty, nothing);
     expect(await store.size(empty)).toBe(0);
     const bytes = Readable.from([Buffer.from('small')]);
-    const begun = { received: 0, state: await store.prepareUpload(small) };
+    const begun = { received: 0, state: await store.prepareStoreForUpload(small) };
     const progress = await store.append(small, begun, { bytes, onProgress: () => {} });
     await store.finish(small, progress);
     expect((await buffer(await store.read(small, null))).toString()).toBe('small');
@@ -97,7 +97,7 @@ describe('a store in a bucket', () => {
     const key = newKey();
     const bytes = randomBytes(PART + 2 * MIB);
     const source = new PassThrough();
-    let reached: UploadProgress = { received: 0, state: await store.prepareUpload(key) };
+    let reached: UploadProgress = { received: 0, state: await store.prepareStoreForUpload(key) };
     const appending = store.append(key, reached, { bytes: source, onProgress: (progress) => (reached = progress) });
     source.write(bytes.subarray(0, PART + MIB), () => setImmediate(() => source.destroy(new Error('gone'))));
     await expect(appending).rejects.toThrow('gone');
@@ -112,7 +112,7 @@ describe('a store in a bucket', () => {
     const bytes = randomBytes(PART + 3 * MIB);
     const add = (from: UploadProgress, start: number, end: number): Promise<UploadProgress> =>
       store.append(key, from, { bytes: Readable.from([bytes.subarray(start, end)]), onProgress: () => {} });
-    const noted = await add({ received: 0, state: await store.prepareUpload(key) }, 0, 5 * MIB);
+    const noted = await add({ received: 0, state: await store.prepareStoreForUpload(key) }, 0, 5 * MIB);
     // It stores a part and another tail, and dies before its row says so.
     await add(noted, 5 * MIB, PART + MIB);
     await store.finish(key, await add(noted, 5 * MIB, bytes.length));
@@ -124,7 +124,7 @@ describe('a store in a bucket', () => {
 
   test('gives an upload up with all that is of it, one that nobody has noted too', async () => {
     const key = newKey();
-    const begun = { received: 0, state: await store.prepareUpload(key) };
+    const begun = { received: 0, state: await store.prepareStoreForUpload(key) };
     const bytes = Readable.from([randomBytes(PART + MIB)]);
     const { state } = await store.append(key, begun, { bytes, onProgress: () => {} });
     server.leaveUpload(key, 'unnoted');
@@ -148,7 +148,7 @@ describe('a store in a bucket', () => {
     const key = newKey();
     const source = { bytes: Readable.from([]), onProgress: () => {} };
     await expect(store.append(key, { received: 5, state: {} }, source)).rejects.toBeInstanceOf(NotInStoreError);
-    const state = await store.prepareUpload(key);
+    const state = await store.prepareStoreForUpload(key);
     await expect(store.append(key, { received: 5, state }, source)).rejects.toBeInstanceOf(NotInStoreError);
     await expect(store.finish(key, { received: 5, state })).rejects.toBeInstanceOf(NotInStoreError);
     await store.abortAndRemove(key, {});

@@ -19,7 +19,7 @@ let receiver: Receiver;
 beforeAll(async () => {
   // A retry that does not come within the test: what is read of a failing hook stays as it is.
   server = await TestServer.start({
-    limits: { hookRegistrationsPerMinute: 1_000 },
+    limits: { hookRegistrationsPerGroupPerMinute: 1_000 },
     delivery: { retryDelaysMs: [600_000] },
   });
   receiver = await Receiver.start(({ path }) => Number(path.slice(1, 4)));

@@ -19,7 +19,7 @@ let group: TestGroup;
 let status: number;
 
 beforeAll(async () => {
-  const limits = { hooksPerGroup: 2, hookRegistrationsPerMinute: 1_000 };
+  const limits = { hooksPerGroup: 2, hookRegistrationsPerGroupPerMinute: 1_000 };
   server = await TestServer.start({ limits, delivery: { retryDelaysMs: [50] } });
 });
 afterAll(() => server.stop());

@@ -34,7 +34,7 @@ function vendor({ timeoutMs = 5_000, now, keys = [account], endpoint = server.en
   const made = new GoogleVendor(
     {
       keys: keys.map(({ projectId, json }) => ({ projectId, key: json })),
-      endpoint,
+      googlePushEndpoint: endpoint,
       tokenEndpoint: server.tokenEndpoint,
     },
     { timeoutMs, inFlight: 100, userAgent: 'Klatch/0', ...(now === undefined ? {} : { now }) },

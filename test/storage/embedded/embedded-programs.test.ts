@@ -96,10 +96,10 @@ describe('the choice of programs', () => {
 
 describe('the companion', () => {
   test('stands beside the program of the package, and at the top of the unpacked archive', async () => {
-    const ofPackage = describeInstallation({ execPath: join(root, 'lib/klatch/klatch'), launcher: undefined });
+    const ofPackage = describeInstallation({ execPath: join(root, 'lib/klatch/klatch'), archiveLauncher: undefined });
     const ofArchive = describeInstallation({
       execPath: '/x/lib/klatch/klatch',
-      launcher: join(root, 'zip/bin/klatch'),
+      archiveLauncher: join(root, 'zip/bin/klatch'),
     });
     expect([ofPackage.kind, ofArchive.kind]).toEqual(['package', 'archive']);
     await install('lib/klatch/postgresql/bin', '98.1');
@@ -113,8 +113,8 @@ describe('the companion', () => {
   });
 
   test('is what somebody is told to install who has no programs', async () => {
-    const told = async (execPath: string, launcher?: string): Promise<string> => {
-      const installation = describeInstallation({ execPath, launcher });
+    const told = async (execPath: string, archiveLauncher?: string): Promise<string> => {
+      const installation = describeInstallation({ execPath, archiveLauncher });
       const search = findPrograms(nothingYet, { installation, binDirs: [] });
       return search.then(
         () => '',

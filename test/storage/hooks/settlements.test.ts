@@ -6,7 +6,7 @@ import { claimPartitions } from '../../../src/storage/hooks/leases.ts';
 import type { Pool } from '../../../src/storage/db/pool.ts';
 import { removeHook } from '../../../src/storage/hooks/hooks.ts';
 import { parkHook, removeHookByTarget, StaleLaneError } from '../../../src/storage/hooks/hook-removal.ts';
-import type { AttemptRecord, RetryRecord, Settlement } from '../../../src/storage/hooks/settlement.ts';
+import type { AttemptRecord, RetryRangeUpdate, Settlement } from '../../../src/storage/hooks/settlement.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { isWaiting, makeGroups, makeHook, settle, type StoredGroup, until, UNTROUBLED } from '../fixture.ts';
 
@@ -145,7 +145,7 @@ describe('settle()', () => {
 
   test('remembers what is repeated apart, and forgets it when it is over', async () => {
     const nextAt = new Date('2026-11-21T11:00:00Z');
-    const retry = (seq: number, changes: Partial<RetryRecord> = {}): RetryRecord => ({
+    const retry = (seq: number, changes: Partial<RetryRangeUpdate> = {}): RetryRangeUpdate => ({
       seq: seq as Seq,
       lastSeq: seq as Seq,
       rev: 0,
@@ -195,7 +195,7 @@ describe('settle()', () => {
       );
       return { ...found };
     };
-    const repeated = (rev: number, attempts = 1): RetryRecord[] => [
+    const repeated = (rev: number, attempts = 1): RetryRangeUpdate[] => [
       { seq: 0, lastSeq: 0, rev: rev as Rev, lastRev: rev as Rev, attempts, nextAt: new Date() },
     ];
     const logged = attempt({ rev: 7 as Rev, lastRev: 8 as Rev });

@@ -16,7 +16,7 @@ const NOW_MS = Date.parse('2026-11-21T10:00:00Z');
 const retention: RetentionConfig = {
   idempotencyKeysMs: DAY_MS,
   deliveryLogMs: 7 * DAY_MS,
-  deliveryLogRows: 10_000,
+  deliveryLogRowsPerHook: 10_000,
   removedHooksMs: 30 * DAY_MS,
   orphanedFilesMs: DAY_MS,
   pushLogMs: 7 * DAY_MS,
@@ -166,7 +166,7 @@ describe('removeExpired()', () => {
       from generate_series(1, 2) hook, generate_series(1, 5 * hook) n`,
     );
     await countRequests([5, 10]);
-    const removed = await removeExpired(pool, { ...retention, deliveryLogRows: 6 }, { nowMs: NOW_MS });
+    const removed = await removeExpired(pool, { ...retention, deliveryLogRowsPerHook: 6 }, { nowMs: NOW_MS });
     expect(removed).toEqual({ days: 0, attempts: 4, keys: 0, hooks: 0, pushes: 0, stats: 0 });
     const left = await database.query(
       (sql) =>
@@ -188,7 +188,7 @@ describe('removeExpired()', () => {
     );
     await countRequests([12_345]);
     await countRequests([0, 12_345], new Date(NOW_MS - 2 * DAY_MS));
-    expect(await removeExpired(pool, { ...retention, deliveryLogRows: 45 }, { nowMs: NOW_MS })).toMatchObject({
+    expect(await removeExpired(pool, { ...retention, deliveryLogRowsPerHook: 45 }, { nowMs: NOW_MS })).toMatchObject({
       attempts: 12_300,
     });
     const left = await database.query(
@@ -219,7 +219,7 @@ describe('removeExpired()', () => {
     });
     await countRequests(Array.from({ length: 300 }, (_, n) => (n === 8 ? 250 : 200)));
     const before = await rowsRead();
-    expect(await removeExpired(pool, { ...retention, deliveryLogRows: 200 }, { nowMs: NOW_MS })).toMatchObject({
+    expect(await removeExpired(pool, { ...retention, deliveryLogRowsPerHook: 200 }, { nowMs: NOW_MS })).toMatchObject({
       attempts: 50,
       keys: 1_200,
     });

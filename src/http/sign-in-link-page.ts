@@ -4,7 +4,7 @@ import { pageHeaders, renderSignIn } from './invite-page.ts';
 import { jsonResponseHeaders, sendMethodNotAllowed } from './responses.ts';
 
 /** `GET /v1/sign-in`: what to do with a sign-in link, for who opens it in a browser. The same for every link, and for none. */
-export function signInPage(config: Config): Router {
+export function signInLinkPage(config: Config): Router {
   const html = renderSignIn(config);
   const headers = { ...jsonResponseHeaders, ...pageHeaders(), 'content-length': Buffer.byteLength(html) };
   const router = Router({ caseSensitive: true });
