@@ -87,7 +87,7 @@ export const SOURCES_MUTANTS: readonly Mutant[] = [
     name: 'code-site-unbounded',
     promise: 'A /48 of IPv6 begins as many activations as it has networks.',
     file: 'src/operations/auth/auth-start.ts',
-    find: ' || counts.ofNetwork >= codesPerSourcePerHour * NETWORK_TO_SOURCE_LIMIT_FACTOR',
+    find: ' ||\n    counts.ofNetwork >= codesPerSourcePerHour * NETWORK_TO_SOURCE_LIMIT_FACTOR',
     replace: '',
     tests: ['test/operations/code-budgets', '-t', 'a /48 of IPv6'],
   },

@@ -1,4 +1,4 @@
-import type { BusEvents, ReliableEvent } from './bus.ts';
+import type { BusEvents } from './bus.ts';
 import { encodePresence } from './presence-format.ts';
 import {
   encodeEphemeral,
@@ -44,7 +44,7 @@ export class NotificationBatch {
       const { update } = payload as Parameters<BusEvents['presence']>[0];
       this.#addLossy(PRESENCE_LETTER, encodePresence(update), MAX_PRESENCE_ITEMS);
     } else {
-      const { letter, items } = encodeReliable(event as ReliableEvent, payload as never);
+      const { letter, items } = encodeReliable(event, payload as never);
       this.#addReliable(letter, items, true);
     }
   }

@@ -27,7 +27,7 @@ export function encodePresence(update: PresenceUpdate): string {
     }
     case 'request':
       return `?${update.from ?? ''}`;
-    case 'leave':
+    default:
       return 'x';
   }
 }

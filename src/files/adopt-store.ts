@@ -25,7 +25,7 @@ export async function adoptStore(
   await store.checkUsable();
   const counts = { files: 0, lost: 0, found: 0 };
   for (let after: string | null = null; ;) {
-    const page = await checkStorePage({ pool, store }, { after, repair: 'marks' });
+    const page = await checkStorePage({ pool, store }, { after, repair: 'rows' });
     // Behind the files come the uploads, which are looked at by `klatch files check`.
     counts.files += page.files;
     const repaired = page.findings.filter((finding) => finding.repaired);

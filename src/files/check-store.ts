@@ -39,8 +39,8 @@ interface StoreCheckPage {
   readonly isBehindFiles: boolean;
 }
 
-/** `marks`: rows alone are changed, and the files of a store that has none at all are marked as lost too. */
-type Repair = boolean | 'marks';
+/** `rows` changes rows alone, and marks all files as lost where the store has none at all. `all` also removes strays. */
+type Repair = 'none' | 'rows' | 'all';
 
 /** What the check works with. */
 interface StoreCheckDeps {
@@ -61,7 +61,7 @@ class RollbackError extends Error {
 /**
  * Compares a page of the database with the store. Rows lead: one is written before the first byte of its file and
  * deleted after the last one, so that what has none, asked for behind the listing, belongs to nobody, and to no upload
- * under way either. With `repair` strays are removed, rows of lost files marked, and counts made right.
+ * under way either. `repair` says what it mends: rows of lost files, strays in the store, and counts.
  */
 export async function checkStorePage(
   deps: StoreCheckDeps,
@@ -69,7 +69,7 @@ export async function checkStorePage(
 ): Promise<StoreCheckPage> {
   const position = after ?? FILES_CURSOR_PREFIX;
   if (position.startsWith(FILES_CURSOR_PREFIX)) return checkFilesAndRowsPage(deps, position.slice(1) || null, repair);
-  return checkLeftoverUploadsAndUsage(deps, position.slice(1) || null, repair === true);
+  return checkLeftoverUploadsAndUsage(deps, position.slice(1) || null, repair === 'all');
 }
 
 async function checkFilesAndRowsPage(
@@ -93,13 +93,13 @@ async function checkFilesAndRowsPage(
     byId.delete(file.key);
   });
   const missing = [...byId.values()].filter(({ state }) => state === 'stored');
-  const isSuspectedEmpty = repair !== 'marks' && missing.length > 0 && (await store.list(null)).files.length === 0;
+  const isSuspectedEmpty = repair !== 'rows' && missing.length > 0 && (await store.list(null)).files.length === 0;
   await runInBatches(missing, async (row) => {
-    const finding = await checkMissingFile(deps, row, repair !== false && !isSuspectedEmpty);
+    const finding = await checkMissingFile(deps, row, repair !== 'none' && !isSuspectedEmpty);
     if (finding !== null) found.push(finding);
   });
   const next = end === null ? UPLOADS_CURSOR_PREFIX : `${FILES_CURSOR_PREFIX}${end}`;
-  const hasSkippedMarkingLost = isSuspectedEmpty && repair !== false;
+  const hasSkippedMarkingLost = isSuspectedEmpty && repair !== 'none';
   return { findings: found, files: files.length, uploads: 0, next, hasSkippedMarkingLost, isBehindFiles: end === null };
 }
 
@@ -109,12 +109,12 @@ async function checkStoredFile(
   { key: file, size: bytes }: StoredObject,
   { row, repair }: { row: StoreCheckRow | undefined; repair: Repair },
 ): Promise<FileFinding | null> {
-  const isRepairing = repair !== false;
+  const isRepairing = repair !== 'none';
   const mark = (isThere: boolean): Promise<boolean> => pool.run((sql) => markLostOrFound(sql, file, isThere));
   if (row === undefined) {
     // It may have gone between the two listings, store first.
     if ((await store.size(file)) === null || (await hasRow(pool, file))) return null;
-    const removes = repair === true;
+    const removes = repair === 'all';
     if (removes) await store.remove(file);
     return { problem: 'stray', file, bytes, repaired: removes };
   }

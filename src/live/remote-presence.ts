@@ -108,7 +108,7 @@ export class RemotePresence {
     node.partial = null;
     // Another node asked for it, and it holds nothing new.
     if (node.isCurrent && node.number === number) return;
-    for (const id of [...node.accounts]) if (!partial.accounts.has(id)) this.#removeAccount(node, id);
+    for (const id of node.accounts) if (!partial.accounts.has(id)) this.#removeAccount(node, id);
     for (const id of partial.accounts) this.#addAccount(node, id);
     node.number = number;
     node.isCurrent = true;
@@ -133,7 +133,7 @@ export class RemotePresence {
     const node = this.#nodes.get(name);
     if (node === undefined) return;
     this.#nodes.delete(name);
-    for (const id of [...node.accounts]) this.#removeAccount(node, id);
+    for (const id of node.accounts) this.#removeAccount(node, id);
   }
 
   #addAccount(node: RemoteNode, accountId: AccountId): void {

@@ -47,7 +47,7 @@ async function check(repair: boolean, of: FileStore = store): Promise<{ findings
   const findings: FileFinding[] = [];
   const looked = [0, 0];
   for (let after: string | null = null; ;) {
-    const page = await checkStorePage({ pool, store: of }, { after, repair });
+    const page = await checkStorePage({ pool, store: of }, { after, repair: repair ? 'all' : 'none' });
     findings.push(...page.findings);
     looked[0]! += page.files;
     looked[1]! += page.uploads;
@@ -144,7 +144,7 @@ describe('the check of files', () => {
   test('does not mark everything as lost where the store is empty, as one is that is not mounted', async () => {
     const id = await rows.stored('one');
     await rm(join(location, id.slice(0, 2)), { recursive: true });
-    const page = await checkStorePage({ pool, store }, { after: null, repair: true });
+    const page = await checkStorePage({ pool, store }, { after: null, repair: 'all' });
     expect(page.findings).toEqual([{ problem: 'lost', file: id, bytes: null, repaired: false }]);
     expect(page.hasSkippedMarkingLost).toBe(true);
     expect(await stateOf(id)).toBe('stored');

@@ -42,7 +42,7 @@ export const checkFiles = defineOperation({
   errors: ['storage_unavailable'],
   run: async ({ database, fileStore: store }, { repair, after }) => {
     try {
-      const page = await checkStorePage({ pool: database.general, store }, { after, repair });
+      const page = await checkStorePage({ pool: database.general, store }, { after, repair: repair ? 'all' : 'none' });
       const { findings, files, uploads, hasSkippedMarkingLost: isEmpty, next } = page;
       return { store: store.description, files, uploads, found: [...findings], empty: isEmpty, next };
     } catch (error) {
