@@ -34,11 +34,7 @@ describe.each(['strict', 'none'])('a hook with order %s', (order) => {
     await it.lane.pause(false);
     await it.lane.rowWhere((row) => row['cursor'] === third && row['event_cursor'] === last);
     expect([...it.arrived].sort()).toEqual([`${third}`, `${third} updated r${kept}`]);
-    expect((await it.log()).sort()).toEqual([
-      `${first} expired`,
-      `${third} delivered`,
-      `${third} r${kept} delivered`,
-    ]);
+    expect((await it.log()).sort()).toEqual([`${first} expired`, `${third} delivered`, `${third} r${kept} delivered`]);
     expect(await it.lane.health()).toMatchObject({ pending: 0, oldest_pending_at: null });
   });
 

@@ -30,7 +30,15 @@ function attempt(time: string, changes: Partial<AttemptRecord> = {}): AttemptRec
 const FAILED = { outcome: 'failed', category: 'timeout', code: null, durationMs: 15_000 } as const;
 
 async function settleOne(changes: Partial<Settlement>): Promise<void> {
-  const settlement = { hookId: hook, generation: 0, epoch: 1, ...UNTROUBLED, cursor: 6 as Seq, attempts: [], ...changes };
+  const settlement = {
+    hookId: hook,
+    generation: 0,
+    epoch: 1,
+    ...UNTROUBLED,
+    cursor: 6 as Seq,
+    attempts: [],
+    ...changes,
+  };
   await pool.run((sql) => settle(sql, [settlement]));
 }
 
@@ -76,8 +84,7 @@ describe('the numbers of a hook', () => {
       attempt('10:00:00', { rev: 8 as Rev, lastRev: 12 as Rev, ...FAILED }),
     ];
     const failure = { failures: 1, failingSince: at('10:00:00') };
-    for (let n = 0; n < 2; n += 1)
-      await settleOne({ hookId: asking, eventCursor: 7 as Rev, ...failure, attempts });
+    for (let n = 0; n < 2; n += 1) await settleOne({ hookId: asking, eventCursor: 7 as Rev, ...failure, attempts });
     expect(await counted()).toEqual([
       numbersOf(asking, '10:00:00', { delivered: 2, failed: 1, durations: [0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 1] }),
     ]);
