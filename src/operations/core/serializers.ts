@@ -61,7 +61,7 @@ export const changeSchema = z.object({
 });
 
 /** A conversation as one of its members sees it. */
-export const ownConversationSchema = z.object({
+export const conversationSchema = z.object({
   id: z.int(),
   kind: z.enum(['group', 'private']),
   /** Of a private conversation, the other one's name. */
@@ -93,7 +93,7 @@ export const ownConversationSchema = z.object({
 export type SerializedMessage = z.infer<typeof messageSchema>;
 type SerializedNotice = z.infer<typeof noticeSchema>;
 export type SerializedChange = z.infer<typeof changeSchema>;
-export type SerializedOwnConversation = z.infer<typeof ownConversationSchema>;
+export type SerializedConversation = z.infer<typeof conversationSchema>;
 
 export function serializeActor({ id, name, nick, kind }: Actor): z.infer<typeof actorSchema> {
   return { id, name, nick, kind };

@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { errorKinds, type ErrorCode } from '../../errors.ts';
 import { scopeMeanings } from '../../model/scopes.ts';
 import type { Operation, AllowedCallers } from '../core/operation.ts';
-import { actorSchema, changeSchema, ownConversationSchema, messageSchema, noticeSchema } from '../core/serializers.ts';
+import { actorSchema, changeSchema, conversationSchema, messageSchema, noticeSchema } from '../core/serializers.ts';
 
 /** A JSON Schema (2020-12), as far as zod makes them. */
 export interface JsonSchema {
@@ -64,7 +64,7 @@ const NAMED_SHAPES = {
   Message: messageSchema,
   Notice: noticeSchema,
   Change: changeSchema,
-  Conversation: ownConversationSchema,
+  Conversation: conversationSchema,
 } as const;
 
 /** What `POST /v1/api/<operation>` does; the others answer there that they are for live connections. */

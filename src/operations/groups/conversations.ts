@@ -7,14 +7,14 @@ import { requireAccount } from '../core/caller.ts';
 import { defineOperation, defineTargetedOperation } from '../core/operation.ts';
 import { limitSchema, pageOf } from '../core/page.ts';
 import type { Services } from '../core/services.ts';
-import { ownConversationSchema, serializeActor, type SerializedOwnConversation } from '../core/serializers.ts';
+import { conversationSchema, serializeActor, type SerializedConversation } from '../core/serializers.ts';
 
 export const listOwnConversations = defineOperation({
   name: 'conversations.list',
   summary:
     'List the groups and private conversations that you are in by number, with what is unread, a page at a time.',
   input: z.strictObject({ after: z.int().min(0).default(0), limit: limitSchema }),
-  output: z.object({ conversations: z.array(ownConversationSchema), next: z.int().nullable() }),
+  output: z.object({ conversations: z.array(conversationSchema), next: z.int().nullable() }),
   who: 'account',
   scope: 'messages:read',
   errors: [],
@@ -31,7 +31,7 @@ export const showOwnConversation = defineTargetedOperation({
   name: 'conversations.show',
   summary: 'Show a group or private conversation that you are in, with what is unread.',
   input: z.strictObject({ conversation: z.int().positive() }),
-  output: ownConversationSchema,
+  output: conversationSchema,
   who: 'member',
   on: 'conversation',
   scope: 'messages:read',
@@ -44,13 +44,13 @@ export const showOwnConversation = defineTargetedOperation({
 export async function showConversation(
   { database }: Services,
   request: { accountId: AccountId; only: ConversationId },
-): Promise<SerializedOwnConversation> {
+): Promise<SerializedConversation> {
   const [found] = await translateLostRead(database.general.run((sql) => listConversations(sql, request)));
   if (found !== undefined) return serializeConversation(found);
   throw new KlatchError('not_found', { sentence: `You are in no conversation ${request.only}` });
 }
 
-function serializeConversation(conversation: OwnConversation): SerializedOwnConversation {
+function serializeConversation(conversation: OwnConversation): SerializedConversation {
   const { firstSeq, lastSeq, readSeq, lastMessageAt, peer, title } = conversation;
   return {
     id: conversation.id,

@@ -18,13 +18,13 @@ import { translateLostRead } from '../core/database-errors.ts';
 import { withEventsAfterCommit } from '../core/group-transaction.ts';
 import { defineOperation } from '../core/operation.ts';
 import type { Services } from '../core/services.ts';
-import { ownConversationSchema } from '../core/serializers.ts';
+import { conversationSchema } from '../core/serializers.ts';
 
 export const openPrivateConversation = defineOperation({
   name: 'private.open',
   summary: 'Open the private conversation with a person or bot; the same one each time. It has no token and no hooks.',
   input: z.strictObject({ user: userReference }),
-  output: ownConversationSchema,
+  output: conversationSchema,
   who: 'account',
   scope: 'messages:write',
   errors: ['not_found', 'blocked', 'quota_exceeded'],
