@@ -159,7 +159,7 @@ async function findLosingHooks(
       and (a.kind = 'user' or a.kind <> all(r.skip))
       and (e.rev > r.event_cursor or exists (
         select from delivery_retry d where d.hook_id = r.id and d.rev > 0 and e.rev between d.rev and d.last_rev))
-    group by r.id order by r.id`;
+    group by r.id, r.url order by r.id`;
 }
 
 async function deleteEvents(
