@@ -135,6 +135,7 @@ test('a copy of the stopped data directory makes the same server elsewhere', asy
     const empty = await target.serve();
     await runFromPage('embedded restore');
     await stop(empty.server);
+    await runFromPage('embedded files');
     await stop(await expectRestored(pathname));
     await stop(server);
   });
@@ -151,6 +152,7 @@ test('a copy of the stopped data directory makes the same server elsewhere', asy
     expect(stdout).not.toContain('PostgreSQL 15');
     await runFromPage('embedded restore');
     await stop(empty.server);
+    await runFromPage('embedded files');
     await stop(await expectRestored(pathname));
   });
 });
