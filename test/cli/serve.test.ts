@@ -11,6 +11,8 @@ import { Workspace } from './program.ts';
 
 let database: TestDatabase;
 let workspace: Workspace;
+/** The tests share one database, which has one store of files; each has a data directory of its own. */
+const filesLocation = (): string => `services.file-storage.location = ${JSON.stringify(database.filesFolder)}`;
 
 beforeAll(async () => {
   database = await createTestDatabase();
@@ -20,7 +22,7 @@ afterAll(async () => database.drop());
 
 beforeEach(async () => {
   workspace = await Workspace.create();
-  await workspace.configure(database.target);
+  await workspace.configure(database.target, [filesLocation()]);
 });
 
 afterEach(async () => workspace.remove());
@@ -285,7 +287,7 @@ describe('a server that cannot start says why on standard error and in its log',
     const { server } = await workspace.serve();
     await server.stop();
     const other = 'Zx8wVb5nMq2rTk7yPl4jHs9dFg3cUa6o';
-    await workspace.configure(database.target, [`secret = "${other}"`]);
+    await workspace.configure(database.target, [filesLocation(), `secret = "${other}"`]);
     const { code, stderr } = await refusal();
     expect(code).toBe(77);
     expect(stderr).toMatch(/secret differs/);
