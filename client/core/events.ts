@@ -7,7 +7,10 @@ export type ChatEvent =
   | { readonly type: 'joined'; readonly conversation: number }
   /** The account is no longer in the conversation: no event of it follows. */
   | { readonly type: 'left'; readonly conversation: number }
-  /** The server has less of a conversation than was heard of it, as after a restored backup: it goes on from there. */
+  /**
+   * The server lost changes of a conversation that were heard, as after a restored backup. What was heard behind `rev` no
+   * longer counts: its messages have other texts now, or are none. It goes on from there.
+   */
   | { readonly type: 'reset'; readonly conversation: number; readonly rev: number }
   | { readonly type: 'connected'; readonly account: Account }
   /** The changes that came meanwhile have begun to come; `complete`: of all conversations that the account is in. */

@@ -10,6 +10,7 @@ import {
   decodeConversationJoined,
   decodeConversationLeft,
   type Change,
+  type ChangePage,
   type SubscribeResult,
 } from './shapes.ts';
 
@@ -17,6 +18,8 @@ import {
 export interface FollowOptions {
   /** Up to which change of which conversation everything is there already. */
   readonly resumeRevByConversation: ReadonlyMap<number, number>;
+  /** In which epoch of the server's log that was; those that it does not name: 0. */
+  readonly resumeEpochByConversation?: ReadonlyMap<number, number>;
   /** In conversations that are not known: with what comes from now on, or with their first change. */
   readonly unknownStartAt: 'now' | 'start';
   /** Only these conversations are listened to; null: all. */
@@ -45,6 +48,10 @@ const BACKFILL_CHANGES_WHEN_JOINED_AWAY = 200;
 export class ConversationFollower {
   /** Up to here each conversation was heard. */
   readonly #handledRevByConversation: Map<number, number>;
+  /** In which epoch of the server's log. */
+  readonly #epochByConversation = new Map<number, number>();
+  /** That of the server when it was subscribed to. */
+  #subscribedEpoch = 0;
   /** The same for conversations that the account has left, should it come back into them. */
   readonly #revByLeftConversation = new Map<number, number>();
   readonly #options: FollowOptions;
@@ -58,15 +65,21 @@ export class ConversationFollower {
   constructor(options: FollowOptions, listener: ChatListener) {
     this.#options = options;
     this.#listener = listener;
-    const { onlyConversations: only } = options;
+    const { onlyConversations: only, resumeEpochByConversation: epochs } = options;
     this.#handledRevByConversation = new Map(
       [...options.resumeRevByConversation].filter(([id]) => only === null || only.has(id)),
     );
+    for (const id of this.#handledRevByConversation.keys()) this.#epochByConversation.set(id, epochs?.get(id) ?? 0);
   }
 
   /** By conversation, the last change that the listener was done with. */
   get handledRevByConversation(): ReadonlyMap<number, number> {
     return this.#handledRevByConversation;
+  }
+
+  /** By conversation, the epoch of the server's log that this change is of. */
+  get epochByConversation(): ReadonlyMap<number, number> {
+    return this.#epochByConversation;
   }
 
   /** Changes that the listener was done with. */
@@ -89,13 +102,15 @@ export class ConversationFollower {
   }
 
   /** Compares where the stream begins with what is there, and closes what lies between. */
-  async reconcileWithSubscribed(session: ChatSession, { conversations, complete }: SubscribeResult): Promise<void> {
+  async reconcileWithSubscribed(session: ChatSession, subscribed: SubscribeResult): Promise<void> {
+    const { conversations, complete } = subscribed;
     const isFresh = !this.#hasFollowedBefore && this.#options.resumeRevByConversation.size === 0;
     const mine = conversations.filter(({ id }) => this.#isSelected(id));
     const ids = new Set(mine.map(({ id }) => id));
     // Where not all are listed, one that is not may be one that the account is in.
     if (complete)
       for (const id of this.#handledRevByConversation.keys()) if (!ids.has(id)) await this.#removeConversation(id);
+    await this.#dropLostChanges(mine, subscribed);
     for (const { id, rev } of mine) {
       const have = this.#handledRevByConversation.get(id);
       if (have === undefined) await this.#addConversation(session, { id, rev }, isFresh);
@@ -104,6 +119,27 @@ export class ConversationFollower {
     }
     this.#hasFollowedBefore = true;
     await this.#listener({ type: 'following', conversations: mine.length, isSubscribedToAll: complete });
+  }
+
+  /**
+   * Forgets what was heard of changes that the server has lost since: behind `epoch_rev`, where nothing else was lost
+   * between, else all. Before anything is asked for, so that an end in between repeats it.
+   */
+  async #dropLostChanges(
+    conversations: SubscribeResult['conversations'],
+    { epoch = 0, previous_epoch: previous = 0 }: SubscribeResult,
+  ): Promise<void> {
+    if (epoch !== this.#subscribedEpoch) this.#revByLeftConversation.clear();
+    this.#subscribedEpoch = epoch;
+    const listed = new Map(conversations.map(({ id, epoch_rev: epochRev = 0 }) => [id, epochRev]));
+    for (const [id, have] of this.#handledRevByConversation) {
+      const known = this.#epochByConversation.get(id) ?? 0;
+      if (known === epoch) continue;
+      // Of one that is not listed nobody says what was lost.
+      const kept = known === previous ? Math.min(have, listed.get(id) ?? 0) : 0;
+      this.#epochByConversation.set(id, epoch);
+      if (kept < have) await this.#rewind(id, kept);
+    }
   }
 
   /** Handles a notification of the server. The caller waits for one before it passes the next. */
@@ -149,6 +185,8 @@ export class ConversationFollower {
       const params = { conversation, after_rev: have, limit: this.#syncPageSize };
       const page = await this.#fetchSyncPage(session, params);
       if (page === null) break;
+      // The gap stays: the next subscription says what of this conversation was lost.
+      if ((page.epoch ?? 0) !== (this.#epochByConversation.get(conversation) ?? 0)) return;
       for (const change of page.changes) if (change.rev > have) await this.#passToListener(conversation, change);
       more = page.more && page.rev > have;
       have = Math.max(have, page.rev);
@@ -158,10 +196,7 @@ export class ConversationFollower {
   }
 
   /** Resolves to null when the account is no longer in the conversation; the stream reports that too. */
-  async #fetchSyncPage(
-    session: ChatSession,
-    params: object,
-  ): Promise<{ changes: Change[]; rev: number; more: boolean } | null> {
+  async #fetchSyncPage(session: ChatSession, params: object): Promise<ChangePage | null> {
     try {
       const page = await session.call('conversations.sync', params, { decode: decodeChangePage });
       this.#syncPageSize = Math.min(SYNC_PAGE_SIZES.max, this.#syncPageSize * 2);
@@ -193,6 +228,7 @@ export class ConversationFollower {
         : Math.max(0, rev - BACKFILL_CHANGES_WHEN_JOINED_AWAY);
     const begin = Math.min(rev, Math.max(wanted, this.#revByLeftConversation.get(id) ?? 0));
     this.#revByLeftConversation.delete(id);
+    this.#epochByConversation.set(id, this.#subscribedEpoch);
     this.#handledRevByConversation.set(id, begin);
     if (this.#hasFollowedBefore || !isStreamComplete) await this.#listener({ type: 'joined', conversation: id });
     if (begin < rev) await this.#catchUp(session, id, begin);
@@ -203,6 +239,7 @@ export class ConversationFollower {
     if (this.#revByLeftConversation.size > MAX_REMEMBERED_LEFT_CONVERSATIONS)
       this.#revByLeftConversation.delete(this.#revByLeftConversation.keys().next().value!);
     this.#handledRevByConversation.delete(conversation);
+    this.#epochByConversation.delete(conversation);
     this.#conversationsWithGap.delete(conversation);
     await this.#listener({ type: 'left', conversation });
   }

@@ -92,6 +92,11 @@ export class LiveClient {
     return this.#follower?.handledRevByConversation ?? new Map();
   }
 
+  /** By conversation, the epoch of the server's log that this change is of; empty without following. */
+  get epochByConversation(): ReadonlyMap<number, number> {
+    return this.#follower?.epochByConversation ?? new Map();
+  }
+
   /** Whose session it is; null before the first connection. */
   get account(): Account | null {
     return this.#account;

@@ -63,8 +63,15 @@ export const decodeConversation = object({
 export const decodeAccount = object({ id, nick: string, name: string });
 
 export const decodeAuthenticated = object({ account: decodeAccount, session: integer });
-export const decodeSubscribeResult = object({ conversations: arrayOf(object({ id, rev })), complete: boolean });
-export const decodeChangePage = object({ changes: arrayOf(decodeChange), rev, more: boolean });
+/** Not there: 0, the server never lost a change. */
+const epoch = optional(naturalNumber);
+export const decodeSubscribeResult = object({
+  conversations: arrayOf(object({ id, rev, epoch_rev: optional(rev) })),
+  complete: boolean,
+  epoch,
+  previous_epoch: epoch,
+});
+export const decodeChangePage = object({ changes: arrayOf(decodeChange), rev, more: boolean, epoch });
 
 /** Notifications, by method. */
 export const decodeConversationChange = object({ ...changeFields, conversation: id });
@@ -79,4 +86,5 @@ export type Notice = Decoded<typeof decodeNotice>;
 export type Change = Decoded<typeof decodeChange>;
 export type Conversation = Decoded<typeof decodeConversation>;
 export type Account = Decoded<typeof decodeAccount>;
+export type ChangePage = Decoded<typeof decodeChangePage>;
 export type SubscribeResult = Decoded<typeof decodeSubscribeResult>;

@@ -6,8 +6,10 @@ import {
   decodeOrNull,
   naturalNumber,
   object,
+  optional,
   recordOf,
   string,
+  type Decoded,
   type Decoder,
 } from '../core/decode.ts';
 
@@ -28,6 +30,8 @@ const decodeResumeState = object({
   /** The sign-in that the positions are of: with another one they mean nothing. */
   sign_in: string,
   revs: decodeRevsByConversation,
+  /** In which epoch of the server's log; those that it does not name: 0. */
+  epochs: optional(decodeRevsByConversation),
 });
 
 /** A file with the last handled rev of each conversation, at which the next client resumes. */
@@ -35,6 +39,7 @@ export class ResumePositionsFile {
   readonly #path: string;
   readonly #signInId: string;
   #getRevs: () => ReadonlyMap<number, number> = () => new Map();
+  #getEpochs: () => ReadonlyMap<number, number> = () => new Map();
   #saveTimer: NodeJS.Timeout | null = null;
   #lastSaveError: unknown = null;
 
@@ -45,6 +50,16 @@ export class ResumePositionsFile {
 
   /** What the last client left; null without one, after another sign-in, or where the file cannot be understood. */
   loadRevs(): Map<number, number> | null {
+    const state = this.#load();
+    return state === null ? null : numberedEntries(state.revs);
+  }
+
+  /** In which epoch of the server's log that was; those that it does not name: 0. */
+  loadEpochs(): Map<number, number> {
+    return numberedEntries(this.#load()?.epochs ?? {});
+  }
+
+  #load(): Decoded<typeof decodeResumeState> | null {
     let text: string;
     try {
       text = readFileSync(this.#path, 'utf8');
@@ -53,14 +68,17 @@ export class ResumePositionsFile {
       throw error;
     }
     const state = decodeOrNull(decodeResumeState, parseJsonOrNull(text));
-    if (state === null || state.sign_in !== this.#signInId) return null;
-    return new Map(Object.entries(state.revs).map(([id, rev]) => [Number(id), rev]));
+    return state === null || state.sign_in !== this.#signInId ? null : state;
   }
 
   /** To be called after every change: writes soon, and not more often than once a second. Throws why it failed last. */
-  scheduleSave(getRevs: () => ReadonlyMap<number, number>): void {
+  scheduleSave(
+    getRevs: () => ReadonlyMap<number, number>,
+    getEpochs: () => ReadonlyMap<number, number> = () => new Map(),
+  ): void {
     if (this.#lastSaveError !== null) throw this.#lastSaveError;
     this.#getRevs = getRevs;
+    this.#getEpochs = getEpochs;
     this.#saveTimer ??= setTimeout(() => this.#saveOnTimer(), MIN_SAVE_INTERVAL_MS);
   }
 
@@ -69,8 +87,14 @@ export class ResumePositionsFile {
     if (this.#saveTimer === null) return;
     clearTimeout(this.#saveTimer);
     this.#saveTimer = null;
-    const revs = Object.fromEntries([...this.#getRevs()].slice(-MAX_SAVED_CONVERSATIONS));
-    const text = JSON.stringify({ version: 1, sign_in: this.#signInId, revs });
+    const revs = new Map([...this.#getRevs()].slice(-MAX_SAVED_CONVERSATIONS));
+    const epochs = [...this.#getEpochs()].filter(([id, epoch]) => epoch !== 0 && revs.has(id));
+    const text = JSON.stringify({
+      version: 1,
+      sign_in: this.#signInId,
+      revs: Object.fromEntries(revs),
+      ...(epochs.length === 0 ? {} : { epochs: Object.fromEntries(epochs) }),
+    });
     mkdirSync(dirname(this.#path), { recursive: true, mode: 0o700 });
     // A kill in between leaves the old one whole.
     writeFileSync(`${this.#path}.new`, `${text}\n`, { mode: 0o600 });
@@ -85,6 +109,10 @@ export class ResumePositionsFile {
       this.#lastSaveError = error;
     }
   }
+}
+
+function numberedEntries(byId: Readonly<Record<string, number>>): Map<number, number> {
+  return new Map(Object.entries(byId).map(([id, value]) => [Number(id), value]));
 }
 
 function parseJsonOrNull(text: string): unknown {

@@ -53,15 +53,19 @@ async function follow(context: ChatContext, names: readonly string[], options: F
   const only = names.length === 0 ? null : await findConversationIds(context, names, options);
   const state = new ResumePositionsFile(resumePositionsPath(context.env, options.profile), use.profile.sign_in);
   const saved = state.loadRevs() ?? new Map<number, number>();
+  const savedEpochs = state.loadEpochs();
   const printer = new ChatEventPrinter(context, { isJson: options.json === true, client: () => client });
   const client: LiveClient = createFollowingClient(use, {
-    follow: followOptionsFrom(options.since, { savedRevs: saved, onlyConversations: only }),
+    follow: followOptionsFrom(options.since, { savedRevs: saved, savedEpochs, onlyConversations: only }),
     listener: async (event) => {
       await printer.show(event);
       // What others followed, or this one before without them, stays as it was.
       if (event.type === 'left') saved.delete(event.conversation);
-      if (event.type === 'change' || event.type === 'left')
-        state.scheduleSave(() => new Map([...saved, ...client.handledRevByConversation]));
+      if (event.type === 'change' || event.type === 'left' || event.type === 'reset')
+        state.scheduleSave(
+          () => new Map([...saved, ...client.handledRevByConversation]),
+          () => new Map([...savedEpochs, ...client.epochByConversation]),
+        );
     },
   });
   const signals = context.createStopSignals();
@@ -82,12 +86,18 @@ export function followOptionsFrom(
   since: Since,
   {
     savedRevs,
+    savedEpochs,
     onlyConversations,
-  }: { savedRevs: ReadonlyMap<number, number>; onlyConversations: ReadonlySet<number> | null },
+  }: {
+    savedRevs: ReadonlyMap<number, number>;
+    savedEpochs: ReadonlyMap<number, number>;
+    onlyConversations: ReadonlySet<number> | null;
+  },
 ): FollowOptions {
   const known = new Map([...savedRevs].filter(([id]) => since === 'last' && (onlyConversations?.has(id) ?? true)));
   return {
     resumeRevByConversation: known,
+    resumeEpochByConversation: savedEpochs,
     unknownStartAt: since === 'start' ? 'start' : 'now',
     onlyConversations,
   };
@@ -170,5 +180,5 @@ export const NOT_ALL_FOLLOWED_LINE =
   'this account is in more conversations than can be followed: those with the highest numbers are left out';
 
 export function conversationRewoundLine({ conversation, rev }: { conversation: number; rev: number }): string {
-  return `the server has less of conversation ${conversation} than before, as after a restored backup: going on behind change ${rev}`;
+  return `the server lost changes of conversation ${conversation}, as after a restored backup: going on behind change ${rev}`;
 }

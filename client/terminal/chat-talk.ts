@@ -46,12 +46,17 @@ async function runInteractiveChat(
   const use = await findProfileAndAddress(context, options);
   const state = new ResumePositionsFile(resumePositionsPath(context.env, options.profile), use.profile.sign_in);
   const saved = state.loadRevs() ?? new Map<number, number>();
+  const savedEpochs = state.loadEpochs();
   const screen = new InteractiveChat({ input: context.input, output: context.output, client: () => client });
   const client = createFollowingClient(use, {
-    follow: followOptionsFrom('last', { savedRevs: saved, onlyConversations: null }),
+    follow: followOptionsFrom('last', { savedRevs: saved, savedEpochs, onlyConversations: null }),
     listener: async (event) => {
       await screen.onEvent(event);
-      if (event.type === 'change' || event.type === 'left') state.scheduleSave(() => client.handledRevByConversation);
+      if (event.type === 'change' || event.type === 'left' || event.type === 'reset')
+        state.scheduleSave(
+          () => client.handledRevByConversation,
+          () => client.epochByConversation,
+        );
     },
   });
   try {

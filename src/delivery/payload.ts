@@ -1,5 +1,5 @@
 import type { Attachment } from '../model/attachment.ts';
-import { messageId, type ConversationId, type HookId } from '../model/ids.ts';
+import { epochSuffix, messageId, type ConversationId, type HookId, type LogEpoch } from '../model/ids.ts';
 import type { ChangedMessage, DeliveryEvent } from '../storage/hooks/hook-events.ts';
 import type { DeliveryMessage } from '../storage/hooks/lanes.ts';
 
@@ -13,13 +13,16 @@ interface DeliveryRange {
   /** 0: messages. */
   readonly rev: number;
   readonly lastRev: number | null;
+  /** Of all of them: no request spans two epochs. */
+  readonly logEpoch: LogEpoch;
 }
 
 /** `webhook-id` of a request: the same over all its attempts and redeliveries. */
 export function deliveryId(hookId: HookId, conversationId: ConversationId, range: DeliveryRange): string {
   const [first, last] = range.rev === 0 ? [range.first, range.last] : [range.rev, range.lastRev ?? range.rev];
   const kind = range.rev === 0 ? '' : 'r';
-  return `${hookId}_${conversationId}_${kind}${first === last ? String(first) : `${first}-${last}`}`;
+  const numbers = first === last ? String(first) : `${first}-${last}`;
+  return `${hookId}_${conversationId}_${kind}${numbers}${epochSuffix(range.logEpoch)}`;
 }
 
 /** Makes the address at which whoever hears the conversation gets a file for some days from now on. */
@@ -50,13 +53,14 @@ export function eventBody(
   event: DeliveryEvent & { readonly message: ChangedMessage },
   createFileLink: CreateFileLink,
 ): string {
-  const { rev, kind, at, message, actorId, actorName, actorNick, actorKind } = event;
+  const { rev, logEpoch, kind, at, message, actorId, actorName, actorNick, actorKind } = event;
   const editedAt = message.editedAt === null ? {} : { edited_at: message.editedAt.toISOString() };
   return JSON.stringify({
     type: kind,
     timestamp: at.toISOString(),
     data: {
       rev,
+      ...epochField('epoch', logEpoch),
       group: { id: conversationId, title: message.title },
       message: { ...serializeMessage(conversationId, message, createFileLink), ...editedAt },
       sender: serializeSender(message),
@@ -72,9 +76,11 @@ function serializeMessage(
 ) {
   const attachments = message.deliveredAsDeleted ? [] : (message.attachments ?? []);
   return {
-    id: messageId(conversationId, message.seq),
+    id: messageId(conversationId, message.seq, message.logEpoch),
     seq: message.seq,
+    ...epochField('epoch', message.logEpoch),
     rev: message.rev,
+    ...epochField('rev_epoch', message.revLogEpoch),
     text: message.text,
     sent_at: message.sentAt.toISOString(),
     ...(message.deliveredAsDeleted ? { deleted: true } : {}),
@@ -86,6 +92,11 @@ function serializeMessage(
       url: createFileLink(conversationId, file),
     })),
   };
+}
+
+/** Installations that never lost a change have no epochs in their bodies. */
+function epochField(name: 'epoch' | 'rev_epoch', logEpoch: LogEpoch): Record<string, number> {
+  return logEpoch === 0 ? {} : { [name]: logEpoch };
 }
 
 function serializeSender({ senderId, senderName, senderNick, senderKind, label }: Omit<DeliveryMessage, 'hops'>) {

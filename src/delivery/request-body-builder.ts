@@ -1,4 +1,4 @@
-import type { Rev, Seq } from '../model/ids.ts';
+import type { LogEpoch, Rev, Seq } from '../model/ids.ts';
 import type { LaneRow } from '../storage/hooks/lanes.ts';
 import { deliveryId } from './payload.ts';
 import type { MessageReader, EncodedMessage } from './message-reader.ts';
@@ -13,6 +13,8 @@ export interface DeliveryRequest {
   readonly lastRev: Rev | null;
   /** Each event that it carries; they have gaps between them. */
   readonly revs: readonly Rev[];
+  /** Of all that it carries. */
+  readonly logEpoch: LogEpoch;
   readonly body: Buffer;
   readonly hops: number;
 }
@@ -98,10 +100,16 @@ export class RequestBodyBuilder {
     let bytes = head.body.length + 2;
     let skipped = 0;
     const end = bounds.exactLast ?? bounds.maxSeq ?? null;
+    let { exactLast } = bounds;
     for (let after = head.seq; after !== end && messages.length < bounds.maxMessages;) {
       const message = await this.#read(after);
       if (message === null) break;
       if (message.seq > after + 1) return null;
+      // What is behind has its own request, whatever range was tried before.
+      if (message.logEpoch !== head.logEpoch) {
+        exactLast = null;
+        break;
+      }
       after = message.seq;
       if (this.isUnwantedSenderKind(message)) {
         skipped += 1;
@@ -117,7 +125,8 @@ export class RequestBodyBuilder {
     return {
       ...NO_EVENTS,
       first: head.seq,
-      last: bounds.exactLast ?? messages.at(-1)!.seq,
+      last: exactLast ?? messages.at(-1)!.seq,
+      logEpoch: head.logEpoch,
       body: joinBodies(messages.map((message) => message.body)),
       hops: Math.max(...messages.map((message) => message.hops)),
     };
@@ -145,6 +154,6 @@ function readAheadOf(after: Seq, { maxMessages: messages, exactLast: last }: Req
   return last === null ? messages : Math.max(1, last - after);
 }
 
-function singleMessageRequest({ seq, body, hops }: EncodedMessage): DeliveryRequest {
-  return { ...NO_EVENTS, first: seq, last: seq, body, hops };
+function singleMessageRequest({ seq, logEpoch, body, hops }: EncodedMessage): DeliveryRequest {
+  return { ...NO_EVENTS, first: seq, last: seq, logEpoch, body, hops };
 }

@@ -1,5 +1,4 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Seq } from '../model/ids.ts';
 import type { SourceKey } from '../model/source-key.ts';
 import { WEBHOOK_POST_LIMITS } from '../operations/core/input-limits.ts';
 import type { Services } from '../operations/core/services.ts';
@@ -88,14 +87,17 @@ async function webhookMessageOf(
   return { ...input, ...keyed, hops: nextHopCount(req.headers, limits.hopLimit), attachments };
 }
 
-/** Posts it. Whatever this rejects with, and where an earlier message is the answer, its files are given up. */
-export async function postForm(services: Services, grant: TokenGrant, form: FormMessage): Promise<Seq> {
+/**
+ * Posts it, and resolves to the message's id. Whatever this rejects with, and where an earlier message is the answer, its
+ * files are given up.
+ */
+export async function postForm(services: Services, grant: TokenGrant, form: FormMessage): Promise<string> {
   if (form.message.attachments.length === 0) return postMessage(services, grant, form.message);
   let isPosted = false;
   try {
     const posted = await postMessageWithFiles(services, grant, form.message);
-    isPosted = posted.outcome === 'new';
-    return posted.seq;
+    isPosted = posted.isNew;
+    return posted.id;
   } finally {
     // Where nobody knows whether it was posted, too: a file that a message has stays.
     if (!isPosted) await form.discardFiles();

@@ -1,7 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { KlatchError } from '../errors.ts';
 import type { Log } from '../log.ts';
-import { messageId } from '../model/ids.ts';
 import type { SourceKey } from '../model/source-key.ts';
 import type { TrustedProxies } from '../model/trusted-proxies.ts';
 import { WEBHOOK_POST_LIMITS } from '../operations/core/input-limits.ts';
@@ -60,10 +59,9 @@ export function createPostHandler(services: Services, proxies: TrustedProxies): 
       ? readMultipartForm(services, { req, res, source }, grant)
       : readBody(req, res, size);
     const received = await reading.catch(rejectRead);
-    const seq = Buffer.isBuffer(received)
+    const id = Buffer.isBuffer(received)
       ? await postMessage(services, grant, await read(req, received, source).catch(rejectRead))
       : await postForm(services, grant, received);
-    const id = messageId(grant.integration.conversationId, seq);
     // One body that passes every known caller's check.
     sendJson(res, 200, { status: 'Ok', ok: true, success: true, id });
   };

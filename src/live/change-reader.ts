@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import type { Log } from '../log.ts';
-import type { ConversationId, Rev } from '../model/ids.ts';
+import type { ConversationId, LogEpoch, Rev } from '../model/ids.ts';
 import { readChanges, type ChangePage } from '../storage/messages/changes.ts';
 import type { Pool } from '../storage/db/pool.ts';
 import type { LiveCounts } from './live-counts.ts';
@@ -30,6 +30,7 @@ export class ChangeReader {
   readonly counts: LiveCounts['reads'];
   readonly #pool: Pool;
   readonly #log: Log;
+  readonly #observeEpoch: (epoch: LogEpoch) => void;
   readonly #fanOutSemaphore = new Semaphore(MAX_CONCURRENT_FAN_OUT_READS);
   readonly #catchUpSemaphore = new Semaphore(MAX_CONCURRENT_CATCH_UP_READS);
   readonly #stopController = new AbortController();
@@ -40,10 +41,12 @@ export class ChangeReader {
     dispose: (owner, batch) => owner.onEvicted(batch),
   });
 
-  constructor(pool: Pool, counts: LiveCounts, log: Log) {
+  /** `observeEpoch` is told of the log's epoch at each read. */
+  constructor(pool: Pool, deps: { counts: LiveCounts; log: Log; observeEpoch: (epoch: LogEpoch) => void }) {
     this.#pool = pool;
-    this.#log = log;
-    this.counts = counts.reads;
+    this.#log = deps.log;
+    this.#observeEpoch = deps.observeEpoch;
+    this.counts = deps.counts.reads;
   }
 
   /**
@@ -112,10 +115,12 @@ export class ChangeReader {
     this.#ownerByCachedBatch.clear();
   }
 
-  #read(conversationId: ConversationId, afterRev: Rev): Promise<ChangePage | null> {
-    return this.#pool.run((sql) =>
+  async #read(conversationId: ConversationId, afterRev: Rev): Promise<ChangePage | null> {
+    const page = await this.#pool.run((sql) =>
       readChanges(sql, { conversationId, afterRev, limit: PAGE_ROWS, maxBytes: PAGE_BYTES }),
     );
+    if (page !== null) this.#observeEpoch(page.currentEpoch);
+    return page;
   }
 }
 

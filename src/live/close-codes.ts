@@ -12,6 +12,8 @@ export const closeCodes = {
   invalid_json: 4005,
   rate_limited: 4006,
   ping_timeout: 4007,
+  /** The log began a new epoch: what was sent may be lost, and its revs are given out again. */
+  changes_lost: 4008,
 } as const;
 
 export type CloseReason = keyof typeof closeCodes;
@@ -28,6 +30,7 @@ export const closeMessages: Readonly<Record<CloseReason, string>> = {
   invalid_json: 'This is not one JSON text in UTF-8, or one that is nested too deeply',
   rate_limited: 'Too many requests; please wait before you connect again',
   ping_timeout: 'There was no sign of life',
+  changes_lost: 'The server lost changes: connect again and follow from what you have',
 };
 
 /** Says in a frame of its own, before the connection ends, why it does. */

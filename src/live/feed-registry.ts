@@ -1,6 +1,6 @@
 import type { Bus } from '../bus/bus.ts';
 import type { Log } from '../log.ts';
-import type { ConversationId, Rev } from '../model/ids.ts';
+import type { ConversationId, LogEpoch, Rev } from '../model/ids.ts';
 import { listChangedHeads } from '../storage/groups/conversation-heads.ts';
 import type { Pool } from '../storage/db/pool.ts';
 import { ChangeReader } from './change-reader.ts';
@@ -39,6 +39,10 @@ interface FeedRegistryOptions {
 /** The conversations that are followed on this node. Between `start` and `stop` it hears what changes in them. */
 export class FeedRegistry {
   readonly reader: ChangeReader;
+  /** The log began a new epoch: everybody who follows has to begin anew. */
+  onNewEpoch: () => void = () => {};
+  /** Null until it was heard of. */
+  #epoch: LogEpoch | null = null;
   readonly #bus: Bus;
   readonly #pool: Pool;
   readonly #log: Log;
@@ -56,7 +60,8 @@ export class FeedRegistry {
     this.#bus = options.bus;
     this.#pool = options.pool;
     this.#log = options.log;
-    this.reader = new ChangeReader(options.pool, options.counts, options.log);
+    const { counts, log } = options;
+    this.reader = new ChangeReader(options.pool, { counts, log, observeEpoch: (epoch) => this.observeEpoch(epoch) });
   }
 
   get size(): number {
@@ -99,6 +104,21 @@ export class FeedRegistry {
     return [...this.#feeds.keys()];
   }
 
+  /**
+   * Takes note of the log's epoch, wherever it was read. Behind a raise a feed may be further than the database is: whoever
+   * comes from then on gets another one.
+   */
+  observeEpoch(epoch: LogEpoch): void {
+    const before = this.#epoch;
+    // A read may have begun before the raise that another one saw.
+    if (before !== null && epoch <= before) return;
+    this.#epoch = epoch;
+    if (before === null) return;
+    for (const feed of this.#feeds.values()) feed.invalidateCache();
+    this.#feeds.clear();
+    this.onNewEpoch();
+  }
+
   /** Notes every word until it is let go. */
   startRecording(): ChangeRecorder {
     const recorder = new ChangeRecorder();
@@ -128,7 +148,7 @@ export class FeedRegistry {
   release(feed: Feed): void {
     feed.refCount -= 1;
     if (feed.refCount > 0) return;
-    this.#feeds.delete(feed.conversationId);
+    if (this.#feeds.get(feed.conversationId) === feed) this.#feeds.delete(feed.conversationId);
     feed.invalidateCache();
   }
 

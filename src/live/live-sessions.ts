@@ -170,6 +170,11 @@ export class LiveSessions implements SessionHost {
     for (const session of this.#all) session.tick(this.#livenessClockMs);
   }
 
+  /** Ends every session that follows conversations; a request that is being served is answered first. */
+  closeSubscribed(reason: CloseReason): void {
+    for (const session of this.#all) if (session.subscriptions !== null) session.closeAfterRequest(reason);
+  }
+
   /** Ends every session and resolves when the last one is over; what is left after `timeoutMs` is cut. */
   async closeAll(reason: CloseReason, timeoutMs: number): Promise<void> {
     if (this.#all.size === 0) return;

@@ -65,6 +65,7 @@ export class Live {
       whenRevalidated: (session) => this.#revalidator.whenRevalidated(session),
     };
     this.sessions = new LiveSessions(services, operations, { counts: this.counts, feeds: this.feeds, events });
+    this.feeds.onNewEpoch = () => this.sessions.closeSubscribed('changes_lost');
     const deps = { bus, pool: database.general, sessions: this.sessions, log };
     this.#membershipSync = new MembershipSync(deps);
     this.#revalidator = new SessionRevalidator(deps);

@@ -64,12 +64,12 @@ export class SessionSubscriptions {
     try {
       const heads = await list();
       if (!this.session.isOpen) return [];
-      return heads.map(({ conversationId, rev: head, firstSeq }) => {
+      return heads.map(({ conversationId, rev: head, firstSeq, epochRev }) => {
         const unknown = start === 'now' ? head : (0 as Rev);
         const rev = Math.min(since.get(conversationId) ?? unknown, head) as Rev;
         const feed = this.#feeds.acquire(conversationId, head, recorder.mayHaveChanged(conversationId));
         this.#subscriptions.set(conversationId, new Subscription(this, feed, rev));
-        return { conversationId, rev, firstSeq };
+        return { conversationId, rev, firstSeq, epochRev };
       });
     } finally {
       this.#feeds.stopRecording(recorder);

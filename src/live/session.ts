@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { LiveConfig } from '../config/config.ts';
 import { KlatchError } from '../errors.ts';
 import type { Log } from '../log.ts';
-import type { AccountId, ConversationId } from '../model/ids.ts';
+import type { AccountId, ConversationId, LogEpoch } from '../model/ids.ts';
 import type { SourceKey } from '../model/source-key.ts';
 import {
   MAX_SUBSCRIBED_CONVERSATIONS,
@@ -176,14 +176,17 @@ export class Session implements LiveSession, ConnectionListener {
     try {
       const { general } = this.#host.services.database;
       let isComplete = true;
+      let epochs = { currentEpoch: 0 as LogEpoch, previousEpoch: 0 as LogEpoch };
       const conversations = await subscriptions.load(request, async () => {
-        const heads = await translateLostRead(
+        const { heads, currentEpoch, previousEpoch } = await translateLostRead(
           general.run((sql) => listHeadsOfAccount(sql, accountId, MAX_SUBSCRIBED_CONVERSATIONS + 1)),
         );
+        epochs = { currentEpoch, previousEpoch };
+        this.#host.feeds.observeEpoch(currentEpoch);
         isComplete = heads.length <= MAX_SUBSCRIBED_CONVERSATIONS;
         return heads.slice(0, MAX_SUBSCRIBED_CONVERSATIONS);
       });
-      return { conversations, isComplete };
+      return { conversations, isComplete, ...epochs };
     } catch (error) {
       this.#subscriptions = null;
       throw error;

@@ -12,12 +12,39 @@ export type HookId = Branded<'HookId'>;
 export type Seq = Branded<'Seq'>;
 /** Number of a change in its conversation (message, edit, deletion, notice), without gaps. Clients follow it. */
 export type Rev = Branded<'Rev'>;
+/**
+ * Which history of the log a change belongs to: 0 until changes were lost for the first time, and a greater number each
+ * time since. A seq or rev of a later epoch is newer than each of an earlier one.
+ */
+export type LogEpoch = Branded<'LogEpoch'>;
 /** A session of a person, or a token of a bot. */
 export type SessionOrTokenId = Branded<'SessionOrTokenId'>;
 
 export type DeviceId = Branded<'DeviceId'>;
 
-/** A message's public id, `<group>:<seq>`. */
-export function messageId(conversationId: ConversationId, seq: Seq): string {
-  return `${conversationId}:${seq}`;
+/** A message's public id: `<group>:<seq>`, and `<group>:<seq>.<epoch>` where it was written in a later epoch than 0. */
+export function messageId(conversationId: ConversationId, seq: Seq, logEpoch: LogEpoch): string {
+  return `${conversationId}:${seq}${epochSuffix(logEpoch)}`;
+}
+
+/** What an id ends with that counts within an epoch. */
+export function epochSuffix(logEpoch: LogEpoch): string {
+  return logEpoch === 0 ? '' : `.${logEpoch}`;
+}
+
+/** A message by its public id. */
+export interface MessagePosition {
+  readonly conversationId: ConversationId;
+  readonly seq: Seq;
+  readonly logEpoch: LogEpoch;
+}
+
+export const MESSAGE_ID_PATTERN = /^([1-9]\d{0,14}):([1-9]\d{0,14})(?:\.([1-9]\d{0,8}))?$/;
+
+/** Null for a text that is no message's id. */
+export function parseMessageId(id: string): MessagePosition | null {
+  const match = MESSAGE_ID_PATTERN.exec(id);
+  if (match === null) return null;
+  const [conversationId, seq, logEpoch] = [match[1], match[2], match[3] ?? 0].map(Number);
+  return { conversationId: conversationId as ConversationId, seq: seq as Seq, logEpoch: logEpoch as LogEpoch };
 }

@@ -5,7 +5,7 @@ import { Sender } from '../../src/delivery/sender.ts';
 import { Settler } from '../../src/delivery/settler.ts';
 import { SettlementBuffer } from '../../src/delivery/settlement-buffer.ts';
 import { silentLog } from '../../src/log.ts';
-import type { Seq } from '../../src/model/ids.ts';
+import type { LogEpoch, Seq } from '../../src/model/ids.ts';
 import { lanesOfConversations, PARTITIONS } from '../../src/storage/hooks/lanes.ts';
 import type { Settlement } from '../../src/storage/hooks/settlement.ts';
 import { Fixture } from '../outbound/fixture.ts';
@@ -172,6 +172,7 @@ describe('while the connection to a target is being made', () => {
       rev: 0,
       lastRev: null,
       revs: [],
+      logEpoch: 0 as LogEpoch,
       body: Buffer.from('{}'),
       hops: 0,
     } as const;

@@ -1,13 +1,15 @@
 import { describe, expect, test } from '@jest/globals';
-import { deliveryBody, deliveryId } from '../../src/delivery/payload.ts';
+import { deliveryBody, deliveryId, eventBody } from '../../src/delivery/payload.ts';
 import { RequestBodyBuilder } from '../../src/delivery/request-body-builder.ts';
-import type { ConversationId, HookId, Rev, Seq } from '../../src/model/ids.ts';
+import type { ConversationId, HookId, LogEpoch, Rev, Seq } from '../../src/model/ids.ts';
 import type { DeliveryMessage } from '../../src/storage/hooks/lanes.ts';
 
 const group = 7 as ConversationId;
 const message: DeliveryMessage = {
   seq: 42 as Seq,
+  logEpoch: 0 as LogEpoch,
   rev: 57 as Rev,
+  revLogEpoch: 0 as LogEpoch,
   text: 'disk full',
   hops: 0,
   sentAt: new Date('2026-11-21T10:00:00.123Z'),
@@ -44,6 +46,26 @@ describe('the body of a delivery', () => {
     });
   });
 
+  test('names the epochs of its numbers beside them, where they are not 0', () => {
+    const [early, late] = [29_711_520, 29_711_600] as LogEpoch[];
+    const edited = { logEpoch: early!, revLogEpoch: late! };
+    expect(bodyOf(edited).data.message).toMatchObject({ id: '7:42.29711520', epoch: early, rev_epoch: late });
+    expect(Object.keys(bodyOf({ revLogEpoch: late! }).data.message).slice(0, 4)).toEqual([
+      'id',
+      'seq',
+      'rev',
+      'rev_epoch',
+    ]);
+    const actor = { actorId: 3, actorName: 'Ada', actorNick: 'ada', actorKind: 'user' as const };
+    const event = { rev: 57 as Rev, seq: 42 as Seq, afterSeq: 42 as Seq, at: message.sentAt, hops: 0, ...actor };
+    const changed = { ...message, ...edited, editedAt: null };
+    // oxlint-disable-next-line typescript/no-explicit-any
+    const body = (logEpoch: LogEpoch): any =>
+      JSON.parse(eventBody(group, { ...event, kind: 'message.updated', logEpoch, message: changed }, () => ''));
+    expect(body(late!).data).toMatchObject({ rev: 57, epoch: late, message: { epoch: early, rev_epoch: late } });
+    expect(body(0 as LogEpoch).data).not.toHaveProperty('epoch');
+  });
+
   test('keeps the place of a deleted message without its text', () => {
     const { data } = bodyOf({ text: '', deliveredAsDeleted: true });
     expect(data.message).toMatchObject({ seq: 42, text: '', deleted: true });
@@ -78,13 +100,19 @@ describe('the body of a delivery', () => {
 });
 
 test('the delivery id names hook, group and seq, or the revs of events', () => {
-  const id = (first: number, last: number, rev = 0, lastRev: number | null = null): string =>
-    deliveryId(5 as HookId, group, { first, last, rev, lastRev });
+  const idIn = (logEpoch: number, ...[first, last, rev = 0, lastRev = null]: (number | null)[]): string =>
+    deliveryId(5 as HookId, group, { first: first!, last: last!, rev: rev!, lastRev, logEpoch: logEpoch as LogEpoch });
+  const id = (...range: (number | null)[]): string => idIn(0, ...range);
   expect([id(42, 42), id(42, 45), id(42, 42, 57, 57), id(42, 7, 57, 60)]).toEqual([
     '5_7_42',
     '5_7_42-45',
     '5_7_r57',
     '5_7_r57-60',
+  ]);
+  expect([idIn(29_711_520, 42, 42), idIn(29_711_520, 42, 45), idIn(29_711_520, 42, 7, 57, 60)]).toEqual([
+    '5_7_42.29711520',
+    '5_7_42-45.29711520',
+    '5_7_r57-60.29711520',
   ]);
 });
 

@@ -140,7 +140,7 @@ export class SubscriptionHarness {
     this.#clients.push(client);
     const has = new Map<ConversationId, Rev>(known === undefined ? [] : [[this.#group.id, known as Rev]]);
     await client.subscriptions.load({ since: has, default: 'now' }, async (): Promise<readonly ConversationHead[]> => {
-      const heads = await this.#database.query((sql) => listHeadsOfAccount(sql, accountId, 10));
+      const { heads } = await this.#database.query((sql) => listHeadsOfAccount(sql, accountId, 10));
       await whileListing();
       return heads;
     });

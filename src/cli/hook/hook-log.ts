@@ -108,7 +108,7 @@ const UNITS_MS: Readonly<Record<string, number>> = { s: 1_000, min: 60_000, h: 3
 function parseRedeliverFrom(text: string, nowMs: number): string {
   const [, count, unit] = /^(\d{1,6}) ?(s|min|h|d)$/.exec(text) ?? [];
   if (unit !== undefined) return new Date(nowMs - Number(count) * UNITS_MS[unit]!).toISOString();
-  if (/^\d+:\d+$/.test(text) || parseTimestamp(text) !== null) return text;
+  if (/^\d+:\d+(?:\.\d+)?$/.test(text) || parseTimestamp(text) !== null) return text;
   const sentence =
     '--from: give the id of a message such as 7:42, a time with its zone such as 2026-11-20T08:00:00Z, ' +
     'or how long ago such as 1h (s, min, h or d)';

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Log } from '../../log.ts';
 import type { ChangeEventKind } from '../../model/change-event.ts';
-import type { ConversationId, Rev, Seq } from '../../model/ids.ts';
+import type { ConversationId, LogEpoch, Rev, Seq } from '../../model/ids.ts';
 import type { SenderKind } from '../../model/roles.ts';
 import { readDeliveryEvents, type DeliveryEvent, type DeliveryEventPage } from '../../storage/hooks/hook-events.ts';
 import type { Pool } from '../../storage/db/pool.ts';
@@ -10,6 +10,7 @@ import { eventBody, type CreateFileLink } from '../payload.ts';
 /** An event with its body in UTF-8, made once for all the hooks of its group. */
 export interface EncodedEvent {
   readonly rev: Rev;
+  readonly logEpoch: LogEpoch;
   /** It comes behind this message and before the next one. */
   readonly afterSeq: Seq;
   readonly kind: ChangeEventKind;
@@ -119,9 +120,9 @@ export class EventReader {
   }
 
   #encode(conversationId: ConversationId, event: DeliveryEvent): EncodedEvent {
-    const { rev, afterSeq, seq, kind, actorKind, hops, message } = event;
+    const { rev, logEpoch, afterSeq, seq, kind, actorKind, hops, message } = event;
     const text = message === null ? '' : eventBody(conversationId, { ...event, message }, this.#createFileLink);
-    return { rev, afterSeq, seq, kind, actorKind, hops, body: Buffer.from(text) };
+    return { rev, logEpoch, afterSeq, seq, kind, actorKind, hops, body: Buffer.from(text) };
   }
 }
 

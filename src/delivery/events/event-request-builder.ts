@@ -68,7 +68,8 @@ export class EventRequestBuilder {
   }
 
   async #request(head: EncodedEvent, bounds: EventBounds): Promise<DeliveryRequest> {
-    const events = this.#row.batch === 1 && bounds.exactLast === null ? [head] : await this.#collect(head, bounds);
+    const isSingle = this.#row.batch === 1 && bounds.exactLast === null;
+    const { events, exactLast } = isSingle ? { events: [head], exactLast: null } : await this.#collect(head, bounds);
     const bodies = events.map(({ body }) => body);
     const isRange = this.#row.batch > 1 || (bounds.exactLast !== null && bounds.exactLast > head.rev);
     const last = events.at(-1)!;
@@ -76,14 +77,18 @@ export class EventRequestBuilder {
       first: head.seq,
       last: last.seq,
       rev: head.rev,
-      lastRev: bounds.exactLast ?? last.rev,
+      lastRev: exactLast ?? last.rev,
       revs: events.map(({ rev }) => rev),
+      logEpoch: head.logEpoch,
       body: isRange ? joinBodies(bodies) : head.body,
       hops: Math.max(...events.map(({ hops }) => hops)),
     };
   }
 
-  async #collect(head: EncodedEvent, { maxEvents, exactLast, behindSeq }: EventBounds): Promise<EncodedEvent[]> {
+  async #collect(
+    head: EncodedEvent,
+    { maxEvents, exactLast, behindSeq }: EventBounds,
+  ): Promise<{ events: EncodedEvent[]; exactLast: Rev | null }> {
     const events = [head];
     let bytes = head.body.length + 2;
     let skipped = 0;
@@ -91,6 +96,8 @@ export class EventRequestBuilder {
       const { event } = await this.#read(after);
       if (event === null || event.afterSeq > behindSeq) break;
       if (exactLast !== null && event.rev > exactLast) break;
+      // What is behind has its own request, whatever range was tried before.
+      if (event.logEpoch !== head.logEpoch) return { events, exactLast: null };
       after = event.rev;
       if (this.#isSkipped(event)) {
         skipped += 1;
@@ -101,7 +108,7 @@ export class EventRequestBuilder {
       if (bytes > MAX_BATCH_BYTES && exactLast === null) break;
       events.push(event);
     }
-    return events;
+    return { events, exactLast };
   }
 
   async #read(afterRev: Rev): ReturnType<EventReader['next']> {

@@ -1,5 +1,5 @@
 import { KlatchError } from '../../errors.ts';
-import type { AccountId, ConversationId, Rev, Seq, SessionOrTokenId } from '../../model/ids.ts';
+import type { AccountId, ConversationId, LogEpoch, Rev, Seq, SessionOrTokenId } from '../../model/ids.ts';
 import type { InstallationRole } from '../../model/roles.ts';
 import type { Scope } from '../../model/scopes.ts';
 import type { SourceKey } from '../../model/source-key.ts';
@@ -48,6 +48,8 @@ export interface SubscribedConversation {
   readonly rev: Rev;
   /** Messages before it were removed by a retention rule. */
   readonly firstSeq: Seq;
+  /** Who knows the epoch before drops what has a greater rev. */
+  readonly epochRev: Rev;
 }
 
 /** Conversations that one connection follows. */
@@ -58,6 +60,9 @@ export interface SubscribeResult {
   readonly conversations: readonly SubscribedConversation[];
   /** False: the caller is in more conversations than one connection follows. */
   readonly isComplete: boolean;
+  /** The installation's epoch of the log. */
+  readonly currentEpoch: LogEpoch;
+  readonly previousEpoch: LogEpoch;
 }
 
 /** A live connection as operations see it; the connection itself is `live/session.ts`. */

@@ -3,6 +3,7 @@ import { messageId, type ConversationId, type Seq } from '../../model/ids.ts';
 import type { Attachment } from '../../model/attachment.ts';
 import { mentionsOf } from '../../model/mentions.ts';
 import type { Actor, Change, StoredMessage, StoredNotice } from '../../storage/messages/changes.ts';
+import type { EpochBoundary } from '../../storage/messages/log-epoch.ts';
 import { groupRoleSchema } from './schemas.ts';
 
 /** How things look on the wire, wherever they appear: results of operations, live frames, documents. */
@@ -100,10 +101,10 @@ export function serializeActor({ id, name, nick, kind }: Actor): z.infer<typeof 
 }
 
 export function serializeMessage(conversationId: ConversationId, message: StoredMessage): SerializedMessage {
-  const { seq, rev, sender, text, label, iconUrl, sentAt, editedAt, deletedAt, attachments } = message;
+  const { seq, rev, logEpoch, sender, text, label, iconUrl, sentAt, editedAt, deletedAt, attachments } = message;
   const isDeleted = deletedAt !== null;
   return {
-    id: messageId(conversationId, seq),
+    id: messageId(conversationId, seq, logEpoch),
     seq,
     rev,
     sender: serializeActor(sender),
@@ -126,6 +127,36 @@ function serializeAttachment({ id, name, type, size }: Attachment): Attachment {
 /** Where a conversation begins; nothing of one that begins with its first message, as nearly all do. */
 export function serializeFirstSeq(firstSeq: Seq): { first_seq?: number } {
   return firstSeq > 1 ? { first_seq: firstSeq } : {};
+}
+
+/** In which epoch of the log an answer was given; nothing of it where no change was ever lost. */
+export const epochSchema = {
+  /** The epoch of the log; not there: 0, no change was ever lost. */
+  epoch: z.int().optional(),
+  /** The epoch before it: who knows neither drops everything. */
+  previous_epoch: z.int().optional(),
+};
+
+export function serializeEpoch({
+  currentEpoch,
+  previousEpoch,
+}: Pick<EpochBoundary, 'currentEpoch' | 'previousEpoch'>): { epoch?: number; previous_epoch?: number } {
+  return currentEpoch === 0 ? {} : { epoch: currentEpoch, previous_epoch: previousEpoch };
+}
+
+/** The same of one conversation. */
+export const epochBoundarySchema = {
+  ...epochSchema,
+  /** Who knows `previous_epoch` drops what has a greater rev, and goes on behind this one. */
+  epoch_rev: z.int().optional(),
+};
+
+export function serializeEpochBoundary(boundary: EpochBoundary): {
+  epoch?: number;
+  previous_epoch?: number;
+  epoch_rev?: number;
+} {
+  return boundary.currentEpoch === 0 ? {} : { ...serializeEpoch(boundary), epoch_rev: boundary.epochRev };
 }
 
 function serializeNotice({ kind, actor, details, at }: StoredNotice): SerializedNotice {

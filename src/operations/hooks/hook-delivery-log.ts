@@ -35,10 +35,10 @@ export const loggedAttemptSchema = z.object({
 /** A row of the log as every edge shows it. */
 export function serializeAttempt(
   conversationId: ConversationId,
-  { firstSeq, lastSeq, rev, lastRev, attempt, at, outcome, category, code, durationMs }: LoggedAttempt,
+  { firstSeq, lastSeq, logEpoch, rev, lastRev, attempt, at, outcome, category, code, durationMs }: LoggedAttempt,
 ): z.infer<typeof loggedAttemptSchema> {
   return {
-    message_id: messageId(conversationId, firstSeq),
+    message_id: messageId(conversationId, firstSeq, logEpoch),
     seq: firstSeq,
     last_seq: lastSeq,
     ...(rev === 0 ? {} : { rev, last_rev: lastRev ?? rev }),

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import * as z from 'zod';
 import { KlatchError } from '../../errors.ts';
-import { messageId, type Seq } from '../../model/ids.ts';
+import { messageId, parseMessageId, type LogEpoch, type Seq } from '../../model/ids.ts';
 import type { Transaction } from '../../storage/db/connection.ts';
 import {
   findHookCursor,
@@ -14,6 +14,7 @@ import {
   type RedeliveryStart,
 } from '../../storage/hooks/hook-control.ts';
 import { findHooks } from '../../storage/hooks/hooks.ts';
+import { findMessageEpochs } from '../../storage/messages/log-epoch.ts';
 import { MAX_RETRY_ROWS } from '../../storage/hooks/retries.ts';
 import { translateLostRead } from '../core/database-errors.ts';
 import { limitGroupHookChanges, hookByAccess, type HookAccess } from './hook-actor.ts';
@@ -28,7 +29,6 @@ const MAX_REDELIVERED_IDS = 100;
 /** A settlement takes some milliseconds, unless the database is slow. */
 const SETTLEMENT_TIMEOUT_MS = 500;
 const SETTLEMENT_POLL_MS = 20;
-const MESSAGE_ID_PATTERN = /^([1-9]\d{0,15}):([1-9]\d{0,15})$/;
 const OUTCOME_UNKNOWN_SENTENCE =
   'The messages may be on their way again: look at the delivery log before you repeat it';
 
@@ -70,7 +70,7 @@ export async function redeliverMessages(
           : await redeliverSince(tx, locked, request.from);
       const [info] = await findHooks(tx, hook.conversationId, hook.hookId);
       const isThere = first <= locked.lastSeq;
-      return { from: isThere ? messageId(hook.conversationId, first) : null, pending: info!.pending };
+      return { from: isThere ? await idOfMessage(tx, locked, first) : null, pending: info!.pending };
     },
   });
 }
@@ -80,7 +80,7 @@ export async function redeliverMessages(
  * really to be delivered still is waited for in vain, and that is no harm.
  */
 async function awaitSettlement({ database }: Services, hook: HookReference, ids: readonly string[]): Promise<void> {
-  const last = Math.max(...ids.map((id) => Number(MESSAGE_ID_PATTERN.exec(id)?.[2] ?? 0)));
+  const last = Math.max(...ids.map((id) => Number(parseMessageId(id)?.seq ?? 0)));
   const deadline = performance.now() + SETTLEMENT_TIMEOUT_MS;
   for (;;) {
     const cursor = await translateLostRead(database.general.run((sql) => findHookCursor(sql, hook)));
@@ -94,7 +94,10 @@ async function redeliverSince(tx: Transaction, hook: LockedHook, from: string): 
 }
 
 async function findRedeliveryStart(tx: Transaction, hook: LockedHook, from: string): Promise<RedeliveryStart> {
-  if (/^\d+:\d+$/.test(from)) return { seq: seqOf(hook, 'from', from), since: null };
+  if (/^\d+:\d+(?:\.\d+)?$/.test(from)) {
+    const [seq] = await findSeqs(tx, hook, { key: 'from', ids: [from] });
+    return { seq: seq!, since: null };
+  }
   const timestamp = parseTimestamp(from);
   if (timestamp === null) {
     const sentence =
@@ -107,17 +110,17 @@ async function findRedeliveryStart(tx: Transaction, hook: LockedHook, from: stri
 }
 
 async function redeliverByIds(tx: Transaction, hook: LockedHook, ids: readonly string[]): Promise<Seq> {
-  const seqs = [...new Set(ids.map((id) => seqOf(hook, 'only', id)))];
+  const seqs = await findSeqs(tx, hook, { key: 'only', ids });
   const early = seqs.find((seq) => seq <= hook.startAfterSeq);
   if (early !== undefined) {
-    const id = messageId(hook.conversationId, early);
+    const id = await idOfMessage(tx, hook, early);
     const sentence = `only: ${id} is older than the reverse webhook, which never gets it`;
     throw new KlatchError('invalid_input', { sentence });
   }
   const removed = seqs.find((seq) => seq < hook.firstSeq);
   if (removed !== undefined) {
-    const id = messageId(hook.conversationId, removed);
-    const sentence = `only: ${id} was removed by a retention rule; the group begins with ${messageId(hook.conversationId, hook.firstSeq)}`;
+    const id = await idOfMessage(tx, hook, removed);
+    const sentence = `only: ${id} was removed by a retention rule; the group begins with ${await idOfMessage(tx, hook, hook.firstSeq)}`;
     throw new KlatchError('invalid_input', { sentence });
   }
   if (!(await redeliverSelectedWithinLimit(tx, hook, seqs))) {
@@ -127,12 +130,33 @@ async function redeliverByIds(tx: Transaction, hook: LockedHook, ids: readonly s
   return Math.min(...seqs) as Seq;
 }
 
-/** The seq of a message of the hook's group by its id. Throws `invalid_input` when it is not one. */
-function seqOf({ conversationId, lastSeq }: LockedHook, key: 'from' | 'only', id: string): Seq {
-  const [, group, seq] = MESSAGE_ID_PATTERN.exec(id) ?? [];
-  if (Number(group) === conversationId && Number(seq) <= lastSeq) return Number(seq) as Seq;
-  const what = group !== undefined ? id : key === 'from' ? 'it' : 'one of the ids';
-  throw new KlatchError('invalid_input', { sentence: `${key}: ${what} is not the id of a message of this group` });
+async function idOfMessage(tx: Transaction, { conversationId }: LockedHook, seq: Seq): Promise<string> {
+  const epochs = await findMessageEpochs(tx, conversationId, [seq]);
+  return messageId(conversationId, seq, epochs.get(seq) ?? (0 as LogEpoch));
+}
+
+/**
+ * The seqs of messages of the hook's group by their ids. Throws `invalid_input` when one is none: of another group, not
+ * posted yet, or lost before a restore, behind which another message has its seq.
+ */
+async function findSeqs(
+  tx: Transaction,
+  { conversationId, lastSeq }: LockedHook,
+  { key, ids }: { key: 'from' | 'only'; ids: readonly string[] },
+): Promise<Seq[]> {
+  const positions = ids.map((id) => ({ id, position: parseMessageId(id) }));
+  const epochs = await findMessageEpochs(
+    tx,
+    conversationId,
+    positions.flatMap(({ position }) => position?.seq ?? []),
+  );
+  const seqs = positions.map(({ id, position }) => {
+    const isOfGroup = position?.conversationId === conversationId && position.seq <= lastSeq;
+    if (isOfGroup && (epochs.get(position.seq) ?? position.logEpoch) === position.logEpoch) return position.seq;
+    const what = position !== null ? id : key === 'from' ? 'it' : 'one of the ids';
+    throw new KlatchError('invalid_input', { sentence: `${key}: ${what} is not the id of a message of this group` });
+  });
+  return [...new Set(seqs)];
 }
 
 /** Drops all that a hook has still to deliver; resolves with how many messages and events that were. Throws `hook_not_found`. */

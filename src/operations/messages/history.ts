@@ -5,7 +5,13 @@ import { readHistory } from '../../storage/messages/messages.ts';
 import { defineTargetedOperation } from '../core/operation.ts';
 import { notAMember, readThenRecheckRole } from '../core/conversation-access.ts';
 import { conversationNumber, seqSchema } from '../core/schemas.ts';
-import { messageSchema, serializeFirstSeq, serializeMessage } from '../core/serializers.ts';
+import {
+  epochBoundarySchema,
+  messageSchema,
+  serializeEpochBoundary,
+  serializeFirstSeq,
+  serializeMessage,
+} from '../core/serializers.ts';
 
 const MAX_HISTORY_PAGE_SIZE = 200;
 /** A page ends where its texts have so many bytes, so that 200 of the longest messages are no 32 MB. */
@@ -28,6 +34,7 @@ export const messageHistory = defineTargetedOperation({
     next: z.int().nullable(),
     /** The message that the history begins with, where a retention rule removed what was before. */
     first_seq: z.int().optional(),
+    ...epochBoundarySchema,
   }),
   on: 'conversation',
   who: 'member',
@@ -53,6 +60,7 @@ export const messageHistory = defineTargetedOperation({
       messages: messages.map((message) => serializeMessage(conversationId, message)),
       next: more && edge !== undefined ? edge.seq : null,
       ...serializeFirstSeq(firstSeq),
+      ...serializeEpochBoundary(page),
     };
   },
 });

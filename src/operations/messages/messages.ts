@@ -70,9 +70,9 @@ export const sendMessage = defineTargetedOperation({
       const sentence = 'This client_id was used for another text or other files; use a new one for a new message';
       throw new KlatchError('idempotency_key_reused', { sentence });
     }
-    const { seq } = posted;
+    const { seq, logEpoch } = posted;
     const repeated = posted.outcome === 'repeat';
-    return { id: messageId(conversationId, seq), conversation: conversationId, seq, repeated };
+    return { id: messageId(conversationId, seq, logEpoch), conversation: conversationId, seq, repeated };
   },
 });
 

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { KlatchError } from '../../errors.ts';
-import type { Seq } from '../../model/ids.ts';
+import { messageId } from '../../model/ids.ts';
 import type { Integration } from '../../storage/groups/integrations.ts';
 import type { Post, PostResult } from '../../storage/messages/write-posts.ts';
 import { assertAttachable } from './attachments.ts';
@@ -23,20 +23,25 @@ export async function awaitRateLimit(
 }
 
 /**
- * Posts into the token's group as its integration. Resolves, after the commit, to the message's seq; for a repeat, to
+ * Posts into the token's group as its integration. Resolves, after the commit, to the message's id; for a repeat, to
  * the first one's. Throws `invalid_token`, `group_archived`, `idempotency_key_reused`, and what the log rejects with.
  */
-export async function postMessage(services: Services, access: PresentedToken, message: WebhookMessage): Promise<Seq> {
-  return (await postOrExplainRefusal(services, access, message)).seq;
-}
-
-/** The same with files of the integration; tells whether this message took them, or an earlier one is the answer. */
-export function postMessageWithFiles(
+export async function postMessage(
   services: Services,
   access: PresentedToken,
   message: WebhookMessage,
-): Promise<Exclude<PostResult, { outcome: 'refused' }>> {
-  return postOrExplainRefusal(services, access, message);
+): Promise<string> {
+  return (await postMessageWithFiles(services, access, message)).id;
+}
+
+/** The same with files of the integration; `isNew`: this message took them, and no earlier one is the answer. */
+export async function postMessageWithFiles(
+  services: Services,
+  access: PresentedToken,
+  message: WebhookMessage,
+): Promise<{ readonly id: string; readonly isNew: boolean }> {
+  const { outcome, seq, logEpoch } = await postOrExplainRefusal(services, access, message);
+  return { id: messageId(access.integration.conversationId, seq, logEpoch), isNew: outcome === 'new' };
 }
 
 interface PresentedToken {

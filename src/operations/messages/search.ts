@@ -1,14 +1,9 @@
 import * as z from 'zod';
 import { KlatchError } from '../../errors.ts';
-import { messageId, type ConversationId, type Seq } from '../../model/ids.ts';
+import { MESSAGE_ID_PATTERN, messageId, parseMessageId, type ConversationId } from '../../model/ids.ts';
 import { findBotOwner } from '../../storage/accounts/bots.ts';
 import { findConversationAndRole } from '../../storage/groups/members.ts';
-import {
-  SearchTimeoutError,
-  searchMessagesByWords,
-  type MessagePosition,
-  type SearchPage,
-} from '../../storage/messages/search.ts';
+import { SearchTimeoutError, searchMessagesByWords, type SearchPage } from '../../storage/messages/search.ts';
 import { translateLostRead } from '../core/database-errors.ts';
 import { notAMember } from '../core/conversation-access.ts';
 import { requireAccount } from '../core/caller.ts';
@@ -20,7 +15,7 @@ const MAX_SEARCH_PAGE_SIZE = 50;
 const MAX_QUERY_LENGTH = 200;
 const MAX_PAGE_BYTES = 512 * 1024;
 
-const messageIdSchema = z.string().regex(/^[1-9]\d{0,14}:[1-9]\d{0,14}$/, 'must be the id of a message');
+const messageIdSchema = z.string().regex(MESSAGE_ID_PATTERN, 'must be the id of a message');
 
 const searchPageSchema = z.object({
   messages: z.array(messageSchema.extend({ conversation: z.int() })),
@@ -56,7 +51,7 @@ export const searchMessages = defineOperation({
         );
         if (status === null || status.role === null) throw notAMember(conversationId);
       }
-      const position = before === undefined ? null : positionOf(before);
+      const position = before === undefined ? null : parseMessageId(before);
       const request = { text, accountId, conversationId, before: position, limit, maxBytes: MAX_PAGE_BYTES };
       const page = await translateLostRead(searchMessagesByWords(database.search, request)).catch(translateTimeout);
       if (page === null) throw new KlatchError('not_found', { sentence: 'before: there is no such message' });
@@ -64,11 +59,6 @@ export const searchMessages = defineOperation({
     });
   },
 });
-
-function positionOf(id: string): MessagePosition {
-  const [conversationId, seq] = id.split(':').map(Number) as [ConversationId, Seq];
-  return { conversationId, seq };
-}
 
 function translateTimeout(error: unknown): never {
   throw error instanceof SearchTimeoutError ? new KlatchError('search_timeout', { cause: error }) : error;
@@ -80,6 +70,6 @@ function serializePage({ found, next }: SearchPage): z.infer<typeof searchPageSc
       conversation: conversationId,
       ...serializeMessage(conversationId, message),
     })),
-    next: next === null ? null : messageId(next.conversationId, next.seq),
+    next: next === null ? null : messageId(next.conversationId, next.seq, next.logEpoch),
   };
 }

@@ -4,7 +4,13 @@ import { readChanges } from '../../storage/messages/changes.ts';
 import { notAMember, readThenRecheckRole } from '../core/conversation-access.ts';
 import { defineTargetedOperation } from '../core/operation.ts';
 import { conversationNumber } from '../core/schemas.ts';
-import { changeSchema, serializeChange, serializeFirstSeq } from '../core/serializers.ts';
+import {
+  changeSchema,
+  epochBoundarySchema,
+  serializeChange,
+  serializeEpochBoundary,
+  serializeFirstSeq,
+} from '../core/serializers.ts';
 
 const MAX_CHANGES = 500;
 const MAX_PAGE_BYTES = 512 * 1024;
@@ -25,6 +31,7 @@ export const syncChanges = defineTargetedOperation({
     more: z.boolean(),
     /** Messages before this one were removed by a retention rule: drop them. Not there where none were. */
     first_seq: z.int().optional(),
+    ...epochBoundarySchema,
   }),
   on: 'conversation',
   who: 'member',
@@ -45,6 +52,7 @@ export const syncChanges = defineTargetedOperation({
       rev,
       more,
       ...serializeFirstSeq(firstSeq),
+      ...serializeEpochBoundary(page),
     };
   },
 });

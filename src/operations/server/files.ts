@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { KlatchError } from '../../errors.ts';
 import { signFileLink } from '../../files/signed-link.ts';
-import { messageId } from '../../model/ids.ts';
+import { messageId, type LogEpoch } from '../../model/ids.ts';
 import { readUsage } from '../../storage/files/file-usage.ts';
 import { findReadableFile, listFilesOfAccount, type FileRow } from '../../storage/files/files.ts';
 import { translateLostRead } from '../core/database-errors.ts';
@@ -28,13 +28,13 @@ const ownFileSchema = z.object({
   /** Bytes that are there; fewer than `size` of an upload that is not complete. */
   received: z.int(),
   complete: z.boolean(),
-  /** The message that it is attached to, `<conversation>:<seq>`; null: none. */
+  /** The message that it is attached to, by its id; null: none. */
   message: z.string().nullable(),
   created_at: z.string(),
 });
 
-function serializeOwnFile(file: FileRow): z.infer<typeof ownFileSchema> {
-  const { id, name, type, size, received, state, conversationId, seq, createdAt } = file;
+function serializeOwnFile(file: FileRow & { readonly logEpoch: LogEpoch }): z.infer<typeof ownFileSchema> {
+  const { id, name, type, size, received, state, conversationId, seq, createdAt, logEpoch } = file;
   return {
     id,
     name,
@@ -42,7 +42,7 @@ function serializeOwnFile(file: FileRow): z.infer<typeof ownFileSchema> {
     size,
     received,
     complete: state === 'stored',
-    message: conversationId === null || seq === null ? null : messageId(conversationId, seq),
+    message: conversationId === null || seq === null ? null : messageId(conversationId, seq, logEpoch),
     created_at: createdAt.toISOString(),
   };
 }

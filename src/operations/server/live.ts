@@ -8,7 +8,7 @@ import { translateLostRead } from '../core/database-errors.ts';
 import { SUBSCRIBE_LIMITS } from '../core/input-limits.ts';
 import { defineOperation, defineTargetedOperation } from '../core/operation.ts';
 import { conversationNumber } from '../core/schemas.ts';
-import { serializeFirstSeq } from '../core/serializers.ts';
+import { epochSchema, serializeEpoch, serializeFirstSeq } from '../core/serializers.ts';
 
 const MAX_TOKEN_LENGTH = 200;
 const MAX_LISTED_ONLINE = 1_000;
@@ -87,8 +87,11 @@ export const subscribeLive = defineOperation({
         rev: z.int(),
         /** Messages before this one were removed by a retention rule: drop them. Not there where none were. */
         first_seq: z.int().optional(),
+        /** Who knows `previous_epoch` drops what has a greater rev, and asks for what is behind this one. */
+        epoch_rev: z.int().optional(),
       }),
     ),
+    ...epochSchema,
     /** False: you are in more than the 20,000 that a connection follows, and those with the highest numbers are left out. */
     complete: z.boolean(),
   }),
@@ -99,13 +102,15 @@ export const subscribeLive = defineOperation({
   run: async (_services, request, caller) => {
     requireAccount(caller);
     const { live } = requireLive(caller);
-    const { conversations, isComplete } = await live.subscribe(request);
+    const { conversations, isComplete, ...epochs } = await live.subscribe(request);
     return {
-      conversations: conversations.map(({ conversationId: id, rev, firstSeq }) => ({
+      conversations: conversations.map(({ conversationId: id, rev, firstSeq, epochRev }) => ({
         id,
         rev,
         ...serializeFirstSeq(firstSeq),
+        ...(epochs.currentEpoch === 0 ? {} : { epoch_rev: epochRev }),
       })),
+      ...serializeEpoch(epochs),
       complete: isComplete,
     };
   },

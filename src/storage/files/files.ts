@@ -1,4 +1,4 @@
-import type { AccountId, ConversationId, Seq } from '../../model/ids.ts';
+import type { AccountId, ConversationId, LogEpoch, Seq } from '../../model/ids.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
 import { reserveUsage, releaseUsage, type ExceededQuota, type UsageLimits } from './file-usage.ts';
 
@@ -231,12 +231,14 @@ export interface FilePosition {
 export async function listFilesOfAccount(
   sql: Sql,
   page: { ownerId: AccountId; before: FilePosition | null; limit: number },
-): Promise<(FileRow & FilePosition)[]> {
+): Promise<(FileRow & FilePosition & { logEpoch: LogEpoch })[]> {
   const { ownerId, before, limit } = page;
   const behind = sql`and (f.created_at, f.id) <
     ('epoch'::timestamptz + ${before?.createdAtUs ?? '0'}::bigint * interval '1 microsecond', ${before?.id ?? ''})`;
-  return sql<(FileRow & FilePosition)[]>`
-    select ${columns(sql)}, (extract(epoch from f.created_at) * 1000000)::bigint::text as "createdAtUs" from file f
+  return sql<(FileRow & FilePosition & { logEpoch: LogEpoch })[]>`
+    select ${columns(sql)}, (extract(epoch from f.created_at) * 1000000)::bigint::text as "createdAtUs",
+      coalesce((select m.epoch from message m where m.conversation_id = f.conversation_id and m.seq = f.seq), 0) as "logEpoch"
+    from file f
     where f.owner_id = ${ownerId} and f.state <> 'removed' ${before === null ? sql`` : behind}
     order by f.created_at desc, f.id desc limit ${Math.min(limit, MAX_LISTED)}`;
 }

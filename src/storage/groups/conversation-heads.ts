@@ -1,7 +1,8 @@
-import type { AccountId, ConversationId, Rev, Seq, SessionOrTokenId } from '../../model/ids.ts';
+import type { AccountId, ConversationId, LogEpoch, Rev, Seq, SessionOrTokenId } from '../../model/ids.ts';
 import type { Sql } from '../db/connection.ts';
 import type { MemberKey } from './members.ts';
 import type { FoundSession } from '../accounts/sessions.ts';
+import { epochBoundaryColumns, type EpochBoundary } from '../messages/log-epoch.ts';
 
 /** A conversation and its newest change. */
 interface ConversationLastRev {
@@ -9,9 +10,19 @@ interface ConversationLastRev {
   readonly rev: Rev;
 }
 
-/** The same, with the first message that was not removed by a retention rule. */
+/** The same, with where its messages and its newest epoch begin. */
 export interface ConversationHead extends ConversationLastRev {
+  /** The first message that was not removed by a retention rule. */
   readonly firstSeq: Seq;
+  /** Who knows the epoch before drops what has a greater rev. */
+  readonly epochRev: Rev;
+}
+
+/** The conversations that an account is in, and the epoch of the log at that moment, with the one before it. */
+interface HeadsOfAccount {
+  readonly heads: readonly ConversationHead[];
+  readonly currentEpoch: LogEpoch;
+  readonly previousEpoch: LogEpoch;
 }
 
 /** A membership, with the newest change of the conversation and the one that the account joined with. */
@@ -22,16 +33,16 @@ export interface FoundMembership extends MemberKey {
 }
 
 /** The conversations that an account is in, at most `limit`, the lowest numbers first. */
-export async function listHeadsOfAccount(
-  sql: Sql,
-  accountId: AccountId,
-  limit: number,
-): Promise<readonly ConversationHead[]> {
-  return sql<ConversationHead[]>`
-    select h.conversation_id as "conversationId", h.last_rev as rev, h.first_seq as "firstSeq"
-    from membership m join conversation_head h on h.conversation_id = m.conversation_id
-    where m.account_id = ${accountId}
+export async function listHeadsOfAccount(sql: Sql, accountId: AccountId, limit: number): Promise<HeadsOfAccount> {
+  // One statement, so that epoch and heads are of one moment. Without a membership it is one row of the epoch.
+  const rows = await sql<(ConversationHead & EpochBoundary & { conversationId: ConversationId | null })[]>`
+    select h.conversation_id as "conversationId", h.last_rev as rev, h.first_seq as "firstSeq", ${epochBoundaryColumns(sql)}
+    from (values (${accountId}::bigint)) as who (account_id)
+    left join membership m on m.account_id = who.account_id
+    left join conversation_head h on h.conversation_id = m.conversation_id
     order by h.conversation_id limit ${limit}`;
+  const { currentEpoch, previousEpoch } = rows[0]!;
+  return { heads: rows.filter(({ conversationId }) => conversationId !== null), currentEpoch, previousEpoch };
 }
 
 /** Those of these conversations whose newest change is another than the one given. */

@@ -1,10 +1,12 @@
-import type { HookId, Rev, Seq } from '../../model/ids.ts';
+import type { HookId, LogEpoch, Rev, Seq } from '../../model/ids.ts';
 import type { Sql } from '../db/connection.ts';
 
 /** A row of the delivery log. */
 export interface LoggedAttempt {
   readonly firstSeq: Seq;
   readonly lastSeq: Seq;
+  /** Of the first message; 0 where a retention rule removed it. */
+  readonly logEpoch: LogEpoch;
   /** Of events; 0 and null for messages. */
   readonly rev: Rev | 0;
   readonly lastRev: Rev | null;
@@ -30,8 +32,10 @@ export async function readLogPage(
 ): Promise<LoggedAttempt[]> {
   const { before, limit } = page;
   return sql<LoggedAttempt[]>`
-    select seq as "firstSeq", last_seq as "lastSeq", rev, last_rev as "lastRev", attempt, at, outcome, category, code, duration_ms as "durationMs"
-    from delivery_attempt
+    select seq as "firstSeq", last_seq as "lastSeq", rev, last_rev as "lastRev", attempt, at, outcome, category, code,
+      duration_ms as "durationMs", coalesce((
+        select m.epoch from message m where m.conversation_id = d.conversation_id and m.seq = d.seq), 0) as "logEpoch"
+    from delivery_attempt d
     where hook_id = ${hookId}
       ${before === null ? sql`` : sql`and (at, seq, rev, attempt) < (${before.at}, ${before.firstSeq}, ${before.rev}, ${before.attempt})`}
     order by at desc, seq desc, rev desc, attempt desc limit ${limit}`;

@@ -1,5 +1,5 @@
 import type { ChangeEventKind } from '../../model/change-event.ts';
-import type { ConversationId, Rev, Seq } from '../../model/ids.ts';
+import type { ConversationId, LogEpoch, Rev, Seq } from '../../model/ids.ts';
 import type { SenderKind } from '../../model/roles.ts';
 import type { Sql } from '../db/connection.ts';
 import { messageBytes } from '../messages/messages.ts';
@@ -8,6 +8,8 @@ import { deliveryMessageColumns, type DeliveryMessage } from './lanes.ts';
 /** An event with its message as that is now. */
 export interface DeliveryEvent {
   readonly rev: Rev;
+  /** The epoch in which it was written. */
+  readonly logEpoch: LogEpoch;
   /** The newest message at the change: the event comes behind it and before the next one. */
   readonly afterSeq: Seq;
   /** The message that was changed. */
@@ -39,12 +41,13 @@ export interface DeliveryEventPage {
   readonly headSeq: Seq;
 }
 
-interface EventRow extends Omit<DeliveryEvent, 'rev' | 'seq' | 'message'>, ChangedMessage {
+interface EventRow extends Omit<DeliveryEvent, 'rev' | 'seq' | 'logEpoch' | 'message'>, ChangedMessage {
   readonly ord: number;
   readonly headSeq: Seq;
   /** Null: there is no event at this position. */
   readonly eventRev: Rev | null;
   readonly eventSeq: Seq;
+  readonly eventLogEpoch: LogEpoch;
   /** There is no message: of its columns there are only nulls. */
   readonly removed: boolean;
 }
@@ -61,6 +64,7 @@ export async function readDeliveryEvents(
 ): Promise<DeliveryEventPage[]> {
   const rows = await sql<EventRow[]>`
     select p.ord::int as ord, h.last_seq as "headSeq", m.event_rev as "eventRev", m.event_seq as "eventSeq",
+      m.event_epoch as "eventLogEpoch",
       m.seq is null as removed, m.after_seq as "afterSeq", m.event_kind as kind, m.at, m.event_hops as hops,
       m.actor_id as "actorId", b.name as "actorName", b.nick as "actorNick", b.kind as "actorKind",
       m.edited_at as "editedAt", ${deliveryMessageColumns(sql)}
@@ -71,7 +75,7 @@ export async function readDeliveryEvents(
     left join lateral (
       select n.*, sum(n.bytes) over (order by n.event_rev) - n.bytes as bytes_before
       from (
-        select m.*, e.rev as event_rev, e.seq as event_seq, e.after_seq, e.kind as event_kind, e.hops as event_hops,
+        select m.*, e.rev as event_rev, e.seq as event_seq, e.after_seq, e.kind as event_kind, e.hops as event_hops, e.epoch as event_epoch,
           e.actor_id, e.at, coalesce(${messageBytes(sql)}, 0) as bytes
         from hook_event e
         left join message m on m.conversation_id = e.conversation_id and m.seq = e.seq and m.seq >= h.first_seq
@@ -92,11 +96,27 @@ function pageOf(rows: readonly EventRow[]): DeliveryEventPage {
 }
 
 function eventOf(row: EventRow): DeliveryEvent {
-  const { eventRev, eventSeq, removed, afterSeq, kind, at, hops, actorId, actorName, actorNick, actorKind } = row;
+  const { eventRev, eventSeq, eventLogEpoch: logEpoch, removed, afterSeq, kind, at, hops } = row;
+  const { actorId, actorName, actorNick, actorKind } = row;
   const { seq, rev, text, sentAt, editedAt, deliveredAsDeleted, attachments, title, label } = row;
   const { senderId, senderName, senderNick, senderKind } = row;
   const sender = { senderId, senderName, senderNick, senderKind, label };
-  const message = { seq, rev, text, sentAt, editedAt, deliveredAsDeleted, attachments, title, ...sender };
-  const event = { rev: eventRev!, seq: eventSeq, afterSeq, kind, at, hops, actorId, actorName, actorNick, actorKind };
+  // The message is what this event made of it, or a later one.
+  const revLogEpoch = Math.max(row.revLogEpoch, logEpoch) as LogEpoch;
+  const numbers = { seq, logEpoch: row.logEpoch, rev, revLogEpoch };
+  const message = { ...numbers, text, sentAt, editedAt, deliveredAsDeleted, attachments, title, ...sender };
+  const event = {
+    rev: eventRev!,
+    logEpoch,
+    seq: eventSeq,
+    afterSeq,
+    kind,
+    at,
+    hops,
+    actorId,
+    actorName,
+    actorNick,
+    actorKind,
+  };
   return { ...event, message: removed ? null : message };
 }

@@ -1,6 +1,6 @@
 import type { Attachment } from '../../model/attachment.ts';
 import type { ChangeEventKind } from '../../model/change-event.ts';
-import type { ConversationId, HookId, Rev, Seq } from '../../model/ids.ts';
+import type { ConversationId, HookId, LogEpoch, Rev, Seq } from '../../model/ids.ts';
 import type { SenderKind } from '../../model/roles.ts';
 import type { Sql } from '../db/connection.ts';
 import { messageBytes } from '../messages/messages.ts';
@@ -136,8 +136,12 @@ export async function conversationsWithRetryRows(
 /** A message as a delivery carries it. */
 export interface DeliveryMessage {
   readonly seq: Seq;
+  /** The epoch in which it was written. */
+  readonly logEpoch: LogEpoch;
   /** The change that made it what it is. */
   readonly rev: Rev;
+  /** The epoch of that change, or an earlier one where neither the newest epoch nor the message's own is its. */
+  readonly revLogEpoch: LogEpoch;
   readonly text: string;
   readonly hops: number;
   readonly sentAt: Date;
@@ -153,9 +157,9 @@ export interface DeliveryMessage {
   readonly label: string | null;
 }
 
-/** What a delivery carries of a message `m`, its sender `a` and its group `c`. */
+/** What a delivery carries of a message `m`, its sender `a` and its group `c` with its head `h`. */
 export const deliveryMessageColumns = (sql: Sql) => sql`
-  m.seq, m.rev, case when m.deleted_at is null then m.text else '' end as text, m.sent_at as "sentAt",
+  m.seq, m.epoch as "logEpoch", m.rev, case when m.rev > h.epoch_rev then h.epoch else m.epoch end as "revLogEpoch", case when m.deleted_at is null then m.text else '' end as text, m.sent_at as "sentAt",
   m.deleted_at is not null as "deliveredAsDeleted", m.attachments, m.label, c.title, a.id as "senderId", a.name as "senderName",
   a.nick as "senderNick", a.kind as "senderKind"`;
 
@@ -178,23 +182,23 @@ export async function readDeliveryMessages(
   bytes: number,
 ): Promise<DeliveryMessage[][]> {
   const rows = await sql<(DeliveryMessage & { rangeOrdinal: number })[]>`
-    select p.ord::int as "rangeOrdinal", m.hops, ${deliveryMessageColumns(sql)}
+    select h.ord::int as "rangeOrdinal", m.hops, ${deliveryMessageColumns(sql)}
     from (
-      select p.ord, p.conversation_id, p.count, greatest(p.after, h.first_seq - 1) as after
+      select p.ord, p.conversation_id, p.count, greatest(p.after, h.first_seq - 1) as after, h.epoch, h.epoch_rev
       from unnest(${positions.map((p) => p.conversationId)}::bigint[], ${positions.map((p) => p.after)}::bigint[],
         ${positions.map((p) => p.limit)}::int[]) with ordinality as p(conversation_id, after, count, ord)
       join conversation_head h on h.conversation_id = p.conversation_id
-    ) p
-    join conversation c on c.id = p.conversation_id
+    ) h
+    join conversation c on c.id = h.conversation_id
     cross join lateral (
       select n.*, sum(n.bytes) over (order by n.seq) - n.bytes as bytes_before from (
         -- There are no gaps, so this is a limit, and one that each position can have its own of.
-        select m.*, ${messageBytes(sql)} as bytes from message m where conversation_id = p.conversation_id and seq > p.after and seq <= p.after + p.count
+        select m.*, ${messageBytes(sql)} as bytes from message m where conversation_id = h.conversation_id and seq > h.after and seq <= h.after + h.count
       ) n
     ) m
     join account a on a.id = m.sender_id
     where m.bytes_before < ${bytes}
-    order by p.ord, m.seq`;
+    order by h.ord, m.seq`;
   const answers: DeliveryMessage[][] = positions.map(() => []);
   for (const { rangeOrdinal, ...message } of rows) answers[rangeOrdinal - 1]!.push(message);
   return answers;

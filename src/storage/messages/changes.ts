@@ -1,7 +1,8 @@
 import type { Attachment } from '../../model/attachment.ts';
-import type { AccountId, ConversationId, Rev, Seq } from '../../model/ids.ts';
+import type { AccountId, ConversationId, LogEpoch, Rev, Seq } from '../../model/ids.ts';
 import type { SenderKind } from '../../model/roles.ts';
 import type { Sql } from '../db/connection.ts';
+import { epochBoundaryColumns, type EpochBoundary } from './log-epoch.ts';
 
 /** Whose doing something was. */
 export interface Actor {
@@ -17,6 +18,8 @@ export interface StoredMessage {
   readonly seq: Seq;
   /** The change that made it what it is. */
   readonly rev: Rev;
+  /** The epoch in which it was written; an edit does not change it. */
+  readonly logEpoch: LogEpoch;
   readonly sender: Actor;
   /** Empty when it is deleted. */
   readonly text: string;
@@ -43,7 +46,7 @@ export type Change =
   | { readonly rev: Rev; readonly type: 'notice'; readonly notice: StoredNotice };
 
 /** A stretch of a conversation's changes. */
-export interface ChangePage {
+export interface ChangePage extends EpochBoundary {
   readonly changes: readonly Change[];
   /** Up to here this page has everything: the next one begins behind it. */
   readonly rev: Rev;
@@ -62,10 +65,11 @@ interface ChangePageRequest {
 
 const MAX_ROWS = 1_000;
 
-interface ChangeRow {
+interface ChangeRow extends EpochBoundary {
   readonly head: Rev;
   readonly firstSeq: Seq;
   readonly rev: Rev | null;
+  readonly logEpoch: LogEpoch;
   readonly seq: Seq | null;
   /** Whether the texts before it leave room for it. */
   readonly fits: boolean;
@@ -94,7 +98,7 @@ export async function readChanges(sql: Sql, request: ChangePageRequest): Promise
   const limit = Math.min(request.limit, MAX_ROWS);
   // One row more than asked for tells whether there are more. Rows past the bytes come as well, without their texts.
   const rows = await sql<ChangeRow[]>`
-    select h.last_rev as head, h.first_seq as "firstSeq", c.rev, c.seq, coalesce(c.before, 0) < ${maxBytes} as fits,
+    select h.last_rev as head, h.first_seq as "firstSeq", ${epochBoundaryColumns(sql)}, c.rev, c.seq, c.epoch as "logEpoch", coalesce(c.before, 0) < ${maxBytes} as fits,
       case when coalesce(c.before, 0) < ${maxBytes} then c.text else '' end as text,
       case when coalesce(c.before, 0) < ${maxBytes} then c.attachments end as attachments, c.label,
       c.icon_url as "iconUrl", c.at, c.edited_at as "editedAt", c.deleted_at as "deletedAt", c.kind, c.details, a.id as "senderOrActorId",
@@ -104,13 +108,13 @@ export async function readChanges(sql: Sql, request: ChangePageRequest): Promise
       select u.*,
         sum(octet_length(u.text) + coalesce(octet_length(u.attachments::text), 0)) over (order by u.rev rows between unbounded preceding and 1 preceding) as before
       from (
-        (select m.rev, m.seq, m.sender_id as actor_id, m.text, m.label, m.icon_url, m.sent_at as at, m.edited_at,
+        (select m.rev, m.seq, m.epoch, m.sender_id as actor_id, m.text, m.label, m.icon_url, m.sent_at as at, m.edited_at,
           m.deleted_at, m.attachments, null::text as kind, null::jsonb as details
         from message m where m.conversation_id = ${conversationId} and m.rev > ${afterRev}
           and m.seq >= h.first_seq
         order by m.rev limit ${limit + 1})
         union all
-        (select n.rev, null, n.actor_id, '', null, null, n.at, null, null, null, n.kind, n.details
+        (select n.rev, null, n.epoch, n.actor_id, '', null, null, n.at, null, null, null, n.kind, n.details
         from notice n where n.conversation_id = ${conversationId} and n.rev > ${afterRev}
         order by n.rev limit ${limit + 1})
       ) u
@@ -121,14 +125,15 @@ export async function readChanges(sql: Sql, request: ChangePageRequest): Promise
     order by c.rev`;
   const [first] = rows;
   if (first === undefined) return null;
-  const { firstSeq } = first;
+  const { firstSeq, currentEpoch, previousEpoch, epochRev } = first;
+  const common = { firstSeq, currentEpoch, previousEpoch, epochRev };
   const changes: Change[] = [];
   for (const row of rows) {
     if (row.rev === null) break;
-    if (changes.length === limit || !row.fits) return { changes, rev: changes.at(-1)!.rev, more: true, firstSeq };
+    if (changes.length === limit || !row.fits) return { changes, rev: changes.at(-1)!.rev, more: true, ...common };
     changes.push(changeOf(row, row.rev));
   }
-  return { changes, rev: first.head, more: false, firstSeq };
+  return { changes, rev: first.head, more: false, ...common };
 }
 
 function changeOf(row: ChangeRow, rev: Rev): Change {
@@ -137,11 +142,11 @@ function changeOf(row: ChangeRow, rev: Rev): Change {
   if (row.seq === null) {
     return { rev, type: 'notice', notice: { kind: row.kind, actor, details: row.details, at: row.at } };
   }
-  const { seq, text, label, iconUrl, at: sentAt, editedAt, deletedAt } = row;
+  const { seq, logEpoch, text, label, iconUrl, at: sentAt, editedAt, deletedAt } = row;
   const attachments = row.attachments ?? [];
   return {
     rev,
     type: 'message',
-    message: { seq, rev, sender: actor!, text, label, iconUrl, sentAt, editedAt, deletedAt, attachments },
+    message: { seq, rev, logEpoch, sender: actor!, text, label, iconUrl, sentAt, editedAt, deletedAt, attachments },
   };
 }

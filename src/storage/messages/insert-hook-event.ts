@@ -1,5 +1,5 @@
 import type { ChangeEventKind } from '../../model/change-event.ts';
-import type { AccountId, ConversationId, Rev, Seq } from '../../model/ids.ts';
+import type { AccountId, ConversationId, LogEpoch, Rev, Seq } from '../../model/ids.ts';
 import type { Transaction } from '../db/connection.ts';
 
 /** Whose doing a change of a message is, and how often what caused it passed through webhooks. */
@@ -18,12 +18,13 @@ interface NewHookEvent extends ChangeOrigin {
   readonly seq: Seq;
   readonly kind: ChangeEventKind;
   readonly at: Date;
+  readonly logEpoch: LogEpoch;
 }
 
 /** Writes an event in the transaction of its change, which holds the head's lock and has found `wants_events` set there. */
 export async function insertHookEvent(tx: Transaction, event: NewHookEvent): Promise<void> {
-  const { conversationId, rev, afterSeq, seq, kind, actorId, hops, at } = event;
+  const { conversationId, rev, afterSeq, seq, kind, actorId, hops, at, logEpoch } = event;
   await tx`
-    insert into hook_event (conversation_id, rev, after_seq, seq, kind, actor_id, hops, at)
-    values (${conversationId}, ${rev}, ${afterSeq}, ${seq}, ${kind}, ${actorId}, ${hops}, ${at})`;
+    insert into hook_event (conversation_id, rev, after_seq, seq, kind, actor_id, hops, at, epoch)
+    values (${conversationId}, ${rev}, ${afterSeq}, ${seq}, ${kind}, ${actorId}, ${hops}, ${at}, ${logEpoch})`;
 }

@@ -1,11 +1,12 @@
 import type { Attachment } from '../../model/attachment.ts';
 import type { ChangeEventKind } from '../../model/change-event.ts';
-import type { AccountId, ConversationId, Rev, Seq } from '../../model/ids.ts';
+import type { AccountId, ConversationId, LogEpoch, Rev, Seq } from '../../model/ids.ts';
 import type { GroupRole, SenderKind } from '../../model/roles.ts';
 import type { StoredMessage } from './changes.ts';
 import type { Fragment, Sql, Transaction } from '../db/connection.ts';
 import { markMessageFilesRemoved } from './attachments.ts';
 import { insertHookEvent, type ChangeOrigin } from './insert-hook-event.ts';
+import { epochBoundaryColumns, logEpochCte, stampHeadEpoch, type EpochBoundary } from './log-epoch.ts';
 
 /** A stretch of a conversation: the messages next to a place, in the order of their seqs. */
 interface HistoryRequest {
@@ -18,7 +19,7 @@ interface HistoryRequest {
   readonly maxBytes: number;
 }
 
-interface HistoryPage {
+interface HistoryPage extends EpochBoundary {
   /** In ascending order, whichever direction was asked for. */
   readonly messages: readonly StoredMessage[];
   /** There are more in this direction. */
@@ -41,7 +42,7 @@ const MAX_ROWS = 201;
 /** What `messageOf` takes, out of a message `m` and its sender `a`. */
 export function messageColumns(sql: Sql | Transaction): Fragment {
   return (sql as Sql)`
-    m.seq, m.rev, m.text, m.label, m.icon_url as "iconUrl", m.sent_at as "sentAt", m.edited_at as "editedAt",
+    m.seq, m.rev, m.epoch as "logEpoch", m.text, m.label, m.icon_url as "iconUrl", m.sent_at as "sentAt", m.edited_at as "editedAt",
     m.deleted_at as "deletedAt", m.attachments, a.id as "senderId", a.name as "senderName", a.nick as "senderNick",
     a.kind as "senderKind"`;
 }
@@ -59,9 +60,10 @@ export function messageOf({
   senderKind: kind,
   ...row
 }: MessageRow): StoredMessage {
-  const { seq, rev, text, label, iconUrl, sentAt, editedAt, deletedAt } = row;
+  const { seq, rev, logEpoch, text, label, iconUrl, sentAt, editedAt, deletedAt } = row;
   const attachments = row.attachments ?? [];
-  return { seq, rev, sender: { id, name, nick, kind }, text, label, iconUrl, sentAt, editedAt, deletedAt, attachments };
+  const sender = { id, name, nick, kind };
+  return { seq, rev, logEpoch, sender, text, label, iconUrl, sentAt, editedAt, deletedAt, attachments };
 }
 
 /** Reads messages next to a place in a conversation; null without such a conversation. */
@@ -71,8 +73,8 @@ export async function readHistory(sql: Sql, request: HistoryRequest): Promise<Hi
   const isBefore = direction === 'before';
   const order = isBefore ? sql`order by m.seq desc` : sql`order by m.seq`;
   // One statement, so that the first number and the rows are of one moment. Without messages it is one row of the head.
-  const rows = await sql<(MessageRow & { candidates: number | null; firstSeq: Seq })[]>`
-    select h.first_seq as "firstSeq", m.candidates::int as candidates, ${messageColumns(sql)}
+  const rows = await sql<(MessageRow & EpochBoundary & { candidates: number | null; firstSeq: Seq })[]>`
+    select h.first_seq as "firstSeq", ${epochBoundaryColumns(sql)}, m.candidates::int as candidates, ${messageColumns(sql)}
     from conversation_head h
     left join lateral (
       select m.*, count(*) over () as candidates,
@@ -90,7 +92,8 @@ export async function readHistory(sql: Sql, request: HistoryRequest): Promise<Hi
   if (first === undefined) return null;
   const messages = rows.filter(({ candidates }) => candidates !== null).map(messageOf);
   if (isBefore) messages.reverse();
-  return { messages, more: messages.length < (first.candidates ?? 0), firstSeq: first.firstSeq };
+  const { candidates, firstSeq, currentEpoch, previousEpoch, epochRev } = first;
+  return { messages, more: messages.length < (candidates ?? 0), firstSeq, currentEpoch, previousEpoch, epochRev };
 }
 
 /** A message that is to be changed, and who its sender and the one who changes it are to the conversation. */
@@ -175,13 +178,15 @@ async function writeWithNextRev(
   write: (rev: Rev) => PromiseLike<readonly unknown[]>,
 ): Promise<{ rev: Rev; at: Date }> {
   const { conversationId } = change;
-  const [head] = await tx<{ rev: Rev; afterSeq: Seq; wantsEvents: boolean }[]>`
-    update conversation_head set last_rev = last_rev + 1 where conversation_id = ${conversationId}
-    returning last_rev as rev, last_seq as "afterSeq", wants_events as "wantsEvents"`;
-  const { rev, afterSeq, wantsEvents } = head!;
+  const [head] = await tx<{ rev: Rev; afterSeq: Seq; wantsEvents: boolean; logEpoch: LogEpoch }[]>`
+    with ${logEpochCte(tx)}
+    update conversation_head h set last_rev = h.last_rev + 1, ${stampHeadEpoch(tx)}
+    where h.conversation_id = ${conversationId}
+    returning h.last_rev as rev, h.last_seq as "afterSeq", h.wants_events as "wantsEvents", h.epoch as "logEpoch"`;
+  const { rev, afterSeq, wantsEvents, logEpoch } = head!;
   const [row] = await write(rev);
   const { at } = row as { at: Date };
-  if (wantsEvents) await insertHookEvent(tx, { ...change, rev, afterSeq, at });
+  if (wantsEvents) await insertHookEvent(tx, { ...change, rev, afterSeq, at, logEpoch });
   return { rev, at };
 }
 

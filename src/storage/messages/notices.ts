@@ -1,5 +1,6 @@
-import type { AccountId, ConversationId, Rev, Seq } from '../../model/ids.ts';
+import type { AccountId, ConversationId, LogEpoch, Rev, Seq } from '../../model/ids.ts';
 import type { Transaction } from '../db/connection.ts';
+import { logEpochCte, stampHeadEpoch } from './log-epoch.ts';
 
 /**
  * Tells the members of a conversation about a change that is no message: it takes the next rev and no seq. Locks the
@@ -16,11 +17,14 @@ export async function insertNotice(
   },
 ): Promise<Rev> {
   const { conversationId, kind, actorId = null, details } = notice;
-  const [head] = await tx<{ rev: Rev; afterSeq: Seq }[]>`
-    update conversation_head set last_rev = last_rev + 1 where conversation_id = ${conversationId}
-    returning last_rev as rev, last_seq as "afterSeq"`;
+  const [head] = await tx<{ rev: Rev; afterSeq: Seq; epoch: LogEpoch }[]>`
+    with ${logEpochCte(tx)}
+    update conversation_head h set last_rev = h.last_rev + 1, ${stampHeadEpoch(tx)}
+    where h.conversation_id = ${conversationId}
+    returning h.last_rev as rev, h.last_seq as "afterSeq", h.epoch`;
+  const { rev, afterSeq, epoch } = head!;
   await tx`
-    insert into notice (conversation_id, rev, after_seq, kind, actor_id, details)
-    values (${conversationId}, ${head!.rev}, ${head!.afterSeq}, ${kind}, ${actorId}, ${tx.json(details)})`;
-  return head!.rev;
+    insert into notice (conversation_id, rev, after_seq, epoch, kind, actor_id, details)
+    values (${conversationId}, ${rev}, ${afterSeq}, ${epoch}, ${kind}, ${actorId}, ${tx.json(details)})`;
+  return rev;
 }

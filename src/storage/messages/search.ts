@@ -1,15 +1,9 @@
-import type { AccountId, ConversationId, Seq } from '../../model/ids.ts';
+import type { AccountId, ConversationId, LogEpoch, MessagePosition, Seq } from '../../model/ids.ts';
 import { sqlState } from '../db/database-error.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
 import type { StoredMessage } from './changes.ts';
 import { messageColumns, messageOf, type MessageRow } from './messages.ts';
 import type { Pool } from '../db/pool.ts';
-
-/** A message by its place. */
-export interface MessagePosition {
-  readonly conversationId: ConversationId;
-  readonly seq: Seq;
-}
 
 /** What to search for, and in what. */
 interface SearchRequest {
@@ -69,7 +63,8 @@ async function findSentAt(tx: Transaction, place: MessagePosition, accountId: Ac
   const [row] = await tx<{ at: string }[]>`
     select m.sent_at::text as at
     from message m join membership s on s.conversation_id = m.conversation_id and s.account_id = ${accountId}
-    where m.conversation_id = ${place.conversationId} and m.seq = ${place.seq}`;
+    where m.conversation_id = ${place.conversationId} and m.seq = ${place.seq}
+      and m.epoch = ${place.logEpoch}`;
   return row?.at ?? null;
 }
 
@@ -116,7 +111,7 @@ async function searchBefore(tx: Transaction, request: SearchRequest, edge: strin
       .map((row) => ({ conversationId: row.conversationId, message: messageOf(row) })),
     next:
       page.length < rows.length && last !== undefined
-        ? { conversationId: last.conversationId, seq: last.foundSeq }
+        ? { conversationId: last.conversationId, seq: last.foundSeq, logEpoch: last.logEpoch ?? (0 as LogEpoch) }
         : null,
   };
 }

@@ -1,5 +1,6 @@
-import type { AccountId, ConversationId, Seq } from '../../model/ids.ts';
+import type { AccountId, ConversationId, LogEpoch, Seq } from '../../model/ids.ts';
 import type { Fragment, Sql } from '../db/connection.ts';
+import { logEpochCte, stampHeadEpoch } from './log-epoch.ts';
 import { fileFragments } from './message-log-files.ts';
 
 /** A message to be written. */
@@ -23,16 +24,17 @@ export interface Post {
  * What became of a post. `refused`: the conversation is archived, the token is not (or no longer) its own, the sender no
  * member (any more), or blocked by the other one of a private conversation; or a file that it carries is not stored, not
  * the sender's, or another message's. `repeat`: its key is known; `seq` is the
- * first post's, and `sameBody` tells whether both bodies are one.
+ * first post's, with its epoch, and `sameBody` tells whether both bodies are one.
  */
 export type PostResult =
-  | { readonly outcome: 'new'; readonly seq: Seq }
-  | { readonly outcome: 'repeat'; readonly seq: Seq; readonly sameBody: boolean }
+  | { readonly outcome: 'new'; readonly seq: Seq; readonly logEpoch: LogEpoch }
+  | { readonly outcome: 'repeat'; readonly seq: Seq; readonly logEpoch: LogEpoch; readonly sameBody: boolean }
   | { readonly outcome: 'refused' };
 
 interface PostOutcomeRow {
   readonly ord: number;
   readonly seq: Seq | null;
+  readonly epoch: LogEpoch | null;
   readonly outcome: PostResult['outcome'];
   readonly same_body: boolean | null;
 }
@@ -114,8 +116,8 @@ async function writePlainPosts(sql: Sql, posts: readonly Post[], numbered: Numbe
   const { byConversation, numbersInConversation } = numbered;
   const each = [...byConversation.values()];
   const hasMembers = each.some(isMemberPost);
-  const rows = await sql<{ id: ConversationId; seq0: Seq }[]>`
-    with head as (
+  const rows = await sql<{ id: ConversationId; seq0: Seq; epoch: LogEpoch }[]>`
+    with ${logEpochCte(sql)}, head as (
       select h.conversation_id, h.last_seq, u.token_hash, u.sender_id, u.n
       from unnest(
         ${each.map((s) => s.conversationId)}::bigint[], ${each.map((s) => s.tokenHash)}::text[],
@@ -127,12 +129,14 @@ async function writePlainPosts(sql: Sql, posts: readonly Post[], numbered: Numbe
       order by h.conversation_id for no key update of h
     ), ${hasMembers ? admitPlainSendersMarkingRead(sql) : sql``} advanced as (
       update conversation_head h
-      set last_seq = h.last_seq + c.n, last_rev = h.last_rev + c.n, last_at = greatest(h.last_at, clock_timestamp())
+      set last_seq = h.last_seq + c.n, last_rev = h.last_rev + c.n, last_at = greatest(h.last_at, clock_timestamp()),
+        ${stampHeadEpoch(sql)}
       from ${hasMembers ? sql`admitted` : sql`head`} c where h.conversation_id = c.conversation_id
-      returning h.conversation_id, h.last_seq - c.n as seq0, h.last_rev - c.n as rev0, h.last_at
+      returning h.conversation_id, h.last_seq - c.n as seq0, h.last_rev - c.n as rev0, h.last_at, h.epoch
     ), written as (
-      insert into message (conversation_id, seq, rev, sender_id, text, label, icon_url, hops, sent_at)
-      select p.conversation_id, a.seq0 + p.n, a.rev0 + p.n, p.sender_id, p.text, p.label, p.icon_url, p.hops, a.last_at
+      insert into message (conversation_id, seq, rev, sender_id, text, label, icon_url, hops, epoch, sent_at)
+      select p.conversation_id, a.seq0 + p.n, a.rev0 + p.n, p.sender_id, p.text, p.label, p.icon_url, p.hops, a.epoch,
+        a.last_at
       from unnest(
         ${posts.map((p) => p.conversationId)}::bigint[], ${[...numbersInConversation]}::int[],
         ${posts.map((p) => p.senderId)}::bigint[], ${posts.map((p) => p.text)}::text[],
@@ -141,12 +145,12 @@ async function writePlainPosts(sql: Sql, posts: readonly Post[], numbered: Numbe
       ) as p(conversation_id, n, sender_id, text, label, icon_url, hops)
       join advanced a on a.conversation_id = p.conversation_id
     )
-    select conversation_id as id, seq0 from advanced`;
-  const seq0 = new Map(rows.map((row) => [row.id, row.seq0]));
+    select conversation_id as id, seq0, epoch from advanced`;
+  const rowByConversation = new Map(rows.map((row) => [row.id, row]));
   return posts.map(({ conversationId }, index) => {
-    const before = seq0.get(conversationId);
-    if (before === undefined) return { outcome: 'refused' };
-    return { outcome: 'new', seq: (before + numbersInConversation[index]!) as Seq };
+    const row = rowByConversation.get(conversationId);
+    if (row === undefined) return { outcome: 'refused' };
+    return { outcome: 'new', seq: (row.seq0 + numbersInConversation[index]!) as Seq, logEpoch: row.epoch };
   });
 }
 
@@ -191,7 +195,7 @@ async function writeAnyPosts(sql: Sql, posts: readonly Post[]): Promise<PostResu
   const hasMembers = posts.some(isMemberPost);
   const files = posts.some(carriesFiles) ? fileFragments(sql, posts) : null;
   const rows = await sql<PostOutcomeRow[]>`
-    with input as (
+    with ${logEpochCte(sql)}, input as (
       ${inputRows(sql, posts)}
     ), head as (
       select h.conversation_id, h.archived_at from conversation_head h
@@ -202,8 +206,9 @@ async function writeAnyPosts(sql: Sql, posts: readonly Post[]): Promise<PostResu
       where ${hasMembers ? hasLockedMembership(sql) : sql`false`} or exists (
         select from integration t where t.conversation_id = i.conversation_id and t.token_hash = i.token_hash)
     ), known as (
-      select i.ord, k.seq, k.body_hash = i.body_hash as same from admitted i
+      select i.ord, k.seq, coalesce(m.epoch, 0) as epoch, k.body_hash = i.body_hash as same from admitted i
       join idempotency_key k on k.conversation_id = i.conversation_id and k.key = i.key
+      left join message m on m.conversation_id = k.conversation_id and m.seq = k.seq
     ), fresh as (
       select distinct on (i.conversation_id, i.key, case when i.key is null then i.ord end) i.*
       from admitted i where not exists (select from known k where k.ord = i.ord)
@@ -213,14 +218,15 @@ async function writeAnyPosts(sql: Sql, posts: readonly Post[]): Promise<PostResu
       from ${files === null ? sql`fresh` : sql`accepted`} f
     ), advanced as (
       update conversation_head h
-      set last_seq = h.last_seq + c.n, last_rev = h.last_rev + c.n, last_at = greatest(h.last_at, clock_timestamp())
+      set last_seq = h.last_seq + c.n, last_rev = h.last_rev + c.n, last_at = greatest(h.last_at, clock_timestamp()),
+        ${stampHeadEpoch(sql)}
       from (select conversation_id, count(*) as n from numbered group by conversation_id) c
       where h.conversation_id = c.conversation_id
-      returning h.conversation_id, h.last_seq - c.n as seq0, h.last_rev - c.n as rev0, h.last_at
+      returning h.conversation_id, h.last_seq - c.n as seq0, h.last_rev - c.n as rev0, h.last_at, h.epoch
     ), written as (
       insert into message (
-        conversation_id, seq, rev, sender_id, text, label, icon_url, hops, sent_at ${files === null ? sql`` : sql`, attachments`})
-      select n.conversation_id, a.seq0 + n.n, a.rev0 + n.n, n.sender_id, n.text, n.label, n.icon_url, n.hops, a.last_at
+        conversation_id, seq, rev, sender_id, text, label, icon_url, hops, epoch, sent_at ${files === null ? sql`` : sql`, attachments`})
+      select n.conversation_id, a.seq0 + n.n, a.rev0 + n.n, n.sender_id, n.text, n.label, n.icon_url, n.hops, a.epoch, a.last_at
         ${files === null ? sql`` : sql`, n.attachments`}
       from numbered n join advanced a on a.conversation_id = n.conversation_id
     ), keyed as (
@@ -228,7 +234,7 @@ async function writeAnyPosts(sql: Sql, posts: readonly Post[]): Promise<PostResu
       select n.conversation_id, n.key, a.seq0 + n.n, n.body_hash
       from numbered n join advanced a on a.conversation_id = n.conversation_id where n.key is not null
     ) ${hasMembers ? advanceReadPositions(sql) : sql``} ${files === null ? sql`` : files.attached}
-    select i.ord::int as ord, coalesce(k.seq, a.seq0 + n.n)::bigint as seq,
+    select i.ord::int as ord, coalesce(k.seq, a.seq0 + n.n)::bigint as seq, coalesce(k.epoch, a.epoch) as epoch,
       case when m.ord is null ${files === null ? sql`` : sql`or k.ord is null and n.ord is null`} then 'refused' when k.ord is null and n.ord = i.ord then 'new' else 'repeat' end as outcome,
       coalesce(k.same, n.body_hash = i.body_hash) as same_body
     from input i
@@ -246,8 +252,9 @@ function toPostResult(row: PostOutcomeRow): PostResult {
   // The outcome before the seq: a refused post has none.
   if (row.outcome === 'refused') return { outcome: 'refused' };
   const seq = row.seq!;
-  if (row.outcome === 'new') return { outcome: 'new', seq };
-  return { outcome: 'repeat', seq, sameBody: row.same_body === true };
+  const logEpoch = row.epoch!;
+  if (row.outcome === 'new') return { outcome: 'new', seq, logEpoch };
+  return { outcome: 'repeat', seq, logEpoch, sameBody: row.same_body === true };
 }
 
 /** Which of these conversations somebody else holds locked right now. */

@@ -119,6 +119,10 @@ create table conversation_head (
   -- Whether a reverse webhook asks for events. Each change of a message sees it in the row that it has locked, so that
   -- changes in all other conversations write no event.
   wants_events boolean not null default false,
+  -- The epoch of the last change, and what last_rev was before the first change in it. Changes write both, so that no
+  -- raise of the epoch touches all heads.
+  epoch integer not null default 0,
+  epoch_rev bigint not null default 0,
   constraint conversation_head_first_seq_check check (first_seq between 1 and last_seq + 1)
 ) with (fillfactor = 50);
 
@@ -201,6 +205,8 @@ create table message (
   label text,
   icon_url text,
   hops smallint not null default 0,
+  -- The epoch of the log in which the message was written; an edit does not change it.
+  epoch integer not null default 0,
   sent_at timestamptz not null,
   edited_at timestamptz,
   deleted_at timestamptz,
@@ -222,6 +228,7 @@ create table notice (
   at timestamptz not null default now(),
   -- The newest message at that moment: the notice stands behind it.
   after_seq bigint not null default 0,
+  epoch integer not null default 0,
   primary key (conversation_id, rev)
 );
 
@@ -349,6 +356,7 @@ create table hook_event (
   -- What only some kinds have to say.
   data jsonb,
   at timestamptz not null,
+  epoch integer not null default 0,
   primary key (conversation_id, rev)
 );
 create index hook_event_at on hook_event using brin (at);
@@ -569,7 +577,8 @@ create table file_usage (
   files bigint not null default 0 check (files >= 0)
 ) with (fillfactor = 50);
 
--- Single values, such as the canary that shows whether `secret` is the one that sealed this database.
+-- Single values: the canary that shows whether `secret` is the one that sealed this database, and the epoch of the log
+-- with the one before it (`log_epoch`, `previous_log_epoch`; without rows 0).
 create table setting (
   name text primary key,
   value text not null

@@ -28,6 +28,11 @@ export class FakeServer {
   readonly conversations = new Map<number, Map<number, object>>();
   readonly heads = new Map<number, number>();
   readonly requests: Request[] = [];
+  /** Of its log, with the one before. */
+  #epoch = 0;
+  #previousEpoch = 0;
+  /** What the heads were before the first change in the epoch. */
+  #epochRevs = new Map<number, number>();
   readonly peers = new Set<FakePeer>();
   /** Takes the place of an answer; undefined: the usual one. Null: none at all. */
   override: (request: Request, peer: FakePeer) => Answer | undefined = () => undefined;
@@ -75,6 +80,18 @@ export class FakeServer {
     changes.set(rev, changeOf(conversation, rev, options.length));
     if (options.lost !== true) this.send(conversation, rev);
     return rev;
+  }
+
+  /** Loses what was changed behind these revs, and begins a new epoch, as a restore does. */
+  restore(heads: ReadonlyMap<number, number>, epoch: number, previousEpoch = this.#epoch): void {
+    for (const [conversation, head] of heads) {
+      for (const rev of this.conversations.get(conversation)!.keys())
+        if (rev > head) this.conversations.get(conversation)!.delete(rev);
+      this.heads.set(conversation, head);
+    }
+    this.#epochRevs = new Map(this.heads);
+    this.#previousEpoch = previousEpoch;
+    this.#epoch = epoch;
   }
 
   /** Sends a change again to all who follow. */
@@ -134,7 +151,12 @@ export class FakeServer {
     if (method === 'live.authenticate') return { account: { id: 5, nick: 'alice', name: 'Alice' }, session: 1 };
     if (method === 'live.subscribe') {
       const begin = (id: number, head: number): number => params.since[id] ?? (params.default === 'start' ? 0 : head);
-      return { conversations: [...this.heads].map(([id, head]) => ({ id, rev: begin(id, head) })), complete: true };
+      const conversations = [...this.heads].map(([id, head]) => ({
+        id,
+        rev: Math.min(begin(id, head), head),
+        ...(this.#epoch === 0 ? {} : { epoch_rev: this.#epochRevs.get(id) ?? 0 }),
+      }));
+      return { conversations, complete: true, ...this.#epochs };
     }
     if (method === 'conversations.sync') {
       const {
@@ -145,9 +167,18 @@ export class FakeServer {
       const behind = [...this.conversations.get(conversation)!].filter(([rev]) => rev > after).slice(0, limit);
       const head = this.heads.get(conversation)!;
       const more = behind.length === limit && behind.at(-1)![0] < head;
-      return { changes: behind.map(([, change]) => change), rev: more ? behind.at(-1)![0] : head, more };
+      return {
+        changes: behind.map(([, change]) => change),
+        rev: more ? behind.at(-1)![0] : head,
+        more,
+        ...this.#epochs,
+      };
     }
     return {};
+  }
+
+  get #epochs(): object {
+    return this.#epoch === 0 ? {} : { epoch: this.#epoch, previous_epoch: this.#previousEpoch };
   }
 
   #follow(peer: FakePeer, { since }: { since: Record<string, number> }): void {

@@ -25,6 +25,27 @@ test('what was heard is there for the next client of the same sign-in, and for n
   expect(statSync(path).mode & 0o777).toBe(0o600);
 });
 
+test('with it the epochs of what was heard, where they are not 0', () => {
+  const state = new ResumePositionsFile(path, 'one');
+  expect(state.loadEpochs()).toEqual(new Map());
+  const revs = new Map([
+    [7, 43],
+    [8, 1],
+  ]);
+  state.scheduleSave(
+    () => revs,
+    () =>
+      new Map([
+        [7, 29_711_520],
+        [8, 0],
+        [9, 29_711_520],
+      ]),
+  );
+  state.flushPendingSave();
+  const next = new ResumePositionsFile(path, 'one');
+  expect([next.loadRevs(), next.loadEpochs()]).toEqual([revs, new Map([[7, 29_711_520]])]);
+});
+
 test('it is written by itself a moment after the first change, as it is then', async () => {
   const revs = new Map([[7, 1]]);
   const state = new ResumePositionsFile(path, 'one');

@@ -73,7 +73,7 @@ const SNAPSHOT = fileURLToPath(new URL('../schema.snapshot.txt', import.meta.url
     const posts = Array.from({ length: 60 }, (_, i) => post(groups[i % 3]!, i === 7 ? 'nul \u0000' : `${i}`));
     const endings = await Promise.allSettled(posts.map((p) => log.append(p)));
     expect(endings.filter(({ status }) => status === 'rejected')).toHaveLength(1);
-    expect(await log.append(keyedPost(groups[0]!, 'k', 'one'))).toEqual({ outcome: 'new', seq: 21 });
+    expect(await log.append(keyedPost(groups[0]!, 'k', 'one'))).toEqual({ outcome: 'new', seq: 21, logEpoch: 0 });
     expect(await log.append(keyedPost(groups[0]!, 'k', 'one'))).toMatchObject({ outcome: 'repeat', seq: 21 });
     expect(await readWholeLog(asTest)).toHaveLength(60);
     await log.stop();

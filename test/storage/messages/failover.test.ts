@@ -201,7 +201,7 @@ describe('a new timeline', () => {
     await expect(pools.general.run((sql) => sql`select 1`, 500)).rejects.toThrow();
     expect(log.counts.posted).toBe(1);
     gate.resolve();
-    expect(await held).toMatchObject({ outcome: 'new', seq: 2 });
+    expect(await held).toMatchObject({ outcome: 'new', seq: 2, logEpoch: 0 });
     expect(told).toEqual([2]);
     expect(pools.timeline).toBe(2);
     primary.resume();

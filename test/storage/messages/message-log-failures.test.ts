@@ -205,8 +205,8 @@ describe('a failure after which PostgreSQL has rolled back', () => {
     await until(database, (sql) => isWaiting(sql, 'intake', 2));
     await lock.release();
     const outcomes = await Promise.all(answers);
-    expect(outcomes).toContainEqual({ outcome: 'new', seq: 1 });
-    expect(outcomes).toContainEqual({ outcome: 'repeat', seq: 1, sameBody: true });
+    expect(outcomes).toContainEqual({ outcome: 'new', seq: 1, logEpoch: 0 });
+    expect(outcomes).toContainEqual({ outcome: 'repeat', seq: 1, logEpoch: 0, sameBody: true });
     expect(await texts()).toEqual(['one']);
   });
 });

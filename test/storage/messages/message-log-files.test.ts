@@ -109,7 +109,7 @@ async function erase(seq: Seq, accountId = alice, conversationId = group.id): Pr
 describe('a post with files', () => {
   test('is written with what their rows say, in the order of the post, and they belong to it', async () => {
     const [first, second] = (await makeFiles(alice, 2)) as [string, string];
-    expect(await log.append(by(alice, '', [second, first]))).toEqual({ outcome: 'new', seq: 1 });
+    expect(await log.append(by(alice, '', [second, first]))).toEqual({ outcome: 'new', seq: 1, logEpoch: 0 });
     expect(await attachmentsOf(1)).toEqual([
       { id: second, name: 'name 2', type: 'text/plain', size: 2 },
       { id: first, name: 'name 1', type: 'text/plain', size: 1 },
@@ -122,7 +122,11 @@ describe('a post with files', () => {
 
   test("of a webhook carries its integration's files", async () => {
     const id = await makeFile(group.accountId);
-    expect(await log.append(post(group, 'report', { attachments: [id] }))).toEqual({ outcome: 'new', seq: 1 });
+    expect(await log.append(post(group, 'report', { attachments: [id] }))).toEqual({
+      outcome: 'new',
+      seq: 1,
+      logEpoch: 0,
+    });
     expect(await attachmentsOf(1)).toMatchObject([{ id }]);
     await checkFiles();
   });
@@ -162,13 +166,13 @@ describe('a post with files', () => {
       by(alice, 'member', []),
     ];
     expect(await Promise.all(posts.map((each) => log.append(each)))).toEqual([
-      { outcome: 'new', seq: 1 },
+      { outcome: 'new', seq: 1, logEpoch: 0 },
       { outcome: 'refused' },
-      { outcome: 'new', seq: 2 },
-      { outcome: 'new', seq: 3 },
-      { outcome: 'new', seq: 4 },
-      { outcome: 'repeat', seq: 4, sameBody: true },
-      { outcome: 'new', seq: 5 },
+      { outcome: 'new', seq: 2, logEpoch: 0 },
+      { outcome: 'new', seq: 3, logEpoch: 0 },
+      { outcome: 'new', seq: 4, logEpoch: 0 },
+      { outcome: 'repeat', seq: 4, logEpoch: 0, sameBody: true },
+      { outcome: 'new', seq: 5, logEpoch: 0 },
     ]);
     expect(log.counts.commits).toBe(1);
     expect((await readWholeLog(test1)).map(({ text }) => text)).toEqual(['plain', 'own', 'keyed', 'with', 'member']);
@@ -181,18 +185,23 @@ describe('a post with files', () => {
     const answers = await Promise.all(
       [by(alice, 'first', [shared]), by(alice, 'second', [more, shared])].map((each) => log.append(each)),
     );
-    expect(answers).toEqual([{ outcome: 'new', seq: 1 }, { outcome: 'refused' }]);
-    expect(await log.append(by(alice, 'third', [more]))).toEqual({ outcome: 'new', seq: 2 });
+    expect(answers).toEqual([{ outcome: 'new', seq: 1, logEpoch: 0 }, { outcome: 'refused' }]);
+    expect(await log.append(by(alice, 'third', [more]))).toEqual({ outcome: 'new', seq: 2, logEpoch: 0 });
     await checkFiles();
   });
 
   test('is found by its key before its files are looked at', async () => {
     const id = await makeFile(alice);
     const keyed = by(alice, 'once', [id], { key: 'k', bodyHash: 'one' });
-    expect(await log.append(keyed)).toEqual({ outcome: 'new', seq: 1 });
-    expect(await log.append(keyed)).toEqual({ outcome: 'repeat', seq: 1, sameBody: true });
+    expect(await log.append(keyed)).toEqual({ outcome: 'new', seq: 1, logEpoch: 0 });
+    expect(await log.append(keyed)).toEqual({ outcome: 'repeat', seq: 1, logEpoch: 0, sameBody: true });
     await erase(1 as Seq);
-    expect(await log.append({ ...keyed, bodyHash: 'two' })).toEqual({ outcome: 'repeat', seq: 1, sameBody: false });
+    expect(await log.append({ ...keyed, bodyHash: 'two' })).toEqual({
+      outcome: 'repeat',
+      seq: 1,
+      logEpoch: 0,
+      sameBody: false,
+    });
   });
 
   test('that is refused for its files leaves its key to the next one, in the same flush too', async () => {
@@ -203,7 +212,7 @@ describe('a post with files', () => {
       { outcome: 'refused' },
       { outcome: 'refused' },
     ]);
-    expect(await log.append(by(alice, 'good', [good], keyed))).toEqual({ outcome: 'new', seq: 1 });
+    expect(await log.append(by(alice, 'good', [good], keyed))).toEqual({ outcome: 'new', seq: 1, logEpoch: 0 });
     await checkFiles();
   });
 
@@ -225,7 +234,7 @@ describe('a post with files', () => {
     const small = new MessageLog(database.intake, logOptions({ maxQueuedBytes: 1_000 }));
     const ids = await makeFiles(alice, 10);
     await expect(small.append(by(alice, '', ids))).rejects.toThrow(IntakeFullError);
-    expect(await small.append(by(alice, '', ids.slice(0, 5)))).toEqual({ outcome: 'new', seq: 1 });
+    expect(await small.append(by(alice, '', ids.slice(0, 5)))).toEqual({ outcome: 'new', seq: 1, logEpoch: 0 });
     await small.stop();
   });
 });
@@ -242,7 +251,7 @@ describe('a file that somebody else holds', () => {
     const held = await holdOpen(test1.target, (tx) => tx`update file set updated_at = now() where id = ${id}`);
     const posted = log.append(by(alice, 'hello', [id]));
     await meanwhile(held);
-    expect(await posted).toEqual({ outcome: 'new', seq: 1 });
+    expect(await posted).toEqual({ outcome: 'new', seq: 1, logEpoch: 0 });
     await checkFiles();
   });
 
@@ -255,7 +264,7 @@ describe('a file that somebody else holds', () => {
     const held = await holdOpen(test1.target, (tx) => tx.unsafe(`${statement} where id = '${id}'`));
     const posted = [by(alice, 'lost', [id]), by(alice, 'kept', [other])].map((each) => log.append(each));
     await meanwhile(held);
-    expect(await Promise.all(posted)).toEqual([{ outcome: 'refused' }, { outcome: 'new', seq: 1 }]);
+    expect(await Promise.all(posted)).toEqual([{ outcome: 'refused' }, { outcome: 'new', seq: 1, logEpoch: 0 }]);
   });
 
   test('is waited for behind the heads: a removal of the member that came before holds', async () => {
@@ -269,7 +278,7 @@ describe('a file that somebody else holds', () => {
     );
     expect(locked).toHaveLength(0);
     await held.release();
-    expect(await posted).toEqual({ outcome: 'new', seq: 1 });
+    expect(await posted).toEqual({ outcome: 'new', seq: 1, logEpoch: 0 });
   });
 
   test('for longer than a lock is waited for costs its own post, and no other of the flush', async () => {
@@ -282,10 +291,10 @@ describe('a file that somebody else holds', () => {
     ]);
     expect(answers).toEqual([
       { status: 'rejected', reason: expect.any(DatabaseUnavailableError) },
-      { status: 'fulfilled', value: { outcome: 'new', seq: 1 } },
+      { status: 'fulfilled', value: { outcome: 'new', seq: 1, logEpoch: 0 } },
     ]);
     await held.release();
-    expect(await hasty.append(by(alice, 'again', [id]))).toEqual({ outcome: 'new', seq: 2 });
+    expect(await hasty.append(by(alice, 'again', [id]))).toEqual({ outcome: 'new', seq: 2, logEpoch: 0 });
     await hasty.stop();
   });
 });

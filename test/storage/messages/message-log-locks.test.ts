@@ -61,7 +61,7 @@ describe.each(forms)('posts %s', (_name, form) => {
     const answers = [group, other].map((each) => log.append(post(each, 'late', form('late'))));
     await until(database, (sql) => isWaiting(sql, 'intake'));
     await archiving.release();
-    expect(await Promise.all(answers)).toEqual([{ outcome: 'refused' }, { outcome: 'new', seq: 1 }]);
+    expect(await Promise.all(answers)).toEqual([{ outcome: 'refused' }, { outcome: 'new', seq: 1, logEpoch: 0 }]);
     expect(await readWholeLog(database)).toEqual([{ group: other.id, seq: 1, text: 'late' }]);
   });
 
@@ -77,7 +77,7 @@ describe.each(forms)('posts %s', (_name, form) => {
     await until(database, (sql) => isWaiting(sql, 'intake'));
     const free = await unlocked(groups);
     await lock.release();
-    expect(await Promise.all(answers)).toEqual(groups.map(() => ({ outcome: 'new', seq: 1 })));
+    expect(await Promise.all(answers)).toEqual(groups.map(() => ({ outcome: 'new', seq: 1, logEpoch: 0 })));
     // A head that was locked before the lowest one would be half of a deadlock with a flush that goes by number.
     expect(free).toEqual(others.map(({ id }) => id));
   });
@@ -121,7 +121,7 @@ test('several keyed posts of a member in one flush move the read position to the
     post(group, key, { tokenHash: null, senderId, key, bodyHash: key });
   const posts = [by(alice, 'a'), by(alice, 'b'), by(bob, 'c'), by(alice, 'd')];
   const answers = await Promise.all(posts.map((each) => log.append(each)));
-  expect(answers).toEqual([1, 2, 3, 4].map((seq) => ({ outcome: 'new', seq })));
+  expect(answers).toEqual([1, 2, 3, 4].map((seq) => ({ outcome: 'new', seq, logEpoch: 0 })));
   expect(log.counts.commits).toBe(1);
   const positions = await database.query(
     (sql) => sql`select account_id as id, read_seq as seq from membership order by account_id`,

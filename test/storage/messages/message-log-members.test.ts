@@ -76,7 +76,7 @@ describe.each(forms)("a member's post %s", (_name, form) => {
     const posted = log.append(by(alice, 'hello', form('hello')));
     await until(test1, (sql) => isWaiting(sql, 'intake'));
     await reading.release();
-    expect(await posted).toEqual({ outcome: 'new', seq: 1 });
+    expect(await posted).toEqual({ outcome: 'new', seq: 1, logEpoch: 0 });
     expect(await positions()).toEqual({ alice: 1 });
   });
 

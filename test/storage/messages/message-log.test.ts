@@ -152,9 +152,19 @@ describe('MessageLog', () => {
 describe('the idempotency key', () => {
   test('answers a repeat with the first post, whether its body is the same or another', async () => {
     const [group] = await makeGroups(test1, 1);
-    expect(await log.append(keyedPost(group!, 'k', 'one'))).toEqual({ outcome: 'new', seq: 1 });
-    expect(await log.append(keyedPost(group!, 'k', 'one'))).toEqual({ outcome: 'repeat', seq: 1, sameBody: true });
-    expect(await log.append(keyedPost(group!, 'k', 'two'))).toEqual({ outcome: 'repeat', seq: 1, sameBody: false });
+    expect(await log.append(keyedPost(group!, 'k', 'one'))).toEqual({ outcome: 'new', seq: 1, logEpoch: 0 });
+    expect(await log.append(keyedPost(group!, 'k', 'one'))).toEqual({
+      outcome: 'repeat',
+      seq: 1,
+      logEpoch: 0,
+      sameBody: true,
+    });
+    expect(await log.append(keyedPost(group!, 'k', 'two'))).toEqual({
+      outcome: 'repeat',
+      seq: 1,
+      logEpoch: 0,
+      sameBody: false,
+    });
     expect(await readWholeLog(test1)).toEqual([{ group: group!.id, seq: 1, text: 'one' }]);
   });
 
@@ -172,12 +182,12 @@ describe('the idempotency key', () => {
     );
     expect(log.counts.commits).toBe(1);
     expect(answers).toEqual([
-      { outcome: 'new', seq: 1 },
-      { outcome: 'new', seq: 1 },
-      { outcome: 'repeat', seq: 1, sameBody: true },
-      { outcome: 'new', seq: 2 },
-      { outcome: 'repeat', seq: 1, sameBody: false },
-      { outcome: 'new', seq: 2 },
+      { outcome: 'new', seq: 1, logEpoch: 0 },
+      { outcome: 'new', seq: 1, logEpoch: 0 },
+      { outcome: 'repeat', seq: 1, logEpoch: 0, sameBody: true },
+      { outcome: 'new', seq: 2, logEpoch: 0 },
+      { outcome: 'repeat', seq: 1, logEpoch: 0, sameBody: false },
+      { outcome: 'new', seq: 2, logEpoch: 0 },
     ]);
     expect(await readWholeLog(test1)).toHaveLength(4);
   });
@@ -188,7 +198,7 @@ describe('the idempotency key', () => {
     const right = keyedPost(group!, 'k', 'one');
     expect(await Promise.all([log.append(wrong), log.append(right), log.append(wrong)])).toEqual([
       { outcome: 'refused' },
-      { outcome: 'new', seq: 1 },
+      { outcome: 'new', seq: 1, logEpoch: 0 },
       { outcome: 'refused' },
     ]);
   });
@@ -207,9 +217,9 @@ describe('admission', () => {
     ];
     expect(await Promise.all(posts.map((p) => log.append(p)))).toEqual([
       { outcome: 'refused' },
-      { outcome: 'new', seq: 1 },
+      { outcome: 'new', seq: 1, logEpoch: 0 },
       { outcome: 'refused' },
-      { outcome: 'new', seq: 2 },
+      { outcome: 'new', seq: 2, logEpoch: 0 },
     ]);
     expect((await readWholeLog(test1)).map((message) => message.text)).toEqual(['b', 'c']);
   });
@@ -219,7 +229,11 @@ describe('admission', () => {
     const token = { hash: sha256('new token'), sealed: '-' };
     await database.general.transaction((tx) => replaceIntegrationToken(tx, group!.id, token));
     expect(await log.append(post(group!, 'old'))).toEqual({ outcome: 'refused' });
-    expect(await log.append(post(group!, 'new', { tokenHash: token.hash }))).toEqual({ outcome: 'new', seq: 1 });
+    expect(await log.append(post(group!, 'new', { tokenHash: token.hash }))).toEqual({
+      outcome: 'new',
+      seq: 1,
+      logEpoch: 0,
+    });
   });
 
   test('refuses a post into an archived group and into one that is not there, and nothing else of the flush', async () => {
@@ -231,7 +245,7 @@ describe('admission', () => {
     expect(await Promise.all([archived, nowhere, open].map((group) => log.append(post(group, 'hello'))))).toEqual([
       { outcome: 'refused' },
       { outcome: 'refused' },
-      { outcome: 'new', seq: 1 },
+      { outcome: 'new', seq: 1, logEpoch: 0 },
     ]);
   });
 });
@@ -250,7 +264,7 @@ describe('the bounds of the intake', () => {
     ]);
     expect(answers[3]).toMatchObject({ reason: expect.any(IntakeFullError) });
     // What was answered no longer counts.
-    expect(await small.append(post(group!, 'after'))).toEqual({ outcome: 'new', seq: 4 });
+    expect(await small.append(post(group!, 'after'))).toEqual({ outcome: 'new', seq: 4, logEpoch: 0 });
     await small.stop();
   });
 

@@ -1,0 +1,89 @@
+import type { ConversationId, LogEpoch, Rev, Seq } from '../../model/ids.ts';
+import type { Fragment, Sql, Transaction } from '../db/connection.ts';
+
+/** The installation's epoch, as SQL. One index look-up per statement, whatever the number of rows. */
+const selectCurrentEpoch = (sql: Sql | Transaction): Fragment => (sql as Sql)`
+  coalesce((select s.value::integer from setting s where s.name = 'log_epoch'), 0)`;
+
+/** The epoch that the installation had before it was raised last, as SQL. */
+const selectPreviousEpoch = (sql: Sql | Transaction): Fragment => (sql as Sql)`
+  coalesce((select s.value::integer from setting s where s.name = 'previous_log_epoch'), 0)`;
+
+/**
+ * What every update of a head `h` that raises `last_rev` also sets. The first change in an epoch notes behind which rev
+ * its epoch begins. The statement has a CTE `log_epoch`.
+ */
+export const stampHeadEpoch = (sql: Sql | Transaction): Fragment => (sql as Sql)`
+  epoch_rev = case when h.epoch = (select epoch from log_epoch) then h.epoch_rev else h.last_rev end,
+  epoch = (select epoch from log_epoch)`;
+
+/** The CTE for `stampHeadEpoch`. */
+export const logEpochCte = (sql: Sql | Transaction): Fragment => (sql as Sql)`
+  log_epoch as (select ${selectCurrentEpoch(sql)} as epoch)`;
+
+/** Up to where a reader that knows an earlier epoch can keep what it has of a conversation. */
+export interface EpochBoundary {
+  /** The installation's. */
+  readonly currentEpoch: LogEpoch;
+  /** The one before it. Who knows another one than these two keeps nothing. */
+  readonly previousEpoch: LogEpoch;
+  /** Who knows the one before drops what has a greater rev. */
+  readonly epochRev: Rev;
+}
+
+/** The columns of an `EpochBoundary`, out of a head `h`: without a change in the epoch, everything that is there is older. */
+export const epochBoundaryColumns = (sql: Sql | Transaction): Fragment => (sql as Sql)`
+  ${selectCurrentEpoch(sql)} as "currentEpoch", ${selectPreviousEpoch(sql)} as "previousEpoch",
+  case when h.epoch = ${selectCurrentEpoch(sql)} then h.epoch_rev else h.last_rev end as "epochRev"`;
+
+/** The installation's epoch right now: 0 until it is raised for the first time. */
+export async function readLogEpoch(sql: Sql | Transaction): Promise<LogEpoch> {
+  const [row] = await (sql as Sql)<{ epoch: LogEpoch }[]>`select ${selectCurrentEpoch(sql)} as epoch`;
+  return row!.epoch;
+}
+
+/** The epochs of messages of a conversation; of one that is not there nothing. */
+export async function findMessageEpochs(
+  sql: Sql | Transaction,
+  conversationId: ConversationId,
+  seqs: readonly Seq[],
+): Promise<ReadonlyMap<Seq, LogEpoch>> {
+  const rows = await (sql as Sql)<{ seq: Seq; epoch: LogEpoch }[]>`
+    select seq, epoch from message where conversation_id = ${conversationId} and seq = any(${[...seqs]}::bigint[])`;
+  return new Map(rows.map(({ seq, epoch }) => [seq, epoch]));
+}
+
+/**
+ * Begins a new epoch of the log, because changes that somebody has seen may be missing in this database. Its number is the
+ * minute of the database's clock (Unix time), or the last epoch + 1 where that is greater. Two raises at once happen one
+ * after the other and give two numbers. It is above `floor` as well: an epoch that somebody knows, and that may be lost.
+ */
+export function raiseLogEpoch(sql: Sql, floor = 0): Promise<LogEpoch> {
+  return sql.begin<LogEpoch>((tx) => raiseLogEpochWithin(tx, floor));
+}
+
+/**
+ * The same as a part of a transaction.
+ *
+ * The lock waits for all statements that write to the log, and holds up new ones until the commit. PostgreSQL takes the
+ * snapshot of a statement once it has its table locks, so each of them reads the new epoch: nothing of the old one is
+ * committed behind a raise.
+ */
+export async function raiseLogEpochWithin(tx: Transaction, floor = 0): Promise<LogEpoch> {
+  await tx`lock table conversation_head in share row exclusive mode`;
+  const [row] = await tx<{ epoch: LogEpoch }[]>`
+    with last as (
+      select ${selectCurrentEpoch(tx)} as epoch
+    ), next as (
+      select greatest(floor(extract(epoch from clock_timestamp()) / 60)::integer, last.epoch + 1, ${floor}::integer + 1) as epoch
+      from last
+    ), written as (
+      insert into setting (name, value)
+      select 'log_epoch', next.epoch::text from next
+      union all
+      select 'previous_log_epoch', last.epoch::text from last
+      on conflict (name) do update set value = excluded.value
+    )
+    select epoch from next`;
+  return row!.epoch;
+}
