@@ -7,6 +7,7 @@ import type { Config } from '../../config/config.ts';
 import { writeConfigurationFiles } from '../../config/export.ts';
 import { loadConfig } from '../../config/load.ts';
 import { findConfigFile } from '../../config/tree.ts';
+import { readRestoredEpoch, writeRestoredEpoch } from '../../data-dir/restored-epoch.ts';
 import { BackupError, type BackupHeader } from '../../storage/backup/format.ts';
 import { checkBackupSchema, loadDatabase, type DatabaseLoadResult } from '../../storage/backup/load.ts';
 import { acquireDatabaseForLoading } from '../../storage/backup/connect.ts';
@@ -227,8 +228,14 @@ async function loadFromSource(
         });
         ({ header } = read);
       },
-      { sealer: new Sealer(config.secret), onProgress: progress.show, signal },
+      {
+        sealer: new Sealer(config.secret),
+        newEpochAbove: await readRestoredEpoch(config.dataDir),
+        onProgress: progress.show,
+        signal,
+      },
     );
+    await writeRestoredEpoch(config.dataDir, loaded.newEpoch!);
     return { loaded, header: header! };
   } finally {
     progress.clear();

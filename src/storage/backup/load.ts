@@ -1,5 +1,6 @@
 import { finished } from 'node:stream/promises';
 import type { Writable } from 'node:stream';
+import type { LogEpoch } from '../../model/ids.ts';
 import { Connection, type ConnectionTarget, type Transaction } from '../db/connection.ts';
 import { connectionLossToCommitUnknown } from '../db/connection-loss.ts';
 import { sqlState } from '../db/database-error.ts';
@@ -9,6 +10,7 @@ import { findSchemaMismatch } from '../db/schema-compatibility.ts';
 import { excludeServers } from '../rotate-secret.ts';
 import { ensureDayPartition } from '../retention/retention.ts';
 import { unassignStoreId } from '../files/store-id.ts';
+import { raiseLogEpochWithin } from '../messages/log-epoch.ts';
 import { fitsCanary, opensCanary, WrongSecretError, type Sealer } from '../db/sealed.ts';
 import { readSupportedVersion } from '../db/server-version.ts';
 import { BackupError, type BackupHeader, type BackupTable } from './format.ts';
@@ -23,6 +25,11 @@ type Source = Omit<BackupHeader, 'configuration'>;
 interface LoadOptions {
   /** The secret has to be the one of what is loaded; null: it comes from a database of the same configuration. */
   readonly sealer: Sealer | null;
+  /**
+   * The log begins a new epoch, above this number: changes behind what is loaded may have been seen, and are lost. Not
+   * given: what is loaded is all that there is.
+   */
+  readonly newEpochAbove?: number;
   readonly onProgress?: (progress: CopyProgress) => void;
   /** Ends it early, with its reason. */
   readonly signal?: AbortSignal;
@@ -36,6 +43,8 @@ export interface DatabaseLoadResult {
   readonly rows: number;
   /** Migrations that were applied to what was loaded, since it was of an older schema. */
   readonly appliedMigrations: readonly string[];
+  /** Which the log begins; null: it goes on in that of what was loaded. */
+  readonly newEpoch: LogEpoch | null;
 }
 
 /**
@@ -179,9 +188,11 @@ class DatabaseLoader {
     const appliedMigrations = await applyMigrations(tx, this.#migrations);
     // A copy that is restored is an installation of its own, and its files are where its servers keep them.
     if (sealer !== null) await unassignStoreId(tx, { evenIfAssigned: true });
+    const { newEpochAbove } = this.#options;
+    const newEpoch = newEpochAbove === undefined ? null : await raiseLogEpochWithin(tx, newEpochAbove);
     // So that the first statements are planned for what is there.
     for (const { name } of source.tables) await tx`analyze ${tx(name)}`;
-    return { rows: this.#rows, appliedMigrations };
+    return { rows: this.#rows, appliedMigrations, newEpoch };
   }
 
   async #lockOutOtherUses(): Promise<void> {

@@ -116,7 +116,7 @@ describe('a server that is backed up while it works', () => {
     const next = rows['message']! + 1;
     expect(await postJson(second.url + path, { text: 'next' })).toMatchObject({
       status: 200,
-      body: { id: `1:${next}` },
+      body: { id: expect.stringMatching(new RegExp(`^1:${next}\\.[0-9]{8,}$`)) },
     });
     await receiver.received(next);
     expect(receiver.seqs()).toEqual(Array.from({ length: next }, (_, index) => index + 1));

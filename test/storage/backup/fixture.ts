@@ -42,6 +42,7 @@ export function loadBackup(
   bytes: Buffer,
   secret = sealer,
   migrations?: readonly Migration[],
+  newEpochAbove?: number,
 ): Promise<DatabaseLoadResult> {
   return loadDatabase(
     target,
@@ -51,7 +52,11 @@ export function loadBackup(
         rows: (table, content) => load.rows(table, content),
       });
     },
-    { sealer: secret, ...(migrations === undefined ? {} : { migrations }) },
+    {
+      sealer: secret,
+      ...(migrations === undefined ? {} : { migrations }),
+      ...(newEpochAbove === undefined ? {} : { newEpochAbove }),
+    },
   );
 }
 
