@@ -40,7 +40,7 @@ test('a word that comes in the last moment of a run is not slept through', async
     return { delivered: true, category: null, code: 200, durationMs: 1, retryAfterMs: null, detail: null };
   };
   const context = {
-    reader: { peek: () => undefined, next: async () => message },
+    reader: { peek: () => undefined, nextMessage: async () => message },
     limiter: new HostLimiter(1, 1),
     client: { post },
     settler: { settle: async () => true, trigger: () => {} },

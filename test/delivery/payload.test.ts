@@ -120,7 +120,7 @@ test('no batch leaves out messages that a retention rule removes while it is rea
   const [first, behind] = [1, 4].map((seq) => ({ ...message, seq: seq as Seq, body: Buffer.from('{}') }));
   const reader = {
     peek: () => undefined,
-    next: (_: ConversationId, after: Seq) => Promise.resolve(after === 0 ? first : behind),
+    nextMessage: (_: ConversationId, after: Seq) => Promise.resolve(after === 0 ? first : behind),
   };
   const row = { id: 5, conversationId: group, batch: 10, skip: [] };
   const requests = new RequestBodyBuilder(reader as never, row as never);
