@@ -87,7 +87,9 @@ describe('readMessages()', () => {
     expect(messages).toEqual([
       {
         seq: 1,
+        logEpoch: 0,
         rev: 1,
+        revLogEpoch: 0,
         text: 'message 1.',
         hops: 1,
         sentAt: expect.any(Date),

@@ -13,6 +13,7 @@ import { IncompatibleSchemaError } from '../../../src/storage/db/schema-compatib
 import { readPasswd } from '../../../src/data-dir/passwd.ts';
 import { createOrCheckCanary, Sealer } from '../../../src/storage/db/sealed.ts';
 import { postgresqlConfig } from '../../support/database.ts';
+import { eventually } from '../../support/eventually.ts';
 import { LocalPostgres, localPrograms, serverOwner } from '../../support/local-postgres.ts';
 
 const isRoot = process.geteuid?.() === 0;
@@ -223,6 +224,11 @@ describeHere.each(programs.map((each) => [each.major, each] as const))(
         await migrate(database.intake);
         await database.general.run((sql) => createOrCheckCanary(sql, new Sealer(SECRET)));
         await database.stop();
+        // PostgreSQL ends the sessions in its own time, and a role that is logged in is refused for another reason.
+        await eventually(
+          () => server.administer((sql) => sql`select from pg_stat_activity where usename = ${old.user}`),
+          (sessions) => sessions.length === 0,
+        );
         expect(await refusal(old)).toContain('whose secret is not in this configuration');
         expect(await refusal({ ...old, secret: SECRET.replace('QpE7', 'Xx01') })).toContain('Put the old `secret`');
         expect(await make({ ...old, password, secret: SECRET })).toMatchObject({ role: 'kept', database: 'kept' });
