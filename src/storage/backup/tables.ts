@@ -18,6 +18,7 @@ export const BACKED_UP_TABLES = [
   'notice',
   'hook_event',
   'idempotency_key',
+  'alert',
   'reverse_hook',
   'delivery_retry',
   'delivery_attempt',

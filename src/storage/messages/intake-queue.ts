@@ -1,4 +1,5 @@
 import type { ConversationId } from '../../model/ids.ts';
+import type { AlertWrite } from './alerts.ts';
 import type { Post, PostResult } from './write-posts.ts';
 
 interface IntakeQueueLimits {
@@ -25,6 +26,8 @@ export interface QueuedPost extends Caller {
 const POST_OVERHEAD_BYTES = 400;
 /** An attached file, with its place in arrays. */
 const ATTACHMENT_OVERHEAD_BYTES = 100;
+/** The same for one of a sender's alerts, with its JSON. */
+const SENDER_ALERT_OVERHEAD_BYTES = 200;
 
 /**
  * The posts that wait: first in, first out, and apart from them those of locked conversations, in their own order. A
@@ -169,8 +172,15 @@ export class IntakeQueue {
   }
 }
 
-function sizeOf({ text, label, iconUrl, key, attachments }: Post): number {
+function sizeOf({ text, label, iconUrl, key, attachments, alert }: Post): number {
   let bytes = POST_OVERHEAD_BYTES + attachments.length * ATTACHMENT_OVERHEAD_BYTES;
   for (const part of [text, label, iconUrl, key]) if (part !== null) bytes += Buffer.byteLength(part);
+  return alert === undefined ? bytes : bytes + sizeOfAlert(alert);
+}
+
+function sizeOfAlert({ source, key, editedText, state }: AlertWrite): number {
+  let bytes = Buffer.byteLength(source) + Buffer.byteLength(key) + Buffer.byteLength(editedText ?? '');
+  for (const { fingerprint } of state?.senderAlerts ?? [])
+    bytes += SENDER_ALERT_OVERHEAD_BYTES + Buffer.byteLength(fingerprint);
   return bytes;
 }

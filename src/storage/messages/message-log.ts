@@ -11,7 +11,7 @@ import {
 import { Outage } from './outage.ts';
 import { IntakeQueue, type QueuedPost } from './intake-queue.ts';
 import { findLockedFiles } from './message-log-files.ts';
-import { findLockedConversations, writePosts, type Post, type PostResult } from './write-posts.ts';
+import { findLockedConversations, writePosts, type FlushResult, type Post, type PostResult } from './write-posts.ts';
 import type { Pool } from '../db/pool.ts';
 
 /** The intake queue is at its bound: the post was not taken. */
@@ -22,6 +22,11 @@ export class IntakeFullError extends Error {
 /** The database refuses this post for what it holds; no repeat will help. */
 export class PoisonMessageError extends Error {
   override readonly name = 'PoisonMessageError';
+}
+
+/** The alert that a post changes is another one than the change was decided from: nothing was written. */
+export class AlertConflictError extends Error {
+  override readonly name = 'AlertConflictError';
 }
 
 export interface MessageLogOptions {
@@ -84,7 +89,7 @@ export class MessageLog {
   readonly #options: MessageLogOptions;
   readonly #queue: IntakeQueue;
   /** Committed, and not yet told to the callers. */
-  readonly #unanswered: { entry: QueuedPost; answer: PostResult }[] = [];
+  readonly #unanswered: { entry: QueuedPost; answer: FlushResult }[] = [];
   #flushing: Promise<void> | null = null;
   /** Null while the database takes writes, as far as we know. */
   #outage: Outage | null = null;
@@ -121,7 +126,7 @@ export class MessageLog {
 
   /**
    * Resolves after the commit. Rejects with IntakeFullError or DatabaseUnavailableError (nothing was written),
-   * CommitUnknownError (may have been written), or PoisonMessageError.
+   * CommitUnknownError (may have been written), PoisonMessageError, or AlertConflictError.
    */
   append(post: Post): Promise<PostResult> {
     if (this.#stopped) return Promise.reject(new DatabaseUnavailableError('the server is stopping'));
@@ -200,7 +205,7 @@ export class MessageLog {
   }
 
   async #write(batch: readonly QueuedPost[], tries: number): Promise<void> {
-    let answers: PostResult[];
+    let answers: FlushResult[];
     const startedAt = performance.now();
     try {
       answers = await this.#pool.run((sql) =>
@@ -219,15 +224,16 @@ export class MessageLog {
     this.#countAndAnnounceCommit(batch, answers);
   }
 
-  #countAndAnnounceCommit(batch: readonly QueuedPost[], answers: readonly PostResult[]): void {
+  #countAndAnnounceCommit(batch: readonly QueuedPost[], answers: readonly FlushResult[]): void {
     const advanced = new Map<ConversationId, Seq>();
     batch.forEach((entry, index) => {
       const answer = answers[index]!;
-      if (answer.outcome === 'refused') return;
-      if (answer.outcome === 'new') this.counts.posted += 1;
-      else this.counts.repeats += 1;
+      if (answer.outcome === 'refused' || answer.outcome === 'conflict') return;
+      const seq = answer.outcome === 'new' && answer.alert !== undefined ? answer.alert.postedSeq : answer.seq;
+      if (answer.outcome === 'repeat') this.counts.repeats += 1;
+      else if (seq !== null) this.counts.posted += 1;
       const { conversationId } = entry.post;
-      if (answer.seq > (advanced.get(conversationId) ?? 0)) advanced.set(conversationId, answer.seq);
+      if (seq !== null && seq > (advanced.get(conversationId) ?? 0)) advanced.set(conversationId, seq);
     });
     this.counts.commits += 1;
     batch.forEach((entry, index) => this.#unanswered.push({ entry, answer: answers[index]! }));
@@ -237,7 +243,10 @@ export class MessageLog {
 
   /** Tells the callers what is committed. */
   #answer(): void {
-    for (const { entry, answer } of this.#unanswered.splice(0)) this.#queue.settle(entry, answer);
+    for (const { entry, answer } of this.#unanswered.splice(0)) {
+      if (answer.outcome === 'conflict') this.#queue.reject(entry, alertConflictError());
+      else this.#queue.settle(entry, answer);
+    }
   }
 
   /** Everything below happened after a rollback, except the last line, where nobody can tell. */
@@ -245,7 +254,9 @@ export class MessageLog {
     const state = sqlState(error);
     if (state === LOCK_NOT_AVAILABLE) return this.#blockLockedRewriteOthers(batch, tries, error);
     const repeatable =
-      (state !== null && RETRYABLE_SQLSTATES.has(state)) || violatesUnique(error, 'idempotency_key_pkey');
+      (state !== null && RETRYABLE_SQLSTATES.has(state)) ||
+      violatesUnique(error, 'idempotency_key_pkey') ||
+      violatesUnique(error, 'alert_pkey');
     if (repeatable && tries < MAX_TRIES) return this.#write(batch, tries + 1);
     if (error instanceof DatabaseUnavailableError || wasRolledBackByShutdown(error)) {
       return this.#requeueOrRejectUnwritten(batch, error);
@@ -340,6 +351,10 @@ function isOutage(error: unknown): boolean {
 
 function asError(error: unknown): Error {
   return error instanceof Error ? error : new Error('the database failed');
+}
+
+function alertConflictError(): Error {
+  return new AlertConflictError('another post changed the alert since it was read: read it and decide again');
 }
 
 /** For posts that PostgreSQL has rolled back. */

@@ -1,5 +1,6 @@
 import type { AccountId, ConversationId, LogEpoch, Seq } from '../../model/ids.ts';
 import type { Fragment, Sql } from '../db/connection.ts';
+import { alertFragments, noAlertFragments, type AlertWrite, type AlertWriteResult } from './alerts.ts';
 import { logEpochCte, stampHeadEpoch } from './log-epoch.ts';
 import { fileFragments } from './message-log-files.ts';
 
@@ -18,25 +19,35 @@ export interface Post {
   /** The caller's key for this post, scoped to the conversation, and the hash of what it was sent with. */
   readonly key: string | null;
   readonly bodyHash: string | null;
+  /** What it changes of an alert; such a post carries no files. */
+  readonly alert?: AlertWrite;
 }
 
 /**
  * What became of a post. `refused`: the conversation is archived, the token is not (or no longer) its own, the sender no
  * member (any more), or blocked by the other one of a private conversation; or a file that it carries is not stored, not
  * the sender's, or another message's. `repeat`: its key is known; `seq` is the
- * first post's, with its epoch, and `sameBody` tells whether both bodies are one.
+ * first post's, with its epoch, and `sameBody` tells whether both bodies are one. Of a post that changes an alert, `seq`
+ * is the message that shows it.
  */
 export type PostResult =
-  | { readonly outcome: 'new'; readonly seq: Seq; readonly logEpoch: LogEpoch }
+  | { readonly outcome: 'new'; readonly seq: Seq; readonly logEpoch: LogEpoch; readonly alert?: AlertWriteResult }
   | { readonly outcome: 'repeat'; readonly seq: Seq; readonly logEpoch: LogEpoch; readonly sameBody: boolean }
   | { readonly outcome: 'refused' };
+
+/** The same, or `conflict`: the alert that it changes is another one than the change was decided from. */
+export type FlushResult = PostResult | { readonly outcome: 'conflict' };
 
 interface PostOutcomeRow {
   readonly ord: number;
   readonly seq: Seq | null;
   readonly epoch: LogEpoch | null;
-  readonly outcome: PostResult['outcome'];
+  readonly outcome: FlushResult['outcome'];
   readonly same_body: boolean | null;
+  /** The following are there where a post of the flush changes an alert. */
+  readonly posted_seq?: Seq | null;
+  readonly edited?: boolean;
+  readonly wants_events?: boolean | null;
 }
 
 /**
@@ -52,11 +63,11 @@ interface PostOutcomeRow {
  * removal holds the head until its commit, and whoever waited for that finds the row gone, whatever the snapshot shows.
  * The same row takes the read position: who writes has read what stands above.
  *
- * Two statements do it. Where no post has a key or files and each conversation's posts are one sender's, their numbers
+ * Two statements do it. Where no post has a key, files or an alert and each conversation's posts are one sender's, their numbers
  * can be counted here and the database only adds them: that takes half its time (20 µs a post against 41 in flushes of
  * 27). Flushes without members' posts do not look for memberships, those without attachments not for files.
  */
-export async function writePosts(sql: Sql, posts: readonly Post[]): Promise<PostResult[]> {
+export async function writePosts(sql: Sql, posts: readonly Post[]): Promise<FlushResult[]> {
   const numbered = numberPlainPosts(posts);
   return numbered === null ? writeAnyPosts(sql, posts) : writePlainPosts(sql, posts, numbered);
 }
@@ -79,8 +90,8 @@ interface NumberedPosts {
 function numberPlainPosts(posts: readonly Post[]): NumberedPosts | null {
   const byConversation = new Map<ConversationId, ConversationBatch>();
   const numbersInConversation: number[] = [];
-  for (const { conversationId, tokenHash, senderId, key, attachments } of posts) {
-    if (key !== null || attachments.length > 0) return null;
+  for (const { conversationId, tokenHash, senderId, key, attachments, alert } of posts) {
+    if (key !== null || attachments.length > 0 || alert !== undefined) return null;
     let batch = byConversation.get(conversationId);
     if (batch === undefined)
       byConversation.set(conversationId, (batch = { conversationId, tokenHash, senderId, count: 0 }));
@@ -91,6 +102,7 @@ function numberPlainPosts(posts: readonly Post[]): NumberedPosts | null {
 }
 
 const isMemberPost = ({ tokenHash }: Pick<Post, 'tokenHash'>): boolean => tokenHash === null;
+const changesAlert = ({ alert }: Pick<Post, 'alert'>): boolean => alert !== undefined;
 const carriesFiles = ({ attachments }: Pick<Post, 'attachments'>): boolean => attachments.length > 0;
 
 /** Whether the other one of a private conversation has blocked the sender; both given as SQL. */
@@ -191,14 +203,16 @@ const inputRows = (sql: Sql, posts: readonly Post[]): Fragment => sql`
   ) with ordinality
     as u(conversation_id, token_hash, sender_id, text, label, icon_url, hops, key, body_hash, ord)`;
 
-async function writeAnyPosts(sql: Sql, posts: readonly Post[]): Promise<PostResult[]> {
+async function writeAnyPosts(sql: Sql, posts: readonly Post[]): Promise<FlushResult[]> {
   const hasMembers = posts.some(isMemberPost);
   const files = posts.some(carriesFiles) ? fileFragments(sql, posts) : null;
+  const candidates = files === null ? sql`fresh` : sql`accepted`;
+  const alerts = posts.some(changesAlert) ? alertFragments(sql, posts, candidates) : noAlertFragments(sql, candidates);
   const rows = await sql<PostOutcomeRow[]>`
     with ${logEpochCte(sql)}, input as (
       ${inputRows(sql, posts)}
     ), head as (
-      select h.conversation_id, h.archived_at from conversation_head h
+      select h.conversation_id, h.archived_at, h.first_seq from conversation_head h
       where h.conversation_id = any(${[...new Set(posts.map((p) => p.conversationId))]}::bigint[])
       order by h.conversation_id for no key update
     ), ${hasMembers ? lockSenderMemberships(sql) : sql``} admitted as (
@@ -212,30 +226,30 @@ async function writeAnyPosts(sql: Sql, posts: readonly Post[]): Promise<PostResu
     ), fresh as (
       select distinct on (i.conversation_id, i.key, case when i.key is null then i.ord end) i.*
       from admitted i where not exists (select from known k where k.ord = i.ord)
-      order by i.conversation_id, i.key, case when i.key is null then i.ord end, i.ord
-    ), ${files === null ? sql`` : sql`${files.taken},`} numbered as (
-      select f.*, row_number() over (partition by f.conversation_id order by f.ord) as n
-      from ${files === null ? sql`fresh` : sql`accepted`} f
+      order by i.conversation_id, i.key, case when i.key is null then i.ord end, ${alerts.plainPostsFirst} i.ord
+    ), ${files === null ? sql`` : sql`${files.taken},`} ${alerts.checkCtes} numbered as (
+      ${alerts.numberedQuery}
     ), advanced as (
       update conversation_head h
-      set last_seq = h.last_seq + c.n, last_rev = h.last_rev + c.n, last_at = greatest(h.last_at, clock_timestamp()),
-        ${stampHeadEpoch(sql)}
-      from (select conversation_id, count(*) as n from numbered group by conversation_id) c
-      where h.conversation_id = c.conversation_id
-      returning h.conversation_id, h.last_seq - c.n as seq0, h.last_rev - c.n as rev0, h.last_at, h.epoch
+      set last_seq = h.last_seq + c.n, last_rev = h.last_rev + c.revs,
+        last_at = greatest(h.last_at, case when c.n > 0 then clock_timestamp() end), ${stampHeadEpoch(sql)}
+      from (select conversation_id, ${alerts.countColumns} from numbered group by conversation_id) c
+      where h.conversation_id = c.conversation_id and c.revs > 0
+      returning h.conversation_id, h.last_seq - c.n as seq0, h.last_rev - c.revs as rev0, h.last_at, h.epoch, h.wants_events
     ), written as (
       insert into message (
         conversation_id, seq, rev, sender_id, text, label, icon_url, hops, epoch, sent_at ${files === null ? sql`` : sql`, attachments`})
-      select n.conversation_id, a.seq0 + n.n, a.rev0 + n.n, n.sender_id, n.text, n.label, n.icon_url, n.hops, a.epoch, a.last_at
+      select n.conversation_id, a.seq0 + n.n, a.rev0 + ${alerts.revNumber}, n.sender_id, n.text, n.label, n.icon_url, n.hops, a.epoch, a.last_at
         ${files === null ? sql`` : sql`, n.attachments`}
-      from numbered n join advanced a on a.conversation_id = n.conversation_id
+      from numbered n join advanced a on a.conversation_id = n.conversation_id where ${alerts.becomesMessage}
     ), keyed as (
       insert into idempotency_key (conversation_id, key, seq, body_hash)
-      select n.conversation_id, n.key, a.seq0 + n.n, n.body_hash
-      from numbered n join advanced a on a.conversation_id = n.conversation_id where n.key is not null
-    ) ${hasMembers ? advanceReadPositions(sql) : sql``} ${files === null ? sql`` : files.attached}
-    select i.ord::int as ord, coalesce(k.seq, a.seq0 + n.n)::bigint as seq, coalesce(k.epoch, a.epoch) as epoch,
-      case when m.ord is null ${files === null ? sql`` : sql`or k.ord is null and n.ord is null`} then 'refused' when k.ord is null and n.ord = i.ord then 'new' else 'repeat' end as outcome,
+      select n.conversation_id, n.key, ${alerts.answeredSeq}, n.body_hash
+      from numbered n left join advanced a on a.conversation_id = n.conversation_id where n.key is not null
+    ) ${hasMembers ? advanceReadPositions(sql) : sql``} ${files === null ? sql`` : files.attached} ${alerts.writeCtes}
+    select i.ord::int as ord, coalesce(k.seq, ${alerts.answeredSeq})::bigint as seq,
+      coalesce(k.epoch, ${alerts.answeredEpoch}) as epoch, ${alerts.resultColumns}
+      case ${alerts.conflictCase} when m.ord is null ${files === null ? sql`` : sql`or k.ord is null and n.ord is null`} then 'refused' when k.ord is null and n.ord = i.ord then 'new' else 'repeat' end as outcome,
       coalesce(k.same, n.body_hash = i.body_hash) as same_body
     from input i
     left join admitted m on m.ord = i.ord
@@ -243,16 +257,20 @@ async function writeAnyPosts(sql: Sql, posts: readonly Post[]): Promise<PostResu
     left join numbered n on k.ord is null and n.conversation_id = i.conversation_id and (n.ord = i.ord or n.key = i.key)
     left join advanced a on a.conversation_id = n.conversation_id
     order by i.ord`;
-  const answers: PostResult[] = Array.from({ length: posts.length });
-  for (const row of rows) answers[row.ord - 1] = toPostResult(row);
+  const answers: FlushResult[] = Array.from({ length: posts.length });
+  for (const row of rows) answers[row.ord - 1] = toFlushResult(row, posts[row.ord - 1]!);
   return answers;
 }
 
-function toPostResult(row: PostOutcomeRow): PostResult {
-  // The outcome before the seq: a refused post has none.
-  if (row.outcome === 'refused') return { outcome: 'refused' };
+function toFlushResult(row: PostOutcomeRow, post: Post): FlushResult {
+  // The outcome before the seq: a post that was not written has none.
+  if (row.outcome === 'refused' || row.outcome === 'conflict') return { outcome: row.outcome };
   const seq = row.seq!;
   const logEpoch = row.epoch!;
+  if (row.outcome === 'new' && changesAlert(post)) {
+    const { posted_seq: postedSeq = null, edited: isEdited = false, wants_events: wantsEvents } = row;
+    return { outcome: 'new', seq, logEpoch, alert: { postedSeq, isEdited, wantsEvents: wantsEvents === true } };
+  }
   if (row.outcome === 'new') return { outcome: 'new', seq, logEpoch };
   return { outcome: 'repeat', seq, logEpoch, sameBody: row.same_body === true };
 }

@@ -243,6 +243,30 @@ create table idempotency_key (
 -- Not BRIN: the pages of deleted keys take new ones, so that each range of pages would hold all times.
 create index idempotency_key_created_at on idempotency_key (created_at);
 
+-- What is known of an alert that its sender keeps up to date: each post with the same key edits the message that shows it.
+-- Rows stay for some days after the alert is resolved.
+create table alert (
+  conversation_id bigint not null,
+  -- The format that the key is of: two formats may use the same one.
+  source text not null,
+  key text not null,
+  -- The message that shows it.
+  seq bigint not null,
+  state text not null check (state in ('firing', 'resolved')),
+  -- When it began to fire.
+  since timestamptz not null,
+  -- The sender's own alerts: [{"fingerprint","startsAt","state"}]. An update that tells only what they say changes nothing.
+  alerts jsonb not null default '[]',
+  -- Every write raises it. The server decides what a post changes from the row as it read it, and writes that only while
+  -- the row is still the same.
+  version bigint not null default 1,
+  updated_at timestamptz not null default now(),
+  constraint alert_alerts_check check (jsonb_array_length(alerts) <= 500),
+  primary key (conversation_id, source, key)
+) with (fillfactor = 80);
+-- For retention.
+create index alert_state_updated_at on alert (state, updated_at);
+
 -- How far the search indexer is. It derives the search index and the mentions from messages soon after the commit, so
 -- that no post waits for them. Every change of the conversation up to `indexed_rev` is done.
 create table search_index_progress (

@@ -24,7 +24,7 @@ export const ATTACHED = {
   size: 12_345,
 };
 
-/** Groups with messages, one of them with a file, keys, hooks, retries, attempts of today and of a day long ago; someone delivers for it. */
+/** Groups with messages, one of them with a file, keys, an alert, hooks, retries, attempts of today and of a day long ago; someone delivers for it. */
 export async function fillDatabase(database: TestDatabase): Promise<void> {
   const groups = await makeGroups(database, GROUPS);
   const log = new MessageLog(database.open().intake, logOptions());
@@ -47,6 +47,10 @@ export async function fillDatabase(database: TestDatabase): Promise<void> {
     await sql`
       insert into hook_event (conversation_id, rev, after_seq, seq, kind, actor_id, at)
       values (${groups[0]!.id}, 3, 2, 1, 'message.updated', ${groups[0]!.accountId}, now())`;
+    const alerts = [{ fingerprint: 'tab\t\\N', startsAt: '2026-11-23T10:00:00.000Z', state: 'firing' }];
+    await sql`
+      insert into alert (conversation_id, source, key, seq, state, since, alerts, version)
+      values (${groups[0]!.id}, 'test', 'tab\tkey', 1, 'firing', now(), ${sql.json(alerts)}, 7)`;
     await sql`
       insert into delivery_attempt (conversation_id, hook_id, seq, last_seq, attempt, at, outcome, duration_ms)
       select (select conversation_id from reverse_hook where id = ${hook}), ${hook}, 3, 3, n, at, 'failed', 12

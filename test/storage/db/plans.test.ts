@@ -28,6 +28,7 @@ import {
 } from '../../../src/storage/hooks/lanes.ts';
 import { eraseMessage, isBlockedByPeer, readHistory } from '../../../src/storage/messages/messages.ts';
 import { advanceReadPosition } from '../../../src/storage/messages/read-positions.ts';
+import { readAlert } from '../../../src/storage/messages/alerts.ts';
 import { writePosts, type Post } from '../../../src/storage/messages/write-posts.ts';
 import { indexNext } from '../../../src/storage/messages/indexing.ts';
 import { searchMessagesByWords } from '../../../src/storage/messages/search.ts';
@@ -66,6 +67,8 @@ const FILL = `
     select ${GROUPS} + n, n, m from generate_series(1, ${GROUPS}) n, generate_series(1, ${MESSAGES}) m;
   insert into idempotency_key (conversation_id, key, seq, body_hash)
     select n, 'key ' || m, m, '-' from generate_series(1, ${GROUPS}) n, generate_series(1, ${MESSAGES}) m;
+  insert into alert (conversation_id, source, key, seq, state, since)
+    select n, 'test', 'alert ' || m, m, 'firing', now() from generate_series(1, ${GROUPS}) n, generate_series(1, ${MESSAGES}) m;
   insert into file (id, owner_id, name, type, size, received, state, conversation_id, seq)
     select lpad(n || case when m = 0 then 'f' else 'a' end, 22, '0'), n, 'name', 'text/plain', 1, 1, 'stored',
       case when m > 0 then n end, case when m > 0 then m end
@@ -109,7 +112,7 @@ async function scanned(sql: Sql): Promise<Record<string, number>> {
   await sql`select pg_stat_force_next_flush()`;
   const rows = await sql<{ name: string; rows: number }[]>`
     select relname as name, seq_tup_read as rows from pg_stat_user_tables
-    where relname in ('account', 'conversation', 'conversation_head', 'integration', 'membership', 'message', 'idempotency_key', 'reverse_hook',
+    where relname in ('account', 'conversation', 'conversation_head', 'integration', 'membership', 'message', 'idempotency_key', 'alert', 'reverse_hook',
       'delivery_retry', 'hook_event', 'notice', 'search_index_progress', 'file', 'search_index', 'mention', 'hook_stats')
       or relname like 'delivery_attempt%'`;
   return Object.fromEntries(rows.map(({ name, rows: read }) => [name, read]));
@@ -137,6 +140,21 @@ const filePosts = (count: number, keyed: boolean): Post[] =>
     ...each,
     attachments: i % 2 === 0 ? [`${each.senderId}f`.padStart(22, '0')] : [],
     key: each.key === null ? null : `file ${each.key}`,
+  }));
+
+/** The same that change alerts: every third begins one, the others edit the message of one, and half of them add a line. */
+const alertPosts = (count: number, keyed: boolean): Post[] =>
+  posts(count, keyed).map((each, i) => ({
+    ...each,
+    key: each.key === null ? null : `alert ${each.key}`,
+    alert: {
+      source: 'test',
+      key: i % 3 === 0 ? 'new' : 'alert 2',
+      decidedFrom: i % 3 === 0 ? null : { version: 1, seq: 2 as Seq },
+      editedText: i % 3 === 0 ? null : 'edited',
+      newMessage: i % 3 === 0 ? 'shows-alert' : i % 2 === 0 ? 'follow-up' : 'none',
+      state: { state: 'firing', since: new Date(), senderAlerts: [] },
+    },
   }));
 
 /** The same by members; the account of a group's member is the one that many behind that of its integration. */
@@ -183,6 +201,9 @@ const statements: [string, (sql: Sql) => Promise<unknown>][] = [
   ['50 posts with keys', (sql) => writePosts(sql, posts(50, true))],
   ['a post with a file', (sql) => writePosts(sql, filePosts(1, false))],
   ['50 posts of which some have files, with keys', (sql) => writePosts(sql, filePosts(50, true))],
+  ['a post that changes an alert', (sql) => writePosts(sql, alertPosts(1, false))],
+  ['50 posts that change alerts, with keys', (sql) => writePosts(sql, alertPosts(50, true))],
+  ['the row of an alert', (sql) => readAlert(sql, { conversationId: conversation(5), source: 'test', key: 'alert 3' })],
   ['a post of a member', (sql) => writePosts(sql, memberPosts(1, false))],
   ['50 posts of members', (sql) => writePosts(sql, memberPosts(50, false))],
   ['50 posts of members with keys', (sql) => writePosts(sql, memberPosts(50, true))],

@@ -1,0 +1,131 @@
+export type AlertStatus = 'firing' | 'resolved';
+
+/** One of the alerts that a sender tells apart under one key. Each time that it fires is another one, with a start of its own. */
+export interface SenderAlert {
+  readonly fingerprint: string;
+  readonly startsAt: Date;
+  readonly state: AlertStatus;
+}
+
+/** What is known of an alert. */
+export interface AlertState {
+  readonly state: AlertStatus;
+  /** When it began to fire. */
+  readonly since: Date;
+  /** The sender's own alerts, in the order in which they became known; none where the sender tells none apart. */
+  readonly senderAlerts: readonly SenderAlert[];
+}
+
+/** What a post says of an alert. */
+export interface AlertUpdate {
+  /** Of all that the sender has under this key. */
+  readonly state: AlertStatus;
+  readonly senderAlerts: readonly SenderAlert[];
+  readonly receivedAt: Date;
+}
+
+/** What an update makes of an alert. */
+export interface AlertChange {
+  readonly before: AlertState | null;
+  readonly after: AlertState;
+  /** It was not known, or resolved, and a new message shows it from now on. */
+  readonly isNewIncident: boolean;
+}
+
+/** The most of a sender's alerts that are kept of one alert. */
+export const MAX_SENDER_ALERTS = 500;
+
+/**
+ * What an update changes; null: nothing. Updates may come twice and out of order: one of whose alerts each is known in the
+ * same or a later state changes nothing. An update without alerts of its own counts as the newest.
+ */
+export function applyAlertUpdate(before: AlertState | null, update: AlertUpdate): AlertChange | null {
+  const known = before?.senderAlerts ?? [];
+  const reported = limitSenderAlerts(update.senderAlerts);
+  const isKnown = createKnownAlertCheck(known);
+  if (reported.length > 0 && reported.every(isKnown)) return null;
+  const newlyReported = reported.filter((alert) => !isKnown(alert));
+  const senderAlerts = mergeSenderAlerts(known, { reported, newlyReported, state: update.state });
+  const state = reported.length === 0 ? update.state : senderAlerts.some(isFiring) ? 'firing' : 'resolved';
+  const isNewIncident = before === null || (before.state === 'resolved' && state === 'firing');
+  const since = isNewIncident ? incidentStart(senderAlerts, reported, update.receivedAt) : before.since;
+  return { before, after: { state, since, senderAlerts }, isNewIncident };
+}
+
+const isFiring = ({ state }: SenderAlert): boolean => state === 'firing';
+const firingIdOf = ({ fingerprint, startsAt }: SenderAlert): string => `${startsAt.getTime()} ${fingerprint}`;
+
+/** As many as are kept: firing ones first, and always the same ones of the same alerts, so that a repetition is one. */
+function limitSenderAlerts(alerts: readonly SenderAlert[]): readonly SenderAlert[] {
+  if (alerts.length <= MAX_SENDER_ALERTS) return alerts;
+  const rank = (alert: SenderAlert): number => (isFiring(alert) ? 0 : 1);
+  const compare = (a: SenderAlert, b: SenderAlert): number =>
+    rank(a) - rank(b) ||
+    a.startsAt.getTime() - b.startsAt.getTime() ||
+    Number(a.fingerprint > b.fingerprint) - Number(a.fingerprint < b.fingerprint);
+  return alerts.toSorted(compare).slice(0, MAX_SENDER_ALERTS);
+}
+
+/** Tells of an alert whether it is known in the same or a later state. */
+function createKnownAlertCheck(known: readonly SenderAlert[]): (alert: SenderAlert) => boolean {
+  const byFingerprint = Map.groupBy(known, ({ fingerprint }) => fingerprint);
+  return (alert) => {
+    const others = byFingerprint.get(alert.fingerprint) ?? [];
+    const start = alert.startsAt.getTime();
+    const same = others.find(({ startsAt }) => startsAt.getTime() === start);
+    if (same !== undefined) return isFiring(alert) || !isFiring(same);
+    // It fired again since. Where both fire, its start was corrected: Alertmanager takes the earliest that it hears of.
+    return others.some((other) => other.startsAt.getTime() > start && !(isFiring(alert) && isFiring(other)));
+  };
+}
+
+/** The known alerts with what is newly reported of them, those that became known last at the end. */
+function mergeSenderAlerts(
+  known: readonly SenderAlert[],
+  update: { reported: readonly SenderAlert[]; newlyReported: readonly SenderAlert[]; state: AlertStatus },
+): readonly SenderAlert[] {
+  const { reported, newlyReported, state } = update;
+  const merged = new Map(known.map((alert) => [firingIdOf(alert), alert]));
+  // One may be there twice, and resolved is later than firing.
+  for (const alert of newlyReported)
+    if (merged.get(firingIdOf(alert))?.state !== 'resolved') merged.set(firingIdOf(alert), alert);
+  const reportedFingerprints = new Set(reported.map(({ fingerprint }) => fingerprint));
+  // The sender no longer reports it (a silence, a removed rule) and says that nothing fires. Not to know it makes it news
+  // if it comes back.
+  const isForgotten = (alert: SenderAlert): boolean =>
+    state === 'resolved' && isFiring(alert) && !reportedFingerprints.has(alert.fingerprint);
+  const kept = [...merged.values()].filter((alert) => !isForgotten(alert));
+  return dropSurplusAlerts(resolveEarlierStarts(kept), new Set(reported.map(firingIdOf)));
+}
+
+/** An alert fires once at a time: one start of it ends those that were known before, unless it is an earlier one that ended. */
+function resolveEarlierStarts(alerts: readonly SenderAlert[]): readonly SenderAlert[] {
+  const endsStartsBeforeMs = new Map<string, number>();
+  return alerts
+    .toReversed()
+    .map((alert): SenderAlert => {
+      const { fingerprint, startsAt } = alert;
+      const endsBeforeMs = endsStartsBeforeMs.get(fingerprint) ?? -Infinity;
+      const ownMs = isFiring(alert) ? Infinity : startsAt.getTime();
+      endsStartsBeforeMs.set(fingerprint, Math.max(endsBeforeMs, ownMs));
+      return isFiring(alert) && startsAt.getTime() < endsBeforeMs ? { ...alert, state: 'resolved' } : alert;
+    })
+    .reverse();
+}
+
+/** What was reported last stays, so that its repetition finds it known. Of the others the oldest resolved ones go first. */
+function dropSurplusAlerts(alerts: readonly SenderAlert[], reportedIds: ReadonlySet<string>): readonly SenderAlert[] {
+  const surplus = alerts.length - MAX_SENDER_ALERTS;
+  if (surplus <= 0) return alerts;
+  const others = alerts.filter((alert) => !reportedIds.has(firingIdOf(alert)));
+  const inOrder = [...others.filter((alert) => !isFiring(alert)), ...others.filter(isFiring)];
+  const dropped = new Set(inOrder.slice(0, surplus));
+  return alerts.filter((alert) => !dropped.has(alert));
+}
+
+/** When an incident began: the earliest start of what fires, or of what was reported where nothing does. */
+function incidentStart(alerts: readonly SenderAlert[], reported: readonly SenderAlert[], receivedAt: Date): Date {
+  const firing = alerts.filter(isFiring);
+  const starts = (firing.length > 0 ? firing : reported).map(({ startsAt }) => startsAt.getTime());
+  return starts.length === 0 ? receivedAt : new Date(Math.min(...starts));
+}

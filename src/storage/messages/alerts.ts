@@ -1,0 +1,206 @@
+import type { AlertState, SenderAlert } from '../../model/alert.ts';
+import type { ConversationId, Seq } from '../../model/ids.ts';
+import type { Fragment, Sql } from '../db/connection.ts';
+
+/** Which alert of a conversation; `source` is the format that the key is of. */
+export interface AlertKey {
+  readonly conversationId: ConversationId;
+  readonly source: string;
+  readonly key: string;
+}
+
+/** The row of an alert. */
+export interface StoredAlert extends AlertState {
+  /** Rises with every write of the row. */
+  readonly version: number;
+  /** The message that shows it. */
+  readonly seq: Seq;
+  /** Somebody deleted that message, or a retention rule removed it. */
+  readonly isMessageGone: boolean;
+}
+
+/** What a post changes of an alert, decided from its row. The flush writes it only while the row is still the same. */
+export interface AlertWrite {
+  readonly source: string;
+  readonly key: string;
+  /** Null: there was none. */
+  readonly decidedFrom: Pick<StoredAlert, 'version' | 'seq'> | null;
+  /** The new text of the message that shows the alert. Null: it stays as it is. */
+  readonly editedText: string | null;
+  /** Whether the post's own text becomes a message: behind the edit, or as the one that shows the alert from now on. */
+  readonly newMessage: 'none' | 'follow-up' | 'shows-alert';
+  /** Null: the row stays as it is. */
+  readonly state: AlertState | null;
+}
+
+/** What a flush wrote of an alert. */
+export interface AlertWriteResult {
+  /** The new message; null: there is none. */
+  readonly postedSeq: Seq | null;
+  /** The text of the message that shows the alert became another one. */
+  readonly isEdited: boolean;
+  /** A reverse webhook asks for events: the edit wrote one. */
+  readonly wantsEvents: boolean;
+}
+
+export async function readAlert(sql: Sql, { conversationId, source, key }: AlertKey): Promise<StoredAlert | null> {
+  const [row] = await sql<(Omit<StoredAlert, 'senderAlerts'> & { senderAlerts: StoredSenderAlert[] })[]>`
+    select a.version, a.seq, a.state, a.since, a.alerts as "senderAlerts", not exists (
+      select from message m join conversation_head h on h.conversation_id = m.conversation_id and m.seq >= h.first_seq
+      where m.conversation_id = a.conversation_id and m.seq = a.seq and m.deleted_at is null) as "isMessageGone"
+    from alert a where a.conversation_id = ${conversationId} and a.source = ${source} and a.key = ${key}`;
+  if (row === undefined) return null;
+  return { ...row, senderAlerts: row.senderAlerts.map((each) => ({ ...each, startsAt: new Date(each.startsAt) })) };
+}
+
+/** A sender's alert as JSON has it. */
+type StoredSenderAlert = Omit<SenderAlert, 'startsAt'> & { readonly startsAt: string };
+
+/** What the writing statement takes in. Its posts are `n` in `numbered`, what their conversations got is `a` in `advanced`. */
+interface AlertFragments {
+  /** An order by which, of posts with one idempotency key, one that changes no alert comes first. */
+  readonly plainPostsFirst: Fragment;
+  /** CTEs before `numbered`. */
+  readonly checkCtes: Fragment;
+  /** The query of `numbered`: the posts that are written, each with the number of messages up to it in its conversation. */
+  readonly numberedQuery: Fragment;
+  /** How many messages and revs a conversation gets. */
+  readonly countColumns: Fragment;
+  /** The number of revs of a conversation up to a post and with it. */
+  readonly revNumber: Fragment;
+  /** Whether a post becomes a message. */
+  readonly becomesMessage: Fragment;
+  /** The message that a post is answered with. */
+  readonly answeredSeq: Fragment;
+  /** The epoch of that message. */
+  readonly answeredEpoch: Fragment;
+  /** CTEs behind `advanced`: the edits, their events, the rows of alerts. */
+  readonly writeCtes: Fragment;
+  /** Columns of `AlertWriteResult`. */
+  readonly resultColumns: Fragment;
+  /** The case of a post whose alert is another one by now. */
+  readonly conflictCase: Fragment;
+}
+
+/** For posts of which none changes an alert: each is a message, and takes one rev. */
+export function noAlertFragments(sql: Sql, candidates: Fragment): AlertFragments {
+  return {
+    plainPostsFirst: sql``,
+    checkCtes: sql``,
+    numberedQuery: sql`
+      select f.*, row_number() over (partition by f.conversation_id order by f.ord) as n from ${candidates} f`,
+    countColumns: sql`count(*) as n, count(*) as revs`,
+    revNumber: sql`n.n`,
+    becomesMessage: sql`true`,
+    answeredSeq: sql`a.seq0 + n.n`,
+    answeredEpoch: sql`a.epoch`,
+    writeCtes: sql``,
+    resultColumns: sql``,
+    conflictCase: sql``,
+  };
+}
+
+/**
+ * Changes alerts in the statement that writes the messages: state, edit and new message are there together or not at all.
+ *
+ * What was decided from a row is written only if the row is still that one. It is locked behind the head, so what is
+ * compared is its newest version, whatever the snapshot shows; so is the message to be edited, which somebody may have
+ * deleted meanwhile. A row that another node inserted after the snapshot is found by the primary key, and the flush is
+ * repeated. `seq` is compared beside `version`, since a row that was removed and made again counts from 1.
+ *
+ * An edit takes the rev before the one of the new message of its post. Of several posts of one flush that change the same
+ * alert the first one does; the others were decided from a row that is no longer so.
+ *
+ * `candidates` is the CTE of the posts that may be written.
+ */
+export function alertFragments(
+  sql: Sql,
+  posts: readonly { readonly alert?: AlertWrite }[],
+  candidates: Fragment,
+): AlertFragments {
+  const writes = posts.flatMap(({ alert }, index) => (alert === undefined ? [] : [{ ord: index + 1, ...alert }]));
+  const isOne = sql`= any(${writes.map(({ ord }) => ord)}::int[])`;
+  return {
+    plainPostsFirst: sql`i.ord ${isOne},`,
+    checkCtes: checkWrites(sql, writes, candidates),
+    numberedQuery: sql`
+      select f.*, sum(f.posts) over flush as n, sum(f.posts + f.edits) over flush as revs
+      from (
+        select c.*, coalesce(w.posts, 1) as posts, coalesce(w.edits, 0) as edits, w.kept_seq
+        from ${candidates} c left join alert_write w on w.ord = c.ord
+        where w.ord is not null or not c.ord ${isOne}
+      ) f
+      window flush as (partition by f.conversation_id order by f.ord)`,
+    countColumns: sql`sum(posts) as n, sum(posts + edits) as revs`,
+    revNumber: sql`n.revs`,
+    becomesMessage: sql`n.posts = 1`,
+    answeredSeq: sql`coalesce(n.kept_seq, a.seq0 + n.n)`,
+    answeredEpoch: sql`
+      case when n.kept_seq is null then a.epoch else coalesce((
+        select shown.epoch from message shown where shown.conversation_id = n.conversation_id and shown.seq = n.kept_seq), 0) end`,
+    writeCtes: writeAlerts(sql),
+    resultColumns: sql`
+      case when n.posts = 1 then a.seq0 + n.n end as posted_seq, n.edits = 1 as edited, a.wants_events,`,
+    conflictCase: sql`when m.ord is not null and k.ord is null and n.ord is null and i.ord ${isOne} then 'conflict'`,
+  };
+}
+
+/** `alert_write`: the writes whose row, and message to be edited, are as they were when they were decided. */
+function checkWrites(sql: Sql, writes: readonly (AlertWrite & { ord: number })[], candidates: Fragment): Fragment {
+  const count = (isTrue: boolean): number => (isTrue ? 1 : 0);
+  return sql`
+    alert_post as (
+      select distinct on (c.conversation_id, u.source, u.alert_key) c.conversation_id, u.*
+      from unnest(
+        ${writes.map((w) => w.ord)}::int[], ${writes.map((w) => w.source)}::text[], ${writes.map((w) => w.key)}::text[],
+        ${writes.map((w) => w.decidedFrom?.version ?? null)}::bigint[], ${writes.map((w) => w.decidedFrom?.seq ?? null)}::bigint[],
+        ${writes.map((w) => w.editedText)}::text[], ${writes.map((w) => count(w.newMessage !== 'none'))}::int[],
+        ${writes.map((w) => count(w.newMessage === 'shows-alert'))}::int[], ${writes.map((w) => w.state?.state ?? null)}::text[],
+        ${writes.map((w) => w.state?.since.toISOString() ?? null)}::timestamptz[],
+        ${writes.map((w) => (w.state === null ? null : JSON.stringify(w.state.senderAlerts)))}::text[]
+      ) as u(ord, source, alert_key, version, row_seq, edited_text, posts, shows_alert, state, since, sender_alerts)
+      join ${candidates} c on c.ord = u.ord
+      order by c.conversation_id, u.source, u.alert_key, u.ord
+    ), alert_row as (
+      select a.conversation_id, a.source, a.key, a.version, a.seq
+      from alert a join alert_post p on p.conversation_id = a.conversation_id and p.source = a.source and p.alert_key = a.key
+      order by a.conversation_id, a.source, a.key for no key update of a
+    ), alert_message as (
+      select m.conversation_id, m.seq, m.text
+      from message m join alert_post p on p.conversation_id = m.conversation_id and p.row_seq = m.seq
+      join head h on h.conversation_id = m.conversation_id and h.first_seq <= m.seq
+      where p.edited_text is not null and m.deleted_at is null
+      order by m.conversation_id, m.seq for no key update of m
+    ), alert_write as (
+      select p.*, (m.text is distinct from p.edited_text)::int as edits, case when p.shows_alert = 0 then p.row_seq end as kept_seq
+      from alert_post p
+      left join alert_row a on a.conversation_id = p.conversation_id and a.source = p.source and a.key = p.alert_key
+      left join alert_message m on m.conversation_id = p.conversation_id and m.seq = p.row_seq
+      where a.version is not distinct from p.version and a.seq is not distinct from p.row_seq
+        and (p.edited_text is null or m.seq is not null)
+    ),`;
+}
+
+const writeAlerts = (sql: Sql): Fragment => sql`
+  , edited as (
+    update message m set text = w.edited_text, edited_at = clock_timestamp(), rev = a.rev0 + n.revs - n.posts
+    from alert_write w join numbered n on n.ord = w.ord join advanced a on a.conversation_id = n.conversation_id
+    where w.edits = 1 and m.conversation_id = w.conversation_id and m.seq = w.row_seq
+    returning m.conversation_id, m.seq, m.rev, m.edited_at, n.sender_id, n.hops, a.seq0 + n.n - n.posts as after_seq,
+      a.epoch, a.wants_events
+  ), edit_event as (
+    insert into hook_event (conversation_id, rev, epoch, after_seq, seq, kind, actor_id, hops, at)
+    select e.conversation_id, e.rev, e.epoch, e.after_seq, e.seq, 'message.updated', e.sender_id, e.hops, e.edited_at
+    from edited e where e.wants_events
+  ), alert_updated as (
+    update alert t set seq = coalesce(n.kept_seq, a.seq0 + n.n), state = w.state, since = w.since,
+      alerts = w.sender_alerts::jsonb, version = t.version + 1, updated_at = clock_timestamp()
+    from alert_write w join numbered n on n.ord = w.ord left join advanced a on a.conversation_id = n.conversation_id
+    where w.version is not null and w.state is not null
+      and t.conversation_id = w.conversation_id and t.source = w.source and t.key = w.alert_key
+  ), alert_inserted as (
+    insert into alert (conversation_id, source, key, seq, state, since, alerts)
+    select w.conversation_id, w.source, w.alert_key, a.seq0 + n.n, w.state, w.since, w.sender_alerts::jsonb
+    from alert_write w join numbered n on n.ord = w.ord join advanced a on a.conversation_id = n.conversation_id
+    where w.version is null
+  )`;
