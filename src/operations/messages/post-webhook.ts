@@ -44,12 +44,14 @@ export async function postMessageWithFiles(
   return { id: messageId(access.integration.conversationId, seq, logEpoch), isNew: outcome === 'new' };
 }
 
-interface PresentedToken {
+/** An integration token and what it gives access to. */
+export interface PresentedToken {
   readonly integration: Integration;
   readonly token: string;
 }
 
-async function postOrExplainRefusal(
+/** The same as `postMessage`, with all that became of the post. */
+export async function postOrExplainRefusal(
   services: Services,
   { integration, token }: PresentedToken,
   message: WebhookMessage,

@@ -1,0 +1,155 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { KlatchError } from '../../errors.ts';
+import { applyAlertUpdate, type AlertChange, type AlertUpdate } from '../../model/alert.ts';
+import type { ConversationId, Seq } from '../../model/ids.ts';
+import { CommitUnknownError, DatabaseUnavailableError } from '../../storage/db/database-error.ts';
+import { readAlert, type AlertKey, type AlertWrite, type StoredAlert } from '../../storage/messages/alerts.ts';
+import { AlertConflictError } from '../../storage/messages/message-log.ts';
+import type { PostResult } from '../../storage/messages/write-posts.ts';
+import type { Services } from '../core/services.ts';
+import { postOrExplainRefusal, type PresentedToken, type WebhookMessage } from './post-webhook.ts';
+
+/** What a change of an alert is shown by. */
+export interface AlertTexts {
+  /** The text of its message, new or edited. */
+  readonly text: string;
+  /** Of a new message that follows the edit; null: the edit says enough. */
+  readonly followUp: string | null;
+}
+
+/** A post that tells something of an alert. Its `key` is the idempotency key; `alertKey` says which alert of which format. */
+export interface AlertPost extends Omit<WebhookMessage, 'text' | 'attachments' | 'alert'> {
+  readonly source: string;
+  readonly alertKey: string;
+  readonly update: AlertUpdate;
+  /**
+   * Writes the texts, for each try anew. They hold moments and no elapsed times: stored text does not grow old, and the
+   * same state has the same text, so that its repetition is no edit.
+   */
+  readonly writeTexts: (change: AlertChange) => AlertTexts;
+}
+
+/** A post is decided so often, each time because another node changed the alert since it was read. */
+const MAX_TRIES = 50;
+/** Posts of this process that wait for others of the same alert, or for the database. */
+const MAX_WAITING_POSTS = 1_000;
+const READ_RETRY_MS = 100;
+
+/**
+ * Posts what senders tell of alerts. A new incident is a message; what follows edits that one and may add a message. Posts of
+ * one alert are decided one after the other here; another node's may come in between, and the post is decided again then.
+ */
+export class AlertWriter {
+  readonly #services: Services;
+  readonly #lastTurnByAlert = new Map<string, Promise<void>>();
+  #waitingPosts = 0;
+
+  constructor(services: Services) {
+    this.#services = services;
+  }
+
+  /**
+   * Resolves, after the commit, to the seq of the message that shows the alert. Where that was deleted, a change is posted as
+   * a new message, which shows the alert from then on. Throws what `postMessage` does, and `overloaded`.
+   */
+  async post(access: PresentedToken, alertPost: AlertPost): Promise<Seq> {
+    const { conversationId } = access.integration;
+    const { source, alertKey } = alertPost;
+    const alert = { conversationId, source, key: alertKey };
+    if (this.#waitingPosts >= MAX_WAITING_POSTS) throw new KlatchError('overloaded');
+    this.#waitingPosts += 1;
+    const deadlineMs = performance.now() + this.#services.config.limits.intakeTimeoutMs;
+    try {
+      return await this.#runInTurn(JSON.stringify(alert), () =>
+        this.#decideAndPost(access, alert, alertPost, deadlineMs),
+      );
+    } finally {
+      this.#waitingPosts -= 1;
+    }
+  }
+
+  /** Runs the work of one alert one after the other: side by side all but one would be decided in vain. */
+  async #runInTurn<Result>(alert: string, work: () => Promise<Result>): Promise<Result> {
+    const before = this.#lastTurnByAlert.get(alert);
+    const turn = Promise.withResolvers<void>();
+    this.#lastTurnByAlert.set(alert, turn.promise);
+    try {
+      await before;
+      return await work();
+    } finally {
+      turn.resolve();
+      if (this.#lastTurnByAlert.get(alert) === turn.promise) this.#lastTurnByAlert.delete(alert);
+    }
+  }
+
+  async #decideAndPost(
+    access: PresentedToken,
+    alert: AlertKey,
+    alertPost: AlertPost,
+    deadlineMs: number,
+  ): Promise<Seq> {
+    for (let tries = 1; tries <= MAX_TRIES && performance.now() < deadlineMs; tries += 1) {
+      const stored = await this.#read(alert, deadlineMs);
+      const message = decideMessage(alertPost, stored);
+      try {
+        const posted = await postOrExplainRefusal(this.#services, access, message);
+        this.#announceEdit(alert.conversationId, posted);
+        return posted.seq;
+      } catch (error) {
+        if (!(error instanceof AlertConflictError)) {
+          if (error instanceof KlatchError && error.code === 'outcome_unknown')
+            this.#announceEdit(alert.conversationId, null);
+          throw error;
+        }
+      }
+    }
+    const sentence = 'Too many posts change this alert at the same time; this one was not posted, please repeat it';
+    throw new KlatchError('overloaded', { sentence });
+  }
+
+  /** Waits for a database that is away as long as the post itself would. */
+  async #read(alert: AlertKey, deadlineMs: number): Promise<StoredAlert | null> {
+    for (;;) {
+      try {
+        return await this.#services.database.general.run((sql) => readAlert(sql, alert));
+      } catch (error) {
+        const isAway = error instanceof DatabaseUnavailableError || error instanceof CommitUnknownError;
+        if (!isAway) throw error;
+        if (performance.now() + READ_RETRY_MS >= deadlineMs)
+          throw new KlatchError('database_unavailable', { cause: error });
+        await wait(READ_RETRY_MS);
+      }
+    }
+  }
+
+  /** New messages are announced by the log. Null: nobody knows what was written. */
+  #announceEdit(conversationId: ConversationId, posted: Exclude<PostResult, { outcome: 'refused' }> | null): void {
+    const { bus } = this.#services;
+    const written = posted?.outcome === 'new' ? posted.alert : undefined;
+    // Of a repetition the first answer may have been lost, and nobody have heard.
+    if (written === undefined || written.isEdited) bus.publish('nonMessageChangesCommitted', [conversationId]);
+    if (written === undefined || (written.isEdited && written.wantsEvents))
+      bus.publish('hookEventsCommitted', [conversationId]);
+  }
+}
+
+/** What a post does to an alert, decided from its row alone. */
+function decideMessage(alertPost: AlertPost, stored: StoredAlert | null): WebhookMessage {
+  const { source, alertKey, update, writeTexts, ...rest } = alertPost;
+  const decidedFrom = stored === null ? null : { version: stored.version, seq: stored.seq };
+  const alert = { source, key: alertKey, decidedFrom };
+  const message = (text: string, write: Omit<AlertWrite, keyof typeof alert>): WebhookMessage => ({
+    ...rest,
+    text,
+    attachments: [],
+    alert: { ...alert, ...write },
+  });
+  const change = applyAlertUpdate(stored, update);
+  if (change === null) return message('', { editedText: null, newMessage: 'none', state: null });
+  const { text, followUp } = writeTexts(change);
+  const state = change.after;
+  if (stored === null || change.isNewIncident || stored.isMessageGone)
+    return message(text, { editedText: null, newMessage: 'shows-alert', state });
+  const newMessage = followUp === null ? 'none' : 'follow-up';
+  return message(followUp ?? '', { editedText: text, newMessage, state });
+}

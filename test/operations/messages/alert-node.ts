@@ -1,0 +1,103 @@
+import { PostgresBus } from '../../../src/bus/postgres-bus.ts';
+import type { PostgresqlConfig } from '../../../src/config/config.ts';
+import { silentLog } from '../../../src/log.ts';
+import type { AlertChange, AlertStatus, SenderAlert } from '../../../src/model/alert.ts';
+import type { Seq } from '../../../src/model/ids.ts';
+import { IntegrationTokenCache } from '../../../src/operations/core/access.ts';
+import type { Services } from '../../../src/operations/core/services.ts';
+import { AlertWriter, type AlertPost, type AlertTexts } from '../../../src/operations/messages/alert-writer.ts';
+import type { PresentedToken } from '../../../src/operations/messages/post-webhook.ts';
+import type { Database } from '../../../src/storage/database.ts';
+import { MessageLog } from '../../../src/storage/messages/message-log.ts';
+import { logOptions, type StoredGroup } from '../../storage/fixture.ts';
+import { testConfig } from '../../support/config.ts';
+import type { TestDatabase } from '../../support/database.ts';
+
+interface AlertNodeOptions {
+  readonly address?: Partial<PostgresqlConfig>;
+  readonly intakeTimeoutMs?: number;
+  /** Where it reads alerts, if that is not where it writes them. */
+  readonly reads?: Database;
+}
+
+/** A node that has an AlertWriter and what that needs, on a database that others may use as well. */
+export class AlertNode {
+  readonly bus: PostgresBus;
+  readonly log: MessageLog;
+  readonly tokens: IntegrationTokenCache;
+  readonly #writer: AlertWriter;
+
+  constructor(database: TestDatabase, { address = {}, intakeTimeoutMs, reads }: AlertNodeOptions = {}) {
+    const pools = database.open(address);
+    const { limits, ...config } = testConfig(database.target, '/nowhere');
+    this.bus = new PostgresBus(pools, silentLog());
+    const options = logOptions({ onCommitted: (heads) => this.bus.publish('messagesCommitted', heads) });
+    this.log = new MessageLog(pools.intake, options);
+    this.tokens = new IntegrationTokenCache(pools.general, this.bus, limits);
+    this.#writer = new AlertWriter({
+      database: reads ?? pools,
+      bus: this.bus,
+      messageLog: this.log,
+      tokens: this.tokens,
+      config: { ...config, limits: { ...limits, intakeTimeoutMs: intakeTimeoutMs ?? limits.intakeTimeoutMs } },
+    } as unknown as Services);
+  }
+
+  /** Begins to tell other nodes of what it writes. */
+  async connect(): Promise<void> {
+    const listening = new Promise<void>((resolve) => this.bus.subscribe({ resync: resolve }));
+    this.bus.start();
+    await listening;
+  }
+
+  post(access: PresentedToken, alertPost: AlertPost): Promise<Seq> {
+    return this.#writer.post(access, alertPost);
+  }
+
+  async stop(): Promise<void> {
+    this.bus.stop();
+    await this.log.stop();
+  }
+}
+
+/** What a token of a group that is straight in the database gives access to. */
+export const accessTo = ({ id, accountId, tokenHash }: StoredGroup): PresentedToken => ({
+  integration: { conversationId: id, accountId, tokenHash, archived: false },
+  token: 'none',
+});
+
+const STARTS_AT = new Date('2026-11-23T10:00:00Z');
+const RECEIVED_AT = new Date('2026-11-23T10:02:00Z');
+
+export const alertNamed = (fingerprint: string, state: AlertStatus = 'firing'): SenderAlert => ({
+  fingerprint,
+  startsAt: STARTS_AT,
+  state,
+});
+
+/** A post about the alert `cpu`. */
+export function alertPost(
+  state: AlertStatus,
+  senderAlerts: readonly SenderAlert[],
+  changes: Partial<AlertPost> = {},
+): AlertPost {
+  return {
+    label: null,
+    iconUrl: null,
+    hops: 0,
+    key: null,
+    bodyHash: null,
+    source: 'test',
+    alertKey: 'cpu',
+    update: { state, senderAlerts, receivedAt: RECEIVED_AT },
+    writeTexts,
+    ...changes,
+  };
+}
+
+/** `firing: a b` and, where it is over, a message that says so. */
+export function writeTexts({ before, after }: AlertChange): AlertTexts {
+  const firing = after.senderAlerts.filter(({ state }) => state === 'firing').map(({ fingerprint }) => fingerprint);
+  const followUp = before !== null && before.state !== after.state ? `cpu is ${after.state}` : null;
+  return { text: [`${after.state}:`, ...firing.sort()].join(' '), followUp };
+}
