@@ -1,5 +1,6 @@
 import { schedule, type ScheduledTask } from 'node-cron';
 import { EVENT_RETENTION_MS, MAX_EVENTS_PER_CONVERSATION, removeExpiredEvents } from '../storage/hooks/event-expiry.ts';
+import { MAX_ALERTS_PER_CONVERSATION, removeExpiredAlerts } from '../storage/retention/alert-expiry.ts';
 import { renewJobLock, takeJobLock } from '../storage/retention/job-locks.ts';
 import { ensureAttemptPartitions, removeExpired, type RemovedCounts } from '../storage/retention/retention.ts';
 import { removeExpiredSignIns, type RemovedSignInCounts } from '../storage/retention/sign-in-expiry.ts';
@@ -23,7 +24,9 @@ class JobLockLostError extends Error {
 type HousekeepingServices = Pick<Services, 'database' | 'bus' | 'config' | 'node' | 'log'>;
 
 /** What a round removed. */
-type RemovedRows = RemovedCounts & RemovedSignInCounts & Awaited<ReturnType<typeof removeExpiredEvents>>;
+type RemovedRows = RemovedCounts &
+  RemovedSignInCounts &
+  Awaited<ReturnType<typeof removeExpiredEvents>> & { readonly alerts: number };
 
 /** Makes the delivery log's partitions ahead of time and removes what is past its retention: one node at a time. */
 export class Housekeeping {
@@ -71,8 +74,9 @@ export class Housekeeping {
       // Whatever became of that; where another node is at it now, this one ends at once as well.
       const signIns = await removeExpiredSignIns(pool, beforeStep);
       const events = await this.#removeEvents(round);
+      const alerts = await removeExpiredAlerts(pool, { maxAlerts: MAX_ALERTS_PER_CONVERSATION, beforeStep });
       if (expired.status === 'rejected') throw expired.reason;
-      const removed = { ...expired.value, ...signIns, ...events };
+      const removed = { ...expired.value, ...signIns, ...events, alerts };
       log.debug('removed what is past its retention', { ...removed });
       return removed;
     } catch (error) {

@@ -1,0 +1,88 @@
+import type { ConversationId } from '../../model/ids.ts';
+import type { Sql } from '../db/connection.ts';
+import type { Pool } from '../db/pool.ts';
+import { DELETE_PAGE_ROWS, deleteInPages } from './retention.ts';
+
+/** For how long an alert is known that nobody tells of any more, by its state. */
+export const ALERT_RETENTION_DAYS = { resolved: 7, firing: 30 } as const;
+export const MAX_ALERTS_PER_CONVERSATION = 10_000;
+/** Conversations that one statement looks at; of each it reads the entries of an index. */
+const CONVERSATIONS_PER_QUERY = 500;
+const SLOW_QUERY_TIMEOUT_MS = 60_000;
+
+/** How much to keep, and what to do between the statements. */
+interface AlertExpiry {
+  /** Beyond so many of a conversation the oldest go. */
+  readonly maxAlerts: number;
+  /** Awaited before each statement; what it rejects with ends the round. */
+  readonly beforeStep: () => Promise<void>;
+}
+
+/**
+ * Removes what is known of alerts that were resolved long ago, were not told of for longer, or are too many, by the
+ * database's clock. Their messages stay; what is told of them later is posted as new. A row that a flush has locked right
+ * now is left out: waiting for it could be half of a deadlock.
+ */
+export async function removeExpiredAlerts(pool: Pool, { maxAlerts, beforeStep }: AlertExpiry): Promise<number> {
+  let total = 0;
+  for (const [state, days] of Object.entries(ALERT_RETENTION_DAYS))
+    total += await deleteInPages(pool, (sql) => deleteOldAlerts(sql, state, days), beforeStep);
+  for (let after = 0 as ConversationId; ;) {
+    await beforeStep();
+    const page = await pool.run((sql) => countAlerts(sql, after), SLOW_QUERY_TIMEOUT_MS);
+    for (const { conversationId, count } of page)
+      total += await removeOldestAlerts(pool, { conversationId, count: count - maxAlerts }, beforeStep);
+    if (page.length < CONVERSATIONS_PER_QUERY) return total;
+    after = page.at(-1)!.conversationId;
+  }
+}
+
+async function removeOldestAlerts(
+  pool: Pool,
+  { conversationId, count }: { conversationId: ConversationId; count: number },
+  beforeStep: () => Promise<void>,
+): Promise<number> {
+  let total = 0;
+  while (total < count) {
+    await beforeStep();
+    const limit = Math.min(count - total, DELETE_PAGE_ROWS);
+    const deleted = await pool.run((sql) => deleteOldestAlerts(sql, conversationId, limit), SLOW_QUERY_TIMEOUT_MS);
+    if (deleted === 0) break;
+    total += deleted;
+  }
+  return total;
+}
+
+async function deleteOldAlerts(sql: Sql, state: string, days: number): Promise<number> {
+  const { count } = await sql`
+    delete from alert where ctid = any(array(
+      select ctid from alert where state = ${state} and updated_at < now() - ${days} * interval '1 day'
+      order by updated_at limit ${DELETE_PAGE_ROWS} for update skip locked))`;
+  return count;
+}
+
+/** The next conversations that have alerts. From one to the next by the index: the table is not read through. */
+async function countAlerts(
+  sql: Sql,
+  after: ConversationId,
+): Promise<{ conversationId: ConversationId; count: number }[]> {
+  return sql`
+    with recursive conversations (id) as (
+      (select a.conversation_id from alert a where a.conversation_id > ${after} order by a.conversation_id limit 1)
+      union all
+      select (select a.conversation_id from alert a where a.conversation_id > c.id order by a.conversation_id limit 1)
+      from conversations c where c.id is not null
+    )
+    select c.id as "conversationId", (select count(*) from alert a where a.conversation_id = c.id) as count
+    from conversations c where c.id is not null limit ${CONVERSATIONS_PER_QUERY}`;
+}
+
+/** Of the oldest ones those that are not locked: no newer one goes in place of one that is. */
+async function deleteOldestAlerts(sql: Sql, conversationId: ConversationId, limit: number): Promise<number> {
+  const { count } = await sql`
+    delete from alert where ctid = any(array(
+      select ctid from alert where ctid = any(array(
+        select ctid from alert where conversation_id = ${conversationId} order by updated_at limit ${limit}))
+      for update skip locked))`;
+  return count;
+}
