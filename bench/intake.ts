@@ -13,6 +13,7 @@ const CONNECTIONS = 64;
 const GROUPS = 50;
 const ROUND_MS = 3_000;
 const WARM_UP_MS = 3_000;
+const LOG_ROUND_MS = 1_500;
 const TARGET = 0.7;
 
 export const SETTINGS =
@@ -22,6 +23,8 @@ interface Round {
   readonly klatch: LoadResult & Cost;
   readonly bare: LoadResult;
   readonly single: LoadResult;
+  /** Posts a second of a message log past HTTP: plain ones alone, and with one of a hundred that changes an alert. */
+  readonly log: { readonly plain: number; readonly alerts: number };
 }
 
 /** CPU of a post in microseconds, messages of a commit, and the server's memory afterwards. */
@@ -63,14 +66,16 @@ export async function benchIntake(): Promise<boolean> {
     await server.start();
     const paths = await createGroups(server);
     const bare = await BenchProcess.start('programs/bare-express.ts');
-    const single = await BenchProcess.start('programs/one-commit-each.ts', [
-      join(server.dataDir, 'postgresql.run'),
-      '5432',
-    ]);
+    const address = [join(server.dataDir, 'postgresql.run'), '5432'];
+    const single = await BenchProcess.start('programs/one-commit-each.ts', address);
+    const log = await BenchProcess.start('programs/alert-intake.ts', address);
     stops.unshift(
       () => bare.process.stop(),
       () => single.process.stop(),
+      () => log.process.stop(),
     );
+    const logRate = async (alertsInHundred: number): Promise<number> =>
+      Number(await log.process.ask(`${alertsInHundred} ${LOG_ROUND_MS}`));
     const load = (origin: string, durationMs = ROUND_MS): Promise<LoadResult> =>
       runLoad({ origin, paths, connections: CONNECTIONS, durationMs });
     const origins = {
@@ -82,12 +87,14 @@ export async function benchIntake(): Promise<boolean> {
     const measured = { pids: { server: server.pid, database }, metrics: await metricsUrl(server) };
     // Long enough for V8 to have compiled what is hot, in all of them.
     for (const origin of Object.values(origins)) await load(origin, WARM_UP_MS);
+    for (const alertsInHundred of [0, 1]) await logRate(alertsInHundred);
     const rounds: Round[] = [];
     for (let n = 0; n < ROUNDS; n += 1) {
       rounds.push({
         klatch: await withCost(measured, () => load(origins.klatch)),
         bare: await load(origins.bare),
         single: await load(origins.single, 1_000),
+        log: { plain: await logRate(0), alerts: await logRate(1) },
       });
     }
     return print(rounds);
@@ -123,7 +130,7 @@ async function createGroups(server: ServerProcess): Promise<string[]> {
 }
 
 function print(rounds: readonly Round[]): boolean {
-  const rows = rounds.map(({ klatch, bare, single }) => ({
+  const rows = rounds.map(({ klatch, bare, single, log }) => ({
     'posts/s': round(klatch.rate),
     'bare Express/s': round(bare.rate),
     ratio: round(klatch.rate / bare.rate, 3),
@@ -135,6 +142,8 @@ function print(rounds: readonly Round[]): boolean {
     'messages/commit': round(klatch.perCommit, 1),
     'memory MiB': round(klatch.memoryMiB),
     failed: klatch.failed,
+    'log alone/s': round(log.plain),
+    'with 1 % alerts/s': round(log.alerts),
   }));
   const ratio = round(median(rounds.map(({ klatch, bare }) => klatch.rate / bare.rate)), 3);
   report('intake: durable posts, 64 connections, 50 groups', rows, {
@@ -143,6 +152,7 @@ function print(rounds: readonly Round[]): boolean {
     baseline: 'bare Express handler',
     rate: round(median(rounds.map((r) => r.klatch.rate))),
     target: TARGET,
+    'ratio of the log with 1 % alerts': round(median(rounds.map((r) => r.log.alerts / r.log.plain)), 3),
     'ratio to a transaction per request': round(median(rounds.map((r) => r.klatch.rate / r.single.rate)), 1),
     p50: round(median(rounds.map((r) => r.klatch.p50)), 1),
     p99: round(median(rounds.map((r) => r.klatch.p99)), 1),
