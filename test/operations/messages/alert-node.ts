@@ -45,7 +45,7 @@ export class AlertNode {
 
   /** Begins to tell other nodes of what it writes. */
   async connect(): Promise<void> {
-    const listening = new Promise<void>((resolve) => this.bus.subscribe({ resync: resolve }));
+    const listening = new Promise<void>((resolve) => this.bus.subscribe({ resync: () => resolve() }));
     this.bus.start();
     await listening;
   }

@@ -3,7 +3,7 @@ import type { Seq } from '../../../src/model/ids.ts';
 import { readLogEpoch, raiseLogEpoch } from '../../../src/storage/messages/log-epoch.ts';
 import { eraseMessage, updateMessageText } from '../../../src/storage/messages/messages.ts';
 import { insertNotice } from '../../../src/storage/messages/notices.ts';
-import { writePosts, type Post, type PostResult } from '../../../src/storage/messages/write-posts.ts';
+import { writePosts, type FlushResult, type Post } from '../../../src/storage/messages/write-posts.ts';
 import { Connection } from '../../../src/storage/db/connection.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { isWaiting, keyedPost, lockHead, makeGroups, makeMembers, post, until, type StoredGroup } from '../fixture.ts';
@@ -17,7 +17,7 @@ beforeEach(async () => {
 afterEach(() => database.drop());
 
 const raise = (): Promise<number> => database.query((sql) => raiseLogEpoch(sql));
-const write = (...posts: Post[]): Promise<PostResult[]> => database.query((sql) => writePosts(sql, posts));
+const write = (...posts: Post[]): Promise<FlushResult[]> => database.query((sql) => writePosts(sql, posts));
 const head = async (): Promise<object> => {
   const [row] = await database.query(
     (sql) => sql`select last_rev, epoch, epoch_rev from conversation_head where conversation_id = ${group.id}`,
