@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { ConversationId, Seq } from '../../../src/model/ids.ts';
 import { lockGroup, setArchived } from '../../../src/storage/groups/groups.ts';
 import { AlertConflictError, PoisonMessageError } from '../../../src/storage/messages/message-log.ts';
+import { raiseLogEpoch } from '../../../src/storage/messages/log-epoch.ts';
 import { insertFile } from '../../support/files.ts';
 import { keyedPost, makeGroups, post, type StoredGroup } from '../fixture.ts';
 import { AlertFixture, SINCE, stateOf } from './alert-fixture.ts';
@@ -17,6 +18,7 @@ describe('a post that changes an alert', () => {
     const first = await it.log.append(it.alertPost('CPU firing', {}));
     expect(first).toEqual({
       outcome: 'new',
+      logEpoch: 0,
       seq: 1,
       alert: { postedSeq: 1, isEdited: false, wantsEvents: false },
     });
@@ -24,7 +26,12 @@ describe('a post that changes an alert', () => {
     expect(row).toEqual({ ...stateOf(), version: 1, seq: 1, isMessageGone: false });
     await it.log.append(post(it.group, 'between'));
     const second = await it.log.append(it.edit(row!, 'CPU resolved', 'it is over'));
-    expect(second).toEqual({ outcome: 'new', seq: 1, alert: { postedSeq: 3, isEdited: true, wantsEvents: false } });
+    expect(second).toEqual({
+      outcome: 'new',
+      logEpoch: 0,
+      seq: 1,
+      alert: { postedSeq: 3, isEdited: true, wantsEvents: false },
+    });
     expect(await it.messages()).toEqual([
       [1, 3, 'CPU resolved', true],
       [2, 2, 'between', false],
@@ -33,6 +40,16 @@ describe('a post that changes an alert', () => {
     expect(await it.head()).toMatchObject({ seq: 3, rev: 4 });
     expect(await it.read()).toEqual({ ...stateOf({ state: 'resolved' }), version: 2, seq: 1, isMessageGone: false });
     expect(await it.events()).toEqual([]);
+  });
+
+  test('is answered with the epoch of the message that shows the alert, and its edit is an event of the new epoch', async () => {
+    const row = await it.begin();
+    await it.askForEvents();
+    const epoch = await it.testDatabase.query((sql) => raiseLogEpoch(sql));
+    const edited = await it.log.append(it.edit(row, 'CPU resolved', 'over'));
+    expect(edited).toMatchObject({ outcome: 'new', seq: 1, logEpoch: 0, alert: { postedSeq: 2, isEdited: true } });
+    const [event] = await it.testDatabase.query((sql) => sql`select epoch from hook_event`);
+    expect(event).toEqual({ epoch });
   });
 
   test('takes its place among the other posts of its flush, and hooks are told of the edit in it', async () => {
@@ -44,9 +61,9 @@ describe('a post that changes an alert', () => {
       it.log.append(post(it.group, 'b')),
     ]);
     expect(answers).toEqual([
-      { outcome: 'new', seq: 2 },
-      { outcome: 'new', seq: 1, alert: { postedSeq: 3, isEdited: true, wantsEvents: true } },
-      { outcome: 'new', seq: 4 },
+      { outcome: 'new', logEpoch: 0, seq: 2 },
+      { outcome: 'new', logEpoch: 0, seq: 1, alert: { postedSeq: 3, isEdited: true, wantsEvents: true } },
+      { outcome: 'new', logEpoch: 0, seq: 4 },
     ]);
     expect(it.log.counts).toMatchObject({ commits: 2, posted: 4 });
     expect(await it.messages()).toEqual([
@@ -81,7 +98,12 @@ describe('a post that changes an alert', () => {
     await it.askForEvents();
     const before = await it.head();
     const same = await it.log.append(it.edit(row, 'CPU firing', null));
-    expect(same).toEqual({ outcome: 'new', seq: 1, alert: { postedSeq: null, isEdited: false, wantsEvents: false } });
+    expect(same).toEqual({
+      outcome: 'new',
+      logEpoch: 0,
+      seq: 1,
+      alert: { postedSeq: null, isEdited: false, wantsEvents: false },
+    });
     expect([await it.messages(), await it.head(), await it.events()]).toEqual([
       [[1, 1, 'CPU firing', false]],
       before,
@@ -99,6 +121,7 @@ describe('a post that changes an alert', () => {
     const before = await it.head();
     expect(await it.log.append(it.unchanged(row))).toMatchObject({
       outcome: 'new',
+      logEpoch: 0,
       seq: 1,
       alert: { isEdited: false },
     });
@@ -174,11 +197,16 @@ describe('an idempotency key of a post that changes an alert', () => {
     const over = it.edit(row, 'CPU resolved', 'over', { key: 'k', bodyHash: 'body' });
     const answers = await Promise.all([it.log.append(over), it.log.append(over)]);
     expect(answers).toMatchObject([
-      { outcome: 'new', seq: 1 },
-      { outcome: 'repeat', seq: 1, sameBody: true },
+      { outcome: 'new', logEpoch: 0, seq: 1 },
+      { outcome: 'repeat', logEpoch: 0, seq: 1, sameBody: true },
     ]);
-    expect(await it.log.append(over)).toEqual({ outcome: 'repeat', seq: 1, sameBody: true });
-    expect(await it.log.append({ ...over, bodyHash: 'other' })).toEqual({ outcome: 'repeat', seq: 1, sameBody: false });
+    expect(await it.log.append(over)).toEqual({ outcome: 'repeat', logEpoch: 0, seq: 1, sameBody: true });
+    expect(await it.log.append({ ...over, bodyHash: 'other' })).toEqual({
+      outcome: 'repeat',
+      logEpoch: 0,
+      seq: 1,
+      sameBody: false,
+    });
     expect([(await it.read())!.version, (await it.messages()).length]).toEqual([2, 2]);
   });
 
@@ -187,6 +215,7 @@ describe('an idempotency key of a post that changes an alert', () => {
     await it.log.append(it.unchanged(row, { key: 'k', bodyHash: 'body' }));
     expect(await it.log.append(keyedPost(it.group, 'k', 'another'))).toEqual({
       outcome: 'repeat',
+      logEpoch: 0,
       seq: 1,
       sameBody: false,
     });
@@ -206,8 +235,8 @@ describe('an idempotency key of a post that changes an alert', () => {
     const late = it.edit({ ...row, version: 7 }, 'late', null, { key: 'k', bodyHash: 'body' });
     const answers = await Promise.all([it.log.append(late), it.log.append(keyedPost(it.group, 'k', 'plain'))]);
     expect(answers).toEqual([
-      { outcome: 'repeat', seq: 2, sameBody: false },
-      { outcome: 'new', seq: 2 },
+      { outcome: 'repeat', logEpoch: 0, seq: 2, sameBody: false },
+      { outcome: 'new', logEpoch: 0, seq: 2 },
     ]);
   });
 });
