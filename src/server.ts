@@ -238,7 +238,7 @@ export class Server {
     };
   }
 
-  /** Once the store has shown that it is this database's: of another one the sweeper would forget files. */
+  /** Starts the sweeper only when the store belongs to this database: in another store it would take files for lost. */
   async #startFileSweeper({ database, fileStore: store, node, config, log }: Services): Promise<void> {
     const pool = database.general;
     const { orphanedFilesMs: orphanRetentionMs } = config.retention;
@@ -297,7 +297,7 @@ export class Server {
     this.#lanes?.onNewTimeline();
   }
 
-  /** This process must not go on: whoever started it stops it. */
+  /** This process must end: its caller stops it. */
   #fail(error: Error): void {
     this.#isRefusingRequests = true;
     this.#lastRunRecorder.setExitReason(this.#toExitReason(error));

@@ -135,7 +135,7 @@ export class ConversationFollower {
     for (const [id, have] of this.#handledRevByConversation) {
       const known = this.#epochByConversation.get(id) ?? 0;
       if (known === epoch) continue;
-      // Of one that is not listed nobody says what was lost.
+      // For a conversation that is not listed nothing says what was lost.
       const kept = known === previous ? Math.min(have, listed.get(id) ?? 0) : 0;
       this.#epochByConversation.set(id, epoch);
       if (kept < have) await this.#rewind(id, kept);

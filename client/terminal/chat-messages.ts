@@ -65,7 +65,7 @@ async function printLastMessages(context: ChatContext, name: string, options: Re
 interface LastMessages {
   /** In the order of their seqs. */
   readonly messages: readonly Message[];
-  /** Nothing is before them any more: a retention rule removed what was before this seq. Null: it did not, or there is more. */
+  /** The seq that the history begins with where a retention rule removed the messages before it; else null. */
   readonly removedBefore: number | null;
 }
 

@@ -112,7 +112,7 @@ function formatLocalTime(iso: string, now: Date): string {
   return date(at) === date(now) ? time : `${date(at)} ${time}`;
 }
 
-/** Says that a history begins behind what was removed; nothing where there is more, or nothing was removed. */
+/** A line that says that older messages were removed; none where there are more, or none was removed. */
 export function historyBeginLines(removedBefore: number | null): string[] {
   return removedBefore === null ? [] : [`-- messages before #${removedBefore} were removed by a retention rule`];
 }

@@ -7,7 +7,7 @@ import type { Pool } from '../storage/db/pool.ts';
 import type { AttemptRecord, Settlement } from '../storage/hooks/settlement.ts';
 import type { Lane, RemovalResult } from './lane.ts';
 
-/** Writes what a group is told of: that a hook was removed by its target, has failed for days, or has lost messages. */
+/** Writes states of hooks that a notice tells the group: removed by its target, failing for days, messages lost. */
 export class HookStateWriter {
   readonly #pool: Pool;
   readonly #bus: Bus;
@@ -37,7 +37,7 @@ export class HookStateWriter {
     }
   }
 
-  /** Moves hooks past what a retention rule removed of their backlog. Rejects when it cannot be written. */
+  /** Moves hooks past messages of their backlog that a retention rule removed. Rejects when it cannot be written. */
   async skipRemovedMessages(rows: readonly Pick<LaneRow, 'id' | 'conversationId' | 'url'>[]): Promise<void> {
     for (const { id: hookId, conversationId, url } of rows) {
       const removed = await this.#pool.transaction((tx) => skipRemovedMessages(tx, { conversationId, hookId }));

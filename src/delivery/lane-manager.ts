@@ -208,7 +208,7 @@ export class LaneManager {
       if (loaded !== undefined) loaded.idleSweeps = 0;
       for (const lane of loaded?.groupLanesByHook.values() ?? []) lane.wakeForEvents();
     }
-    // Rows that are being read right now may be older than the event, and nobody would wake the lanes made of them.
+    // Rows that are being read right now may be older than the event: lanes made of them would not wake for it.
     this.#markDirtyAndLoad(ids.filter((id) => !this.#loaded.has(id) || this.#reading.includes(id)));
   }
 

@@ -44,7 +44,7 @@ export interface LaneContext {
   readonly log: Log;
   /** A settlement was not taken: the hook was changed by somebody and has to be read again. */
   readonly onStale: (conversationId: ConversationId) => void;
-  /** There was nothing to read where the head said so: a retention rule may have removed it, which only the row tells. */
+  /** The head counts a message that was not found: a retention rule may have removed it, so the row is read again. */
   readonly onMissingMessages: (conversationId: ConversationId) => void;
   /** The target answered 410. */
   readonly onGone: (lane: Lane, fence: Settlement, attempt: AttemptRecord) => Promise<RemovalResult>;

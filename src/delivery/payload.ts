@@ -6,7 +6,7 @@ import type { DeliveryMessage } from '../storage/hooks/lanes.ts';
 /** The contract's command: a slash, a name, then white space or the end. The rest is its text. */
 const COMMAND = /^\/([A-Za-z0-9_-]{1,255})(?:\s+([\s\S]*))?$/;
 
-/** What one request is about: a message or a range of them, or, with a `rev`, events. */
+/** The message or range of messages of a request or, with a `rev`, its events. */
 interface DeliveryRange {
   readonly first: number;
   readonly last: number;

@@ -3,7 +3,7 @@ import type { LaneRow } from '../storage/hooks/lanes.ts';
 import { deliveryId } from './payload.ts';
 import type { MessageReader, EncodedMessage } from './message-reader.ts';
 
-/** What one request carries: a message or a batch of them in `seq` order; or an event or a batch of them in `rev` order. */
+/** One request: a message or a batch in `seq` order, or an event or a batch in `rev` order. */
 export interface DeliveryRequest {
   /** Of events, the messages that were changed by the first and the last of them. */
   readonly first: Seq;

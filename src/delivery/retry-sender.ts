@@ -67,7 +67,7 @@ export async function attemptRow(
 ): Promise<AttemptResult | NotSentOrUnknown | 'obsolete'> {
   const { requests, sender } = deps;
   const request = row.rev > 0 ? await readEventsOfRow(deps, row) : await readMessagesOfRow(deps, row);
-  // What is left of the range is sent once the row says so.
+  // The rest of the range is sent once the row has been written.
   if (request === 'removed') {
     deps.reloadHook();
     return 'unknown';
@@ -126,7 +126,7 @@ export function updateQueueReturningRetries(
   return retries;
 }
 
-/** What is repeated of a request: all as it was, or what a batch held that was refused, one by one. */
+/** What a retry sends: the same request, or the messages of a refused batch one by one. */
 export function retryRecordsAfterAttempt(
   deps: StrategyDeps,
   row: RetryRangeRow,

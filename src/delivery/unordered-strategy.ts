@@ -41,7 +41,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
   readonly #messages: UnorderedMessages;
   readonly #events: UnorderedEvents | null;
   readonly #sources: readonly Source[];
-  /** What was read last lets the other one go first. */
+  /** The source that was read last; the other one comes next. */
   #lastSource: Source;
   #active = 0;
   #wakeup = Promise.withResolvers<void>();

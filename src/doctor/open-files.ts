@@ -3,7 +3,7 @@ import type { Config } from '../config/config.ts';
 import { countWithNoun, error, ok, skipped, warning, type CheckResult } from './finding.ts';
 
 /**
- * Connections beside the general pool: intake, settlements, leases, one that hears notifications and one that sends them,
+ * Connections beside the general pool: intake, settlements, leases, one that listens and one that notifies,
  * two for live clients, two for searches. A test counts them.
  */
 export const DEDICATED_DATABASE_CONNECTIONS = 9;

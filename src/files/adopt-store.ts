@@ -3,7 +3,7 @@ import { assignStoreId, findStoreId, unassignStoreId, UNASSIGNED_STORE_ID } from
 import { checkStorePage } from './check-store.ts';
 import type { StoreIdDeps } from './store-id.ts';
 
-/** What the store has of the files in the database. */
+/** How the store matches the files in the database. */
 export interface AdoptedStore {
   readonly files: number;
   /** Marked as lost now. */

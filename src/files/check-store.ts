@@ -35,7 +35,7 @@ interface StoreCheckPage {
   readonly next: string | null;
   /** Lost files were not marked, since the store has none at all. */
   readonly hasSkippedMarkingLost: boolean;
-  /** What comes next are uploads. */
+  /** The next page is about uploads. */
   readonly isBehindFiles: boolean;
 }
 

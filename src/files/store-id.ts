@@ -14,7 +14,7 @@ export class StoreMismatchError extends Error {
   override readonly name = 'StoreMismatchError';
 }
 
-/** What compares a store with a database. */
+/** A store and the database that it is compared with. */
 export interface StoreIdDeps {
   readonly pool: Pool;
   readonly store: FileStore;
@@ -34,7 +34,7 @@ export async function checkStoreId({ pool, store }: StoreIdDeps): Promise<void> 
     expected = UNASSIGNED_STORE_ID;
   }
   if (expected === UNASSIGNED_STORE_ID) expected = await assignStoreId(pool, (id) => store.writeStoreId(id));
-  // Read behind the database: whoever assigned the id had marked the store by then.
+  // Read after the database: the node that assigned the id marks the store first.
   const mismatch = describeMismatch(store.description, await store.readStoreId(), expected);
   if (mismatch !== null) throw new StoreMismatchError(mismatch);
 }
@@ -114,7 +114,7 @@ export class StoreIdCheck {
     if (!this.#isStopped) onMatch();
   }
 
-  /** A store that is away is told of elsewhere. */
+  /** Other parts log a store that is away. */
   #warnOnce(error: unknown): void {
     if (this.#hasWarned || error instanceof StoreUnavailableError) return;
     this.#hasWarned = true;

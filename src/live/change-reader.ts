@@ -41,7 +41,7 @@ export class ChangeReader {
     dispose: (owner, batch) => owner.onEvicted(batch),
   });
 
-  /** `observeEpoch` is told of the log's epoch at each read. */
+  /** Each read calls `observeEpoch` with the log's epoch. */
   constructor(pool: Pool, deps: { counts: LiveCounts; log: Log; observeEpoch: (epoch: LogEpoch) => void }) {
     this.#pool = pool;
     this.#log = deps.log;

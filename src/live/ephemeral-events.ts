@@ -18,7 +18,7 @@ const TYPING_THROTTLE_MS = 2_000;
 const MAX_TYPING_THROTTLES = 10_000;
 const MAX_CACHED_ACCOUNT_SUMMARIES = 10_000;
 const ACCOUNT_SUMMARY_TTL_MS = 60_000;
-/** Comings and goings that wait to be told: of each account once, so that this is more than a cluster has online. */
+/** Presence changes that wait to be sent, at most one for each account: more than a cluster has online. */
 const MAX_QUEUED_PRESENCE_CHANGES = 1_000_000;
 /** That one query finds the audience of. */
 const PRESENCE_CHANGES_PER_QUERY = 200;

@@ -39,9 +39,9 @@ interface FeedRegistryOptions {
 /** The conversations that are followed on this node. Between `start` and `stop` it hears what changes in them. */
 export class FeedRegistry {
   readonly reader: ChangeReader;
-  /** The log began a new epoch: everybody who follows has to begin anew. */
+  /** The log began a new epoch: all subscriptions have to be made again. */
   onNewEpoch: () => void = () => {};
-  /** Null until it was heard of. */
+  /** Null until it was read for the first time. */
   #epoch: LogEpoch | null = null;
   readonly #bus: Bus;
   readonly #pool: Pool;

@@ -23,7 +23,7 @@ const TICKS_PER_DEADLINE = 5;
 const MAX_TICK_INTERVAL_MS = 2_000;
 /** Every session is looked up so often: one may have run out, or its end was not heard. */
 const REVALIDATE_INTERVAL_MS = 60_000;
-/** Where a word of these was lost, a session or a membership may not be what it was. */
+/** Where a notification of these kinds was lost, a session or a membership may have changed. */
 const REVALIDATED_EVENTS = ['sessionsEnded', 'accountsChanged', 'membersChanged'] as const;
 /** Signals are told together so often. */
 const PRESENCE_AND_GC_TICK_MS = 1_000;

@@ -7,7 +7,7 @@ export interface SenderAlert {
   readonly state: AlertStatus;
 }
 
-/** What is known of an alert. */
+/** The state of an alert. */
 export interface AlertState {
   readonly state: AlertStatus;
   /** When it began to fire. */
@@ -16,7 +16,7 @@ export interface AlertState {
   readonly senderAlerts: readonly SenderAlert[];
 }
 
-/** What a post says of an alert. */
+/** What a post reports about an alert. */
 export interface AlertUpdate {
   /** Of all that the sender has under this key. */
   readonly state: AlertStatus;
@@ -24,7 +24,7 @@ export interface AlertUpdate {
   readonly receivedAt: Date;
 }
 
-/** What an update makes of an alert. */
+/** The result of an update. */
 export interface AlertChange {
   readonly before: AlertState | null;
   readonly after: AlertState;
@@ -66,7 +66,7 @@ function limitSenderAlerts(alerts: readonly SenderAlert[]): readonly SenderAlert
   return alerts.toSorted(compare).slice(0, MAX_SENDER_ALERTS);
 }
 
-/** Tells of an alert whether it is known in the same or a later state. */
+/** Whether an alert is known in the same or a later state. */
 function createKnownAlertCheck(known: readonly SenderAlert[]): (alert: SenderAlert) => boolean {
   const byFingerprint = Map.groupBy(known, ({ fingerprint }) => fingerprint);
   return (alert) => {
@@ -79,7 +79,7 @@ function createKnownAlertCheck(known: readonly SenderAlert[]): (alert: SenderAle
   };
 }
 
-/** The known alerts with what is newly reported of them, those that became known last at the end. */
+/** The known alerts with the reported changes; those that became known last stand at the end. */
 function mergeSenderAlerts(
   known: readonly SenderAlert[],
   update: { reported: readonly SenderAlert[]; newlyReported: readonly SenderAlert[]; state: AlertStatus },
@@ -113,7 +113,7 @@ function resolveEarlierStarts(alerts: readonly SenderAlert[]): readonly SenderAl
     .reverse();
 }
 
-/** What was reported last stays, so that its repetition finds it known. Of the others the oldest resolved ones go first. */
+/** Keeps the alerts of the last report, so that a repetition finds them known; drops the oldest resolved others first. */
 function dropSurplusAlerts(alerts: readonly SenderAlert[], reportedIds: ReadonlySet<string>): readonly SenderAlert[] {
   const surplus = alerts.length - MAX_SENDER_ALERTS;
   if (surplus <= 0) return alerts;
@@ -123,7 +123,7 @@ function dropSurplusAlerts(alerts: readonly SenderAlert[], reportedIds: Readonly
   return alerts.filter((alert) => !dropped.has(alert));
 }
 
-/** When an incident began: the earliest start of what fires, or of what was reported where nothing does. */
+/** When an incident began: the earliest start of the firing alerts, or of all reported ones where none fires. */
 function incidentStart(alerts: readonly SenderAlert[], reported: readonly SenderAlert[], receivedAt: Date): Date {
   const firing = alerts.filter(isFiring);
   const starts = (firing.length > 0 ? firing : reported).map(({ startsAt }) => startsAt.getTime());

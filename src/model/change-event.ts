@@ -1,3 +1,3 @@
-/** What reverse webhooks can ask for besides new messages, which every hook gets as `message.created`. */
+/** Events that reverse webhooks can ask for besides `message.created`, which every hook gets. */
 export const changeEventKinds = ['message.updated', 'message.deleted'] as const;
 export type ChangeEventKind = (typeof changeEventKinds)[number];

@@ -1,4 +1,4 @@
-/** Where the counts of requests by their duration end, in ms; one more counts what took longer than all. */
+/** Upper bounds of the duration buckets, in ms; one more bucket counts longer requests. */
 export const DURATION_BOUNDS_MS = [5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000] as const;
 
 /**

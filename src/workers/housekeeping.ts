@@ -23,7 +23,7 @@ class JobLockLostError extends Error {
 /** What cleaning up works with. */
 type HousekeepingServices = Pick<Services, 'database' | 'bus' | 'config' | 'node' | 'log'>;
 
-/** What a round removed. */
+/** How many rows a round removed. */
 type RemovedRows = RemovedCounts &
   RemovedSignInCounts &
   Awaited<ReturnType<typeof removeExpiredEvents>> & { readonly alerts: number };

@@ -36,7 +36,7 @@ export function messageCountWithVerb(count: number): string {
   return count === 1 ? '1 message is' : `${count} messages are`;
 }
 
-/** What an attempt was about: `7:42`, `7:42-45`; of events, which are numbered by rev, `7:42 r57`, `r57-60`. */
+/** The messages or events of an attempt: `7:42`, `7:42-45`; events, numbered by rev: `7:42 r57`, `r57-60`. */
 export function attemptedRange(attempt: {
   readonly message_id: string;
   readonly seq: number;

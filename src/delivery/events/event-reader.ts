@@ -22,22 +22,22 @@ export interface EncodedEvent {
   readonly body: Buffer;
 }
 
-/** What comes behind a rev. */
+/** The next event after a rev. */
 interface NextEvent {
   /** Null: nothing, so far. */
   readonly event: EncodedEvent | null;
-  /** The newest message when that was read: an event that comes later stands behind it. */
+  /** The newest message when that was read: events that are written later stand after it. */
   readonly headSeq: Seq;
 }
 
-/** What one query reads at a position: this many events, or the first that pass this many bytes of text. */
+/** One query reads so many events at a position, or the first ones that exceed so many bytes of text. */
 const PAGE_LIMITS = { limit: 64, bytes: 128 * 1024 } as const;
 /** Positions of one query. */
 const MAX_POSITIONS_PER_QUERY = 128;
 /** All that is remembered, of all conversations, in bytes of bodies. */
 const CACHE_BYTES = 8 * 1024 * 1024;
 const CACHE_ENTRY_OVERHEAD_BYTES = 500;
-/** What was read longer ago is read again: the message may have been changed once more. */
+/** An older cache entry is read again: the message may have been changed meanwhile. */
 const CACHE_TTL_MS = 1_000;
 
 interface ReadRequest {
@@ -83,7 +83,7 @@ export class EventReader {
 
   async #drain(): Promise<void> {
     this.#reading = true;
-    // Lanes that were woken by the same word ask in the same turn of the event loop.
+    // Lanes that the same notification woke ask in the same turn of the event loop.
     await new Promise(setImmediate);
     while (this.#requests.length > 0) await this.#queryOneBatch();
     this.#reading = false;

@@ -13,7 +13,7 @@ export interface EventBounds {
   readonly behindSeq: Seq;
 }
 
-/** What lies behind a rev. */
+/** The next request after a rev. */
 interface NextEventRequest {
   /** Up to here there is nothing to send: these events are left out. */
   readonly skippedTo: Rev;
@@ -26,7 +26,7 @@ interface NextEventRequest {
 export class EventRequestBuilder {
   readonly #reader: EventReader;
   readonly #row: LaneRow;
-  /** Nothing was found behind this rev, and no word came since; null: there may be something. */
+  /** No event was found after this rev, and no notification came since; null: there may be events. */
   #exhaustedAt: Rev | null;
   #wakeups = 0;
 
@@ -36,18 +36,18 @@ export class EventRequestBuilder {
     this.#exhaustedAt = row.hasPendingEvents ? null : row.eventCursor;
   }
 
-  /** There is an event that nobody has looked for yet. */
+  /** A notification told of an event that was not read yet. */
   wake(): void {
     this.#wakeups += 1;
     this.#exhaustedAt = null;
   }
 
-  /** False: behind this rev there is nothing as far as anybody was told. */
+  /** False: as far as notifications tell there is no event after this rev. */
   mayHaveEventsAfter(rev: Rev): boolean {
     return this.#exhaustedAt === null || rev < this.#exhaustedAt;
   }
 
-  /** What comes behind a rev, with its text as it is now. Rejects when the database is away. */
+  /** The next request after a rev, with texts as they are now. Rejects when the database is away. */
   async next(afterRev: Rev, bounds: EventBounds): Promise<NextEventRequest> {
     let skippedTo = afterRev;
     for (let n = 0; n < MAX_SKIPPED; n += 1) {
@@ -114,7 +114,7 @@ export class EventRequestBuilder {
   async #read(afterRev: Rev): ReturnType<EventReader['next']> {
     const wakeups = this.#wakeups;
     const next = await this.#reader.next(this.#row.conversationId, afterRev);
-    // Whoever came meanwhile may have written behind what was read.
+    // An event may have been written after the read.
     if (next.event === null && wakeups === this.#wakeups) this.#exhaustedAt = afterRev;
     return next;
   }

@@ -9,9 +9,9 @@ export interface OrderedBounds extends RequestRangeBounds, Omit<EventBounds, 'ex
   readonly exactLastRev: Rev | null;
 }
 
-/** What lies ahead of a position. */
+/** The next request after a position. */
 interface NextOrdered {
-  /** Where what is left out ends; null when nothing is. */
+  /** The last position that is left out; null: none is. */
   readonly skippedTo: LanePosition | null;
   readonly request: DeliveryRequest | null;
 }
@@ -21,7 +21,7 @@ const NOTHING: NextOrdered = { skippedTo: null, request: null };
 /**
  * Messages and events in one order: a message, the events that were written before the next one by rev, the next message.
  *
- * Why no message overtakes an event: both are written beneath the head's lock. Whoever has seen a head with `last_seq` 42
+ * Why no message overtakes an event: both are written under the head's lock. A reader of a head with `last_seq` 42
  * sees every event that stands before message 42. So events are looked for once for all messages up to the head that the
  * look has seen (`#clear`), and a message beyond it is sent after another look only.
  */
@@ -41,7 +41,7 @@ export class OrderedRequests {
     return this.#isMessageNext(position) ? this.#messages.peek(position.cursor) : null;
   }
 
-  /** What comes behind a position, with its text as it is now. Rejects when the database is away. */
+  /** The next request after a position, with texts as they are now. Rejects when the database is away. */
   async next(position: LanePosition, bounds: OrderedBounds): Promise<NextOrdered> {
     const { cursor, eventCursor } = position;
     if (!this.#isMessageNext(position)) {

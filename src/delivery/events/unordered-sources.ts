@@ -6,13 +6,13 @@ import { eventRange, messageRange } from '../retry-sender.ts';
 import { UnorderedInFlightWindow, type RequestRange } from '../unordered-in-flight-window.ts';
 import type { EventRequestBuilder } from './event-request-builder.ts';
 
-/** What lies ahead of a number in the log. */
+/** The next request after a number in the log. */
 interface NextUnordered<Num extends Seq | Rev> {
   readonly skippedTo: Num;
   readonly request: DeliveryRequest | null;
 }
 
-/** What a lane without order reads: messages, or events. Each has its own numbers, and so its own cursor. */
+/** A source of a lane without order: messages or events. Each has numbers and a cursor of its own. */
 export interface UnorderedSource<Num extends Seq | Rev> {
   readonly window: UnorderedInFlightWindow<Num>;
   readonly hasBacklog: boolean;
@@ -42,7 +42,7 @@ export class UnorderedMessages implements UnorderedSource<Seq> {
     const bounds = exactLast === null ? this.#bounds() : { maxMessages: UNLIMITED, exactLast };
     const next = await requests.next(after, bounds);
     const isEmpty = next.request === null && next.skippedTo === after;
-    // The word was ahead of what is there to read; a later word, or the sweep, will tell.
+    // The notification was ahead of the database; a later one, or the sweep, wakes the lane again.
     if (isEmpty && exactLast === null) lowerHeadAfterEmptyRead(after, headBefore);
     else if (next.isRemoved === true) reloadHook();
     return next;

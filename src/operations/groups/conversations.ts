@@ -68,7 +68,7 @@ function serializeConversation(conversation: OwnConversation): SerializedConvers
     last_rev: conversation.lastRev,
     last_at: lastMessageAt?.toISOString() ?? null,
     read_seq: readSeq,
-    // What was removed unread is not waited for any more.
+    // Messages that were removed unread no longer count as unread.
     unread: Math.max(0, lastSeq - Math.max(readSeq, firstSeq - 1)),
     unread_mentions: conversation.unreadMentions,
     notifications: { level: conversation.level, muted_until: conversation.mutedUntil?.toISOString() ?? null },

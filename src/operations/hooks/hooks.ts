@@ -62,7 +62,7 @@ export async function registerHook(
   const secretSealed = sealer.seal('hook-secret', secret);
   try {
     const id = await database.general.transaction(async (tx) => {
-      // Beneath the head's lock nobody numbers a message or a change or counts hooks: the starts and the bound are exact.
+      // Under the head's lock nothing else numbers messages or changes, or counts hooks: starts and bound are exact.
       const head = await lockGroup(tx, conversationId);
       // A rotation waits for the same lock: a request that was let in before it does nothing after it.
       await actor.lockAccess(tx);

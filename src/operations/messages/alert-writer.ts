@@ -9,7 +9,7 @@ import type { PostResult } from '../../storage/messages/write-posts.ts';
 import type { Services } from '../core/services.ts';
 import { postOrExplainRefusal, type PresentedToken, type WebhookMessage } from './post-webhook.ts';
 
-/** What a change of an alert is shown by. */
+/** The texts that show a change of an alert. */
 export interface AlertTexts {
   /** The text of its message, new or edited. */
   readonly text: string;
@@ -133,7 +133,7 @@ export class AlertWriter {
   }
 }
 
-/** What a post does to an alert, decided from its row alone. */
+/** How a post changes an alert, decided from its row alone. */
 function decideMessage(alertPost: AlertPost, stored: StoredAlert | null): WebhookMessage {
   const { source, alertKey, update, writeTexts, ...rest } = alertPost;
   const decidedFrom = stored === null ? null : { version: stored.version, seq: stored.seq };

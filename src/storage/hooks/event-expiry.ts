@@ -6,7 +6,7 @@ import { insertNotice } from '../messages/notices.ts';
 /** Events are there for hooks that are away for a while, and not a second log. */
 export const EVENT_RETENTION_MS = 7 * 86_400_000;
 export const MAX_EVENTS_PER_CONVERSATION = 100_000;
-/** Rows that one statement removes, and conversations that one looks at. */
+/** Rows that one statement removes, and conversations that one statement examines. */
 const DELETE_PAGE_ROWS = 5_000;
 const CONVERSATIONS_PER_QUERY = 500;
 /** Looking through a page of conversations reads up to `MAX_EVENTS_PER_CONVERSATION` entries of an index for each. */
@@ -85,7 +85,7 @@ async function findExpiredConversations(
     from conversations c where c.id is not null limit ${CONVERSATIONS_PER_QUERY}`;
 }
 
-/** A hook and what it asked for and never got. */
+/** A hook and the events that it asked for and did not get. */
 interface LosingHook {
   readonly id: HookId;
   readonly url: string;
@@ -119,7 +119,7 @@ async function passExpiredEventsOfHook(
   id: HookId,
 ): Promise<number> {
   const { conversationId, lastRev } = conversation;
-  // The head first, as everybody who tells the group of a hook; then the hook, whose settlement may change the answer.
+  // The head is locked first, as for every notice about a hook; then the hook, whose settlement may change the answer.
   await tx`select from conversation_head where conversation_id = ${conversationId} for no key update`;
   await tx`select from reverse_hook where id = ${id} for no key update`;
   const [hook] = await findLosingHooks(tx, conversation, id);

@@ -21,7 +21,7 @@ export interface NewHook {
   readonly events: readonly ChangeEventKind[];
   readonly secretSealed: string;
   readonly startAfterSeq: Seq;
-  /** The conversation's newest rev, read with `startAfterSeq` beneath the head's lock. */
+  /** The conversation's newest rev, read with `startAfterSeq` under the head's lock. */
   readonly startRev: Rev;
 }
 

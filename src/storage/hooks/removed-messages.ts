@@ -3,7 +3,7 @@ import type { Seq } from '../../model/ids.ts';
 import type { Transaction } from '../db/connection.ts';
 import { insertNotice } from '../messages/notices.ts';
 
-/** What a hook had still to deliver when a retention rule removed it. */
+/** Messages that a retention rule removed before a hook got them. */
 interface RemovedRange {
   readonly firstSeq: Seq;
   readonly lastSeq: Seq;
@@ -24,7 +24,7 @@ interface LockedPosition {
  */
 export async function skipRemovedMessages(tx: Transaction, hook: HookReference): Promise<RemovedRange | null> {
   const { conversationId, hookId } = hook;
-  // The head first, as everybody who tells the group of a hook.
+  // Locks the head first, as every writer of a notice about a hook.
   const [head] = await tx<{ firstSeq: Seq }[]>`
     select first_seq as "firstSeq" from conversation_head where conversation_id = ${conversationId} for no key update`;
   const [position] = await tx<LockedPosition[]>`

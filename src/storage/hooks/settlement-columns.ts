@@ -18,7 +18,7 @@ export interface PackedSettlements {
   readonly failureColumns: FailureColumns | null;
 }
 
-/** What only failures, batches, requests that are repeated apart, and hooks that ask for events have to say. */
+/** Columns for failures, batches, separate retries, and hooks that ask for events. */
 export type FailureColumns = ReturnType<typeof collectFailureColumns>;
 
 type ColumnValues = (number | null)[];

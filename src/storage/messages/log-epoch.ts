@@ -21,13 +21,13 @@ export const stampHeadEpoch = (sql: Sql | Transaction): Fragment => (sql as Sql)
 export const logEpochCte = (sql: Sql | Transaction): Fragment => (sql as Sql)`
   log_epoch as (select ${selectCurrentEpoch(sql)} as epoch)`;
 
-/** Up to where a reader that knows an earlier epoch can keep what it has of a conversation. */
+/** Up to which rev a reader that knows an earlier epoch may keep a conversation. */
 export interface EpochBoundary {
   /** The installation's. */
   readonly currentEpoch: LogEpoch;
-  /** The one before it. Who knows another one than these two keeps nothing. */
+  /** The epoch before it. A reader that knows neither keeps nothing. */
   readonly previousEpoch: LogEpoch;
-  /** Who knows the one before drops what has a greater rev. */
+  /** A reader that knows the previous epoch drops changes with a greater rev. */
   readonly epochRev: Rev;
 }
 

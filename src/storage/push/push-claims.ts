@@ -32,7 +32,7 @@ export interface PushRecipient {
 /** A claim with its recipient, where it has one still. */
 export type ClaimedPush = PushClaim & (PushRecipient | { readonly accountId: null });
 
-/** Up to where nobody is told of messages: what a member `o` has read, and what was removed unread. */
+/** Up to which seq no push is sent to a member `o`: what the member has read, and what was removed unread. */
 const readOrRemovedSeq = (sql: Sql): Fragment => sql`
   greatest(o.read_seq, (select h.first_seq - 1 from conversation_head h where h.conversation_id = o.conversation_id))`;
 

@@ -3,10 +3,10 @@ import type { Sql } from '../db/connection.ts';
 import type { Pool } from '../db/pool.ts';
 import { DELETE_PAGE_ROWS, deleteInPages } from './retention.ts';
 
-/** For how long an alert is known that nobody tells of any more, by its state. */
+/** For how long the row of an alert is kept after its last update, by its state. */
 export const ALERT_RETENTION_DAYS = { resolved: 7, firing: 30 } as const;
 export const MAX_ALERTS_PER_CONVERSATION = 10_000;
-/** Conversations that one statement looks at; of each it reads the entries of an index. */
+/** Conversations that one statement examines; it reads the index entries of each. */
 const CONVERSATIONS_PER_QUERY = 500;
 const SLOW_QUERY_TIMEOUT_MS = 60_000;
 
