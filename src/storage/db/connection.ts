@@ -13,7 +13,7 @@ import {
 } from './database-error.ts';
 import { configureSessionAndReadState } from './greeting.ts';
 import { delayCloseEvents, isUnixSocket, openSocket } from './open-socket.ts';
-import { formatServer, ServerGroup } from './server-group.ts';
+import { formatServer, ServerGroup, type TimelineAndSystemId } from './server-group.ts';
 import { endsWithShutdown } from './shutdown-message.ts';
 import { AbandonedBackendChecks } from './abandoned-backend-checks.ts';
 
@@ -46,6 +46,7 @@ const SUSPECT_ANSWER_TIMEOUT_MS = 1_000;
 const ABANDONED_BACKEND_BUSY_SENTENCE =
   'it still has to commit what it was sent before: it may wait for a standby (synchronous_standby_names) or for its disk';
 const ABANDONED_END_MS = 100;
+const FORMER_PRIMARY_ERROR = 'a standby was promoted meanwhile, and may lack what the former primary answered';
 const COMMITTED_WITHOUT_STANDBY_ERROR =
   'PostgreSQL was told not to wait for its standby, which may lack what was written';
 /** Reported by PostgreSQL 14 and newer when they change. */
@@ -58,6 +59,8 @@ interface Session {
   readonly serverIndex: number;
   /** The process of the server; 0 before it was greeted. */
   pid: number;
+  /** What its server said of the cluster; null before it was greeted. */
+  state: TimelineAndSystemId | null;
   socket: net.Socket | null;
   ready: boolean;
   ended: boolean;
@@ -161,6 +164,7 @@ export class Connection {
       const result = await Promise.race([running, deadline]);
       if (call.session?.wasCommittedWithoutStandby === true)
         throw new CommitUnknownError(COMMITTED_WITHOUT_STANDBY_ERROR);
+      if (this.#group.isReplaced(call.session?.state ?? null)) throw new CommitUnknownError(FORMER_PRIMARY_ERROR);
       return result;
     } catch (error) {
       throw this.#endOnConnectionLoss(call.session, error);
@@ -324,6 +328,7 @@ export class Connection {
     this.#abandoned = null;
     this.#abandonedBackendChecks.end();
     session.pid = greeting.pid;
+    session.state = greeting;
     session.knownLosses = losses;
     if (greeting.isReadOnly) return null;
     this.#group.recordPrimaryState(greeting);
@@ -350,6 +355,7 @@ export class Connection {
       wasCommittedWithoutStandby: false,
       wasShutDown: false,
       pid: 0,
+      state: null,
       clientEnded: Promise.resolve(),
     };
     return session;

@@ -67,6 +67,11 @@ export class ServerGroup {
     return isSameCluster && timeline < known.timeline ? known.timeline : null;
   }
 
+  /** True of a primary that another one has taken the place of: what it answers may be missing there. */
+  isReplaced(state: TimelineAndSystemId | null): boolean {
+    return state !== null && this.timelineKnownNewerThan(state) !== null;
+  }
+
   /** Takes what a primary said; begins the gate where its timeline is another one than before. */
   recordPrimaryState(state: TimelineAndSystemId): void {
     const known = this.#state;

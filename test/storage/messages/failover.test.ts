@@ -1,9 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Database } from '../../../src/storage/database.ts';
+import { Connection } from '../../../src/storage/db/connection.ts';
 import { CommitUnknownError, DatabaseUnavailableError } from '../../../src/storage/db/database-error.ts';
 import { MessageLog } from '../../../src/storage/messages/message-log.ts';
 import type { TestDatabase } from '../../support/database.ts';
-import { eventually } from '../../support/eventually.ts';
+import { eventually, HANG_MS } from '../../support/eventually.ts';
 import { PostgresCluster, type PostgresNode } from '../../support/postgres-cluster.ts';
 import { keyedPost, logOptions, makeGroups, post, readWholeLog, type StoredGroup } from '../fixture.ts';
 
@@ -168,6 +169,47 @@ describe('commits that wait for a standby', () => {
 });
 
 describe('a new timeline', () => {
+  test('makes an unknown outcome of what the former primary answers once it is known', async () => {
+    const { pools } = openLog();
+    const holder = new Connection(primary.target, 'holder');
+    const held = Promise.withResolvers<void>();
+    const release = Promise.withResolvers<void>();
+    const holding = holder.run(async (sql) => {
+      await sql`select pg_advisory_lock(7)`;
+      held.resolve();
+      await release.promise;
+      await sql`select pg_advisory_unlock(7)`;
+    }, HANG_MS);
+    await held.promise;
+    const late = pools.live.run(async (sql) => {
+      await sql`set lock_timeout = 0`;
+      await sql`select pg_advisory_lock(7)`;
+    }, HANG_MS);
+    const failure = expect(late).rejects.toThrow(/may lack what the former primary answered/);
+    await eventually(
+      () => primary.query((sql) => sql`select from pg_locks where locktype = 'advisory' and not granted`),
+      (rows) => rows.length === 1,
+    );
+    await standby.promote();
+    primary.pause();
+    await eventually(
+      () =>
+        pools.lease
+          .run((sql) => sql`select 1`, 2_000)
+          .then(
+            () => pools.timeline,
+            () => 0,
+          ),
+      (timeline) => timeline === 2,
+    );
+    primary.resume();
+    release.resolve();
+    await failure;
+    await expect(late).rejects.toThrow(CommitUnknownError);
+    await holding;
+    holder.close();
+  });
+
   test('is told once, before anything is written in it, and an older primary is refused from then on', async () => {
     const { log, pools } = openLog({ maxQueueWaitMs: 120_000 });
     await log.append(post(group, 'before'));
