@@ -119,7 +119,7 @@ export class LaneManager {
     };
     this.#sweep = new Sweep(database.general, sweepEvents, log);
     this.#context = {
-      reader: new MessageReader(database.general, options.createFileLink, log),
+      reader: new MessageReader(database.general, readerOptions),
       eventReader: new EventReader(database.general, options.createFileLink, log),
       retryQueuePool: database.general,
       limiter: this.#limiter,

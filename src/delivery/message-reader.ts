@@ -3,6 +3,7 @@ import type { Log } from '../log.ts';
 import type { ConversationId, Seq } from '../model/ids.ts';
 import { readDeliveryMessages, type DeliveryMessage } from '../storage/hooks/lanes.ts';
 import type { Pool } from '../storage/db/pool.ts';
+import type { Witness } from '../storage/messages/witness.ts';
 import { deliveryBody, type CreateFileLink } from './payload.ts';
 
 /** A message with its body in UTF-8, made once for all the hooks of its group. */
@@ -36,6 +37,7 @@ interface ReadRequest {
 export class MessageReader {
   readonly #pool: Pool;
   readonly #createFileLink: CreateFileLink;
+  readonly #witness: Witness;
   readonly #log: Log;
   readonly #cache = new LRUCache<string, EncodedMessage>({
     maxSize: CACHE_BYTES,
@@ -47,10 +49,12 @@ export class MessageReader {
   #reading = false;
   #failing = false;
 
-  constructor(pool: Pool, createFileLink: CreateFileLink, log: Log) {
+  /** `witness` is told what was read, which may be delivered. */
+  constructor(pool: Pool, options: { createFileLink: CreateFileLink; witness: Witness; log: Log }) {
     this.#pool = pool;
-    this.#createFileLink = createFileLink;
-    this.#log = log;
+    this.#createFileLink = options.createFileLink;
+    this.#witness = options.witness;
+    this.#log = options.log;
   }
 
   /** What `next` would resolve to, if it is known without asking the database. */
@@ -123,6 +127,8 @@ export class MessageReader {
 
   #cacheAndResolve(group: readonly ReadRequest[], messages: readonly DeliveryMessage[]): void {
     const { conversationId } = group[0]!;
+    const last = messages.at(-1);
+    if (last !== undefined) this.#witness.recordMessage(conversationId, last.seq, last.sentAt.getTime());
     const encoded = messages.map((message) => {
       return { ...message, body: Buffer.from(deliveryBody(conversationId, message, this.#createFileLink)) };
     });

@@ -2,8 +2,9 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import type { Log } from '../log.ts';
 import type { ConversationId, LogEpoch, Rev } from '../model/ids.ts';
-import { readChanges, type ChangePage } from '../storage/messages/changes.ts';
+import { readChanges, type Change, type ChangePage } from '../storage/messages/changes.ts';
 import type { Pool } from '../storage/db/pool.ts';
+import { NOTICE, type Witness } from '../storage/messages/witness.ts';
 import type { LiveCounts } from './live-counts.ts';
 import { ChangeBatch } from './change-batch.ts';
 import { logFailureByKind } from './log-failure.ts';
@@ -29,6 +30,7 @@ interface BatchOwner {
 export class ChangeReader {
   readonly counts: LiveCounts['reads'];
   readonly #pool: Pool;
+  readonly #witness: Witness;
   readonly #log: Log;
   readonly #observeEpoch: (epoch: LogEpoch) => void;
   readonly #fanOutSemaphore = new Semaphore(MAX_CONCURRENT_FAN_OUT_READS);
@@ -41,9 +43,13 @@ export class ChangeReader {
     dispose: (owner, batch) => owner.onEvicted(batch),
   });
 
-  /** Each read calls `observeEpoch` with the log's epoch. */
-  constructor(pool: Pool, deps: { counts: LiveCounts; log: Log; observeEpoch: (epoch: LogEpoch) => void }) {
+  /** Each read calls `observeEpoch` with the log's epoch, and records in `witness` the last change that it read. */
+  constructor(
+    pool: Pool,
+    deps: { counts: LiveCounts; log: Log; witness: Witness; observeEpoch: (epoch: LogEpoch) => void },
+  ) {
     this.#pool = pool;
+    this.#witness = deps.witness;
     this.#log = deps.log;
     this.#observeEpoch = deps.observeEpoch;
     this.counts = deps.counts.reads;
@@ -120,8 +126,17 @@ export class ChangeReader {
       readChanges(sql, { conversationId, afterRev, limit: PAGE_ROWS, maxBytes: PAGE_BYTES }),
     );
     if (page !== null) this.#observeEpoch(page.currentEpoch);
+    const last = page?.changes.at(-1);
+    if (last !== undefined) this.#witness.recordChange(conversationId, witnessedChangeOf(last));
     return page;
   }
+}
+
+function witnessedChangeOf(change: Change): Parameters<Witness['recordChange']>[1] {
+  const { rev } = change;
+  if (change.type === 'notice') return { rev, changedSeq: NOTICE, changedAtMs: change.notice.at.getTime() };
+  const { seq, sentAt, editedAt, deletedAt } = change.message;
+  return { rev, changedSeq: seq, changedAtMs: (deletedAt ?? editedAt ?? sentAt).getTime() };
 }
 
 /** So many at a time, the others in the order in which they came. They are bounded by the connections there are. */

@@ -3,6 +3,7 @@ import type { Log } from '../log.ts';
 import type { ConversationId, LogEpoch, Rev } from '../model/ids.ts';
 import { listChangedHeads } from '../storage/groups/conversation-heads.ts';
 import type { Pool } from '../storage/db/pool.ts';
+import type { Witness } from '../storage/messages/witness.ts';
 import { ChangeReader } from './change-reader.ts';
 import { Feed } from './feed.ts';
 import type { LiveCounts } from './live-counts.ts';
@@ -31,6 +32,7 @@ interface FeedRegistryOptions {
   readonly bus: Bus;
   readonly pool: Pool;
   readonly counts: LiveCounts;
+  readonly witness: Witness;
   readonly log: Log;
   /** Milliseconds between two looks at all heads; 10 s by default. */
   readonly pollIntervalMs?: number;
@@ -60,8 +62,9 @@ export class FeedRegistry {
     this.#bus = options.bus;
     this.#pool = options.pool;
     this.#log = options.log;
-    const { counts, log } = options;
-    this.reader = new ChangeReader(options.pool, { counts, log, observeEpoch: (epoch) => this.observeEpoch(epoch) });
+    const { counts, log, witness } = options;
+    const observeEpoch = (epoch: LogEpoch): void => this.observeEpoch(epoch);
+    this.reader = new ChangeReader(options.pool, { counts, log, witness, observeEpoch });
   }
 
   get size(): number {

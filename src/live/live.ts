@@ -55,7 +55,7 @@ export class Live {
   ) {
     const { config, bus, database, log } = services;
     this.#services = services;
-    this.feeds = new FeedRegistry({ bus, pool: database.live, counts: this.counts, log });
+    this.feeds = new FeedRegistry({ bus, pool: database.live, counts: this.counts, witness: database.witness, log });
     const events: SessionEvents = {
       onSessionAuthenticated: () => this.#idleGc.countAuthentication(),
       firstForegroundSessionStarted: (accountId) => this.presence.firstForegroundSessionStarted(accountId),
@@ -132,6 +132,11 @@ export class Live {
   /** A request of the HTTP interface that wants to become a WebSocket. */
   upgrade(request: IncomingMessage, socket: Socket, head: Buffer): void {
     this.#upgrades.handle(request, socket, head);
+  }
+
+  /** After the log has lost its end: clients may be ahead of it, so each has to connect and say anew what it has. */
+  closeForLostHistory(): void {
+    this.sessions.closeAuthenticated('changes_lost');
   }
 
   /** Takes nobody any more, tells everybody, and cuts what is left after `timeoutMs`. */

@@ -5,6 +5,7 @@ import { Pool, type PoolMetrics } from './db/pool.ts';
 import { ServerGroup } from './db/server-group.ts';
 import { requireWritable } from './db/writability.ts';
 import { SettlementWriter } from './hooks/settlement-writer.ts';
+import { Witness } from './messages/witness.ts';
 
 /** The uses of the database that have connections of their own. */
 const poolNames = ['intake', 'settle', 'lease', 'live', 'search', 'general'] as const;
@@ -27,6 +28,8 @@ export class Database {
   /** Everything else. */
   readonly general: Pool;
   readonly target: ConnectionTarget;
+  /** What this process knows to be committed. */
+  readonly witness = new Witness();
 
   constructor(target: ConnectionTarget, config: PostgresqlConfig, log: Log) {
     const { generalPoolSize, poolQueue: waiting, databaseCallTimeoutMs: timeoutMs, flushTimeoutMs } = config;
@@ -48,7 +51,13 @@ export class Database {
     });
     this.live = new Pool(target, { name: 'live', size: 2, maxWaiting: waiting, timeoutMs });
     this.search = new Pool(target, { name: 'search', size: 2, maxWaiting: MAX_WAITING_SEARCHES, timeoutMs });
-    this.general = new Pool(target, { name: 'general', size: generalPoolSize, maxWaiting: waiting, timeoutMs });
+    this.general = new Pool(target, {
+      name: 'general',
+      size: generalPoolSize,
+      maxWaiting: waiting,
+      timeoutMs,
+      onRevsCommitted: (revs) => this.witness.recordRevs(revs),
+    });
   }
 
   /**

@@ -61,7 +61,7 @@ const layers: Readonly<Record<string, readonly string[]>> = {
     'live',
   ],
   'version.ts': ['assets.ts'],
-  workers: ['model', 'storage', 'operations'],
+  workers: ['model', 'log.ts', 'data-dir', 'storage', 'bus', 'operations'],
   'server.ts': [
     'model',
     'config',

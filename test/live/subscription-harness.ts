@@ -12,6 +12,7 @@ import type { AccountId, ConversationId, Rev, Seq } from '../../src/model/ids.ts
 import type { ConversationHead } from '../../src/storage/groups/conversation-heads.ts';
 import { listHeadsOfAccount } from '../../src/storage/groups/conversation-heads.ts';
 import type { Pool } from '../../src/storage/db/pool.ts';
+import { Witness } from '../../src/storage/messages/witness.ts';
 import type { TestDatabase } from '../support/database.ts';
 import type { StoredGroup } from '../storage/fixture.ts';
 
@@ -116,7 +117,14 @@ export class SubscriptionHarness {
     this.members = new DelayedPool(database);
     const [bus, log] = [this.bus, silentLog()];
     // No look mends what these tests are about.
-    this.feeds = new FeedRegistry({ bus, pool: this.changes.pool, counts: this.counts, log, pollIntervalMs: POLL_MS });
+    this.feeds = new FeedRegistry({
+      bus,
+      pool: this.changes.pool,
+      counts: this.counts,
+      witness: new Witness(),
+      log,
+      pollIntervalMs: POLL_MS,
+    });
     const sessions = { ofAccount: (id: AccountId) => this.#clients.filter(({ accountId }) => accountId === id) };
     const all = sessions as unknown as LiveSessions;
     this.#memberships = new MembershipSync({ bus, pool: this.members.pool, sessions: all, log });

@@ -1,5 +1,6 @@
 import { DURATION_BOUNDS_S, Histogram } from '../../histogram.ts';
 import { Connection, type ConnectionTarget, type Sql, type Transaction } from './connection.ts';
+import { collectRevs, type ConversationRev } from './committed-revs.ts';
 import { DatabaseUnavailableError } from './database-error.ts';
 
 export interface PoolOptions {
@@ -13,6 +14,8 @@ export interface PoolOptions {
   readonly forceGenericPlans?: boolean;
   /** True: it is used while others wait for what a new timeline has to be preceded by. */
   readonly ignoresTimelineGate?: boolean;
+  /** Told after a commit which revs it gave out (`noteRev`), before whoever waits for it. Must not throw. */
+  readonly onRevsCommitted?: (revs: readonly ConversationRev[]) => void;
 }
 
 /** Counters since the start, for metrics. */
@@ -84,7 +87,16 @@ export class Pool implements PoolMetrics {
 
   /** The same inside one transaction, committed when `work` resolves and rolled back when it rejects. */
   async transaction<T>(work: (tx: Transaction) => Promise<T>, timeoutMs = this.#options.timeoutMs): Promise<T> {
-    return this.run(async (sql) => (await sql.begin(work)) as T, timeoutMs);
+    const revs: ConversationRev[] = [];
+    const result = await this.run(async (sql) => {
+      return (await sql.begin((tx) => {
+        revs.length = 0;
+        collectRevs(tx, revs);
+        return work(tx);
+      })) as T;
+    }, timeoutMs);
+    if (revs.length > 0) this.#options.onRevsCommitted?.(revs);
+    return result;
   }
 
   get size(): number {

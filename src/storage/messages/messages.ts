@@ -3,6 +3,7 @@ import type { ChangeEventKind } from '../../model/change-event.ts';
 import type { AccountId, ConversationId, LogEpoch, Rev, Seq } from '../../model/ids.ts';
 import type { GroupRole, SenderKind } from '../../model/roles.ts';
 import type { StoredMessage } from './changes.ts';
+import { noteRev } from '../db/committed-revs.ts';
 import type { Fragment, Sql, Transaction } from '../db/connection.ts';
 import { markMessageFilesRemoved } from './attachments.ts';
 import { insertHookEvent, type ChangeOrigin } from './insert-hook-event.ts';
@@ -184,6 +185,7 @@ async function writeWithNextRev(
     where h.conversation_id = ${conversationId}
     returning h.last_rev as rev, h.last_seq as "afterSeq", h.wants_events as "wantsEvents", h.epoch as "logEpoch"`;
   const { rev, afterSeq, wantsEvents, logEpoch } = head!;
+  noteRev(tx, conversationId, rev);
   const [row] = await write(rev);
   const { at } = row as { at: Date };
   if (wantsEvents) await insertHookEvent(tx, { ...change, rev, afterSeq, at, logEpoch });

@@ -1,4 +1,5 @@
 import type { AccountId, ConversationId, LogEpoch, Rev, Seq } from '../../model/ids.ts';
+import { noteRev } from '../db/committed-revs.ts';
 import type { Transaction } from '../db/connection.ts';
 import { logEpochCte, stampHeadEpoch } from './log-epoch.ts';
 
@@ -26,5 +27,6 @@ export async function insertNotice(
   await tx`
     insert into notice (conversation_id, rev, after_seq, epoch, kind, actor_id, details)
     values (${conversationId}, ${rev}, ${afterSeq}, ${epoch}, ${kind}, ${actorId}, ${tx.json(details)})`;
+  noteRev(tx, conversationId, rev);
   return rev;
 }

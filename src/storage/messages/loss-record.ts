@@ -1,0 +1,28 @@
+import type { Sql, Transaction } from '../db/connection.ts';
+
+/** The last time that a node found history lost. */
+export interface LossRecord {
+  readonly at: Date;
+  /** The log's epoch from then on. */
+  readonly epoch: number;
+  /** In how many conversations that node missed something. */
+  readonly conversations: number;
+}
+
+const NAME = 'history_lost';
+
+/** Keeps it for people who look, beside what logs and metrics say. */
+export async function recordLoss(sql: Sql, { at, epoch, conversations }: LossRecord): Promise<void> {
+  const value = JSON.stringify({ at: at.toISOString(), epoch, conversations });
+  await sql`
+    insert into setting (name, value) values (${NAME}, ${value})
+    on conflict (name) do update set value = excluded.value`;
+}
+
+/** Null: none was ever found. */
+export async function findLossRecord(sql: Sql | Transaction): Promise<LossRecord | null> {
+  const [row] = await (sql as Sql)<{ value: string }[]>`select value from setting where name = ${NAME}`;
+  if (row === undefined) return null;
+  const { at, epoch, conversations } = JSON.parse(row.value) as { at: string; epoch: number; conversations: number };
+  return { at: new Date(at), epoch, conversations };
+}

@@ -1,0 +1,101 @@
+import type { ConversationId } from '../../model/ids.ts';
+import type { Fragment, Sql, Transaction } from '../db/connection.ts';
+import { insertNotice } from './notices.ts';
+import { NOTICE, UNKNOWN_CHANGE, type WitnessedHead } from './witness.ts';
+
+/** A conversation in which something is missing that this node knows to have been committed. */
+export interface LostHead {
+  readonly conversationId: ConversationId;
+  /** The newest message and change that this node knew. */
+  readonly knownSeq: number;
+  readonly knownRev: number;
+  /** Those that the database has; 0: it does not have the conversation. Where they are not lower, other ones have taken the numbers. */
+  readonly lastSeq: number;
+  readonly lastRev: number;
+}
+
+const LOSS_NOTICE = 'history_lost';
+/** Milliseconds of Unix time that are off by one were cut and not rounded. */
+const CLOCK_TOLERANCE_MS = 1;
+
+/**
+ * Which of these are missing in the database: the head is lower, or another change has taken the number by now. A
+ * message's rev never falls, so that one which is lower than a change of it lacks that change. A message that is gone
+ * altogether was removed.
+ */
+export async function findLostHeads(sql: Sql, witnessed: readonly WitnessedHead[]): Promise<readonly LostHead[]> {
+  if (witnessed.length === 0) return [];
+  const isOtherMoment = (column: Fragment, knownMs: Fragment): Fragment => sql`
+    ${knownMs} > 0 and abs(round(extract(epoch from ${column}) * 1000) - ${knownMs}) > ${CLOCK_TOLERANCE_MS}`;
+  return sql<LostHead[]>`
+    select w.conversation_id as "conversationId", w.seq as "knownSeq", w.rev as "knownRev",
+      coalesce(h.last_seq, 0) as "lastSeq", coalesce(h.last_rev, 0) as "lastRev"
+    from unnest(
+      ${witnessed.map((each) => each.conversationId)}::bigint[], ${witnessed.map((each) => each.seq)}::bigint[],
+      ${witnessed.map((each) => each.sentAtMs)}::bigint[], ${witnessed.map((each) => each.rev)}::bigint[],
+      ${witnessed.map((each) => each.changedSeq)}::bigint[], ${witnessed.map((each) => each.changedAtMs)}::bigint[]
+    ) as w(conversation_id, seq, sent_at_ms, rev, changed_seq, changed_at_ms)
+    left join conversation_head h on h.conversation_id = w.conversation_id
+    left join message newest on newest.conversation_id = w.conversation_id and newest.seq = w.seq
+    left join message changed on changed.conversation_id = w.conversation_id and changed.seq = w.changed_seq
+    left join message same_rev on same_rev.conversation_id = w.conversation_id and same_rev.rev = w.rev
+    left join notice n on n.conversation_id = w.conversation_id and n.rev = w.rev
+    where h.conversation_id is null or h.last_seq < w.seq or h.last_rev < w.rev
+      or ${isOtherMoment(sql`newest.sent_at`, sql`w.sent_at_ms`)}
+      or changed.rev < w.rev
+      or w.changed_seq > ${NOTICE} and n.rev is not null
+      or w.changed_seq > ${NOTICE} and same_rev.seq <> w.changed_seq
+      or w.changed_seq > ${NOTICE} and ${isOtherMoment(momentOf(sql, sql`same_rev`), sql`w.changed_at_ms`)}
+      or w.changed_seq = ${NOTICE} and same_rev.seq is not null
+      or w.changed_seq = ${NOTICE} and ${isOtherMoment(sql`n.at`, sql`w.changed_at_ms`)}
+    order by w.conversation_id`;
+}
+
+/** When the row of a message became what it is. */
+function momentOf(sql: Sql, row: Fragment): Fragment {
+  return sql`coalesce(${row}.deleted_at, ${row}.edited_at, ${row}.sent_at)`;
+}
+
+/** The newest message and change of these conversations, as the database has them. */
+export async function readHeads(sql: Sql, conversations: readonly ConversationId[]): Promise<WitnessedHead[]> {
+  const rows = await sql<HeadRow[]>`
+    select h.conversation_id as "conversationId", h.last_seq as seq, m.sent_at as "sentAt", h.last_rev as rev,
+      coalesce(c.seq, case when n.rev is not null then ${NOTICE}::bigint else ${UNKNOWN_CHANGE} end) as "changedSeq",
+      coalesce(n.at, ${momentOf(sql, sql`c`)}) as "changedAt"
+    from conversation_head h
+    left join message m on m.conversation_id = h.conversation_id and m.seq = h.last_seq
+    left join message c on c.conversation_id = h.conversation_id and c.rev = h.last_rev
+    left join notice n on n.conversation_id = h.conversation_id and n.rev = h.last_rev
+    where h.conversation_id = any(${[...conversations]}::bigint[])`;
+  return rows.map(({ conversationId, seq, sentAt, rev, changedSeq, changedAt }) => {
+    const sentAtMs = sentAt?.getTime() ?? 0;
+    return { conversationId, seq, sentAtMs, rev, changedSeq, changedAtMs: changedAt?.getTime() ?? 0 };
+  });
+}
+
+interface HeadRow extends Pick<WitnessedHead, 'conversationId' | 'seq' | 'rev' | 'changedSeq'> {
+  readonly sentAt: Date | null;
+  readonly changedAt: Date | null;
+}
+
+/**
+ * Tells the members that history was lost, once for each epoch, whichever nodes found it. False: the conversation itself
+ * is gone, or they were told.
+ */
+export async function insertLossNotice(
+  tx: Transaction,
+  { conversationId, lastSeq, knownSeq }: LostHead,
+  epoch: number,
+): Promise<boolean> {
+  const [head] = await tx`
+    select from conversation_head where conversation_id = ${conversationId} for no key update`;
+  if (head === undefined) return false;
+  const told = await tx`
+    select from notice
+    where conversation_id = ${conversationId} and kind = ${LOSS_NOTICE} and details->'epoch' = to_jsonb(${epoch}::bigint)`;
+  if (told.length > 0) return false;
+  const lost = knownSeq > lastSeq ? { first: lastSeq + 1, last: knownSeq } : { first: null, last: null };
+  const details = { epoch, first_lost_seq: lost.first, last_lost_seq: lost.last };
+  await insertNotice(tx, { conversationId, kind: LOSS_NOTICE, details });
+  return true;
+}

@@ -1,0 +1,140 @@
+import type { ConversationId } from '../../model/ids.ts';
+import type { ConversationRev } from '../db/committed-revs.ts';
+
+/** The newest message and the newest change of a conversation that this node knows to be committed. */
+export interface WitnessedHead {
+  readonly conversationId: ConversationId;
+  /** The newest message; 0: none is known. */
+  readonly seq: number;
+  /** When that message was sent, in ms of Unix time; 0: not known. */
+  readonly sentAtMs: number;
+  /** The newest change; 0: none is known. */
+  readonly rev: number;
+  /** The seq of the message that was changed, `NOTICE` or `UNKNOWN_CHANGE`. */
+  readonly changedSeq: number;
+  /** When it was changed, in ms of Unix time; 0: not known. */
+  readonly changedAtMs: number;
+}
+
+type WitnessedChange = Pick<WitnessedHead, 'rev' | 'changedSeq' | 'changedAtMs'>;
+
+/** `changedSeq` of a change that is a notice. */
+export const NOTICE = 0;
+/** `changedSeq` of a change of which only the rev is known. */
+export const UNKNOWN_CHANGE = -1;
+
+/**
+ * What is lost in a failover is the end of PostgreSQL's log: where anything is missing, the newest change is. So the
+ * conversations that changed last are enough.
+ */
+export const MAX_WITNESSED_CONVERSATIONS = 1_000;
+
+type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
+
+/**
+ * The newest change of each of the last conversations that this node has acknowledged, read, delivered or heard of. A
+ * database in which one of them is missing has lost history (`findLostHeads`).
+ */
+export class Witness {
+  /** In the order of their last change. */
+  readonly #heads = new Map<ConversationId, Mutable<WitnessedHead>>();
+  /** Those whose newest change is not known in full, likewise. */
+  readonly #incomplete = new Set<ConversationId>();
+  /** Rises with each change of what is known. */
+  version = 0;
+  /** The log's epoch when this node read it last. */
+  logEpoch = 0;
+  /** What was found missing since the start, for metrics; `lastAtMs` in Unix time, 0: never. */
+  readonly losses = { conversations: 0, lastAtMs: 0 };
+
+  get heads(): readonly WitnessedHead[] {
+    return [...this.#heads.values()];
+  }
+
+  /** A message is committed; `sentAtMs` 0: its moment is not known. */
+  recordMessage(conversationId: ConversationId, seq: number, sentAtMs = 0): void {
+    const head = this.#touch(conversationId);
+    setMessage(head, seq, sentAtMs);
+    if (head.sentAtMs === 0) this.#incomplete.add(conversationId);
+  }
+
+  /** A change is committed. */
+  recordChange(conversationId: ConversationId, change: WitnessedChange): void {
+    const head = this.#touch(conversationId);
+    setChange(head, change);
+    if (head.changedSeq === UNKNOWN_CHANGE) this.#incomplete.add(conversationId);
+  }
+
+  recordRevs(revs: readonly ConversationRev[]): void {
+    for (const { conversationId, rev } of revs) {
+      this.recordChange(conversationId, { rev, changedSeq: UNKNOWN_CHANGE, changedAtMs: 0 });
+    }
+  }
+
+  /** Somebody said that the conversation has changed, and not to which rev. */
+  recordUnknownChange(conversationId: ConversationId): void {
+    this.#touch(conversationId);
+    this.#incomplete.add(conversationId);
+  }
+
+  /** Takes the conversations to be looked up in the database, the last ones that changed. */
+  takeIncomplete(limit: number): ConversationId[] {
+    const taken = [...this.#incomplete].slice(-limit);
+    this.#incomplete.clear();
+    return taken;
+  }
+
+  get hasIncomplete(): boolean {
+    return this.#incomplete.size > 0;
+  }
+
+  /** They could not be looked up. */
+  putBackIncomplete(conversations: readonly ConversationId[]): void {
+    for (const id of conversations) if (this.#heads.has(id)) this.#incomplete.add(id);
+  }
+
+  /** Takes over what the database has, or a process before this one knew, beneath what is known by now. */
+  load(heads: readonly WitnessedHead[]): void {
+    for (const loaded of heads) {
+      const head = this.#touch(loaded.conversationId);
+      setMessage(head, loaded.seq, loaded.sentAtMs);
+      setChange(head, loaded);
+    }
+  }
+
+  /** Their numbers will be given out again. */
+  forget(conversations: readonly ConversationId[]): void {
+    for (const id of conversations) {
+      this.#heads.delete(id);
+      this.#incomplete.delete(id);
+    }
+    this.version += 1;
+  }
+
+  #touch(conversationId: ConversationId): Mutable<WitnessedHead> {
+    this.version += 1;
+    const known = this.#heads.get(conversationId);
+    const head = known ?? { conversationId, seq: 0, sentAtMs: 0, rev: 0, changedSeq: UNKNOWN_CHANGE, changedAtMs: 0 };
+    if (known !== undefined) this.#heads.delete(conversationId);
+    this.#heads.set(conversationId, head);
+    if (this.#heads.size > MAX_WITNESSED_CONVERSATIONS) {
+      const [oldest] = this.#heads.keys();
+      this.#heads.delete(oldest!);
+      this.#incomplete.delete(oldest!);
+    }
+    return head;
+  }
+}
+
+function setMessage(head: Mutable<WitnessedHead>, seq: number, sentAtMs: number): void {
+  if (seq < head.seq || (seq === head.seq && sentAtMs === 0)) return;
+  head.seq = seq;
+  head.sentAtMs = sentAtMs;
+}
+
+function setChange(head: Mutable<WitnessedHead>, { rev, changedSeq, changedAtMs }: WitnessedChange): void {
+  if (rev < head.rev || (rev === head.rev && changedSeq === UNKNOWN_CHANGE)) return;
+  head.rev = rev;
+  head.changedSeq = changedSeq;
+  head.changedAtMs = changedAtMs;
+}

@@ -1,0 +1,161 @@
+import type { Bus } from '../bus/bus.ts';
+import {
+  BrokenWitnessFileError,
+  readWitnessFile,
+  writeWitnessFile,
+  type WitnessFileContent,
+} from '../data-dir/witness-file.ts';
+import type { Log } from '../log.ts';
+import type { ConversationId } from '../model/ids.ts';
+import type { Database } from '../storage/database.ts';
+import { findStoreId, UNASSIGNED_STORE_ID } from '../storage/files/store-id.ts';
+import { readLogEpoch } from '../storage/messages/log-epoch.ts';
+import { readHeads } from '../storage/messages/lost-heads.ts';
+
+const WRITE_INTERVAL_MS = 1_000;
+/** Of the conversations that changed within an interval, so many are looked up: the last ones are the first to be lost. */
+const MAX_LOOKUPS_PER_WRITE = 200;
+const LOOKUP_TIMEOUT_MS = 1_000;
+
+/** What keeps a witness. */
+export interface WitnessKeeperDeps {
+  readonly database: Database;
+  readonly bus: Bus;
+  readonly dataDir: string;
+  readonly log: Log;
+}
+
+/**
+ * Feeds the witness with what is committed here and what other nodes tell, and keeps it in the data directory, once a
+ * second and only if it has changed. Posts pay an entry in a map for it: what a word does not say, such as the moment, is
+ * looked up before the file is written. That cannot read a change that has taken a lost one's number: such a database is in
+ * a new timeline, in which nothing is read before all heads were compared.
+ */
+export class WitnessKeeper {
+  readonly #deps: WitnessKeeperDeps;
+  #storeId: string | null = null;
+  #writtenVersion = 0;
+  #writing: Promise<void> | null = null;
+  #timer: NodeJS.Timeout | undefined;
+  #unsubscribe: () => void = () => {};
+  #hasWarned = false;
+
+  constructor(deps: WitnessKeeperDeps) {
+    this.#deps = deps;
+  }
+
+  /** Takes over what the last process of this data directory knew of this database; a file that is no use is told of. */
+  async load(): Promise<void> {
+    const { database, dataDir, log } = this.#deps;
+    let content: WitnessFileContent | null;
+    try {
+      content = await readWitnessFile(dataDir);
+    } catch (error) {
+      if (!(error instanceof BrokenWitnessFileError)) throw error;
+      log.warn(
+        'what the server knew of the log before cannot be used: whether anything of it is lost is not compared',
+        {
+          error,
+        },
+      );
+      return;
+    }
+    if (content === null) return;
+    this.#storeId = await database.lease.run(findAssignedStoreId);
+    if (content.database !== this.#storeId) {
+      log.info('what the server knew of the log is of another database, and is not compared with this one');
+      return;
+    }
+    const { witness } = database;
+    witness.logEpoch = content.logEpoch;
+    witness.load(
+      content.heads.map(([conversationId, seq, sentAtMs, rev, changedSeq, changedAtMs]) => {
+        return { conversationId: conversationId as ConversationId, seq, sentAtMs, rev, changedSeq, changedAtMs };
+      }),
+    );
+  }
+
+  start(): void {
+    const { bus, database } = this.#deps;
+    const { witness } = database;
+    this.#unsubscribe = bus.subscribe({
+      messagesCommitted: (newest) => {
+        for (const [conversationId, seq] of newest) witness.recordMessage(conversationId, seq);
+      },
+      nonMessageChangesCommitted: (ids) => {
+        for (const id of ids) witness.recordUnknownChange(id);
+      },
+    });
+    this.#timer = setInterval(() => this.#startWrite(), WRITE_INTERVAL_MS);
+    this.#timer.unref();
+  }
+
+  /** Writes what is not written yet. */
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    this.#unsubscribe();
+    await this.#writing;
+    this.#startWrite();
+    await this.#writing;
+  }
+
+  /** One write at a time: a disk that is slow gets the next one later. */
+  #startWrite(): void {
+    const { version, hasIncomplete } = this.#deps.database.witness;
+    if (this.#writing !== null || (version === this.#writtenVersion && !hasIncomplete)) return;
+    this.#writing = this.#write().finally(() => (this.#writing = null));
+  }
+
+  async #write(): Promise<void> {
+    const { database, dataDir, log } = this.#deps;
+    const { witness } = database;
+    await this.#lookUpIncomplete();
+    const { version } = witness;
+    if (this.#storeId === null || version === this.#writtenVersion) return;
+    const heads = witness.heads.map(
+      ({ conversationId, seq, sentAtMs, rev, changedSeq, changedAtMs }) =>
+        [conversationId, seq, sentAtMs, rev, changedSeq, changedAtMs] as [
+          number,
+          number,
+          number,
+          number,
+          number,
+          number,
+        ],
+    );
+    try {
+      await writeWitnessFile(dataDir, { database: this.#storeId, logEpoch: witness.logEpoch, heads });
+      this.#writtenVersion = version;
+      this.#hasWarned = false;
+    } catch (error) {
+      if (!this.#hasWarned) {
+        log.warn('what this server knows of the log cannot be written to data-dir: a loss may stay unnoticed', {
+          error,
+        });
+      }
+      this.#hasWarned = true;
+    }
+  }
+
+  /** While the database is away, what is known without it is written. */
+  async #lookUpIncomplete(): Promise<void> {
+    const { witness, general } = this.#deps.database;
+    const incomplete = witness.takeIncomplete(MAX_LOOKUPS_PER_WRITE);
+    try {
+      await general.run(async (sql) => {
+        this.#storeId ??= await findAssignedStoreId(sql);
+        const epoch = await readLogEpoch(sql);
+        const heads = incomplete.length === 0 ? [] : await readHeads(sql, incomplete);
+        witness.logEpoch = epoch;
+        witness.load(heads);
+      }, LOOKUP_TIMEOUT_MS);
+    } catch {
+      witness.putBackIncomplete(incomplete);
+    }
+  }
+}
+
+async function findAssignedStoreId(sql: Parameters<typeof findStoreId>[0]): Promise<string | null> {
+  const id = await findStoreId(sql);
+  return id === UNASSIGNED_STORE_ID ? null : id;
+}
