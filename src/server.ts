@@ -29,6 +29,7 @@ import { ActivationCodes } from './operations/core/activation-codes.ts';
 import { DeliveryReportCache } from './operations/core/delivery-report-cache.ts';
 import { SearchAndMentionIndexer } from './workers/search-and-mention-indexer.ts';
 import { Housekeeping } from './workers/housekeeping.ts';
+import { LostHistoryDetector } from './workers/lost-history-detector.ts';
 import { createRateLimiters } from './operations/core/rate-limiters.ts';
 import { SearchLimiterByPerson } from './operations/core/search-limiter.ts';
 import { retryOrReportUnsignedHooks } from './operations/server/unsigned-hooks.ts';
@@ -160,10 +161,10 @@ export class Server {
     const opened = await openDatabase(config, { sealer, log, onConnecting, isCancelled });
     this.#connectingDatabase = null;
     this.#addPart('database', () => opened.stop());
-    opened.database.onNewTimeline = (timeline) => this.#enterTimeline(timeline);
     const node = await readOrCreateNodeId(config.dataDir);
     const bus = new PostgresBus(opened.database, log, { node });
     this.#addPart('bus', () => bus.stop());
+    await this.#startLostHistoryDetector({ database: opened.database, bus, node });
     const services = this.#createServices(opened, { sealer, serverKeys, bus, node, tls });
     this.#addPart('message log', () => services.messageLog.stop());
     this.#addPart('activations', () => services.activations.stop());
@@ -286,15 +287,15 @@ export class Server {
     return { lanes, lookup };
   }
 
-  /**
-   * A standby was promoted, or another copy of the database has taken its place: what was committed last may be missing.
-   * Until it resolves nothing is written in the new timeline.
-   */
-  async #enterTimeline(timeline: number): Promise<void> {
-    this.#log.warn('a new timeline of the database began: the lanes rest until no lease of the old one is left', {
-      timeline,
-    });
-    this.#lanes?.onNewTimeline();
+  /** Before anything is written to the log: it has to hold what this node knows of it, or its epoch is raised. */
+  async #startLostHistoryDetector(parts: Pick<Services, 'database' | 'bus' | 'node'>): Promise<void> {
+    const onNewTimeline = (): void => this.#lanes?.onNewTimeline();
+    const onEpochRaised = (): void => this.#live?.closeForLostHistory();
+    const { dataDir } = this.#config;
+    const events = { onNewTimeline, onEpochRaised };
+    const detector = new LostHistoryDetector({ ...parts, dataDir, log: this.#log, events });
+    this.#addPart('detector of lost history', () => detector.stop());
+    await detector.start();
   }
 
   /** This process must end: its caller stops it. */

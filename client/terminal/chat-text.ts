@@ -77,6 +77,10 @@ const NOTICE_SENTENCES: Readonly<Record<string, (who: string, actor: string, det
     `${sanitizedText(messages)} messages were removed before the webhook to ${sanitizedText(host)} had them`,
   hook_events_expired: (_, __, { host, events }) =>
     `${sanitizedText(events)} changes of messages expired before the webhook to ${sanitizedText(host)} had them`,
+  history_lost: (_who, _actor, { first_lost_seq: first, last_lost_seq: last }) =>
+    typeof first === 'number'
+      ? `the server lost messages #${first} to #${sanitizedText(last)}; their numbers are given out again`
+      : 'the server lost changes of this conversation',
 };
 
 /** What somebody may still know who left a group or is admin no longer; nothing where they know nothing. */

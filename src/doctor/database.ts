@@ -5,6 +5,7 @@ import { countWithNoun, error, ok, warning, type CheckResult } from './finding.t
 import { DEDICATED_DATABASE_CONNECTIONS } from './open-files.ts';
 
 const MIN_SERVER_VERSION_NUMBER = 110_000;
+const REPORTED_LOSS_MS = 30 * 24 * 60 * 60_000;
 const LOSS_CONSEQUENCE = 'a crash can lose messages that were confirmed';
 
 /** What the report is judged by. */
@@ -31,6 +32,7 @@ export function evaluateDatabase(report: DatabaseReport, expected: DatabaseExpec
   const found = [
     ...evaluateStartBlockers(report, expected),
     ...evaluateDataSafety(report, expected),
+    ...evaluateLoss(report),
     ...evaluateConnections(report, expected),
     ...evaluateLocksAndTransactions(report),
   ];
@@ -89,6 +91,14 @@ function evaluateDataSafety(report: DatabaseReport, { config }: DatabaseExpectat
     found.push(error(`the database's encoding is ${report.encoding}: not every message can be stored`, todo));
   }
   return found;
+}
+
+/** For a month, so that nobody has to find it in the log of the day. */
+function evaluateLoss({ loss }: DatabaseReport): CheckResult[] {
+  if (loss === null || Date.now() - loss.at.getTime() > REPORTED_LOSS_MS) return [];
+  const what = `history was lost: at ${loss.at.toISOString()} ${countWithNoun(loss.conversations, 'conversation')} lacked changes that had been committed`;
+  const todo = 'Read "After a failover" in docs/database.md; the log of that time names conversations and numbers.';
+  return [warning(what, todo)];
 }
 
 /** A running server has its connections or opens them when it needs them: they count as its own either way. */

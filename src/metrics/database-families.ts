@@ -45,3 +45,30 @@ export function databaseFamilies({ pools }: Database, report: DeliveryReportCach
     ),
   ];
 }
+
+/** Whether changes were found missing. */
+export function lostHistoryFamilies({ witness }: Database): Family[] {
+  return [
+    gauge(
+      {
+        name: 'klatch_log_epoch',
+        help: 'Epoch of the log: 0, else the minute (Unix time) in which changes were last found missing, or may be.',
+      },
+      () => singleSample(witness.logEpoch),
+    ),
+    counter(
+      {
+        name: 'klatch_lost_history_conversations_total',
+        help: 'Conversations in which the database lacked changes that this process knew to have been committed.',
+      },
+      () => singleSample(witness.losses.conversations),
+    ),
+    gauge(
+      {
+        name: 'klatch_lost_history_timestamp_seconds',
+        help: 'When this process last found such a conversation (Unix time); 0: never since its start.',
+      },
+      () => singleSample(witness.losses.lastAtMs / 1_000),
+    ),
+  ];
+}

@@ -2,7 +2,7 @@ import type { LaneManager } from '../delivery/lane-manager.ts';
 import type { DnsResolver } from '../outbound/dns-resolver.ts';
 import type { Live } from '../live/live.ts';
 import type { Services } from '../operations/core/services.ts';
-import { databaseFamilies } from './database-families.ts';
+import { databaseFamilies, lostHistoryFamilies } from './database-families.ts';
 import { deliveryFamilies, hookFamilies, dnsLookupFamilies } from './delivery-families.ts';
 import type { EventLoopDelay } from './event-loop-delay.ts';
 import { gauge, type Family } from './family.ts';
@@ -42,6 +42,7 @@ export function allFamilies(sources: MetricSources): Family[] {
     ...dnsLookupFamilies(lookup),
     ...pushFamilies(push),
     ...databaseFamilies(database, deliveryReport),
+    ...lostHistoryFamilies(database),
     ...processFamilies(eventLoop),
   ];
 }

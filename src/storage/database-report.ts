@@ -5,6 +5,7 @@ import { readOnly } from './db/read-only.ts';
 import { findSchemaMismatch, readAppliedMigrations, type SchemaMismatch } from './db/schema-compatibility.ts';
 import { opensCanary, type Sealer } from './db/sealed.ts';
 import { findStoreId } from './files/store-id.ts';
+import { findLossRecord, type LossRecord } from './messages/loss-record.ts';
 
 /** What a person who looks after the database wants to know; nothing in it is of users. */
 export interface DatabaseReport {
@@ -31,6 +32,8 @@ export interface DatabaseReport {
   readonly secretFits: boolean | null;
   /** What `findStoreId` says; null also where there is no schema yet. */
   readonly storeId: string | null;
+  /** When a node last found that this database lacks what had been committed; null: never. */
+  readonly loss: LossRecord | null;
   /** By how much its clock is ahead of ours. */
   readonly clockAheadMs: number;
   /** Transactions that have been open for longer than {@link LONG_TRANSACTION_S}, of sessions that we may look at, backups left out. */
@@ -44,7 +47,10 @@ export interface DatabaseReport {
 /** Old rows cannot be removed while a transaction that might see them is open. */
 export const LONG_TRANSACTION_S = 300;
 
-type ReportedColumns = Omit<DatabaseReport, 'schema' | 'schemaMismatch' | 'secretFits' | 'storeId' | 'clockAheadMs'>;
+type ReportedColumns = Omit<
+  DatabaseReport,
+  'schema' | 'schemaMismatch' | 'secretFits' | 'storeId' | 'loss' | 'clockAheadMs'
+>;
 
 /**
  * Looks at a database over a connection of its own, in a transaction that can change nothing. Rejects with
@@ -64,6 +70,7 @@ export async function reportDatabase(
       schemaMismatch: findSchemaMismatch(applied, listMigrations()),
       secretFits: schema === 0 ? null : await opensCanary(tx, options.sealer),
       storeId: schema === 0 ? null : await findStoreId(tx),
+      loss: schema === 0 ? null : await findLossRecord(tx),
       clockAheadMs: await clockAheadMs(tx),
     };
   });

@@ -133,6 +133,7 @@ describe('the database', () => {
     schemaMismatch: null,
     secretFits: true,
     storeId: null,
+    loss: null,
     clockAheadMs: 0,
     longTransactions: 0,
     waitingLocks: 0,
@@ -164,11 +165,21 @@ describe('the database', () => {
   test.each([
     ['full of others', { connectionsTaken: 36 }, /needs 13 connections; of 37 others have 31$/],
     ['kept from clearing away', { longTransactions: 1 }, /^1 transaction open for longer than 5 min$/],
+    [
+      'younger than what was known',
+      { loss: { at: new Date(), epoch: 1, conversations: 2 } },
+      /^history was lost: .* 2 conv/,
+    ],
     ['locked', { waitingLocks: 2, blockerPids: [7, 8] }, /^2 locks waited for, held up by pid 7, 8 of PostgreSQL$/],
   ])('is worth a warning when it is %s', (_, changes, found) => {
     const [first, second] = judge(changes);
     expect(first!.level).toBe('ok');
     expect(second).toEqual({ level: 'warning', found: expect.stringMatching(found), todo: expect.any(String) });
+  });
+
+  test('is not told for ever that history was lost', () => {
+    const at = new Date(Date.now() - 31 * 24 * 60 * 60_000);
+    expect(judge({ loss: { at, epoch: 1, conversations: 2 } })).toHaveLength(1);
   });
 
   test('behind the program matters only beside a server that runs: a start brings it up to date', () => {

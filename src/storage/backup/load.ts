@@ -8,6 +8,7 @@ import { applyMigrations } from '../db/migrate.ts';
 import { listMigrations, readMigrations, type Migration, type MigrationId } from '../db/migration-files.ts';
 import { findSchemaMismatch } from '../db/schema-compatibility.ts';
 import { excludeServers } from '../rotate-secret.ts';
+import { forgetTimelineDecision } from '../hooks/timeline-barrier.ts';
 import { ensureDayPartition } from '../retention/retention.ts';
 import { unassignStoreId } from '../files/store-id.ts';
 import { raiseLogEpochWithin } from '../messages/log-epoch.ts';
@@ -188,6 +189,7 @@ class DatabaseLoader {
     const appliedMigrations = await applyMigrations(tx, this.#migrations);
     // A copy that is restored is an installation of its own, and its files are where its servers keep them.
     if (sealer !== null) await unassignStoreId(tx, { evenIfAssigned: true });
+    await forgetTimelineDecision(tx);
     const { newEpochAbove } = this.#options;
     const newEpoch = newEpochAbove === undefined ? null : await raiseLogEpochWithin(tx, newEpochAbove);
     // So that the first statements are planned for what is there.

@@ -459,7 +459,11 @@ insert into lease (partition) select generate_series(0, 63);
 -- the total and take equal shares of the partitions. A process without leases appears only here.
 create table node (
   id text primary key,
-  expires_at timestamptz not null
+  expires_at timestamptz not null,
+  -- The last timeline of PostgreSQL in which the node compared what it knows of the log with the database (0: none), and
+  -- what it found. In a new timeline nobody writes to the log before all nodes have, or time is up.
+  compared_timeline integer not null default 0,
+  finding text check (finding in ('complete', 'missing', 'unknown'))
 ) with (fillfactor = 25);
 
 -- Work that one node does for all. The holder may work until `expires_at`, and prolongs that while it works.

@@ -100,6 +100,13 @@ describe('a notice', () => {
     expect(noticeText({ kind, actor: alice, details, at: '' })).toBe(expected);
   });
 
+  test.each([
+    [{ first_lost_seq: 3, last_lost_seq: 4 }, 'the server lost messages #3 to #4; their numbers are given out again'],
+    [{ first_lost_seq: null, last_lost_seq: null }, 'the server lost changes of this conversation'],
+  ])('of lost history with %j says which messages are gone', (details, expected) => {
+    expect(noticeText({ kind: 'history_lost', actor: null, details: { epoch: 1, ...details }, at: '' })).toBe(expected);
+  });
+
   test('of a kind that is newer than the client is told by its name', () => {
     const details = { colour: 'b\u001blue' };
     expect(noticeText({ kind: 'hue_changed', actor: null, details, at: '' })).toBe('hue changed (colour b lue)');

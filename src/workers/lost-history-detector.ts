@@ -1,0 +1,167 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { deleteNode } from '../storage/hooks/nodes.ts';
+import {
+  decideTimeline,
+  endedInOtherTimeline,
+  raiseForLateFinding,
+  readBarrier,
+  reportFinding,
+} from '../storage/hooks/timeline-barrier.ts';
+import { readLogEpoch } from '../storage/messages/log-epoch.ts';
+import { recordLoss } from '../storage/messages/loss-record.ts';
+import { findLostHeads, insertLossNotice, type LostHead } from '../storage/messages/lost-heads.ts';
+import { WitnessKeeper, type WitnessKeeperDeps } from './witness-keeper.ts';
+
+/** How long a new timeline waits for what all nodes have found. */
+const MAX_BARRIER_MS = 3_000;
+const BARRIER_POLL_MS = 100;
+/** Conversations whose numbers are logged, each in a line of its own. */
+const MAX_LOGGED_CONVERSATIONS = 100;
+const MAX_NOTICE_TRIES = 5;
+const NOTICE_RETRY_MS = 1_000;
+const STOP_TIMEOUT_MS = 1_000;
+
+interface LostHistoryEvents {
+  /** A new timeline begins; nothing was compared yet. */
+  readonly onNewTimeline: () => void;
+  /** The epoch was raised: clients may be ahead of the log. Nothing is written in the timeline yet. */
+  readonly onEpochRaised: (epoch: number) => void;
+}
+
+/**
+ * Notices when the database has lost changes that were committed, as after the failover to a standby that lagged behind.
+ * It compares what this node knows (`Witness`) with the database at each start and in each new timeline. There nobody
+ * writes to the log before all nodes have compared, 3 s at most; where anything is missing, or a node does not say, the
+ * epoch of the log is raised before the first write, once for all nodes.
+ */
+export class LostHistoryDetector {
+  readonly #deps: WitnessKeeperDeps & { readonly node: string; readonly events: LostHistoryEvents };
+  readonly #keeper: WitnessKeeper;
+  #noticing: Promise<void> = Promise.resolve();
+  #stopped = false;
+
+  constructor(deps: WitnessKeeperDeps & { node: string; events: LostHistoryEvents }) {
+    this.#deps = deps;
+    this.#keeper = new WitnessKeeper(deps);
+  }
+
+  /** Resolves when this node may write to the log. Rejects when the database fails. */
+  async start(): Promise<void> {
+    const { database, node } = this.#deps;
+    await this.#keeper.load();
+    this.#keeper.start();
+    database.onNewTimeline = (timeline) => this.#enterNewTimeline(timeline);
+    const { timeline } = database;
+    const mayHaveForgotten = await database.lease.run((sql) => endedInOtherTimeline(sql, node, timeline));
+    await this.#compareAndDecide(timeline, mayHaveForgotten);
+  }
+
+  /** Leaves the list of nodes: a new timeline does not wait for this one any more. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    const { database, node, log } = this.#deps;
+    await this.#noticing;
+    await this.#keeper.stop();
+    try {
+      await database.lease.run((sql) => deleteNode(sql, node), STOP_TIMEOUT_MS);
+    } catch (error) {
+      log.info('this node could not be taken from the list of nodes: the next timeline waits for it', { error });
+    }
+  }
+
+  async #enterNewTimeline(timeline: number): Promise<void> {
+    const { database, log, events } = this.#deps;
+    log.warn('a new timeline of the database began: the lanes rest until no lease of the old one is left', {
+      timeline,
+    });
+    events.onNewTimeline();
+    if (await this.#compareAndDecide(timeline, false)) events.onEpochRaised(database.witness.logEpoch);
+  }
+
+  /** Whether the epoch was raised in this timeline. */
+  async #compareAndDecide(timeline: number, mayHaveForgotten: boolean): Promise<boolean> {
+    const startedAtMs = performance.now();
+    const { database, node } = this.#deps;
+    const { witness, lease: pool } = database;
+    const lost = await pool.run((sql) => findLostHeads(sql, witness.heads));
+    let epochRaised = false;
+    // A server that does not tell its timeline does not tell of a new one either: only starts compare.
+    if (timeline !== 0) {
+      const finding = lost.length > 0 ? 'missing' : mayHaveForgotten ? 'unknown' : 'complete';
+      await pool.run((sql) => reportFinding(sql, { node, timeline, finding }));
+      epochRaised = await this.#awaitDecision(timeline, startedAtMs);
+    }
+    if (lost.length > 0) {
+      const knownEpoch = witness.logEpoch;
+      const raisedLate = await pool.transaction((tx) => raiseForLateFinding(tx, { timeline, knownEpoch }));
+      epochRaised ||= raisedLate;
+    }
+    witness.logEpoch = await pool.run(readLogEpoch);
+    if (lost.length > 0) await this.#reportLoss(lost, timeline);
+    return epochRaised;
+  }
+
+  async #awaitDecision(timeline: number, startedAtMs: number): Promise<boolean> {
+    const { database, log } = this.#deps;
+    const { witness, lease: pool } = database;
+    for (;;) {
+      const { epochRaised, silentNodes } = await pool.run((sql) => readBarrier(sql, timeline));
+      if (epochRaised !== null) return epochRaised;
+      const mayWait = performance.now() - startedAtMs < MAX_BARRIER_MS;
+      if (!mayWait || silentNodes.length === 0) {
+        const options = { timeline, mayWait, epochFloor: witness.logEpoch };
+        const decided = await pool.transaction((tx) => decideTimeline(tx, options));
+        if (decided?.isNew === true && decided.epochRaised) {
+          log.error('the epoch of the log was raised: a node misses changes, or has not said that it misses none', {
+            timeline,
+            silentNodes,
+          });
+        }
+        if (decided !== null) return decided.epochRaised;
+      }
+      await wait(BARRIER_POLL_MS);
+    }
+  }
+
+  async #reportLoss(lost: readonly LostHead[], timeline: number): Promise<void> {
+    const { database, log } = this.#deps;
+    const { witness } = database;
+    const epoch = witness.logEpoch;
+    log.error('history was lost: the database lacks changes that this server knows to have been committed', {
+      timeline,
+      epoch,
+      conversations: lost.length,
+    });
+    for (const { conversationId, ...numbers } of lost.slice(0, MAX_LOGGED_CONVERSATIONS)) {
+      log.error('changes of a conversation are lost', { conversation: conversationId, ...numbers });
+    }
+    await database.lease.run((sql) => recordLoss(sql, { at: new Date(), epoch, conversations: lost.length }));
+    witness.losses.conversations += lost.length;
+    witness.losses.lastAtMs = Date.now();
+    witness.forget(lost.map(({ conversationId }) => conversationId));
+    // Not awaited: these are changes of the log, which nobody writes before this comparison is over.
+    this.#noticing = this.#noticing.then(() => this.#noticeAll(lost, epoch));
+  }
+
+  async #noticeAll(lost: readonly LostHead[], epoch: number): Promise<void> {
+    for (const head of lost) await this.#notice(head, epoch);
+  }
+
+  async #notice(head: LostHead, epoch: number): Promise<void> {
+    const { database, bus, log } = this.#deps;
+    const { conversationId } = head;
+    for (let tries = 1; !this.#stopped; tries += 1) {
+      try {
+        if (await database.general.transaction((tx) => insertLossNotice(tx, head, epoch)))
+          bus.publish('nonMessageChangesCommitted', [conversationId]);
+        return;
+      } catch (error) {
+        if (tries === MAX_NOTICE_TRIES) {
+          log.error('a group could not be told of what it lost', { conversation: conversationId, error });
+          return;
+        }
+        await wait(NOTICE_RETRY_MS);
+      }
+    }
+  }
+}
