@@ -22,7 +22,7 @@ import { EventLoopDelay } from './metrics/event-loop-delay.ts';
 import { metricsListener } from './metrics/exposition.ts';
 import { allFamilies, type MetricSources } from './metrics/families.ts';
 import { createScrapeListener, SCRAPE_STOP_TIMEOUT_MS } from './metrics/scrape-listener.ts';
-import type { AccountId } from './model/ids.ts';
+import type { AccountId, LogEpoch } from './model/ids.ts';
 import { MAX_KEYS_THAT_SIGN } from './model/server-key.ts';
 import { IntegrationTokenCache } from './operations/core/access.ts';
 import { ActivationCodes } from './operations/core/activation-codes.ts';
@@ -290,7 +290,7 @@ export class Server {
   /** Before anything is written to the log: it has to hold what this node knows of it, or its epoch is raised. */
   async #startLostHistoryDetector(parts: Pick<Services, 'database' | 'bus' | 'node'>): Promise<void> {
     const onNewTimeline = (): void => this.#lanes?.onNewTimeline();
-    const onEpochRaised = (): void => this.#live?.closeForLostHistory();
+    const onEpochRaised = (epoch: LogEpoch): void => this.#live?.feeds.observeEpoch(epoch);
     const { dataDir } = this.#config;
     const events = { onNewTimeline, onEpochRaised };
     const detector = new LostHistoryDetector({ ...parts, dataDir, log: this.#log, events });

@@ -118,9 +118,10 @@ export class LaneManager {
       onBegin: () => this.#forgetIdle(),
     };
     this.#sweep = new Sweep(database.general, sweepEvents, log);
+    const readerOptions = { createFileLink: options.createFileLink, witness: database.witness, log };
     this.#context = {
       reader: new MessageReader(database.general, readerOptions),
-      eventReader: new EventReader(database.general, options.createFileLink, log),
+      eventReader: new EventReader(database.general, readerOptions),
       retryQueuePool: database.general,
       limiter: this.#limiter,
       slowHooks: new SlowHooks(),

@@ -49,7 +49,7 @@ export class MessageReader {
   #reading = false;
   #failing = false;
 
-  /** `witness` is told what was read, which may be delivered. */
+  /** `witness` gets what was read: a receiver may have it before this node hears of it otherwise. */
   constructor(pool: Pool, options: { createFileLink: CreateFileLink; witness: Witness; log: Log }) {
     this.#pool = pool;
     this.#createFileLink = options.createFileLink;

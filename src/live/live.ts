@@ -134,11 +134,6 @@ export class Live {
     this.#upgrades.handle(request, socket, head);
   }
 
-  /** After the log has lost its end: clients may be ahead of it, so each has to connect and say anew what it has. */
-  closeForLostHistory(): void {
-    this.sessions.closeAuthenticated('changes_lost');
-  }
-
   /** Takes nobody any more, tells everybody, and cuts what is left after `timeoutMs`. */
   stop(timeoutMs: number): Promise<void> {
     this.#stopping ??= this.#stop(timeoutMs);

@@ -1,4 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import type { LogEpoch } from '../model/ids.ts';
 import { deleteNode } from '../storage/hooks/nodes.ts';
 import {
   decideTimeline,
@@ -25,7 +26,7 @@ interface LostHistoryEvents {
   /** A new timeline begins; nothing was compared yet. */
   readonly onNewTimeline: () => void;
   /** The epoch was raised: clients may be ahead of the log. Nothing is written in the timeline yet. */
-  readonly onEpochRaised: (epoch: number) => void;
+  readonly onEpochRaised: (epoch: LogEpoch) => void;
 }
 
 /**
@@ -93,7 +94,7 @@ export class LostHistoryDetector {
     }
     if (lost.length > 0) {
       const knownEpoch = witness.logEpoch;
-      const raisedLate = await pool.transaction((tx) => raiseForLateFinding(tx, { timeline, knownEpoch }));
+      const raisedLate = await pool.transaction((tx) => raiseForLateFinding(tx, { timeline, knownEpoch, lost }));
       epochRaised ||= raisedLate;
     }
     witness.logEpoch = await pool.run(readLogEpoch);
@@ -143,11 +144,11 @@ export class LostHistoryDetector {
     this.#noticing = this.#noticing.then(() => this.#noticeAll(lost, epoch));
   }
 
-  async #noticeAll(lost: readonly LostHead[], epoch: number): Promise<void> {
+  async #noticeAll(lost: readonly LostHead[], epoch: LogEpoch): Promise<void> {
     for (const head of lost) await this.#notice(head, epoch);
   }
 
-  async #notice(head: LostHead, epoch: number): Promise<void> {
+  async #notice(head: LostHead, epoch: LogEpoch): Promise<void> {
     const { database, bus, log } = this.#deps;
     const { conversationId } = head;
     for (let tries = 1; !this.#stopped; tries += 1) {

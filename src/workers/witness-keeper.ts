@@ -6,7 +6,7 @@ import {
   type WitnessFileContent,
 } from '../data-dir/witness-file.ts';
 import type { Log } from '../log.ts';
-import type { ConversationId } from '../model/ids.ts';
+import type { ConversationId, LogEpoch } from '../model/ids.ts';
 import type { Database } from '../storage/database.ts';
 import { findStoreId, UNASSIGNED_STORE_ID } from '../storage/files/store-id.ts';
 import { readLogEpoch } from '../storage/messages/log-epoch.ts';
@@ -67,7 +67,7 @@ export class WitnessKeeper {
       return;
     }
     const { witness } = database;
-    witness.logEpoch = content.logEpoch;
+    witness.logEpoch = content.logEpoch as LogEpoch;
     witness.load(
       content.heads.map(([conversationId, seq, sentAtMs, rev, changedSeq, changedAtMs]) => {
         return { conversationId: conversationId as ConversationId, seq, sentAtMs, rev, changedSeq, changedAtMs };

@@ -31,7 +31,7 @@ const roomsOf: Readonly<Record<string, Readonly<Record<string, readonly string[]
     retention: ['db', 'hooks', 'push'],
     'rotate-secret.ts': ['db'],
     files: ['db'],
-    backup: ['db', 'embedded', 'messages', 'open-database.ts', 'retention', 'rotate-secret.ts', 'files'],
+    backup: ['db', 'embedded', 'messages', 'hooks', 'open-database.ts', 'retention', 'rotate-secret.ts', 'files'],
     'database-report.ts': ['db', 'messages', 'files'],
     groups: ['db', 'accounts', 'messages'],
     provision: ['db'],

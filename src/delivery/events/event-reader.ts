@@ -5,6 +5,7 @@ import type { ConversationId, LogEpoch, Rev, Seq } from '../../model/ids.ts';
 import type { SenderKind } from '../../model/roles.ts';
 import { readDeliveryEvents, type DeliveryEvent, type DeliveryEventPage } from '../../storage/hooks/hook-events.ts';
 import type { Pool } from '../../storage/db/pool.ts';
+import type { Witness } from '../../storage/messages/witness.ts';
 import { eventBody, type CreateFileLink } from '../payload.ts';
 
 /** An event with its body in UTF-8, made once for all the hooks of its group. */
@@ -54,6 +55,7 @@ interface ReadRequest {
 export class EventReader {
   readonly #pool: Pool;
   readonly #createFileLink: CreateFileLink;
+  readonly #witness: Witness;
   readonly #log: Log;
   readonly #cache = new LRUCache<string, NextEvent & { readonly event: EncodedEvent }>({
     maxSize: CACHE_BYTES,
@@ -65,10 +67,12 @@ export class EventReader {
   #reading = false;
   #failing = false;
 
-  constructor(pool: Pool, createFileLink: CreateFileLink, log: Log) {
+  /** `witness` gets what was read: a receiver may have it before this node hears of it otherwise. */
+  constructor(pool: Pool, options: { createFileLink: CreateFileLink; witness: Witness; log: Log }) {
     this.#pool = pool;
-    this.#createFileLink = createFileLink;
-    this.#log = log;
+    this.#createFileLink = options.createFileLink;
+    this.#witness = options.witness;
+    this.#log = options.log;
   }
 
   /** The next event behind a rev, made of its message as that is now or was a second ago. Rejects when the database is away. */
@@ -108,6 +112,11 @@ export class EventReader {
 
   #cacheAndResolve(group: readonly ReadRequest[], { events, headSeq }: DeliveryEventPage): void {
     const { conversationId, afterRev } = group[0]!;
+    const last = events.at(-1);
+    if (last !== undefined) {
+      const { rev, seq: changedSeq, at } = last;
+      this.#witness.recordChange(conversationId, { rev, changedSeq, changedAtMs: at.getTime() });
+    }
     let previous = afterRev;
     for (const event of events) {
       this.#cache.set(keyOf(conversationId, previous), { event: this.#encode(conversationId, event), headSeq });

@@ -13,7 +13,8 @@ import {
 } from './database-error.ts';
 import { configureSessionAndReadState } from './greeting.ts';
 import { delayCloseEvents, isUnixSocket, openSocket } from './open-socket.ts';
-import { formatServer, ServerGroup, type TimelineAndSystemId } from './server-group.ts';
+import { formatServer, ServerGroup } from './server-group.ts';
+import type { Session } from './session.ts';
 import { endsWithShutdown } from './shutdown-message.ts';
 import { AbandonedBackendChecks } from './abandoned-backend-checks.ts';
 
@@ -51,31 +52,6 @@ const COMMITTED_WITHOUT_STANDBY_ERROR =
   'PostgreSQL was told not to wait for its standby, which may lack what was written';
 /** Reported by PostgreSQL 14 and newer when they change. */
 const READ_ONLY_PARAMETERS = new Set(['in_hot_standby', 'default_transaction_read_only']);
-
-/** A client of the library with the one socket it ever gets. */
-interface Session {
-  readonly client: Sql;
-  /** Which of the group's servers it is with. */
-  readonly serverIndex: number;
-  /** The process of the server; 0 before it was greeted. */
-  pid: number;
-  /** What its server said of the cluster; null before it was greeted. */
-  state: TimelineAndSystemId | null;
-  socket: net.Socket | null;
-  ready: boolean;
-  ended: boolean;
-  /** The group's losses when it was greeted last. */
-  knownLosses: number;
-  /** Its server said that it takes no writes any more: it ends with the work that is under way. */
-  becameReadOnly: boolean;
-  hasWorkInProgress: boolean;
-  /** PostgreSQL has committed without the standby that it should have waited for. */
-  wasCommittedWithoutStandby: boolean;
-  /** The last message of the server says that it stops (57P01). */
-  wasShutDown: boolean;
-  /** Once it has ended: when the library knows, and refuses every statement. */
-  clientEnded: Promise<unknown>;
-}
 
 /** One `run`. */
 interface RunProgress {

@@ -1,5 +1,7 @@
+import type { ConversationId, LogEpoch } from '../../model/ids.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
 import { raiseLogEpochWithin, readLogEpoch } from '../messages/log-epoch.ts';
+import type { LostHead } from '../messages/lost-heads.ts';
 
 /**
  * What a node found when it compared what it knows with the database. `unknown`: it ended without an orderly stop, and may
@@ -32,6 +34,8 @@ interface TimelineDecision {
 }
 
 const DECISION = 'timeline_decision';
+/** `raised`: before the first write of the timeline; `raised_late`: after it. */
+type DecisionOutcome = 'confirmed' | 'raised' | 'raised_late';
 /** How far a raise lifts the epochs of the leases: above all that settlements of the timeline before can have. */
 const RAISED_LEASE_EPOCHS = 1_000;
 
@@ -74,23 +78,43 @@ export async function decideTimeline(
   if (mayWait && silentNodes.length > 0) return null;
   const raises = isLossReported || silentNodes.length > 0;
   if (raises) await raiseAndRewind(tx, timeline, epochFloor);
-  await writeDecision(tx, timeline, raises);
+  await writeDecision(tx, timeline, raises ? 'raised' : 'confirmed');
   return { epochRaised: raises, isNew: true };
 }
 
 /**
- * Raises the epoch for a loss that is found behind the decision, unless it was raised since the node has read `knownEpoch`:
- * then somebody else has found the same. Returns whether it did.
+ * Raises the epoch for a loss that a node finds after the decision. It does not raise where the epoch was raised since the
+ * node read `knownEpoch`, either before the timeline's first write, or for the same conversations. Returns whether it did.
  */
 export async function raiseForLateFinding(
   tx: Transaction,
-  { timeline, knownEpoch }: { timeline: number; knownEpoch: number },
+  { timeline, knownEpoch, lost }: { timeline: number; knownEpoch: LogEpoch; lost: readonly LostHead[] },
 ): Promise<boolean> {
   await lockDecision(tx);
-  if ((await readLogEpoch(tx)) > knownEpoch) return false;
-  await raiseAndRewind(tx, timeline, knownEpoch);
-  await writeDecision(tx, timeline, true);
+  const conversations = lost.map(({ conversationId }) => conversationId);
+  if ((await readLogEpoch(tx)) > knownEpoch && (await isRaisedFor(tx, timeline, conversations))) return false;
+  const epoch = await raiseAndRewind(tx, timeline, knownEpoch);
+  // Other changes may have taken the lost numbers already: a reader that knows the epoch before keeps nothing.
+  await tx`
+    update conversation_head set epoch = ${epoch}, epoch_rev = 0 where conversation_id = any(${conversations}::bigint[])`;
+  await writeDecision(tx, timeline, 'raised_late');
   return true;
+}
+
+/** Whether readers of the epoch before keep nothing that these conversations have lost. */
+async function isRaisedFor(
+  tx: Transaction,
+  timeline: number,
+  conversations: readonly ConversationId[],
+): Promise<boolean> {
+  const [row] = await tx<{ decision: string; areAllReset: boolean }[]>`
+    select value as decision, not exists (
+      select from conversation_head h
+      where h.conversation_id = any(${[...conversations]}::bigint[])
+        and (h.epoch_rev <> 0 or h.epoch <> (select s.value::integer from setting s where s.name = 'log_epoch'))
+    ) as "areAllReset"
+    from setting where name = ${DECISION}`;
+  return row!.decision === formatDecision(timeline, 'raised') || row!.areAllReset;
 }
 
 /** Timelines of another cluster, which a restored copy comes from, say nothing about this one's. */
@@ -104,23 +128,26 @@ async function lockDecision(tx: Transaction): Promise<void> {
   await tx`select from setting where name = ${DECISION} for update`;
 }
 
-async function writeDecision(tx: Transaction, timeline: number, raises: boolean): Promise<void> {
-  const value = `${timeline} ${raises ? 'raised' : 'confirmed'}`;
-  await tx`update setting set value = ${value} where name = ${DECISION}`;
+async function writeDecision(tx: Transaction, timeline: number, outcome: DecisionOutcome): Promise<void> {
+  await tx`update setting set value = ${formatDecision(timeline, outcome)} where name = ${DECISION}`;
+}
+
+function formatDecision(timeline: number, outcome: DecisionOutcome): string {
+  return `${timeline} ${outcome}`;
 }
 
 function parseDecision(value: string | null, timeline: number): boolean | null {
   const [decided, what] = (value ?? '').split(' ');
-  return decided === String(timeline) && what !== undefined ? what === 'raised' : null;
+  return decided === String(timeline) && what !== undefined ? what !== 'confirmed' : null;
 }
 
 /**
- * Settlements of the timeline before may have brought cursors with them that are ahead of the log, and would make hooks
- * skip what takes those numbers. The leases' epochs refuse those that are still on their way; the lanes of all nodes lose
- * their partitions by it, and are made anew from these rows.
+ * Settlements of the timeline before may have moved cursors ahead of the log: hooks would skip the messages that get these
+ * numbers next. The higher epochs of the leases refuse settlements that are still on their way. They also take the
+ * partitions from the lanes of all nodes, which then read these rows again.
  */
-async function raiseAndRewind(tx: Transaction, timeline: number, epochFloor: number): Promise<void> {
-  await raiseLogEpochWithin(tx, epochFloor);
+async function raiseAndRewind(tx: Transaction, timeline: number, epochFloor: number): Promise<LogEpoch> {
+  const epoch = await raiseLogEpochWithin(tx, epochFloor);
   await tx`
     with locked as (select partition from lease order by partition for no key update)
     update lease l set epoch = epoch + ${RAISED_LEASE_EPOCHS}::bigint,
@@ -128,10 +155,23 @@ async function raiseAndRewind(tx: Transaction, timeline: number, epochFloor: num
     from locked where l.partition = locked.partition`;
   await tx`
     update reverse_hook r
-    set cursor = greatest(r.start_seq, h.last_seq), batch_last_seq = null, unbatched_until = null,
+    set cursor = least(r.cursor, greatest(r.start_seq, h.last_seq)),
+      batch_last_seq = case when r.batch_last_seq <= h.last_seq then r.batch_last_seq end,
+      event_cursor = case
+        when r.event_cursor > h.last_rev then greatest(r.event_start_rev, h.last_rev) else r.event_cursor end,
+      batch_last_rev = case when r.batch_last_rev <= h.last_rev then r.batch_last_rev end,
       generation = r.generation + 1, cursor_generation = r.generation + 1
-    from conversation_head h where h.conversation_id = r.conversation_id and r.cursor > h.last_seq`;
+    from conversation_head h
+    where h.conversation_id = r.conversation_id and (
+      r.cursor > h.last_seq or r.batch_last_seq > h.last_seq
+      or r.event_cursor > h.last_rev or r.batch_last_rev > h.last_rev)`;
   await tx`
-    delete from delivery_retry d using reverse_hook r, conversation_head h
-    where r.id = d.hook_id and h.conversation_id = r.conversation_id and d.last_seq > h.last_seq`;
+    delete from delivery_retry d using conversation_head h
+    where h.conversation_id = d.conversation_id and (d.seq > h.last_seq or d.rev > h.last_rev)`;
+  // A failed batch keeps what is left of it: no other row repeats these messages.
+  await tx`
+    update delivery_retry d set last_seq = least(d.last_seq, h.last_seq), last_rev = least(d.last_rev, h.last_rev)
+    from conversation_head h
+    where h.conversation_id = d.conversation_id and (d.last_seq > h.last_seq or d.last_rev > h.last_rev)`;
+  return epoch;
 }

@@ -1,4 +1,4 @@
-import type { ConversationId } from '../../model/ids.ts';
+import type { ConversationId, LogEpoch } from '../../model/ids.ts';
 import type { ConversationRev } from '../db/committed-revs.ts';
 
 /** The newest message and the newest change of a conversation that this node knows to be committed. */
@@ -43,7 +43,7 @@ export class Witness {
   /** Rises with each change of what is known. */
   version = 0;
   /** The log's epoch when this node read it last. */
-  logEpoch = 0;
+  logEpoch = 0 as LogEpoch;
   /** What was found missing since the start, for metrics; `lastAtMs` in Unix time, 0: never. */
   readonly losses = { conversations: 0, lastAtMs: 0 };
 

@@ -9,6 +9,7 @@ import {
   type TimelineFinding,
 } from '../../../src/storage/hooks/timeline-barrier.ts';
 import { readLogEpoch } from '../../../src/storage/messages/log-epoch.ts';
+import type { LogEpoch } from '../../../src/model/ids.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { makeGroups, makeHook, type StoredGroup } from '../fixture.ts';
 
@@ -82,16 +83,40 @@ describe('a new timeline', () => {
 });
 
 describe('a loss that is found late', () => {
-  const late = (knownEpoch: number): Promise<boolean> =>
-    pool.transaction((tx) => raiseForLateFinding(tx, { timeline: 2, knownEpoch }));
+  const late = (knownEpoch: number, ...groups: StoredGroup[]): Promise<boolean> => {
+    const lost = groups.map(({ id }) => ({ conversationId: id, knownSeq: 5, knownRev: 5, lastSeq: 4, lastRev: 4 }));
+    const loss = { timeline: 2, knownEpoch: knownEpoch as LogEpoch, lost };
+    return pool.transaction((tx) => raiseForLateFinding(tx, loss));
+  };
 
   test('raises the epoch once, for all nodes that find the same', async () => {
+    const [group] = (await makeGroups(database, 1)) as [StoredGroup];
     await report('a', 2, 'complete');
     expect(await decide(2)).toBe(false);
-    expect((await Promise.all([late(0), late(0), late(0)])).filter(Boolean)).toHaveLength(1);
+    expect((await Promise.all([late(0, group), late(0, group), late(0, group)])).filter(Boolean)).toHaveLength(1);
     const raised = await epoch();
-    expect(await late(raised)).toBe(true);
+    expect(await late(raised, group)).toBe(true);
     expect(await epoch()).toBeGreaterThan(raised);
+  });
+
+  test('raises it again for conversations of which the former raise did not know', async () => {
+    const [one, other] = (await makeGroups(database, 2)) as [StoredGroup, StoredGroup];
+    await database.query((sql) => sql`update conversation_head set last_seq = 4, last_rev = 4`);
+    expect(await late(0, one)).toBe(true);
+    expect(await late(0, one)).toBe(false);
+    expect(await late(0, one, other)).toBe(true);
+    const heads = await database.query(
+      (sql) => sql`select epoch, epoch_rev as rev from conversation_head order by conversation_id`,
+    );
+    const raised = { epoch: await epoch(), rev: 0 };
+    expect(heads).toEqual([raised, raised]);
+  });
+
+  test('raises nothing where the timeline began with a raise', async () => {
+    const [group] = (await makeGroups(database, 1)) as [StoredGroup];
+    await report('a', 2, 'missing');
+    expect(await decide(2)).toBe(true);
+    expect(await late(0, group)).toBe(false);
   });
 
   test('raises above the epoch that was known, which may be lost too', async () => {
@@ -109,9 +134,14 @@ describe('a raise', () => {
     hook = await makeHook(database, group, { url: 'http://a.example/' });
     await database.query(async (sql) => {
       await sql`update conversation_head set last_seq = 40, last_rev = 40`;
-      await sql`update reverse_hook set cursor = 42, batch_last_seq = 43, generation = 5`;
-      await sql`insert into delivery_retry (hook_id, seq, last_seq, attempts, next_at)
-        values (${hook}, 40, 40, 1, now()), (${hook}, 39, 41, 1, now())`;
+      await sql`
+        update reverse_hook set cursor = 42, batch_last_seq = 43, generation = 5,
+          events = '{message.updated}', event_start_rev = 1, event_cursor = 41, batch_last_rev = 44`;
+      await sql`
+        insert into delivery_retry (conversation_id, hook_id, seq, last_seq, rev, last_rev, attempts, next_at)
+        values (${group.id}, ${hook}, 38, 38, 0, 0, 1, now()), (${group.id}, ${hook}, 39, 41, 0, 0, 1, now()),
+          (${group.id}, ${hook}, 41, 42, 0, 0, 1, now()), (${group.id}, ${hook}, 0, 0, 40, 41, 1, now()),
+          (${group.id}, ${hook}, 0, 0, 41, 41, 1, now())`;
       await sql`update lease set epoch = 7, timeline = 1`;
     });
   });
@@ -120,10 +150,19 @@ describe('a raise', () => {
     await report('a', 2, 'missing');
     expect(await decide(2)).toBe(true);
     const [row] = await database.query(
-      (sql) => sql`select cursor, batch_last_seq as batch, generation, cursor_generation as moved from reverse_hook`,
+      (sql) => sql`
+        select cursor, batch_last_seq as batch, event_cursor as "eventCursor", batch_last_rev as "eventBatch",
+          generation, cursor_generation as moved from reverse_hook`,
     );
-    expect(row).toEqual({ cursor: 40, batch: null, generation: 6, moved: 6 });
-    expect(await database.query((sql) => sql`select seq from delivery_retry`)).toEqual([{ seq: 40 }]);
+    expect(row).toEqual({ cursor: 40, batch: null, eventCursor: 40, eventBatch: null, generation: 6, moved: 6 });
+    const retries = await database.query(
+      (sql) => sql`select seq, last_seq as "lastSeq", rev, last_rev as "lastRev" from delivery_retry order by rev, seq`,
+    );
+    expect(retries).toEqual([
+      { seq: 38, lastSeq: 38, rev: 0, lastRev: 0 },
+      { seq: 39, lastSeq: 40, rev: 0, lastRev: 0 },
+      { seq: 0, lastSeq: 0, rev: 40, lastRev: 40 },
+    ]);
     const [lease] = await database.query(
       (sql) => sql`select min(epoch) as epoch, max(timeline) as timeline from lease`,
     );

@@ -33,7 +33,9 @@ async function head(): Promise<WitnessedHead> {
 }
 
 const edit = (seq: number, text: string): Promise<{ rev: Rev; at: Date }> =>
-  pools.general.transaction((tx) => updateMessageText(tx, { conversationId: group.id, seq: seq as Seq }, text));
+  pools.general.transaction((tx) =>
+    updateMessageText(tx, { conversationId: group.id, seq: seq as Seq, actorId: group.accountId, hops: 0 }, text),
+  );
 const notice = (): Promise<Rev> =>
   pools.general.transaction((tx) => insertNotice(tx, { conversationId: group.id, kind: 'renamed', details: {} }));
 const isLost = async (known: WitnessedHead): Promise<boolean> =>
@@ -49,7 +51,9 @@ describe('what is known of a conversation is there', () => {
     known.push(await head());
     await edit(1, 'edited again');
     known.push(await head());
-    await pools.general.transaction((tx) => eraseMessage(tx, { conversationId: group.id, seq: 3 as Seq }));
+    await pools.general.transaction((tx) =>
+      eraseMessage(tx, { conversationId: group.id, seq: 3 as Seq, actorId: group.accountId, hops: 0 }),
+    );
     known.push(await head());
     await log.append(post(group, 'four'));
     known.push(await head());
