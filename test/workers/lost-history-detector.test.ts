@@ -126,11 +126,17 @@ test('a failover that lost messages raises the epoch once, is told, and keeps no
   const alice = await createPerson(server, 'alice');
   const group = await groupWithHook(server);
   await server.operate('groups.add-member', { group: group.id, user: 'alice' });
+  const bob = await createPerson(server, 'bob');
+  const unchangedGroup = await server.createGroup();
+  await server.operate('groups.add-member', { group: unchangedGroup.id, user: 'bob' });
   await post(group.webhook, 'kept 1');
   await post(group.webhook, 'kept 2');
   await stopReplication();
   const client = await LiveClient.signIn(server.liveUrl, alice.token);
   await client.call('live.subscribe', { default: 'start' });
+  // Nothing changes in bob's only conversation, and nobody of this node follows another one.
+  const idleClient = await LiveClient.signIn(second.liveUrl, bob.token);
+  await idleClient.call('live.subscribe', { default: 'start' });
   await post(group.webhook, 'lost 3');
   await post(`${second.url}/v1/webhooks/${group.token}`, 'lost 4');
   await receiver.received(4);
@@ -168,10 +174,10 @@ test('a failover that lost messages raises the epoch once, is told, and keeps no
   expect(metrics).toContain(`klatch_log_epoch ${epoch}\n`);
   expect(metrics).toContain('klatch_lost_history_conversations_total 1\n');
 
-  // Both clients and hooks go on: who was ahead is told to follow again, and from where.
+  // The server closes the connections of all clients that follow conversations: they have to say again what they have.
   await eventually(
-    () => client.code,
-    (code) => code === 4008,
+    () => [client.code, idleClient.code],
+    (codes) => codes.every((code) => code === 4008),
   );
   const again = await LiveClient.signIn(server.liveUrl, alice.token);
   await again.call('live.subscribe', { since: { [group.id]: had - 2 } });
