@@ -8,6 +8,7 @@ import { HostLimiter } from '../../src/delivery/host-limiter.ts';
 import { silentLog } from '../../src/log.ts';
 import type { Seq } from '../../src/model/ids.ts';
 import type { LaneRow } from '../../src/storage/hooks/lanes.ts';
+import { TEST_RETRY_POLICY } from './fixtures/retry-policy.ts';
 
 const row = {
   id: 1,
@@ -45,7 +46,7 @@ test('a word that comes in the last moment of a run is not slept through', async
     client: { post },
     settler: { settle: async () => true, trigger: () => {} },
     leases: { usableEpochOf: () => 1 },
-    retryPolicy: { retryDelaysMs: [1_000], retryAfterMaxMs: 3_600_000 },
+    retryPolicy: { ...TEST_RETRY_POLICY, retryDelaysMs: [1_000] },
     counts: new DeliveryCounts(),
     slowHooks: new SlowHooks(),
     failureWarningThrottle: new FirstFailureWarningThrottle(silentLog()),

@@ -1,8 +1,9 @@
 import { afterEach, describe, expect, jest, test } from '@jest/globals';
 import { dueIn, ClockSafeNextAttempt } from '../../src/delivery/next-attempt.ts';
+import { TEST_RETRY_POLICY } from './fixtures/retry-policy.ts';
 
 const MINUTE_MS = 60_000;
-const policy = { retryDelaysMs: [5_000, 60 * MINUTE_MS], retryAfterMaxMs: 60 * MINUTE_MS };
+const policy = { ...TEST_RETRY_POLICY, retryDelaysMs: [5_000, 60 * MINUTE_MS] };
 
 describe('the next attempt', () => {
   afterEach(() => void jest.restoreAllMocks());

@@ -4,8 +4,8 @@ import type { Seq } from '../../src/model/ids.ts';
 import type { LaneRow } from '../../src/storage/hooks/lanes.ts';
 import type { Pool } from '../../src/storage/db/pool.ts';
 import type { DueRetries } from '../../src/storage/hooks/retries.ts';
+import { TEST_RETRY_POLICY } from './fixtures/retry-policy.ts';
 
-const retryPolicy = { retryDelaysMs: [3_600_000], retryAfterMaxMs: 3_600_000 };
 const row = { id: 1, retries: 1, earliestRetryAt: new Date() } as unknown as LaneRow;
 const written = async (): Promise<boolean> => true;
 
@@ -18,7 +18,7 @@ function slowReads(): { pool: Pool; reads: ((answer: DueRetries) => void)[] } {
 
 test('what fails while the requests that are due are read is not forgotten', async () => {
   const { pool, reads } = slowReads();
-  const retryQueue = new RetryQueue(pool, row, retryPolicy);
+  const retryQueue = new RetryQueue(pool, row, TEST_RETRY_POLICY);
   const taken = retryQueue.take(written);
   await new Promise(setImmediate);
   // Its row is not written yet: the answer, which is on its way, cannot hold it.
@@ -37,7 +37,7 @@ test('what fails while the requests that are due are read is not forgotten', asy
 });
 
 test('what is due is due, however often something was counted twice', () => {
-  const retryQueue = new RetryQueue(slowReads().pool, { ...row, retries: 0, earliestRetryAt: null }, retryPolicy);
+  const retryQueue = new RetryQueue(slowReads().pool, { ...row, retries: 0, earliestRetryAt: null }, TEST_RETRY_POLICY);
   retryQueue.replaced({ seq: 1 as Seq, rev: 0 });
   retryQueue.add(1, new Date());
   expect(retryQueue.hasWork).toBe(true);
@@ -46,7 +46,7 @@ test('what is due is due, however often something was counted twice', () => {
 
 test('what is held or replaced while it is read is not taken', async () => {
   const { pool, reads } = slowReads();
-  const retryQueue = new RetryQueue(pool, { ...row, retries: 3 }, retryPolicy);
+  const retryQueue = new RetryQueue(pool, { ...row, retries: 3 }, TEST_RETRY_POLICY);
   const taken = retryQueue.take(written, ({ seq }) => seq === 2);
   await new Promise(setImmediate);
   retryQueue.replaced({ seq: 1 as Seq, rev: 0 });

@@ -11,6 +11,7 @@ import { UnorderedStrategy } from '../../src/delivery/unordered-strategy.ts';
 import type { Seq } from '../../src/model/ids.ts';
 import type { LaneRow } from '../../src/storage/hooks/lanes.ts';
 import type { Settlement } from '../../src/storage/hooks/settlement.ts';
+import { TEST_RETRY_POLICY } from './fixtures/retry-policy.ts';
 
 interface Open<T> {
   readonly seq: number;
@@ -34,7 +35,7 @@ class ControlledStrategy {
     const settlementBuffer = { isFull: false, add: (settlement: Settlement) => this.settled.push(settlement) };
     const deps = {
       maxMessagesPerRequest: 1,
-      retryPolicy: { retryDelaysMs: [1_000], retryAfterMaxMs: 0 },
+      retryPolicy: { ...TEST_RETRY_POLICY, retryDelaysMs: [1_000] },
       limiter: { acquire: async () => 'quick', release: () => {} },
       requests: {
         next: (after: number) => new Promise((end) => this.reads.push({ seq: after + 1, end })),
