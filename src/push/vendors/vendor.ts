@@ -27,10 +27,12 @@ export interface PushNotification {
 }
 
 /**
- * What became of a push. `delivered`: the vendor took it. `gone`: this device is not known any more, and is to be
- * forgotten. `refused`: no repeat will help (a payload or a key that the vendor does not take); the device stays.
- * `failed`: to be repeated, not before `retryAfterMs` where the vendor says so. `category` is one of a bounded set of
- * words, for logs and metrics; it never holds what a vendor wrote.
+ * The outcome of a push. `category` is one of a bounded set of words, for logs and metrics; it never holds what a vendor
+ * wrote.
+ * - `delivered`: the vendor took it.
+ * - `unregistered`: the vendor no longer knows this device, and the server forgets it.
+ * - `refused`: no repeat will help (a payload or a key that the vendor does not take); the device stays.
+ * - `failed`: to be repeated, not before `retryAfterMs` where the vendor says so.
  */
 export type PushOutcome =
   | { readonly outcome: 'delivered' }
