@@ -53,7 +53,10 @@ export async function listAccounts(sql: Sql, page: AccountPageRequest): Promise<
   return sql<ListedAccount[]>`
     select a.id, a.kind, a.nick, a.name, a.role, a.created_at as "createdAt",
       a.deactivated_at is not null as deactivated, a."groupRole",
-      (select count(*) from membership g where g.account_id = a.id) as groups
+      (
+        select count(*) from membership g join conversation c on c.id = g.conversation_id
+        where g.account_id = a.id and c.kind = 'group'
+      ) as groups
     from (
       select a.*, ${conversationId === null ? sql`null::text` : sql`m.role`} as "groupRole"
       from account a ${conversationId === null ? sql`` : member}

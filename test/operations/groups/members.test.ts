@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { callAs } from '../../support/call.ts';
+import { createPerson } from '../../support/people.ts';
 import { TestServer, type TestGroup } from '../../support/server.ts';
 
 interface UserList {
@@ -90,5 +92,14 @@ describe('the list of accounts', () => {
       expect.objectContaining({ nick: 'zoe', deactivated: true }),
     ]);
     await expect(put('zoe')).rejects.toThrow('There is no user with the nick zoe');
+  });
+
+  test('counts the groups of an account, and not its private conversations', async () => {
+    const erin = await createPerson(server, 'erin');
+    await put('erin');
+    await callAs(server, erin, 'private.open', { user: 'alice' });
+    expect((await list({ after: 'dora', limit: 1 })).users).toEqual([
+      expect.objectContaining({ nick: 'erin', groups: 1 }),
+    ]);
   });
 });
