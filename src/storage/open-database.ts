@@ -5,6 +5,7 @@ import { Database } from './database.ts';
 import { startEmbedded, type EmbeddedOptions } from './embedded/embedded.ts';
 import { EmbeddedSupervisor } from './embedded/supervisor.ts';
 import { migrate } from './db/migrate.ts';
+import { requireSessionPooling } from './db/pooler.ts';
 import { createOrCheckCanary, type Sealer } from './db/sealed.ts';
 import { readSupportedVersion, requireFsync } from './db/server-version.ts';
 
@@ -31,7 +32,8 @@ interface OpenDatabaseOptions {
 
 /**
  * Reaches the configured database, or starts the embedded one; brings its schema up to date and checks the secret.
- * Rejects with EmbeddedError, DatabaseUnavailableError, DatabaseTooOldError, DatabaseUnsafeError, IncompatibleSchemaError or WrongSecretError.
+ * Rejects with EmbeddedError, DatabaseUnavailableError, DatabaseTooOldError, DatabaseUnsafeError, TransactionPoolingError,
+ * IncompatibleSchemaError or WrongSecretError.
  */
 export async function openDatabase(config: Config, options: OpenDatabaseOptions): Promise<OpenDatabase> {
   const { sealer, log, onConnecting, isCancelled = () => false } = options;
@@ -44,6 +46,7 @@ export async function openDatabase(config: Config, options: OpenDatabaseOptions)
     // Before the migrations, which an older server would refuse with a syntax error.
     const version = await database.general.run(readSupportedVersion);
     if (!config.postgresql.allowFsyncOff) await database.general.run(requireFsync);
+    if (!config.postgresql.embedded) await requireSessionPooling(target, config.postgresql.databaseCallTimeoutMs);
     const applied = await migrate(database.intake, { onWaiting: (reason) => log.warn('waiting', { reason }) });
     for (const name of applied) log.info('the database schema was brought up to date', { migration: name });
     if (sealer !== null) await database.general.run((sql) => createOrCheckCanary(sql, sealer));

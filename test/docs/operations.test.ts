@@ -90,6 +90,7 @@ describe('docs/operations.md', () => {
     CommitUnknownError: 'the connection to the database was lost',
     DatabaseTooOldError: 'is too old: Klatch needs 11 or newer',
     DatabaseUnsafeError: 'PostgreSQL runs with fsync = off',
+    TransactionPoolingError: 'A pooler in transaction mode stands before PostgreSQL',
     ListenError: 'another program listens on',
     DataDirError: 'cannot be made or reached',
     StoreMismatchError: "is not the store of this database's files",

@@ -7,6 +7,7 @@ import { DataDirError, DataDirLockedError } from '../../data-dir/lock.ts';
 import { DatabaseUnavailableError, CommitUnknownError } from '../../storage/db/database-error.ts';
 import { EmbeddedError } from '../../storage/embedded/embedded-error.ts';
 import { MigrationFailedError } from '../../storage/db/migrate.ts';
+import { TransactionPoolingError } from '../../storage/db/pooler.ts';
 import { IncompatibleSchemaError } from '../../storage/db/schema-compatibility.ts';
 import { DatabaseInUseError } from '../../storage/rotate-secret.ts';
 import { WrongSecretError } from '../../storage/db/sealed.ts';
@@ -25,7 +26,14 @@ export const expectedFailures: readonly (readonly [ExitCode, readonly ErrorClass
   [exitCodes.notPermitted, [WrongSecretError, ControlFolderError]],
   [
     exitCodes.unavailable,
-    [EmbeddedError, DatabaseUnavailableError, CommitUnknownError, DatabaseTooOldError, DatabaseUnsafeError],
+    [
+      EmbeddedError,
+      DatabaseUnavailableError,
+      CommitUnknownError,
+      DatabaseTooOldError,
+      DatabaseUnsafeError,
+      TransactionPoolingError,
+    ],
   ],
   [exitCodes.internal, [MigrationFailedError]],
   [exitCodes.cannotCreate, [ListenError, DataDirError, StoreMismatchError]],

@@ -280,7 +280,8 @@ export class Connection {
   async #judge(session: Session, acceptsReadOnly: boolean): Promise<UnusableServerReason | null> {
     const { losses } = this.#group;
     const abandonedPid = this.#abandoned?.serverIndex === session.serverIndex ? this.#abandoned.pid : null;
-    const options = { forceGenericPlans: this.#options.forceGenericPlans === true, abandonedPid };
+    const { lockTimeoutMs } = this.#target;
+    const options = { forceGenericPlans: this.#options.forceGenericPlans === true, abandonedPid, lockTimeoutMs };
     let greeting = await configureSessionAndReadState(session.client, options);
     if (greeting.isAbandonedBusy) {
       // One that was ended with its session needs a moment for it.

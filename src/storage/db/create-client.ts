@@ -22,7 +22,7 @@ const STANDBY_WAIT_ROUTINE = 'SyncRepWaitForLSN';
 
 /** A client of the library for one session; it connects with its first statement. */
 export function createClient(
-  { database, user, password, connectTimeoutMs, lockTimeoutMs }: ConnectionTarget,
+  { database, user, password, connectTimeoutMs }: ConnectionTarget,
   { host, port }: ServerAddress,
   name: string,
   events: ClientEvents,
@@ -46,11 +46,9 @@ export function createClient(
     socket: events.openSocket,
     fetch_types: false,
     types: { bigint: { to: 20, from: [20], serialize: String, parse: parseBigint }, ...driverArrayTypes() },
+    // Further settings are made by the greeting.
     connection: {
       application_name: `klatch ${name}`,
-      lock_timeout: lockTimeoutMs,
-      idle_in_transaction_session_timeout: 30_000,
-      default_transaction_isolation: 'read committed',
       TimeZone: 'UTC',
     },
   } as postgres.Options<{ bigint: postgres.PostgresType<number> }>);

@@ -2,6 +2,8 @@ import type { Sql } from './connection-target.ts';
 import { FUNCTION_NOT_TO_BE_HAD_SQLSTATES, sqlState } from './database-error.ts';
 import type { TimelineAndSystemId } from './server-group.ts';
 
+const IDLE_IN_TRANSACTION_TIMEOUT_MS = 30_000;
+
 /** What a server answers to the first question of a session. */
 interface Greeting extends TimelineAndSystemId {
   /** The process that serves the session. */
@@ -14,6 +16,8 @@ interface Greeting extends TimelineAndSystemId {
 }
 
 interface GreetingOptions {
+  /** How long a statement of the session may wait for a lock. */
+  readonly lockTimeoutMs: number;
   readonly forceGenericPlans: boolean;
   /** The process of a session like this one that was lost while it worked; null: there is none. */
   readonly abandonedPid: number | null;
@@ -41,27 +45,33 @@ async function ask(sql: Sql, text: string): Promise<Greeting> {
 /**
  * PostgreSQL would plan a statement for each length of its arrays, a third of a small flush: `forceGenericPlans`. The
  * name is looked up because version 11 has no such setting. A standby has no log of its own to name a timeline of.
+ * Settings are made here and not with the start of the session, where pgbouncer refuses those that it does not know.
  *
  * A process that has written keeps its transaction number until its commit is through, wherever that one waits. What
  * waits for its client is a session that the server has not noticed the end of: nothing of it will be written.
  */
-function greetingText({ forceGenericPlans, abandonedPid }: GreetingOptions, asksClusterState: boolean): string {
+function greetingText(options: GreetingOptions, asksClusterState: boolean): string {
+  const { forceGenericPlans, abandonedPid, lockTimeoutMs } = options;
   const clusterState = asksClusterState
     ? `case when not pg_is_in_recovery()
          then ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int end as timeline,
        (select system_identifier::text from pg_control_system()) as "systemId"`
     : 'null::int as timeline, null as "systemId"';
   return `
-    select set_config(name, case
-        when name = 'plan_cache_mode' then 'force_generic_plan'
-        when setting in ('off', 'local') then 'on'
-        else setting
+    select set_config(name, case name
+        when 'plan_cache_mode' then 'force_generic_plan'
+        when 'lock_timeout' then '${lockTimeoutMs}'
+        when 'idle_in_transaction_session_timeout' then '${IDLE_IN_TRANSACTION_TIMEOUT_MS}'
+        when 'default_transaction_isolation' then 'read committed'
+        else case when setting in ('off', 'local') then 'on' else setting end
       end, false),
       pg_backend_pid() as pid, pg_is_in_recovery() as "isStandby",
       current_setting('transaction_read_only') = 'on' as "isReadOnly", ${clusterState},
       ${abandonedPid === null ? 'false' : isBusy(abandonedPid)} as "isAbandonedBusy"
     from pg_settings
-    where name = 'synchronous_commit' or (name = 'plan_cache_mode' and ${String(forceGenericPlans)})`;
+    where name in ('synchronous_commit', 'lock_timeout', 'idle_in_transaction_session_timeout',
+        'default_transaction_isolation')
+      or (name = 'plan_cache_mode' and ${String(forceGenericPlans)})`;
 }
 
 function isBusy(pid: number): string {
