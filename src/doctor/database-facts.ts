@@ -6,7 +6,14 @@ import { EmbeddedError } from '../storage/embedded/embedded-error.ts';
 import { inspectEmbeddedPostgresql } from '../storage/embedded/inspection.ts';
 import { reportPush, type PushReport } from '../storage/push/device-report.ts';
 import { reportHooks, type HookHostsAndFailuresReport } from '../storage/hooks/hook-report.ts';
+import {
+  requireSessionPooling,
+  TRANSACTION_POOLING,
+  TRANSACTION_POOLING_REMEDY,
+  TransactionPoolingError,
+} from '../storage/db/pooler.ts';
 import { newestSchemaVersion } from '../storage/db/migration-files.ts';
+import { reportReplication } from '../storage/replication-report.ts';
 import { externalTarget } from '../storage/open-database.ts';
 import { Sealer } from '../storage/db/sealed.ts';
 import { evaluateDatabase, evaluateStartBlockers } from './database.ts';
@@ -14,8 +21,12 @@ import { error, ok, skipped, unexpected, type CheckResult } from './finding.ts';
 import { MAX_CHECKED_HOSTS } from './hook-addresses.ts';
 import { MAX_LISTED_FAILING_HOOKS, RECENTLY_REMOVED_DAYS } from './hooks.ts';
 import { PUSH_OVERDUE_MS } from './push.ts';
+import { evaluateHostNames, evaluateReplication } from './replication.ts';
 
 const TIMEOUT_MS = 5_000;
+/** Of each of its three steps: all of them together, beside what else is asked, have a check's time. */
+const REPLICATION_TIMEOUT_MS = 1_500;
+const POOLER_TIMEOUT_MS = 3_000;
 
 /** What the database says, and what other checks take from it. */
 export interface DatabaseFacts {
@@ -52,7 +63,11 @@ async function locateDatabase(
   config: Config,
   serverRuns: boolean,
 ): Promise<{ target: ConnectionTarget | null; verdicts: readonly CheckResult[] }> {
-  if (!config.postgresql.embedded) return { target: externalTarget(config), verdicts: [] };
+  if (!config.postgresql.embedded) {
+    const target = externalTarget(config);
+    await requireSessionPooling(target, POOLER_TIMEOUT_MS);
+    return { target, verdicts: [] };
+  }
   const { version, binDir, exists, target } = await inspectEmbeddedPostgresql(config.dataDir, config.postgresql);
   if (target !== null) return { target, verdicts: [] };
   if (serverRuns && exists) {
@@ -72,7 +87,7 @@ async function queryAndEvaluateReports(
   const report = await reportDatabase(target, { sealer: new Sealer(config.secret), timeoutMs: TIMEOUT_MS });
   const expected = { config, newestSchema, serverRuns };
   const judged = {
-    verdicts: evaluateDatabase(report, expected),
+    verdicts: [...evaluateDatabase(report, expected), ...(await examineReplication(target, config))],
     startBlockers: evaluateStartBlockers(report, expected),
     report,
   };
@@ -91,6 +106,17 @@ async function queryAndEvaluateReports(
   return { ...judged, hooks, push };
 }
 
+/** What a failover would cost; nothing to look at where the server is ours. */
+async function examineReplication(target: ConnectionTarget, { postgresql }: Config): Promise<CheckResult[]> {
+  if (postgresql.embedded) return [];
+  const [names, report] = await Promise.all([
+    evaluateHostNames([target.host, ...(target.otherHosts ?? []).map(({ host }) => host)]),
+    // Some clouds refuse the functions that tell; the rest of the findings must not go with them.
+    reportReplication(target, REPLICATION_TIMEOUT_MS).catch(() => null),
+  ]);
+  return [...names, ...(report === null ? [] : evaluateReplication(report))];
+}
+
 function failureResult(cause: unknown, { dataDir, postgresql }: Config, serverRuns: boolean): CheckResult {
   const closed = skipped(`${dataDir} is closed to this user: run it as root, or as the user of the server`);
   const todo = postgresql.embedded
@@ -101,6 +127,7 @@ function failureResult(cause: unknown, { dataDir, postgresql }: Config, serverRu
   if (cause instanceof EmbeddedError) return error(cause.message, 'The server cannot start until this is put right.');
   if (cause instanceof DatabaseUnavailableError || cause instanceof CommitUnknownError)
     return error(cause.message, todo);
+  if (cause instanceof TransactionPoolingError) return error(TRANSACTION_POOLING, TRANSACTION_POOLING_REMEDY);
   const state = sqlState(cause);
   if (state !== null) return error(`the database refused to be examined (SQLSTATE ${state})`, todo);
   const { code } = cause as NodeJS.ErrnoException;

@@ -33,6 +33,7 @@ const roomsOf: Readonly<Record<string, Readonly<Record<string, readonly string[]
     files: ['db'],
     backup: ['db', 'embedded', 'messages', 'hooks', 'open-database.ts', 'retention', 'rotate-secret.ts', 'files'],
     'database-report.ts': ['db', 'messages', 'files'],
+    'replication-report.ts': ['db'],
     groups: ['db', 'accounts', 'messages'],
     provision: ['db'],
   },

@@ -1,0 +1,69 @@
+import { lookup } from 'node:dns/promises';
+import { isIP } from 'node:net';
+import type { ReplicationLag, ReplicationReport } from '../storage/replication-report.ts';
+import { formatBytes } from './disk.ts';
+import { error, ok, warning, type CheckResult } from './finding.ts';
+
+/** Finds all addresses of a host name. */
+type AddressLookup = (name: string) => Promise<readonly { readonly address: string; readonly family: number }[]>;
+
+/** What a failover of the database would cost; nothing where it has no standby. */
+export function evaluateReplication({
+  standbys,
+  synchronousStandbyNames: names,
+  leastLag,
+}: ReplicationReport): CheckResult[] {
+  if (names !== '') return evaluateSynchronous(standbys, leastLag);
+  if (standbys === 0) return [];
+  const what = `replication is asynchronous: a failover would lose ${lossOf(standbys, leastLag)}`;
+  const todo =
+    'Set synchronous_mode in Patroni, or synchronous_standby_names in PostgreSQL (docs/cluster.md says what each costs).';
+  const toSee =
+    ' To see how much, name all servers in services.postgresql.host, or grant pg_read_all_stats to the role.';
+  return [warning(what, leastLag === null ? `${todo}${toSee}` : todo)];
+}
+
+function evaluateSynchronous(standbys: number, leastLag: ReplicationLag | null): CheckResult[] {
+  if (standbys === 0) {
+    const todo = 'Bring a standby back, or empty synchronous_standby_names until there is one.';
+    return [error('commits wait for a standby and none follows: every post is refused with 503', todo)];
+  }
+  const whom = standbys === 1 ? 'the standby' : `one of ${standbys} standbys`;
+  const behind = leastLag === null ? '' : `, the best of which lacks ${lagText(leastLag)} now`;
+  const fine = ok(`commits wait for ${whom}${behind}: a failover loses nothing that was acknowledged`);
+  if (standbys > 1) return [fine];
+  const todo = 'Add a second standby; with Patroni, synchronous_mode_strict: false lets writes go on without any.';
+  return [fine, warning('commits wait for the only standby: while it is away, posts are refused with 503', todo)];
+}
+
+function lossOf(standbys: number, leastLag: ReplicationLag | null): string {
+  const whose = standbys === 1 ? 'the standby' : `the best of ${standbys} standbys`;
+  if (leastLag === null) return `what ${whose} lacks at that moment`;
+  return `what ${whose} lacks, now ${lagText(leastLag)}`;
+}
+
+function lagText({ bytes, seconds }: ReplicationLag): string {
+  return `${formatBytes(bytes)} (${seconds.toFixed(1)} s)`;
+}
+
+/**
+ * Host names of the configuration that lead to several servers: only the first that takes the connection is asked, and
+ * it may be a standby. An IPv4 and an IPv6 address are taken for one server.
+ */
+export async function evaluateHostNames(
+  hosts: readonly string[],
+  find: AddressLookup = (name) => lookup(name, { all: true }),
+): Promise<CheckResult[]> {
+  const names = [...new Set(hosts)].filter((host) => !host.startsWith('/') && isIP(host) === 0);
+  const found = await Promise.all(
+    names.map(async (name) => {
+      // A name that leads nowhere is told by whoever wants to connect to it.
+      const addresses = await find(name).catch(() => []);
+      const count = Math.max(...[4, 6].map((family) => addresses.filter((each) => each.family === family).length));
+      if (count < 2) return [];
+      const what = `${name} leads to ${count} addresses, of which only one is asked: it may be a standby`;
+      return [warning(what, 'Give each server a name of its own, and list them all in services.postgresql.host.')];
+    }),
+  );
+  return found.flat();
+}

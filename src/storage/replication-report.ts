@@ -1,0 +1,96 @@
+import type { ConnectionTarget, ServerAddress } from './db/connection-target.ts';
+import { readOnly } from './db/read-only.ts';
+
+/** What a standby lacks of its primary. */
+export interface ReplicationLag {
+  /** Of the write-ahead log. */
+  readonly bytes: number;
+  readonly seconds: number;
+}
+
+/** How a primary is copied. */
+export interface ReplicationReport {
+  /** Standbys that follow it right now; a base backup that is being taken is among them. */
+  readonly standbys: number;
+  /** Empty: no commit waits for a standby. */
+  readonly synchronousStandbyNames: string;
+  /** Of the standby that lacks least; null: no standby, or none that we may look at. */
+  readonly leastLag: ReplicationLag | null;
+}
+
+/**
+ * Looks at the replication of a primary; null where the server is a standby. What a standby lacks PostgreSQL tells
+ * those alone who have `pg_read_all_stats`; for others the servers that `target` names are asked themselves.
+ */
+export async function reportReplication(
+  target: ConnectionTarget,
+  timeoutMs: number,
+): Promise<ReplicationReport | null> {
+  const primary = await readOnly(target, timeoutMs, async (tx) => {
+    const [row] = await tx<PrimaryRow[]>`
+      select pg_is_in_recovery() as "isStandby", current_setting('synchronous_standby_names') as names,
+        case when not pg_is_in_recovery() then pg_current_wal_lsn()::text end as lsn,
+        (select count(*)::int from pg_stat_replication) as standbys`;
+    return row!;
+  });
+  if (primary.isStandby) return null;
+  const { standbys, names: synchronousStandbyNames } = primary;
+  if (standbys === 0) return { standbys, synchronousStandbyNames, leastLag: null };
+  const leastLag = (await readLeastLag(target, timeoutMs)) ?? (await askStandbys(target, primary.lsn!, timeoutMs));
+  return { standbys, synchronousStandbyNames, leastLag };
+}
+
+interface PrimaryRow {
+  readonly isStandby: boolean;
+  readonly names: string;
+  readonly lsn: string | null;
+  readonly standbys: number;
+}
+
+/** As the primary says; null where it does not tell us. A standby that has everything keeps its last delay for a while. */
+async function readLeastLag(target: ConnectionTarget, timeoutMs: number): Promise<ReplicationLag | null> {
+  return readOnly(target, timeoutMs, async (tx) => {
+    const [row] = await tx<ReplicationLag[]>`
+      with standby as (
+        select greatest(0, pg_wal_lsn_diff(pg_current_wal_lsn(), flush_lsn))::float8 as bytes, flush_lag
+        from pg_stat_replication where flush_lsn is not null and not pg_is_in_recovery()
+      )
+      select bytes, case when bytes = 0 then 0 else coalesce(extract(epoch from flush_lag), 0)::float8 end as seconds
+      from standby order by bytes limit 1`;
+    return row ?? null;
+  });
+}
+
+/** As they say themselves, of what the primary had written up to `lsn`; null where none of them answers. */
+async function askStandbys(target: ConnectionTarget, lsn: string, timeoutMs: number): Promise<ReplicationLag | null> {
+  const { host, port, otherHosts = [], ...login } = target;
+  if (otherHosts.length === 0) return null;
+  const servers = [{ host, port }, ...otherHosts];
+  const lags = await Promise.all(
+    servers.map((server) => askStandby({ ...login, ...server }, lsn, timeoutMs).catch(() => null)),
+  );
+  const known = lags.flatMap((lag) => lag ?? []);
+  return known.toSorted((a, b) => a.bytes - b.bytes)[0] ?? null;
+}
+
+/** Null for the primary. */
+function askStandby(
+  server: Omit<ConnectionTarget, 'otherHosts'> & ServerAddress,
+  lsn: string,
+  timeoutMs: number,
+): Promise<ReplicationLag | null> {
+  return readOnly(server, timeoutMs, async (tx) => {
+    const [row] = await tx<(ReplicationLag & { isStandby: boolean })[]>`
+      with received as (
+        select greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()) as lsn, pg_is_in_recovery() as standby
+      ), lag as (
+        select greatest(0, pg_wal_lsn_diff(${lsn}::text::pg_lsn, lsn))::float8 as bytes, standby from received
+      )
+      select standby as "isStandby", coalesce(bytes, 0) as bytes,
+        case when bytes = 0 then 0
+          else coalesce(extract(epoch from clock_timestamp() - pg_last_xact_replay_timestamp()), 0)
+        end::float8 as seconds
+      from lag`;
+    return row!.isStandby ? { bytes: row!.bytes, seconds: row!.seconds } : null;
+  });
+}
