@@ -1,6 +1,7 @@
 import { addressFaults } from './address-faults.ts';
 import { answerSizeFault } from './answer-size-fault.ts';
 import { clockFaults } from './clock-faults.ts';
+import { clusterFaults } from './cluster/cluster-faults.ts';
 import { databaseFaults } from './database-faults.ts';
 import { diskFault } from './disk-fault.ts';
 import type { Fault } from './fault.ts';
@@ -17,5 +18,6 @@ export const allFaults: readonly Fault[] = [
   ...addressFaults,
   ...clockFaults,
   ...nodeFaults,
+  ...clusterFaults,
   diskFault,
 ];

@@ -3,7 +3,7 @@ import { MAX_IN_FLIGHT } from '../src/delivery/unordered-strategy.ts';
 import { CleanUp, within } from './clean-up.ts';
 import type { HookKind, Recovery, Stage } from './stage.ts';
 import { until } from './until.ts';
-import { judge } from './verdict.ts';
+import { judge, type Verdict } from './verdict.ts';
 
 /** What a fault needs that this machine lacks, as a sentence that says what to do. */
 export type Lack = string | null;
@@ -31,6 +31,10 @@ export interface Scene {
   readonly strike: (run: number) => Promise<void>;
   /** What is done when the lanes flow again: what was taken away comes back. */
   readonly afterwards?: (run: number) => Promise<void>;
+  /** Awaited before the verdict: what has still to arrive elsewhere than at hooks. */
+  readonly settle?: () => Promise<void>;
+  /** In place of that on the hooks: for a fault that may lose what was acknowledged. */
+  readonly verdict?: () => Verdict;
   /** What else must not have been, in words; asked at the end. */
   readonly violations?: (recoveries: readonly Recovery[]) => readonly string[];
   /** A remark for the row. */
@@ -116,6 +120,7 @@ async function play(
   }
   // After a failure too: what was lost by then is what one wants to know.
   await drain(scene.stage, failures.length === 0 ? DRAIN_MS : DRAIN_AFTER_FAILURE_MS);
+  await scene.settle?.();
   const result = resultOf(fault, scene, recoveries);
   return { ...result, violations: [...failures, ...result.violations] };
 }
@@ -132,13 +137,12 @@ async function playOnce({ stage, strike, afterwards }: Scene, run: number): Prom
 
 function resultOf(fault: Fault, scene: Scene, recoveries: readonly Recovery[]): FaultResult {
   const { hooks, load, recorder } = scene.stage;
-  const verdict = judge(
-    hooks.map(({ record, group, kind }) => ({
-      record,
-      acknowledged: load.acknowledged[group]!,
-      allowedDuplicates: repeatsOf(kind, fault.repeatsPerLane),
-    })),
-  );
+  const expectations = hooks.map(({ record, group, kind }) => ({
+    record,
+    acknowledged: load.acknowledged[group]!,
+    allowedDuplicates: repeatsOf(kind, fault.repeatsPerLane),
+  }));
+  const verdict = scene.verdict?.() ?? judge(expectations);
   return {
     ...emptyResult(fault, { notRun: null, violations: [] }),
     ...verdict,

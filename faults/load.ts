@@ -12,11 +12,14 @@ export interface LoadOptions {
   readonly clients: number;
   /** Rest of each caller after an answer. */
   readonly gapMs: number;
+  /** How long a caller waits for an answer; 3 s by default. */
+  readonly answerTimeoutMs?: number;
+  /** A server that takes no post for this long has not survived. */
+  readonly giveUpMs?: number;
 }
 
-const POST_TIMEOUT_MS = 3_000;
+const ANSWER_TIMEOUT_MS = 3_000;
 const REPEAT_MS = 20;
-/** A server that takes no post for this long has not survived. */
 const GIVE_UP_MS = 240_000;
 
 /**
@@ -30,19 +33,30 @@ export class Load {
   posted = 0;
   /** Attempts to post that were not answered 200. */
   refused = 0;
+  /** Of them those that were answered 503. */
+  unavailable = 0;
+  /** Of the attempts that were answered 200, when the newest one was sent. */
+  lastTakenSentAt = 0;
   readonly #targets: readonly PostTarget[];
   readonly #clientCount: number;
+  readonly #answerTimeoutMs: number;
+  readonly #giveUpMs: number;
   #gapMs: number;
+  /** Since `watchPauses`: the longest time without an answer 200, and when the last one came. */
+  #longestPauseMs = 0;
+  #lastTakenAt = 0;
   readonly #newest: number[];
   #next = 0;
   #stopped = true;
   #aborted = false;
   #clients: Promise<void> = Promise.resolve();
 
-  constructor(targets: readonly PostTarget[], { clients, gapMs }: LoadOptions) {
+  constructor(targets: readonly PostTarget[], options: LoadOptions) {
     this.#targets = targets;
-    this.#clientCount = clients;
-    this.#gapMs = gapMs;
+    this.#clientCount = options.clients;
+    this.#gapMs = options.gapMs;
+    this.#answerTimeoutMs = options.answerTimeoutMs ?? ANSWER_TIMEOUT_MS;
+    this.#giveUpMs = options.giveUpMs ?? GIVE_UP_MS;
     this.acknowledged = targets.map(() => new Map());
     this.#newest = targets.map(() => 0);
   }
@@ -71,6 +85,17 @@ export class Load {
     await this.stop().catch(() => {});
   }
 
+  /** From here on `longestPauseMs` counts. */
+  watchPauses(): void {
+    this.#longestPauseMs = 0;
+    this.#lastTakenAt = performance.now();
+  }
+
+  /** The longest time without an answer 200 since `watchPauses`, the current one included. */
+  get longestPauseMs(): number {
+    return Math.max(this.#longestPauseMs, performance.now() - this.#lastTakenAt);
+  }
+
   /** The newest `seq` of each group that was answered so far. */
   heads(): number[] {
     return [...this.#newest];
@@ -89,15 +114,20 @@ export class Load {
     const target = this.#targets[group]!;
     const started = performance.now();
     for (let attempt = 0; !this.#aborted; attempt += 1) {
+      const sentAt = performance.now();
       const seq = await this.#ask(target.webhooks[(post + attempt) % target.webhooks.length]!, post);
       if (seq !== null) {
+        this.lastTakenSentAt = Math.max(this.lastTakenSentAt, sentAt);
         this.acknowledged[group]!.set(post, seq);
         this.#newest[group] = Math.max(this.#newest[group]!, seq);
         this.posted += 1;
+        this.#longestPauseMs = this.longestPauseMs;
+        this.#lastTakenAt = performance.now();
         return;
       }
       this.refused += 1;
-      if (performance.now() - started > GIVE_UP_MS) throw new Error(`a post was not taken within ${GIVE_UP_MS} ms`);
+      const limitMs = this.#giveUpMs;
+      if (performance.now() - started > limitMs) throw new Error(`a post was not taken within ${limitMs} ms`);
       await wait(REPEAT_MS);
     }
   }
@@ -109,11 +139,17 @@ export class Load {
         method: 'POST',
         headers: { 'content-type': 'application/json', 'idempotency-key': `post-${post}` },
         body: JSON.stringify({ text: textOf(post) }),
-        signal: AbortSignal.timeout(POST_TIMEOUT_MS),
+        signal: AbortSignal.timeout(this.#answerTimeoutMs),
       });
       const text = await response.text();
-      if (response.status === 200) return Number((JSON.parse(text) as { id: string }).id.split(':')[1]);
-      if (response.status === 503) return null;
+      if (response.status === 200) {
+        // Behind a dot it has the epoch of the log.
+        return Number.parseInt((JSON.parse(text) as { id: string }).id.split(':')[1]!, 10);
+      }
+      if (response.status === 503) {
+        this.unavailable += 1;
+        return null;
+      }
       throw new UnexpectedAnswerError(`a post was answered ${response.status}`);
     } catch (error) {
       if (error instanceof UnexpectedAnswerError) throw error;

@@ -7,15 +7,25 @@ export interface Delivery {
 }
 
 interface ForwardedBody {
-  readonly data: { readonly message: { readonly seq: number; readonly text: string } };
+  /** Left out by tests of this file. */
+  readonly type?: string;
+  readonly data: { readonly rev?: number; readonly message: { readonly seq: number; readonly text: string } };
 }
 
-const DELIVERY_ID = /^\d+_\d+_(\d+)(?:-(\d+))?$/;
-const POST_TEXT = /^post (\d+)$/;
+/** Behind the dot: the epoch of the log, which rises where history was lost. */
+const DELIVERY_ID = /^\d+_\d+_(\d+)(?:-(\d+))?(?:\.\d+)?$/;
+/** An edited message keeps what names its post. */
+const POST_TEXT = /^post (\d+)\b/;
 
 /** The text that a post carries, so that its arrival can be told. */
 export function textOf(post: number): string {
   return `post ${post}`;
+}
+
+/** The number of the post that a message came from; null: it is of none. */
+export function postOf(text: string): number | null {
+  const number = POST_TEXT.exec(text)?.[1];
+  return number === undefined ? null : Number(number);
 }
 
 /** What one hook's receiver saw, message by message. */
@@ -31,11 +41,15 @@ export class HookRecord {
   worstDuplicates = 0;
   /** Messages that were taken, each counted once. */
   taken = 0;
+  /** Of the duplicates those whose text is another one than the first time. */
+  changed = 0;
   /** Deliveries that arrived and were not taken: the receiver was at fault then. */
   refused = 0;
   /** By `seq`: the number of the post, plus one; 0 where nothing was taken. */
   readonly #posts: number[] = [0];
   readonly #arrived: boolean[] = [];
+  readonly #eventRevs = new Set<number>();
+  #newestEventRev = 0;
   #newest = 0;
   #through = 0;
   #duplicatesOfRun = 0;
@@ -84,6 +98,18 @@ export class HookRecord {
     return this.#posts.filter((post) => post > 0).map((post) => post - 1);
   }
 
+  /** An event about a message, of a hook that asks for events. */
+  eventArrived(rev: number): void {
+    if (!this.#eventRevs.has(rev) && rev < this.#newestEventRev) this.outOfOrder += 1;
+    this.#eventRevs.add(rev);
+    this.#newestEventRev = Math.max(this.#newestEventRev, rev);
+  }
+
+  /** Whether an event with this rev arrived. */
+  hasEvent(rev: number): boolean {
+    return this.#eventRevs.has(rev);
+  }
+
   arrived(seqs: readonly number[]): void {
     for (const seq of seqs) {
       if (this.#arrived[seq] !== true && seq < this.#newest) this.outOfOrder += 1;
@@ -96,6 +122,7 @@ export class HookRecord {
     for (const [index, seq] of seqs.entries()) {
       if (this.postAt(seq) !== null) {
         this.duplicates += 1;
+        if (this.postAt(seq) !== posts[index]) this.changed += 1;
         this.#duplicatesOfRun += 1;
         this.worstDuplicates = Math.max(this.worstDuplicates, this.#duplicatesOfRun);
         continue;
@@ -132,13 +159,18 @@ export class Recorder {
       return null;
     }
     const parsed = JSON.parse(raw) as ForwardedBody | ForwardedBody[];
-    const messages = (Array.isArray(parsed) ? parsed : [parsed]).map((body) => body.data.message);
+    const bodies = Array.isArray(parsed) ? parsed : [parsed];
+    if (bodies.some(({ type }) => type !== undefined && type !== 'message.created')) {
+      for (const { data } of bodies) hook.eventArrived(data.rev ?? 0);
+      return { hook, seqs: [], posts: [] };
+    }
+    const messages = bodies.map((body) => body.data.message);
     const seqs = messages.map(({ seq }) => seq);
     const id = DELIVERY_ID.exec(String(headers['webhook-id']));
     if (Number(id?.[1]) !== seqs[0] || Number(id?.[2] ?? id?.[1]) !== seqs.at(-1)) {
       this.violations.add('a webhook-id did not name the messages of its body');
     }
-    const posts = messages.map(({ text }) => Number(POST_TEXT.exec(text)?.[1] ?? Number.NaN));
+    const posts = messages.map(({ text }) => postOf(text) ?? Number.NaN);
     hook.arrived(seqs);
     hook.lastTimestampS = Number(headers['webhook-timestamp']);
     return { hook, seqs, posts };

@@ -95,6 +95,8 @@ ${notes.length === 0 ? '' : `\n${notes.map((note) => `- ${note}`).join('\n')}\n`
 - **Each hook again after**: from the end of the fault to the first new message at the hook that waited longest for one; median and worst of the runs. Where a process is killed the fault ends with the kill, so that its start is part of the time; a server or path that the suite has to bring back has to be back.
 - **All caught up after**: to the moment at which everything that was posted before the end of the fault had arrived at every hook too.
 
+Rows that begin with "cluster" have three machines as [cluster.md](cluster.md) describes them, as network namespaces, and two servers, the first one through HAProxy and the second one with the list of database servers. Live clients follow all groups and edit messages besides. The fault ends with the first post that is taken again; the time up to there stands in the notes. What a live client misses, a number that comes again with another text, and history that is said to be lost fail such a row.
+
 The suite runs with short retries (50, 100 and 200 ms), a time-out of 6 s for the answers of receivers that hang or are slow, and shorter time-outs for a blackholed database; leases keep their 10 s. Beyond the table a row fails when the server ends by itself, when a caller gets anything but 200 or 503, when a redirect is followed, when a private address is connected to, when an attempt comes before a \`Retry-After\` is over, or when a node is not replaced within 15 s, and 8 s more for the pauses of a busy machine.
 `;
 }

@@ -1,7 +1,7 @@
 import { postJson, readJson } from '../test/support/server.ts';
 import { ServerProcess, type ProcessOptions } from '../test/support/server-process.ts';
 import type { CleanUp } from './clean-up.ts';
-import { Load, type PostTarget } from './load.ts';
+import { Load, type LoadOptions, type PostTarget } from './load.ts';
 import { Receiver } from './receiver.ts';
 import { Recorder, type HookRecord } from './recorder.ts';
 import { until } from './until.ts';
@@ -10,6 +10,8 @@ import { until } from './until.ts';
 export interface HookKind {
   readonly order: 'strict' | 'none';
   readonly batch: number;
+  /** What it asks for beside messages; none if not given. */
+  readonly events?: readonly string[];
 }
 
 /** What each group has beside its plain strict hooks, unless HOOKS=strict says otherwise. */
@@ -24,6 +26,11 @@ export interface StageOptions {
   readonly settings?: string;
   /** Servers on the one database; 1 by default. */
   readonly nodes?: number;
+  /** Beyond `settings`, what each of them has of its own. */
+  readonly nodeSettings?: (node: number) => string;
+  readonly load?: Partial<LoadOptions>;
+  /** Further hooks of each group. */
+  readonly hookKinds?: readonly HookKind[];
   readonly process?: ProcessOptions;
   /** The receiver that is going to be at fault; by default one like the other. */
   readonly struck?: (recorder: Recorder) => Promise<Receiver>;
@@ -54,6 +61,7 @@ const SETTINGS = `
 export class Stage {
   readonly recorder: Recorder;
   readonly servers: ServerProcess[] = [];
+  readonly groups: PostTarget[] = [];
   readonly hooks: Hook[] = [];
   readonly struck: Receiver;
   readonly healthy: Receiver;
@@ -76,7 +84,8 @@ export class Stage {
     await cleanUp.add('receiver', () => healthy.down());
     const servers: ServerProcess[] = [];
     for (let n = 0; n < (options.nodes ?? 1); n += 1) {
-      const server = await ServerProcess.create(`${SETTINGS}\n${options.settings ?? ''}`, options.process);
+      const own = options.nodeSettings?.(n) ?? '';
+      const server = await ServerProcess.create(`${SETTINGS}\n${options.settings ?? ''}\n${own}`, options.process);
       await cleanUp.add('server', () => server.discard());
       servers.push(server);
       await server.start();
@@ -87,10 +96,11 @@ export class Stage {
       const { id, token } = await servers[0]!.createGroup(`Group ${group}`);
       targets.push({ id, webhooks: servers.map((server) => `${server.url}/v1/webhooks/${token}`) });
     }
-    const load = new Load(targets, { clients: CLIENTS, gapMs: GAP_MS });
+    const load = new Load(targets, { clients: CLIENTS, gapMs: GAP_MS, ...options.load });
     await cleanUp.add('load', () => load.abort());
     const stage = new Stage({ recorder, struck, healthy, load });
     stage.servers.push(...servers);
+    stage.groups.push(...targets);
     for (const [group, target] of targets.entries()) await stage.#register(group, target, options);
     load.start();
     return stage;
@@ -156,7 +166,7 @@ export class Stage {
 
   async #register(group: number, { webhooks }: PostTarget, options: StageOptions): Promise<void> {
     const further = process.env['HOOKS'] === 'strict' ? [] : FURTHER_KINDS;
-    for (const [index, kind] of [STRICT, STRICT, ...further].entries()) {
+    for (const [index, kind] of [STRICT, STRICT, ...further, ...(options.hookKinds ?? [])].entries()) {
       const isStruck = index !== 1;
       const path = `/${group}/${index}`;
       const receiver = isStruck ? this.struck : this.healthy;

@@ -41,6 +41,7 @@ export function judge(expectations: readonly Expectation[]): Verdict {
     if (record.worstDuplicates > allowedDuplicates) {
       violations.add(`a lane sent ${record.worstDuplicates} messages again in a run, ${allowedDuplicates} are allowed`);
     }
+    if (record.changed > 0) violations.add('a message came again under its number with another text');
     const posts = record.posts();
     if (new Set(posts).size < posts.length)
       violations.add('a post repeated with its Idempotency-Key was written twice');

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { accessSync, constants, existsSync, rmSync, writeFileSync } from 'node:fs';
+import { accessSync, constants, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { run } from './run.ts';
 
@@ -29,6 +29,13 @@ const PACKAGES = {
   unshare: 'util-linux',
   // For the faults of the clock (faults/clock-faults.ts), which .ci/run must not skip.
   faketime: 'faketime',
+  // For a cluster of PostgreSQL (faults/cluster), and the test of a pooler.
+  patroni: 'patroni',
+  etcd: 'etcd-server',
+  haproxy: 'haproxy',
+  ip: 'iproute2',
+  psql: 'postgresql-15',
+  pgbouncer: 'pgbouncer',
 } as const;
 
 /** A program by name, as `requireTools` knows it. */
@@ -38,14 +45,16 @@ export type Tool = keyof typeof PACKAGES;
 const START_NOTHING = '#!/bin/sh\nexit 101\n';
 const POLICY = '/usr/sbin/policy-rc.d';
 
-/** Runs `work` while no package that is installed may start a daemon. A policy that is there already stays. */
+/** Runs `work` while no package that is installed may start a daemon. A policy that was there already is back after it. */
 function withoutDaemons(work: () => void): void {
-  if (existsSync(POLICY)) return work();
+  const former = existsSync(POLICY) ? readFileSync(POLICY) : null;
+  rmSync(POLICY, { force: true });
   writeFileSync(POLICY, START_NOTHING, { mode: 0o755 });
   try {
     work();
   } finally {
     rmSync(POLICY, { force: true });
+    if (former !== null) writeFileSync(POLICY, former, { mode: 0o755 });
   }
 }
 
@@ -92,5 +101,5 @@ function toolOf(name: string): Tool {
   throw new Error(`${name}: no tool of this project; there are ${Object.keys(PACKAGES).join(', ')}`);
 }
 
-/** `node scripts/package/tools.ts faketime`: what .ci/run needs beyond the packages' tools. */
-if (import.meta.main) requireTools(process.argv.slice(2).map(toolOf));
+/** `node scripts/package/tools.ts faketime`: what .ci/run needs beyond the packages' tools. No daemon is started by it. */
+if (import.meta.main) requireTools(process.argv.slice(2).map(toolOf), { startsDaemons: false });

@@ -102,6 +102,38 @@ describe('the verdict on a fault', () => {
     expect([...recorder.violations]).toEqual(['a webhook-id did not name the messages of its body']);
   });
 
+  test('sees a message that comes again under its number with another text', () => {
+    const recorder = new Recorder();
+    const record = recorder.expect('/0/0', true);
+    for (const post of [0, 1, 2]) record.take(arrive(recorder, [post]));
+    record.take({ ...arrive(recorder, [1]), posts: [7] });
+    expect(verdictOf(record, 1).violations).toEqual(['a message came again under its number with another text']);
+  });
+
+  test('takes an edited message for that of its post, and one of a later epoch for itself', () => {
+    const recorder = new Recorder();
+    const record = recorder.expect('/0/0', true);
+    const body = { type: 'message.created', data: { message: { seq: 1, text: `${textOf(0)} (edit 3)` } } };
+    const delivery = recorder.arrived('/0/0', { 'webhook-id': '7_3_1.29012345' }, JSON.stringify(body))!;
+    expect(delivery).toMatchObject({ seqs: [1], posts: [0] });
+    expect([...recorder.violations]).toEqual([]);
+    expect(record.outOfOrder).toBe(0);
+  });
+
+  test('asks of events the order of rev, and takes none for a message', () => {
+    const recorder = new Recorder();
+    const record = recorder.expect('/0/0', true);
+    const arriveEvent = (rev: number) => {
+      const body = { type: 'message.updated', data: { rev, message: { seq: 1, text: textOf(0) } } };
+      return recorder.arrived('/0/0', { 'webhook-id': `7_3_r${rev}` }, JSON.stringify(body))!;
+    };
+    expect(arriveEvent(5)).toMatchObject({ seqs: [], posts: [] });
+    for (const rev of [7, 7, 6]) arriveEvent(rev);
+    expect(record.outOfOrder).toBe(1);
+    expect([5, 6, 7, 8].map((rev) => record.hasEvent(rev))).toEqual([true, true, true, false]);
+    expect([...recorder.violations]).toEqual([]);
+  });
+
   test('sees a post that was written twice', () => {
     const recorder = new Recorder();
     const record = recorder.expect('/0/0', true);

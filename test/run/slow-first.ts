@@ -8,6 +8,7 @@ import Sequencer from '@jest/test-sequencer';
  */
 const SLOW = [
   'faults/receiver-faults',
+  'faults/cluster-faults',
   'storage/backup/upgrade-cluster',
   'access/hostile-input',
   'docs/backup',

@@ -1,0 +1,105 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { MAX_UNSETTLED } from '../../src/delivery/lane.ts';
+import type { Fault, Scene } from '../fault.ts';
+import { ClusterScene } from './cluster-scene.ts';
+import type { DatabaseMachine } from './database-machine.ts';
+import { lossyFailoverFault } from './lossy-failover-fault.ts';
+import { lacksCluster } from './patroni-cluster.ts';
+import { stalledStandbyFault } from './stalled-standby-fault.ts';
+
+/** Of docs/cluster/patroni.yml. */
+const TTL_MS = 30_000;
+const RUN_MS = 120_000;
+/** What every hook has to get after the former primary is back, so that harm it did would be seen. */
+const MESSAGES_AFTER = 25;
+
+/** How the primary is struck, and what brings it back. */
+interface ClusterFault extends Pick<Fault, 'name' | 'title' | 'runs'> {
+  readonly patroniTexts?: Readonly<Record<string, string>>;
+  readonly strike: (scene: ClusterScene, primary: DatabaseMachine) => Promise<void> | void;
+  readonly repair?: (scene: ClusterScene, struck: DatabaseMachine, struckAt: number) => Promise<void>;
+}
+
+function clusterFault({ strike, repair, patroniTexts = {}, ...fault }: ClusterFault): Fault {
+  return {
+    ...fault,
+    runMs: RUN_MS,
+    repeatsPerLane: MAX_UNSETTLED,
+    lacks: lacksCluster,
+    open: async (cleanUp): Promise<Scene> => {
+      const scene = await ClusterScene.open(cleanUp, { patroniTexts });
+      const { cluster, stage, judgement } = scene;
+      let struck: DatabaseMachine;
+      let struckAt = 0;
+      return {
+        stage,
+        ...judgement,
+        strike: async () => {
+          struck = await cluster.primary();
+          struckAt = performance.now();
+          stage.load.watchPauses();
+          await strike(scene, struck);
+          await scene.untilPostsAreTaken();
+          stage.faultEnds();
+        },
+        afterwards: async () => {
+          await repair?.(scene, struck, struckAt);
+          await scene.endRun();
+          await stage.goOn(MESSAGES_AFTER);
+        },
+      };
+    },
+  };
+}
+
+const killPostgresql = (_scene: ClusterScene, primary: DatabaseMachine): void => primary.killPostgresql();
+
+/** With Patroni, etcd and HAProxy as docs/cluster.md has them. */
+export const clusterFaults: readonly Fault[] = [
+  clusterFault({
+    name: 'cluster-switchover',
+    title: 'cluster: planned switchover',
+    runs: { full: 20, quick: 2, test: 1 },
+    strike: ({ cluster }) => cluster.switchOver(),
+  }),
+  clusterFault({
+    name: 'cluster-kill',
+    title: 'cluster: kill -9 of Patroni and PostgreSQL of the primary',
+    runs: { full: 20, quick: 1, test: 1 },
+    strike: (_scene, primary) => primary.kill(),
+    repair: (_scene, struck) => struck.startPatroni(),
+  }),
+  clusterFault({
+    name: 'cluster-postgresql-kill',
+    title: 'cluster: kill -9 of PostgreSQL alone, a standby takes over',
+    runs: { full: 20, quick: 1, test: 1 },
+    patroniTexts: { 'primary_start_timeout: 300': 'primary_start_timeout: 0' },
+    strike: killPostgresql,
+  }),
+  clusterFault({
+    name: 'cluster-postgresql-restart',
+    title: 'cluster: kill -9 of PostgreSQL alone, restarted in place',
+    runs: { full: 20, quick: 1, test: 1 },
+    strike: killPostgresql,
+  }),
+  clusterFault({
+    name: 'cluster-freeze',
+    title: 'cluster: primary frozen for twice the ttl',
+    runs: { full: 10, quick: 1, test: 1 },
+    strike: (_scene, primary) => primary.pause(),
+    repair: async (_scene, struck, struckAt) => {
+      // The fault itself: by then the others have had a primary of their own for long.
+      await wait(Math.max(0, struckAt + 2 * TTL_MS - performance.now()));
+      struck.resume();
+    },
+  }),
+  clusterFault({
+    name: 'cluster-cut-off',
+    title: 'cluster: primary cut off from the others, not from a node',
+    runs: { full: 10, quick: 1, test: 1 },
+    strike: ({ cluster }, primary) => cluster.isolate(primary),
+    repair: ({ cluster }, struck) => cluster.reconnect(struck),
+  }),
+  lossyFailoverFault,
+  stalledStandbyFault,
+];

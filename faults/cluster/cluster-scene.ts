@@ -1,0 +1,103 @@
+import { join } from 'node:path';
+import { median } from '../../bench/support/report.ts';
+import type { CleanUp } from '../clean-up.ts';
+import type { Scene } from '../fault.ts';
+import { endedByItself } from '../server-faults.ts';
+import { Stage } from '../stage.ts';
+import { until } from '../until.ts';
+import { eventHookKinds } from './hook-events.ts';
+import { LiveClients } from './live-clients.ts';
+import { reportedLoss } from './loss-report.ts';
+import { PatroniCluster } from './patroni-cluster.ts';
+
+/** With a rest of each caller after an answer: some 300 posts a second. */
+const CALLERS = 16;
+const GAP_MS = 30;
+/** Posts that wait for the end of an outage are answered by `limits.intake-timeout`. */
+const ANSWER_TIMEOUT_MS = 12_000;
+const LOAD = { clients: CALLERS, gapMs: GAP_MS, answerTimeoutMs: ANSWER_TIMEOUT_MS };
+const CATCH_UP_MS = 120_000;
+
+interface ClusterSceneOptions {
+  readonly patroniTexts?: Readonly<Record<string, string>>;
+  readonly isSynchronous?: boolean;
+  /** Callers give up a post after this time. */
+  readonly giveUpMs?: number;
+}
+
+/** Two servers of Klatch on one cluster, the first one through HAProxy, with callers, hooks and live clients. */
+export class ClusterScene {
+  readonly cluster: PatroniCluster;
+  readonly stage: Stage;
+  readonly liveClients: LiveClients;
+  readonly #pausesMs: number[] = [];
+  readonly #startedAt = performance.now();
+
+  private constructor(cluster: PatroniCluster, stage: Stage, liveClients: LiveClients) {
+    this.cluster = cluster;
+    this.stage = stage;
+    this.liveClients = liveClients;
+  }
+
+  static async open(cleanUp: CleanUp, options: ClusterSceneOptions = {}): Promise<ClusterScene> {
+    const { giveUpMs, ...clusterOptions } = options;
+    const cluster = await PatroniCluster.start(cleanUp, clusterOptions);
+    const ways = [await cluster.settings('proxy'), await cluster.settings('hosts')];
+    const stage = await Stage.start(cleanUp, {
+      nodes: ways.length,
+      settings: `services.postgresql.embedded = false
+        services.file-storage.location = "${join(cluster.folder, 'files')}"`,
+      nodeSettings: (node) => ways[node]!,
+      load: { ...LOAD, ...(giveUpMs === undefined ? {} : { giveUpMs }) },
+      hookKinds: eventHookKinds,
+    });
+    const liveClients = await LiveClients.connect(stage, cleanUp);
+    return new ClusterScene(cluster, stage, liveClients);
+  }
+
+  /** Resolves when a post was taken that was sent after this call. */
+  async untilPostsAreTaken(): Promise<void> {
+    const { load } = this.stage;
+    const struckAt = performance.now();
+    await until('posts are taken again', () => load.lastTakenSentAt > struckAt);
+  }
+
+  /** To be called when a run is over, which began with `load.watchPauses`; resolves when the cluster is whole again. */
+  async endRun(): Promise<void> {
+    this.#pausesMs.push(this.stage.load.longestPauseMs);
+    await this.cluster.untilHealthy();
+  }
+
+  /** What every fault of a cluster has in common, where nothing may be lost. */
+  get judgement(): Pick<Scene, 'settle' | 'violations' | 'remark'> {
+    return {
+      settle: () => this.liveClients.catchUp(CATCH_UP_MS),
+      violations: () => this.violations(),
+      remark: () => this.remark(),
+    };
+  }
+
+  violations(): string[] {
+    const { lost, lostEvents, resets, violations } = this.liveClients;
+    return [
+      ...endedByItself(this.stage),
+      ...violations,
+      ...(lost > 0 ? [`live clients missed ${lost} messages and edits that were acknowledged`] : []),
+      ...(lostEvents > 0 ? [`hooks missed ${lostEvents} events of edits that were acknowledged`] : []),
+      ...(reportedLoss(this.stage) === null ? [] : ['a server told that history was lost, and nothing was']),
+      ...(resets > 0 ? [`live clients were told ${resets} times that history was lost`] : []),
+    ];
+  }
+
+  remark(): string {
+    const { load } = this.stage;
+    const seconds = (ms: number): string => (ms / 1000).toFixed(1);
+    const pauses = this.#pausesMs;
+    if (pauses.length === 0) return '';
+    const rate = Math.round((load.posted * 1000) / (performance.now() - this.#startedAt));
+    return (
+      `from the strike to the first 200 ${seconds(median(pauses))}, ${seconds(Math.max(...pauses))} s (median, worst); ` +
+      `${load.unavailable} answers 503; ${rate} posts a second, outages included`
+    );
+  }
+}

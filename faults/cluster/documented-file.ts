@@ -1,0 +1,46 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+const FOLDER = join(import.meta.dirname, '../../docs/cluster');
+/** The network and the first server of docs/cluster.md. */
+const DOCUMENTED_PREFIX = '192.0.2.';
+const DOCUMENTED_SERVER = { name: 'db1', hostNumber: 11 };
+
+/** What takes the place of what docs/cluster.md shows. */
+interface DocumentedValues {
+  /** The first three numbers of all addresses, with a dot behind each. */
+  readonly prefix: string;
+  /** Whose own lines the file is to have; by default those of db1, or none. */
+  readonly server?: { readonly name: string; readonly hostNumber: number };
+  /** Further texts, each of which has to be in the file. */
+  readonly texts?: Readonly<Record<string, string>>;
+}
+
+/**
+ * A file of docs/cluster with other values. The faults run with these files, so that the page shows what was tested; a
+ * text that is not in the file any more is an error here.
+ */
+export async function readDocumentedFile(
+  name: string,
+  { prefix, server = DOCUMENTED_SERVER, texts = {} }: DocumentedValues,
+): Promise<string> {
+  let text = await readFile(join(FOLDER, name), 'utf8');
+  const documented = `${DOCUMENTED_PREFIX}${DOCUMENTED_SERVER.hostNumber}`;
+  const own = `${DOCUMENTED_PREFIX}${server.hostNumber}`;
+  text = text
+    .split('\n')
+    .map((line) =>
+      isOwnLine(line) ? line.replace(DOCUMENTED_SERVER.name, server.name).replace(documented, own) : line,
+    )
+    .join('\n');
+  for (const [from, to] of Object.entries(texts)) {
+    if (!text.includes(from)) throw new Error(`docs/cluster/${name} says nothing of ${from}`);
+    text = text.replaceAll(from, to);
+  }
+  return text.replaceAll(DOCUMENTED_PREFIX, prefix);
+}
+
+/** Those that the files describe as each server's own. */
+function isOwnLine(line: string): boolean {
+  return /^(?:name: |ETCD_NAME=|ETCD_\w+_URLS=|\s+connect_address: )/.test(line);
+}

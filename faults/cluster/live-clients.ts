@@ -1,0 +1,214 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { discoverServerAddress } from '../../client/core/address.ts';
+import { object, integer } from '../../client/core/decode.ts';
+import type { ChatEvent } from '../../client/core/events.ts';
+import { LiveClient } from '../../client/core/live-client.ts';
+import type { Message } from '../../client/core/shapes.ts';
+import { connectFunctionFor } from '../../client/node/connect-to.ts';
+import { signUpByLink } from '../../test/client/core/process-people.ts';
+import type { CleanUp } from '../clean-up.ts';
+import { postOf, textOf } from '../recorder.ts';
+import type { Stage } from '../stage.ts';
+import { until } from '../until.ts';
+
+const CLIENTS_PER_NODE = 2;
+/** Rest between two edits. */
+const EDIT_GAP_MS = 200;
+const EDIT_TIMEOUT_MS = 15_000;
+const EDIT_TEXT = / \(edit (\d+)\)$/;
+/** As hooks ask for it. */
+const EDIT_EVENT = 'message.updated';
+const decodeEdited = object({ rev: integer });
+
+/** What one client has of one conversation. */
+class HeardConversation {
+  /** By seq, the post that the message came from, plus one. */
+  readonly posts: number[] = [];
+  /** All of them, those too whose seq was given out again. */
+  readonly allPosts = new Set<number>();
+  /** By seq, the number of the last edit that was heard. */
+  readonly edits = new Map<number, number>();
+  firstSeq = Number.POSITIVE_INFINITY;
+  lastRev = 0;
+
+  hear({ seq, text }: Message): void {
+    const post = postOf(text);
+    if (post === null) return;
+    this.posts[seq] = post + 1;
+    this.allPosts.add(post);
+    this.firstSeq = Math.min(this.firstSeq, seq);
+    const edit = Number(EDIT_TEXT.exec(text)?.[1] ?? 0);
+    if (edit > (this.edits.get(seq) ?? 0)) this.edits.set(seq, edit);
+  }
+}
+
+/** The epoch of the log that a change is of; 0 where the client knows of none. */
+function epochOf(client: LiveClient, conversation: number): number {
+  const { epochByConversation } = client as LiveClient & {
+    readonly epochByConversation?: ReadonlyMap<number, number>;
+  };
+  return epochByConversation?.get(conversation) ?? 0;
+}
+
+/** Live clients of people who follow all groups of a stage, over every reconnect; one of them edits messages. */
+export class LiveClients {
+  /** What must never be, in words. */
+  readonly violations = new Set<string>();
+  /** How often a client was told that the server has less than it had heard. */
+  resets = 0;
+  readonly #stage: Stage;
+  readonly #clients: { readonly client: LiveClient; readonly heard: Map<number, HeardConversation> }[] = [];
+  /** By conversation, epoch and rev: what it was, for whoever hears of that rev again. */
+  readonly #changes = new Map<string, string>();
+  /** By conversation and seq: the last edit that was answered. */
+  readonly #edited = new Map<string, number>();
+  /** Of all edits that were answered: group and rev. */
+  readonly #editedRevs: { readonly group: number; readonly rev: number }[] = [];
+  #isOver = false;
+  #editing: Promise<void> = Promise.resolve();
+
+  private constructor(stage: Stage) {
+    this.#stage = stage;
+  }
+
+  /** Resolves when all of them follow. */
+  static async connect(stage: Stage, cleanUp: CleanUp): Promise<LiveClients> {
+    const liveClients = new LiveClients(stage);
+    await cleanUp.add('live clients', () => liveClients.stop());
+    for (const [node, server] of stage.servers.entries()) {
+      const address = await discoverServerAddress(`${server.url.replace('http', 'ws')}/v1/live`);
+      for (let n = 0; n < CLIENTS_PER_NODE; n += 1) {
+        const nick = `client-${node}-${n}`;
+        const token = await signUpByLink(server, nick, address);
+        for (const { id } of stage.groups) {
+          await server.operate('groups.add-member', { group: id, user: nick, role: 'admin' });
+        }
+        liveClients.#follow(connectFunctionFor(address), token);
+      }
+    }
+    const isHeard = (): boolean => liveClients.#clients.every(({ heard }) => heard.size === stage.groups.length);
+    await until('all live clients follow', isHeard);
+    liveClients.#editing = liveClients.#edit();
+    return liveClients;
+  }
+
+  /** Edits that were answered and that a hook did not hear of which asks for events, counted per hook. */
+  get lostEvents(): number {
+    const asking = this.#stage.hooks.filter(({ kind }) => kind.events?.includes(EDIT_EVENT));
+    return asking
+      .map(({ record, group }) => this.#editedRevs.filter((each) => each.group === group && !record.hasEvent(each.rev)))
+      .reduce((sum, missing) => sum + missing.length, 0);
+  }
+
+  /** Resolves when they have heard what the callers were answered last, or `timeoutMs` is over. */
+  async catchUp(timeoutMs: number): Promise<void> {
+    this.#isOver = true;
+    await this.#editing;
+    const heads = this.#stage.load.heads();
+    const isThere = (): boolean =>
+      this.lostEvents === 0 &&
+      this.#lostEdits === 0 &&
+      this.#clients.every(({ heard }) =>
+        this.#stage.groups.every(({ id }, group) => heard.get(id)?.posts[heads[group]!] !== undefined),
+      );
+    await until('live clients have caught up', isThere, timeoutMs).catch(() => {});
+  }
+
+  /** Messages and edits that were answered 200 and that a client never heard of, counted per client. */
+  get lost(): number {
+    let lost = 0;
+    for (const { heard } of this.#clients) {
+      for (const [group, { id }] of this.#stage.groups.entries()) {
+        const { posts, firstSeq } = heard.get(id)!;
+        for (const [post, seq] of this.#stage.load.acknowledged[group]!) {
+          if (seq >= firstSeq && posts[seq] !== post + 1) lost += 1;
+        }
+      }
+    }
+    return lost + this.#lostEdits;
+  }
+
+  get #lostEdits(): number {
+    let lost = 0;
+    for (const { heard } of this.#clients) {
+      for (const [key, edit] of this.#edited) {
+        const [conversation, seq] = key.split(':').map(Number) as [number, number];
+        if ((heard.get(conversation)!.edits.get(seq) ?? 0) < edit) lost += 1;
+      }
+    }
+    return lost;
+  }
+
+  /** How many clients did not hear of a post of a group, under whatever seq. */
+  clientsWithout(group: number, post: number): number {
+    const { id } = this.#stage.groups[group]!;
+    return this.#clients.filter(({ heard }) => !heard.get(id)!.allPosts.has(post)).length;
+  }
+
+  async stop(): Promise<void> {
+    this.#isOver = true;
+    await Promise.all(this.#clients.map(({ client }) => client.stop()));
+    await this.#editing;
+  }
+
+  #follow(connect: ReturnType<typeof connectFunctionFor>, token: string): void {
+    const heard = new Map<number, HeardConversation>();
+    const client: LiveClient = new LiveClient({
+      connect,
+      token,
+      follow: { resumeRevByConversation: new Map(), unknownStartAt: 'now', onlyConversations: null },
+      listener: (event) => this.#hear(event, heard, client),
+    });
+    this.#clients.push({ client, heard });
+    client.start();
+    void client.ended.then((error) => {
+      if (error !== null) this.violations.add(`a live client ended: ${error.message}`);
+    });
+  }
+
+  #hear(event: ChatEvent, heard: Map<number, HeardConversation>, client: LiveClient): void {
+    if (event.type === 'reset') {
+      this.resets += 1;
+      const conversation = heard.get(event.conversation);
+      if (conversation !== undefined) conversation.lastRev = event.rev;
+    }
+    if (event.type !== 'change') return;
+    const { conversation: id, change } = event;
+    let conversation = heard.get(id);
+    if (conversation === undefined) heard.set(id, (conversation = new HeardConversation()));
+    if (change.rev <= conversation.lastRev) this.violations.add('a live client heard a change behind a later one');
+    conversation.lastRev = change.rev;
+    if (change.message === undefined) return;
+    this.#compare(`${id}:${epochOf(client, id)}:${change.rev}`, change.message);
+    conversation.hear(change.message);
+  }
+
+  /** Each rev is one text of one message, for whomever and whenever. */
+  #compare(key: string, { seq, text }: Message): void {
+    const said = `${seq} ${text}`;
+    const known = this.#changes.get(key);
+    if (known === undefined) this.#changes.set(key, said);
+    else if (known !== said) this.violations.add('a rev came twice with another text');
+  }
+
+  /** Edits the newest messages, one after the other. What fails is given up: nobody was told that it is done. */
+  async #edit(): Promise<void> {
+    for (let edit = 1; !this.#isOver; edit += 1) {
+      await wait(EDIT_GAP_MS);
+      const { client, heard } = this.#clients[edit % this.#clients.length]!;
+      const group = edit % this.#stage.groups.length;
+      const { id } = this.#stage.groups[group]!;
+      const posts = heard.get(id)!.posts;
+      const seq = posts.length - 1;
+      if (seq < 0 || posts[seq] === undefined) continue;
+      const params = { conversation: id, seq, text: `${textOf(posts[seq] - 1)} (edit ${edit})` };
+      await client
+        .call('messages.edit', params, { decode: decodeEdited, timeoutMs: EDIT_TIMEOUT_MS })
+        .then(({ rev }) => {
+          this.#edited.set(`${id}:${seq}`, edit);
+          this.#editedRevs.push({ group, rev });
+        })
+        .catch(() => {});
+    }
+  }
+}

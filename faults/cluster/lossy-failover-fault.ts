@@ -1,0 +1,182 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import type { CleanUp } from '../clean-up.ts';
+import type { Fault, Scene } from '../fault.ts';
+import { take, type Behaviour } from '../receiver.ts';
+import { postOf } from '../recorder.ts';
+import type { Verdict } from '../verdict.ts';
+import { ClusterScene } from './cluster-scene.ts';
+import { reportedLoss } from './loss-report.ts';
+import { lacksCluster } from './patroni-cluster.ts';
+
+/** How long the primary goes on with nobody to copy it. */
+const UNCOPIED_MS = 2_000;
+const MESSAGES_AFTER = 200;
+
+/** Without a standby that commits wait for; and one that lacks some seconds is promoted. */
+const ASYNCHRONOUS = {
+  'synchronous_mode: true': 'synchronous_mode: false',
+  'maximum_lag_on_failover: 1048576': 'maximum_lag_on_failover: 67108864',
+};
+
+/** What arrived at the hooks, by the text of the messages: their numbers are given out a second time. */
+class ArrivedPosts {
+  readonly #byPath = new Map<string, Set<number>>();
+
+  readonly behave: Behaviour = (call) => {
+    const { hook, posts } = call.delivery;
+    const arrived = this.#byPath.get(hook.path) ?? new Set();
+    for (const post of posts) arrived.add(post);
+    this.#byPath.set(hook.path, arrived);
+    take(call);
+  };
+
+  has(path: string, post: number): boolean {
+    return this.#byPath.get(path)?.has(post) === true;
+  }
+}
+
+/** What was acknowledged when, what the database kept of it, and what arrived. */
+class LossRecord {
+  readonly #scene: ClusterScene;
+  readonly #arrived = new ArrivedPosts();
+  /** By kill, then by group: what had been acknowledged up to then. */
+  readonly #acknowledged: (readonly ReadonlySet<number>[])[] = [];
+  #kept: readonly ReadonlySet<number>[] = [];
+
+  constructor(scene: ClusterScene) {
+    this.#scene = scene;
+    for (const receiver of [scene.stage.struck, scene.stage.healthy]) receiver.behave = this.#arrived.behave;
+  }
+
+  /** To be called when the primary was killed. */
+  noteKill(): void {
+    this.#acknowledged.push(this.#scene.stage.load.acknowledged.map((posts) => new Set(posts.keys())));
+  }
+
+  /** To be called when nothing is posted any more. */
+  async readKept(): Promise<void> {
+    this.#kept = await readPosts(this.#scene);
+  }
+
+  /** Posts that were acknowledged and are not there any more. */
+  get lost(): number {
+    return this.#groups.reduce((sum, group) => sum + this.#lostOf(group).length, 0);
+  }
+
+  /** Of them those that were acknowledged after the last kill, which nothing excuses. */
+  get lostAfterKills(): number {
+    const isLater = (group: number, post: number): boolean => this.#acknowledged.at(-1)?.[group]?.has(post) === false;
+    return this.#groups.reduce(
+      (sum, group) => sum + this.#lostOf(group).filter((post) => isLater(group, post)).length,
+      0,
+    );
+  }
+
+  /** Posts that the database has, were acknowledged after the first kill, and did not arrive; counted per hook. */
+  get missedByHooks(): number {
+    return this.#scene.stage.hooks
+      .map(({ record, group }) => this.#due(group).filter((post) => !this.#arrived.has(record.path, post)).length)
+      .reduce((sum, missed) => sum + missed, 0);
+  }
+
+  /** The same of live clients, counted per client. */
+  get missedByClients(): number {
+    const { liveClients } = this.#scene;
+    return this.#groups
+      .flatMap((group) => this.#due(group).map((post) => liveClients.clientsWithout(group, post)))
+      .reduce((sum, missed) => sum + missed, 0);
+  }
+
+  get #groups(): number[] {
+    return [...this.#scene.stage.groups.keys()];
+  }
+
+  #lostOf(group: number): number[] {
+    return [...this.#scene.stage.load.acknowledged[group]!.keys()].filter((post) => !this.#kept[group]?.has(post));
+  }
+
+  #due(group: number): number[] {
+    return [...(this.#kept[group] ?? [])].filter((post) => this.#acknowledged[0]?.[group]?.has(post) === false);
+  }
+}
+
+async function openLossyFailover(cleanUp: CleanUp): Promise<Scene> {
+  const scene = await ClusterScene.open(cleanUp, { patroniTexts: ASYNCHRONOUS, isSynchronous: false });
+  const { stage, judgement } = scene;
+  const record = new LossRecord(scene);
+  return {
+    stage,
+    strike: (run) => strike(scene, record, run),
+    afterwards: async () => {
+      await scene.endRun();
+      await stage.goOn(MESSAGES_AFTER);
+    },
+    settle: async () => {
+      await judgement.settle!();
+      await record.readKept();
+    },
+    verdict: (): Verdict => {
+      const lost = record.missedByHooks;
+      const violations = lost > 0 ? [`${lost} messages that were posted afterwards did not arrive at a hook`] : [];
+      return { lost, outOfOrder: 0, duplicates: 0, worstDuplicates: 0, allowedDuplicates: 0, violations };
+    },
+    violations: () => violationsOf(scene, record),
+    remark: () =>
+      `${scene.remark()}; ${record.lost} messages were gone with the primaries, as asynchronous replication has it`,
+  };
+}
+
+/** Every second time a node is killed as well: its witness may be the newest, and nobody else has it. */
+async function strike(scene: ClusterScene, record: LossRecord, run: number): Promise<void> {
+  const { cluster, stage } = scene;
+  const primary = await cluster.primary();
+  await cluster.cutReplication(primary);
+  // The fault itself: what is acknowledged now is on this server alone.
+  await wait(UNCOPIED_MS);
+  stage.load.watchPauses();
+  await primary.kill();
+  record.noteKill();
+  await cluster.restoreReplication(primary);
+  const isNodeKilled = run % 2 === 1;
+  if (isNodeKilled) await stage.server.end('SIGKILL');
+  await scene.untilPostsAreTaken();
+  if (isNodeKilled) await stage.server.start();
+  await primary.startPatroni();
+  stage.faultEnds();
+}
+
+function violationsOf({ liveClients, stage }: ClusterScene, record: LossRecord): string[] {
+  const { lost, lostAfterKills, missedByClients } = record;
+  return [
+    ...liveClients.violations,
+    ...(missedByClients > 0 ? [`live clients missed ${missedByClients} messages that were posted afterwards`] : []),
+    ...(lostAfterKills > 0 ? [`${lostAfterKills} messages were lost that were posted afterwards`] : []),
+    ...(lost === 0 ? ['the new primary lacked nothing: nothing was struck'] : []),
+    ...(lost > 0 && reportedLoss(stage) === null ? ['no server told that history was lost'] : []),
+  ];
+}
+
+/** The posts of each group that the database has now. */
+async function readPosts({ cluster, stage }: ClusterScene): Promise<Set<number>[]> {
+  const primary = await cluster.primary();
+  const rows = await primary.sql('select conversation_id, text from message', 'klatch');
+  const posts = stage.groups.map(() => new Set<number>());
+  for (const row of rows) {
+    const [conversation, text] = row.split('|') as [string, string];
+    const group = stage.groups.findIndex(({ id }) => id === Number(conversation));
+    const post = postOf(text);
+    if (group !== -1 && post !== null) posts[group]!.add(post);
+  }
+  return posts;
+}
+
+export const lossyFailoverFault: Fault = {
+  name: 'cluster-lossy-failover',
+  title: 'cluster: asynchronous, replication cut 2 s before the kill',
+  runs: { full: 4, quick: 2, test: 1 },
+  runMs: 180_000,
+  // Numbers come twice here, and are judged by their texts.
+  repeatsPerLane: 0,
+  lacks: lacksCluster,
+  open: openLossyFailover,
+};

@@ -1,0 +1,112 @@
+import { execFile } from 'node:child_process';
+import { randomInt } from 'node:crypto';
+import { promisify } from 'node:util';
+import type { CleanUp } from '../clean-up.ts';
+import type { Lack } from '../fault.ts';
+import { Machine } from './machine.ts';
+
+const run = promisify(execFile);
+
+/** A MAC address that no machine has: frames to it are lost silently, as behind an unplugged cable. */
+const UNUSED_MAC_ADDRESS = '02:00:00:00:00:99';
+/** Of the bridge in our own namespace; machines come behind it. */
+const OWN_HOST_NUMBER = 1;
+
+/** Machines that are network namespaces of this kernel, joined by a bridge that our own namespace is on too. */
+export class Network {
+  /** The first three numbers of all its addresses, with a dot behind each. */
+  readonly prefix: string;
+  readonly #id: string;
+
+  private constructor() {
+    // 198.18.0.0/15 is for tests of networks, and another run may be under way.
+    const number = randomInt(1, 255);
+    this.prefix = `198.18.${number}.`;
+    this.#id = `kl${number}`;
+  }
+
+  static async create(cleanUp: CleanUp): Promise<Network> {
+    const network = new Network();
+    const bridge = network.#bridge;
+    await ip('link', 'add', bridge, 'type', 'bridge', 'forward_delay', '0');
+    await cleanUp.add('bridge', () => ip('link', 'del', bridge));
+    await ip('addr', 'add', `${network.prefix}${OWN_HOST_NUMBER}/24`, 'dev', bridge);
+    await ip('link', 'set', bridge, 'up');
+    return network;
+  }
+
+  async addMachine(name: string, hostNumber: number, cleanUp: CleanUp): Promise<Machine> {
+    const namespace = `${this.#id}-${name}`;
+    await ip('netns', 'add', namespace);
+    // Deletes its veth pair as well.
+    await cleanUp.add(`machine ${name}`, () => ip('netns', 'del', namespace));
+    await ip('link', 'add', namespace, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', namespace);
+    await ip('link', 'set', namespace, 'master', this.#bridge, 'up');
+    const address = `${this.prefix}${hostNumber}`;
+    const machine = new Machine({ name, namespace, address });
+    await machine.ip('addr', 'add', `${address}/24`, 'dev', 'eth0');
+    for (const device of ['lo', 'eth0']) await machine.ip('link', 'set', device, 'up');
+    await cleanUp.add(`programs of ${name}`, () => machine.killAll(() => true));
+    return machine;
+  }
+
+  get #bridge(): string {
+    return `${this.#id}-bridge`;
+  }
+}
+
+/** From now on packets between the two are lost silently, in both directions. */
+export async function dropPackets(one: Machine, other: Machine): Promise<void> {
+  for (const [from, to] of [
+    [one, other],
+    [other, one],
+  ] as const) {
+    await from.ip('neigh', 'replace', to.address, 'lladdr', UNUSED_MAC_ADDRESS, 'dev', 'eth0', 'nud', 'permanent');
+  }
+}
+
+export async function restorePackets(one: Machine, other: Machine): Promise<void> {
+  for (const [from, to] of [
+    [one, other],
+    [other, one],
+  ] as const) {
+    await from.ip('neigh', 'del', to.address, 'dev', 'eth0');
+  }
+}
+
+/** The same as `dropPackets`, of a server's TCP port alone. */
+export async function dropPortPackets(server: Machine, client: Machine, port: number): Promise<void> {
+  await server.ip('rule', 'add', ...portRule('sport', client, port));
+  await client.ip('rule', 'add', ...portRule('dport', server, port));
+}
+
+export async function restorePortPackets(server: Machine, client: Machine, port: number): Promise<void> {
+  await server.ip('rule', 'del', ...portRule('sport', client, port));
+  await client.ip('rule', 'del', ...portRule('dport', server, port));
+}
+
+function portRule(kind: 'sport' | 'dport', to: Machine, port: number): string[] {
+  return ['to', to.address, 'ipproto', 'tcp', kind, String(port), 'blackhole'];
+}
+
+/** Whether machines can be made here; tried, since being root does not suffice in every container. */
+export async function lacksNetwork(): Promise<Lack> {
+  if (process.getuid?.() !== 0) return 'network namespaces need root: run it as root';
+  const name = `kl-${process.pid}`;
+  try {
+    await ip('netns', 'add', name);
+    try {
+      await ip('link', 'add', name, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', name);
+    } finally {
+      await ip('netns', 'del', name);
+    }
+    return null;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return 'ip is not installed: apt-get install iproute2';
+    return 'network namespaces cannot be made here, though this is root: allow CAP_SYS_ADMIN and CAP_NET_ADMIN';
+  }
+}
+
+async function ip(...args: string[]): Promise<void> {
+  await run('ip', args);
+}
