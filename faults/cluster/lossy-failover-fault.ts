@@ -136,10 +136,11 @@ async function strike(scene: ClusterScene, record: LossRecord, run: number): Pro
   stage.load.watchPauses();
   await primary.kill();
   record.noteKill();
-  await cluster.restoreReplication(primary);
   const isNodeKilled = run % 2 === 1;
   if (isNodeKilled) await stage.server.end('SIGKILL');
   await scene.untilPostsAreTaken();
+  // Not before: the kernel still has what the killed server sent last, and would bring it to the standbys.
+  await cluster.restoreReplication(primary);
   if (isNodeKilled) await stage.server.start();
   await primary.startPatroni();
   stage.faultEnds();
