@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { accessSync, constants, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { delimiter, join } from 'node:path';
+import { delimiter, resolve } from 'node:path';
 import { run } from './run.ts';
 
 /** Programs that building needs beyond make, Node and npm, by the Debian package that has each. */
@@ -34,11 +34,11 @@ const PACKAGES = {
   etcd: 'etcd-server',
   haproxy: 'haproxy',
   ip: 'iproute2',
-  psql: 'postgresql-15',
+  '/usr/lib/postgresql/15/bin/postgres': 'postgresql-15',
   pgbouncer: 'pgbouncer',
 } as const;
 
-/** A program by name, as `requireTools` knows it. */
+/** A program by name, or by path where it is in no folder of programs, as `requireTools` knows it. */
 export type Tool = keyof typeof PACKAGES;
 
 /** For invoke-rc.d: a package that is installed may start nothing. */
@@ -88,7 +88,7 @@ function isThere(tool: string): boolean {
   const folders = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/sbin'];
   return folders.some((folder) => {
     try {
-      accessSync(join(folder, tool), constants.X_OK);
+      accessSync(resolve(folder, tool), constants.X_OK);
       return true;
     } catch {
       return false;

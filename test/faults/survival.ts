@@ -6,13 +6,14 @@ const GAP_MS = 30;
 
 /**
  * The short form of faults: each is a test. `make faults` strikes the same ones at full length. What this machine lacks
- * the means for (a library, root) is shown as skipped.
+ * the means for (a library, root) is shown as skipped, with the reason.
  */
 export async function testSurvival(faults: readonly Fault[]): Promise<void> {
   for (const fault of faults) {
     const lack = (await fault.lacks?.()) ?? null;
     const runs = fault.runs.test;
     const run = lack === null ? test : test.skip;
+    if (lack !== null) process.stderr.write(`not run: ${fault.title}. ${lack}\n`);
     run(
       `loses nothing, keeps the order and repeats no more than it may: ${fault.title}`,
       async () => {
