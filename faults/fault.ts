@@ -41,6 +41,13 @@ export interface Scene {
   readonly remark?: () => string;
 }
 
+/** How long what of one run took. */
+export interface RunTimes extends Recovery {
+  /** The longest time, from the strike on, in which no post was answered 200. */
+  readonly longestPauseMs: number;
+  readonly totalMs: number;
+}
+
 /** A row of the report. */
 export interface FaultResult {
   readonly name: string;
@@ -54,7 +61,9 @@ export interface FaultResult {
   /** The most duplicates of one lane in one run, and how many it may have. */
   readonly worstDuplicates: number;
   readonly allowedDuplicates: number;
-  readonly recoveries: readonly Recovery[];
+  /** Changes that came twice, under one number, with different texts. */
+  readonly conflictingRevs: number;
+  readonly recoveries: readonly RunTimes[];
   readonly seconds: number;
   readonly remark: string;
   /** Why this row does not stand; empty when the fault was survived. */
@@ -110,7 +119,7 @@ async function play(
 ): Promise<FaultResult> {
   const scene = await fault.open(cleanUp);
   if (gapMs !== undefined) scene.stage.load.pace(gapMs);
-  const recoveries: Recovery[] = [];
+  const recoveries: RunTimes[] = [];
   const failures: string[] = [];
   try {
     for (let run = 0; run < runs; run += 1) recoveries.push(await playOnce(scene, run));
@@ -125,17 +134,19 @@ async function play(
   return { ...result, violations: [...failures, ...result.violations] };
 }
 
-async function playOnce({ stage, strike, afterwards }: Scene, run: number): Promise<Recovery> {
+async function playOnce({ stage, strike, afterwards }: Scene, run: number): Promise<RunTimes> {
+  const started = performance.now();
   for (const { record } of stage.hooks) record.beginRun();
   // Each run finds lanes that flow.
   await stage.goOn(WARM_UP_MESSAGES * (1 + Math.random()));
+  stage.load.watchPauses();
   await strike(run);
   const recovery = await stage.recover();
   await afterwards?.(run);
-  return recovery;
+  return { ...recovery, longestPauseMs: stage.load.longestPauseMs, totalMs: performance.now() - started };
 }
 
-function resultOf(fault: Fault, scene: Scene, recoveries: readonly Recovery[]): FaultResult {
+function resultOf(fault: Fault, scene: Scene, recoveries: readonly RunTimes[]): FaultResult {
   const { hooks, load, recorder } = scene.stage;
   const expectations = hooks.map(({ record, group, kind }) => ({
     record,
@@ -143,15 +154,22 @@ function resultOf(fault: Fault, scene: Scene, recoveries: readonly Recovery[]): 
     allowedDuplicates: repeatsOf(kind, fault.repeatsPerLane),
   }));
   const verdict = scene.verdict?.() ?? judge(expectations);
+  const { conflicts } = recorder.textByRev;
   return {
     ...emptyResult(fault, { notRun: null, violations: [] }),
     ...verdict,
     runs: recoveries.length,
     messages: load.posted,
+    conflictingRevs: conflicts,
     deliveries: hooks.reduce((sum, { record }) => sum + record.taken, 0),
     recoveries,
     remark: scene.remark?.() ?? '',
-    violations: [...verdict.violations, ...recorder.violations, ...(scene.violations?.(recoveries) ?? [])],
+    violations: [
+      ...verdict.violations,
+      ...recorder.violations,
+      ...(conflicts > 0 ? [`${conflicts} revs came twice with another text`] : []),
+      ...(scene.violations?.(recoveries) ?? []),
+    ],
   };
 }
 
@@ -172,6 +190,7 @@ async function drain({ hooks, load }: Stage, timeoutMs: number): Promise<void> {
 /** The row of a fault that was not struck to its end. */
 export function emptyResult(fault: Fault, why: Pick<FaultResult, 'notRun' | 'violations'>): FaultResult {
   const { name, title } = fault;
-  const counts = { runs: 0, messages: 0, deliveries: 0, lost: 0, outOfOrder: 0, duplicates: 0, worstDuplicates: 0 };
-  return { name, title, ...counts, allowedDuplicates: 0, recoveries: [], seconds: 0, remark: '', ...why };
+  const traffic = { runs: 0, messages: 0, deliveries: 0, lost: 0, outOfOrder: 0, conflictingRevs: 0 };
+  const repeats = { duplicates: 0, worstDuplicates: 0, allowedDuplicates: 0 };
+  return { name, title, ...traffic, ...repeats, recoveries: [], seconds: 0, remark: '', ...why };
 }

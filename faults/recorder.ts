@@ -1,19 +1,40 @@
-/** One delivery as a receiver got it: the messages of its body, in their order. */
+import { TextByRev } from './text-by-rev.ts';
+
+/** One delivery as a receiver got it: the messages of its body, in their order, or its events. */
 export interface Delivery {
   readonly hook: HookRecord;
   readonly seqs: readonly number[];
   /** The number of the post that each message came from. */
   readonly posts: readonly number[];
+  readonly events: readonly EventNumber[];
+}
+
+/** What tells events of one group apart. */
+interface EventNumber {
+  readonly epoch: number;
+  readonly rev: number;
 }
 
 interface ForwardedBody {
-  /** Left out by tests of this file. */
+  /** Left out by tests of this file, as is what else is optional. */
   readonly type?: string;
-  readonly data: { readonly rev?: number; readonly message: { readonly seq: number; readonly text: string } };
+  readonly data: {
+    readonly rev?: number;
+    readonly epoch?: number;
+    readonly group?: { readonly id: number };
+    readonly message: ForwardedMessage;
+  };
+}
+
+interface ForwardedMessage {
+  readonly seq: number;
+  readonly text: string;
+  readonly rev?: number;
+  readonly rev_epoch?: number;
 }
 
 /** Behind the dot: the epoch of the log, which rises where history was lost. */
-const DELIVERY_ID = /^\d+_\d+_(\d+)(?:-(\d+))?(?:\.\d+)?$/;
+const DELIVERY_ID = /^\d+_\d+_(r?)(\d+)(?:-(\d+))?(?:\.\d+)?$/;
 /** An edited message keeps what names its post. */
 const POST_TEXT = /^post (\d+)\b/;
 
@@ -33,9 +54,9 @@ export class HookRecord {
   readonly path: string;
   /** Whether its messages have to arrive in the order of `seq`. */
   readonly strict: boolean;
-  /** First arrivals of a message after the first arrival of a later one, refused arrivals included. */
+  /** First arrivals of a message, or event, after the first arrival of a later one, refused arrivals included. */
   outOfOrder = 0;
-  /** Arrivals of a message that the receiver had taken before. */
+  /** Arrivals of a message, or event, that the receiver had taken before. */
   duplicates = 0;
   /** The most of them in one run. */
   worstDuplicates = 0;
@@ -48,8 +69,9 @@ export class HookRecord {
   /** By `seq`: the number of the post, plus one; 0 where nothing was taken. */
   readonly #posts: number[] = [0];
   readonly #arrived: boolean[] = [];
-  readonly #eventRevs = new Set<number>();
-  #newestEventRev = 0;
+  readonly #arrivedEvents = new Set<string>();
+  readonly #takenEvents = new Set<string>();
+  #newestEvent: EventNumber = { epoch: 0, rev: 0 };
   #newest = 0;
   #through = 0;
   #duplicatesOfRun = 0;
@@ -98,16 +120,18 @@ export class HookRecord {
     return this.#posts.filter((post) => post > 0).map((post) => post - 1);
   }
 
-  /** An event about a message, of a hook that asks for events. */
-  eventArrived(rev: number): void {
-    if (!this.#eventRevs.has(rev) && rev < this.#newestEventRev) this.outOfOrder += 1;
-    this.#eventRevs.add(rev);
-    this.#newestEventRev = Math.max(this.#newestEventRev, rev);
+  /** Whether an event with this rev of epoch 0 was taken. */
+  hasEvent(rev: number): boolean {
+    return this.#takenEvents.has(keyOf({ epoch: 0, rev }));
   }
 
-  /** Whether an event with this rev arrived. */
-  hasEvent(rev: number): boolean {
-    return this.#eventRevs.has(rev);
+  eventsArrived(events: readonly EventNumber[]): void {
+    for (const event of events) {
+      const isLater = comesAfter(event, this.#newestEvent);
+      if (!isLater && !this.#arrivedEvents.has(keyOf(event))) this.outOfOrder += 1;
+      this.#arrivedEvents.add(keyOf(event));
+      if (isLater) this.#newestEvent = event;
+    }
   }
 
   arrived(seqs: readonly number[]): void {
@@ -118,13 +142,15 @@ export class HookRecord {
     }
   }
 
-  take({ seqs, posts }: Delivery): void {
+  take({ seqs, posts, events }: Delivery): void {
+    for (const event of events) {
+      if (this.#takenEvents.has(keyOf(event))) this.#countDuplicate();
+      this.#takenEvents.add(keyOf(event));
+    }
     for (const [index, seq] of seqs.entries()) {
       if (this.postAt(seq) !== null) {
-        this.duplicates += 1;
         if (this.postAt(seq) !== posts[index]) this.changed += 1;
-        this.#duplicatesOfRun += 1;
-        this.worstDuplicates = Math.max(this.worstDuplicates, this.#duplicatesOfRun);
+        this.#countDuplicate();
         continue;
       }
       this.#posts[seq] = posts[index]! + 1;
@@ -133,12 +159,27 @@ export class HookRecord {
     }
     while (this.postAt(this.#through + 1) !== null) this.#through += 1;
   }
+
+  #countDuplicate(): void {
+    this.duplicates += 1;
+    this.#duplicatesOfRun += 1;
+    this.worstDuplicates = Math.max(this.worstDuplicates, this.#duplicatesOfRun);
+  }
+}
+
+const keyOf = ({ epoch, rev }: EventNumber): string => `${epoch}:${rev}`;
+
+/** Whether the first one comes after the other. */
+function comesAfter(event: EventNumber, other: EventNumber): boolean {
+  return event.epoch === other.epoch ? event.rev > other.rev : event.epoch > other.epoch;
 }
 
 /** Sees every delivery of a run, at whichever receiver it arrives. */
 export class Recorder {
   /** What must never be, in words. */
   readonly violations = new Set<string>();
+  /** Of whatever arrived, and of what others tell it. */
+  readonly textByRev = new TextByRev();
   readonly #hooks = new Map<string, HookRecord>();
 
   get hooks(): HookRecord[] {
@@ -160,19 +201,28 @@ export class Recorder {
     }
     const parsed = JSON.parse(raw) as ForwardedBody | ForwardedBody[];
     const bodies = Array.isArray(parsed) ? parsed : [parsed];
-    if (bodies.some(({ type }) => type !== undefined && type !== 'message.created')) {
-      for (const { data } of bodies) hook.eventArrived(data.rev ?? 0);
-      return { hook, seqs: [], posts: [] };
-    }
-    const messages = bodies.map((body) => body.data.message);
-    const seqs = messages.map(({ seq }) => seq);
+    for (const body of bodies) this.#noteText(body);
     const id = DELIVERY_ID.exec(String(headers['webhook-id']));
-    if (Number(id?.[1]) !== seqs[0] || Number(id?.[2] ?? id?.[1]) !== seqs.at(-1)) {
+    const isEvents = id?.[1] === 'r';
+    const numbers = bodies.map(({ data }) => (isEvents ? (data.rev ?? Number.NaN) : data.message.seq));
+    const isOther = bodies.some(({ type = 'message.created' }) => (type === 'message.created') === isEvents);
+    if (isOther || Number(id?.[2]) !== numbers[0] || Number(id?.[3] ?? id?.[2]) !== numbers.at(-1)) {
       this.violations.add('a webhook-id did not name the messages of its body');
     }
-    const posts = messages.map(({ text }) => postOf(text) ?? Number.NaN);
-    hook.arrived(seqs);
     hook.lastTimestampS = Number(headers['webhook-timestamp']);
-    return { hook, seqs, posts };
+    if (isEvents) {
+      const events = bodies.map(({ data: { epoch = 0, rev = 0 } }) => ({ epoch, rev }));
+      hook.eventsArrived(events);
+      return { hook, seqs: [], posts: [], events };
+    }
+    const posts = bodies.map(({ data }) => postOf(data.message.text) ?? Number.NaN);
+    hook.arrived(numbers);
+    return { hook, seqs: numbers, posts, events: [] };
+  }
+
+  #noteText({ data: { group, message } }: ForwardedBody): void {
+    const { seq, text, rev, rev_epoch: epoch = 0 } = message;
+    if (group === undefined || rev === undefined) return;
+    this.textByRev.note({ group: group.id, epoch, rev }, `${seq} ${text}`);
   }
 }

@@ -1,7 +1,6 @@
 import { median } from '../bench/support/report.ts';
-import type { FaultResult } from './fault.ts';
+import type { FaultResult, RunTimes } from './fault.ts';
 import type { Machine } from './machine.ts';
-import type { Recovery } from './stage.ts';
 
 /** One run of the suite. */
 export interface Report {
@@ -18,8 +17,10 @@ const HEAD = [
   'Messages',
   'Lost',
   'Out of order',
+  'Revs with two texts',
   'Duplicates',
   'Of a lane in a run (allowed)',
+  'First 200 after',
   'Each hook again after',
   'All caught up after',
 ];
@@ -35,13 +36,13 @@ export function tableOf(results: readonly FaultResult[]): string {
 }
 
 function cellsOf(result: FaultResult): string[] {
-  const { title, runs, messages, lost, outOfOrder, duplicates, worstDuplicates, allowedDuplicates } = result;
+  const { title, runs, messages, lost, outOfOrder, conflictingRevs, duplicates } = result;
   if (result.notRun !== null) return [title, 'not run', ...HEAD.slice(2).map(() => '')];
-  const counts = [runs, messages, lost, outOfOrder, duplicates].map(String);
-  const of = (pick: (recovery: Recovery) => number): string => timesOf(result.recoveries.map(pick));
-  const lanes = `${worstDuplicates} (${allowedDuplicates})`;
-  const first = of(({ firstMs }) => firstMs);
-  return [title, ...counts, lanes, first, of(({ allMs }) => allMs)];
+  const counts = [runs, messages, lost, outOfOrder, conflictingRevs, duplicates].map(String);
+  const of = (pick: (times: RunTimes) => number): string => timesOf(result.recoveries.map(pick));
+  const lanes = `${result.worstDuplicates} (${result.allowedDuplicates})`;
+  const times = [of(({ longestPauseMs }) => longestPauseMs), of(({ firstMs }) => firstMs), of(({ allMs }) => allMs)];
+  return [title, ...counts, lanes, ...times];
 }
 
 /** Median and worst. */
@@ -91,11 +92,13 @@ ${notes.length === 0 ? '' : `\n${notes.map((note) => `- ${note}`).join('\n')}\n`
 - **Messages**: posts that were answered 200. Callers repeat a post with its \`Idempotency-Key\` until it is; a post that is written twice all the same fails the row.
 - **Lost**: posts that were answered 200 and did not arrive at each hook of their group, counted per hook.
 - **Out of order**: first arrivals of a message after the first arrival of a later one, in a lane of \`order: strict\`. Arrivals that the receiver refused count as arrivals here.
+- **Revs with two texts**: changes of a group that arrived, at hooks or live clients, a second time under the same \`rev\` (and epoch) as another message or with another text.
 - **Duplicates**: messages that a receiver had taken and got again, all lanes together. A receiver takes a delivery when it answers with a complete status 2xx; repeats of what it refused, or left without an answer, are not duplicates. For each kill one unsettled batch of a lane (8 deliveries) may come again; for a fault of the receiver nothing may. "Of a lane in a run" is the most that one lane had in one run, of the lane that came nearest to what it may have: 8 for a strict one, ten times that in messages with \`batch: 10\`, and 32 more (16 in flight, 16 that overtook them) with \`order: none\`.
+- **First 200 after**: the longest time of a run, from the strike on, in which no post was answered 200; median and worst of the runs.
 - **Each hook again after**: from the end of the fault to the first new message at the hook that waited longest for one; median and worst of the runs. Where a process is killed the fault ends with the kill, so that its start is part of the time; a server or path that the suite has to bring back has to be back.
 - **All caught up after**: to the moment at which everything that was posted before the end of the fault had arrived at every hook too.
 
-Rows that begin with "cluster" have three machines as [cluster.md](cluster.md) describes them, as network namespaces, and two servers, the first one through HAProxy and the second one with the list of database servers. Live clients follow all groups and edit messages besides. The fault ends with the first post that is taken again; the time up to there stands in the notes. What a live client misses, a number that comes again with another text, and history that is said to be lost fail such a row.
+Rows that begin with "cluster" have three machines as [cluster.md](cluster.md) describes them, as network namespaces, and two servers, the first one through HAProxy and the second one with the list of database servers. One more hook of each group asks for \`message.updated\`; live clients follow all groups and edit messages. The fault ends with the first post that is taken again. What a live client misses, an edit that the hook misses which asks for them, and history that is said to be lost fail such a row.
 
 The suite runs with short retries (50, 100 and 200 ms), a time-out of 6 s for the answers of receivers that hang or are slow, and shorter time-outs for a blackholed database; leases keep their 10 s. Beyond the table a row fails when the server ends by itself, when a caller gets anything but 200 or 503, when a redirect is followed, when a private address is connected to, when an attempt comes before a \`Retry-After\` is over, or when a node is not replaced within 15 s, and 8 s more for the pauses of a busy machine.
 `;

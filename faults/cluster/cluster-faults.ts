@@ -37,14 +37,13 @@ function clusterFault({ strike, repair, patroniTexts = {}, ...fault }: ClusterFa
         strike: async () => {
           struck = await cluster.primary();
           struckAt = performance.now();
-          stage.load.watchPauses();
           await strike(scene, struck);
           await scene.untilPostsAreTaken();
           stage.faultEnds();
         },
         afterwards: async () => {
           await repair?.(scene, struck, struckAt);
-          await scene.endRun();
+          await cluster.untilHealthy();
           await stage.goOn(MESSAGES_AFTER);
         },
       };

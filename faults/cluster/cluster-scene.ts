@@ -1,11 +1,9 @@
 import { join } from 'node:path';
-import { median } from '../../bench/support/report.ts';
 import type { CleanUp } from '../clean-up.ts';
 import type { Scene } from '../fault.ts';
 import { endedByItself } from '../server-faults.ts';
-import { Stage } from '../stage.ts';
+import { Stage, type HookKind } from '../stage.ts';
 import { until } from '../until.ts';
-import { eventHookKinds } from './hook-events.ts';
 import { LiveClients } from './live-clients.ts';
 import { reportedLoss } from './loss-report.ts';
 import { PatroniCluster } from './patroni-cluster.ts';
@@ -16,7 +14,9 @@ const GAP_MS = 30;
 /** Posts that wait for the end of an outage are answered by `limits.intake-timeout`. */
 const ANSWER_TIMEOUT_MS = 12_000;
 const LOAD = { clients: CALLERS, gapMs: GAP_MS, answerTimeoutMs: ANSWER_TIMEOUT_MS };
-const CATCH_UP_MS = 120_000;
+export const CATCH_UP_MS = 120_000;
+/** One of each group, beside those of every fault, which ask for no events. */
+const ASKS_FOR_EVENTS: HookKind = { order: 'strict', batch: 1, events: ['message.updated'] };
 
 interface ClusterSceneOptions {
   readonly patroniTexts?: Readonly<Record<string, string>>;
@@ -30,7 +30,6 @@ export class ClusterScene {
   readonly cluster: PatroniCluster;
   readonly stage: Stage;
   readonly liveClients: LiveClients;
-  readonly #pausesMs: number[] = [];
   readonly #startedAt = performance.now();
 
   private constructor(cluster: PatroniCluster, stage: Stage, liveClients: LiveClients) {
@@ -49,7 +48,7 @@ export class ClusterScene {
         services.file-storage.location = "${join(cluster.folder, 'files')}"`,
       nodeSettings: (node) => ways[node]!,
       load: { ...LOAD, ...(giveUpMs === undefined ? {} : { giveUpMs }) },
-      hookKinds: eventHookKinds,
+      hookKinds: [ASKS_FOR_EVENTS],
     });
     const liveClients = await LiveClients.connect(stage, cleanUp);
     return new ClusterScene(cluster, stage, liveClients);
@@ -62,12 +61,6 @@ export class ClusterScene {
     await until('posts are taken again', () => load.lastTakenSentAt > struckAt);
   }
 
-  /** To be called when a run is over, which began with `load.watchPauses`; resolves when the cluster is whole again. */
-  async endRun(): Promise<void> {
-    this.#pausesMs.push(this.stage.load.longestPauseMs);
-    await this.cluster.untilHealthy();
-  }
-
   /** What every fault of a cluster has in common, where nothing may be lost. */
   get judgement(): Pick<Scene, 'settle' | 'violations' | 'remark'> {
     return {
@@ -78,10 +71,11 @@ export class ClusterScene {
   }
 
   violations(): string[] {
-    const { lost, lostEvents, resets, violations } = this.liveClients;
+    const { edits, lost, lostEvents, resets, violations } = this.liveClients;
     return [
       ...endedByItself(this.stage),
       ...violations,
+      ...(edits === 0 ? ['no edit was taken: hooks that ask for events had none'] : []),
       ...(lost > 0 ? [`live clients missed ${lost} messages and edits that were acknowledged`] : []),
       ...(lostEvents > 0 ? [`hooks missed ${lostEvents} events of edits that were acknowledged`] : []),
       ...(reportedLoss(this.stage) === null ? [] : ['a server told that history was lost, and nothing was']),
@@ -91,13 +85,7 @@ export class ClusterScene {
 
   remark(): string {
     const { load } = this.stage;
-    const seconds = (ms: number): string => (ms / 1000).toFixed(1);
-    const pauses = this.#pausesMs;
-    if (pauses.length === 0) return '';
     const rate = Math.round((load.posted * 1000) / (performance.now() - this.#startedAt));
-    return (
-      `from the strike to the first 200 ${seconds(median(pauses))}, ${seconds(Math.max(...pauses))} s (median, worst); ` +
-      `${load.unavailable} answers 503; ${rate} posts a second, outages included`
-    );
+    return `${load.unavailable} answers 503; ${rate} posts a second, outages included; ${this.liveClients.edits} edits`;
   }
 }

@@ -42,14 +42,6 @@ class HeardConversation {
   }
 }
 
-/** The epoch of the log that a change is of; 0 where the client knows of none. */
-function epochOf(client: LiveClient, conversation: number): number {
-  const { epochByConversation } = client as LiveClient & {
-    readonly epochByConversation?: ReadonlyMap<number, number>;
-  };
-  return epochByConversation?.get(conversation) ?? 0;
-}
-
 /** Live clients of people who follow all groups of a stage, over every reconnect; one of them edits messages. */
 export class LiveClients {
   /** What must never be, in words. */
@@ -58,8 +50,6 @@ export class LiveClients {
   resets = 0;
   readonly #stage: Stage;
   readonly #clients: { readonly client: LiveClient; readonly heard: Map<number, HeardConversation> }[] = [];
-  /** By conversation, epoch and rev: what it was, for whoever hears of that rev again. */
-  readonly #changes = new Map<string, string>();
   /** By conversation and seq: the last edit that was answered. */
   readonly #edited = new Map<string, number>();
   /** Of all edits that were answered: group and rev. */
@@ -92,6 +82,11 @@ export class LiveClients {
     return liveClients;
   }
 
+  /** Edits that were answered. */
+  get edits(): number {
+    return this.#editedRevs.length;
+  }
+
   /** Edits that were answered and that a hook did not hear of which asks for events, counted per hook. */
   get lostEvents(): number {
     const asking = this.#stage.hooks.filter(({ kind }) => kind.events?.includes(EDIT_EVENT));
@@ -100,10 +95,15 @@ export class LiveClients {
       .reduce((sum, missing) => sum + missing.length, 0);
   }
 
-  /** Resolves when they have heard what the callers were answered last, or `timeoutMs` is over. */
-  async catchUp(timeoutMs: number): Promise<void> {
+  /** Resolves when no edit is under way, and none follows. */
+  async stopEditing(): Promise<void> {
     this.#isOver = true;
     await this.#editing;
+  }
+
+  /** Resolves when they have heard what the callers were answered last, or `timeoutMs` is over. */
+  async catchUp(timeoutMs: number): Promise<void> {
+    await this.stopEditing();
     const heads = this.#stage.load.heads();
     const isThere = (): boolean =>
       this.lostEvents === 0 &&
@@ -179,16 +179,10 @@ export class LiveClients {
     if (change.rev <= conversation.lastRev) this.violations.add('a live client heard a change behind a later one');
     conversation.lastRev = change.rev;
     if (change.message === undefined) return;
-    this.#compare(`${id}:${epochOf(client, id)}:${change.rev}`, change.message);
+    const { seq, text } = change.message;
+    const epoch = client.epochByConversation.get(id) ?? 0;
+    this.#stage.recorder.textByRev.note({ group: id, epoch, rev: change.rev }, `${seq} ${text}`);
     conversation.hear(change.message);
-  }
-
-  /** Each rev is one text of one message, for whomever and whenever. */
-  #compare(key: string, { seq, text }: Message): void {
-    const said = `${seq} ${text}`;
-    const known = this.#changes.get(key);
-    if (known === undefined) this.#changes.set(key, said);
-    else if (known !== said) this.violations.add('a rev came twice with another text');
   }
 
   /** Edits the newest messages, one after the other. What fails is given up: nobody was told that it is done. */

@@ -3,8 +3,9 @@ import type { CleanUp } from '../clean-up.ts';
 import type { Fault, Scene } from '../fault.ts';
 import { take, type Behaviour } from '../receiver.ts';
 import { postOf } from '../recorder.ts';
+import { until } from '../until.ts';
 import type { Verdict } from '../verdict.ts';
-import { ClusterScene } from './cluster-scene.ts';
+import { CATCH_UP_MS, ClusterScene } from './cluster-scene.ts';
 import { reportedLoss } from './loss-report.ts';
 import { lacksCluster } from './patroni-cluster.ts';
 
@@ -102,18 +103,20 @@ class LossRecord {
 
 async function openLossyFailover(cleanUp: CleanUp): Promise<Scene> {
   const scene = await ClusterScene.open(cleanUp, { patroniTexts: ASYNCHRONOUS, isSynchronous: false });
-  const { stage, judgement } = scene;
+  const { cluster, stage, liveClients } = scene;
   const record = new LossRecord(scene);
   return {
     stage,
     strike: (run) => strike(scene, record, run),
     afterwards: async () => {
-      await scene.endRun();
+      await cluster.untilHealthy();
       await stage.goOn(MESSAGES_AFTER);
     },
     settle: async () => {
-      await judgement.settle!();
+      await liveClients.stopEditing();
       await record.readKept();
+      const isThere = (): boolean => record.missedByHooks === 0 && record.missedByClients === 0;
+      await until('hooks and live clients have what was posted afterwards', isThere, CATCH_UP_MS).catch(() => {});
     },
     verdict: (): Verdict => {
       const lost = record.missedByHooks;
@@ -133,7 +136,6 @@ async function strike(scene: ClusterScene, record: LossRecord, run: number): Pro
   await cluster.cutReplication(primary);
   // The fault itself: what is acknowledged now is on this server alone.
   await wait(UNCOPIED_MS);
-  stage.load.watchPauses();
   await primary.kill();
   record.noteKill();
   const isNodeKilled = run % 2 === 1;

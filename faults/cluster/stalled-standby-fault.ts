@@ -23,7 +23,6 @@ async function openStalledStandby(cleanUp: CleanUp): Promise<Scene> {
     strike: async () => {
       const primary = await cluster.primary();
       standbys = cluster.others(primary);
-      stage.load.watchPauses();
       for (const standby of standbys) standby.pause();
       const resumesAt = performance.now() + STALL_MS;
       while (performance.now() < resumesAt) {
@@ -34,7 +33,7 @@ async function openStalledStandby(cleanUp: CleanUp): Promise<Scene> {
       await scene.untilPostsAreTaken();
       stage.faultEnds();
     },
-    afterwards: () => scene.endRun(),
+    afterwards: () => cluster.untilHealthy(),
     violations: () => [
       ...scene.violations(),
       ...(mostWaiting === 0 ? ['no commit waited for a standby: nothing was struck'] : []),

@@ -13,10 +13,11 @@ const survived: FaultResult = {
   duplicates: 9,
   worstDuplicates: 4,
   allowedDuplicates: 8,
+  conflictingRevs: 2,
   recoveries: [
-    { firstMs: 700, allMs: 720 },
-    { firstMs: 1_500, allMs: 2_000 },
-    { firstMs: 900, allMs: 905 },
+    { firstMs: 700, allMs: 720, longestPauseMs: 40, totalMs: 2_000 },
+    { firstMs: 1_500, allMs: 2_000, longestPauseMs: 1_200, totalMs: 3_000 },
+    { firstMs: 900, allMs: 905, longestPauseMs: 600, totalMs: 2_000 },
   ],
   seconds: 9,
   remark: 'with a remark',
@@ -43,8 +44,10 @@ describe('the fault report', () => {
       '1200',
       '0',
       '0',
+      '2',
       '9',
       '4 (8)',
+      '0.60, 1.20 s',
       '0.90, 1.50 s',
       '0.91, 2.00 s',
     ]);
@@ -53,7 +56,7 @@ describe('the fault report', () => {
 
   test('shows what was not run as that, and never as survived', () => {
     const row = tableOf(results).split('\n').at(-1)!;
-    expect(cells(row)).toEqual(['clock', 'not run', '', '', '', '', '', '', '']);
+    expect(cells(row)).toEqual(['clock', 'not run', ...Array.from({ length: 9 }, () => '')]);
     expect(notesOf(results)).toEqual([
       'kill -9 of the server: with a remark',
       'hang: FAILED: 1 messages were lost',

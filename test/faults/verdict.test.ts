@@ -120,18 +120,56 @@ describe('the verdict on a fault', () => {
     expect(record.outOfOrder).toBe(0);
   });
 
-  test('asks of events the order of rev, and takes none for a message', () => {
+  test('asks of events the order of epoch and rev, counts their repeats, and takes none for a message', () => {
     const recorder = new Recorder();
     const record = recorder.expect('/0/0', true);
-    const arriveEvent = (rev: number) => {
-      const body = { type: 'message.updated', data: { rev, message: { seq: 1, text: textOf(0) } } };
-      return recorder.arrived('/0/0', { 'webhook-id': `7_3_r${rev}` }, JSON.stringify(body))!;
+    const takeEvent = (rev: number, epoch?: number) => {
+      const body = { type: 'message.updated', data: { rev, epoch, message: { seq: 1, text: textOf(0) } } };
+      const id = `7_3_r${rev}${epoch === undefined ? '' : `.${epoch}`}`;
+      const delivery = recorder.arrived('/0/0', { 'webhook-id': id }, JSON.stringify(body))!;
+      record.take(delivery);
+      return delivery;
     };
-    expect(arriveEvent(5)).toMatchObject({ seqs: [], posts: [] });
-    for (const rev of [7, 7, 6]) arriveEvent(rev);
-    expect(record.outOfOrder).toBe(1);
+    expect(takeEvent(5)).toMatchObject({ seqs: [], posts: [], events: [{ epoch: 0, rev: 5 }] });
+    for (const rev of [7, 7, 6]) takeEvent(rev);
+    expect(record).toMatchObject({ outOfOrder: 1, duplicates: 1, worstDuplicates: 1, taken: 0 });
     expect([5, 6, 7, 8].map((rev) => record.hasEvent(rev))).toEqual([true, true, true, false]);
+    takeEvent(6, 29_012_345);
+    expect(record).toMatchObject({ outOfOrder: 1, duplicates: 1 });
     expect([...recorder.violations]).toEqual([]);
+  });
+
+  test('sees a webhook-id of events on messages, and the other way round', () => {
+    for (const [id, type] of [
+      ['7_3_r5', 'message.created'],
+      ['7_3_5', 'message.updated'],
+      ['7_3_r6', 'message.updated'],
+    ]) {
+      const recorder = new Recorder();
+      recorder.expect('/0/0', true);
+      const body = { type, data: { rev: 5, message: { seq: 5, text: textOf(0) } } };
+      recorder.arrived('/0/0', { 'webhook-id': id }, JSON.stringify(body));
+      expect(recorder.violations.size).toBe(1);
+    }
+  });
+
+  test('sees a rev that comes twice with another message or text, in one epoch', () => {
+    const recorder = new Recorder();
+    recorder.expect('/0/0', true);
+    const arriveMessage = (seq: number, text: string, rev: number, epoch?: number): void => {
+      const message = { seq, text, rev, rev_epoch: epoch };
+      const body = { type: 'message.created', data: { group: { id: 3 }, message } };
+      recorder.arrived('/0/0', { 'webhook-id': `7_3_${seq}` }, JSON.stringify(body));
+    };
+    arriveMessage(1, 'post 0', 1);
+    arriveMessage(1, 'post 0', 1);
+    arriveMessage(1, 'post 0 (edit 1)', 2);
+    arriveMessage(1, 'post 9', 1, 29_012_345);
+    expect(recorder.textByRev.conflicts).toBe(0);
+    arriveMessage(1, 'post 9', 1);
+    arriveMessage(2, 'post 0', 1);
+    recorder.textByRev.note({ group: 3, epoch: 0, rev: 2 }, '1 post 0 (edit 2)');
+    expect(recorder.textByRev.conflicts).toBe(3);
   });
 
   test('sees a post that was written twice', () => {
