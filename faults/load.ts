@@ -19,6 +19,8 @@ export interface LoadOptions {
 }
 
 const ANSWER_TIMEOUT_MS = 3_000;
+/** What a 503 says of such a post, in words alone. */
+const UNKNOWN_OUTCOME = /may have been posted/;
 const REPEAT_MS = 20;
 const GIVE_UP_MS = 240_000;
 
@@ -35,6 +37,8 @@ export class Load {
   refused = 0;
   /** Of them those that were answered 503. */
   unavailable = 0;
+  /** Of these those that may have been written. */
+  unknownOutcomes = 0;
   /** Of the attempts that were answered 200, when the newest one was sent. */
   lastTakenSentAt = 0;
   readonly #targets: readonly PostTarget[];
@@ -96,6 +100,11 @@ export class Load {
     return Math.max(this.#longestPauseMs, performance.now() - this.#lastTakenAt);
   }
 
+  /** How many posts were begun: each later one has a higher number. */
+  get begun(): number {
+    return this.#next;
+  }
+
   /** The newest `seq` of each group that was answered so far. */
   heads(): number[] {
     return [...this.#newest];
@@ -148,6 +157,7 @@ export class Load {
       }
       if (response.status === 503) {
         this.unavailable += 1;
+        if (UNKNOWN_OUTCOME.test(text)) this.unknownOutcomes += 1;
         return null;
       }
       throw new UnexpectedAnswerError(`a post was answered ${response.status}`);

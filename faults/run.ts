@@ -1,8 +1,8 @@
 /**
  * `make faults`: strikes a real server with every fault and writes docs/fault-report.md. `QUICK=1` strikes less often
  * and writes no page, `OUT=file.json` writes the results for machines, `ONLY=kill,hang` runs some, `ONLY=cluster` all of
- * `cluster-…`. Exits 1 when a fault
- * was not survived, 64 for a name that is none, 130 when it was interrupted (after cleaning up).
+ * `cluster-…`. Exits 1 when a fault was not survived, 64 for a name that is none, 130 when it was interrupted (after
+ * cleaning up).
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -15,7 +15,7 @@ import { notesOf, pageOf, summaryOf, tableOf } from './report.ts';
 const PAGE = join(import.meta.dirname, '../docs/fault-report.md');
 /**
  * Catches a hang: what is not through by then fails. On two cores the suite takes about 75 minutes, and 3 with QUICK=1;
- * the faults of a cluster take two hours and 15 minutes more.
+ * the faults of a cluster take 70 and 13 minutes more.
  */
 const FULL_MS = 6 * 3_600_000;
 const QUICK_MS = 30 * 60_000;

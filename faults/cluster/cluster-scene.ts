@@ -86,6 +86,9 @@ export class ClusterScene {
   remark(): string {
     const { load } = this.stage;
     const rate = Math.round((load.posted * 1000) / (performance.now() - this.#startedAt));
-    return `${load.unavailable} answers 503; ${rate} posts a second, outages included; ${this.liveClients.edits} edits`;
+    return (
+      `${load.unavailable} answers 503, ${load.unknownOutcomes} of them for posts that may have been written; ` +
+      `${rate} posts a second, outages included; ${this.liveClients.edits} edits`
+    );
   }
 }

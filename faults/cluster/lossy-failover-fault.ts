@@ -42,6 +42,7 @@ class LossRecord {
   readonly #arrived = new ArrivedPosts();
   /** By kill, then by group: what had been acknowledged up to then. */
   readonly #acknowledged: (readonly ReadonlySet<number>[])[] = [];
+  #begunByLastKill = 0;
   #kept: readonly ReadonlySet<number>[] = [];
 
   constructor(scene: ClusterScene) {
@@ -51,6 +52,7 @@ class LossRecord {
 
   /** To be called when the primary was killed. */
   noteKill(): void {
+    this.#begunByLastKill = this.#scene.stage.load.begun;
     this.#acknowledged.push(this.#scene.stage.load.acknowledged.map((posts) => new Set(posts.keys())));
   }
 
@@ -64,13 +66,9 @@ class LossRecord {
     return this.#groups.reduce((sum, group) => sum + this.#lostOf(group).length, 0);
   }
 
-  /** Of them those that were acknowledged after the last kill, which nothing excuses. */
+  /** Of them those that were begun after the last kill, which nothing excuses. */
   get lostAfterKills(): number {
-    const isLater = (group: number, post: number): boolean => this.#acknowledged.at(-1)?.[group]?.has(post) === false;
-    return this.#groups.reduce(
-      (sum, group) => sum + this.#lostOf(group).filter((post) => isLater(group, post)).length,
-      0,
-    );
+    return this.#groups.flatMap((group) => this.#lostOf(group)).filter((post) => post >= this.#begunByLastKill).length;
   }
 
   /** Posts that the database has, were acknowledged after the first kill, and did not arrive; counted per hook. */
