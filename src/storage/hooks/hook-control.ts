@@ -219,10 +219,12 @@ export async function redeliverSelectedWithinLimit(
     select count(*) as count from delivery_retry where hook_id = ${hookId} and seq <> all(${[...seqs]}::bigint[])`;
   if (others!.count + seqs.length > MAX_RETRY_ROWS) return false;
   await tx`
-    insert into delivery_retry (conversation_id, hook_id, seq, last_seq, attempts, next_at)
-    select ${conversationId}, ${hookId}, seq, seq, 0, ${now}::timestamptz from unnest(${[...seqs]}::bigint[]) as asked (seq)
-    on conflict on constraint delivery_retry_pkey do update set attempts = 0, next_at = ${now}`;
-  await tx`update reverse_hook set generation = generation + 1 where id = ${hookId}`;
+    with hook as (update reverse_hook set generation = generation + 1 where id = ${hookId} returning generation)
+    insert into delivery_retry (conversation_id, hook_id, seq, last_seq, attempts, next_at, generation)
+    select ${conversationId}, ${hookId}, seq, seq, 0, ${now}::timestamptz, hook.generation
+    from unnest(${[...seqs]}::bigint[]) as asked (seq), hook
+    on conflict on constraint delivery_retry_pkey
+    do update set attempts = 0, next_at = ${now}, generation = excluded.generation`;
   return true;
 }
 

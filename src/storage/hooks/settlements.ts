@@ -51,7 +51,8 @@ const fromFencedInput = (sql: Sql) => sql`
   from input i join fence f on f.partition = i.hook_id % ${PARTITIONS} and f.epoch = i.epoch
   where r.id = i.hook_id and r.generation >= i.generation and r.cursor_generation <= i.generation
     and r.removed_at is null
-  returning r.id, r.conversation_id, r.generation = i.generation as current, r.event_cursor is not null as wants_events`;
+  returning r.id, r.conversation_id, i.generation, r.generation = i.generation as current,
+    r.event_cursor is not null as wants_events`;
 
 /** Where everything was delivered, which is nearly always, half of the columns have nothing to say. */
 function settleDelivered(sql: Sql, { lanes, attempts }: BaseColumns): Promise<SettledHook[]> {
@@ -88,7 +89,7 @@ function settleDelivered(sql: Sql, { lanes, attempts }: BaseColumns): Promise<Se
 /** Writes what is repeated apart, of the hooks that were `settled`, and ends what is over. */
 const writeRetries = (sql: Sql, retries: FailureColumns['retries']) => sql`
   retry as (
-    select s.conversation_id, u.* from unnest(
+    select s.conversation_id, s.generation, u.* from unnest(
       ${retries.hookId}::bigint[], ${retries.seq}::bigint[], ${retries.lastSeq}::bigint[], ${retries.attempts}::int[],
       ${retries.nextAt}::timestamptz[], ${retries.rev}::bigint[], ${retries.lastRev}::bigint[]
     ) as u(hook_id, seq, last_seq, attempts, next_at, rev, last_rev)
@@ -97,7 +98,7 @@ const writeRetries = (sql: Sql, retries: FailureColumns['retries']) => sql`
   ), over as (
     delete from delivery_retry d using retry
     where d.hook_id = retry.hook_id and d.seq = retry.seq and d.rev = retry.rev and d.last_seq <= retry.last_seq
-      and d.last_rev <= retry.last_rev and retry.next_at is null
+      and d.last_rev <= retry.last_rev and d.generation <= retry.generation and retry.next_at is null
   ), again as (
     insert into delivery_retry (conversation_id, hook_id, seq, last_seq, rev, last_rev, attempts, next_at)
     select conversation_id, hook_id, seq, last_seq, rev, last_rev, attempts, next_at from retry where next_at is not null

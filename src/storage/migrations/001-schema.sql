@@ -398,6 +398,8 @@ create table delivery_retry (
   -- Of events; 0 for messages.
   rev bigint not null default 0,
   last_rev bigint not null default 0,
+  -- The hook's generation since a client asked for it. An older lane, which may have sent it before that, does not end it.
+  generation bigint not null default 0,
   constraint delivery_retry_kind_check check ((seq = 0) <> (rev = 0)),
   primary key (hook_id, seq, rev, conversation_id),
   foreign key (hook_id, conversation_id) references reverse_hook on delete cascade

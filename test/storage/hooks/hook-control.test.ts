@@ -144,6 +144,29 @@ describe('control writes', () => {
     expect(await info()).toMatchObject({ pending: 0 });
   });
 
+  test('let a message be sent again that was asked for while its last delivery was not settled', async () => {
+    const over = (seq: number) =>
+      ({ seq: seq as Seq, lastSeq: seq as Seq, rev: 0, lastRev: 0, attempts: 1, nextAt: null }) as const;
+    const settle = (generation: number, seq: number): Promise<unknown> => {
+      const place = { hookId: hook, generation, epoch: 1, cursor: 100 as Seq, ...UNTROUBLED, attempts: [] };
+      return settling.write([{ ...place, retries: [over(seq)] }]);
+    };
+    const seqs = (): Promise<unknown> =>
+      database.query(async (sql) => [
+        ...(await sql`select seq from delivery_retry where hook_id = ${hook} order by seq`),
+      ]);
+    const askFor = (...asked: number[]): Promise<unknown> =>
+      locked((tx, found) => redeliverSelectedWithinLimit(tx, found, asked as Seq[]));
+    await askFor(90, 95);
+    await askFor(90);
+    // The lane of before the second request has sent both.
+    await settle(1, 90);
+    await settle(1, 95);
+    expect(await seqs()).toEqual([{ seq: 90 }]);
+    await settle(2, 90);
+    expect(await seqs()).toEqual([]);
+  });
+
   test('of many at once, with settlements among them, all end, one after the other', async () => {
     const settlement = (generation: number) => ({
       hookId: hook,
