@@ -1,0 +1,149 @@
+/**
+ * A receiver in memory, written from docs/reverse-webhooks.md alone: its rules, each with what the page says.
+ *
+ * 1. "Verifying": what is signed is `webhook-id`, `webhook-timestamp` and the raw body, with full stops between them. One
+ *    entry `v1` that holds and a timestamp at most five minutes off make a delivery genuine; others are refused.
+ * 2. "Order and batches": with `batch` above 1 the body is an array, else one event. Both are read, whatever was set.
+ * 3. "What a receiver does": of the states of a message the one with the highest `message.rev` is the newest, whichever
+ *    delivery brings it, a repeat too. A lower one is ignored.
+ * 4. "What arrives", "What a receiver does", with `strict`: a message whose `seq` is not beyond the last handled one was
+ *    handled already, an event likewise by its `data.rev`.
+ * 5. The same with `none`: what was handled is known by its `webhook-id`. A batch has an id of its own and need not come
+ *    again in the same cut, so the id that each item has alone is kept.
+ * 6. "Epochs": numbers are compared with their epochs, the epoch first, and messages are told apart by `message.id`.
+ */
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
+import {
+  compareEpochNumbers,
+  epochSuffix,
+  eventKey,
+  type DeliveredItem,
+  type DeliveryKey,
+  type EpochNumber,
+  type MessageKey,
+  type MessageState,
+} from './history.ts';
+
+const TIMESTAMP_TOLERANCE_S = 300;
+
+interface EventBody {
+  readonly type: DeliveredItem['type'];
+  readonly data: {
+    readonly rev?: number;
+    readonly epoch?: number;
+    readonly group: { readonly id: number };
+    readonly message: {
+      readonly id: string;
+      readonly seq: number;
+      readonly epoch?: number;
+      readonly rev: number;
+      readonly rev_epoch?: number;
+      readonly text: string;
+      readonly deleted?: boolean;
+      readonly attachments: readonly unknown[];
+    };
+  };
+}
+
+/** What a request says, whether it is genuine or not. */
+interface ReceivedRequest {
+  readonly isGenuine: boolean;
+  readonly isArray: boolean;
+  readonly items: readonly DeliveredItem[];
+}
+
+export class ModelReceiver {
+  readonly messages = new Map<MessageKey, MessageState>();
+  /** What was not handled before, in the order in which it was handled. */
+  readonly handled: DeliveryKey[] = [];
+  readonly #secrets: string[];
+  readonly #handledKeys = new Set<DeliveryKey>();
+  #lastSeq: EpochNumber = { epoch: 0, number: 0 };
+  #lastRev: EpochNumber = { epoch: 0, number: 0 };
+  #comparesNumbers: boolean;
+
+  constructor(secret: string, order: 'strict' | 'none') {
+    this.#secrets = [secret];
+    this.#comparesNumbers = order === 'strict';
+  }
+
+  /** The hook's secret was rotated: deliveries that are on their way have the old one only. */
+  addSecret(secret: string): void {
+    this.#secrets.push(secret);
+  }
+
+  /** The hook was changed to `none`. A receiver keeps ids from then on: what is repeated apart comes behind later ones. */
+  keepIds(): void {
+    this.#comparesNumbers = false;
+  }
+
+  read(headers: IncomingHttpHeaders, raw: string): ReceivedRequest {
+    const body = JSON.parse(raw) as EventBody | readonly EventBody[];
+    const bodies = Array.isArray(body) ? (body as readonly EventBody[]) : [body as EventBody];
+    return { isGenuine: this.#isGenuine(headers, raw), isArray: Array.isArray(body), items: bodies.map(itemOf) };
+  }
+
+  /** Applies what was accepted. */
+  accept({ isGenuine, items }: ReceivedRequest): void {
+    if (!isGenuine) return;
+    for (const item of items) {
+      this.#keepNewest(item);
+      if (this.#wasHandled(item)) continue;
+      this.handled.push(item.key);
+      this.#handledKeys.add(item.key);
+      if (item.eventRev === null) this.#lastSeq = later(this.#lastSeq, item.seq);
+      else this.#lastRev = later(this.#lastRev, item.eventRev);
+    }
+  }
+
+  #keepNewest({ message, rev, text, deleted }: DeliveredItem): void {
+    const known = this.messages.get(message);
+    if (known === undefined || compareEpochNumbers(known.rev, rev) < 0)
+      this.messages.set(message, { rev, text, deleted });
+  }
+
+  #wasHandled({ key, seq, eventRev }: DeliveredItem): boolean {
+    if (!this.#comparesNumbers) return this.#handledKeys.has(key);
+    if (eventRev === null) return compareEpochNumbers(seq, this.#lastSeq) <= 0;
+    return compareEpochNumbers(eventRev, this.#lastRev) <= 0;
+  }
+
+  #isGenuine(headers: IncomingHttpHeaders, raw: string): boolean {
+    const id = String(headers['webhook-id']);
+    const timestamp = String(headers['webhook-timestamp']);
+    if (!(Math.abs(Date.now() / 1000 - Number(timestamp)) <= TIMESTAMP_TOLERANCE_S)) return false;
+    const entries = String(headers['webhook-signature']).split(' ');
+    return this.#secrets.some((secret) => {
+      const key = Buffer.from(secret.slice('whsec_'.length), 'base64');
+      const expected = Buffer.from(
+        `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.${raw}`).digest('base64')}`,
+      );
+      return entries
+        .map((entry) => Buffer.from(entry))
+        .some((entry) => entry.length === expected.length && timingSafeEqual(entry, expected));
+    });
+  }
+}
+
+function itemOf({ type, data }: EventBody): DeliveredItem {
+  const { message } = data;
+  const seq = { number: message.seq, epoch: message.epoch ?? 0 };
+  const eventRev = type === 'message.created' ? null : { number: data.rev ?? Number.NaN, epoch: data.epoch ?? 0 };
+  // The part behind the group: it is the same number with its epoch, or the checker says so.
+  const key = message.id.slice(message.id.indexOf(':') + 1);
+  return {
+    type,
+    key: eventRev === null ? `${seq.number}${epochSuffix(seq.epoch)}` : eventKey(eventRev),
+    group: data.group.id,
+    message: key,
+    seq,
+    rev: { number: message.rev, epoch: message.rev_epoch ?? 0 },
+    eventRev,
+    text: message.text,
+    deleted: message.deleted === true,
+    attachments: message.attachments.length,
+  };
+}
+
+const later = (a: EpochNumber, b: EpochNumber): EpochNumber => (compareEpochNumbers(a, b) < 0 ? b : a);
