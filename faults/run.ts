@@ -1,14 +1,21 @@
 /**
  * `make faults`: strikes a real server with every fault and writes docs/fault-report.md. `QUICK=1` strikes less often
+<<<<<<< HEAD
  * and writes no page, `OUT=file.json` writes the results for machines, `ONLY=kill,hang` runs some, `ONLY=cluster` all of
  * `cluster-…`. Exits 1 when a fault was not survived, 64 for a name that is none, 130 when it was interrupted (after
  * cleaning up).
+=======
+ * and writes no page, `OUT=file.json` writes the results for machines, `ONLY=kill,hang` runs some. Exits 1 when a fault
+ * was not survived, 64 for a name that is none, 130 when it was interrupted (after cleaning up).
+ * `ONLY=histories` plays random histories instead, which are no part of the page; `SEED=7,9` plays those rounds of them.
+>>>>>>> 092c1eb9 (faults: Play random histories against receivers that follow the rules)
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { allFaults } from './all.ts';
 import { CleanUp } from './clean-up.ts';
 import { emptyResult, runFault, type Fault, type FaultResult } from './fault.ts';
+import { runHistories } from './histories/run.ts';
 import { describeMachine } from './machine.ts';
 import { notesOf, pageOf, summaryOf, tableOf } from './report.ts';
 
@@ -19,6 +26,8 @@ const PAGE = join(import.meta.dirname, '../docs/fault-report.md');
  */
 const FULL_MS = 6 * 3_600_000;
 const QUICK_MS = 30 * 60_000;
+/** Random histories: no fault of the report. */
+const HISTORIES = 'histories';
 
 /** A variable of the environment; make hands over those that are not set as empty. */
 function setting(name: string): string | null {
@@ -31,7 +40,9 @@ function chosen(only: string | null): readonly Fault[] {
   const names = only.split(',');
   const unknown = names.filter((name) => !allFaults.some((fault) => isNamed(fault, name)));
   if (unknown.length > 0) {
-    console.error(`there is no fault ${unknown.join(', ')}; there are ${allFaults.map(({ name }) => name).join(', ')}`);
+    console.error(
+      `there is no fault ${unknown.join(', ')}; there are ${[...allFaults.map(({ name }) => name), HISTORIES].join(', ')}`,
+    );
     process.exit(64);
   }
   return allFaults.filter((fault) => names.some((name) => isNamed(fault, name)));
@@ -68,13 +79,26 @@ function endOnSignals(current: () => CleanUp): void {
   }
 }
 
+/** Ends the process: with 1 for a violation, and where something could not be cleaned up. */
+async function playHistories(): Promise<never> {
+  const seeds = setting('SEED')?.split(',').map(Number) ?? null;
+  const isRight = await runHistories({ quick, seeds, cleanUp }).catch((error: unknown) => {
+    console.error(error);
+    return false;
+  });
+  const problems = await cleanUp.end();
+  for (const problem of problems) console.error(`not cleaned up: ${problem}`);
+  process.exit(isRight && problems.length === 0 ? 0 : 1);
+}
+
 let interrupted = false;
 const quick = setting('QUICK') !== null;
 const only = setting('ONLY');
 const out = setting('OUT');
-const faults = chosen(only);
 let cleanUp = new CleanUp();
 endOnSignals(() => cleanUp);
+if (only === HISTORIES) await playHistories();
+const faults = chosen(only);
 const machine = await describeMachine();
 const startedAt = new Date();
 const started = performance.now();

@@ -1,0 +1,150 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { judgeHistory } from './checker.ts';
+import type { Coverage } from './coverage.ts';
+import type { History, ServerAction } from './history.ts';
+import type { HookReceiver, LogicalClock } from './hook-receiver.ts';
+import type { Installation } from './installation.ts';
+import { PlayedGroup, type RoundContext } from './played-group.ts';
+import { Random } from './random.ts';
+import { timelineOf } from './timeline.ts';
+
+/** A round ends servers so often that its histories have two or three parts. */
+const PARTS = [2, 3] as const;
+const MAX_STEPS_OF_PART = 20;
+const MIN_STEPS_OF_PART = 5;
+/** An end of the server comes within this time, while groups post. */
+const MAX_POSTING_MS = 60;
+
+export interface RoundOptions {
+  readonly seed: number;
+  readonly histories: number;
+  /** The server is restored to an older backup, once or twice to the same one. */
+  readonly restores: boolean;
+  /** Counts what the histories are about. */
+  readonly coverage: Coverage;
+}
+
+/** What a round showed. */
+export interface RoundResult {
+  readonly seed: number;
+  readonly histories: number;
+  readonly deliveries: number;
+  readonly violations: readonly string[];
+}
+
+/** What histories are played on. */
+export interface Environment {
+  readonly installation: Installation;
+  readonly receiver: HookReceiver;
+  readonly clock: LogicalClock;
+}
+
+/**
+ * Plays histories at once, each in a group of its own with choices of its own. What ends the server ends it for all of them,
+ * while deliveries are on their way; the next part of each begins when it is back.
+ */
+export async function playRound(environment: Environment, options: RoundOptions): Promise<RoundResult> {
+  const { seed, restores } = options;
+  const random = new Random(seed);
+  const authors = await environment.installation.createAuthors(`author-${seed}`);
+  const context: RoundContext = { ...environment, authors };
+  const groups = await inAllOf(Array.from({ length: options.histories }), (_, index) =>
+    PlayedGroup.create(context, new Random(seed * 1_000 + index)),
+  );
+  const play = (isUndone = false): Promise<unknown> =>
+    inAllOf(groups, (group) => group.play(random.between(MIN_STEPS_OF_PART, MAX_STEPS_OF_PART), isUndone));
+  await play();
+  if (restores) {
+    await playRestored(environment, groups, { random, playUndone: () => play(true) });
+    await play();
+  }
+  for (let part = random.pick(PARTS); part > 1; part -= 1) {
+    await strike(environment, groups, random);
+    await play();
+  }
+  const histories = await inAllOf(groups, (group) => group.end());
+  for (const history of histories) options.coverage.add(history);
+  return {
+    seed,
+    histories: histories.length,
+    deliveries: histories.flatMap(({ hooks }) => hooks).reduce((sum, { arrivals }) => sum + arrivals.length, 0),
+    violations: histories.flatMap((history) => judge(history, seed)),
+  };
+}
+
+/** Groups have nothing to do with each other; the first failure is the round's, when all others have ended too. */
+async function inAllOf<From, To>(all: readonly From[], work: (one: From, index: number) => Promise<To>): Promise<To[]> {
+  const ends = await Promise.allSettled(all.map(work));
+  return ends.map((end) => {
+    if (end.status === 'rejected') throw end.reason;
+    return end.value;
+  });
+}
+
+function judge(history: History, seed: number): string[] {
+  const violations = judgeHistory(history).map((violation) => `seed ${seed}: ${violation}`);
+  if (violations.length === 0) return [];
+  const timelines = history.hooks.flatMap(({ hook, arrivals }) => [
+    `hook ${hook}:`,
+    ...timelineOf(history, hook, arrivals),
+  ]);
+  for (const line of timelines) console.log(line);
+  return violations;
+}
+
+/** Ends the server in one way or the other, and starts it again. */
+async function strike(
+  { installation, clock }: Environment,
+  groups: readonly PlayedGroup[],
+  random: Random,
+): Promise<void> {
+  const type = random.weighted<'killed' | 'stopped'>([
+    [3, 'killed'],
+    [1, 'stopped'],
+  ]);
+  const action = await endWhilePosting({ installation, clock }, groups, { random, type });
+  recordInAll(groups, action);
+  await installation.server.start();
+}
+
+/** A server is lost, and comes back as it was before the last part of each history; often a second time. */
+async function playRestored(
+  { installation, clock }: Environment,
+  groups: readonly PlayedGroup[],
+  { random, playUndone }: { readonly random: Random; readonly playUndone: () => Promise<unknown> },
+): Promise<void> {
+  const backupAt = clock.next();
+  await installation.backUp();
+  const returns = groups.map((group) => group.remember());
+  for (let restores = random.between(1, 2); restores > 0; restores -= 1) {
+    await playUndone();
+    const type = random.pick(['killed', 'stopped'] as const);
+    await endWhilePosting({ installation, clock }, groups, { random, type });
+    const asked = clock.next();
+    await installation.restore();
+    recordInAll(groups, { type: 'restored', backupAt, asked, answered: clock.next() });
+    await installation.server.start();
+    for (const goBack of returns) goBack();
+    await inAllOf(groups, (group) => group.readEpoch());
+  }
+}
+
+/** Ends the server while all groups post and their hooks deliver. */
+async function endWhilePosting(
+  { installation, clock }: Pick<Environment, 'installation' | 'clock'>,
+  groups: readonly PlayedGroup[],
+  { random, type }: { readonly random: Random; readonly type: 'killed' | 'stopped' },
+): Promise<ServerAction> {
+  const posting = inAllOf(groups, (group) => group.postUntilEnd());
+  await wait(random.between(0, MAX_POSTING_MS));
+  const asked = clock.next();
+  await (type === 'killed' ? installation.kill() : installation.stop());
+  const answered = clock.next();
+  await posting;
+  await inAllOf(groups, (group) => group.findUnansweredPost());
+  return { type, asked, answered };
+}
+
+function recordInAll(groups: readonly PlayedGroup[], action: ServerAction): void {
+  for (const { actions } of groups) actions.push(action);
+}

@@ -1,0 +1,75 @@
+import type { CleanUp } from '../clean-up.ts';
+import { Coverage } from './coverage.ts';
+import { HookReceiver, LogicalClock } from './hook-receiver.ts';
+import { Installation } from './installation.ts';
+import { playRound, type Environment, type RoundResult } from './round.ts';
+
+/** Histories of a round, which share a server and what happens to it. */
+const HISTORIES_OF_ROUND = 20;
+const ROUNDS = { full: 50, quick: 5 };
+/** Every fifth round restores a backup, from the second on. */
+const ROUNDS_PER_RESTORE = 5;
+const ROUND_WITH_RESTORE = 2;
+
+export interface HistoryRunOptions {
+  readonly quick: boolean;
+  /** These rounds alone. */
+  readonly seeds: readonly number[] | null;
+  readonly cleanUp: CleanUp;
+}
+
+/**
+ * `make faults ONLY=histories`: plays 1,000 random histories against receivers that do what docs/reverse-webhooks.md asks of
+ * them, and judges them by that page. Prints each violation with the seed of its round; `SEED=7,9` plays such rounds alone.
+ * Resolves with whether there was none, and everything that the run is about was part of it.
+ */
+export async function runHistories({ quick, seeds, cleanUp }: HistoryRunOptions): Promise<boolean> {
+  const environment = await startEnvironment(cleanUp);
+  const rounds = quick ? ROUNDS.quick : ROUNDS.full;
+  const coverage = new Coverage();
+  const results: RoundResult[] = [];
+  for (const seed of seeds ?? Array.from({ length: rounds }, (_, index) => index + 1)) {
+    const result = await playSeed(environment, seed, coverage);
+    for (const violation of result.violations) console.log(violation);
+    results.push(result);
+    if (results.length % 5 === 0) console.log(summaryOf(results));
+  }
+  for (const line of coverage.describe()) console.log(line);
+  // Some rounds alone need not have it all.
+  const missing = seeds === null ? coverage.missing() : [];
+  for (const name of missing) console.log(`too few of the histories had: ${name}`);
+  console.log(summaryOf(results));
+  return missing.length === 0 && results.every(({ violations }) => violations.length === 0);
+}
+
+/** The round of a seed; the same seed makes the same choices. The next round begins also after one that fails. */
+export async function playSeed(
+  environment: Environment,
+  seed: number,
+  coverage = new Coverage(),
+): Promise<RoundResult> {
+  const restores = seed % ROUNDS_PER_RESTORE === ROUND_WITH_RESTORE;
+  try {
+    return await playRound(environment, { seed, histories: HISTORIES_OF_ROUND, restores, coverage });
+  } catch (error) {
+    const violation = `seed ${seed}: it was not played to its end: ${String((error as Error).stack)}`;
+    if (!environment.installation.server.running) await environment.installation.server.start();
+    return { seed, histories: 0, deliveries: 0, violations: [violation] };
+  }
+}
+
+/** A server, its database and its receivers, for one round after the other. */
+export async function startEnvironment(cleanUp: CleanUp): Promise<Environment> {
+  const clock = new LogicalClock();
+  const receiver = await HookReceiver.start(clock);
+  await cleanUp.add('receiver', () => receiver.stop());
+  return { installation: await Installation.start(cleanUp), receiver, clock };
+}
+
+function summaryOf(results: readonly RoundResult[]): string {
+  const sum = (of: (result: RoundResult) => number): number => results.reduce((total, each) => total + of(each), 0);
+  return (
+    `${sum(({ histories }) => histories)} histories, ${sum(({ deliveries }) => deliveries)} deliveries, ` +
+    `${sum(({ violations }) => violations.length)} violations`
+  );
+}
