@@ -299,7 +299,7 @@ describe('doctor without a server', () => {
     await workspace.configure({ ...database.target, host: '127.0.0.1', port }, [
       'services.postgresql.connect-timeout = 1m',
     ]);
-    const found = 'no answer from the database within 5000 ms';
+    const found = 'no answer from the database within 3000 ms';
     expect((await examine())('database')).toMatchObject([{ level: 'error', found }]);
     silent.emit('stop');
     silent.close();
