@@ -1,4 +1,4 @@
-import { MAX_UNSETTLED } from '../src/delivery/lane.ts';
+import { MAX_UNSETTLED_ATTEMPTS } from '../src/delivery/lane.ts';
 import { DatabaseProxy } from '../test/support/database-proxy.ts';
 import type { Fault } from './fault.ts';
 import { killPostmaster, OwnDatabase } from './own-database.ts';
@@ -17,7 +17,7 @@ export const databaseFaults: readonly Fault[] = [
     title: 'kill -9 of the embedded PostgreSQL',
     runs: { full: 100, quick: 2, test: 2 },
     runMs: 40_000,
-    repeatsPerLane: MAX_UNSETTLED,
+    repeatsPerLane: MAX_UNSETTLED_ATTEMPTS,
     open: async (cleanUp) => {
       const stage = await Stage.start(cleanUp);
       const strike = async (): Promise<void> => {
@@ -33,7 +33,7 @@ export const databaseFaults: readonly Fault[] = [
     title: 'kill -9 and restart of a PostgreSQL beside the server',
     runs: { full: 100, quick: 2, test: 2 },
     runMs: 40_000,
-    repeatsPerLane: MAX_UNSETTLED,
+    repeatsPerLane: MAX_UNSETTLED_ATTEMPTS,
     open: async (cleanUp) => {
       const database = await OwnDatabase.start(cleanUp);
       const stage = await Stage.start(cleanUp, { settings: database.settings() });
@@ -49,7 +49,7 @@ export const databaseFaults: readonly Fault[] = [
     title: "PostgreSQL's connection blackholed",
     runs: { full: 100, quick: 2, test: 2 },
     runMs: 40_000,
-    repeatsPerLane: MAX_UNSETTLED,
+    repeatsPerLane: MAX_UNSETTLED_ATTEMPTS,
     open: async (cleanUp) => {
       const database = await OwnDatabase.start(cleanUp);
       const proxy = await DatabaseProxy.start(database.place);

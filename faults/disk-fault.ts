@@ -3,7 +3,7 @@ import { chmod, mkdtemp, open, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { MAX_UNSETTLED } from '../src/delivery/lane.ts';
+import { MAX_UNSETTLED_ATTEMPTS } from '../src/delivery/lane.ts';
 import { Connection, type Sql } from '../src/storage/db/connection.ts';
 import { DatabaseUnavailableError, CommitUnknownError, sqlState } from '../src/storage/db/database-error.ts';
 import { SUPERUSER } from '../src/storage/embedded/cluster.ts';
@@ -112,7 +112,7 @@ export const diskFault: Fault = {
   title: 'disk full on the database',
   runs: { full: 100, quick: 2, test: 1 },
   runMs: 90_000,
-  repeatsPerLane: MAX_UNSETTLED,
+  repeatsPerLane: MAX_UNSETTLED_ATTEMPTS,
   lacks: lacksMount,
   open: openFullDisk,
 };

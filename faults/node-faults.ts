@@ -1,4 +1,4 @@
-import { MAX_UNSETTLED } from '../src/delivery/lane.ts';
+import { MAX_UNSETTLED_ATTEMPTS } from '../src/delivery/lane.ts';
 import type { ServerProcess } from '../test/support/server-process.ts';
 import type { CleanUp } from './clean-up.ts';
 import type { Fault, Scene } from './fault.ts';
@@ -64,7 +64,7 @@ export const nodeFaults: readonly Fault[] = [
     title: 'two nodes, one killed with -9',
     runs: RUNS,
     runMs: RUN_MS,
-    repeatsPerLane: MAX_UNSETTLED,
+    repeatsPerLane: MAX_UNSETTLED_ATTEMPTS,
     open: openKilled,
   },
   {
@@ -73,7 +73,7 @@ export const nodeFaults: readonly Fault[] = [
     runs: RUNS,
     runMs: RUN_MS,
     // Beyond the unsettled batch, what the kernel held for the one that woke.
-    repeatsPerLane: MAX_UNSETTLED + 1,
+    repeatsPerLane: MAX_UNSETTLED_ATTEMPTS + 1,
     open: openFrozen,
   },
 ];

@@ -1,4 +1,4 @@
-import { MAX_UNSETTLED } from '../src/delivery/lane.ts';
+import { MAX_UNSETTLED_ATTEMPTS } from '../src/delivery/lane.ts';
 import type { Fault, Scene } from './fault.ts';
 import { Stage } from './stage.ts';
 
@@ -17,7 +17,7 @@ export const serverFaults: readonly Fault[] = [
     title: 'kill -9 of the server',
     runs: { full: 100, quick: 10, test: 4 },
     runMs: 20_000,
-    repeatsPerLane: MAX_UNSETTLED,
+    repeatsPerLane: MAX_UNSETTLED_ATTEMPTS,
     open: async (cleanUp) => {
       const stage = await Stage.start(cleanUp);
       return scene(stage, async () => {

@@ -11,7 +11,7 @@ import { Pinger } from './delivery/ping.ts';
 import { createFileServices, stopUploadsDrainingNonResumable } from './files/file-services.ts';
 import { StoreIdCheck } from './files/store-id.ts';
 import { FileSweeper } from './files/sweeper.ts';
-import { createApp, createStartingApp } from './http/app.ts';
+import { createApp, createStatusOnlyStartingApp } from './http/app.ts';
 import { HttpListener } from './http/listener.ts';
 import { RequestCounts } from './http/request-counts.ts';
 import { ControlSocket } from './live/transport/control-socket.ts';
@@ -289,7 +289,7 @@ export class Server {
 
   /** Before anything is written to the log: it has to hold what this node knows of it, or its epoch is raised. */
   async #startLostHistoryDetector(parts: Pick<Services, 'database' | 'bus' | 'node'>): Promise<void> {
-    const onNewTimeline = (): void => this.#lanes?.onNewTimeline();
+    const onNewTimeline = (): void => this.#lanes?.suspendUntilOldLeasesExpire();
     const onEpochRaised = (epoch: LogEpoch): void => this.#live?.feeds.observeEpoch(epoch);
     const { dataDir } = this.#config;
     const events = { onNewTimeline, onEpochRaised };
@@ -308,7 +308,7 @@ export class Server {
   /** Before anything that takes time: a port that is taken is told at once, and who asks is told to wait. */
   async #listen(): Promise<HttpListener> {
     const { http } = this.#config;
-    const listener = new HttpListener(http, this.#requestCounts.counting(createStartingApp(this.#log)), {
+    const listener = new HttpListener(http, this.#requestCounts.counting(createStatusOnlyStartingApp(this.#log)), {
       limit: this.#connectionLimit,
     });
     this.#addPart('HTTP listener', () => listener.stop(http.stopDrainTimeoutMs), true);
@@ -377,8 +377,8 @@ export class Server {
 
 function createMessageLog(database: Database, bus: Bus, limits: LimitsConfig): MessageLog {
   return new MessageLog(database.intake, {
-    maxQueuedPosts: limits.intakePosts,
-    maxQueuedBytes: limits.intakeBytes,
+    maxUnansweredPosts: limits.intakePosts,
+    maxUnansweredBytes: limits.intakeBytes,
     maxFlushPosts: limits.maxFlushPosts,
     maxFlushBytes: limits.maxFlushBytes,
     maxQueueWaitMs: limits.intakeTimeoutMs,

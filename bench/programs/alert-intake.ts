@@ -23,8 +23,8 @@ const target = { host: host!, port: Number(port), database: 'klatch', user: 'kla
 const timeouts = { connectTimeoutMs: TIMEOUT_MS, lockTimeoutMs: TIMEOUT_MS };
 const database = new Database({ ...target, ...timeouts }, { ...postgresqlConfig, ...target, ...timeouts }, silentLog());
 const messageLog = new MessageLog(database.intake, {
-  maxQueuedPosts: 5_000,
-  maxQueuedBytes: 64 * 1024 * 1024,
+  maxUnansweredPosts: 5_000,
+  maxUnansweredBytes: 64 * 1024 * 1024,
   maxFlushPosts: 500,
   maxFlushBytes: 4 * 1024 * 1024,
   maxQueueWaitMs: TIMEOUT_MS,

@@ -9,7 +9,7 @@ import { AppleVendor } from '../../src/push/vendors/apple.ts';
 const [port, authority, path, streams] = process.argv.slice(2);
 const key = { keyId: 'KEY1234567', teamId: 'TEAM123456', path: path!, bundleId: 'org.example.chat', sandbox: false };
 const vendor = new AppleVendor(
-  { keys: [key], endpoint: `https://127.0.0.1:${port}`, extraAppleCaFile: authority! },
+  { keys: [key], applePushEndpoint: `https://127.0.0.1:${port}`, extraAppleCaFile: authority! },
   { timeoutMs: 10_000, inFlight: Number(streams), userAgent: 'Klatch/0' },
 );
 let sent = 0;

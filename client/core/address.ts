@@ -1,5 +1,5 @@
 import { ConnectionError, ProtocolError } from './chat-error.ts';
-import { arrayOf, DecodeError, object, string, type Decoder } from './decode.ts';
+import { arrayOf, DecodeError, objectWithAtLeast, string, type Decoder } from './decode.ts';
 
 const ABOUT_TIMEOUT_MS = 10_000;
 const MAX_ABOUT_BYTES = 256 * 1024;
@@ -25,7 +25,7 @@ const decodeEndpoints: Decoder<string[]> = (value) => {
   if (isBounded) return endpoints;
   throw new DecodeError(`at most ${MAX_ENDPOINTS} texts of at most ${MAX_ENDPOINT_LENGTH} characters`);
 };
-const decodeAbout = object({ endpoints: decodeEndpoints });
+const decodeAbout = objectWithAtLeast({ endpoints: decodeEndpoints });
 
 /** Reads ws://, wss://, tcp:// and tls:// addresses; null for anything else. */
 function parseLiveEndpoint(text: string): ServerAddress | null {
@@ -66,10 +66,10 @@ export async function discoverServerAddress(text: string): Promise<ServerAddress
  * Where the server of an address takes and gives files, which go over HTTP: the address itself, or that of a WebSocket on
  * the HTTP port. Null for endpoints of their own, which say nothing about it.
  */
-export function deriveHttpBaseUrl(httpOrWsUrl: string): string | null {
-  const url = parseUrlRefusingCredentialsAndQuery(httpOrWsUrl);
+export function deriveHttpBaseUrl(httpOrWsLiveUrl: string): string | null {
+  const url = parseUrlRefusingCredentialsAndQuery(httpOrWsLiveUrl);
   if (url === null) return null;
-  if (url.protocol === 'http:' || url.protocol === 'https:') return httpOrWsUrl.replace(/\/+$/, '');
+  if (url.protocol === 'http:' || url.protocol === 'https:') return httpOrWsLiveUrl.replace(/\/+$/, '');
   if (!url.protocol.startsWith('ws') || !url.pathname.endsWith(LIVE_PATH)) return null;
   return url.href.slice(0, -LIVE_PATH.length).replace(/^ws/, 'http');
 }

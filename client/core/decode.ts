@@ -108,7 +108,7 @@ type ObjectOf<F extends Fields> = {
 };
 
 /** An object that has these fields; others that it has stay in it. */
-export function object<F extends Fields>(fields: F): Decoder<ObjectOf<F>> {
+export function objectWithAtLeast<F extends Fields>(fields: F): Decoder<ObjectOf<F>> {
   const decoders = Object.entries(fields);
   return (value) => {
     const record = requireObject(value);

@@ -15,7 +15,7 @@ import type { ChatListener } from './events.ts';
 import { ConversationFollower, type FollowOptions } from './follower.ts';
 import { NotificationQueue } from './notification-queue.ts';
 import { decodeAuthenticated, type Account } from './shapes.ts';
-import { wait } from './wait.ts';
+import { waitOrUntilAborted } from './wait.ts';
 
 /** A connection that lived so long was a good one: the next attempt comes soon. */
 const STABLE_CONNECTION_MS = 5_000;
@@ -157,7 +157,7 @@ export class LiveClient {
         if (!isRepeatable || !isTransient(error)) throw error;
         const pauseMs = callRetryDelayMs(error);
         if (performance.now() + pauseMs >= deadlineMs) throw error;
-        await wait(pauseMs, this.#stopped.signal);
+        await waitOrUntilAborted(pauseMs, this.#stopped.signal);
       }
     }
   }
@@ -208,7 +208,7 @@ export class LiveClient {
       failures = wasGood ? 0 : failures + 1;
       const retryInMs = backoffMs(Math.max(0, failures - 1), this.#options.backoff ?? DEFAULT_BACKOFF);
       await this.#options.listener({ type: 'disconnected', reason: end.reason, retryInMs });
-      await wait(retryInMs, signal);
+      await waitOrUntilAborted(retryInMs, signal);
     }
   }
 

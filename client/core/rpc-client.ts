@@ -1,5 +1,5 @@
 import { AnswerTimeoutError, ProtocolError, ServerError, TooManyPendingRequestsError } from './chat-error.ts';
-import { anything, decodeReceived, integer, nullable, object, optional, string } from './decode.ts';
+import { anything, decodeReceived, integer, nullable, objectWithAtLeast, optional, string } from './decode.ts';
 
 /** Something that the server says without being asked. */
 export interface Notification {
@@ -25,10 +25,12 @@ interface PendingCall {
 }
 
 /** An answer, which has an id, or a notification, which has a method. */
-const decodeRpcMessage = object({
+const decodeRpcMessage = objectWithAtLeast({
   id: optional(nullable(integer)),
   result: optional(anything),
-  error: optional(object({ message: string, data: optional(object({ code: optional(string) })) })),
+  error: optional(
+    objectWithAtLeast({ message: string, data: optional(objectWithAtLeast({ code: optional(string) })) }),
+  ),
   method: optional(string),
   params: optional(anything),
 });

@@ -7,7 +7,7 @@ import {
   naturalNumber,
   nullable,
   number,
-  object,
+  objectWithAtLeast,
   optional,
   positiveInteger,
   recordOf,
@@ -23,11 +23,11 @@ import {
 const id = positiveInteger;
 const rev = naturalNumber;
 
-const decodeActor = object({ id: integer, name: string, nick: nullable(string), kind: string });
+const decodeActor = objectWithAtLeast({ id: integer, name: string, nick: nullable(string), kind: string });
 
-export const decodeAttachment = object({ id: string, name: string, type: string, size: number });
+export const decodeAttachment = objectWithAtLeast({ id: string, name: string, type: string, size: number });
 
-export const decodeMessage = object({
+export const decodeMessage = objectWithAtLeast({
   id: string,
   seq: integer,
   rev: integer,
@@ -41,13 +41,18 @@ export const decodeMessage = object({
   attachments: optional(arrayOf(decodeAttachment)),
 });
 
-const decodeNotice = object({ kind: string, actor: nullable(decodeActor), details: recordOf(anything), at: string });
+const decodeNotice = objectWithAtLeast({
+  kind: string,
+  actor: nullable(decodeActor),
+  details: recordOf(anything),
+  at: string,
+});
 
 /** A change of a conversation: a message as it is now, or a notice. */
 const changeFields = { rev, message: optional(decodeMessage), notice: optional(decodeNotice) };
-const decodeChange = object(changeFields);
+const decodeChange = objectWithAtLeast(changeFields);
 
-export const decodeConversation = object({
+export const decodeConversation = objectWithAtLeast({
   id,
   kind: string,
   title: string,
@@ -60,24 +65,24 @@ export const decodeConversation = object({
   unread: integer,
 });
 
-export const decodeAccount = object({ id, nick: string, name: string });
+export const decodeAccount = objectWithAtLeast({ id, nick: string, name: string });
 
-export const decodeAuthenticated = object({ account: decodeAccount, session: integer });
+export const decodeAuthenticated = objectWithAtLeast({ account: decodeAccount, session: integer });
 /** Not there: 0, the server never lost a change. */
 const epoch = optional(naturalNumber);
-export const decodeSubscribeResult = object({
-  conversations: arrayOf(object({ id, rev, epoch_rev: optional(rev) })),
+export const decodeSubscribeResult = objectWithAtLeast({
+  conversations: arrayOf(objectWithAtLeast({ id, rev, epoch_rev: optional(rev) })),
   complete: boolean,
   epoch,
   previous_epoch: epoch,
 });
-export const decodeChangePage = object({ changes: arrayOf(decodeChange), rev, more: boolean, epoch });
+export const decodeChangePage = objectWithAtLeast({ changes: arrayOf(decodeChange), rev, more: boolean, epoch });
 
 /** Notifications, by method. */
-export const decodeConversationChange = object({ ...changeFields, conversation: id });
-export const decodeConversationJoined = object({ conversation: id, rev });
-export const decodeConversationLeft = object({ conversation: id });
-export const decodeSessionEnded = object({ reason: string, code: optional(integer) });
+export const decodeConversationChange = objectWithAtLeast({ ...changeFields, conversation: id });
+export const decodeConversationJoined = objectWithAtLeast({ conversation: id, rev });
+export const decodeConversationLeft = objectWithAtLeast({ conversation: id });
+export const decodeSessionEnded = objectWithAtLeast({ reason: string, code: optional(integer) });
 
 export type Actor = Decoded<typeof decodeActor>;
 export type Attachment = Decoded<typeof decodeAttachment>;

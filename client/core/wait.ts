@@ -1,5 +1,5 @@
 /** Resolves after the time, or as soon as the signal is aborted. */
-export function wait(ms: number, signal: AbortSignal): Promise<void> {
+export function waitOrUntilAborted(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const end = (): void => {
       clearTimeout(timer);

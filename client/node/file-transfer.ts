@@ -4,7 +4,7 @@ import { Transform, type Readable, type TransformCallback } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as wait } from 'node:timers/promises';
 import { ConnectionError, ProtocolError, ServerError } from '../core/chat-error.ts';
-import { decodeOrNull, decodeReceived, object, optional, string } from '../core/decode.ts';
+import { decodeOrNull, decodeReceived, objectWithAtLeast, optional, string } from '../core/decode.ts';
 import { decodeAttachment, type Attachment } from '../core/shapes.ts';
 
 /** Where files go and come, and as whom. */
@@ -32,7 +32,7 @@ const MAX_JSON_RESPONSE_BYTES = 64 * 1024;
 /** A server whose files are in a bucket sends its clients there: once, and not in a circle. */
 const MAX_REDIRECTS = 1;
 
-const decodeErrorResponse = object({ message: string, code: optional(string) });
+const decodeErrorResponse = objectWithAtLeast({ message: string, code: optional(string) });
 
 /**
  * Stores a file, which no message has yet. Throws ServerError, ConnectionError, ProtocolError, and whatever reading the

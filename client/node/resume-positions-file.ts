@@ -5,7 +5,7 @@ import {
   DecodeError,
   decodeOrNull,
   naturalNumber,
-  object,
+  objectWithAtLeast,
   optional,
   recordOf,
   string,
@@ -19,19 +19,19 @@ const MAX_SAVED_CONVERSATIONS = 20_000;
 const MIN_SAVE_INTERVAL_MS = 1_000;
 
 const CONVERSATION_ID_PATTERN = /^\d{1,16}$/;
-const decodeRevsByConversation: Decoder<Record<string, number>> = (value) => {
+const decodeNumbersByConversation: Decoder<Record<string, number>> = (value) => {
   const revs = recordOf(naturalNumber)(value);
   if (Object.keys(revs).every((id) => CONVERSATION_ID_PATTERN.test(id))) return revs;
   throw new DecodeError('revs by the numbers of conversations');
 };
 
-const decodeResumeState = object({
+const decodeResumeState = objectWithAtLeast({
   version: constant(1),
   /** The sign-in that the positions are of: with another one they mean nothing. */
   sign_in: string,
-  revs: decodeRevsByConversation,
+  revs: decodeNumbersByConversation,
   /** In which epoch of the server's log; those that it does not name: 0. */
-  epochs: optional(decodeRevsByConversation),
+  epochs: optional(decodeNumbersByConversation),
 });
 
 /** A file with the last handled rev of each conversation, at which the next client resumes. */
@@ -41,7 +41,7 @@ export class ResumePositionsFile {
   #getRevs: () => ReadonlyMap<number, number> = () => new Map();
   #getEpochs: () => ReadonlyMap<number, number> = () => new Map();
   #saveTimer: NodeJS.Timeout | null = null;
-  #lastSaveError: unknown = null;
+  #timerSaveError: unknown = null;
 
   constructor(path: string, signInId: string) {
     this.#path = path;
@@ -76,7 +76,7 @@ export class ResumePositionsFile {
     getRevs: () => ReadonlyMap<number, number>,
     getEpochs: () => ReadonlyMap<number, number> = () => new Map(),
   ): void {
-    if (this.#lastSaveError !== null) throw this.#lastSaveError;
+    if (this.#timerSaveError !== null) throw this.#timerSaveError;
     this.#getRevs = getRevs;
     this.#getEpochs = getEpochs;
     this.#saveTimer ??= setTimeout(() => this.#saveOnTimer(), MIN_SAVE_INTERVAL_MS);
@@ -106,7 +106,7 @@ export class ResumePositionsFile {
     try {
       this.flushPendingSave();
     } catch (error) {
-      this.#lastSaveError = error;
+      this.#timerSaveError = error;
     }
   }
 }

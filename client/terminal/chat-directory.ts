@@ -1,5 +1,5 @@
 import { ServerError } from '../core/chat-error.ts';
-import { arrayOf, integer, nullable, object } from '../core/decode.ts';
+import { arrayOf, integer, nullable, objectWithAtLeast } from '../core/decode.ts';
 import type { LiveClient } from '../core/live-client.ts';
 import { decodeConversation, type Conversation } from '../core/shapes.ts';
 import { conversationName } from './chat-text.ts';
@@ -9,7 +9,10 @@ const CONVERSATIONS_PER_PAGE = 500;
 /** 100,000 conversations are the most that a server can be configured to allow. */
 const MAX_CONVERSATION_PAGES = 200;
 
-const decodeConversationPage = object({ conversations: arrayOf(decodeConversation), next: nullable(integer) });
+const decodeConversationPage = objectWithAtLeast({
+  conversations: arrayOf(decodeConversation),
+  next: nullable(integer),
+});
 
 /** What a conversation is called on the command line, in the help. */
 export const CONVERSATION_HELP =
@@ -75,12 +78,12 @@ export class ConversationNameCache {
     return this.#nameById.get(conversation) ?? null;
   }
 
-  remember(conversations: readonly Conversation[]): void {
+  rememberNames(conversations: readonly Conversation[]): void {
     for (const each of conversations) this.#nameById.set(each.id, conversationName(each));
   }
 
   /** Asked again when next needed, as after a change of the title. */
-  forget(conversation: number): void {
+  forgetName(conversation: number): void {
     this.#nameById.delete(conversation);
   }
 
@@ -91,7 +94,7 @@ export class ConversationNameCache {
     try {
       // A listener must not wait for the next connection, which waits for the listener.
       const options = { decode: decodeConversation, failsWhenDisconnected: true };
-      this.remember([await this.#client().call('conversations.show', { conversation }, options)]);
+      this.rememberNames([await this.#client().call('conversations.show', { conversation }, options)]);
     } catch (error) {
       if (!(error instanceof ServerError) || error.code !== 'not_found') throw error;
       this.#nameById.set(conversation, `conversation ${conversation}`);

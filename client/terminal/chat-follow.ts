@@ -149,7 +149,7 @@ class ChatEventPrinter {
 
   async #onChange({ conversation, change }: Extract<ChatEvent, { type: 'change' }>): Promise<void> {
     if (this.#isJson) return this.#writeLine(jsonLine({ conversation, ...change }));
-    if (change.notice?.kind === 'renamed') this.#names.forget(conversation);
+    if (change.notice?.kind === 'renamed') this.#names.forgetName(conversation);
     const name = await this.#names.findName(conversation);
     for (const line of changeLines(change, { name, now: new Date() })) await this.#writeLine(line);
   }

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { boolean, integer, nullable, object, string, type Decoded } from '../core/decode.ts';
+import { boolean, integer, nullable, objectWithAtLeast, string, type Decoded } from '../core/decode.ts';
 import { decodeConversation, type Conversation } from '../core/shapes.ts';
 import { withSignedInClient, withServerAndProfile, type ChatOptions } from './chat-client.ts';
 import { findConversation, listConversations } from './chat-directory.ts';
@@ -13,9 +13,9 @@ interface JsonOption {
 }
 type ChatJsonOptions = ChatOptions & JsonOption;
 
-const decodeCreatedGroup = object({ id: integer, title: string });
-export const decodeJoinedGroup = object({ group: integer, title: string, joined: boolean });
-const decodeInvite = object({ link: string, expires_at: nullable(string) });
+const decodeCreatedGroup = objectWithAtLeast({ id: integer, title: string });
+export const decodeJoinedGroup = objectWithAtLeast({ group: integer, title: string, joined: boolean });
+const decodeInvite = objectWithAtLeast({ link: string, expires_at: nullable(string) });
 
 const MAX_INVITE_DAYS = 365;
 const DAY_S = 86_400;

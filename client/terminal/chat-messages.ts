@@ -1,7 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import type { Command } from 'commander';
 import { ServerError } from '../core/chat-error.ts';
-import { anything, arrayOf, integer, nullable, object, optional, string, type Decoded } from '../core/decode.ts';
+import {
+  anything,
+  arrayOf,
+  integer,
+  nullable,
+  objectWithAtLeast,
+  optional,
+  string,
+  type Decoded,
+} from '../core/decode.ts';
 import type { LiveClient } from '../core/live-client.ts';
 import { decodeMessage, type Message } from '../core/shapes.ts';
 import { withSignedInClient, withServerAndProfile, type ChatOptions } from './chat-client.ts';
@@ -17,12 +26,12 @@ const PAGE_SIZE = 200;
 const MAX_SEND_WAIT_S = 86_400;
 const DEFAULT_SEND_WAIT_S = 30;
 
-const decodeHistoryPage = object({
+const decodeHistoryPage = objectWithAtLeast({
   messages: arrayOf(decodeMessage),
   next: nullable(integer),
   first_seq: optional(integer),
 });
-const decodeSentMessage = object({ id: string });
+const decodeSentMessage = objectWithAtLeast({ id: string });
 type SentMessage = Decoded<typeof decodeSentMessage>;
 
 interface ReadOptions extends ChatOptions {
@@ -51,22 +60,31 @@ export function addReadMessages(chat: Command, context: ChatContext): void {
 }
 
 async function printLastMessages(context: ChatContext, name: string, options: ReadOptions): Promise<void> {
-  const { conversation, messages, removedBefore } = await withSignedInClient(context, options, async (client) => {
-    const found = await findConversation(client, name);
-    const last = await fetchLastMessages(client, found.id, options.last);
-    if (options.keepUnread !== true) await markRead(client, found.id, last.messages.at(-1)?.seq);
-    return { conversation: found, ...last };
-  });
+  const { conversation, messages, removedBeforeIfReached } = await withSignedInClient(
+    context,
+    options,
+    async (client) => {
+      const found = await findConversation(client, name);
+      const last = await fetchLastMessages(client, found.id, options.last);
+      if (options.keepUnread !== true) await markRead(client, found.id, last.messages.at(-1)?.seq);
+      return { conversation: found, ...last };
+    },
+  );
   const place = { name: conversationName(conversation), now: new Date() };
   if (options.json === true) print(context, ...messages.map(jsonLine));
-  else print(context, ...historyBeginLines(removedBefore), ...messages.flatMap((each) => messageLines(each, place)));
+  else
+    print(
+      context,
+      ...historyBeginLines(removedBeforeIfReached),
+      ...messages.flatMap((each) => messageLines(each, place)),
+    );
 }
 
 interface LastMessages {
   /** In the order of their seqs. */
   readonly messages: readonly Message[];
   /** The seq that the history begins with where a retention rule removed the messages before it; else null. */
-  readonly removedBefore: number | null;
+  readonly removedBeforeIfReached: number | null;
 }
 
 /** The newest messages, and whether the history begins with them. */
@@ -76,7 +94,7 @@ export async function fetchLastMessages(
   count: number,
 ): Promise<LastMessages> {
   const pages: (readonly Message[])[] = [];
-  let removedBefore: number | null = null;
+  let removedBeforeIfReached: number | null = null;
   let before: number | null = null;
   for (let left = count; left > 0;) {
     const params = { conversation, limit: Math.min(left, PAGE_SIZE), ...(before === null ? {} : { before }) };
@@ -87,10 +105,10 @@ export async function fetchLastMessages(
     pages.unshift(page.messages);
     left -= page.messages.length;
     before = page.next;
-    removedBefore = before === null ? (page.first_seq ?? null) : null;
+    removedBeforeIfReached = before === null ? (page.first_seq ?? null) : null;
     if (before === null || page.messages.length === 0) break;
   }
-  return { messages: pages.flat(), removedBefore };
+  return { messages: pages.flat(), removedBeforeIfReached };
 }
 
 /** Moves the own read position; nothing to do without a message. */

@@ -3,7 +3,15 @@ import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } 
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { InvalidArgumentError } from 'commander';
-import { constant, decodeOrNull, integer, nonEmptyString, object, string, type Decoded } from '../core/decode.ts';
+import {
+  constant,
+  decodeOrNull,
+  integer,
+  nonEmptyString,
+  objectWithAtLeast,
+  string,
+  type Decoded,
+} from '../core/decode.ts';
 import { ChatCommandError } from './command-error.ts';
 import type { ChatContext } from './context.ts';
 
@@ -11,14 +19,14 @@ const DEFAULT_PROFILE_NAME = 'default';
 const PROFILE_NAME_PATTERN = /^[A-Za-z0-9_-]{1,64}$/;
 const GROUP_AND_OTHERS_BITS = 0o077;
 
-const decodeProfile = object({
+const decodeProfile = objectWithAtLeast({
   version: constant(1),
   /** As it was typed at the sign-in. */
   server: string,
   token: nonEmptyString,
   /** Made anew by every sign-in: what else is kept for a profile belongs to one of them. */
   sign_in: string,
-  account: object({ id: integer, nick: string }),
+  account: objectWithAtLeast({ id: integer, nick: string }),
 });
 
 /** Who is signed in where. */

@@ -3,7 +3,15 @@ import { Option, type Command } from 'commander';
 import { callOnNewConnection } from '../core/call-on-new-connection.ts';
 import { ServerError, SessionOverError } from '../core/chat-error.ts';
 import type { ConnectFunction } from '../core/connection.ts';
-import { anything, constant, nonEmptyString, object, string, type Decoded, type Decoder } from '../core/decode.ts';
+import {
+  anything,
+  constant,
+  nonEmptyString,
+  objectWithAtLeast,
+  string,
+  type Decoded,
+  type Decoder,
+} from '../core/decode.ts';
 import { decodeAccount, decodeAuthenticated } from '../core/shapes.ts';
 import { connectFunctionFor } from '../node/connect-to.ts';
 import { print, printError, type ChatContext, type Prompt } from './context.ts';
@@ -28,14 +36,18 @@ interface SignInOptions {
   readonly label: string;
 }
 
-const decodeSignedIn = object({ status: constant('signed_in'), token: nonEmptyString, account: decodeAccount });
-const decodeAuthStarted = object({ transaction: string, channel: string });
-const decodeSignUpNeeded = object({ status: constant('sign_up'), transaction: string });
+const decodeSignedIn = objectWithAtLeast({
+  status: constant('signed_in'),
+  token: nonEmptyString,
+  account: decodeAccount,
+});
+const decodeAuthStarted = objectWithAtLeast({ transaction: string, channel: string });
+const decodeSignUpNeeded = objectWithAtLeast({ status: constant('sign_up'), transaction: string });
 type SignedIn = Decoded<typeof decodeSignedIn>;
 /** Somebody who has proved an address, which has an account or has none yet. */
 type VerifyResult = SignedIn | Decoded<typeof decodeSignUpNeeded>;
 const decodeVerifyResult: Decoder<VerifyResult> = (value) =>
-  object({ status: string })(value).status === 'sign_up' ? decodeSignUpNeeded(value) : decodeSignedIn(value);
+  objectWithAtLeast({ status: string })(value).status === 'sign_up' ? decodeSignUpNeeded(value) : decodeSignedIn(value);
 
 const MAX_CODE_OR_NICK_TRIES = 3;
 /** A whole link, or what stands behind its #. How long that is, is the server's business. */

@@ -65,8 +65,9 @@ const NOTICE_SENTENCES: Readonly<Record<string, (who: string, actor: string, det
   joined: (who, actor) => (who === actor ? `${who} joined` : `${actor} added ${who}`),
   left: (who, _, details) => `${who} left${knownSecretsSuffix(who, details)}`,
   removed: (who, actor, details) => `${actor} removed ${who}${knownSecretsSuffix(who, details)}`,
-  role: (who, _, details) => `${who} is ${sanitizedText(details['role'])} now${knownSecretsSuffix(who, details)}`,
-  renamed: (_, actor, { title }) => `${actor} changed the title to "${sanitizedText(title)}"`,
+  role: (who, _, details) =>
+    `${who} is ${stringifyAndSanitize(details['role'])} now${knownSecretsSuffix(who, details)}`,
+  renamed: (_, actor, { title }) => `${actor} changed the title to "${stringifyAndSanitize(title)}"`,
   described: (_, actor) => `${actor} changed what the group is for`,
   published: (_, actor) => `${actor} made the group public`,
   unpublished: (_, actor) => `${actor} made the group private`,
@@ -74,12 +75,12 @@ const NOTICE_SENTENCES: Readonly<Record<string, (who: string, actor: string, det
   unarchived: (_, actor) => `${actor} opened the group again`,
   token_rotated: (_, actor) => `${actor} replaced the integration token`,
   hook_messages_expired: (_, __, { host, messages }) =>
-    `${sanitizedText(messages)} messages were removed before the webhook to ${sanitizedText(host)} had them`,
+    `${stringifyAndSanitize(messages)} messages were removed before the webhook to ${stringifyAndSanitize(host)} had them`,
   hook_events_expired: (_, __, { host, events }) =>
-    `${sanitizedText(events)} changes of messages expired before the webhook to ${sanitizedText(host)} had them`,
+    `${stringifyAndSanitize(events)} changes of messages expired before the webhook to ${stringifyAndSanitize(host)} had them`,
   history_lost: (_who, _actor, { first_lost_seq: first, last_lost_seq: last }) =>
     typeof first === 'number'
-      ? `the server lost messages #${first} to #${sanitizedText(last)}; their numbers are given out again`
+      ? `the server lost messages #${first} to #${stringifyAndSanitize(last)}; their numbers are given out again`
       : 'the server lost changes of this conversation',
 };
 
@@ -95,14 +96,14 @@ function knownSecretsSuffix(who: string, { token, invites_seen: invites }: Notic
 /** What happened, in words; kinds that are newer than this client by their name. */
 export function noticeText({ kind, actor, details }: Notice): string {
   const by = actor === null ? 'the administrator' : sanitize(actor.nick ?? actor.name);
-  const who = typeof details['nick'] === 'string' ? sanitizedText(details['nick']) : by;
+  const who = typeof details['nick'] === 'string' ? stringifyAndSanitize(details['nick']) : by;
   const describe = NOTICE_SENTENCES[kind];
   if (describe !== undefined) return describe(who, by, details);
-  const facts = Object.entries(details).map(([key, value]) => `${sanitize(key)} ${sanitizedText(value)}`);
+  const facts = Object.entries(details).map(([key, value]) => `${sanitize(key)} ${stringifyAndSanitize(value)}`);
   return [sanitize(kind).replaceAll('_', ' '), ...(facts.length === 0 ? [] : [`(${facts.join(', ')})`])].join(' ');
 }
 
-function sanitizedText(value: unknown): string {
+function stringifyAndSanitize(value: unknown): string {
   return sanitize(String(value));
 }
 
@@ -117,6 +118,8 @@ function formatLocalTime(iso: string, now: Date): string {
 }
 
 /** A line that says that older messages were removed; none where there are more, or none was removed. */
-export function historyBeginLines(removedBefore: number | null): string[] {
-  return removedBefore === null ? [] : [`-- messages before #${removedBefore} were removed by a retention rule`];
+export function historyBeginLines(removedBeforeIfReached: number | null): string[] {
+  return removedBeforeIfReached === null
+    ? []
+    : [`-- messages before #${removedBeforeIfReached} were removed by a retention rule`];
 }

@@ -1,5 +1,5 @@
 import { clearScreenDown, createInterface, cursorTo, moveCursor, type Interface } from 'node:readline';
-import { arrayOf, nullable, object, string } from '../core/decode.ts';
+import { arrayOf, nullable, objectWithAtLeast, string } from '../core/decode.ts';
 import type { ChatEvent } from '../core/events.ts';
 import type { LiveClient } from '../core/live-client.ts';
 import { decodeConversation, type Account, type Conversation } from '../core/shapes.ts';
@@ -25,7 +25,9 @@ const SEND_TIMEOUT_MS = 60_000;
 /** Lines that wait until those before them are sent. */
 const MAX_QUEUED_LINES = 100;
 
-const decodeMembers = object({ members: arrayOf(object({ nick: nullable(string), name: string, role: string })) });
+const decodeMembers = objectWithAtLeast({
+  members: arrayOf(objectWithAtLeast({ nick: nullable(string), name: string, role: string })),
+});
 
 const COMMAND_HELP: readonly (readonly [string, string])[] = [
   ['/list', 'your conversations, with what is unread'],
@@ -82,7 +84,7 @@ export class InteractiveChat {
   /** Greets, and shows the conversation to begin in or the list of them. Rejects with ChatCommandError for one there is not. */
   async greetAndShow({ nick }: Account, conversation: string | null): Promise<void> {
     const all = await listConversations(this.#client);
-    this.#names.remember(all);
+    this.#names.rememberNames(all);
     this.#mayDrawPrompt = true;
     this.#printAboveInput(`You are ${sanitize(nick)}. /help lists what can be typed.`, '');
     const only = all.length === 1 ? all[0]! : null;
@@ -137,7 +139,7 @@ export class InteractiveChat {
 
   async #onChange({ conversation, change }: Extract<ChatEvent, { type: 'change' }>): Promise<void> {
     const { message, notice } = change;
-    if (notice?.kind === 'renamed') this.#names.forget(conversation);
+    if (notice?.kind === 'renamed') this.#names.forgetName(conversation);
     // What is new and was shown with the history; edits and deletions are shown always.
     const isNew = message !== undefined && message.edited_at === undefined && message.deleted === undefined;
     if (isNew && message.seq <= (this.#lastShownSeqByConversation.get(conversation) ?? 0)) return;
@@ -215,7 +217,7 @@ export class InteractiveChat {
 
   async #listConversations(): Promise<Conversation[]> {
     const all = await listConversations(this.#client);
-    this.#names.remember(all);
+    this.#names.rememberNames(all);
     return all;
   }
 
@@ -234,7 +236,7 @@ export class InteractiveChat {
   }
 
   async #switchTo(conversation: Conversation, afterSeq = 0): Promise<void> {
-    this.#names.remember([conversation]);
+    this.#names.rememberNames([conversation]);
     this.#setCurrent(conversation);
     await this.#showLastMessages(
       Math.min(DEFAULT_SHOWN_MESSAGES, Math.max(MIN_MESSAGES_ON_SWITCH, conversation.unread)),
@@ -248,7 +250,7 @@ export class InteractiveChat {
     const last = await fetchLastMessages(this.#client, here.id, count);
     const messages = last.messages.filter(({ seq }) => seq > afterSeq);
     const place = { name: conversationName(here), now: new Date() };
-    const beginLines = historyBeginLines(last.removedBefore);
+    const beginLines = historyBeginLines(last.removedBeforeIfReached);
     this.#printAboveInput(...beginLines, ...messages.flatMap((message) => messageLines(message, place)));
     const newest = last.messages.at(-1);
     if (newest === undefined) return;

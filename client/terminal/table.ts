@@ -18,7 +18,7 @@ export function formatTable(heading: readonly string[], rows: readonly (readonly
   );
 }
 
-const DURATION_UNITS = [
+const DURATION_UNITS_WITH_SECONDS = [
   ['d', 86_400],
   ['h', 3_600],
   ['min', 60],
@@ -29,7 +29,7 @@ const DURATION_UNITS = [
 export function formatDuration(ms: number): string {
   let rest = Math.max(0, Math.floor(ms / 1_000));
   const parts: string[] = [];
-  for (const [unit, seconds] of DURATION_UNITS) {
+  for (const [unit, seconds] of DURATION_UNITS_WITH_SECONDS) {
     const count = Math.floor(rest / seconds);
     rest -= count * seconds;
     if (count > 0) parts.push(`${count} ${unit}`);

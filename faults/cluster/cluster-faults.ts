@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { MAX_UNSETTLED } from '../../src/delivery/lane.ts';
+import { MAX_UNSETTLED_ATTEMPTS } from '../../src/delivery/lane.ts';
 import type { Fault, Scene } from '../fault.ts';
 import { ClusterScene } from './cluster-scene.ts';
 import type { DatabaseMachine } from './database-machine.ts';
@@ -24,7 +24,7 @@ function clusterFault({ strike, repair, patroniTexts = {}, ...fault }: ClusterFa
   return {
     ...fault,
     runMs: RUN_MS,
-    repeatsPerLane: MAX_UNSETTLED,
+    repeatsPerLane: MAX_UNSETTLED_ATTEMPTS,
     lacks: lacksCluster,
     open: async (cleanUp): Promise<Scene> => {
       const scene = await ClusterScene.open(cleanUp, { patroniTexts });

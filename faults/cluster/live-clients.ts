@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { discoverServerAddress } from '../../client/core/address.ts';
-import { object, integer } from '../../client/core/decode.ts';
+import { objectWithAtLeast, integer } from '../../client/core/decode.ts';
 import type { ChatEvent } from '../../client/core/events.ts';
 import { LiveClient } from '../../client/core/live-client.ts';
 import type { Message } from '../../client/core/shapes.ts';
@@ -18,7 +18,7 @@ const EDIT_TIMEOUT_MS = 15_000;
 const EDIT_TEXT = / \(edit (\d+)\)$/;
 /** As hooks ask for it. */
 const EDIT_EVENT = 'message.updated';
-const decodeEdited = object({ rev: integer });
+const decodeEdited = objectWithAtLeast({ rev: integer });
 
 /** What one client has of one conversation. */
 class HeardConversation {

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { MAX_UNSETTLED } from '../../src/delivery/lane.ts';
+import { MAX_UNSETTLED_ATTEMPTS } from '../../src/delivery/lane.ts';
 import type { CleanUp } from '../clean-up.ts';
 import type { Fault, Scene } from '../fault.ts';
 import { ClusterScene } from './cluster-scene.ts';
@@ -56,7 +56,7 @@ export const stalledStandbyFault: Fault = {
   title: 'cluster: standbys stopped, synchronous_mode_strict',
   runs: { full: 1, quick: 1, test: 1 },
   runMs: 120_000 + STALL_MS,
-  repeatsPerLane: MAX_UNSETTLED,
+  repeatsPerLane: MAX_UNSETTLED_ATTEMPTS,
   lacks: lacksCluster,
   open: openStalledStandby,
 };

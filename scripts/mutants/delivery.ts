@@ -9,8 +9,8 @@ export const DELIVERY_MUTANTS: readonly Mutant[] = [
     name: 'redelivery-410-keeps-strict-hook',
     promise: 'A 410 to a message that is delivered again removes a strict hook.',
     file: 'src/delivery/retry-sender.ts',
-    find: 'if (result.outcome.code === 410 && (await deps.tryRemoveOrReload(result))) {',
-    replace: 'if (result.outcome.code === 411 && (await deps.tryRemoveOrReload(result))) {',
+    find: 'if (result.outcome.code === 410 && (await deps.tryHandleGone(result))) {',
+    replace: 'if (result.outcome.code === 411 && (await deps.tryHandleGone(result))) {',
     tests: ['test/delivery/redelivery.test.ts', '-t', 'order strict whose target answers 410'],
   },
   {

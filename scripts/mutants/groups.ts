@@ -94,7 +94,7 @@ export const GROUP_MUTANTS: readonly Mutant[] = [
     name: 'stale-session-answers',
     promise: 'A look-up that is older than the end of its session is done again.',
     file: 'src/operations/core/session-cache.ts',
-    find: 'n < MAX_LOOKUPS_OF_ONE_TOKEN && revocationGeneration !== this.#revocationGeneration',
+    find: 'n < MAX_TOKEN_LOOKUP_ATTEMPTS && revocationGeneration !== this.#revocationGeneration',
     replace: 'n < 1',
     tests: ['test/operations/stale-lookups', '-t', 'end of its session'],
   },

@@ -27,8 +27,8 @@ export const LIVE_FEED_MUTANTS: readonly Mutant[] = [
     name: 'new-member-misses-own-notice',
     promise: 'A new member gets the conversation from the notice on that says so.',
     file: SUBSCRIPTIONS,
-    find: '(joinedRev === null ? head : joinedRev - 1)',
-    replace: '(joinedRev === null ? head : joinedRev)',
+    find: '(joinNoticeRev === null ? head : joinNoticeRev - 1)',
+    replace: '(joinNoticeRev === null ? head : joinNoticeRev)',
     tests: [FOLLOW, '-t', 'who is added gets'],
   },
   {

@@ -74,8 +74,8 @@ export const LOG_MUTANTS: readonly Mutant[] = [
     name: 'intake-takes-one-post-too-many',
     promise: 'The intake queue refuses the post past its bound.',
     file: 'src/storage/messages/intake-queue.ts',
-    find: 'this.#size >= this.#bounds.maxQueuedPosts',
-    replace: 'this.#size > this.#bounds.maxQueuedPosts',
+    find: 'this.#size >= this.#bounds.maxUnansweredPosts',
+    replace: 'this.#size > this.#bounds.maxUnansweredPosts',
     tests: ['test/storage/messages/message-log.test.ts', '-t', 'past the number'],
   },
   {

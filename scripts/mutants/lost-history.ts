@@ -22,8 +22,8 @@ export const LOST_HISTORY_MUTANTS: readonly Mutant[] = [
     name: 'silent-node-taken-for-agreement',
     promise: 'A node that says nothing in a new timeline raises the epoch.',
     file: BARRIER,
-    find: 'const raises = isLossReported || silentNodes.length > 0;',
-    replace: 'const raises = isLossReported;',
+    find: 'const raises = hasNonCompleteFinding || silentNodes.length > 0;',
+    replace: 'const raises = hasNonCompleteFinding;',
     tests: [BARRIER_TEST, '-t', 'when time is up'],
   },
   {

@@ -153,8 +153,8 @@ export const PUSH_MUTANTS: readonly Mutant[] = [
     name: 'waiting-for-an-account-counts-as-failure',
     promise: 'A push that waits for a place of its account counts as no failure.',
     file: 'src/push/vendor-queue.ts',
-    find: "verdict: 'held', waitMs: this.#accountLimiter.scheduleRetryMs(accountId)",
-    replace: "verdict: 'again', waitMs: this.#accountLimiter.scheduleRetryMs(accountId)",
+    find: "verdict: 'held', waitMs: this.#accountLimiter.reserveRetryWaitMs(accountId)",
+    replace: "verdict: 'again', waitMs: this.#accountLimiter.reserveRetryWaitMs(accountId)",
     tests: ['test/push/queue-fairness.test.ts', '-t', 'counts as no failure'],
   },
 ];

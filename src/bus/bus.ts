@@ -27,10 +27,10 @@ export type PresenceUpdate =
       readonly number: number;
       readonly part: number;
       readonly parts: number;
-      readonly accounts: readonly AccountId[];
+      readonly onlineAccountsInPart: readonly AccountId[];
     }
   /** Asks the node `from` for its snapshot; null: every node. */
-  | { readonly kind: 'request'; readonly from: string | null }
+  | { readonly kind: 'request'; readonly snapshotOfNode: string | null }
   /** The node stops: nobody is online on it any longer. */
   | { readonly kind: 'leave' };
 

@@ -39,10 +39,10 @@ export class NotificationBatch {
   add<Event extends BroadcastEvent>(event: Event, payload: Parameters<BusEvents[Event]>[0]): void {
     if (event === 'ephemeral') {
       const { letter, item } = encodeEphemeral(payload as Parameters<BusEvents['ephemeral']>[0]);
-      this.#addLossy(letter, item, MAX_EPHEMERAL_EVENTS);
+      this.#addLossyUnlessFull(letter, item, MAX_EPHEMERAL_EVENTS);
     } else if (event === 'presence') {
       const { update } = payload as Parameters<BusEvents['presence']>[0];
-      this.#addLossy(PRESENCE_LETTER, encodePresence(update), MAX_PRESENCE_ITEMS);
+      this.#addLossyUnlessFull(PRESENCE_LETTER, encodePresence(update), MAX_PRESENCE_ITEMS);
     } else {
       const { letter, items } = encodeReliable(event, payload as never);
       this.#addReliable(letter, items, true);
@@ -104,7 +104,7 @@ export class NotificationBatch {
     this.#resyncLetters.add(letter);
   }
 
-  #addLossy(letter: string, item: string, maxItems: number): void {
+  #addLossyUnlessFull(letter: string, item: string, maxItems: number): void {
     const kept = this.#lossy.get(letter) ?? new Set<string>();
     if (kept.size >= maxItems) return;
     // Added again at the end: of two equal items the later place counts.

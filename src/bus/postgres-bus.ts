@@ -22,7 +22,7 @@ const HEARTBEAT_MS = 5_000;
 const RECONNECT_MS = 500;
 const QUERY_TIMEOUT_MS = 2_000;
 /** Requests and acknowledgements that wait for the one connection. */
-const MAX_WAITING_NOTIFICATIONS = 1_000;
+const MAX_WAITING_NOTIFY_STATEMENTS = 1_000;
 /** Delay after a notification that could not be sent, doubled each time: a slow database gets fewer calls. */
 const MIN_RETRY_MS = 500;
 const MAX_RETRY_MS = 5_000;
@@ -70,7 +70,7 @@ export class PostgresBus implements Bus {
     this.#notifyPool = new Pool(database.target, {
       name: 'notify',
       size: 1,
-      maxWaiting: MAX_WAITING_NOTIFICATIONS,
+      maxWaiting: MAX_WAITING_NOTIFY_STATEMENTS,
       timeoutMs: QUERY_TIMEOUT_MS,
     });
     this.#resyncs = new ResyncScheduler((kinds) => this.#local.publish('resync', kinds));

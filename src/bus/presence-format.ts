@@ -17,7 +17,7 @@ export function encodePresence(update: PresenceUpdate): string {
       return String(update.number);
     case 'snapshot': {
       let previous = 0;
-      const differences = update.accounts.map((id) => {
+      const differences = update.onlineAccountsInPart.map((id) => {
         const difference = (id - previous).toString(RADIX);
         previous = id;
         return difference;
@@ -26,7 +26,7 @@ export function encodePresence(update: PresenceUpdate): string {
       return [number, part, parts, differences.join(ACCOUNT_SEPARATOR)].join(FIELD_SEPARATOR);
     }
     case 'request':
-      return `?${update.from ?? ''}`;
+      return `?${update.snapshotOfNode ?? ''}`;
     default:
       return 'x';
   }
@@ -34,7 +34,7 @@ export function encodePresence(update: PresenceUpdate): string {
 
 export function decodePresence(item: string): PresenceUpdate {
   if (item === 'x') return { kind: 'leave' };
-  if (item.startsWith('?')) return { kind: 'request', from: item === '?' ? null : item.slice(1) };
+  if (item.startsWith('?')) return { kind: 'request', snapshotOfNode: item === '?' ? null : item.slice(1) };
   if (item.includes(FIELD_SEPARATOR)) return decodeSnapshot(item.split(FIELD_SEPARATOR));
   const [number, account] = item.split(':');
   if (account === undefined) return { kind: 'position', number: Number(number) };
@@ -50,7 +50,7 @@ function decodeSnapshot([number, part, parts, differences = '']: readonly string
     number: Number(number),
     part: Number(part),
     parts: Number(parts),
-    accounts: accounts.map((difference) => (id += parseInt(difference, RADIX)) as AccountId),
+    onlineAccountsInPart: accounts.map((difference) => (id += parseInt(difference, RADIX)) as AccountId),
   };
 }
 
@@ -63,6 +63,6 @@ export function splitSnapshot(number: number, accounts: Iterable<AccountId>): Pr
     number,
     part: index + 1,
     parts,
-    accounts: ascending.slice(index * ACCOUNTS_PER_PART, (index + 1) * ACCOUNTS_PER_PART),
+    onlineAccountsInPart: ascending.slice(index * ACCOUNTS_PER_PART, (index + 1) * ACCOUNTS_PER_PART),
   }));
 }

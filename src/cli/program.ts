@@ -12,8 +12,8 @@ export async function runCommandLine(args: readonly string[], context: CommandCo
   context.output.on('error', exitOnOutputError);
   try {
     if (args[0] === RENAME_BACKUP_ARGUMENT) {
-      const { renameChildMain } = await import('./data/backup-rename.ts');
-      await renameChildMain(args, context);
+      const { finalizerChildMain } = await import('./data/backup-rename.ts');
+      await finalizerChildMain(args, context);
       return exitCodes.ok;
     }
     const program = await createProgram(context, neededCommands(args));

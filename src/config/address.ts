@@ -165,7 +165,7 @@ function isAddressOrCidr(text: string): boolean {
 const RANGE_KEYWORDS = ['loopback', 'private'] as const;
 
 /** A word that is nearly one of the known ones would else be taken for a host name, and do nothing. */
-function suggestRangeKeyword(text: string): string | null {
+function rangeKeywordHint(text: string): string | null {
   const near = RANGE_KEYWORDS.find((word) => editDistance(word, text) <= 2);
   return near === undefined ? null : `did you mean "${near}"?`;
 }
@@ -177,7 +177,7 @@ export function allowedDeliveryTarget(): ValueType<string> {
     if (value.kind !== 'string') return {};
     const entry = value.text.trim().toLowerCase();
     if (RANGE_KEYWORDS.some((word) => word === entry) || isAddressOrCidr(entry)) return { value: entry };
-    const suggestion = suggestRangeKeyword(entry);
+    const suggestion = rangeKeywordHint(entry);
     if (suggestion !== null) return { refusalReason: suggestion };
     return isHost(entry.replace(/^\*\./, '')) && isIP(entry.replace(/^\*\./, '')) === 0 ? { value: entry } : {};
   };

@@ -85,7 +85,7 @@ function buildLive(settings: Settings): LiveConfig {
     authTimeoutMs: settings['live.auth-timeout'],
     heartbeatMs: settings['live.heartbeat'],
     sendQueueBytes: settings['live.send-queue-size'],
-    maxConnections: settings['live.connections'],
+    maxLiveConnections: settings['live.connections'],
     maxConnectionsPerUser: settings['live.connections-per-user'],
     maxUnauthenticatedConnections: settings['live.unauthenticated-connections'],
     allowedLiveOrigins: settings['live.origins'],
@@ -137,7 +137,7 @@ function buildApplePush(settings: Settings): ApplePushConfig {
       bundleId: each['bundle-id'],
       sandbox: each.sandbox ?? false,
     })),
-    endpoint: settings['services.apple.push.endpoint'],
+    applePushEndpoint: settings['services.apple.push.endpoint'],
     extraAppleCaFile: settings['services.apple.push.ca-file']?.path ?? null,
   };
 }
@@ -251,7 +251,7 @@ function buildLimits(settings: Settings): LimitsConfig {
     concurrentUploads: settings['limits.concurrent-uploads'],
     concurrentUploadsPerUser: settings['limits.concurrent-uploads-per-user'],
     attachmentsPerMessage: settings['limits.attachments-per-message'],
-    codesPerHour: settings['limits.codes-per-hour'],
+    codesPerHourPerBudget: settings['limits.codes-per-hour'],
     codesPerSourcePerHour: settings['limits.codes-per-ip'],
     dailyCodesPerAddressAndNetwork: settings['limits.codes-per-address'],
   };

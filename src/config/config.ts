@@ -65,7 +65,7 @@ export interface LiveConfig {
   readonly heartbeatMs: number;
   /** What may wait to be sent on one connection before it is closed. */
   readonly sendQueueBytes: number;
-  readonly maxConnections: number;
+  readonly maxLiveConnections: number;
   readonly maxConnectionsPerUser: number;
   /** Connections that have not authenticated. */
   readonly maxUnauthenticatedConnections: number;
@@ -111,7 +111,7 @@ export interface GooglePushConfig {
 export interface ApplePushConfig {
   readonly keys: readonly ApplePushKey[];
   /** Null: Apple's own, of the sandbox where a key says so. */
-  readonly endpoint: string | null;
+  readonly applePushEndpoint: string | null;
   /** Absolute path of a PEM file with authorities to trust beside the system's; null: none. */
   readonly extraAppleCaFile: string | null;
 }
@@ -269,7 +269,7 @@ export interface LimitsConfig {
   /** Files of one message. */
   readonly attachmentsPerMessage: number;
   /** Activation codes: of the whole installation an hour, to one source address an hour, to one address a day. */
-  readonly codesPerHour: number;
+  readonly codesPerHourPerBudget: number;
   readonly codesPerSourcePerHour: number;
   readonly dailyCodesPerAddressAndNetwork: number;
 }

@@ -251,7 +251,7 @@ function secretWeakness(secret: string): string | null {
 }
 
 /** The server secret: long enough, and not something that people type to get past a prompt. */
-export function serverSecret(minCharacters: number): ValueType<string> {
+export function unguessableServerSecret(minCharacters: number): ValueType<string> {
   const expected = `at least ${minCharacters} characters that nobody can guess`;
   const judge = (value: Value): ScalarResult<string> => {
     const found = scalarText(value);

@@ -23,7 +23,7 @@ import {
   location,
   password,
   port,
-  serverSecret,
+  unguessableServerSecret,
   serviceAccountPathOrJson,
   size,
 } from './scalars.ts';
@@ -126,7 +126,7 @@ const originsRule = (origins: readonly string[]): string | null =>
  * there are held together by a test. Bounds refuse what cannot work or is a slip (a unit forgotten, a zero too many).
  */
 export const SCHEMA = {
-  secret: required(serverSecret(MIN_SECRET_CHARACTERS)),
+  secret: required(unguessableServerSecret(MIN_SECRET_CHARACTERS)),
   'project-name': defaulted(text('a name of 1 to 80 characters', { min: 1, max: 80, quotableInMessages: true })),
   'data-dir': defaulted(location('the path of a folder')),
   'public-endpoints': defaulted(list('a list of addresses', clientEndpointUrl(), { max: 32 })),

@@ -70,7 +70,7 @@ export function applyAnswers(source: ConfigText, answers: SetupAnswers): SetupRe
   if (problems.length > 0) throw new ConfigError(problems);
   let current = source;
   const set: SettingKey[] = [];
-  const kept: SettingKey[] = [...keptDatabaseKeys(source, answers)];
+  const kept: SettingKey[] = [...keysBlockingDatabaseAnswer(source, answers)];
   for (const [key, literal] of wanted) {
     if (keyState(current, key) === 'answered') kept.push(key);
     else {
@@ -224,7 +224,7 @@ export function isEmbedded(source: ConfigText): boolean {
 }
 
 /** Keys that stood in the way of the whole database answer. */
-function keptDatabaseKeys(source: ConfigText, { database }: SetupAnswers): readonly SettingKey[] {
+function keysBlockingDatabaseAnswer(source: ConfigText, { database }: SetupAnswers): readonly SettingKey[] {
   if (database === undefined) return [];
   if (database.embedded === true) return answeredDatabaseKeys(source);
   return isEmbedded(source) ? [`${POSTGRESQL}.embedded`] : [];

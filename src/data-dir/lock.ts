@@ -64,7 +64,7 @@ export class DataDirLock {
   static async acquire(dataDir: string): Promise<DataDirLock> {
     const path = await ensureDataDir(dataDir);
     const file = join(path, LOCK_FILE);
-    ensureUsableLockFile(file, path);
+    createOrCheckLockFile(file, path);
     const until = performance.now() + ACQUIRE_RACE_TIMEOUT_MS;
     for (;;) {
       const connection = tryLock(file, 'begin exclusive');
@@ -104,7 +104,7 @@ export async function findLockHolder(dataDir: string): Promise<LockHolder | null
 }
 
 /** Makes the lock's file where it is missing, for the owner of the directory, who has to open it at the next start. */
-function ensureUsableLockFile(file: string, folder: string): void {
+function createOrCheckLockFile(file: string, folder: string): void {
   const owner = statSync(folder);
   const uid = process.geteuid?.() ?? owner.uid;
   try {

@@ -52,7 +52,7 @@ export function positionAfter(
 }
 
 /** What a lane has to remember at a position: marks that it has reached are over. */
-export function progressAt(progress: LaneCursorAndFailures, { cursor, eventCursor }: LanePosition) {
+export function positionAndUnreachedMarks(progress: LaneCursorAndFailures, { cursor, eventCursor }: LanePosition) {
   return {
     cursor,
     eventCursor,

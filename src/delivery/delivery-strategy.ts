@@ -22,7 +22,7 @@ export interface Delay {
 /** In which order a lane sends. */
 export interface DeliveryStrategy {
   /** Whether there is anything to do now or later. */
-  readonly hasWork: boolean;
+  readonly hasPendingWork: boolean;
   /** The head moved on while it runs. */
   wake(): void;
   /** Sends what may be sent until nothing is left (null) or there is something to wait for. */
@@ -51,7 +51,7 @@ export interface StrategyDeps {
   /** Reads the hook's row again in a moment: messages that it had still to deliver were removed. */
   readonly reloadHook: () => void;
   /** A target answered 410. True: the hook goes, or was changed; false: it could not be removed. */
-  readonly tryRemoveOrReload: (goneResult: AttemptResult) => Promise<boolean>;
+  readonly tryHandleGone: (goneResult: AttemptResult) => Promise<boolean>;
   /** Told of each failure that counts: for the log, and for the notice of a hook that is parked. */
   readonly onCountedFailure: (outcome: HttpAttemptOutcome, settlement: Settlement) => void;
   /** Told of what was thrown while other requests are under way; the lane rests after them. */

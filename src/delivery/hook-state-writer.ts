@@ -53,7 +53,7 @@ export class HookStateWriter {
   }
 
   /** False when it could not be written and has to be tried again. */
-  async notifyGroupOfLongFailure(lane: Lane, settlement: Settlement): Promise<boolean> {
+  async parkNotifyingGroup(lane: Lane, settlement: Settlement): Promise<boolean> {
     const { id, conversationId, host } = lane;
     try {
       await this.#pool.transaction((tx) => parkHook(tx, { settlement, conversationId, host }));

@@ -137,7 +137,7 @@ export class LaneManager {
       onMissingMessages: (id) =>
         void setTimeout(() => this.#markDirtyAndLoad([id]), MISSING_MESSAGES_RELOAD_MS).unref(),
       onGone: (lane, settlement, attempt) => this.#hookStates.removeGoneNotifyingGroup(lane, settlement, attempt),
-      onParkDue: (lane, settlement) => this.#hookStates.notifyGroupOfLongFailure(lane, settlement),
+      onParkDue: (lane, settlement) => this.#hookStates.parkNotifyingGroup(lane, settlement),
     };
   }
 
@@ -167,8 +167,8 @@ export class LaneManager {
   }
 
   /** After the database has entered a new timeline: every lane rests until no lease of the old one can be left. */
-  onNewTimeline(): void {
-    this.#leases.restart();
+  suspendUntilOldLeasesExpire(): void {
+    this.#leases.suspendUntilLeasesExpire();
   }
 
   /** Starts no new attempt, waits for those in flight until `deadlineMs` from now, and gives the partitions back. */

@@ -61,7 +61,7 @@ export const REFUSED_LANE_RELOAD_MS = ERROR_DELAY.ms;
  * Attempts of a lane that may wait for their settlement, and so the deliveries that a kill can repeat. Waiting for each
  * one's commit cost a third of the rate; beyond 8 there was little to gain.
  */
-export const MAX_UNSETTLED = 8;
+export const MAX_UNSETTLED_ATTEMPTS = 8;
 
 /**
  * One reverse webhook on its way through the log. In which order it sends is its course's; here is when: while something
@@ -102,7 +102,7 @@ export class Lane {
     this.#context = context;
     this.#head = row.lastSeq;
     this.#isParkedOrParking = row.parkedAt !== null;
-    this.#settlementBuffer = new SettlementBuffer(context.settler, MAX_UNSETTLED, () => this.#reload());
+    this.#settlementBuffer = new SettlementBuffer(context.settler, MAX_UNSETTLED_ATTEMPTS, () => this.#reload());
     this.#tracker = new ProgressTracker(row, this.#settlementBuffer);
     this.#limiter = new LaneLimiter(context.limiter, this, context.slowHooks);
     this.#events = row.eventCursor === null ? null : new EventRequestBuilder(context.eventReader, row);
@@ -122,7 +122,7 @@ export class Lane {
   /** True when nothing is pending or unsettled as far as this lane knows, so that it may be forgotten. */
   get idle(): boolean {
     const isQuiet = this.#run === null && this.#timer === null && this.#settlementBuffer.isEmpty;
-    return isQuiet && !this.#strategy.hasWork;
+    return isQuiet && !this.#strategy.hasPendingWork;
   }
 
   /** True when the row is known to have changed beneath this lane, so that what it remembers must not be used. */
@@ -134,7 +134,7 @@ export class Lane {
   wake(seq: Seq): void {
     if (seq > this.#head) {
       this.#head = seq;
-      this.#noteWakeup();
+      this.#noteWakeupInterruptingWait();
     }
     this.#start();
   }
@@ -143,11 +143,11 @@ export class Lane {
   wakeForEvents(): void {
     if (this.#events === null) return;
     this.#events.wake();
-    this.#noteWakeup();
+    this.#noteWakeupInterruptingWait();
     this.#start();
   }
 
-  #noteWakeup(): void {
+  #noteWakeupInterruptingWait(): void {
     this.#woken = true;
     if (this.#run !== null) this.#strategy.wake();
     else if (this.#timer !== null && !this.#ignoreWakeups) this.#stopTimer();
@@ -202,7 +202,7 @@ export class Lane {
         context.onMissingMessages(this.conversationId);
       },
       reloadHook: () => context.onMissingMessages(this.conversationId),
-      tryRemoveOrReload: (result) => this.#tryRemoveOrReload(result),
+      tryHandleGone: (result) => this.#tryHandleGone(result),
       onCountedFailure: (outcome, settlement) => this.#logFailureAndParkIfDue(outcome, settlement),
       onError: (error) => this.#logInternalError(error),
       onDeadLetter: (message) => this.#onDeadLetter(message),
@@ -211,7 +211,7 @@ export class Lane {
 
   #start(): void {
     if (this.#run !== null || this.#timer !== null || this.#suspended || this.#retired) return;
-    if (this.#row.pausedAt !== null || !this.#strategy.hasWork) return;
+    if (this.#row.pausedAt !== null || !this.#strategy.hasPendingWork) return;
     this.#woken = false;
     this.#run = this.#runStrategy().then((delay) => {
       this.#run = null;
@@ -249,7 +249,7 @@ export class Lane {
   }
 
   /** The target answered 410: the hook goes. False where it could not be removed: then it is a failure. */
-  async #tryRemoveOrReload(goneResult: AttemptResult): Promise<boolean> {
+  async #tryHandleGone(goneResult: AttemptResult): Promise<boolean> {
     const record = toAttemptRecord(goneResult, this.#tracker.progress.failures + 1);
     // The removal writes no cursor: what was delivered before must stand in the row by then.
     if (!(await this.#tracker.flush())) return true;

@@ -70,7 +70,7 @@ export class Leases {
   readonly #timeline: () => number;
   #usableUntil = { monotonic: 0, wall: 0 };
   /** On the monotonic clock: until then nothing is held. */
-  #restsUntilMs = 0;
+  #oldTimelineLeasesExpireAtMs = 0;
   #nodeCount = 1;
   #timer: NodeJS.Timeout | null = null;
   #round: Promise<void> | null = null;
@@ -150,15 +150,15 @@ export class Leases {
    * After a new timeline began: gives up everything at once, and claims again when every lease of the old timeline has
    * ended by anybody's clock. The new primary may lack the last claims, and its clock may be ahead.
    */
-  restart(): void {
+  suspendUntilLeasesExpire(): void {
     if (this.#stopped) return;
-    this.#restsUntilMs = performance.now() + LEASE_MS;
+    this.#oldTimelineLeasesExpireAtMs = performance.now() + LEASE_MS;
     this.#usableUntil = { monotonic: 0, wall: 0 };
     this.trigger();
   }
 
-  get #isResting(): boolean {
-    return performance.now() < this.#restsUntilMs;
+  get #isAwaitingOldTimelineExpiry(): boolean {
+    return performance.now() < this.#oldTimelineLeasesExpireAtMs;
   }
 
   async #renew(): Promise<void> {
@@ -180,7 +180,8 @@ export class Leases {
       if (ours.length > fairPartitionCount)
         this.#handOver(leastBusy(ours, ours.length - fairPartitionCount, this.#events.busyLanesByPartition()));
       if (round.released.length > 0) this.#events.notifyPeers();
-      if (this.#isResting) next = Math.min(next, this.#restsUntilMs - performance.now() + DEBOUNCE_MS);
+      if (this.#isAwaitingOldTimelineExpiry)
+        next = Math.min(next, this.#oldTimelineLeasesExpireAtMs - performance.now() + DEBOUNCE_MS);
       // Nobody else has a lease for less than the rest of its time between two renewals unless it ended.
       if (round.nextPeerExpiryMs !== null) next = Math.min(next, Math.max(round.nextPeerExpiryMs, 0) + DEBOUNCE_MS);
     } catch (error) {
@@ -195,7 +196,8 @@ export class Leases {
   async #runRoundQueries(sql: Sql): Promise<RenewalRound> {
     await checkSchemaReturningVersion(sql, this.#migrations);
     const fairPartitionCount = await this.#joinOrLeaveAndComputeShare(sql);
-    if (this.#isResting) return { fairPartitionCount, kept: [], claimed: [], released: [], nextPeerExpiryMs: null };
+    if (this.#isAwaitingOldTimelineExpiry)
+      return { fairPartitionCount, kept: [], claimed: [], released: [], nextPeerExpiryMs: null };
     const released = this.#withEpochs([...this.#drained]);
     if (released.length > 0) await releasePartitions(sql, this.#holder, released);
     const releasedSet = new Set(released.map((r) => r.partition));
@@ -244,7 +246,7 @@ export class Leases {
     for (const partition of lost) this.#forget(partition);
     for (const { partition, epoch } of claimed) this.#epochByPartition.set(partition, epoch);
     // A round that was under way when the rest began may have claimed in the new timeline, but renewed in the old one.
-    if (!this.#isResting) this.#usableUntil = usableUntil;
+    if (!this.#isAwaitingOldTimelineExpiry) this.#usableUntil = usableUntil;
     if (lost.length > 0) this.#events.onLost(lost);
   }
 

@@ -12,7 +12,7 @@ import {
   HEALTHY,
   isMessageRefused,
   positionAfter,
-  progressAt,
+  positionAndUnreachedMarks,
   toAttemptRecord,
   type AttemptResult,
   type LanePosition,
@@ -36,7 +36,7 @@ export class OrderedStrategy implements DeliveryStrategy {
   readonly #requests: OrderedRequests;
   /** Requests apart and those in order take turns, so that neither waits for the end of the other. */
   #lastWasFromRetryQueue = false;
-  #nextAttempt: ClockSafeNextAttempt | null = null;
+  #cachedNextAttempt: ClockSafeNextAttempt | null = null;
   /** No row lies ahead of the cursor. */
   #retriesPastCursorDiscarded = false;
 
@@ -45,8 +45,8 @@ export class OrderedStrategy implements DeliveryStrategy {
     this.#requests = new OrderedRequests(deps.requests, deps.events);
   }
 
-  get hasWork(): boolean {
-    return this.#hasBacklog || this.#deps.retryQueue.hasWork;
+  get hasPendingWork(): boolean {
+    return this.#hasBacklog || this.#deps.retryQueue.hasPendingWork;
   }
 
   /** One request at a time: after it the head is looked at anyway. */
@@ -81,8 +81,8 @@ export class OrderedStrategy implements DeliveryStrategy {
     const { tracker, retryPolicy } = this.#deps;
     const at = tracker.progress.nextAttemptAt;
     if (at === null) return 0;
-    if (this.#nextAttempt?.at !== at) this.#nextAttempt = new ClockSafeNextAttempt(at, retryPolicy);
-    return this.#nextAttempt.waitMs();
+    if (this.#cachedNextAttempt?.at !== at) this.#cachedNextAttempt = new ClockSafeNextAttempt(at, retryPolicy);
+    return this.#cachedNextAttempt.waitMs();
   }
 
   /** One request further. */
@@ -93,7 +93,7 @@ export class OrderedStrategy implements DeliveryStrategy {
     let result: AttemptResult | NotSentOrUnknown | 'skipped' | 'empty';
     // Read with the slot in hand: what waits for a slot holds no text, and the text is that of the attempt.
     try {
-      result = await this.#send(tracker.progress, this.#bounds());
+      result = await this.#readAndSendNext(tracker.progress, this.#bounds());
     } finally {
       limiter.release(slot);
     }
@@ -112,20 +112,20 @@ export class OrderedStrategy implements DeliveryStrategy {
     const isSingleEvent = unbatchedUntilRev !== null && eventCursor! < unbatchedUntilRev;
     return {
       maxMessages: batchLastSeq !== null ? Number.POSITIVE_INFINITY : isSingle ? 1 : max,
-      exactLast: batchLastSeq,
+      resendRangeEnd: batchLastSeq,
       maxEvents: batchLastRev !== null ? Number.POSITIVE_INFINITY : isSingleEvent ? 1 : max,
-      exactLastRev: batchLastRev,
+      resendRangeEndRev: batchLastRev,
       // A target that fails is likely to fail again: its lane reads no further than this request.
       noReadAhead: failures > 0,
     };
   }
 
-  async #send(
+  async #readAndSendNext(
     position: LanePosition,
     bounds: OrderedBounds,
   ): Promise<AttemptResult | NotSentOrUnknown | 'skipped' | 'empty'> {
     const { requests, sender, lowerHeadAfterEmptyRead, head } = this.#deps;
-    const cached = bounds.exactLast === null ? this.#requests.peek(position) : null;
+    const cached = bounds.resendRangeEnd === null ? this.#requests.peek(position) : null;
     if (cached !== null) return sender.send(cached, requests.idOf(cached));
     const headBefore = head();
     const { skippedTo, request } = await this.#requests.next(position, bounds);
@@ -144,7 +144,7 @@ export class OrderedStrategy implements DeliveryStrategy {
     if (!isLaneActive()) return 'cancelled';
     const epoch = sender.epoch;
     if (epoch === null) return 'unknown';
-    tracker.settle(progressAt(tracker.progress, to), { epoch, attempts: [] });
+    tracker.settle(positionAndUnreachedMarks(tracker.progress, to), { epoch, attempts: [] });
     return 'skipped';
   }
 
@@ -165,7 +165,7 @@ export class OrderedStrategy implements DeliveryStrategy {
     counts.add(record);
     updateSlowStartDetectingRecovery(slowStart, before, true);
     const settled = {
-      ...progressAt(before, position),
+      ...positionAndUnreachedMarks(before, position),
       ...HEALTHY,
       rejections: 0,
       batchLastSeq: null,
@@ -180,11 +180,11 @@ export class OrderedStrategy implements DeliveryStrategy {
   }
 
   async #onFailed(result: AttemptResult): Promise<Delay | null> {
-    const { tracker, counts, retryPolicy, maxMessagesPerRequest, tryRemoveOrReload } = this.#deps;
+    const { tracker, counts, retryPolicy, maxMessagesPerRequest, tryHandleGone } = this.#deps;
     const { request, outcome, epoch } = result;
     const before = tracker.progress;
     const isGone = outcome.code === 410;
-    if (isGone && (await tryRemoveOrReload(result))) return null;
+    if (isGone && (await tryHandleGone(result))) return null;
     const record = toAttemptRecord(result, before.failures + 1);
     if (!isGone) counts.add(record);
     const isRefused = isMessageRefused(outcome);
@@ -200,7 +200,7 @@ export class OrderedStrategy implements DeliveryStrategy {
     const change = {
       ...healthAfterFailure(before, result, retryPolicy),
       rejections: before.rejections + (isRefused ? 1 : 0),
-      ...failedRange(before, request, maxMessagesPerRequest),
+      ...failedBatchMark(before, request, maxMessagesPerRequest),
     };
     this.#deps.onCountedFailure(outcome, tracker.settle(change, { epoch, attempts: [record] }));
     return isRefused && change.rejections >= REJECTIONS_BEFORE_PROBING ? this.#probeFollowing(result) : null;
@@ -246,14 +246,20 @@ export class OrderedStrategy implements DeliveryStrategy {
 }
 
 /** One at a time. */
-const PROBE_BOUNDS = { maxMessages: 1, exactLast: null, maxEvents: 1, exactLastRev: null, noReadAhead: true } as const;
+const PROBE_BOUNDS = {
+  maxMessages: 1,
+  resendRangeEnd: null,
+  maxEvents: 1,
+  resendRangeEndRev: null,
+  noReadAhead: true,
+} as const;
 
 function isRange({ first, last, rev, lastRev }: DeliveryRequest): boolean {
   return rev > 0 ? rev < lastRev! : first < last;
 }
 
 /** A batch that failed is repeated as it was. */
-function failedRange(
+function failedBatchMark(
   before: LaneCursorAndFailures,
   request: DeliveryRequest,
   batch: number,

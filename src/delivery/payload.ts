@@ -80,7 +80,7 @@ function serializeMessage(
     seq: message.seq,
     ...epochField('epoch', message.logEpoch),
     rev: message.rev,
-    ...epochField('rev_epoch', message.revLogEpoch),
+    ...epochField('rev_epoch', message.messageRevLogEpoch),
     text: message.text,
     sent_at: message.sentAt.toISOString(),
     ...(message.deliveredAsDeleted ? { deleted: true } : {}),

@@ -66,7 +66,7 @@ export class Pinger {
     this.#totalInFlight += 1;
     this.#inFlight.set(group, groupInFlight + 1);
     try {
-      return await this.#signAndPost(target);
+      return await this.#signAndPostUnlessStopped(target);
     } finally {
       this.#totalInFlight -= 1;
       const remaining = this.#inFlight.get(group)! - 1;
@@ -80,7 +80,7 @@ export class Pinger {
     return this.#client.stop();
   }
 
-  async #signAndPost(target: PingTarget): Promise<HttpAttemptOutcome | null> {
+  async #signAndPostUnlessStopped(target: PingTarget): Promise<HttpAttemptOutcome | null> {
     const { sealer, serverKeys, log } = this.#options;
     const keys = openSigningKeys(sealer, serverKeys, target);
     if (lacksServerKey(keys, target.signature)) return MISSING_SERVER_KEY_FAILURE;

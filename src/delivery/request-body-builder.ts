@@ -24,7 +24,7 @@ export interface RequestRangeBounds {
   /** Messages, at most. */
   readonly maxMessages: number;
   /** Where a range that was tried before ends: all of it is sent again and nothing else. */
-  readonly exactLast: Seq | null;
+  readonly resendRangeEnd: Seq | null;
   /** No message behind this one: an event comes first. */
   readonly maxSeq?: Seq;
   /** True: what is behind it is hardly wanted soon, and not read yet. */
@@ -38,7 +38,7 @@ export interface NextRequestOrSkip {
   /** Null when messages were left out, or there is nothing (yet). */
   readonly request: DeliveryRequest | null;
   /** True: a retention rule removed the next message, and the hook's row has to be read again. */
-  readonly isRemoved?: boolean;
+  readonly isNextMessageRemoved?: boolean;
 }
 
 /** The contract's bound of a batch's body. */
@@ -74,19 +74,19 @@ export class RequestBodyBuilder {
     const readAhead = bounds.noReadAhead === true ? readAheadOf(after, bounds) : undefined;
     let message = await this.#read(after, readAhead);
     // A gap: the hook's row has to say that it went on behind it, with a notice (`skipRemovedMessages`).
-    if (message !== null && message.seq > after + 1) return { skippedTo, request: null, isRemoved: true };
+    if (message !== null && message.seq > after + 1) return { skippedTo, request: null, isNextMessageRemoved: true };
     for (let n = 0; message !== null && this.isUnwantedSenderKind(message) && n < MAX_SKIPPED; n += 1) {
       skippedTo = message.seq;
       // Beyond a fixed range lies what it never contained.
-      if (bounds.exactLast !== null && skippedTo >= bounds.exactLast) break;
+      if (bounds.resendRangeEnd !== null && skippedTo >= bounds.resendRangeEnd) break;
       message = await this.#read(skippedTo);
     }
-    const isPastEnd = message !== null && bounds.exactLast !== null && message.seq > bounds.exactLast;
+    const isPastEnd = message !== null && bounds.resendRangeEnd !== null && message.seq > bounds.resendRangeEnd;
     if (skippedTo > after || message === null || isPastEnd) return { skippedTo, request: null };
-    const isRange = bounds.exactLast !== null && bounds.exactLast > message.seq;
+    const isRange = bounds.resendRangeEnd !== null && bounds.resendRangeEnd > message.seq;
     if (this.#row.batch === 1 && !isRange) return { skippedTo, request: singleMessageRequest(message) };
     const request = await this.#batch(message, bounds);
-    return request === null ? { skippedTo, request, isRemoved: true } : { skippedTo, request };
+    return request === null ? { skippedTo, request, isNextMessageRemoved: true } : { skippedTo, request };
   }
 
   /** True for a message of a kind of sender that the hook does not want. */
@@ -99,33 +99,33 @@ export class RequestBodyBuilder {
     const messages = [head];
     let bytes = head.body.length + 2;
     let skipped = 0;
-    const end = bounds.exactLast ?? bounds.maxSeq ?? null;
-    let { exactLast } = bounds;
+    const end = bounds.resendRangeEnd ?? bounds.maxSeq ?? null;
+    let { resendRangeEnd } = bounds;
     for (let after = head.seq; after !== end && messages.length < bounds.maxMessages;) {
       const message = await this.#read(after);
       if (message === null) break;
       if (message.seq > after + 1) return null;
       // What is behind has its own request, whatever range was tried before.
       if (message.logEpoch !== head.logEpoch) {
-        exactLast = null;
+        resendRangeEnd = null;
         break;
       }
       after = message.seq;
       if (this.isUnwantedSenderKind(message)) {
         skipped += 1;
         // What lies behind them is for the next request: this one has a slot in hand.
-        if (skipped > MAX_SKIPPED && bounds.exactLast === null) break;
+        if (skipped > MAX_SKIPPED && bounds.resendRangeEnd === null) break;
         continue;
       }
       bytes += message.body.length + 1;
       // A range that was sent before is sent whole.
-      if (bytes > MAX_BATCH_BYTES && bounds.exactLast === null) break;
+      if (bytes > MAX_BATCH_BYTES && bounds.resendRangeEnd === null) break;
       messages.push(message);
     }
     return {
       ...NO_EVENTS,
       first: head.seq,
-      last: exactLast ?? messages.at(-1)!.seq,
+      last: resendRangeEnd ?? messages.at(-1)!.seq,
       logEpoch: head.logEpoch,
       body: joinBodies(messages.map((message) => message.body)),
       hops: Math.max(...messages.map((message) => message.hops)),
@@ -150,7 +150,7 @@ export function joinBodies(bodies: readonly Buffer[]): Buffer {
 }
 
 /** Messages that a request takes, as far as its bounds say. */
-function readAheadOf(after: Seq, { maxMessages: messages, exactLast: last }: RequestRangeBounds): number {
+function readAheadOf(after: Seq, { maxMessages: messages, resendRangeEnd: last }: RequestRangeBounds): number {
   return last === null ? messages : Math.max(1, last - after);
 }
 

@@ -1,5 +1,5 @@
 import type { Pool } from '../storage/db/pool.ts';
-import { readDueRetries, retryAllNow, retriesAfter, type RetryRangeRow } from '../storage/hooks/retries.ts';
+import { readDueRetries, retryAllNow, retriesAfter, type RetryRangeWithAttempts } from '../storage/hooks/retries.ts';
 import type { LaneRow } from '../storage/hooks/lanes.ts';
 import type { LaneCursorAndFailures, RetryKey } from '../storage/hooks/settlement.ts';
 import { SPILLED_DELAY_MS } from './unordered-in-flight-window.ts';
@@ -21,9 +21,9 @@ export class RetryQueue {
   readonly #retryPolicy: RetryPolicy;
   #rowCount: number;
   #nextDueAt: ClockSafeNextAttempt | null = null;
-  #dueRows: RetryRangeRow[] = [];
+  #dueRows: RetryRangeWithAttempts[] = [];
   /** Taken from the page and not over yet. */
-  #takenRowCount = 0;
+  #takenNotDoneCount = 0;
   #retryAllNotBeforeMs = 0;
   /** How far the wall clock was ahead of the monotonic one when that was looked at last. */
   #clockOffsetMs = Date.now() - performance.now();
@@ -44,8 +44,8 @@ export class RetryQueue {
   }
 
   /** Whether there is anything to do, now or later. By when, not by how many: what is counted may have been counted twice. */
-  get hasWork(): boolean {
-    return this.#takenRowCount > 0 || this.#dueRows.length > 0 || this.#nextDueAt !== null;
+  get hasPendingWork(): boolean {
+    return this.#takenNotDoneCount > 0 || this.#dueRows.length > 0 || this.#nextDueAt !== null;
   }
 
   /** When the next of them is due; null when there is none that waits. */
@@ -56,7 +56,7 @@ export class RetryQueue {
   /** How long until one may be taken, in ms; null when none is waiting, or those taken have to be over first. */
   get waitMs(): number | null {
     if (this.#dueRows.length > 0) return 0;
-    if (this.#takenRowCount > 0) return null;
+    if (this.#takenNotDoneCount > 0) return null;
     return this.#nextDueAt?.waitMs() ?? null;
   }
 
@@ -68,9 +68,9 @@ export class RetryQueue {
   async take(
     flush: () => Promise<boolean>,
     isInFlight: (row: RetryKey) => boolean = () => false,
-  ): Promise<RetryRangeRow | null> {
+  ): Promise<RetryRangeWithAttempts | null> {
     if (this.#dueRows.length === 0) {
-      if (this.#takenRowCount > 0) return null;
+      if (this.#takenNotDoneCount > 0) return null;
       this.#changesSinceRead = { count: 0, nextDueAt: null, replaced: new Set() };
       if (!(await flush())) return null;
       await this.#read();
@@ -80,7 +80,7 @@ export class RetryQueue {
         this.#noteDue(dueIn(SPILLED_DELAY_MS));
         continue;
       }
-      this.#takenRowCount += 1;
+      this.#takenNotDoneCount += 1;
       return row;
     }
     return null;
@@ -104,7 +104,7 @@ export class RetryQueue {
 
   /** One that was taken is over, or waits until `nextAt`. `unknown`: nothing became of it, it is due as before. */
   done(outcome: 'finished' | 'unknown' | Date): void {
-    this.#takenRowCount -= 1;
+    this.#takenNotDoneCount -= 1;
     if (outcome === 'finished') this.#rowCount -= 1;
     else this.#noteDue(outcome === 'unknown' ? new Date() : outcome);
   }
@@ -124,7 +124,9 @@ export class RetryQueue {
   }
 
   /** Rows that begin behind these cursors, due or not. */
-  startingAfter(cursors: Pick<LaneCursorAndFailures, 'cursor' | 'eventCursor'>): Promise<readonly RetryRangeRow[]> {
+  startingAfter(
+    cursors: Pick<LaneCursorAndFailures, 'cursor' | 'eventCursor'>,
+  ): Promise<readonly RetryRangeWithAttempts[]> {
     return this.#pool.run((sql) => retriesAfter(sql, this.#row.id, cursors));
   }
 

@@ -1,5 +1,5 @@
 import type { Rev, Seq } from '../model/ids.ts';
-import { MAX_RETRY_ROWS, type RetryRangeRow } from '../storage/hooks/retries.ts';
+import { MAX_RETRY_ROWS, type RetryRangeWithAttempts } from '../storage/hooks/retries.ts';
 import type { RetryRange, RetryRangeUpdate } from '../storage/hooks/settlement.ts';
 import { ERROR_DELAY, type StrategyDeps, type Delay } from './delivery-strategy.ts';
 import { isMessageRefused, toAttemptRecord, type AttemptResult } from './attempt-result.ts';
@@ -33,7 +33,7 @@ export async function sendRetry(deps: StrategyDeps): Promise<Delay | null> {
   if (result === 'cancelled') return null;
   if (result === 'unknown') return ERROR_DELAY;
   if (result === 'obsolete') return discardRetryRow(deps, row);
-  if (result.outcome.code === 410 && (await deps.tryRemoveOrReload(result))) {
+  if (result.outcome.code === 410 && (await deps.tryHandleGone(result))) {
     retryQueue.done('unknown');
     return null;
   }
@@ -63,7 +63,7 @@ export async function discardRetriesPastCursor({ retryQueue, tracker, sender }: 
 /** Sends what a row stands for. `obsolete`: it is not to be sent any more. */
 export async function attemptRow(
   deps: StrategyDeps,
-  row: RetryRangeRow,
+  row: RetryRangeWithAttempts,
 ): Promise<AttemptResult | NotSentOrUnknown | 'obsolete'> {
   const { requests, sender } = deps;
   const request = row.rev > 0 ? await readEventsOfRow(deps, row) : await readMessagesOfRow(deps, row);
@@ -81,16 +81,16 @@ export async function attemptRow(
  */
 async function readMessagesOfRow(
   { requests }: StrategyDeps,
-  row: RetryRangeRow,
+  row: RetryRangeWithAttempts,
 ): Promise<DeliveryRequest | 'removed' | null> {
   const lastSeq = row.lastSeq as Seq;
   for (let after = (row.seq - 1) as Seq; after < lastSeq;) {
-    const { skippedTo, request, isRemoved } = await requests.next(after, {
+    const { skippedTo, request, isNextMessageRemoved } = await requests.next(after, {
       maxMessages: UNLIMITED_MESSAGES,
-      exactLast: lastSeq,
+      resendRangeEnd: lastSeq,
       noReadAhead: true,
     });
-    if (isRemoved === true) return 'removed';
+    if (isNextMessageRemoved === true) return 'removed';
     if (request !== null) return request.first > lastSeq ? null : { ...request, first: row.seq as Seq };
     if (skippedTo === after) return null;
     after = skippedTo;
@@ -98,14 +98,14 @@ async function readMessagesOfRow(
   return null;
 }
 
-async function readEventsOfRow({ events }: StrategyDeps, row: RetryRangeRow): Promise<DeliveryRequest | null> {
+async function readEventsOfRow({ events }: StrategyDeps, row: RetryRangeWithAttempts): Promise<DeliveryRequest | null> {
   if (events === null) return null;
   const lastRev = row.lastRev as Rev;
   for (let after = (row.rev - 1) as Rev; after < lastRev;) {
     const { skippedTo, request } = await events.next(after, {
       maxEvents: UNLIMITED_EVENTS,
-      exactLast: lastRev,
-      behindSeq: UNLIMITED_MESSAGES as Seq,
+      resendRangeEnd: lastRev,
+      maxAfterSeq: UNLIMITED_MESSAGES as Seq,
     });
     if (request !== null) return { ...request, rev: row.rev as Rev };
     after = skippedTo;
@@ -116,7 +116,7 @@ async function readEventsOfRow({ events }: StrategyDeps, row: RetryRangeRow): Pr
 /** What a row that was taken becomes. */
 export function updateQueueReturningRetries(
   deps: StrategyDeps,
-  row: RetryRangeRow,
+  row: RetryRangeWithAttempts,
   result: AttemptResult,
 ): readonly RetryRangeUpdate[] {
   const { retryQueue } = deps;
@@ -129,7 +129,7 @@ export function updateQueueReturningRetries(
 /** What a retry sends: the same request, or the messages of a refused batch one by one. */
 export function retryRecordsAfterAttempt(
   deps: StrategyDeps,
-  row: RetryRangeRow,
+  row: RetryRangeWithAttempts,
   result: AttemptResult,
 ): readonly RetryRangeUpdate[] {
   const length = row.rev > 0 ? result.request.revs.length : row.lastSeq - row.seq + 1;
@@ -156,7 +156,11 @@ export function eventRange({ first, last }: { first: Rev; last: Rev }): RetryRan
   return { seq: 0, lastSeq: 0, rev: first, lastRev: last };
 }
 
-function retryRecordAfterAttempt(deps: StrategyDeps, row: RetryRangeRow, { outcome }: AttemptResult): RetryRangeUpdate {
+function retryRecordAfterAttempt(
+  deps: StrategyDeps,
+  row: RetryRangeWithAttempts,
+  { outcome }: AttemptResult,
+): RetryRangeUpdate {
   const { seq, lastSeq, rev, lastRev } = row;
   const range = { seq, lastSeq, rev, lastRev };
   const attempts = row.attempts + 1;
@@ -169,7 +173,7 @@ function retryRecordAfterAttempt(deps: StrategyDeps, row: RetryRangeRow, { outco
 /** Its messages are left out by now, or are gone. */
 export function discardRetryRow(
   { retryQueue, tracker, sender, isLaneActive }: StrategyDeps,
-  row: RetryRangeRow,
+  row: RetryRangeWithAttempts,
 ): Delay | null {
   // What is left out may be another by now.
   if (!isLaneActive()) {

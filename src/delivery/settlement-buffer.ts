@@ -15,7 +15,7 @@ export class SettlementBuffer {
   readonly #buffered: Settlement[] = [];
   #writing: Promise<void> | null = null;
   #unsettledAttempts = 0;
-  #isRefused = false;
+  #hasBeenRefused = false;
 
   /**
    * `onRefused`: a settlement was not taken, or in part only, since the row was changed beneath the lane. What was on its
@@ -52,7 +52,7 @@ export class SettlementBuffer {
   /** Waits until nothing is left to be settled. False: it was refused. */
   async flush(): Promise<boolean> {
     while (this.#writing !== null) await this.#triggerAndAwaitWrite();
-    return !this.#isRefused;
+    return !this.#hasBeenRefused;
   }
 
   /** Waits for the write that is under way or next; told anew each time, since a write answers those before it only. */
@@ -67,7 +67,7 @@ export class SettlementBuffer {
     this.#unsettledAttempts -= settlement.attempts.length;
     this.#writing = null;
     if (!accepted) {
-      this.#isRefused = true;
+      this.#hasBeenRefused = true;
       this.#onRefused();
     }
     if (this.#buffered.length > 0) this.#writing = this.#write();

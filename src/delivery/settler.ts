@@ -16,7 +16,7 @@ const SETTLE_RETRY_MS = 250;
  * From the end of one write to the next, unless a lane waits. Lanes send on meanwhile, so that larger batches cost them
  * nothing and the database a third less.
  */
-const PACE_MS = 5;
+const PAUSE_BETWEEN_WRITES_MS = 5;
 
 /**
  * Writes what became of attempts, those of all lanes together. Each lane has one settlement here at a time
@@ -94,7 +94,7 @@ export class Settler {
     this.#paceTimer = setTimeout(() => {
       this.#paceTimer = null;
       this.#pump();
-    }, PACE_MS);
+    }, PAUSE_BETWEEN_WRITES_MS);
   }
 
   /** One that failed by itself, or all the others up to the bound. */

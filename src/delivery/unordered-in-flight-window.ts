@@ -18,7 +18,7 @@ export interface RequestRange<Num extends LogNumber> {
 /** A request without a verdict. */
 export interface InFlightRange<Num extends LogNumber> extends RequestRange<Num> {
   /** It has left: who stops the lane now does not keep it from its receiver. */
-  hasWriteBegun: boolean;
+  hasSendingBegun: boolean;
   /** It is in `delivery_retry` as well, so that the cursor may pass it. */
   hasRetryRow: boolean;
 }
@@ -65,7 +65,7 @@ export class UnorderedInFlightWindow<Num extends LogNumber> {
   begin({ first, last }: RequestRange<Num>, toResend: RequestRange<Num> | undefined): InFlightRange<Num> {
     if (toResend === undefined) this.#lastRead = last;
     else this.#remove(toResend);
-    const range = { first, last, hasWriteBegun: false, hasRetryRow: false };
+    const range = { first, last, hasSendingBegun: false, hasRetryRow: false };
     this.#inFlight.add(range);
     return range;
   }
@@ -92,9 +92,9 @@ export class UnorderedInFlightWindow<Num extends LogNumber> {
   }
 
   /** Whether nothing further may begin: too much has overtaken a request that is not written yet. */
-  get isBlockedByUnwritten(): boolean {
+  get isBlockedByRangeNotSent(): boolean {
     return (
-      this.#firstCompletedAhead.length > MAX_REQUESTS_COMPLETED_AHEAD && this.#cursorBlocker?.hasWriteBegun === false
+      this.#firstCompletedAhead.length > MAX_REQUESTS_COMPLETED_AHEAD && this.#cursorBlocker?.hasSendingBegun === false
     );
   }
 
@@ -116,7 +116,7 @@ export class UnorderedInFlightWindow<Num extends LogNumber> {
       if (this.#firstCompletedAhead.length <= MAX_REQUESTS_COMPLETED_AHEAD) return rows;
       const oldest = this.#cursorBlocker;
       // What is to be sent again comes next.
-      if (oldest === undefined || !oldest.hasWriteBegun) return rows;
+      if (oldest === undefined || !oldest.hasSendingBegun) return rows;
       oldest.hasRetryRow = true;
       const nextAt = new Date(Date.now() + SPILLED_DELAY_MS);
       rows.push({ ...this.#retryRangeOf(oldest), attempts: 0, nextAt });

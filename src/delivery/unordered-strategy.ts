@@ -1,5 +1,5 @@
 import type { Rev, Seq } from '../model/ids.ts';
-import { MAX_RETRY_ROWS, type RetryRangeRow } from '../storage/hooks/retries.ts';
+import { MAX_RETRY_ROWS, type RetryRangeWithAttempts } from '../storage/hooks/retries.ts';
 import type { LaneCursorAndFailures, RetryKey, RetryRange, RetryRangeUpdate } from '../storage/hooks/settlement.ts';
 import { UnorderedEvents, UnorderedMessages, type UnorderedSource } from './events/unordered-sources.ts';
 import {
@@ -19,7 +19,13 @@ import {
 } from './delivery-strategy.ts';
 import type { Slot } from './lane-limiter.ts';
 import type { InFlightRange, RequestRange } from './unordered-in-flight-window.ts';
-import { progressAt, healthAfterFailure, HEALTHY, toAttemptRecord, type AttemptResult } from './attempt-result.ts';
+import {
+  positionAndUnreachedMarks,
+  healthAfterFailure,
+  HEALTHY,
+  toAttemptRecord,
+  type AttemptResult,
+} from './attempt-result.ts';
 import type { DeliveryRequest } from './request-body-builder.ts';
 import { ClockSafeNextAttempt } from './next-attempt.ts';
 import type { NotSentOrUnknown } from './sender.ts';
@@ -55,8 +61,8 @@ export class UnorderedStrategy implements DeliveryStrategy {
     this.#lastSource = this.#messages;
   }
 
-  get hasWork(): boolean {
-    return this.#hasBacklog || this.#deps.retryQueue.hasWork;
+  get hasPendingWork(): boolean {
+    return this.#hasBacklog || this.#deps.retryQueue.hasPendingWork;
   }
 
   wake(): void {
@@ -105,16 +111,16 @@ export class UnorderedStrategy implements DeliveryStrategy {
 
   get #nextKind(): 'retry' | 'new' | null {
     if (this.#deps.retryQueue.waitMs === 0) return 'retry';
-    return this.#hasBacklog && this.#waitMsBeforeReadingNew() === 0 ? 'new' : null;
+    return this.#hasBacklog && this.#newWaitMsUnlessBlocked() === 0 ? 'new' : null;
   }
 
   /** Until it may read on, in ms; null when that depends on what is repeated apart. */
-  #waitMsBeforeReadingNew(): number | null {
+  #newWaitMsUnlessBlocked(): number | null {
     const { tracker, retryQueue } = this.#deps;
     const { failures, nextAttemptAt } = tracker.progress;
     const inFlight = this.#sources.reduce((sum, { window }) => sum + window.inFlightRequestCount, 0);
     if (retryQueue.rowCount + inFlight >= MAX_RETRY_ROWS) return null;
-    if (this.#sources.some(({ window }) => window.isBlockedByUnwritten)) return null;
+    if (this.#sources.some(({ window }) => window.isBlockedByRangeNotSent)) return null;
     if (failures < SUCCESSIVE_FAILURES_BLOCKING_NEW) return 0;
     if (retryQueue.rowCount > 0 || this.#active > 0) return null;
     // Nothing is left to try it with, since the hook asked for order until now.
@@ -126,7 +132,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
     if (retryDueMs !== null) return { ms: retryDueMs, ignoreWakeups: false };
     if (!this.#hasBacklog) return null;
     // With nothing that waits apart, and yet not allowed to read on, there is only a while to wait.
-    return { ms: this.#waitMsBeforeReadingNew() ?? ERROR_DELAY.ms, ignoreWakeups: false };
+    return { ms: this.#newWaitMsUnlessBlocked() ?? ERROR_DELAY.ms, ignoreWakeups: false };
   }
 
   /** Lets the next request go. They are taken out of their places one after the other. */
@@ -161,7 +167,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
     }
     let isLaunched = false;
     try {
-      isLaunched = await this.#launchNewOrResend(slot);
+      isLaunched = await this.#launchNewOrUnknownOutcome(slot);
     } finally {
       if (!isLaunched) limiter.release(slot);
     }
@@ -173,7 +179,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
   }
 
   /** True when a request is on its way, which gives the slot back. */
-  #launchNewOrResend(slot: Slot): Promise<boolean> {
+  #launchNewOrUnknownOutcome(slot: Slot): Promise<boolean> {
     const source = this.#sources.find((each) => each !== this.#lastSource && each.hasBacklog) ?? this.#lastSource;
     this.#lastSource = source;
     // One or the other: numbers of the one are never those of the other.
@@ -232,16 +238,16 @@ export class UnorderedStrategy implements DeliveryStrategy {
     { window }: UnorderedSource<Num>,
     range: InFlightRange<Num>,
   ): Promise<void> {
-    const { sender, requests, tryRemoveOrReload } = this.#deps;
+    const { sender, requests, tryHandleGone } = this.#deps;
     let isKnown = false;
     try {
       const result = await sender.send(request, requests.idOf(request), () => {
-        const wasFull = window.isBlockedByUnwritten;
-        range.hasWriteBegun = true;
+        const wasFull = window.isBlockedByRangeNotSent;
+        range.hasSendingBegun = true;
         if (wasFull) this.#wakeup.resolve();
       });
       if (result === 'unknown') this.#errorDelay = ERROR_DELAY;
-      isKnown = typeof result !== 'string' && !(result.outcome.code === 410 && (await tryRemoveOrReload(result)));
+      isKnown = typeof result !== 'string' && !(result.outcome.code === 410 && (await tryHandleGone(result)));
       if (!isKnown) return;
       // Before what it became is written, so that the cursor may pass it.
       window.complete(range);
@@ -285,12 +291,12 @@ export class UnorderedStrategy implements DeliveryStrategy {
     return rows;
   }
 
-  async #sendRetry(row: RetryRangeRow): Promise<void> {
+  async #sendRetry(row: RetryRangeWithAttempts): Promise<void> {
     const { retryQueue, tracker, counts, slowStart } = this.#deps;
     let result: AttemptResult | NotSentOrUnknown | 'obsolete' = 'unknown';
     try {
       result = await attemptRow(this.#deps, row);
-      if (typeof result !== 'string' && result.outcome.code === 410 && (await this.#deps.tryRemoveOrReload(result)))
+      if (typeof result !== 'string' && result.outcome.code === 410 && (await this.#deps.tryHandleGone(result)))
         result = 'cancelled';
     } finally {
       if (result === 'unknown' || result === 'cancelled') retryQueue.done('unknown');
@@ -330,7 +336,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
   /** Everything below is delivered or a row. */
   #cursorAndBatchMarks(): Partial<LaneCursorAndFailures> {
     const position = { cursor: this.#messages.window.cursor, eventCursor: this.#events?.window.cursor ?? null };
-    return { ...progressAt(this.#deps.tracker.progress, position), rejections: 0 };
+    return { ...positionAndUnreachedMarks(this.#deps.tracker.progress, position), rejections: 0 };
   }
 }
 

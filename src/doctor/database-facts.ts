@@ -4,7 +4,7 @@ import { DatabaseUnavailableError, CommitUnknownError, sqlState } from '../stora
 import { reportDatabase, type DatabaseReport } from '../storage/database-report.ts';
 import { EmbeddedError } from '../storage/embedded/embedded-error.ts';
 import { inspectEmbeddedPostgresql } from '../storage/embedded/inspection.ts';
-import { reportPush, type PushReport } from '../storage/push/device-report.ts';
+import { reportPush, type DevicesAndLongPendingReport } from '../storage/push/device-report.ts';
 import { reportHooks, type HookHostsAndFailuresReport } from '../storage/hooks/hook-report.ts';
 import {
   requireSessionPooling,
@@ -38,7 +38,7 @@ export interface DatabaseFacts {
   /** Null: there are no tables, or none that this program knows. */
   readonly hooks: HookHostsAndFailuresReport | null;
   /** Null: likewise, or its schema is an older one. */
-  readonly push: PushReport | null;
+  readonly push: DevicesAndLongPendingReport | null;
 }
 
 /** Examines the configured database; the embedded one only where it runs, since looking must not start it. */
@@ -102,7 +102,7 @@ async function queryAndEvaluateReports(
   const push =
     report.schema < newestSchema
       ? null
-      : await reportPush(target, { overdueMs: PUSH_OVERDUE_MS, timeoutMs: TIMEOUT_MS });
+      : await reportPush(target, { longPendingMs: PUSH_OVERDUE_MS, timeoutMs: TIMEOUT_MS });
   return { ...judged, hooks, push };
 }
 

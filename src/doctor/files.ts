@@ -16,7 +16,7 @@ interface FileStoreExpectation {
   /** Null: no server runs, or its user is not known. */
   readonly serverUid: number | null;
   /** The store id in the database; undefined: it did not answer. */
-  readonly storeId: string | null | undefined;
+  readonly storeIdInDatabase: string | null | undefined;
 }
 
 /** Whether files can be kept, and whether the store is that of the database. Nothing is made or written. */
@@ -24,8 +24,8 @@ export async function checkFileStore(config: Config, expected: FileStoreExpectat
   const store = createFileStore(config.files, { maxFileBytes: config.limits.fileBytes });
   try {
     const result =
-      config.files.s3 === null ? await checkLocalFolder(config, expected.serverUid) : await checkBucket(store);
-    return result.level === 'ok' ? ((await checkStoreId(store, expected.storeId)) ?? result) : result;
+      config.files.s3 === null ? await checkLocalFolder(config, expected.serverUid) : await checkBucketByListing(store);
+    return result.level === 'ok' ? ((await checkStoreId(store, expected.storeIdInDatabase)) ?? result) : result;
   } finally {
     await store.stop();
   }
@@ -85,7 +85,7 @@ function isFolderOrWithin(path: string, folder: string): boolean {
   return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way);
 }
 
-async function checkBucket(store: FileStore): Promise<CheckResult> {
+async function checkBucketByListing(store: FileStore): Promise<CheckResult> {
   try {
     await store.checkUsable();
     return ok(`${store.description} answers`);

@@ -38,7 +38,7 @@ export async function checkOpenFileLimit(config: Config, pid: number | null): Pr
   if (text === undefined) return skipped(`${process}/limits does not name the limit of open files`);
   const limit = text === 'unlimited' ? Number.POSITIVE_INFINITY : Number(text);
   const open = pid === null ? null : await readdir(`${process}/fd`).catch(() => null);
-  const { maxConnections: connections } = config.live;
+  const { maxLiveConnections: connections } = config.live;
   return evaluateOpenFiles({
     limit,
     open: open?.length ?? null,

@@ -4,7 +4,7 @@ import type { DeviceKind } from '../model/device.ts';
 import { AddressPolicy } from '../outbound/address-policy.ts';
 import { DnsResolver } from '../outbound/dns-resolver.ts';
 import { createVendors } from '../push/vendors/vendors.ts';
-import type { DeviceCount, PushReport } from '../storage/push/device-report.ts';
+import type { DeviceCount, DevicesAndLongPendingReport } from '../storage/push/device-report.ts';
 import { countWithNoun, error, ok, skipped, warning, type CheckResult } from './finding.ts';
 
 /** What waits for longer is worth a word: a vendor that has a bad hour is not. */
@@ -32,7 +32,7 @@ export async function findPushProblems(config: Config): Promise<readonly PushPro
 export function evaluatePush(
   config: Config,
   problems: readonly PushProblem[],
-  report: PushReport | null,
+  report: DevicesAndLongPendingReport | null,
 ): CheckResult[] {
   const kinds = configuredDeviceKinds(config);
   const broken = problems.map(({ kind, problem }) =>
@@ -66,8 +66,8 @@ function evaluateUnconfiguredDevices(config: Config, { kind, app, devices }: Dev
   return [warning(`${are}: ${PUSH_SETTING_KEYS[kind]} has no ${app} any more`, todo)];
 }
 
-function evaluateOverduePushes({ overdue }: PushReport): CheckResult[] {
-  return overdue.map(({ kind, pushes, since }) => {
+function evaluateOverduePushes({ longPending }: DevicesAndLongPendingReport): CheckResult[] {
+  return longPending.map(({ kind, pushes, since }) => {
     const wait = pushes === 1 ? '1 push waits' : `${pushes} pushes wait`;
     return warning(`${wait} for devices of ${kind}, the first since ${since.toISOString()}`, STATUS);
   });

@@ -114,7 +114,7 @@ const checks: Readonly<Record<Exclude<CheckName, 'configuration'>, Check>> = {
   push: async ({ database, config }) => evaluatePush(config, await findPushProblems(config), (await database).push),
   files: async ({ config, holder, database }) => {
     const storeId = (await database).report?.storeId;
-    return [await checkFileStore(config, { serverUid: holder?.uid ?? null, storeId })];
+    return [await checkFileStore(config, { serverUid: holder?.uid ?? null, storeIdInDatabase: storeId })];
   },
 };
 

@@ -1,10 +1,10 @@
 import type { Transaction } from '../storage/db/connection.ts';
-import { assignStoreId, findStoreId, unassignStoreId, UNASSIGNED_STORE_ID } from '../storage/files/store-id.ts';
+import { ensureStoreId, findStoreId, unassignStoreId, UNASSIGNED_STORE_ID } from '../storage/files/store-id.ts';
 import { checkStorePage } from './check-store.ts';
 import type { StoreIdDeps } from './store-id.ts';
 
 /** How the store matches the files in the database. */
-export interface AdoptedStore {
+export interface AdoptionCounts {
   readonly files: number;
   /** Marked as lost now. */
   readonly lost: number;
@@ -20,7 +20,7 @@ export interface AdoptedStore {
 export async function adoptStore(
   { pool, store }: StoreIdDeps,
   requireNoServers: (tx: Transaction) => Promise<void>,
-): Promise<AdoptedStore> {
+): Promise<AdoptionCounts> {
   await pool.transaction(requireNoServers);
   await store.checkUsable();
   const counts = { files: 0, lost: 0, found: 0 };
@@ -31,16 +31,16 @@ export async function adoptStore(
     const repaired = page.findings.filter((finding) => finding.repaired);
     counts.found += repaired.filter(({ problem }) => problem === 'again').length;
     counts.lost += repaired.filter(({ problem }) => problem !== 'again').length;
-    if (page.next === null || page.isBehindFiles) break;
+    if (page.next === null || page.isFilesPartDone) break;
     after = page.next;
   }
-  await writeId({ pool, store });
+  await writeDatabaseIdToStore({ pool, store });
   return counts;
 }
 
-async function writeId({ pool, store }: StoreIdDeps): Promise<void> {
+async function writeDatabaseIdToStore({ pool, store }: StoreIdDeps): Promise<void> {
   await pool.run((sql) => unassignStoreId(sql, { evenIfAssigned: false }));
   const id = await pool.run(findStoreId);
-  if (id === UNASSIGNED_STORE_ID) await assignStoreId(pool, (assigned) => store.writeStoreId(assigned));
+  if (id === UNASSIGNED_STORE_ID) await ensureStoreId(pool, (assigned) => store.writeStoreId(assigned));
   else await store.writeStoreId(id!);
 }

@@ -36,7 +36,7 @@ interface StoreCheckPage {
   /** Lost files were not marked, since the store has none at all. */
   readonly hasSkippedMarkingLost: boolean;
   /** The next page is about uploads. */
-  readonly isBehindFiles: boolean;
+  readonly isFilesPartDone: boolean;
 }
 
 /** `rows` changes rows alone, and marks all files as lost where the store has none at all. `all` also removes strays. */
@@ -88,7 +88,7 @@ async function checkFilesAndRowsPage(
   const byId = new Map(rows.filter(({ id }) => isWithin(id)).map((row) => [row.id, row]));
   const found: FileFinding[] = [];
   await runInBatches(files, async (file) => {
-    const finding = await checkStoredFile(deps, file, { row: byId.get(file.key), repair });
+    const finding = await checkStoredFile(deps, file, { rowOfStoredFile: byId.get(file.key), repair });
     if (finding !== null) found.push(finding);
     byId.delete(file.key);
   });
@@ -100,28 +100,35 @@ async function checkFilesAndRowsPage(
   });
   const next = end === null ? UPLOADS_CURSOR_PREFIX : `${FILES_CURSOR_PREFIX}${end}`;
   const hasSkippedMarkingLost = isSuspectedEmpty && repair !== 'none';
-  return { findings: found, files: files.length, uploads: 0, next, hasSkippedMarkingLost, isBehindFiles: end === null };
+  return {
+    findings: found,
+    files: files.length,
+    uploads: 0,
+    next,
+    hasSkippedMarkingLost,
+    isFilesPartDone: end === null,
+  };
 }
 
 /** Of a file that the store has. */
 async function checkStoredFile(
   { pool, store }: StoreCheckDeps,
   { key: file, size: bytes }: StoredObject,
-  { row, repair }: { row: StoreCheckRow | undefined; repair: Repair },
+  { rowOfStoredFile, repair }: { rowOfStoredFile: StoreCheckRow | undefined; repair: Repair },
 ): Promise<FileFinding | null> {
   const isRepairing = repair !== 'none';
   const mark = (isThere: boolean): Promise<boolean> => pool.run((sql) => markLostOrFound(sql, file, isThere));
-  if (row === undefined) {
+  if (rowOfStoredFile === undefined) {
     // It may have gone between the two listings, store first.
     if ((await store.size(file)) === null || (await hasRow(pool, file))) return null;
     const removes = repair === 'all';
     if (removes) await store.remove(file);
     return { problem: 'stray', file, bytes, repaired: removes };
   }
-  if (row.state === 'lost' && row.size === bytes) {
+  if (rowOfStoredFile.state === 'lost' && rowOfStoredFile.size === bytes) {
     return { problem: 'again', file, bytes, repaired: isRepairing && (await mark(true)) };
   }
-  if (row.state !== 'stored' || row.size === bytes) return null;
+  if (rowOfStoredFile.state !== 'stored' || rowOfStoredFile.size === bytes) return null;
   return { problem: 'size', file, bytes, repaired: isRepairing && (await mark(false)) };
 }
 
@@ -166,7 +173,7 @@ async function checkLeftoverUploadsAndUsage(
     uploads: uploads.length,
     next: next && `${UPLOADS_CURSOR_PREFIX}${next}`,
     hasSkippedMarkingLost: false,
-    isBehindFiles: true,
+    isFilesPartDone: true,
   };
 }
 

@@ -19,7 +19,7 @@ export class ProgressWriter {
   /** Where the row is; between the two, where the answer to a note was lost. */
   #minRowReceived: number;
   #maxRowReceived: number;
-  #latestProgress: UploadProgress | null = null;
+  #latestReportedProgress: UploadProgress | null = null;
   #runningWrite: Promise<void> | null = null;
   #lastWriteStartedAt = performance.now();
 
@@ -36,7 +36,7 @@ export class ProgressWriter {
 
   /** The upload is safe up to here. */
   record(progress: UploadProgress): void {
-    this.#latestProgress = progress;
+    this.#latestReportedProgress = progress;
     if (this.#runningWrite !== null || performance.now() - this.#lastWriteStartedAt < MIN_WRITE_INTERVAL_MS) return;
     this.#runningWrite = this.#write(progress)
       .catch((error: unknown) => this.#deps.log.debug('the progress of an upload could not be noted yet', { error }))
@@ -44,8 +44,8 @@ export class ProgressWriter {
   }
 
   /** What was told last, whether it is written down or not. */
-  get latestProgress(): UploadProgress | null {
-    return this.#latestProgress;
+  get latestReportedProgress(): UploadProgress | null {
+    return this.#latestReportedProgress;
   }
 
   /** Resolves when no note is on its way. */
@@ -55,7 +55,7 @@ export class ProgressWriter {
 
   /** Writes this down now. Rejects when that fails. */
   async flush(progress: UploadProgress): Promise<void> {
-    this.#latestProgress = progress;
+    this.#latestReportedProgress = progress;
     await this.#runningWrite;
     await this.#write(progress);
   }

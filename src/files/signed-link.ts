@@ -34,7 +34,7 @@ export function signFileLink(key: Buffer, baseUri: string, link: FileLink): stri
 }
 
 /** For whom an address is good at this moment; null: it is over, was changed, or never was one. */
-export function verifyFileLink(
+export function readerOfValidFileLink(
   key: Buffer,
   file: { readonly id: string; readonly name: string },
   given: { readonly query: URLSearchParams; readonly nowMs: number },

@@ -1,6 +1,6 @@
 import type { Log } from '../log.ts';
 import type { Pool } from '../storage/db/pool.ts';
-import { assignStoreId, findStoreId, unassignStoreId, UNASSIGNED_STORE_ID } from '../storage/files/store-id.ts';
+import { ensureStoreId, findStoreId, unassignStoreId, UNASSIGNED_STORE_ID } from '../storage/files/store-id.ts';
 import { StoreUnavailableError, type FileStore } from './store.ts';
 
 /** A start waits for so long for a store that does not answer; messages flow without it. */
@@ -33,7 +33,7 @@ export async function checkStoreId({ pool, store }: StoreIdDeps): Promise<void> 
     await pool.run((sql) => unassignStoreId(sql, { evenIfAssigned: false }));
     expected = UNASSIGNED_STORE_ID;
   }
-  if (expected === UNASSIGNED_STORE_ID) expected = await assignStoreId(pool, (id) => store.writeStoreId(id));
+  if (expected === UNASSIGNED_STORE_ID) expected = await ensureStoreId(pool, (id) => store.writeStoreId(id));
   // Read after the database: the node that assigned the id marks the store first.
   const mismatch = describeMismatch(store.description, await store.readStoreId(), expected);
   if (mismatch !== null) throw new StoreMismatchError(mismatch);

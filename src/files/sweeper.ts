@@ -1,5 +1,5 @@
 import type { Log } from '../log.ts';
-import { renewJobLock, takeJobLock } from '../storage/retention/job-locks.ts';
+import { renewJobLock, takeFreeJobLock } from '../storage/retention/job-locks.ts';
 import {
   deleteRowReleasingUsage,
   listRemovedFiles,
@@ -66,7 +66,7 @@ export class FileSweeper {
   async sweep(): Promise<number | null> {
     const { pool, nodeName: node, log } = this.#deps;
     try {
-      if (!(await pool.run((sql) => takeJobLock(sql, 'files', node, JOB_LOCK_MS)))) return null;
+      if (!(await pool.run((sql) => takeFreeJobLock(sql, 'files', node, JOB_LOCK_MS)))) return null;
       const { removed, failures } = await this.#sweepPages();
       if (failures.length > 0) this.#logFirstFailure(failures[0], failures.length);
       else if (this.#isFailureLogged) {

@@ -126,7 +126,8 @@ export async function receiveBytes(deps: UploadDeps, upload: Upload, source: Upl
     if (source.isResumable) await progressWriter.flush(reached);
     return { progress: reached, head: stream.head };
   } catch (error) {
-    if (source.isResumable && progressWriter.latestProgress !== null) await tryFlushProgress(deps, progressWriter);
+    if (source.isResumable && progressWriter.latestReportedProgress !== null)
+      await tryFlushProgress(deps, progressWriter);
     throw error;
   } finally {
     signal.removeEventListener('abort', abort);
@@ -244,7 +245,7 @@ function quotaReserver(deps: UploadDeps, { id, progress }: Upload): (total: numb
 
 async function tryFlushProgress(deps: UploadDeps, progressWriter: ProgressWriter): Promise<void> {
   try {
-    await progressWriter.flush(progressWriter.latestProgress!);
+    await progressWriter.flush(progressWriter.latestReportedProgress!);
   } catch (error) {
     deps.log.debug('what arrived of an upload could not be noted; it goes on from what was noted before', { error });
   }

@@ -37,7 +37,7 @@ export class UploadStream extends Transform {
   #head: Buffer = Buffer.alloc(0);
   #receivedBytes = 0;
   #bytesInWindow = 0;
-  #isReserving = false;
+  #isWaitingForQuota = false;
   #lastByteAt = performance.now();
 
   constructor(source: Readable, options: UploadStreamOptions) {
@@ -99,20 +99,21 @@ export class UploadStream extends Transform {
     reserveQuota: (receivedBytes: number) => Promise<void>,
     done: TransformCallback,
   ): Promise<void> {
-    this.#isReserving = true;
+    this.#isWaitingForQuota = true;
     let refusal: Error | null = null;
     try {
       await reserveQuota(this.#receivedBytes);
     } catch (error) {
       refusal = error as Error;
     }
-    this.#isReserving = false;
+    this.#isWaitingForQuota = false;
     if (refusal === null) done(null, chunk);
     else done(refusal);
   }
 
   #checkThroughput(): void {
-    const isBlocked = this.#isReserving || this.readableLength > 0 || this.writableLength > 0 || this.writableEnded;
+    const isBlocked =
+      this.#isWaitingForQuota || this.readableLength > 0 || this.writableLength > 0 || this.writableEnded;
     if (!isBlocked && this.#bytesInWindow < this.#options.bounds.windowBytes) {
       const sentence = 'The file came too slowly, or stopped coming; what is not complete can be sent again';
       this.destroy(new KlatchError('request_timeout', { sentence }));

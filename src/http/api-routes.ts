@@ -27,7 +27,9 @@ export function apiRoutes(
     const limits = limitsOf(operation);
     const body = await readBody(req, res, bodySizeLimit(services.config.http, limits));
     const refusal = (): KlatchError => new KlatchError('rate_limited');
-    const input = await services.parseBudget.run(callerSource(caller), refusal, () => parseInput(req, body, limits));
+    const input = await services.parseBudget.run(callerSource(caller), refusal, () =>
+      parseJsonBodyAsInput(req, body, limits),
+    );
     const output = await authenticator.throttleFailedGuesses(
       req,
       callOperation(operation, { services, caller, input }),
@@ -54,7 +56,7 @@ export function apiRoutes(
 }
 
 /** The value of a body; an empty one asks for nothing in particular. Throws `unsupported_media`, `invalid_input`. */
-function parseInput(req: Request, body: Buffer, limits: BodyLimits): object {
+function parseJsonBodyAsInput(req: Request, body: Buffer, limits: BodyLimits): object {
   if (body.length === 0) return {};
   const type = mediaType(req.headers['content-type']);
   if (type !== '' && type !== 'application/json' && !type.endsWith('+json')) {

@@ -21,7 +21,7 @@ import { signInLinkPage } from './sign-in-link-page.ts';
 import { webhookRoutes } from './webhook-routes.ts';
 
 /** What is answered while the database is opened and brought up to date: alive, and not ready. */
-export function createStartingApp(log: Log): Express {
+export function createStatusOnlyStartingApp(log: Log): Express {
   const app = express();
   app.disable('x-powered-by');
   app.get('/v1/status', (_req, res) => sendJson(res, 200, { status: 'Ok' }));

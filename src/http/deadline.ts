@@ -34,7 +34,7 @@ export function exemptFromDeadline(req: TimedRequest): void {
  * The same for an upload, whose connection stands still as well while the store is slow: how fast its bytes come where it
  * is not, and the time-outs of the store, are its bounds until it is answered.
  */
-export function cancelUploadTimeouts(req: TimedRequest, res: ServerResponse): void {
+export function disableTimeoutsUntilAnswered(req: TimedRequest, res: ServerResponse): void {
   exemptFromDeadline(req);
   const { socket } = req;
   socket.setTimeout(0);

@@ -10,7 +10,7 @@ import {
   type RedeliveryRequest,
 } from '../operations/hooks/hook-redeliver.ts';
 import type { HookRequest } from '../operations/hooks/hooks.ts';
-import { REVERSE_HOOK_LIMITS } from '../operations/core/input-limits.ts';
+import { HOOK_MANAGEMENT_LIMITS } from '../operations/core/input-limits.ts';
 import { countCodePoints } from '../operations/core/message-text.ts';
 import { parseJsonRepairingControls } from '../operations/core/parse-json.ts';
 import { decodeUtf8 } from './json-body.ts';
@@ -130,7 +130,7 @@ export function parseHookLogRequest(req: Request): HookLogPageRequest {
 }
 
 function parseBody<Schema extends z.ZodType>(body: Buffer, schema: Schema, example: string): z.infer<Schema> {
-  const json = parseJsonRepairingControls(decodeUtf8(body), REVERSE_HOOK_LIMITS, 'The body');
+  const json = parseJsonRepairingControls(decodeUtf8(body), HOOK_MANAGEMENT_LIMITS, 'The body');
   if (json.problem !== undefined) {
     throw new KlatchError('invalid_input', { sentence: `${json.problem}; send such as ${example}` });
   }

@@ -71,7 +71,7 @@ export class MultipartReceiver {
   #body: GrowingBuffer | null = new GrowingBuffer();
   #receivedBytes = 0;
   #bodyMemoryHandle: BodyMemoryHandle | null = null;
-  #fieldBytes = 0;
+  #fieldValueBytes = 0;
   #fileCount = 0;
   /** What is wrong with a body that is no form, or a form that has no file so far. */
   #deferredFormError: KlatchError | null = null;
@@ -94,7 +94,7 @@ export class MultipartReceiver {
     this.#failure.catch(() => {});
     this.#parser = createMultipartParser(headers, options.maxBodyBytes);
     this.#parser.on('field', (name, value, _isNameCut, isTruncated) => this.#onField(name, value, isTruncated));
-    this.#parser.on('file', (field, stream, name) => this.#onFile(field, stream, name));
+    this.#parser.on('file', (field, stream, name) => this.#enqueueFileOrFail(field, stream, name));
     this.#parser.on('partsLimit', () => this.#onParseError(tooManyPartsError()));
     this.#parser.on('error', () => this.#onParseError(invalid('The body is not a valid multipart form')));
     // From here on: with more delimiters behind the closing one it finishes while the body is still being read.
@@ -162,8 +162,8 @@ export class MultipartReceiver {
     // Bytes of files go to the store; what came before them stays here.
     if (this.#body !== null) this.#bodyMemoryHandle?.add(chunk.length);
     this.#body?.append(chunk);
-    if (this.#deferredFormError === null && !this.#writeToParser(chunk)) return this.#waitForParser();
-    this.#checkSize();
+    if (this.#deferredFormError === null && !this.#writeToParser(chunk)) return this.#drainParserThenCheckSize();
+    this.#failIfFormTooLarge();
     return null;
   }
 
@@ -173,15 +173,15 @@ export class MultipartReceiver {
     return this.#body === null ? write() : this.#options.chargeParseTime(write);
   }
 
-  async #waitForParser(): Promise<void> {
+  async #drainParserThenCheckSize(): Promise<void> {
     // Without a file the parser waits for nobody: in the next turn it has looked at all of it.
     if (this.#body !== null) await setImmediate();
     if (this.#body === null) await this.#parserDrained();
-    this.#checkSize();
+    this.#failIfFormTooLarge();
   }
 
   /** Once it is known whether the bytes are those of files. */
-  #checkSize(): void {
+  #failIfFormTooLarge(): void {
     const { maxBodyBytes, maxFileBytes, maxFiles } = this.#options;
     if (this.#body !== null && this.#receivedBytes > maxBodyBytes) this.#fail(maxBodySizeExceededError(maxBodyBytes));
     else if (this.#receivedBytes > maxBodyBytes + maxFiles * maxFileBytes)
@@ -215,13 +215,13 @@ export class MultipartReceiver {
 
   #onField(name: string, value: string, isTruncated: boolean): void {
     // What is past the bound of a body without files is refused where its bytes are counted.
-    this.#fieldBytes += Buffer.byteLength(value);
-    if (isTruncated || this.#fieldBytes > this.#options.maxBodyBytes)
+    this.#fieldValueBytes += Buffer.byteLength(value);
+    if (isTruncated || this.#fieldValueBytes > this.#options.maxBodyBytes)
       this.#onParseError(fieldsTooLargeError(this.#options.maxBodyBytes));
     else if (!this.#fields.has(name)) this.#fields.set(name, value);
   }
 
-  #onFile(field: string | undefined, stream: BusboyFileStream, name: string): void {
+  #enqueueFileOrFail(field: string | undefined, stream: BusboyFileStream, name: string): void {
     // It fails with the form; who reads it hears of that as well.
     stream.on('error', () => {});
     if (this.#body !== null) {

@@ -2,9 +2,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { SourceKey } from '../model/source-key.ts';
 import { WEBHOOK_POST_LIMITS } from '../operations/core/input-limits.ts';
 import type { Services } from '../operations/core/services.ts';
-import { postMessageWithFiles, postMessage, type WebhookMessage } from '../operations/messages/post-webhook.ts';
+import { postMessageReportingIsNew, postMessage, type WebhookMessage } from '../operations/messages/post-webhook.ts';
 import { sendContinue, bodySizeLimit, readBody, maxBodySizeExceededError } from './body.ts';
-import { cancelUploadTimeouts } from './deadline.ts';
+import { disableTimeoutsUntilAnswered } from './deadline.ts';
 import { MultipartReceiver, type MultipartOptions, type ReceivedForm } from './multipart-receiver.ts';
 import { parseBudgetExhaustedError } from './responses.ts';
 import { nextHopCount, idempotencyKey } from './post-headers.ts';
@@ -40,7 +40,7 @@ interface FormMessage {
  * Reads a multipart form to its message, or to its body where that is none, which is read as every other one. Rejects with
  * what is wrong with it; nothing that it brought stays then.
  */
-export async function readMultipartForm(
+export async function readFormMessageOrBody(
   services: Services,
   { req, res, source }: FormRequestWithSource,
   grant: TokenGrant,
@@ -95,7 +95,7 @@ export async function postForm(services: Services, grant: TokenGrant, form: Form
   if (form.message.attachments.length === 0) return postMessage(services, grant, form.message);
   let isPosted = false;
   try {
-    const posted = await postMessageWithFiles(services, grant, form.message);
+    const posted = await postMessageReportingIsNew(services, grant, form.message);
     isPosted = posted.isNew;
     return posted.id;
   } finally {
@@ -119,7 +119,7 @@ function multipartOptions(
       // What is wrong with the headers is known before anything is stored.
       nextHopCount(req.headers, limits.hopLimit);
       idempotencyKey(req.headers, Buffer.alloc(0));
-      cancelUploadTimeouts(req, res);
+      disableTimeoutsUntilAnswered(req, res);
     },
     chargeParseTime: (work) => parseBudget.measure(source, work),
     store: (file) => {

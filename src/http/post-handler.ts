@@ -11,7 +11,7 @@ import { bodySizeLimit, readBody } from './body.ts';
 import { startDeadline } from './deadline.ts';
 import { readMultipartFields } from './form-fields.ts';
 import { sendJson, sendThrownError, parseBudgetExhaustedError } from './responses.ts';
-import { mayHaveFiles, postForm, readMultipartForm } from './post-form.ts';
+import { mayHaveFiles, postForm, readFormMessageOrBody } from './post-form.ts';
 import { nextHopCount, idempotencyKey } from './post-headers.ts';
 import { isMultipartForm, postFromMultipartFields, parseNonMultipartPost } from './post-input.ts';
 import type { TokenGrant } from './token-auth.ts';
@@ -56,7 +56,7 @@ export function createPostHandler(services: Services, proxies: TrustedProxies): 
     await awaitRateLimit(rate, grant.integration, limits.tokenQueueTimeoutMs);
     const rejectRead = (error: unknown): Promise<never> => revalidateTokenAndReject(services, grant, error);
     const reading = mayHaveFiles(req)
-      ? readMultipartForm(services, { req, res, source }, grant)
+      ? readFormMessageOrBody(services, { req, res, source }, grant)
       : readBody(req, res, size);
     const received = await reading.catch(rejectRead);
     const id = Buffer.isBuffer(received)
@@ -74,7 +74,7 @@ export function createPostHandler(services: Services, proxies: TrustedProxies): 
 async function revalidateTokenAndReject({ tokens }: Services, { token }: TokenGrant, error: unknown): Promise<never> {
   if (!(error instanceof KlatchError) || error.status === 503) throw error;
   // What is wrong with the body is known also while the database is away.
-  const integration = await tokens.revalidate(token).catch(() => undefined);
+  const integration = await tokens.findBypassingCache(token).catch(() => undefined);
   if (integration === null) throw new KlatchError('invalid_token');
   if (integration?.archived === true) throw new KlatchError('group_archived');
   throw error;

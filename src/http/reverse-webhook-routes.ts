@@ -9,9 +9,9 @@ import {
   readHookHealth,
   limitGroupHookRegistrations,
   queryGroupHookSummaries,
-  registerHook,
+  registerNewHook,
 } from '../operations/hooks/hooks.ts';
-import { REVERSE_HOOK_LIMITS } from '../operations/core/input-limits.ts';
+import { HOOK_MANAGEMENT_LIMITS } from '../operations/core/input-limits.ts';
 import type { Services } from '../operations/core/services.ts';
 import { bodySizeLimit, readBody } from './body.ts';
 import { hookIdOf, parseHookLogRequest, parseRedelivery, parseRegistration, parseHookUpdate } from './hook-input.ts';
@@ -36,7 +36,7 @@ export function reverseWebhookRoutes(services: Services, tokenAuth: TokenAuth, p
         // Before the body: what comes too often is neither read nor parsed.
         limitGroupHookRegistrations(services, actor);
         const request = await readInput(req, res, parseRegistration);
-        sendJson(res, 201, await registerHook(services, actor, request));
+        sendJson(res, 201, await registerNewHook(services, actor, request));
       }),
     )
     .all(withToken(async (req, res) => sendMethodNotAllowed(req, res, ['GET', 'HEAD', 'POST'])));
@@ -49,7 +49,7 @@ export function reverseWebhookRoutes(services: Services, tokenAuth: TokenAuth, p
 type ReadInput = <T>(req: Request, res: Response, parse: (body: Buffer) => T) => Promise<T>;
 
 function inputReader({ config, parseBudget }: Services, proxies: TrustedProxies): ReadInput {
-  const size = bodySizeLimit(config.http, REVERSE_HOOK_LIMITS);
+  const size = bodySizeLimit(config.http, HOOK_MANAGEMENT_LIMITS);
   return async (req, res, parse) => {
     const source = proxies.sourceKeyOf(req);
     if (!parseBudget.hasTimeLeft(source)) throw parseBudgetExhaustedError();
@@ -67,7 +67,7 @@ interface RouteDeps {
 type HookHandler = (req: Parameters<TokenHandler>[0], res: Response, hook: HookAccess) => Promise<void>;
 
 /** The way from a valid token and the number in the path to the hook that they mean. */
-function withHookAccess(withToken: WithToken, handler: HookHandler): ReturnType<WithToken> {
+function withTokenAndHookId(withToken: WithToken, handler: HookHandler): ReturnType<WithToken> {
   return withToken((req, res, { integration }: TokenGrant) =>
     handler(req, res, hookByToken(integration, hookIdOf(req))),
   );
@@ -78,12 +78,12 @@ function addSingleHookRoutes(router: Router, services: Services, { withToken, re
   router
     .route('/:token/reverse/:id')
     .get(
-      withHookAccess(withToken, async (_req, res, hook) => {
+      withTokenAndHookId(withToken, async (_req, res, hook) => {
         sendJson(res, 200, { status: 'Ok', ...(await readHookHealth(services, hook)) });
       }),
     )
     .patch(
-      withHookAccess(withToken, async (req, res, hook) => {
+      withTokenAndHookId(withToken, async (req, res, hook) => {
         limitGroupHookChanges(services, hook);
         const update = await readInput(req, res, parseHookUpdate);
         const { health, secret } = await applyHookUpdate(services, hook, update);
@@ -91,7 +91,7 @@ function addSingleHookRoutes(router: Router, services: Services, { withToken, re
       }),
     )
     .delete(
-      withHookAccess(withToken, async (_req, res, hook) => {
+      withTokenAndHookId(withToken, async (_req, res, hook) => {
         await unregisterHook(services, hook);
         sendJson(res, 202, { status: 'Ok' });
       }),
@@ -104,7 +104,7 @@ function addDeliveryRoutes(router: Router, services: Services, { withToken, read
   router
     .route('/:token/reverse/:id/ping')
     .post(
-      withHookAccess(withToken, async (_req, res, hook) => {
+      withTokenAndHookId(withToken, async (_req, res, hook) => {
         sendJson(res, 200, (await sendHookPing(services, hook)).result);
       }),
     )
@@ -112,7 +112,7 @@ function addDeliveryRoutes(router: Router, services: Services, { withToken, read
   router
     .route('/:token/reverse/:id/deliveries')
     .get(
-      withHookAccess(withToken, async (req, res, hook) => {
+      withTokenAndHookId(withToken, async (req, res, hook) => {
         const request = parseHookLogRequest(req);
         sendHookLog(res, await readHookLog(services, hook, request), request.limit);
       }),
@@ -121,7 +121,7 @@ function addDeliveryRoutes(router: Router, services: Services, { withToken, read
   router
     .route('/:token/reverse/:id/redeliver')
     .post(
-      withHookAccess(withToken, async (req, res, hook) => {
+      withTokenAndHookId(withToken, async (req, res, hook) => {
         limitGroupHookChanges(services, hook);
         const redelivery = await readInput(req, res, parseRedelivery);
         if (redelivery === 'discard_backlog') {

@@ -4,7 +4,7 @@ import type { Log } from '../log.ts';
 import type { ConversationId, LogEpoch, Rev } from '../model/ids.ts';
 import { readChanges, type Change, type ChangePage } from '../storage/messages/changes.ts';
 import type { Pool } from '../storage/db/pool.ts';
-import { NOTICE, type Witness } from '../storage/messages/witness.ts';
+import { NOTICE_CHANGED_SEQ, type Witness } from '../storage/messages/witness.ts';
 import type { LiveCounts } from './live-counts.ts';
 import { ChangeBatch } from './change-batch.ts';
 import { logFailureByKind } from './log-failure.ts';
@@ -134,7 +134,7 @@ export class ChangeReader {
 
 function witnessedChangeOf(change: Change): Parameters<Witness['recordChange']>[1] {
   const { rev } = change;
-  if (change.type === 'notice') return { rev, changedSeq: NOTICE, changedAtMs: change.notice.at.getTime() };
+  if (change.type === 'notice') return { rev, changedSeq: NOTICE_CHANGED_SEQ, changedAtMs: change.notice.at.getTime() };
   const { seq, sentAt, editedAt, deletedAt } = change.message;
   return { rev, changedSeq: seq, changedAtMs: (deletedAt ?? editedAt ?? sentAt).getTime() };
 }

@@ -6,7 +6,7 @@ import type { ConnectionRejection } from './live-counts.ts';
 const UNAUTHENTICATED_PER_SOURCE_DIVISOR = 4;
 
 /** Who may connect: bounds on connections in all, on those that have not said who they are, and of one source. */
-export class TotalAndPerSourceQuotas {
+export class TotalAndUnauthenticatedQuotas {
   readonly #config: LiveConfig;
   readonly #unauthenticatedBySource = new Map<SourceKey, number>();
   #unauthenticated = 0;
@@ -27,7 +27,7 @@ export class TotalAndPerSourceQuotas {
 
   /** Counts a connection, or says why it is refused. `isProxy`: many clients come from this source. */
   acquire(source: SourceKey, isProxy: boolean): ConnectionRejection | null {
-    const { maxConnections: connections, maxUnauthenticatedConnections } = this.#config;
+    const { maxLiveConnections: connections, maxUnauthenticatedConnections } = this.#config;
     if (this.#total >= connections) return 'too_many_connections';
     if (this.#unauthenticated >= maxUnauthenticatedConnections) return 'too_many_unauthenticated';
     const fromSource = this.#unauthenticatedBySource.get(source) ?? 0;

@@ -8,7 +8,7 @@ import type { FeedRegistry } from './feed-registry.ts';
 import { presenceNotification, readPositionNotification, typingNotification } from './frames.ts';
 import type { LiveSessions } from './live-sessions.ts';
 import { EncodedFrames } from './encoded-frames.ts';
-import type { Subscriber } from './subscriber.ts';
+import type { SendableSession } from './sendable-session.ts';
 import { logFailureByKind } from './log-failure.ts';
 
 /** In larger conversations nobody is told who writes, comes or goes: it would cost more than the messages do. */
@@ -73,7 +73,7 @@ export class EphemeralEvents {
   }
 
   /** Called about every second. */
-  flushPresence(): void {
+  startSendingPresenceBatch(): void {
     if (this.#queuedPresenceChanges.size > 0 && !this.#isSendingPresence) void this.#sendPresenceBatch();
   }
 
@@ -127,7 +127,7 @@ export class EphemeralEvents {
         const { nick, name } = found[0]!;
         const frame = new EncodedFrames([presenceNotification({ id, nick, name }, changes.get(id)!)]);
         const followers = found.flatMap((each) => [...(this.#feeds.get(each.conversationId)?.attached ?? [])]);
-        const sessions = new Set<Subscriber>(followers.map(({ session }) => session));
+        const sessions = new Set<SendableSession>(followers.map(({ session }) => session));
         for (const session of sessions) if (session.accountId !== id) session.sendEncoded(frame, 0);
       }
     } catch (error) {

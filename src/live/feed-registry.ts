@@ -169,13 +169,13 @@ export class FeedRegistry {
       this.#shouldPollAgain = false;
       const current = [...this.#feeds.values()];
       for (let start = 0; start < current.length; start += FEEDS_PER_POLL_QUERY) {
-        if (!(await this.#pollChunk(current.slice(start, start + FEEDS_PER_POLL_QUERY)))) break;
+        if (!(await this.#tryPollChunk(current.slice(start, start + FEEDS_PER_POLL_QUERY)))) break;
       }
     }
     this.#isPolling = false;
   }
 
-  async #pollChunk(feeds: readonly Feed[]): Promise<boolean> {
+  async #tryPollChunk(feeds: readonly Feed[]): Promise<boolean> {
     try {
       for (const { conversationId } of await this.#pool.run((sql) => listChangedHeads(sql, feeds))) {
         const feed = this.#feeds.get(conversationId);

@@ -1,6 +1,6 @@
 import type { ConversationId, Rev } from '../model/ids.ts';
 import type { ChangeReader, ReadFailure } from './change-reader.ts';
-import type { Subscriber } from './subscriber.ts';
+import type { SendableSession } from './sendable-session.ts';
 import type { ChangeBatch } from './change-batch.ts';
 
 /** How far below what one client lacks a read begins, so that others who lack a little more can share it. */
@@ -17,7 +17,7 @@ const MAX_BROADCAST_COOLDOWN_MS = 40;
 export interface Follower {
   /** It has everything up to here. */
   readonly rev: Rev;
-  readonly session: Subscriber;
+  readonly session: SendableSession;
   deliver(batch: ChangeBatch): void;
 }
 

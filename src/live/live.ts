@@ -19,12 +19,12 @@ import { listLiveNodes } from '../storage/hooks/nodes.ts';
 import { logFailureByKind } from './log-failure.ts';
 
 /** Heartbeats and deadlines are looked at so many times within the shortest of them, and never more rarely than this. */
-const TICKS_PER_DEADLINE = 5;
-const MAX_TICK_INTERVAL_MS = 2_000;
+const TICKS_WITHIN_SHORTEST_DEADLINE = 5;
+const MAX_SESSION_TICK_INTERVAL_MS = 2_000;
 /** Every session is looked up so often: one may have run out, or its end was not heard. */
 const REVALIDATE_INTERVAL_MS = 60_000;
 /** Where a notification of these kinds was lost, a session or a membership may have changed. */
-const REVALIDATED_EVENTS = ['sessionsEnded', 'accountsChanged', 'membersChanged'] as const;
+const EVENTS_WHOSE_LOSS_REVALIDATES = ['sessionsEnded', 'accountsChanged', 'membersChanged'] as const;
 /** Signals are told together so often. */
 const PRESENCE_AND_GC_TICK_MS = 1_000;
 const LIST_NODES_TIMEOUT_MS = 1_500;
@@ -106,19 +106,19 @@ export class Live {
     this.presence.start();
     this.#unsubscribe = bus.subscribe({
       resync: (kinds) => {
-        if (REVALIDATED_EVENTS.some((event) => kinds.has(event))) void this.#revalidate();
+        if (EVENTS_WHOSE_LOSS_REVALIDATES.some((event) => kinds.has(event))) void this.#revalidate();
       },
     });
     const tickMs = Math.min(
-      MAX_TICK_INTERVAL_MS,
-      config.live.heartbeatMs / TICKS_PER_DEADLINE,
-      config.live.authTimeoutMs / TICKS_PER_DEADLINE,
+      MAX_SESSION_TICK_INTERVAL_MS,
+      config.live.heartbeatMs / TICKS_WITHIN_SHORTEST_DEADLINE,
+      config.live.authTimeoutMs / TICKS_WITHIN_SHORTEST_DEADLINE,
     );
     this.#timers = [
       setInterval(() => this.sessions.tick(tickMs), tickMs),
       setInterval(() => {
         this.presence.tick();
-        this.#ephemeralEvents.flushPresence();
+        this.#ephemeralEvents.startSendingPresenceBatch();
         this.#idleGc.tick();
       }, PRESENCE_AND_GC_TICK_MS),
       setInterval(() => {

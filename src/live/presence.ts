@@ -10,7 +10,7 @@ const POSITION_INTERVAL_MS = 5_000;
 /** All nodes receive a snapshot: those that ask within this time get the next one. */
 const SNAPSHOT_INTERVAL_MS = 2_000;
 /** How often a node that knows others looks up which of them have ended. */
-const LOOK_INTERVAL_MS = 5_000;
+const LIST_LIVE_NODES_INTERVAL_MS = 5_000;
 /** Timers are late on a busy machine, and notifications take a while. */
 const STALENESS_MARGIN_MS = 5_000;
 
@@ -43,12 +43,12 @@ export class Presence {
   /** When to announce accounts as offline whose last connection here ended or went to the background. */
   readonly #offlineDueMsByAccount = new Map<AccountId, number>();
   /** Of the last change. The next process of this node begins higher, so that nobody mixes up their changes. */
-  #number = Date.now();
+  #lastChangeNumber = Date.now();
   #isSnapshotWanted = false;
   #lastSnapshotMs = Number.NEGATIVE_INFINITY;
   #lastPositionMs = Number.NEGATIVE_INFINITY;
-  #lastLookMs = Number.NEGATIVE_INFINITY;
-  #isLooking = false;
+  #lastListedLiveNodesMs = Number.NEGATIVE_INFINITY;
+  #isListingLiveNodes = false;
   #isStopped = false;
   #unsubscribe: () => void = () => {};
 
@@ -66,10 +66,10 @@ export class Presence {
       },
       // Known nodes need no request: a gap shows in their numbers.
       resync: () => {
-        if (this.#remote.nodeCount === 0) this.#publish({ kind: 'request', from: null });
+        if (this.#remote.nodeCount === 0) this.#publish({ kind: 'request', snapshotOfNode: null });
       },
     });
-    this.#publish({ kind: 'request', from: null });
+    this.#publish({ kind: 'request', snapshotOfNode: null });
   }
 
   /** Announces at once that nobody is online here. Idempotent. */
@@ -113,28 +113,32 @@ export class Presence {
       this.#offlineDueMsByAccount.delete(accountId);
       if (this.#announced.delete(accountId)) this.#announce(accountId, false);
     }
-    for (const from of this.#remote.takeDueRequests()) this.#publish({ kind: 'request', from });
+    for (const from of this.#remote.takeDueRequests()) this.#publish({ kind: 'request', snapshotOfNode: from });
     if (this.#isSnapshotWanted && nowMs - this.#lastSnapshotMs >= SNAPSHOT_INTERVAL_MS) this.#publishSnapshot(nowMs);
     if (nowMs - this.#lastPositionMs >= POSITION_INTERVAL_MS) {
       this.#lastPositionMs = nowMs;
-      this.#publish({ kind: 'position', number: this.#number });
+      this.#publish({ kind: 'position', number: this.#lastChangeNumber });
     }
-    if (this.#remote.nodeCount > 0 && nowMs - this.#lastLookMs >= LOOK_INTERVAL_MS && !this.#isLooking) {
-      this.#lastLookMs = nowMs;
+    if (
+      this.#remote.nodeCount > 0 &&
+      nowMs - this.#lastListedLiveNodesMs >= LIST_LIVE_NODES_INTERVAL_MS &&
+      !this.#isListingLiveNodes
+    ) {
+      this.#lastListedLiveNodesMs = nowMs;
       void this.#dropEndedNodes();
     }
   }
 
   #announce(accountId: AccountId, online: boolean): void {
-    this.#number += 1;
-    this.#publish({ kind: 'change', number: this.#number, accountId, online });
+    this.#lastChangeNumber += 1;
+    this.#publish({ kind: 'change', number: this.#lastChangeNumber, accountId, online });
     if (!this.#remote.has(accountId)) this.#deps.onChange(accountId, online);
   }
 
   #publishSnapshot(nowMs: number): void {
     this.#isSnapshotWanted = false;
     this.#lastSnapshotMs = nowMs;
-    for (const part of splitSnapshot(this.#number, this.#announced)) this.#publish(part);
+    for (const part of splitSnapshot(this.#lastChangeNumber, this.#announced)) this.#publish(part);
   }
 
   #publish(update: PresenceUpdate): void {
@@ -143,13 +147,13 @@ export class Presence {
 
   #onUpdate(node: string, update: PresenceUpdate): void {
     if (update.kind !== 'request') this.#remote.onUpdate(node, update);
-    else if (update.from === null || update.from === this.#deps.node) this.#isSnapshotWanted = true;
+    else if (update.snapshotOfNode === null || update.snapshotOfNode === this.#deps.node) this.#isSnapshotWanted = true;
   }
 
   async #dropEndedNodes(): Promise<void> {
-    this.#isLooking = true;
+    this.#isListingLiveNodes = true;
     const live = await this.#deps.listLiveNodes().catch(() => null);
-    this.#isLooking = false;
+    this.#isListingLiveNodes = false;
     if (!this.#isStopped) this.#remote.dropEnded(live);
   }
 }

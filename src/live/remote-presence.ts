@@ -10,7 +10,7 @@ const HEARD_RECENTLY_MS = 12_000;
 /** A silent node is dropped after this time, even where the database cannot be asked for its row. */
 export const MAX_SILENCE_MS = 120_000;
 /** A node has to lack its row in so many checks: after an outage of the database all rows have expired for a moment. */
-const MISSING_LOOKS = 2;
+const MISSING_LISTINGS_BEFORE_DROP = 2;
 
 /** The online accounts of another node. */
 interface RemoteNode {
@@ -23,7 +23,7 @@ interface RemoteNode {
   partial: { readonly number: number; readonly accounts: Set<AccountId>; nextPart: number } | null;
   requestDueMs: number;
   heardMs: number;
-  missingLooks: number;
+  listingsMissedInRow: number;
 }
 
 /** The accounts online on other nodes: a numbered set for each node, dropped as a whole when the node ends. */
@@ -59,7 +59,7 @@ export class RemotePresence {
     const node = this.#nodes.get(name) ?? this.#add(name);
     if (node === null) return;
     node.heardMs = performance.now();
-    node.missingLooks = 0;
+    node.listingsMissedInRow = 0;
     if (update.kind === 'snapshot') this.#onSnapshotPart(node, update);
     else if (update.kind === 'position') node.isCurrent &&= node.number === update.number;
     else this.#onAccountChange(node, update);
@@ -78,9 +78,9 @@ export class RemotePresence {
   dropEnded(live: readonly string[] | null): void {
     const nowMs = performance.now();
     for (const [name, node] of this.#nodes) {
-      if (live !== null) node.missingLooks = live.includes(name) ? 0 : node.missingLooks + 1;
+      if (live !== null) node.listingsMissedInRow = live.includes(name) ? 0 : node.listingsMissedInRow + 1;
       const silentMs = nowMs - node.heardMs;
-      const hasEnded = node.missingLooks >= MISSING_LOOKS && silentMs > HEARD_RECENTLY_MS;
+      const hasEnded = node.listingsMissedInRow >= MISSING_LISTINGS_BEFORE_DROP && silentMs > HEARD_RECENTLY_MS;
       if (hasEnded || silentMs > MAX_SILENCE_MS) this.#drop(name);
     }
   }
@@ -94,7 +94,7 @@ export class RemotePresence {
   }
 
   #onSnapshotPart(node: RemoteNode, update: Extract<PresenceUpdate, { kind: 'snapshot' }>): void {
-    const { number, part, parts, accounts } = update;
+    const { number, part, parts, onlineAccountsInPart: accounts } = update;
     if (part === 1) node.partial = { number, accounts: new Set(), nextPart: 1 };
     const { partial } = node;
     if (partial?.number !== number || partial.nextPart !== part) {
@@ -123,7 +123,7 @@ export class RemotePresence {
       partial: null,
       requestDueMs: 0,
       heardMs: 0,
-      missingLooks: 0,
+      listingsMissedInRow: 0,
     };
     this.#nodes.set(name, node);
     return node;

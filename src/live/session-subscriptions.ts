@@ -4,11 +4,11 @@ import {
   type SubscriptionStartPoints,
   type SubscribedConversation,
 } from '../operations/core/caller.ts';
-import type { ConversationHead, FoundMembership } from '../storage/groups/conversation-heads.ts';
+import type { HeadForSubscriptions, MembershipWithRevs } from '../storage/groups/conversation-heads.ts';
 import type { Feed, Follower } from './feed.ts';
 import type { FeedRegistry } from './feed-registry.ts';
 import { joinedNotification, leftNotification } from './frames.ts';
-import type { Subscriber } from './subscriber.ts';
+import type { SendableSession } from './sendable-session.ts';
 import type { ChangeBatch } from './change-batch.ts';
 
 /** What a session gets of one conversation. */
@@ -26,7 +26,7 @@ class Subscription implements Follower {
     this.rev = rev;
   }
 
-  get session(): Subscriber {
+  get session(): SendableSession {
     return this.#owner.session;
   }
 
@@ -41,7 +41,7 @@ class Subscription implements Follower {
  * room for a gap or a repeat.
  */
 export class SessionSubscriptions {
-  readonly session: Subscriber;
+  readonly session: SendableSession;
   readonly #feeds: FeedRegistry;
   readonly #subscriptions = new Map<ConversationId, Subscription>();
   /** Null until something lacks. */
@@ -50,7 +50,7 @@ export class SessionSubscriptions {
   #membershipChangesBeforeStart: Set<ConversationId> | null = new Set();
   #isCatchingUp = false;
 
-  constructor(session: Subscriber, feeds: FeedRegistry) {
+  constructor(session: SendableSession, feeds: FeedRegistry) {
     this.session = session;
     this.#feeds = feeds;
   }
@@ -58,7 +58,7 @@ export class SessionSubscriptions {
   /** Reads what there is to follow, by `list`, and says where each begins. Nothing is sent before `begin`. */
   async load(
     { since, default: start }: SubscriptionStartPoints,
-    list: () => Promise<readonly ConversationHead[]>,
+    list: () => Promise<readonly HeadForSubscriptions[]>,
   ): Promise<readonly SubscribedConversation[]> {
     const recorder = this.#feeds.startRecording();
     try {
@@ -98,7 +98,7 @@ export class SessionSubscriptions {
   }
 
   /** What the membership is now; null: there is none. */
-  applyMembership(conversationId: ConversationId, found: FoundMembership | null): void {
+  applyMembership(conversationId: ConversationId, found: MembershipWithRevs | null): void {
     // It is still being listed, and asked for when that is done.
     if (this.#membershipChangesBeforeStart !== null) return;
     const subscription = this.#subscriptions.get(conversationId);
@@ -140,8 +140,8 @@ export class SessionSubscriptions {
   }
 
   /** With the change that made the account a member as the first one. */
-  #addJoined({ conversationId, rev: head, joinedRev }: FoundMembership): void {
-    const rev = (joinedRev === null ? head : joinedRev - 1) as Rev;
+  #addJoined({ conversationId, rev: head, joinNoticeRev }: MembershipWithRevs): void {
+    const rev = (joinNoticeRev === null ? head : joinNoticeRev - 1) as Rev;
     const feed = this.#feeds.acquire(conversationId, head, true);
     const subscription = new Subscription(this, feed, rev);
     this.#subscriptions.set(conversationId, subscription);

@@ -10,9 +10,9 @@ const PATH = '/metrics';
  * Answers `GET /metrics` and nothing else. However many scrape at once, the values are fetched once. `families` is null
  * while the server is starting.
  */
-export function metricsListener(families: readonly Family[] | null, log: Log): RequestListener {
-  if (families === null) return (req, res) => refuse(req, res, new KlatchError('starting'));
-  const registry = createRegistry(families);
+export function metricsListener(familiesOnceStarted: readonly Family[] | null, log: Log): RequestListener {
+  if (familiesOnceStarted === null) return (req, res) => refuse(req, res, new KlatchError('starting'));
+  const registry = createRegistry(familiesOnceStarted);
   let rendering: Promise<string> | null = null;
   return (req, res) => {
     if (!isScrape(req)) {

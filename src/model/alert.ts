@@ -42,10 +42,10 @@ export const MAX_SENDER_ALERTS = 500;
 export function applyAlertUpdate(before: AlertState | null, update: AlertUpdate): AlertChange | null {
   const known = before?.senderAlerts ?? [];
   const reported = limitSenderAlerts(update.senderAlerts);
-  const isKnown = createKnownAlertCheck(known);
+  const isKnown = createKnownOrOutdatedCheck(known);
   if (reported.length > 0 && reported.every(isKnown)) return null;
-  const newlyReported = reported.filter((alert) => !isKnown(alert));
-  const senderAlerts = mergeSenderAlerts(known, { reported, newlyReported, state: update.state });
+  const reportedChanges = reported.filter((alert) => !isKnown(alert));
+  const senderAlerts = mergeSenderAlerts(known, { reported, reportedChanges, state: update.state });
   const state = reported.length === 0 ? update.state : senderAlerts.some(isFiring) ? 'firing' : 'resolved';
   const isNewIncident = before === null || (before.state === 'resolved' && state === 'firing');
   const since = isNewIncident ? incidentStart(senderAlerts, reported, update.receivedAt) : before.since;
@@ -67,7 +67,7 @@ function limitSenderAlerts(alerts: readonly SenderAlert[]): readonly SenderAlert
 }
 
 /** Whether an alert is known in the same or a later state. */
-function createKnownAlertCheck(known: readonly SenderAlert[]): (alert: SenderAlert) => boolean {
+function createKnownOrOutdatedCheck(known: readonly SenderAlert[]): (alert: SenderAlert) => boolean {
   const byFingerprint = Map.groupBy(known, ({ fingerprint }) => fingerprint);
   return (alert) => {
     const others = byFingerprint.get(alert.fingerprint) ?? [];
@@ -82,12 +82,12 @@ function createKnownAlertCheck(known: readonly SenderAlert[]): (alert: SenderAle
 /** The known alerts with the reported changes; those that became known last stand at the end. */
 function mergeSenderAlerts(
   known: readonly SenderAlert[],
-  update: { reported: readonly SenderAlert[]; newlyReported: readonly SenderAlert[]; state: AlertStatus },
+  update: { reported: readonly SenderAlert[]; reportedChanges: readonly SenderAlert[]; state: AlertStatus },
 ): readonly SenderAlert[] {
-  const { reported, newlyReported, state } = update;
+  const { reported, reportedChanges, state } = update;
   const merged = new Map(known.map((alert) => [firingIdOf(alert), alert]));
   // One may be there twice, and resolved is later than firing.
-  for (const alert of newlyReported)
+  for (const alert of reportedChanges)
     if (merged.get(firingIdOf(alert))?.state !== 'resolved') merged.set(firingIdOf(alert), alert);
   const reportedFingerprints = new Set(reported.map(({ fingerprint }) => fingerprint));
   // The sender no longer reports it (a silence, a removed rule) and says that nothing fires. Not to know it makes it news
@@ -95,11 +95,11 @@ function mergeSenderAlerts(
   const isForgotten = (alert: SenderAlert): boolean =>
     state === 'resolved' && isFiring(alert) && !reportedFingerprints.has(alert.fingerprint);
   const kept = [...merged.values()].filter((alert) => !isForgotten(alert));
-  return dropSurplusAlerts(resolveEarlierStarts(kept), new Set(reported.map(firingIdOf)));
+  return dropSurplusAlerts(resolveSupersededFirings(kept), new Set(reported.map(firingIdOf)));
 }
 
 /** An alert fires once at a time: one start of it ends those that were known before, unless it is an earlier one that ended. */
-function resolveEarlierStarts(alerts: readonly SenderAlert[]): readonly SenderAlert[] {
+function resolveSupersededFirings(alerts: readonly SenderAlert[]): readonly SenderAlert[] {
   const endsStartsBeforeMs = new Map<string, number>();
   return alerts
     .toReversed()

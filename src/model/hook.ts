@@ -2,7 +2,7 @@
 export type HookState = 'active' | 'failing' | 'parked' | 'paused';
 
 /** What can happen to a hook. */
-export const hookEvents = [
+export const hookStateTriggers = [
   'delivered',
   'failed',
   'failing for three days',
@@ -14,14 +14,14 @@ export const hookEvents = [
   'delete',
   'restore',
 ] as const;
-export type HookEvent = (typeof hookEvents)[number];
+export type HookStateTrigger = (typeof hookStateTriggers)[number];
 
-type NextStateByEvent = Readonly<Partial<Record<HookEvent, HookState | 'removed'>>>;
+type NextStateByTrigger = Readonly<Partial<Record<HookStateTrigger, HookState | 'removed'>>>;
 
 /** What every hook that may send has in common. */
-const unpausedTransitions: NextStateByEvent = { 'answered 410': 'removed', pause: 'paused', delete: 'removed' };
+const unpausedTransitions: NextStateByTrigger = { 'answered 410': 'removed', pause: 'paused', delete: 'removed' };
 /** What ends the failures of a hook. */
-const recoveryTransitions: NextStateByEvent = {
+const recoveryTransitions: NextStateByTrigger = {
   delivered: 'active',
   resume: 'active',
   'redeliver from': 'active',
@@ -33,7 +33,7 @@ const recoveryTransitions: NextStateByEvent = {
  * leaves it as it is. No code looks into this table: states are derived (`hookState`), and
  * `test/delivery/transitions.test.ts` puts a real hook through every cell; `docs/reverse-webhooks.md` shows it.
  */
-export const documentedHookTransitions: Readonly<Record<HookState | 'removed', NextStateByEvent>> = {
+export const documentedHookTransitions: Readonly<Record<HookState | 'removed', NextStateByTrigger>> = {
   active: { ...unpausedTransitions, failed: 'failing' },
   failing: { ...unpausedTransitions, ...recoveryTransitions, 'failing for three days': 'parked' },
   parked: { ...unpausedTransitions, ...recoveryTransitions },
@@ -64,15 +64,15 @@ export function hookState(health: HookHealth, nowMs: number, parkAfterMs: number
 /** What a state says of a hook's counters; null where either will do. */
 export interface HookStateCriteria {
   readonly paused: boolean;
-  readonly failed: boolean | null;
+  readonly failedIfRelevant: boolean | null;
   /** Failing for `parkAfterMs` or longer. */
-  readonly longFailing: boolean | null;
+  readonly longFailingIfRelevant: boolean | null;
 }
 
 /** `hookState` the other way round, for finding the hooks of a state among many: exactly these facts make it. */
 export const criteriaByHookState: Readonly<Record<HookState, HookStateCriteria>> = {
-  paused: { paused: true, failed: null, longFailing: null },
-  active: { paused: false, failed: false, longFailing: null },
-  failing: { paused: false, failed: true, longFailing: false },
-  parked: { paused: false, failed: true, longFailing: true },
+  paused: { paused: true, failedIfRelevant: null, longFailingIfRelevant: null },
+  active: { paused: false, failedIfRelevant: false, longFailingIfRelevant: null },
+  failing: { paused: false, failedIfRelevant: true, longFailingIfRelevant: false },
+  parked: { paused: false, failedIfRelevant: true, longFailingIfRelevant: true },
 };

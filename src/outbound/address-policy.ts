@@ -94,7 +94,7 @@ export class AddressPolicy {
 
   /** To be awaited before `violatedRule` decides about a connection: the server's own names have been looked up then. */
   async refreshPublicHostsIfDue(): Promise<void> {
-    await this.#ownPublicHosts?.refresh();
+    await this.#ownPublicHosts?.refreshIfDueAwaitFirst();
   }
 
   /**

@@ -20,7 +20,7 @@ export interface DnsResolverOptions {
   /** Look-ups inside the resolver at once: each holds a thread of libuv's pool until the resolver returns. */
   readonly maxConcurrentLookups: number;
   /** Names remembered, and callers waiting at once. */
-  readonly maxCachedAndWaiting?: number;
+  readonly maxCachedAndMaxWaiting?: number;
   /** Default: getaddrinfo, so that /etc/hosts and nsswitch.conf count. */
   readonly resolve?: ResolveName;
   /** A monotonic clock in milliseconds. */
@@ -106,7 +106,7 @@ export class DnsResolver {
 
   constructor(options: DnsResolverOptions) {
     this.#options = {
-      maxCachedAndWaiting: 1000,
+      maxCachedAndMaxWaiting: 1000,
       resolve: (host) => lookupWithLibuv(host, { all: true }),
       now: () => performance.now(),
       ...options,
@@ -124,7 +124,7 @@ export class DnsResolver {
       this.counts.cached += 1;
       return asPromise(known.outcome);
     }
-    if (this.#waiting >= this.#options.maxCachedAndWaiting) {
+    if (this.#waiting >= this.#options.maxCachedAndMaxWaiting) {
       this.counts.callersTimedOutOrRejected += 1;
       return Promise.reject(new DnsLookupError('EBUSY'));
     }
@@ -212,12 +212,12 @@ export class DnsResolver {
 
   /** Beyond its time the outcome is not used, and still says what kind of name it is. */
   #cacheOutcome(host: string, outcome: LookupOutcome, slow: boolean): void {
-    const { successCacheMs, failureCacheMs, maxCachedAndWaiting, now } = this.#options;
+    const { successCacheMs, failureCacheMs, maxCachedAndMaxWaiting, now } = this.#options;
     this.#cache.delete(host);
     const isFailure = outcome instanceof DnsLookupError;
     const expiresAt = now() + (isFailure ? failureCacheMs : successCacheMs);
     this.#cache.set(host, { outcome, expiresAt, history: slow ? 'slow' : isFailure ? 'unknown' : 'proven' });
-    if (this.#cache.size <= maxCachedAndWaiting) return;
+    if (this.#cache.size <= maxCachedAndMaxWaiting) return;
     // Maps keep insertion order, and an entry is put in anew when it is renewed: the first is the oldest.
     for (const oldest of this.#cache.keys()) {
       this.#cache.delete(oldest);

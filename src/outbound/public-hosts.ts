@@ -59,7 +59,7 @@ export class OwnPublicHosts implements OwnOrNeighbourAddresses {
    * Resolves when every name was looked up once. Later calls resolve at once, and start a new look-up when the last one
    * is a minute old. They do not wait for it, because a silent name server must not delay connections.
    */
-  async refresh(): Promise<void> {
+  async refreshIfDueAwaitFirst(): Promise<void> {
     const now = this.#options.now ?? (() => performance.now());
     const isFirst = this.#nextRefreshAt === Number.NEGATIVE_INFINITY;
     if (this.#refreshing === null && now() >= this.#nextRefreshAt) {

@@ -69,7 +69,7 @@ export class AccountLimiter {
    * In how many ms a push that got no place is to be tried again. Each call gives the next turn, at the pace of the
    * account's pushes: a thousand waiting rows do not all come back at once.
    */
-  scheduleRetryMs(account: AccountId): number {
+  reserveRetryWaitMs(account: AccountId): number {
     const lastMs = this.#lastSlowDurationMsByAccount.get(account);
     const attemptMs = this.#lastGrantedRetryAtMsByAccount.get(account) ?? 0;
     const accountAttemptMs = this.#computeNextAttemptAtMs(
@@ -77,12 +77,12 @@ export class AccountLimiter {
       (lastMs ?? ASSUMED_DURATION_IF_NOT_SLOW_MS) / this.#maxPerAccount,
     );
     this.#lastGrantedRetryAtMsByAccount.set(account, accountAttemptMs);
-    if (lastMs === undefined) return this.#delayUntilMs(accountAttemptMs);
+    if (lastMs === undefined) return this.#waitMsUntilAttempt(accountAttemptMs);
     this.#lastGrantedRetryAtMsOfSlowAccounts = this.#computeNextAttemptAtMs(
       this.#lastGrantedRetryAtMsOfSlowAccounts,
       lastMs / this.#maxSlowInFlight,
     );
-    return this.#delayUntilMs(Math.max(accountAttemptMs, this.#lastGrantedRetryAtMsOfSlowAccounts));
+    return this.#waitMsUntilAttempt(Math.max(accountAttemptMs, this.#lastGrantedRetryAtMsOfSlowAccounts));
   }
 
   #release(account: AccountId, wasSlow: boolean, ended: EndedPushResult): void {
@@ -98,7 +98,7 @@ export class AccountLimiter {
     return Math.min(Math.max(lastAttemptMs, nowMs) + stepMs, nowMs + MAX_WAIT_MS);
   }
 
-  #delayUntilMs(attemptMs: number): number {
+  #waitMsUntilAttempt(attemptMs: number): number {
     return Math.max(MIN_WAIT_MS, attemptMs - this.#now());
   }
 }

@@ -225,9 +225,9 @@ export class PushFanOut {
   }
 
   async #fanOut(batch: readonly ConversationId[]): Promise<void> {
-    const { pool, config, deviceKinds: kinds, foreground, onPendingRows } = this.#deps;
+    const { pool, config, deviceKinds: kindsToNotify, foreground, onPendingRows } = this.#deps;
     const rules = {
-      kinds,
+      kindsToNotify,
       foreground: [...foreground()],
       foregroundDelayMs: FOREGROUND_HOLD_MS,
       maxAgeMs: config.pushExpiresAfterMs,

@@ -27,7 +27,7 @@ export function buildNotification(
     conversationId,
     firstSeq,
     lastSeq,
-    ...renderText(shown, title, rules),
+    ...renderTitleAndText(shown, title, rules),
     accountUnreadCount: unreadInAllConversations,
     urgent: title === null || mentioning.length > 0,
     expiresAt: new Date(Date.now() + rules.pushExpiresAfterMs - ageMs),
@@ -43,7 +43,7 @@ export function isWantedByOwner({ claim: { level, nick }, messages }: NotifiedCo
   return messages.some(({ text, mentions }) => text.length >= OLDER_MESSAGE_CHARACTERS || mentions.includes(nick));
 }
 
-function renderText(
+function renderTitleAndText(
   { sender, text, files }: PushCandidateMessage,
   title: string | null,
   { content, projectName }: NotificationRenderOptions,

@@ -1,6 +1,6 @@
 import type { AccountId, ConversationId, Seq } from '../model/ids.ts';
 import type { Pool } from '../storage/db/pool.ts';
-import { listReachableDevices, removeUnregisteredDevice, type ReachableDevice } from '../storage/push/push-devices.ts';
+import { listSignedInDevices, removeUnregisteredDevice, type SignedInDevice } from '../storage/push/push-devices.ts';
 import { failed } from './outcomes.ts';
 import type { TestedDevice } from './vendor-report.ts';
 import { sendPush, type SendDeps } from './send-push.ts';
@@ -20,7 +20,7 @@ interface TestPushDeps extends SendDeps {
 
 /** Sends one push to each of an account's devices, all at once, and says what became of each. */
 export async function sendTestPushes(accountId: AccountId, deps: TestPushDeps): Promise<readonly TestedDevice[]> {
-  const devices = await deps.pool.run((sql) => listReachableDevices(sql, accountId, MAX_TESTED_DEVICES));
+  const devices = await deps.pool.run((sql) => listSignedInDevices(sql, accountId, MAX_TESTED_DEVICES));
   return Promise.all(
     devices.map(async (device) => {
       const outcome = await sendTestPush(device, deps);
@@ -30,7 +30,7 @@ export async function sendTestPushes(accountId: AccountId, deps: TestPushDeps): 
   );
 }
 
-function sendTestPush(device: ReachableDevice, deps: TestPushDeps): Promise<PushOutcome> {
+function sendTestPush(device: SignedInDevice, deps: TestPushDeps): Promise<PushOutcome> {
   const vendor = deps.vendors.get(device.kind);
   if (vendor === undefined) return Promise.resolve(failed('not_configured', { vendorWide: true }));
   if (vendor.problem !== null) return Promise.resolve(failed('unusable', { vendorWide: true }));
@@ -52,7 +52,7 @@ function buildTestNotification({ projectName, pushExpiresAfterMs }: TestPushDeps
 }
 
 async function removeDeviceAndLog(
-  device: ReachableDevice,
+  device: SignedInDevice,
   reason: { category: string; code: number | null },
   { pool, log }: TestPushDeps,
 ): Promise<void> {

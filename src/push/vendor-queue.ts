@@ -127,7 +127,7 @@ export class VendorQueue {
   /** Takes nothing new; resolves when everything under way is settled, or cannot be since the database is away. */
   async stop(): Promise<void> {
     this.#isStopping = true;
-    for (const loop of [...this.#claimLoops, this.#settleLoop]) loop.recheckDone();
+    for (const loop of [...this.#claimLoops, this.#settleLoop]) loop.wakeToRecheckDone();
     await this.#running;
   }
 
@@ -175,7 +175,7 @@ export class VendorQueue {
     } finally {
       this.#requestedRows -= limit;
       // Until then there might have been something to settle.
-      if (this.#isStopping) this.#settleLoop.recheckDone();
+      if (this.#isStopping) this.#settleLoop.wakeToRecheckDone();
     }
     // While the vendor has these another one may ask for more.
     if (this.#hasMoreDue) this.#wakeClaimLoops();
@@ -211,7 +211,7 @@ export class VendorQueue {
     const { accountId } = subject!.claim;
     const release = this.#accountLimiter.take(accountId);
     if (release !== null) void this.#send(subject!, release);
-    else this.#addSettlement({ verdict: 'held', waitMs: this.#accountLimiter.scheduleRetryMs(accountId), claim });
+    else this.#addSettlement({ verdict: 'held', waitMs: this.#accountLimiter.reserveRetryWaitMs(accountId), claim });
   }
 
   #addSettlement(settlement: PushSettlement): void {
@@ -263,14 +263,14 @@ export class VendorQueue {
     if (provesVendorWorks(outcome) && this.#breaker.recordSuccessDetectingRecovery()) {
       this.#deps.log.info('a push service works again', { vendor: this.#vendor.kind });
     }
-    if (outcome.outcome === 'failed') return this.#retryOrHoldVerdict(outcome, claim, sentMs);
+    if (outcome.outcome === 'failed') return this.#verdictForFailedPush(outcome, claim, sentMs);
     if (outcome.outcome === 'delivered') return { verdict: 'done' };
     const { category, code } = outcome;
     if (outcome.outcome === 'refused') return { verdict: 'rejected', category, code };
     return { verdict: 'removed', category, code, waitMs: this.#retryDelayMs(claim, null) };
   }
 
-  #retryOrHoldVerdict(
+  #verdictForFailedPush(
     failure: PushOutcome & { readonly outcome: 'failed' },
     claim: PushClaim,
     sentMs: number,

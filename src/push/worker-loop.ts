@@ -41,7 +41,7 @@ export class WorkerLoop {
   }
 
   /** It may be over: it looks at once, even where it rests after a failure. */
-  recheckDone(): void {
+  wakeToRecheckDone(): void {
     this.#isWoken = true;
     this.#wake(true);
   }

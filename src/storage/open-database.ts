@@ -37,9 +37,13 @@ interface OpenDatabaseOptions {
  */
 export async function openDatabase(config: Config, options: OpenDatabaseOptions): Promise<OpenDatabase> {
   const { sealer, log, onConnecting, isCancelled = () => false } = options;
-  const { target, stopServer, supervise } = config.postgresql.embedded
+  const { target, stopServer, superviseReturningServerStop } = config.postgresql.embedded
     ? await openEmbedded(config, log, isCancelled)
-    : { target: externalTarget(config), stopServer: async () => {}, supervise: () => async () => {} };
+    : {
+        target: externalTarget(config),
+        stopServer: async () => {},
+        superviseReturningServerStop: () => async () => {},
+      };
   const database = new Database(target, config.postgresql, log);
   onConnecting?.(database);
   try {
@@ -50,7 +54,7 @@ export async function openDatabase(config: Config, options: OpenDatabaseOptions)
     const applied = await migrate(database.intake, { onWaiting: (reason) => log.warn('waiting', { reason }) });
     for (const name of applied) log.info('the database schema was brought up to date', { migration: name });
     if (sealer !== null) await database.general.run((sql) => createOrCheckCanary(sql, sealer));
-    const stopSupervised = supervise(database);
+    const stopSupervised = superviseReturningServerStop(database);
     return {
       database,
       appliedMigrations: applied,
@@ -76,7 +80,7 @@ interface OpenedEmbeddedServer {
   readonly target: ConnectionTarget;
   readonly stopServer: () => Promise<void>;
   /** Watches over the server from now on; returns how to stop both. */
-  readonly supervise: (database: Database) => () => Promise<void>;
+  readonly superviseReturningServerStop: (database: Database) => () => Promise<void>;
 }
 
 async function openEmbedded(config: Config, log: Log, isCancelled: () => boolean): Promise<OpenedEmbeddedServer> {
@@ -91,7 +95,7 @@ async function openEmbedded(config: Config, log: Log, isCancelled: () => boolean
   return {
     target: { host: socketDir, port, database, user, password: '', connectTimeoutMs, lockTimeoutMs },
     stopServer: () => server.stop(),
-    supervise: (opened) => {
+    superviseReturningServerStop: (opened) => {
       const supervisor = new EmbeddedSupervisor(server, options, () => opened.ping(PING_TIMEOUT_MS));
       return () => supervisor.stop();
     },

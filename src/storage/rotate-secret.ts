@@ -44,7 +44,10 @@ const TIMEOUT_MS = 30 * 60_000;
  * One transaction: an end at any moment leaves all as it was. Rejects with WrongSecretError for a value that neither
  * opens, and with DatabaseInUseError while a server has its session.
  */
-export async function rotateServerSecret(pool: Pool, secrets: OldAndNewSealer): Promise<ReadonlyMap<string, number>> {
+export async function rotateSealedCountingByPurpose(
+  pool: Pool,
+  secrets: OldAndNewSealer,
+): Promise<ReadonlyMap<string, number>> {
   return pool.transaction(async (tx) => {
     await excludeServers(tx);
     // First, because it tells a wrong secret before anything is written.

@@ -1,8 +1,12 @@
 import { schedule, type ScheduledTask } from 'node-cron';
 import { EVENT_RETENTION_MS, MAX_EVENTS_PER_CONVERSATION, removeExpiredEvents } from '../storage/hooks/event-expiry.ts';
 import { MAX_ALERTS_PER_CONVERSATION, removeExpiredAlerts } from '../storage/retention/alert-expiry.ts';
-import { renewJobLock, takeJobLock } from '../storage/retention/job-locks.ts';
-import { ensureAttemptPartitions, removeExpired, type RemovedCounts } from '../storage/retention/retention.ts';
+import { renewJobLock, takeFreeJobLock } from '../storage/retention/job-locks.ts';
+import {
+  ensureAttemptPartitions,
+  removeExpiredLogsKeysHooks,
+  type RemovedCounts,
+} from '../storage/retention/retention.ts';
 import { removeExpiredSignIns, type RemovedSignInCounts } from '../storage/retention/sign-in-expiry.ts';
 import type { Services } from '../operations/core/services.ts';
 
@@ -63,14 +67,14 @@ export class Housekeeping {
     const { database, config, node, log } = this.#services;
     const pool = database.general;
     try {
-      if (!(await pool.run((sql) => takeJobLock(sql, 'retention', node, JOB_LOCK_MS)))) return null;
+      if (!(await pool.run((sql) => takeFreeJobLock(sql, 'retention', node, JOB_LOCK_MS)))) return null;
       await pool.transaction((tx) => ensureAttemptPartitions(tx, Date.now()));
       const beforeStep = async (): Promise<void> => {
         if (await pool.run((sql) => renewJobLock(sql, 'retention', node, JOB_LOCK_MS))) return;
         throw new JobLockLostError('another node has taken the cleaning up over');
       };
       const round = { nowMs: Date.now(), beforeStep };
-      const [expired] = await Promise.allSettled([removeExpired(pool, config.retention, round)]);
+      const [expired] = await Promise.allSettled([removeExpiredLogsKeysHooks(pool, config.retention, round)]);
       // Whatever became of that; where another node is at it now, this one ends at once as well.
       const signIns = await removeExpiredSignIns(pool, beforeStep);
       const events = await this.#removeEvents(round);

@@ -3,7 +3,7 @@ import type { LogEpoch } from '../model/ids.ts';
 import { deleteNode } from '../storage/hooks/nodes.ts';
 import {
   decideTimeline,
-  endedInOtherTimeline,
+  crashedInOtherTimeline,
   raiseForLateFinding,
   readBarrier,
   reportFinding,
@@ -20,7 +20,7 @@ const BARRIER_POLL_MS = 100;
 const MAX_LOGGED_CONVERSATIONS = 100;
 const MAX_NOTICE_TRIES = 5;
 const NOTICE_RETRY_MS = 1_000;
-const STOP_TIMEOUT_MS = 1_000;
+const DELETE_NODE_TIMEOUT_MS = 1_000;
 
 interface LostHistoryEvents {
   /** A new timeline begins; nothing was compared yet. */
@@ -38,7 +38,7 @@ interface LostHistoryEvents {
 export class LostHistoryDetector {
   readonly #deps: WitnessKeeperDeps & { readonly node: string; readonly events: LostHistoryEvents };
   readonly #keeper: WitnessKeeper;
-  #noticing: Promise<void> = Promise.resolve();
+  #insertingLossNotices: Promise<void> = Promise.resolve();
   #stopped = false;
 
   constructor(deps: WitnessKeeperDeps & { node: string; events: LostHistoryEvents }) {
@@ -53,18 +53,18 @@ export class LostHistoryDetector {
     this.#keeper.start();
     database.onNewTimeline = (timeline) => this.#enterNewTimeline(timeline);
     const { timeline } = database;
-    const mayHaveForgotten = await database.lease.run((sql) => endedInOtherTimeline(sql, node, timeline));
-    await this.#compareAndDecide(timeline, mayHaveForgotten);
+    const mayHaveForgotten = await database.lease.run((sql) => crashedInOtherTimeline(sql, node, timeline));
+    await this.#compareReturningEpochRaised(timeline, mayHaveForgotten);
   }
 
   /** Leaves the list of nodes: a new timeline does not wait for this one any more. */
   async stop(): Promise<void> {
     this.#stopped = true;
     const { database, node, log } = this.#deps;
-    await this.#noticing;
+    await this.#insertingLossNotices;
     await this.#keeper.stop();
     try {
-      await database.lease.run((sql) => deleteNode(sql, node), STOP_TIMEOUT_MS);
+      await database.lease.run((sql) => deleteNode(sql, node), DELETE_NODE_TIMEOUT_MS);
     } catch (error) {
       log.info('this node could not be taken from the list of nodes: the next timeline waits for it', { error });
     }
@@ -76,11 +76,11 @@ export class LostHistoryDetector {
       timeline,
     });
     events.onNewTimeline();
-    if (await this.#compareAndDecide(timeline, false)) events.onEpochRaised(database.witness.logEpoch);
+    if (await this.#compareReturningEpochRaised(timeline, false)) events.onEpochRaised(database.witness.logEpoch);
   }
 
   /** Whether the epoch was raised in this timeline. */
-  async #compareAndDecide(timeline: number, mayHaveForgotten: boolean): Promise<boolean> {
+  async #compareReturningEpochRaised(timeline: number, mayHaveForgotten: boolean): Promise<boolean> {
     const startedAtMs = performance.now();
     const { database, node } = this.#deps;
     const { witness, lease: pool } = database;
@@ -90,7 +90,7 @@ export class LostHistoryDetector {
     if (timeline !== 0) {
       const finding = lost.length > 0 ? 'missing' : mayHaveForgotten ? 'unknown' : 'complete';
       await pool.run((sql) => reportFinding(sql, { node, timeline, finding }));
-      epochRaised = await this.#awaitDecision(timeline, startedAtMs);
+      epochRaised = await this.#awaitEpochRaiseDecision(timeline, startedAtMs);
     }
     if (lost.length > 0) {
       const knownEpoch = witness.logEpoch;
@@ -98,11 +98,11 @@ export class LostHistoryDetector {
       epochRaised ||= raisedLate;
     }
     witness.logEpoch = await pool.run(readLogEpoch);
-    if (lost.length > 0) await this.#reportLoss(lost, timeline);
+    if (lost.length > 0) await this.#logAndRecordLoss(lost, timeline);
     return epochRaised;
   }
 
-  async #awaitDecision(timeline: number, startedAtMs: number): Promise<boolean> {
+  async #awaitEpochRaiseDecision(timeline: number, startedAtMs: number): Promise<boolean> {
     const { database, log } = this.#deps;
     const { witness, lease: pool } = database;
     for (;;) {
@@ -124,7 +124,7 @@ export class LostHistoryDetector {
     }
   }
 
-  async #reportLoss(lost: readonly LostHead[], timeline: number): Promise<void> {
+  async #logAndRecordLoss(lost: readonly LostHead[], timeline: number): Promise<void> {
     const { database, log } = this.#deps;
     const { witness } = database;
     const epoch = witness.logEpoch;
@@ -141,14 +141,14 @@ export class LostHistoryDetector {
     witness.losses.lastAtMs = Date.now();
     witness.forget(lost.map(({ conversationId }) => conversationId));
     // Not awaited: these are changes of the log, which nobody writes before this comparison is over.
-    this.#noticing = this.#noticing.then(() => this.#noticeAll(lost, epoch));
+    this.#insertingLossNotices = this.#insertingLossNotices.then(() => this.#insertLossNotices(lost, epoch));
   }
 
-  async #noticeAll(lost: readonly LostHead[], epoch: LogEpoch): Promise<void> {
-    for (const head of lost) await this.#notice(head, epoch);
+  async #insertLossNotices(lost: readonly LostHead[], epoch: LogEpoch): Promise<void> {
+    for (const head of lost) await this.#insertLossNoticeWithRetries(head, epoch);
   }
 
-  async #notice(head: LostHead, epoch: LogEpoch): Promise<void> {
+  async #insertLossNoticeWithRetries(head: LostHead, epoch: LogEpoch): Promise<void> {
     const { database, bus, log } = this.#deps;
     const { conversationId } = head;
     for (let tries = 1; !this.#stopped; tries += 1) {

@@ -140,7 +140,7 @@ export class WitnessKeeper {
   /** While the database is away, what is known without it is written. */
   async #lookUpIncomplete(): Promise<void> {
     const { witness, general } = this.#deps.database;
-    const incomplete = witness.takeIncomplete(MAX_LOOKUPS_PER_WRITE);
+    const incomplete = witness.clearIncompleteReturningNewest(MAX_LOOKUPS_PER_WRITE);
     try {
       await general.run(async (sql) => {
         this.#storeId ??= await findAssignedStoreId(sql);

@@ -16,7 +16,7 @@ const WIDE: NonNullable<ConfigChanges['limits']> = {
   botsPerUser: 10_000,
   createdOrJoinedConversationsPerUser: 100_000,
   invitesPerGroup: 10_000,
-  codesPerHour: 100_000,
+  codesPerHourPerBudget: 100_000,
   codesPerSourcePerHour: 100_000,
   dailyCodesPerAddressAndNetwork: 100_000,
   intakeTimeoutMs: 60_000,

@@ -101,8 +101,8 @@ test.each([0, 1, 12_000, 100_000])(
       { kind: 'change', number: 42, accountId: 7 as AccountId, online: false },
       ...splitSnapshot(42, accounts),
       { kind: 'position', number: 42 },
-      { kind: 'request', from: 'b' },
-      { kind: 'request', from: null },
+      { kind: 'request', snapshotOfNode: 'b' },
+      { kind: 'request', snapshotOfNode: null },
       { kind: 'leave' },
     ];
     for (const update of updates) batch.add('presence', { node: 'a', update });

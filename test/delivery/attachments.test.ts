@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { HOOK_LINK_TTL_MS, fileLinkKey, verifyFileLink } from '../../src/files/signed-link.ts';
+import { HOOK_LINK_TTL_MS, fileLinkKey, readerOfValidFileLink } from '../../src/files/signed-link.ts';
 import type { Attachment } from '../../src/model/attachment.ts';
 import { callAs } from '../support/call.ts';
 import { testConfig } from '../support/config.ts';
@@ -38,7 +38,7 @@ function readLink({ url }: Forwarded): { group: number; expiresAt: number } | nu
   const [, id, name] = /^\/v1\/files\/([\w-]{22})\/([^/]+)$/.exec(pathname)!;
   const key = fileLinkKey(testConfig(server.database.target, '/').secret);
   const file = { id: id!, name: decodeURIComponent(name!) };
-  const reader = verifyFileLink(key, file, { query: searchParams, nowMs: Date.now() });
+  const reader = readerOfValidFileLink(key, file, { query: searchParams, nowMs: Date.now() });
   if (reader?.kind !== 'conversation') return null;
   return { group: reader.id, expiresAt: Number(searchParams.get('expires')) * 1_000 };
 }

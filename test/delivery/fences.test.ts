@@ -98,7 +98,7 @@ describe('a new timeline', () => {
     expect(leases.usableEpochOf(7)).toBe(1);
     timeline = 2;
     const restsSince = performance.now();
-    leases.restart();
+    leases.suspendUntilLeasesExpire();
     expect(leases.usableEpochOf(7)).toBeNull();
     expect(leases.partitionsNotHandingOver).toHaveLength(PARTITIONS);
     await eventually(

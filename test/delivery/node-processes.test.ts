@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { MAX_UNSETTLED } from '../../src/delivery/lane.ts';
+import { MAX_UNSETTLED_ATTEMPTS } from '../../src/delivery/lane.ts';
 import { PARTITIONS } from '../../src/storage/hooks/lanes.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
@@ -141,7 +141,7 @@ describe('a node that', () => {
     await a.end('SIGKILL');
     const count = await posts.stop();
     await everythingArrived(count, REPLACED_MS);
-    expectInOrder(count, MAX_UNSETTLED);
+    expectInOrder(count, MAX_UNSETTLED_ATTEMPTS);
   });
 
   test('freezes under load is replaced within 15 s, and does no harm when it wakes', async () => {
@@ -162,7 +162,7 @@ describe('a node that', () => {
     count += await posts.stop();
     await everythingArrived(count, REPLACED_MS);
     // What was sent and not settled when it froze, and what the kernel held of the attempt that it was about to send.
-    expectInOrder(count, MAX_UNSETTLED + 1);
+    expectInOrder(count, MAX_UNSETTLED_ATTEMPTS + 1);
   });
 
   test('freezes holds up the answer to a deletion until its lease has ended, and sends nothing of it when it wakes', async () => {

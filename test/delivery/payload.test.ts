@@ -9,7 +9,7 @@ const message: DeliveryMessage = {
   seq: 42 as Seq,
   logEpoch: 0 as LogEpoch,
   rev: 57 as Rev,
-  revLogEpoch: 0 as LogEpoch,
+  messageRevLogEpoch: 0 as LogEpoch,
   text: 'disk full',
   hops: 0,
   sentAt: new Date('2026-11-21T10:00:00.123Z'),
@@ -48,9 +48,9 @@ describe('the body of a delivery', () => {
 
   test('names the epochs of its numbers beside them, where they are not 0', () => {
     const [early, late] = [29_711_520, 29_711_600] as LogEpoch[];
-    const edited = { logEpoch: early!, revLogEpoch: late! };
+    const edited = { logEpoch: early!, messageRevLogEpoch: late! };
     expect(bodyOf(edited).data.message).toMatchObject({ id: '7:42.29711520', epoch: early, rev_epoch: late });
-    expect(Object.keys(bodyOf({ revLogEpoch: late! }).data.message).slice(0, 4)).toEqual([
+    expect(Object.keys(bodyOf({ messageRevLogEpoch: late! }).data.message).slice(0, 4)).toEqual([
       'id',
       'seq',
       'rev',
@@ -124,8 +124,8 @@ test('no batch leaves out messages that a retention rule removes while it is rea
   };
   const row = { id: 5, conversationId: group, batch: 10, skip: [] };
   const requests = new RequestBodyBuilder(reader as never, row as never);
-  for (const exactLast of [null, 3 as Seq]) {
-    const next = await requests.next(0 as Seq, { maxMessages: 10, exactLast });
-    expect(next).toEqual({ skippedTo: 0, request: null, isRemoved: true });
+  for (const resendRangeEnd of [null, 3 as Seq]) {
+    const next = await requests.next(0 as Seq, { maxMessages: 10, resendRangeEnd });
+    expect(next).toEqual({ skippedTo: 0, request: null, isNextMessageRemoved: true });
   }
 });

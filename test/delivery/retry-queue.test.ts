@@ -26,7 +26,7 @@ test('what fails while the requests that are due are read is not forgotten', asy
   reads[0]!({ due: [{ seq: 1, lastSeq: 1, attempts: 1 } as never], count: 1, nextAt: null });
   await taken;
   retryQueue.done('finished');
-  expect(retryQueue.hasWork).toBe(true);
+  expect(retryQueue.hasPendingWork).toBe(true);
   expect(retryQueue.waitMs).toBe(0);
   // The next read says how many there are.
   const next = retryQueue.take(written);
@@ -40,7 +40,7 @@ test('what is due is due, however often something was counted twice', () => {
   const retryQueue = new RetryQueue(slowReads().pool, { ...row, retries: 0, earliestRetryAt: null }, TEST_RETRY_POLICY);
   retryQueue.replaced({ seq: 1 as Seq, rev: 0 });
   retryQueue.add(1, new Date());
-  expect(retryQueue.hasWork).toBe(true);
+  expect(retryQueue.hasPendingWork).toBe(true);
   expect(retryQueue.waitMs).toBe(0);
 });
 
@@ -55,6 +55,6 @@ test('what is held or replaced while it is read is not taken', async () => {
   expect(await taken).toMatchObject({ seq: 3 });
   retryQueue.done('finished');
   // What is held is looked at again.
-  expect(retryQueue.hasWork).toBe(true);
+  expect(retryQueue.hasPendingWork).toBe(true);
   expect(retryQueue.waitMs).toBeGreaterThan(0);
 });

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { MAX_UNSETTLED } from '../../src/delivery/lane.ts';
+import { MAX_UNSETTLED_ATTEMPTS } from '../../src/delivery/lane.ts';
 import { eventually } from '../support/eventually.ts';
 import { Receiver } from '../support/receiver.ts';
 import { postJson, readJson, TestServer, type TestGroup } from '../support/server.ts';
 
-const MESSAGES = 3 * MAX_UNSETTLED;
+const MESSAGES = 3 * MAX_UNSETTLED_ATTEMPTS;
 
 describe('a lane whose settlements are not written', () => {
   let server: TestServer;
@@ -55,9 +55,9 @@ describe('a lane whose settlements are not written', () => {
   test('sends on to its bound and no further, and repeats nothing when they are written', async () => {
     await whileHeld(async () => {
       await postAll();
-      await receiver.received(MAX_UNSETTLED);
+      await receiver.received(MAX_UNSETTLED_ATTEMPTS);
       await letOthersPass();
-      expect(arrived('/held')).toEqual(everything.slice(0, MAX_UNSETTLED));
+      expect(arrived('/held')).toEqual(everything.slice(0, MAX_UNSETTLED_ATTEMPTS));
     });
     await eventually(
       async () => arrived('/held').length,

@@ -54,7 +54,7 @@ class ControlledStrategy {
       tracker: new ProgressTracker(row as unknown as LaneRow, settlementBuffer as never),
       retryQueue: {
         rowCount: 0,
-        hasWork: false,
+        hasPendingWork: false,
         waitMs: null,
         nextWaitingRetryAt: null,
         add: () => {},

@@ -1,7 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { hookEvents, documentedHookTransitions, type HookEvent, type HookState } from '../../src/model/hook.ts';
+import {
+  hookStateTriggers,
+  documentedHookTransitions,
+  type HookStateTrigger,
+  type HookState,
+} from '../../src/model/hook.ts';
 import { eventually } from '../support/eventually.ts';
 import { Receiver } from '../support/receiver.ts';
 import { postJson, TestServer, type TestGroup } from '../support/server.ts';
@@ -59,7 +64,7 @@ async function attempt(status: number): Promise<void> {
   await eventually(row, (now) => now !== before);
 }
 
-const happenings: Record<HookEvent, () => Promise<unknown>> = {
+const happenings: Record<HookStateTrigger, () => Promise<unknown>> = {
   delivered: () => attempt(200),
   failed: () => attempt(503),
   'failing for three days': () =>
@@ -76,7 +81,7 @@ const happenings: Record<HookEvent, () => Promise<unknown>> = {
 };
 
 /** How a hook that is active gets into a state. */
-const ways: Record<AnyState, readonly HookEvent[]> = {
+const ways: Record<AnyState, readonly HookStateTrigger[]> = {
   active: [],
   failing: ['failed'],
   parked: ['failed', 'failing for three days'],
@@ -85,7 +90,7 @@ const ways: Record<AnyState, readonly HookEvent[]> = {
 };
 
 describe.each(states)('a hook that is %s', (from) => {
-  test.each(hookEvents.map((event) => [event, documentedHookTransitions[from][event] ?? from] as const))(
+  test.each(hookStateTriggers.map((event) => [event, documentedHookTransitions[from][event] ?? from] as const))(
     'and meets "%s" is %s',
     async (event, to) => {
       for (const step of ways[from]) await happenings[step]();

@@ -19,7 +19,7 @@ afterEach(() => rm(parent, { recursive: true, force: true }));
 
 /** As `checkFileStore` with a database that does not answer, unless a test says what it holds. */
 const check = (config: Config, serverUid: number | null, storeId?: string | null) =>
-  checkFileStore(config, { serverUid, storeId });
+  checkFileStore(config, { serverUid, storeIdInDatabase: storeId });
 
 const withFiles = (localFilesFolder: string, s3: S3Config | null = null): Config =>
   testConfig(testServer('unused'), parent, { files: { localFilesFolder, s3 } });

@@ -245,7 +245,7 @@ test('hooks that ask for server keys are a warning only while there is no key', 
 
 describe('push', () => {
   const google = { keys: [{ projectId: 'first', key: '/nowhere.json' }] };
-  const none = { devices: [], overdue: [] };
+  const none = { devices: [], longPending: [] };
   const device = (kind: 'google' | 'apple' | 'web', app: string | null = null, devices = 1) => ({ kind, app, devices });
 
   test('is well without devices, and with devices of what is configured', () => {
@@ -287,8 +287,10 @@ describe('push', () => {
 
   test('warns of what has waited for long', () => {
     const since = new Date('2026-11-20T08:00:00Z');
-    const overdue = [{ kind: 'google', pushes: 1, since } as const];
-    expect(evaluatePush(configOf({ googlePush: google }), [], { devices: [device('google')], overdue })).toMatchObject([
+    const longPending = [{ kind: 'google', pushes: 1, since } as const];
+    expect(
+      evaluatePush(configOf({ googlePush: google }), [], { devices: [device('google')], longPending }),
+    ).toMatchObject([
       { level: 'warning', found: '1 push waits for devices of google, the first since 2026-11-20T08:00:00.000Z' },
     ]);
   });

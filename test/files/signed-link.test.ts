@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { fileLinkKey, signFileLink, verifyFileLink, type FileLink } from '../../src/files/signed-link.ts';
+import { fileLinkKey, signFileLink, readerOfValidFileLink, type FileLink } from '../../src/files/signed-link.ts';
 import type { AccountId, ConversationId } from '../../src/model/ids.ts';
 
 const key = fileLinkKey('a secret of at least thirty-two characters');
@@ -14,7 +14,7 @@ const before = Date.parse('2026-01-02T03:04:04Z');
 function verify(url: string, nowMs = before, withKey = key) {
   const { pathname, searchParams } = new URL(url);
   const [, , , id, name] = pathname.split('/');
-  return verifyFileLink(withKey, { id: id!, name: decodeURIComponent(name!) }, { query: searchParams, nowMs });
+  return readerOfValidFileLink(withKey, { id: id!, name: decodeURIComponent(name!) }, { query: searchParams, nowMs });
 }
 
 describe('a signed address of a file', () => {

@@ -287,7 +287,7 @@ describe('bounds on connections', () => {
   });
 
   test('so many connections in all, and of one account', async () => {
-    live = await LiveFixture.start({ live: { maxConnections: 3, maxConnectionsPerUser: 2 } });
+    live = await LiveFixture.start({ live: { maxLiveConnections: 3, maxConnectionsPerUser: 2 } });
     await live.signIn(live.urls[0]);
     await live.signIn(live.urls[2]);
     const third = await live.connect(live.urls[1]);

@@ -6,10 +6,10 @@ import type { LiveSessions } from '../../src/live/live-sessions.ts';
 import { MembershipSync } from '../../src/live/membership-sync.ts';
 import type { EncodedFrames } from '../../src/live/encoded-frames.ts';
 import { SessionSubscriptions } from '../../src/live/session-subscriptions.ts';
-import type { Subscriber } from '../../src/live/subscriber.ts';
+import type { SendableSession } from '../../src/live/sendable-session.ts';
 import { silentLog } from '../../src/log.ts';
 import type { AccountId, ConversationId, Rev, Seq } from '../../src/model/ids.ts';
-import type { ConversationHead } from '../../src/storage/groups/conversation-heads.ts';
+import type { HeadForSubscriptions } from '../../src/storage/groups/conversation-heads.ts';
 import { listHeadsOfAccount } from '../../src/storage/groups/conversation-heads.ts';
 import type { Pool } from '../../src/storage/db/pool.ts';
 import { Witness } from '../../src/storage/messages/witness.ts';
@@ -58,7 +58,7 @@ export class DelayedPool {
 }
 
 /** A client's session as a stream sees it: it takes everything at once. */
-export class Client implements Subscriber {
+export class Client implements SendableSession {
   readonly connection = { isFull: false } as LiveConnection;
   readonly accountId: AccountId;
   readonly subscriptions: SessionSubscriptions;
@@ -147,11 +147,14 @@ export class SubscriptionHarness {
     const client = new Client(accountId, this.feeds);
     this.#clients.push(client);
     const has = new Map<ConversationId, Rev>(known === undefined ? [] : [[this.#group.id, known as Rev]]);
-    await client.subscriptions.load({ since: has, default: 'now' }, async (): Promise<readonly ConversationHead[]> => {
-      const { heads } = await this.#database.query((sql) => listHeadsOfAccount(sql, accountId, 10));
-      await whileListing();
-      return heads;
-    });
+    await client.subscriptions.load(
+      { since: has, default: 'now' },
+      async (): Promise<readonly HeadForSubscriptions[]> => {
+        const { heads } = await this.#database.query((sql) => listHeadsOfAccount(sql, accountId, 10));
+        await whileListing();
+        return heads;
+      },
+    );
     for (const id of client.subscriptions.startFollowingTakingChangedMemberships())
       this.#memberships.recheck(id, accountId);
     return client;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { DURATION_BOUNDS_MS, durationQuantileMs } from '../../src/model/hook-stats.ts';
+import { DURATION_BOUNDS_MS, durationQuantileBoundMs } from '../../src/model/hook-stats.ts';
 
 /** So many requests in each of these counts. */
 const counts = (...given: [index: number, count: number][]): number[] => {
@@ -8,7 +8,7 @@ const counts = (...given: [index: number, count: number][]): number[] => {
   return all;
 };
 
-describe('durationQuantileMs()', () => {
+describe('durationQuantileBoundMs()', () => {
   test.each<[string, number[], number, number | null]>([
     ['no request', counts(), 0.5, null],
     ['one request', counts([2, 1]), 0.95, 25],
@@ -18,6 +18,6 @@ describe('durationQuantileMs()', () => {
     ['six of a hundred that are slow', counts([0, 94], [9, 6]), 0.95, 5_000],
     ['what took longer than the last bound', counts([11, 1]), 0.5, null],
   ])('of %s', (_, given, share, expected) => {
-    expect(durationQuantileMs(given, share)).toBe(expected);
+    expect(durationQuantileBoundMs(given, share)).toBe(expected);
   });
 });

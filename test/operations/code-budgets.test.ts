@@ -51,7 +51,7 @@ async function sentTo(): Promise<string[]> {
 
 describe('codes for an account', () => {
   test('are sent though strangers have used up theirs, and no answer tells them apart', async () => {
-    await startServer({ codesPerHour: 2 });
+    await startServer({ codesPerHourPerBudget: 2 });
     for (const name of ['a', 'b', 'c', 'd']) expect(await ask(HOME, `${name}@example.org`)).toBe(200);
     expect(await ask(HOME, ALICE)).toBe(200);
     await mail.letterTo(ALICE);
@@ -94,7 +94,7 @@ test('a /48 of IPv6 begins no more than four of its networks may, and another on
 });
 
 test('requests for which nothing is sent shut nobody out, and their rows are bounded', async () => {
-  await startServer({ codesPerHour: 1 }, 'invite');
+  await startServer({ codesPerHourPerBudget: 1 }, 'invite');
   await server.database.query(
     (sql) => sql`
       insert into activation (transaction_hash, provider, kind, address, source_hash, network_hash, sends_code,

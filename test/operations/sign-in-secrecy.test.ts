@@ -198,7 +198,7 @@ describe('codes are limited', () => {
   });
 
   test('for the whole installation, where strangers that get none do not count', async () => {
-    await startServer({ registration: 'invite', limits: { codesPerHour: 2 } });
+    await startServer({ registration: 'invite', limits: { codesPerHourPerBudget: 2 } });
     for (const nick of ['alice', 'bob', 'carol']) {
       await createPerson(server, nick);
       await giveAddress(nick, `${nick}@example.org`);

@@ -16,7 +16,7 @@ let mail: TestMailServer;
 let server: TestServer;
 beforeAll(async () => {
   [gate, mail] = await Promise.all([TestGate.start(), TestMailServer.start()]);
-  const limits = { codesPerSourcePerHour: 1_000, codesPerHour: 1_000 };
+  const limits = { codesPerSourcePerHour: 1_000, codesPerHourPerBudget: 1_000 };
   server = await TestServer.start({ registration: 'open', activation: gate.config, smtp: mail.config(), limits });
 });
 afterAll(async () => {

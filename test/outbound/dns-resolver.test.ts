@@ -195,7 +195,7 @@ describe('DnsResolver', () => {
   });
 
   test('refuses at once when too many wait', async () => {
-    const lookup = create({ maxCachedAndWaiting: 2 });
+    const lookup = create({ maxCachedAndMaxWaiting: 2 });
     const waiting = [lookup.lookup('a.example'), lookup.lookup('b.example')];
     await expect(lookup.lookup('c.example')).rejects.toMatchObject({ code: 'EBUSY' });
     expect(lookup.counts.callersTimedOutOrRejected).toBe(1);
@@ -207,7 +207,7 @@ describe('DnsResolver', () => {
   });
 
   test('forgets the oldest name when the cache is full', async () => {
-    const lookup = create({ maxCachedAndWaiting: 2 });
+    const lookup = create({ maxCachedAndMaxWaiting: 2 });
     for (const [index, host] of ['a.example', 'b.example', 'c.example'].entries()) {
       const answer = lookup.lookup(host);
       questions[index]?.answer('1.2.3.4');

@@ -42,12 +42,12 @@ describe('one account', () => {
 
   test('tries waiting pushes again one after the other, within a minute', () => {
     takeAll(ALICE);
-    const waits = Array.from({ length: 5_000 }, () => limit.scheduleRetryMs(ALICE));
+    const waits = Array.from({ length: 5_000 }, () => limit.reserveRetryWaitMs(ALICE));
     expect(waits[0]).toBe(50);
     expect(waits[99]).toBe(2_500);
     expect(waits.at(-1)).toBe(60_000);
     // Others do not wait for these turns.
-    expect(limit.scheduleRetryMs(account(2))).toBe(50);
+    expect(limit.reserveRetryWaitMs(account(2))).toBe(50);
   });
 });
 
@@ -80,10 +80,10 @@ describe('slow accounts', () => {
     makeSlow(account(2));
     takeAll(ALICE);
     // 10 s a push: ten of the account, forty of all slow ones.
-    expect([limit.scheduleRetryMs(ALICE), limit.scheduleRetryMs(ALICE)]).toEqual([1_000, 2_000]);
-    expect(Array.from({ length: 8 }, () => limit.scheduleRetryMs(account(2))).at(-1)).toBe(8_000);
+    expect([limit.reserveRetryWaitMs(ALICE), limit.reserveRetryWaitMs(ALICE)]).toEqual([1_000, 2_000]);
+    expect(Array.from({ length: 8 }, () => limit.reserveRetryWaitMs(account(2))).at(-1)).toBe(8_000);
     for (let n = 3; n < 103; n += 1) makeSlow(account(n));
-    for (let n = 3; n < 103; n += 1) limit.scheduleRetryMs(account(n));
-    expect(limit.scheduleRetryMs(account(3))).toBe(250 * 111);
+    for (let n = 3; n < 103; n += 1) limit.reserveRetryWaitMs(account(n));
+    expect(limit.reserveRetryWaitMs(account(3))).toBe(250 * 111);
   });
 });

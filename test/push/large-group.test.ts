@@ -42,7 +42,7 @@ async function fill(): Promise<void> {
 test('a crowd is told in one turn while everybody is in the foreground', async () => {
   const [group] = await database.query((sql) => sql<{ id: ConversationId }[]>`select id from conversation`);
   const foreground = Array.from({ length: PEOPLE }, (_, index) => (index + 1) as AccountId);
-  const rules = { kinds: deviceKinds, foreground, foregroundDelayMs: 60_000, maxAgeMs: DAY_MS };
+  const rules = { kindsToNotify: deviceKinds, foreground, foregroundDelayMs: 60_000, maxAgeMs: DAY_MS };
   const own = database.open({ generalPoolSize: 1 });
   // From a session's sixth turn on PostgreSQL has one plan for whatever is asked; here at once.
   await own.general.run((sql) => sql`set plan_cache_mode = force_generic_plan`);

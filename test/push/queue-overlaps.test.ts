@@ -30,7 +30,7 @@ afterAll(() => stage.close());
 
 /** Makes rows of what was posted so far, as the queue does it. */
 async function makeRows(): Promise<void> {
-  const rules = { kinds: ['web', 'apple'], foreground: [], foregroundDelayMs: 0, maxAgeMs: HOUR_MS } as const;
+  const rules = { kindsToNotify: ['web', 'apple'], foreground: [], foregroundDelayMs: 0, maxAgeMs: HOUR_MS } as const;
   await fanOut(stage.pools.general, [stage.group.id], rules);
 }
 

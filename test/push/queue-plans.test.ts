@@ -79,7 +79,12 @@ async function scansOf(work: (pool: Pool) => Promise<void>): Promise<Map<string,
 
 test('among 100,000 conversations nothing on the way of a push reads a large table through', async () => {
   const ids = Array.from({ length: 100 }, (_, index) => (index * 997 + 1) as ConversationId);
-  const rules = { kinds: deviceKinds, foreground: [5 as AccountId], foregroundDelayMs: 60_000, maxAgeMs: DAY_MS };
+  const rules = {
+    kindsToNotify: deviceKinds,
+    foreground: [5 as AccountId],
+    foregroundDelayMs: 60_000,
+    maxAgeMs: DAY_MS,
+  };
   expect(
     await scansOf(async (pool) => {
       expect(await fanOut(pool, ids, rules)).toEqual({ rows: expect.any(Number), conversationsWithMore: [] });

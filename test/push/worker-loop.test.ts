@@ -29,7 +29,7 @@ function stage(failureRetryDelayMs: number) {
     },
     end: () => {
       isDone = true;
-      loop.recheckDone();
+      loop.wakeToRecheckDone();
       return running;
     },
   };

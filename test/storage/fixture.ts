@@ -119,8 +119,8 @@ export function keyedPost(group: StoredGroup, key: string, text: string): Post {
 
 export function logOptions(changes: Partial<MessageLogOptions> = {}): MessageLogOptions {
   const bounds = {
-    maxQueuedPosts: 5_000,
-    maxQueuedBytes: 64 * 1024 * 1024,
+    maxUnansweredPosts: 5_000,
+    maxUnansweredBytes: 64 * 1024 * 1024,
     maxFlushPosts: 500,
     maxFlushBytes: 4 * 1024 * 1024,
   };

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { DatabaseInUseError, rotateServerSecret, SEALED_COLUMNS } from '../../src/storage/rotate-secret.ts';
+import { DatabaseInUseError, rotateSealedCountingByPurpose, SEALED_COLUMNS } from '../../src/storage/rotate-secret.ts';
 import { createOrCheckCanary, Sealer, WrongSecretError } from '../../src/storage/db/sealed.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
@@ -75,7 +75,7 @@ describe('reseal()', () => {
     expect(before['secrets']).toHaveLength(1_203);
     expect(before['oldSecrets']).toHaveLength(401);
     expect(Object.values(before).flat()).not.toContain(null);
-    expect(await rotateServerSecret(pool(), { from: old, to: next })).toEqual(
+    expect(await rotateSealedCountingByPurpose(pool(), { from: old, to: next })).toEqual(
       new Map([
         ['integration-token', 3],
         ['group-invite', 0],
@@ -85,10 +85,12 @@ describe('reseal()', () => {
     );
     expect(await opened(next)).toEqual(before);
     expect(new Set(Object.values(await opened(old)).flat())).toEqual(new Set([null]));
-    const again = await rotateServerSecret(pool(), { from: old, to: next });
+    const again = await rotateSealedCountingByPurpose(pool(), { from: old, to: next });
     expect([...again.values()]).toEqual([0, 0, 0, 0]);
     // With the new secret in place the old one is not asked for anything.
-    expect([...(await rotateServerSecret(pool(), { from: other, to: next })).values()]).toEqual([0, 0, 0, 0]);
+    expect([...(await rotateSealedCountingByPurpose(pool(), { from: other, to: next })).values()]).toEqual([
+      0, 0, 0, 0,
+    ]);
     await database.query((sql) => createOrCheckCanary(sql, next));
   });
 
@@ -107,7 +109,7 @@ describe('reseal()', () => {
   test('with a wrong old secret changes nothing', async () => {
     await fill(2, 5);
     const before = await opened(old);
-    const wrong = rotateServerSecret(pool(), { from: other, to: next });
+    const wrong = rotateSealedCountingByPurpose(pool(), { from: other, to: next });
     await expect(wrong).rejects.toThrow(WrongSecretError);
     await expect(wrong).rejects.toThrow(
       /^neither the old secret .* nor the one in server\.conf .*nothing was changed$/,
@@ -124,7 +126,7 @@ describe('reseal()', () => {
       return row!.id;
     });
     const before = await opened(old);
-    await expect(rotateServerSecret(pool(), { from: old, to: next })).rejects.toThrow(
+    await expect(rotateSealedCountingByPurpose(pool(), { from: old, to: next })).rejects.toThrow(
       `secret_sealed of reverse_hook with id ${id} opens neither with the old secret nor with the new one; nothing was changed`,
     );
     expect(await opened(old)).toEqual(before);
@@ -136,7 +138,7 @@ describe('reseal()', () => {
     await database.query(async (sql) => {
       await sql`update reverse_hook set secret_sealed = ${next.seal('hook-secret', 'secret 0')} where url like '%/0'`;
     });
-    expect((await rotateServerSecret(pool(), { from: old, to: next })).get('hook-secret')).toBe(3);
+    expect((await rotateSealedCountingByPurpose(pool(), { from: old, to: next })).get('hook-secret')).toBe(3);
     expect(await opened(next)).toEqual(before);
   });
 
@@ -145,18 +147,18 @@ describe('reseal()', () => {
     const before = await opened(old);
     const server = database.open();
     await server.lease.run((sql) => sql`select 1`);
-    await expect(rotateServerSecret(pool(), { from: old, to: next })).rejects.toThrow(DatabaseInUseError);
+    await expect(rotateSealedCountingByPurpose(pool(), { from: old, to: next })).rejects.toThrow(DatabaseInUseError);
     expect(await opened(old)).toEqual(before);
     await server.stop();
     const moved = await eventually(
-      () => rotateServerSecret(pool(), { from: old, to: next }).catch((error: Error) => error),
+      () => rotateSealedCountingByPurpose(pool(), { from: old, to: next }).catch((error: Error) => error),
       (result) => result instanceof Map,
     );
     expect(moved).toBeInstanceOf(Map);
   });
 
   test('has nothing to do in a database that no server has used', async () => {
-    expect([...(await rotateServerSecret(pool(), { from: old, to: next })).values()]).toEqual([0, 0, 0, 0]);
+    expect([...(await rotateSealedCountingByPurpose(pool(), { from: old, to: next })).values()]).toEqual([0, 0, 0, 0]);
     await database.query((sql) => createOrCheckCanary(sql, other));
   });
 });

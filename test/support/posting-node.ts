@@ -23,8 +23,8 @@ export interface PostingPlan {
 const { name, target, templates, callers, keyed } = JSON.parse(process.argv[2]!) as PostingPlan;
 const database = new Database(target, postgresqlConfig, silentLog());
 const log = new MessageLog(database.intake, {
-  maxQueuedPosts: 5_000,
-  maxQueuedBytes: 1024 * 1024,
+  maxUnansweredPosts: 5_000,
+  maxUnansweredBytes: 1024 * 1024,
   maxFlushPosts: 500,
   maxFlushBytes: 1024 * 1024,
   maxQueueWaitMs: 5_000,

@@ -7,7 +7,7 @@ import { readWitnessFile } from '../../src/data-dir/witness-file.ts';
 import type { Database } from '../../src/storage/database.ts';
 import { MessageLog } from '../../src/storage/messages/message-log.ts';
 import { insertNotice } from '../../src/storage/messages/notices.ts';
-import { NOTICE } from '../../src/storage/messages/witness.ts';
+import { NOTICE_CHANGED_SEQ } from '../../src/storage/messages/witness.ts';
 import { WitnessKeeper } from '../../src/workers/witness-keeper.ts';
 import { logOptions, makeGroups, post, type StoredGroup } from '../storage/fixture.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
@@ -80,7 +80,7 @@ test('what another node has told of is looked up', async () => {
   bus.publish('nonMessageChangesCommitted', [group.id]);
   await eventually(
     () => pools.witness.heads,
-    ([head]) => head?.rev === 1 && head.changedSeq === NOTICE && head.changedAtMs > 0,
+    ([head]) => head?.rev === 1 && head.changedSeq === NOTICE_CHANGED_SEQ && head.changedAtMs > 0,
   );
 });
 

@@ -76,12 +76,12 @@ export class Cursor {
   /** Skips white space up to the end of the line and returns it. */
   skipSpaceInLine(): string {
     const start = this.offset;
-    while (this.char !== '\n' && isSpace(this.text.charCodeAt(this.offset))) this.offset++;
+    while (this.char !== '\n' && isSpaceOrLineEnd(this.text.charCodeAt(this.offset))) this.offset++;
     return this.text.slice(start, this.offset);
   }
 
   /** Skips white space, comments and line ends; tells whether a line ended. */
-  skipBlankAcrossLines(): boolean {
+  skipBlankReturningNewline(): boolean {
     let newline = false;
     for (;;) {
       this.skipSpaceInLine();
@@ -130,7 +130,7 @@ export class Cursor {
         open,
       );
     }
-    const code = hexCode(this.text.charCodeAt(this.offset));
+    const code = toFourHexDigits(this.text.charCodeAt(this.offset));
     this.fail(`Found the control character U+${code} in quoted text; write it as \\u${code}.`);
   }
 
@@ -161,7 +161,10 @@ export class Cursor {
     if (unit < 0xd800 || unit > 0xdfff) return String.fromCharCode(unit);
     const low = unit < 0xdc00 && this.isAt('\\u') ? this.#readLowSurrogate() : 0;
     if (low < 0xdc00 || low > 0xdfff)
-      this.fail((quote) => `Found \\u${quote(hexCode(unit))}, one half of a surrogate pair without the other.`, start);
+      this.fail(
+        (quote) => `Found \\u${quote(toFourHexDigits(unit))}, one half of a surrogate pair without the other.`,
+        start,
+      );
     return String.fromCharCode(unit, low);
   }
 
@@ -170,9 +173,9 @@ export class Cursor {
     return this.#readHexUnit(this.offset - 2);
   }
 
-  #readHexUnit(start: number): number {
+  #readHexUnit(escapeStart: number): number {
     const digits = this.text.slice(this.offset, this.offset + 4);
-    if (!/^[0-9a-fA-F]{4}$/.test(digits)) this.fail('Expected four hexadecimal digits after \\u.', start);
+    if (!/^[0-9a-fA-F]{4}$/.test(digits)) this.fail('Expected four hexadecimal digits after \\u.', escapeStart);
     this.offset += 4;
     return Number.parseInt(digits, 16);
   }
@@ -186,7 +189,7 @@ export class Cursor {
     let end = start;
     for (; end < this.text.length; end++) {
       const char = this.text.charAt(end);
-      if (isSpace(this.text.charCodeAt(end)) || (char === '/' && this.text[end + 1] === '/')) break;
+      if (isSpaceOrLineEnd(this.text.charCodeAt(end)) || (char === '/' && this.text[end + 1] === '/')) break;
       if (FORBIDDEN_UNQUOTED.includes(char) && !(char === '+' && this.#isInExponent(start, end))) break;
     }
     return end;
@@ -200,11 +203,11 @@ export class Cursor {
 }
 
 /** White space as the specification counts it, line ends included. JavaScript's own lacks U+001C to U+001F. */
-function isSpace(code: number): boolean {
+function isSpaceOrLineEnd(code: number): boolean {
   if (code < 0x80) return code === 0x20 || (code >= 0x09 && code <= 0x0d) || (code >= 0x1c && code <= 0x1f);
   return /\s/.test(String.fromCharCode(code));
 }
 
-function hexCode(code: number): string {
+function toFourHexDigits(code: number): string {
   return code.toString(16).toUpperCase().padStart(4, '0');
 }

@@ -28,7 +28,7 @@ export class HoconError extends Error {
   readonly problems: readonly Problem[];
 
   constructor(problems: readonly Problem[]) {
-    super(problems.map(describeProblem).join('\n'));
+    super(problems.map(describeProblemInFull).join('\n'));
     this.problems = problems;
   }
 }
@@ -38,7 +38,7 @@ export function fail(origin: Origin, sentence: Sentence): never {
   throw new HoconError([{ origin, sentence }]);
 }
 
-function describeProblem({ origin, sentence }: Problem): string {
+function describeProblemInFull({ origin, sentence }: Problem): string {
   return `${origin.file}:${origin.line}:${origin.column}: ${renderSentence(sentence, () => true)}`;
 }
 

@@ -19,7 +19,7 @@ export interface LoadOptions {
   /** Bytes of all sources and included files together; 1 MiB. */
   readonly maxBytesOfAllSources?: number;
   /** Files that include statements read; 100. */
-  readonly maxIncludes?: number;
+  readonly maxIncludedFiles?: number;
   /** Values written out and definitions looked at; 1,000,000. */
   readonly maxResolvedNodes?: number;
   /** Called with the path and the text of every file that is read, an included one too, before it is parsed. */
@@ -38,13 +38,13 @@ export function loadHocon(sources: readonly Source[], options: LoadOptions): Obj
     env,
     maxDepth = 200,
     maxBytesOfAllSources = 2 ** 20,
-    maxIncludes = 100,
+    maxIncludedFiles = 100,
     maxResolvedNodes = 1_000_000,
   } = options;
   const { onFile = () => {}, onWarning = () => {} } = options;
   const origin: Origin = { file: 'configuration', line: 1, column: 1 };
   const root: ObjectNode = { kind: 'fields', origin, fields: new Map() };
-  const reader = new SourceReader(root, { maxDepth, maxBytesOfAllSources, maxIncludes, onFile, onWarning });
+  const reader = new SourceReader(root, { maxDepth, maxBytesOfAllSources, maxIncludedFiles, onFile, onWarning });
   for (const source of sources) reader.read(source);
   return resolve(root, { env, maxDepth, maxResolvedNodes });
 }
@@ -52,7 +52,7 @@ export function loadHocon(sources: readonly Source[], options: LoadOptions): Obj
 interface SourceReaderOptions {
   readonly maxDepth: number;
   readonly maxBytesOfAllSources: number;
-  readonly maxIncludes: number;
+  readonly maxIncludedFiles: number;
   readonly onFile: (path: string, text: string) => void;
   readonly onWarning: (warning: HoconWarning) => void;
 }
@@ -71,7 +71,7 @@ class SourceReader {
   readonly #root: ObjectNode;
   readonly #options: SourceReaderOptions;
   #totalBytes = 0;
-  #includeCount = 0;
+  #includedFileCount = 0;
 
   constructor(root: ObjectNode, options: SourceReaderOptions) {
     this.#root = root;
@@ -162,8 +162,8 @@ class SourceReader {
       if (outer.identity === file.identity)
         fail(request.origin, `${path} would include itself: ${includeChain(path, includedBy, outer)}.`);
     }
-    if (++this.#includeCount > this.#options.maxIncludes) {
-      fail(request.origin, `More than ${this.#options.maxIncludes} files are included.`);
+    if (++this.#includedFileCount > this.#options.maxIncludedFiles) {
+      fail(request.origin, `More than ${this.#options.maxIncludedFiles} files are included.`);
     }
     const [scope] = includedBy.enclosingScopes;
     const here = scope?.root === position.root && scope.path.length === position.path.length;

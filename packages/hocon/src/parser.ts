@@ -66,18 +66,18 @@ class Parser {
   parseDocument(target: ObjectNode, position: ObjectPosition): void {
     const cursor = this.#cursor;
     this.#fieldPath = position.path;
-    cursor.skipBlankAcrossLines();
+    cursor.skipBlankReturningNewline();
     if (cursor.char === '[')
       cursor.fail('Found an array; expected keys and values, since a configuration file holds an object.');
     if (!cursor.isAt('{')) return this.#parseFields(target, position, null);
     this.#parseFields(target, position, cursor.offset++);
-    cursor.skipBlankAcrossLines();
+    cursor.skipBlankReturningNewline();
     if (cursor.char !== '') cursor.failFound(' after the } of the whole file; expected its end.');
   }
 
   /** Reads fields up to the `}` for the `{` at `open`, or up to the end of the file where that is null. */
   #parseFields(target: ObjectNode, position: ObjectPosition, open: number | null): void {
-    this.#cursor.skipBlankAcrossLines();
+    this.#cursor.skipBlankReturningNewline();
     while (!this.#consumeEnd('}', open)) {
       const origin = this.#cursor.origin();
       if (this.#consumeIncludeKeyword()) this.#options.include(this.#parseIncludeRequest(origin), target, position);
@@ -93,13 +93,13 @@ class Parser {
     const key = { keys, end: offsetBeforeSpace(cursor), spaceInKey: this.#spaceInKey };
     const inner = { root: position.root, path: [...position.path, ...keys], depth: position.depth + keys.length };
     this.#checkDepth(inner.depth, origin);
-    const newline = cursor.skipBlankAcrossLines();
+    const newline = cursor.skipBlankReturningNewline();
     const append = cursor.isAt('+=');
     if (append) cursor.offset += 2;
     else if (cursor.char === '=' || cursor.char === ':') cursor.offset++;
     else if (cursor.char !== '{') failWithoutSeparator(cursor, key, newline);
     const start = cursor.offset;
-    if (cursor.skipBlankAcrossLines() || cursor.char === '') requireValueBeforeNextField(cursor, key, start);
+    if (cursor.skipBlankReturningNewline() || cursor.char === '') requireValueBeforeNextField(cursor, key, start);
     const outer = this.#fieldPath;
     this.#fieldPath = [...outer, ...keys];
     const node = this.#parseValue(append ? { depth: inner.depth } : inner);
@@ -110,10 +110,10 @@ class Parser {
   /** Skips what has to stand between two fields or items. */
   #parseSeparator(end: string): void {
     const cursor = this.#cursor;
-    const newline = cursor.skipBlankAcrossLines();
+    const newline = cursor.skipBlankReturningNewline();
     if (cursor.char === ',') {
       cursor.offset++;
-      cursor.skipBlankAcrossLines();
+      cursor.skipBlankReturningNewline();
       if (cursor.char === ',') cursor.fail('Found a second comma in a row; remove one.');
     } else if (!newline && cursor.char !== end && cursor.char !== '') {
       this.#refuseSingleQuote();
@@ -220,7 +220,7 @@ class Parser {
     this.#checkDepth(depth + 1, origin);
     const open = this.#cursor.offset++;
     const items: Node[] = [];
-    this.#cursor.skipBlankAcrossLines();
+    this.#cursor.skipBlankReturningNewline();
     while (!this.#consumeEnd(']', open)) {
       refuseCCommentOrMergeMark(this.#cursor);
       items.push(this.#parseValue({ depth: depth + 1 }));
@@ -288,7 +288,7 @@ class Parser {
 
   #parseIncludeRequest(origin: Origin): IncludeRequest {
     const cursor = this.#cursor;
-    cursor.skipBlankAcrossLines();
+    cursor.skipBlankReturningNewline();
     const word = /^[a-z]*/.exec(cursor.text.slice(cursor.offset, cursor.offset + 20))?.[0];
     const request =
       word === 'required'
@@ -324,12 +324,12 @@ class Parser {
   #parseInParentheses<T>(word: string, read: () => T): T {
     const cursor = this.#cursor;
     cursor.offset += word.length;
-    cursor.skipBlankAcrossLines();
+    cursor.skipBlankReturningNewline();
     if (cursor.char !== '(') cursor.failFound(` after ${word}; expected (.`);
     cursor.offset++;
-    cursor.skipBlankAcrossLines();
+    cursor.skipBlankReturningNewline();
     const result = read();
-    cursor.skipBlankAcrossLines();
+    cursor.skipBlankReturningNewline();
     if (cursor.char !== ')') cursor.failFound(`; expected the ) that closes ${word}(.`);
     cursor.offset++;
     return result;

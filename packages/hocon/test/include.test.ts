@@ -260,8 +260,8 @@ describe('A file that cannot be read', () => {
 describe('Includes are bounded', () => {
   test('in number', () => {
     const files = { 'main.conf': 'include "x.conf"\n'.repeat(4), 'x.conf': 'a = 1' };
-    expect(load(files, { maxIncludes: 4 })).toEqual({ a: 1 });
-    expect(problem(files, { maxIncludes: 3 })).toBe('main.conf:4:1: More than 3 files are included.');
+    expect(load(files, { maxIncludedFiles: 4 })).toEqual({ a: 1 });
+    expect(problem(files, { maxIncludedFiles: 3 })).toBe('main.conf:4:1: More than 3 files are included.');
   });
 
   test('in bytes, together with the sources', () => {

@@ -20,7 +20,7 @@ interface Question {
 export class Prompt {
   readonly #readline: Interface;
   readonly #output: NodeJS.WritableStream;
-  readonly #inputEnded = new AbortController();
+  readonly #readlineClosed = new AbortController();
   #muted = false;
 
   constructor(input: NodeJS.ReadableStream, output: NodeJS.WritableStream & { isTTY?: boolean }) {
@@ -33,7 +33,7 @@ export class Prompt {
     });
     this.#readline = createInterface({ input, output: echo, terminal: output.isTTY === true });
     // Ctrl-D and Ctrl-C: a question that is open would wait for ever.
-    this.#readline.once('close', () => this.#inputEnded.abort());
+    this.#readline.once('close', () => this.#readlineClosed.abort());
   }
 
   /** The first answer that passes the check. Rejects with CommandError when the person leaves or tries too often. */
@@ -60,12 +60,12 @@ export class Prompt {
 
   async #question(shown: string, isTypingHidden: boolean): Promise<string> {
     try {
-      const answer = this.#readline.question(shown, { signal: this.#inputEnded.signal });
+      const answer = this.#readline.question(shown, { signal: this.#readlineClosed.signal });
       // After the question itself was written.
       this.#muted = isTypingHidden;
       return isTypingHidden ? await answer : (await answer).trim();
     } catch (error) {
-      if (!this.#inputEnded.signal.aborted) throw error;
+      if (!this.#readlineClosed.signal.aborted) throw error;
       throw new CommandError(exitCodes.usage, 'left without an answer; nothing was written', { cause: error });
     } finally {
       if (isTypingHidden) this.#output.write('\n');

@@ -13,11 +13,11 @@ const BACKUP_DESCRIPTOR = 3;
 const GIVE_FINAL_NAME_COMMAND = 'name\n';
 
 /** What the child says at its end. */
-const renameOutcomeSchema = z.object({
+const finalizerOutcomeSchema = z.object({
   error: z.object({ message: z.string(), code: z.string().optional(), syscall: z.string().optional() }).nullable(),
   isExpected: z.boolean(),
 });
-type RenameOutcome = z.infer<typeof renameOutcomeSchema>;
+type FinalizerOutcome = z.infer<typeof finalizerOutcomeSchema>;
 
 interface RenameTarget {
   readonly path: string;
@@ -29,7 +29,7 @@ interface RenameTarget {
  * opens nothing and knows the path from the beginning, so that whoever gets hold of this process can make it give the
  * file its name or remove it, and nothing else. It removes the file when this process dies.
  */
-export function renameAsRoot(descriptor: number, { path, overwrite }: RenameTarget): PartialFileFinalizer {
+export function spawnPrivilegedFinalizer(descriptor: number, { path, overwrite }: RenameTarget): PartialFileFinalizer {
   const words = [RENAME_BACKUP_ARGUMENT, path, ...(overwrite ? [OVERWRITE_WORD] : [])];
   const { file, name, args } = rerunCommand(thisInstallation(), process, words);
   const child = spawn(file, args, {
@@ -46,7 +46,7 @@ export function renameAsRoot(descriptor: number, { path, overwrite }: RenameTarg
   const order = async (command: string): Promise<void> => {
     child.stdin!.end(command);
     const [output] = await ended;
-    const { error, isExpected } = renameOutcomeSchema.parse(JSON.parse(output));
+    const { error, isExpected } = finalizerOutcomeSchema.parse(JSON.parse(output));
     if (error === null) return;
     throw isExpected ? new BackupError(error.message) : Object.assign(new Error(error.message), error);
   };
@@ -54,17 +54,17 @@ export function renameAsRoot(descriptor: number, { path, overwrite }: RenameTarg
 }
 
 /** The child's side. It is no command for people, so the parser of command lines, help and completion do not know it. */
-export async function renameChildMain(
+export async function finalizerChildMain(
   [, path = '', existing]: readonly string[],
   context: CommandContext,
 ): Promise<void> {
   const naming = inProcessFinalizer(BACKUP_DESCRIPTOR, { path, overwrite: existing === OVERWRITE_WORD });
   const order = await text(context.input);
-  const outcome = await renameOutcomeOf(() => (order === GIVE_FINAL_NAME_COMMAND ? naming.name() : naming.remove()));
+  const outcome = await finalizerOutcomeOf(() => (order === GIVE_FINAL_NAME_COMMAND ? naming.name() : naming.remove()));
   context.output.write(JSON.stringify(outcome));
 }
 
-async function renameOutcomeOf(work: () => Promise<void>): Promise<RenameOutcome> {
+async function finalizerOutcomeOf(work: () => Promise<void>): Promise<FinalizerOutcome> {
   try {
     await work();
     return { error: null, isExpected: true };

@@ -14,7 +14,7 @@ import { print, printError, type CommandContext } from '../core/context.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import { CommandError } from '../core/failure.ts';
 import { describeRowsAndBytes, ProgressLine, runInterruptibly } from '../core/progress.ts';
-import { renameAsRoot } from './backup-rename.ts';
+import { spawnPrivilegedFinalizer } from './backup-rename.ts';
 import { configFlag, withExamples, withJson } from '../core/options.ts';
 import { dropPrivileges, targetOwner } from '../core/privileges.ts';
 
@@ -109,7 +109,7 @@ async function createPartialFile(
   if (targetOwner(loaded.config.dataDir) === null) return PartialFile.create(path, { overwrite });
   return PartialFile.create(path, {
     overwrite,
-    createPrivilegedFinalizer: (descriptor) => renameAsRoot(descriptor, { path, overwrite }),
+    createPrivilegedFinalizer: (descriptor) => spawnPrivilegedFinalizer(descriptor, { path, overwrite }),
   });
 }
 

@@ -3,7 +3,7 @@ import type { Config } from '../../config/config.ts';
 import { loadConfig } from '../../config/load.ts';
 import { findConfigFile } from '../../config/tree.ts';
 import { DataDirLock } from '../../data-dir/lock.ts';
-import { adoptStore, type AdoptedStore } from '../../files/adopt-store.ts';
+import { adoptStore, type AdoptionCounts } from '../../files/adopt-store.ts';
 import { createFileStore } from '../../files/create-store.ts';
 import { StoreUnavailableError } from '../../files/store.ts';
 import { silentLog } from '../../log.ts';
@@ -37,7 +37,7 @@ export function addFilesAdopt(files: Command, context: CommandContext): void {
 }
 
 /** Holds the data directory's lock: rejects with DataDirLockedError while a server runs on it. */
-async function adoptConfiguredStore(config: Config): Promise<{ storeDescription: string; adopted: AdoptedStore }> {
+async function adoptConfiguredStore(config: Config): Promise<{ storeDescription: string; adopted: AdoptionCounts }> {
   dropPrivileges(config.dataDir);
   const lock = await DataDirLock.acquire(config.dataDir);
   try {
@@ -58,7 +58,7 @@ async function adoptConfiguredStore(config: Config): Promise<{ storeDescription:
   }
 }
 
-function adoptedLines(storeDescription: string, { files, lost, found }: AdoptedStore): string[] {
+function adoptedLines(storeDescription: string, { files, lost, found }: AdoptionCounts): string[] {
   return [
     `${storeDescription} is the store of this database now. It has ${files} file${files === 1 ? '' : 's'}.`,
     `Marked as lost: ${lost}. Found again: ${found}.`,

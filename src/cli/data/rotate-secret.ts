@@ -8,7 +8,7 @@ import { silentLog } from '../../log.ts';
 import { DEVICE_TOKEN_SEAL_PURPOSE } from '../../model/device.ts';
 import { DataDirLock } from '../../data-dir/lock.ts';
 import { openDatabase } from '../../storage/open-database.ts';
-import { rotateServerSecret } from '../../storage/rotate-secret.ts';
+import { rotateSealedCountingByPurpose } from '../../storage/rotate-secret.ts';
 import { Sealer } from '../../storage/db/sealed.ts';
 import { type CommandContext, print, printJson } from '../core/context.ts';
 import { exitCodes } from '../core/exit-codes.ts';
@@ -56,7 +56,7 @@ async function rotateSecretCountingByPurpose(config: Config, oldSecret: string):
     const opened = await openDatabase(config, { sealer: null, log: silentLog() });
     try {
       const secrets = { from: new Sealer(oldSecret), to: new Sealer(config.secret) };
-      return await rotateServerSecret(opened.database.general, secrets);
+      return await rotateSealedCountingByPurpose(opened.database.general, secrets);
     } finally {
       await opened.stop();
     }

@@ -104,7 +104,7 @@ async function explainProcessEnd(awaited: ReadinessWait, holder: number | null =
   const { context, file, dataDir, pid } = awaited;
   const { lastRun } = await findOfflineStatus(dataDir);
   if (lastRun !== null && lastRun.pid === pid && lastRun.start_id === startIdOf(context.env)) {
-    if (lastRun.state === 'failed') return withPortHolders(awaited, startFailureOf(lastRun));
+    if (lastRun.state === 'failed') return withPortHoldersIfRoot(awaited, startFailureOf(lastRun));
     if (lastRun.state === 'stopped') {
       const by = lastRun.reason === null ? '' : ` by ${lastRun.reason}`;
       return new StartFailure(exitCodes.unavailable, `the server was stopped${by} before it was ready`);
@@ -125,7 +125,7 @@ function startFailureOf({ reason, exit_code }: LastRun): StartFailure {
 }
 
 /** The server knows the user of a port that is taken; root, who waits for it, can be told the program. */
-async function withPortHolders({ context, file }: ReadinessWait, failure: StartFailure): Promise<StartFailure> {
+async function withPortHoldersIfRoot({ context, file }: ReadinessWait, failure: StartFailure): Promise<StartFailure> {
   if (failure.exitCode !== exitCodes.cannotCreate || process.geteuid?.() !== 0) return failure;
   const blockers = await findStartBlockers(file, context.env);
   const ports = blockers.filter(({ check }) => check === 'server');

@@ -11,7 +11,7 @@ type Deliveries = NonNullable<Status['deliveries']>;
 type LastError = Deliveries['last_errors'][number];
 
 /** Older than this, a report is worth a word: the database did not answer when it was to be read anew. */
-const MAX_UNMARKED_AGE_MS = 15_000;
+const MAX_UNMARKED_COUNTS_AGE_MS = 15_000;
 
 /** A server that answers, on one screen. */
 export function statusLines(status: Status): string[] {
@@ -35,7 +35,7 @@ export function statusLines(status: Status): string[] {
 
 function describeHookCounts({ hooks, age_ms }: Deliveries): string {
   const counts = Object.entries(hooks).map(([state, count]) => `${count} ${state}`);
-  const age = age_ms > MAX_UNMARKED_AGE_MS ? ` (as of ${formatDuration(age_ms)} ago)` : '';
+  const age = age_ms > MAX_UNMARKED_COUNTS_AGE_MS ? ` (as of ${formatDuration(age_ms)} ago)` : '';
   return `${counts.join(', ')}${age}`;
 }
 

@@ -8,7 +8,7 @@ const MIB = 1024 ** 2;
 const MAX_SEMI_SPACE_MIB = 64;
 /** Of these parts V8 reckons with three, so that they take at most 3/16 of a small heap. */
 const SEMI_SPACE_COUNT = 3;
-const SEMI_SPACE_HEAP_SHARE = 1 / 16;
+const HEAP_SHARE_PER_SEMI_SPACE = 1 / 16;
 
 /** The process as `restartServerWithHeapLimit` sees and replaces it. */
 export interface ReplaceableServerProcess extends ProgramStart {
@@ -46,7 +46,7 @@ export function restartServerWithHeapLimit(
  * times a semi-space, whose size is a power of two (seen on Node 24.21: exact from 64 MiB to 64 GiB).
  */
 export function heapOptions(heapMib: number): string {
-  const share = 2 ** Math.floor(Math.log2(heapMib * SEMI_SPACE_HEAP_SHARE));
+  const share = 2 ** Math.floor(Math.log2(heapMib * HEAP_SHARE_PER_SEMI_SPACE));
   const semiSpaceMib = Math.max(1, Math.min(MAX_SEMI_SPACE_MIB, share));
   return `--max-old-space-size=${heapMib - SEMI_SPACE_COUNT * semiSpaceMib} --max-semi-space-size=${semiSpaceMib}`;
 }

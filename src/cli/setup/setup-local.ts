@@ -44,7 +44,7 @@ export async function examineClusters(
 }
 
 async function examineCluster(cluster: LocalCluster): Promise<ExaminedCluster> {
-  if (!mayAdminister(cluster)) return { cluster, server: null, problem: needsRootSentence(cluster) };
+  if (!mayAdministerIfRunning(cluster)) return { cluster, server: null, problem: needsRootSentence(cluster) };
   try {
     const server = await readClusterVersion(cluster);
     requireSupportedServer(cluster, server);
@@ -56,7 +56,7 @@ async function examineCluster(cluster: LocalCluster): Promise<ExaminedCluster> {
 }
 
 /** Root, or whoever runs the server. A server that does not run is told as such to everybody. */
-function mayAdminister({ socketOwnerUid }: LocalCluster): boolean {
+function mayAdministerIfRunning({ socketOwnerUid }: LocalCluster): boolean {
   const uid = process.geteuid?.();
   return uid === 0 || socketOwnerUid === null || uid === socketOwnerUid;
 }
@@ -96,7 +96,7 @@ export function chooseCluster(
     throw new CommandError(exitCodes.usage, [head, ...lines].join('\n'));
   }
   const problems = meant.map(({ problem }) => problem).filter((problem) => problem !== null);
-  const lacksRoot = meant.some((each) => !mayAdminister(each.cluster));
+  const lacksRoot = meant.some((each) => !mayAdministerIfRunning(each.cluster));
   if (problems.length > 0) {
     throw new CommandError(lacksRoot ? exitCodes.notPermitted : exitCodes.unavailable, problems.join('\n'));
   }

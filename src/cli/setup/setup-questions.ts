@@ -43,7 +43,7 @@ export interface DatabaseOffers {
   /** The private one, in words; null: there are no programs for it. */
   readonly embedded: string | null;
   /** What is there and cannot be used, and why. */
-  readonly remarks: readonly string[];
+  readonly unusableReasons: readonly string[];
 }
 
 /** What neither the flags nor the configuration answer. */
@@ -112,11 +112,11 @@ function databaseChoice(source: ConfigText, flags: DatabaseFlags): 'embedded' | 
   if (value !== null) return ['true', 'yes', 'on'].includes(scalarText(value) ?? '') ? 'embedded' : 'external';
   if (keys.some((name) => !isUnanswered(source, `${POSTGRESQL}.${name}`))) return 'external';
   if (flags.embedded) return 'embedded';
-  return namesExternalServer(flags) ? 'external' : 'open';
+  return impliesExternalServer(flags) ? 'external' : 'open';
 }
 
 /** A name alone fits a database on this machine as well; with a password it is one that exists. */
-function namesExternalServer(flags: DatabaseFlags): boolean {
+function impliesExternalServer(flags: DatabaseFlags): boolean {
   return flags.host !== undefined || (flags.password !== undefined && namesDatabase(flags));
 }
 
@@ -129,14 +129,18 @@ function needsPassword(source: ConfigText, { host, password }: DatabaseFlags): b
 }
 
 async function askDatabase(prompt: Prompt, offers: DatabaseOffers, flags: DatabaseFlags): Promise<DatabaseFlags> {
-  const { local, embedded, remarks } = offers;
+  const { local, embedded, unusableReasons } = offers;
   const choices: { text: string; answer: DatabaseFlags | null }[] = local.map(({ cluster: { name, port }, text }) => ({
     text,
     answer: { embedded: false, local: true, port, ...(name !== null && { cluster: name }) },
   }));
   if (embedded !== null) choices.push({ text: embedded, answer: { embedded: true } });
   choices.push({ text: 'another server, on which you have a database and its password', answer: null });
-  prompt.say(...remarks, 'Where is the database?', ...choices.map(({ text }, index) => `  ${index + 1}  ${text}`));
+  prompt.say(
+    ...unusableReasons,
+    'Where is the database?',
+    ...choices.map(({ text }, index) => `  ${index + 1}  ${text}`),
+  );
   const check = (answer: string): string | null =>
     /^\d{1,3}$/.test(answer) && choices[Number(answer) - 1] !== undefined
       ? null

@@ -86,7 +86,7 @@ const appendValue = (value: string, before: readonly string[] = []): readonly st
 
 async function setup(context: CommandContext, flag: string | undefined, options: SetupOptions): Promise<void> {
   const file = chooseConfigFile(context, flag);
-  requireReadable(file);
+  requireReadableIfExists(file);
   const source = readConfigOrTemplate(file);
   const asked = {
     answers: { ...archiveDefaults(context, source), ...readAnswers(options) },
@@ -95,9 +95,10 @@ async function setup(context: CommandContext, flag: string | undefined, options:
   refuseContradictions(source, options, asked.database);
   const missing = findMissing(source, asked.answers, asked.database);
   // Before anything is asked or made.
-  if (!existsSync(file) || missing.length > 0 || asked.database.local === true) requireWritable(file);
+  if (!existsSync(file) || missing.length > 0 || asked.database.local === true) requireReplaceable(file);
   const given = missing.length === 0 ? asked : await askForMissing(context, source, { given: asked, missing, options });
-  const local = given.database.local === true ? await makeChosenDatabase(context, source, { given, options }) : null;
+  const local =
+    given.database.local === true ? await chooseClusterAndMakeDatabase(context, source, { given, options }) : null;
   if (given.database.embedded && keyState(source, BIN_DIR_SETTING) === 'open')
     await warnOfMissingPostgresqlPrograms(context);
   const all = local === null ? answersWithDatabase(source, given) : { ...given.answers, database: local.answer };
@@ -113,18 +114,18 @@ function chooseConfigFile({ env, programBinDir }: CommandContext, flag: string |
   return existsSync(dirname(beside)) && !existsSync(SYSTEM_CONFIG) ? beside : SYSTEM_CONFIG;
 }
 
-function requireReadable(file: string): void {
-  requireAccess(file, file, constants.R_OK);
+function requireReadableIfExists(file: string): void {
+  requireAccessIfExists(file, file, constants.R_OK);
 }
 
 /** It is replaced by a new file beside it. */
-function requireWritable(file: string): void {
+function requireReplaceable(file: string): void {
   const path = existsSync(file) ? realpathSync(file) : file;
-  requireAccess(file, folderOrNearestExistingAncestor(dirname(path)), constants.W_OK | constants.X_OK);
+  requireAccessIfExists(file, folderOrNearestExistingAncestor(dirname(path)), constants.W_OK | constants.X_OK);
 }
 
 /** Throws CommandError; what does not exist is no obstacle. */
-function requireAccess(file: string, path: string, mode: number): void {
+function requireAccessIfExists(file: string, path: string, mode: number): void {
   try {
     accessSync(path, mode);
   } catch (error) {
@@ -182,7 +183,7 @@ async function findDatabaseOffers(context: CommandContext, { socketDir }: SetupO
       typeof programs === 'string'
         ? null
         : `a private PostgreSQL ${programs.version} that Klatch runs in its data directory`,
-    remarks: [
+    unusableReasons: [
       ...examined.map(({ problem }) => problem).filter((problem) => problem !== null),
       ...(typeof programs === 'string' ? [programs] : []),
     ],
@@ -204,7 +205,7 @@ async function warnOfMissingPostgresqlPrograms(context: CommandContext): Promise
   if (typeof programs === 'string') printError(context, `warning: ${programs}`);
 }
 
-async function makeChosenDatabase(
+async function chooseClusterAndMakeDatabase(
   context: CommandContext,
   source: ConfigText,
   { given: { answers, database: flags }, options }: Omit<SetupInput, 'missing'>,

@@ -22,10 +22,10 @@ export function readServiceAccount(projectId: string, key: string): ServiceAccou
   const fields = parseJsonObject(text.content);
   if (fields === null)
     return `${name} is ${isJson(key) ? 'damaged' : 'not JSON'}: expected ${SERVICE_ACCOUNT_DESCRIPTION}`;
-  return parseServiceAccount(fields, projectId, name);
+  return serviceAccountFromFields(fields, projectId, name);
 }
 
-function parseServiceAccount(
+function serviceAccountFromFields(
   fields: Record<string, unknown>,
   projectId: string,
   name: string,

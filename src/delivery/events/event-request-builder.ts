@@ -8,9 +8,9 @@ export interface EventBounds {
   /** Events, at most. */
   readonly maxEvents: number;
   /** Where a range that was tried before ends: all of it is sent again and nothing else. */
-  readonly exactLast: Rev | null;
+  readonly resendRangeEnd: Rev | null;
   /** The newest message that the hook has got: events that stand behind a later one wait for that. */
-  readonly behindSeq: Seq;
+  readonly maxAfterSeq: Seq;
 }
 
 /** The next request after a rev. */
@@ -19,7 +19,7 @@ interface NextEventRequest {
   readonly skippedTo: Rev;
   readonly request: DeliveryRequest | null;
   /** Where nothing is to be sent or left out: messages up to this one may go before the next event. */
-  readonly clearTo: Seq;
+  readonly nextEventAfterSeq: Seq;
 }
 
 /** Makes requests of the events that a hook asks for, and remembers whether there are any. */
@@ -52,32 +52,34 @@ export class EventRequestBuilder {
     let skippedTo = afterRev;
     for (let n = 0; n < MAX_SKIPPED; n += 1) {
       const { event, headSeq } = await this.#read(skippedTo);
-      const isPastEnd = bounds.exactLast !== null && (event === null || event.rev > bounds.exactLast);
+      const isPastEnd = bounds.resendRangeEnd !== null && (event === null || event.rev > bounds.resendRangeEnd);
       // Events of a range that was tried before can have expired meanwhile.
-      if (isPastEnd) return { skippedTo: bounds.exactLast, request: null, clearTo: headSeq };
-      if (event === null) return { skippedTo, request: null, clearTo: headSeq };
-      const isWaiting = event.afterSeq > bounds.behindSeq;
-      if (isWaiting) return { skippedTo, request: null, clearTo: event.afterSeq };
+      if (isPastEnd) return { skippedTo: bounds.resendRangeEnd, request: null, nextEventAfterSeq: headSeq };
+      if (event === null) return { skippedTo, request: null, nextEventAfterSeq: headSeq };
+      const isWaiting = event.afterSeq > bounds.maxAfterSeq;
+      if (isWaiting) return { skippedTo, request: null, nextEventAfterSeq: event.afterSeq };
       if (!this.#isSkipped(event)) {
         if (skippedTo > afterRev) break;
-        return { skippedTo, request: await this.#request(event, bounds), clearTo: event.afterSeq };
+        return { skippedTo, request: await this.#request(event, bounds), nextEventAfterSeq: event.afterSeq };
       }
       skippedTo = event.rev;
     }
-    return { skippedTo, request: null, clearTo: bounds.behindSeq };
+    return { skippedTo, request: null, nextEventAfterSeq: bounds.maxAfterSeq };
   }
 
   async #request(head: EncodedEvent, bounds: EventBounds): Promise<DeliveryRequest> {
-    const isSingle = this.#row.batch === 1 && bounds.exactLast === null;
-    const { events, exactLast } = isSingle ? { events: [head], exactLast: null } : await this.#collect(head, bounds);
+    const isSingle = this.#row.batch === 1 && bounds.resendRangeEnd === null;
+    const { events, resendRangeEnd } = isSingle
+      ? { events: [head], resendRangeEnd: null }
+      : await this.#collect(head, bounds);
     const bodies = events.map(({ body }) => body);
-    const isRange = this.#row.batch > 1 || (bounds.exactLast !== null && bounds.exactLast > head.rev);
+    const isRange = this.#row.batch > 1 || (bounds.resendRangeEnd !== null && bounds.resendRangeEnd > head.rev);
     const last = events.at(-1)!;
     return {
       first: head.seq,
       last: last.seq,
       rev: head.rev,
-      lastRev: exactLast ?? last.rev,
+      lastRev: resendRangeEnd ?? last.rev,
       revs: events.map(({ rev }) => rev),
       logEpoch: head.logEpoch,
       body: isRange ? joinBodies(bodies) : head.body,
@@ -87,17 +89,17 @@ export class EventRequestBuilder {
 
   async #collect(
     head: EncodedEvent,
-    { maxEvents, exactLast, behindSeq }: EventBounds,
-  ): Promise<{ events: EncodedEvent[]; exactLast: Rev | null }> {
+    { maxEvents, resendRangeEnd, maxAfterSeq }: EventBounds,
+  ): Promise<{ events: EncodedEvent[]; resendRangeEnd: Rev | null }> {
     const events = [head];
     let bytes = head.body.length + 2;
     let skipped = 0;
-    for (let after = head.rev; after !== exactLast && events.length < maxEvents && skipped <= MAX_SKIPPED;) {
+    for (let after = head.rev; after !== resendRangeEnd && events.length < maxEvents && skipped <= MAX_SKIPPED;) {
       const { event } = await this.#read(after);
-      if (event === null || event.afterSeq > behindSeq) break;
-      if (exactLast !== null && event.rev > exactLast) break;
+      if (event === null || event.afterSeq > maxAfterSeq) break;
+      if (resendRangeEnd !== null && event.rev > resendRangeEnd) break;
       // What is behind has its own request, whatever range was tried before.
-      if (event.logEpoch !== head.logEpoch) return { events, exactLast: null };
+      if (event.logEpoch !== head.logEpoch) return { events, resendRangeEnd: null };
       after = event.rev;
       if (this.#isSkipped(event)) {
         skipped += 1;
@@ -105,10 +107,10 @@ export class EventRequestBuilder {
       }
       bytes += event.body.length + 1;
       // A range that was sent before is sent whole.
-      if (bytes > MAX_BATCH_BYTES && exactLast === null) break;
+      if (bytes > MAX_BATCH_BYTES && resendRangeEnd === null) break;
       events.push(event);
     }
-    return { events, exactLast };
+    return { events, resendRangeEnd };
   }
 
   async #read(afterRev: Rev): ReturnType<EventReader['next']> {
@@ -124,9 +126,10 @@ export class EventRequestBuilder {
    * message that a retention rule removed.
    */
   #isSkipped({ rev, seq, kind, actorKind, body }: EncodedEvent): boolean {
-    const { events, skip, startAfterSeq, eventStartRev } = this.#row;
+    const { events, skip, startAfterSeq, eventStartAfterRev } = this.#row;
     if (body.length === 0) return true;
-    if (seq <= startAfterSeq || eventStartRev === null || rev <= eventStartRev || !events.includes(kind)) return true;
+    if (seq <= startAfterSeq || eventStartAfterRev === null || rev <= eventStartAfterRev || !events.includes(kind))
+      return true;
     return actorKind !== 'user' && skip.includes(actorKind);
   }
 }

@@ -4,9 +4,9 @@ import type { DeliveryRequest, RequestRangeBounds, RequestBodyBuilder } from '..
 import type { EventBounds, EventRequestBuilder } from './event-request-builder.ts';
 
 /** How much one request may take, of messages or of events. */
-export interface OrderedBounds extends RequestRangeBounds, Omit<EventBounds, 'exactLast' | 'behindSeq'> {
-  /** The same as `exactLast`, of events. */
-  readonly exactLastRev: Rev | null;
+export interface OrderedBounds extends RequestRangeBounds, Omit<EventBounds, 'resendRangeEnd' | 'maxAfterSeq'> {
+  /** The same as `resendRangeEnd`, of events. */
+  readonly resendRangeEndRev: Rev | null;
 }
 
 /** The next request after a position. */
@@ -23,13 +23,13 @@ const NOTHING: NextOrdered = { skippedTo: null, request: null };
  *
  * Why no message overtakes an event: both are written under the head's lock. A reader of a head with `last_seq` 42
  * sees every event that stands before message 42. So events are looked for once for all messages up to the head that the
- * look has seen (`#clear`), and a message beyond it is sent after another look only.
+ * look has seen (`#messagesBeforeNextEvent`), and a message beyond it is sent after another look only.
  */
 export class OrderedRequests {
   readonly #messages: RequestBodyBuilder;
   readonly #events: EventRequestBuilder | null;
   /** Between this place among the events and the next event lie the messages up to `toSeq`. */
-  #clear: { readonly eventCursor: Rev; readonly toSeq: Seq } | null = null;
+  #messagesBeforeNextEvent: { readonly eventCursor: Rev; readonly toSeq: Seq } | null = null;
 
   constructor(messages: RequestBodyBuilder, events: EventRequestBuilder | null) {
     this.#messages = messages;
@@ -45,15 +45,15 @@ export class OrderedRequests {
   async next(position: LanePosition, bounds: OrderedBounds): Promise<NextOrdered> {
     const { cursor, eventCursor } = position;
     if (!this.#isMessageNext(position)) {
-      const { maxEvents, exactLastRev } = bounds;
-      const eventBounds = { maxEvents, exactLast: exactLastRev, behindSeq: cursor };
-      const { skippedTo, request, clearTo } = await this.#events!.next(eventCursor!, eventBounds);
+      const { maxEvents, resendRangeEndRev } = bounds;
+      const eventBounds = { maxEvents, resendRangeEnd: resendRangeEndRev, maxAfterSeq: cursor };
+      const { skippedTo, request, nextEventAfterSeq } = await this.#events!.next(eventCursor!, eventBounds);
       if (request !== null) return { skippedTo: null, request };
       if (skippedTo > eventCursor!) return { skippedTo: { cursor, eventCursor: skippedTo }, request: null };
-      this.#clear = { eventCursor: eventCursor!, toSeq: clearTo };
-      if (clearTo <= cursor) return NOTHING;
+      this.#messagesBeforeNextEvent = { eventCursor: eventCursor!, toSeq: nextEventAfterSeq };
+      if (nextEventAfterSeq <= cursor) return NOTHING;
     }
-    const maxSeq = this.#clear === null ? {} : { maxSeq: this.#clear.toSeq };
+    const maxSeq = this.#messagesBeforeNextEvent === null ? {} : { maxSeq: this.#messagesBeforeNextEvent.toSeq };
     const { skippedTo, request } = await this.#messages.next(cursor, { ...bounds, ...maxSeq });
     return { skippedTo: skippedTo > cursor ? { cursor: skippedTo, eventCursor } : null, request };
   }
@@ -61,6 +61,10 @@ export class OrderedRequests {
   /** Whether the next message comes before the next event. */
   #isMessageNext({ cursor, eventCursor }: LanePosition): boolean {
     if (this.#events === null) return true;
-    return this.#clear !== null && this.#clear.eventCursor === eventCursor && cursor < this.#clear.toSeq;
+    return (
+      this.#messagesBeforeNextEvent !== null &&
+      this.#messagesBeforeNextEvent.eventCursor === eventCursor &&
+      cursor < this.#messagesBeforeNextEvent.toSeq
+    );
   }
 }

@@ -16,8 +16,8 @@ interface NextUnordered<Num extends Seq | Rev> {
 export interface UnorderedSource<Num extends Seq | Rev> {
   readonly window: UnorderedInFlightWindow<Num>;
   readonly hasBacklog: boolean;
-  /** `exactLast`: where a range ends that is sent again as it was. */
-  read(after: Num, exactLast: Num | null): Promise<NextUnordered<Num>>;
+  /** `resendRangeEnd`: where a range ends that is sent again as it was. */
+  read(after: Num, resendRangeEnd: Num | null): Promise<NextUnordered<Num>>;
   rangeOf(request: DeliveryRequest): RequestRange<Num>;
 }
 
@@ -36,15 +36,15 @@ export class UnorderedMessages implements UnorderedSource<Seq> {
     return this.window.lastRead < this.#deps.head() || this.window.toResend !== undefined;
   }
 
-  async read(after: Seq, exactLast: Seq | null): Promise<NextUnordered<Seq>> {
+  async read(after: Seq, resendRangeEnd: Seq | null): Promise<NextUnordered<Seq>> {
     const { requests, head, lowerHeadAfterEmptyRead, reloadHook } = this.#deps;
     const headBefore = head();
-    const bounds = exactLast === null ? this.#bounds() : { maxMessages: UNLIMITED, exactLast };
+    const bounds = resendRangeEnd === null ? this.#bounds() : { maxMessages: UNLIMITED, resendRangeEnd };
     const next = await requests.next(after, bounds);
     const isEmpty = next.request === null && next.skippedTo === after;
     // The notification was ahead of the database; a later one, or the sweep, wakes the lane again.
-    if (isEmpty && exactLast === null) lowerHeadAfterEmptyRead(after, headBefore);
-    else if (next.isRemoved === true) reloadHook();
+    if (isEmpty && resendRangeEnd === null) lowerHeadAfterEmptyRead(after, headBefore);
+    else if (next.isNextMessageRemoved === true) reloadHook();
     return next;
   }
 
@@ -57,11 +57,12 @@ export class UnorderedMessages implements UnorderedSource<Seq> {
     const { maxMessagesPerRequest, tracker, slowStart } = this.#deps;
     const { batchLastSeq, unbatchedUntil } = tracker.progress;
     const { lastRead } = this.window;
-    if (batchLastSeq !== null && lastRead < batchLastSeq) return { maxMessages: UNLIMITED, exactLast: batchLastSeq };
+    if (batchLastSeq !== null && lastRead < batchLastSeq)
+      return { maxMessages: UNLIMITED, resendRangeEnd: batchLastSeq };
     const isSingle = unbatchedUntil !== null && lastRead < unbatchedUntil;
     return {
       maxMessages: isSingle ? 1 : Math.min(maxMessagesPerRequest, slowStart.maxBatchOrInFlight),
-      exactLast: null,
+      resendRangeEnd: null,
     };
   }
 }
@@ -82,16 +83,16 @@ export class UnorderedEvents implements UnorderedSource<Rev> {
     return this.#events.mayHaveEventsAfter(this.window.lastRead) || this.window.toResend !== undefined;
   }
 
-  read(after: Rev, exactLast: Rev | null): Promise<NextUnordered<Rev>> {
+  read(after: Rev, resendRangeEnd: Rev | null): Promise<NextUnordered<Rev>> {
     const { maxMessagesPerRequest, tracker, slowStart } = this.#deps;
     const { batchLastRev, unbatchedUntilRev } = tracker.progress;
     const { lastRead } = this.window;
     const isFailedBatch = batchLastRev !== null && lastRead < batchLastRev;
     const isSingle = unbatchedUntilRev !== null && lastRead < unbatchedUntilRev;
-    const last = exactLast ?? (isFailedBatch ? batchLastRev : null);
+    const last = resendRangeEnd ?? (isFailedBatch ? batchLastRev : null);
     const maxEvents =
       last !== null ? UNLIMITED : isSingle ? 1 : Math.min(maxMessagesPerRequest, slowStart.maxBatchOrInFlight);
-    return this.#events.next(after, { maxEvents, exactLast: last, behindSeq: UNLIMITED as Seq });
+    return this.#events.next(after, { maxEvents, resendRangeEnd: last, maxAfterSeq: UNLIMITED as Seq });
   }
 
   rangeOf({ rev, lastRev }: DeliveryRequest): RequestRange<Rev> {

@@ -1,6 +1,6 @@
 import type { Request } from 'express';
 import { KlatchError } from '../../errors.ts';
-import { verifyFileLink, type FileLinkReader } from '../../files/signed-link.ts';
+import { readerOfValidFileLink, type FileLinkReader } from '../../files/signed-link.ts';
 import { isFileKey } from '../../files/store.ts';
 import type { Scope } from '../../model/scopes.ts';
 import { requireAccount, type Caller } from '../../operations/core/caller.ts';
@@ -49,7 +49,7 @@ export async function authorizeFileByLink(
   const id = fileIdOf(req);
   const query = new URLSearchParams(req.url.split('?', 2)[1] ?? '');
   const name = req.params['name'] as string;
-  const reader = verifyFileLink(services.fileLinkKey, { id, name }, { query, nowMs: Date.now() });
+  const reader = readerOfValidFileLink(services.fileLinkKey, { id, name }, { query, nowMs: Date.now() });
   if (reader === null) throw new KlatchError('invalid_link');
   if (reader.kind === 'account' && req.headers.authorization !== undefined) {
     const caller = requireAccount(await authenticateForFiles(authenticator, req, 'messages:read'));

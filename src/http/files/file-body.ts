@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { KlatchError } from '../../errors.ts';
-import { cancelUploadTimeouts } from '../deadline.ts';
+import { disableTimeoutsUntilAnswered } from '../deadline.ts';
 
 /** How long what a refused client still sends is read past, so that it comes to read the answer. */
 const LINGER_MS = 2_000;
@@ -22,7 +22,7 @@ export function announcedBytes(req: IncomingMessage): number | null {
  * for it is told to send them.
  */
 export function acceptUploadBody(req: IncomingMessage, res: ServerResponse): IncomingMessage {
-  cancelUploadTimeouts(req, res);
+  disableTimeoutsUntilAnswered(req, res);
   if (req.httpVersion === '1.1' && req.headers.expect?.toLowerCase() === '100-continue') res.writeContinue();
   return req;
 }

@@ -2,7 +2,12 @@ import * as z from 'zod';
 import { KlatchError } from '../../errors.ts';
 import type { AccountId } from '../../model/ids.ts';
 import { lockActiveAccount } from '../../storage/accounts/accounts.ts';
-import { countBotsTowardLimit, findActiveOwnBot, insertBot, listBotsOfOwner } from '../../storage/accounts/bots.ts';
+import {
+  countBotsIncludingRecentlyRemoved,
+  findActiveOwnBot,
+  insertBot,
+  listBotsOfOwner,
+} from '../../storage/accounts/bots.ts';
 import type { Sql, Transaction } from '../../storage/db/connection.ts';
 import { violatesUnique } from '../../storage/db/database-error.ts';
 import { deactivateWithBotsOrReactivate } from '../../storage/accounts/profiles.ts';
@@ -40,7 +45,7 @@ export const createBot = defineOperation({
     try {
       return await database.general.transaction(async (tx) => {
         if ((await lockActiveAccount(tx, ownerId)) === null) throw new KlatchError('unauthenticated');
-        if ((await countBotsTowardLimit(tx, ownerId)) >= most) {
+        if ((await countBotsIncludingRecentlyRemoved(tx, ownerId)) >= most) {
           const sentence = `A person has at most ${most} bots (limits.bots-per-user); removed ones count for a day`;
           throw new KlatchError('quota_exceeded', { sentence });
         }

@@ -6,7 +6,7 @@ import type { Transaction } from '../../storage/db/connection.ts';
 import { CommitUnknownError } from '../../storage/db/database-error.ts';
 import {
   deleteDevice,
-  deleteLeastRecentlySeenDevices,
+  deleteLeastRecentlyRegisteredDevices,
   lockSession,
   upsertDeviceUnlessRaced,
   listDevices,
@@ -102,7 +102,7 @@ async function register(tx: Transaction, device: NewDevice, keep: number): Promi
   for (let n = 0; n < MAX_INSERT_ATTEMPTS; n += 1) {
     const registered = await upsertDeviceUnlessRaced(tx, device);
     if (registered === null) continue;
-    await deleteLeastRecentlySeenDevices(tx, accountId, keep);
+    await deleteLeastRecentlyRegisteredDevices(tx, accountId, keep);
     return registered;
   }
   throw new KlatchError('rate_limited', {

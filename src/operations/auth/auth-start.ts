@@ -10,7 +10,7 @@ import {
 } from '../../model/proof-address.ts';
 import {
   lockAndCountActivations,
-  deleteOldestUnsentActivation,
+  deleteOldestActivationWithoutCode,
   insertActivation,
   type ActivationCounts,
 } from '../../storage/accounts/activations.ts';
@@ -28,7 +28,7 @@ import { hashOpaqueToken, newOpaqueToken } from './sign-in.ts';
 /** How often a code may be typed, how long it is good for, and when another one may be asked for. */
 export const MAX_CODE_ATTEMPTS = 3;
 const CODE_TTL_MS = 24 * 60 * 60_000;
-const RESEND_INTERVAL_MS = 60_000;
+const RESEND_INTERVAL_PER_NETWORK_MS = 60_000;
 /** Activations without a code that are kept of an hour, for each code that may be sent: each is a row. */
 const UNSENT_ACTIVATIONS_PER_HOURLY_CODE = 100;
 /** A /48 may begin as many as so many of its /64. */
@@ -71,17 +71,17 @@ export const startSignIn = defineOperation({
     await activations.requireHealthy(provider);
     const transaction = newOpaqueToken();
     const transactionHash = hashOpaqueToken(transaction);
-    const { code, verifier } = activations.newCode(provider, transactionHash);
+    const { code, localCheckVerifier } = activations.newCode(provider, transactionHash);
     const hashes = activations.codeAndSourceHasher.hashSource(source);
     const started = await database.general.transaction(async (tx) => {
       const counts = await lockAndCountActivations(tx, address, hashes);
       const budgets = codeBudgetsOf(counts, config, isInvited);
       enforceCodeLimits(counts, { config, budgets, refused: activations.metrics.refused });
       const { forAccount, isOverBudget, sendsCode } = await decideCodeSending(tx, address, budgets);
-      if (!sendsCode && counts.unsent >= config.limits.codesPerHour * UNSENT_ACTIVATIONS_PER_HOURLY_CODE)
-        await deleteOldestUnsentActivation(tx);
+      if (!sendsCode && counts.withoutCode >= config.limits.codesPerHourPerBudget * UNSENT_ACTIVATIONS_PER_HOURLY_CODE)
+        await deleteOldestActivationWithoutCode(tx);
       const identity = { transactionHash, provider: provider.name, ...hashes, forAccount };
-      const fields = { ...identity, sendsCode, verifier: sendsCode ? verifier : null };
+      const fields = { ...identity, sendsCode, verifier: sendsCode ? localCheckVerifier : null };
       const times = await insertActivation(tx, {
         ...address,
         ...fields,
@@ -98,7 +98,7 @@ export const startSignIn = defineOperation({
       transaction,
       channel: address.kind,
       expires_at: started.expiresAt.toISOString(),
-      resend_at: new Date(started.begunAt.getTime() + RESEND_INTERVAL_MS).toISOString(),
+      resend_at: new Date(started.begunAt.getTime() + RESEND_INTERVAL_PER_NETWORK_MS).toISOString(),
     };
   },
 });
@@ -116,8 +116,8 @@ function codeBudgetsOf(counts: ActivationCounts, config: Config, isInvited: bool
   const { registration, limits } = config;
   const maySignUp = registration === 'open' || (registration === 'invite' && isInvited);
   return {
-    hasBudgetForAccounts: counts.sentToAccounts < limits.codesPerHour,
-    hasBudgetForNewAddresses: counts.sentToStrangers < limits.codesPerHour,
+    hasBudgetForAccounts: counts.sentToAccounts < limits.codesPerHourPerBudget,
+    hasBudgetForNewAddresses: counts.sentToStrangers < limits.codesPerHourPerBudget,
     maySignUp,
   };
 }
@@ -158,8 +158,11 @@ function enforceCodeLimits(
   ) {
     reject('source', 'Too many codes were asked for from your network in the last hour; please try again later');
   }
-  if (counts.sinceLastByNetworkMs !== null && counts.sinceLastByNetworkMs < RESEND_INTERVAL_MS) {
-    const seconds = Math.ceil((RESEND_INTERVAL_MS - counts.sinceLastByNetworkMs) / 1000);
+  if (
+    counts.sinceSameAddressAndNetworkMs !== null &&
+    counts.sinceSameAddressAndNetworkMs < RESEND_INTERVAL_PER_NETWORK_MS
+  ) {
+    const seconds = Math.ceil((RESEND_INTERVAL_PER_NETWORK_MS - counts.sinceSameAddressAndNetworkMs) / 1000);
     reject('resend', `A code was asked for this address a moment ago; another one can be sent in ${seconds} s`);
   }
   if (counts.ofAddressByNetwork >= dailyCodesPerAddressAndNetwork) {

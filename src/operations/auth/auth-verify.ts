@@ -4,7 +4,7 @@ import { CODE_PATTERN } from '../../activation/activation-code.ts';
 import { KlatchError } from '../../errors.ts';
 import {
   consumeVerifiedActivation,
-  findProviderVerifier,
+  findCodeVerifier,
   refundAttempt,
   markVerified,
   consumeAttempt,
@@ -121,14 +121,14 @@ async function signInByCode(
  * What the gate knows the code by. A telephone may ring before the gate's answer is written down here, so that who is
  * as quick as that waits; everybody does, or the time would tell whether there is a code.
  */
-async function awaitStoredVerifier(
+async function readVerifierAfterMinAge(
   { database }: Services,
   transactionHash: string,
   { ageMs, verifier }: ConsumedAttempt,
 ): Promise<string | null> {
   if (ageMs >= VERIFIER_READ_MIN_AGE_MS) return verifier;
   await wait(VERIFIER_READ_MIN_AGE_MS - Math.max(0, ageMs));
-  return database.general.run((sql) => findProviderVerifier(sql, transactionHash));
+  return database.general.run((sql) => findCodeVerifier(sql, transactionHash));
 }
 
 /** Takes an attempt, then looks at the code. Throws `activation_expired`, `invalid_code`, `provider_unavailable`. */
@@ -145,7 +145,7 @@ async function consumeAttemptAndCheckCode(services: Services, transactionHash: s
     const verifier =
       provider.verifyCode === null
         ? attempted.verifier
-        : await awaitStoredVerifier(services, transactionHash, attempted);
+        : await readVerifierAfterMinAge(services, transactionHash, attempted);
     isCorrect = await activations.checkCode(provider, { transactionHash, verifier, code });
   } catch (error) {
     await database.general.run((sql) => refundAttempt(sql, transactionHash, MAX_CODE_ATTEMPTS));

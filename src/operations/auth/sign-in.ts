@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import * as z from 'zod';
 import { KlatchError } from '../../errors.ts';
 import type { AccountId, SessionOrTokenId } from '../../model/ids.ts';
-import { lockActiveAccount, type AccountOfUserOrBot } from '../../storage/accounts/accounts.ts';
+import { lockActiveAccount, type UserOrBotAccount } from '../../storage/accounts/accounts.ts';
 import type { Transaction } from '../../storage/db/connection.ts';
 import { endLeastRecentlyUsedSessions, insertSessionOrToken } from '../../storage/accounts/sessions.ts';
 import { installationRoleSchema } from '../core/schemas.ts';
@@ -100,7 +100,7 @@ export function publishEndedSurplusSessions(
   return answer;
 }
 
-function serializeOwnAccount({ id, kind, nick, name, role }: AccountOfUserOrBot): z.infer<typeof ownAccountSchema> {
+function serializeOwnAccount({ id, kind, nick, name, role }: UserOrBotAccount): z.infer<typeof ownAccountSchema> {
   return { id, kind, nick, name, role };
 }
 

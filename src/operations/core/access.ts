@@ -107,7 +107,7 @@ export class IntegrationTokenCache {
   }
 
   /** The same as the database knows it now, whatever is remembered of a valid token. */
-  async revalidate(token: string): Promise<Integration | null> {
+  async findBypassingCache(token: string): Promise<Integration | null> {
     // Not remembered here and not shared with others who ask: their question may be older than a revocation.
     if (!TOKEN_PATTERN.test(token) || this.#unknownTokens.has(token)) return this.#countUnknown();
     const integration = await this.#query(token);

@@ -14,8 +14,8 @@ const UNHEALTHY_PROVIDER_TTL_MS = 3_000;
 /** Codes on their way, and codes that a gate judges, at the same time. */
 const MAX_IN_FLIGHT_PER_CALL_KIND = 32;
 /** Steps of signing in that one source may take: a burst, and then so many a second. */
-const SIGN_IN_STEP_BURST = 100;
-const SIGN_IN_STEPS_PER_SECOND = 5;
+const SIGN_IN_STEP_BURST_PER_SOURCE = 100;
+const SIGN_IN_STEPS_PER_SECOND_PER_SOURCE = 5;
 const MAX_SOURCES = 10_000;
 /** The log says so often that codes are not sent since their budget is used up. */
 const BUDGET_LOG_INTERVAL_MS = 10 * 60_000;
@@ -34,7 +34,7 @@ export interface ActivationMetrics {
 /** What is known of a provider's health. */
 interface ProviderHealth {
   readonly result: Promise<boolean>;
-  validUntilMs: number;
+  healthValidUntilMs: number;
 }
 
 /** The ways of proving an address, with what they have in common: bounds, numbers, and a log that names nobody. */
@@ -51,8 +51,8 @@ export class ActivationCodes {
   readonly #pool: Pool;
   readonly #log: Log;
   readonly #signInStepLimiter = new RateLimiter<SourceKey>({
-    perSecond: SIGN_IN_STEPS_PER_SECOND,
-    burst: SIGN_IN_STEP_BURST,
+    perSecond: SIGN_IN_STEPS_PER_SECOND_PER_SOURCE,
+    burst: SIGN_IN_STEP_BURST_PER_SOURCE,
     keys: MAX_SOURCES,
   });
   readonly #health = new Map<CodeProvider, ProviderHealth>();
@@ -85,24 +85,25 @@ export class ActivationCodes {
   async requireHealthy(provider: CodeProvider): Promise<void> {
     const now = performance.now();
     let health = this.#health.get(provider);
-    if (health === undefined || health.validUntilMs < now) {
-      health = { result: this.#probe(provider), validUntilMs: Infinity };
+    if (health === undefined || health.healthValidUntilMs < now) {
+      health = { result: this.#probe(provider), healthValidUntilMs: Infinity };
       this.#health.set(provider, health);
     }
     const current = health;
     const isHealthy = await current.result;
-    if (current.validUntilMs === Infinity)
-      current.validUntilMs = performance.now() + (isHealthy ? HEALTHY_PROVIDER_TTL_MS : UNHEALTHY_PROVIDER_TTL_MS);
+    if (current.healthValidUntilMs === Infinity)
+      current.healthValidUntilMs =
+        performance.now() + (isHealthy ? HEALTHY_PROVIDER_TTL_MS : UNHEALTHY_PROVIDER_TTL_MS);
     if (isHealthy) return;
     this.metrics.refused.provider += 1;
     throw new KlatchError('provider_unavailable');
   }
 
   /** A new code for an activation, and what this server will know it by; null where the provider judges it. */
-  newCode(provider: CodeProvider, transactionHash: string): { code: string; verifier: string | null } {
+  newCode(provider: CodeProvider, transactionHash: string): { code: string; localCheckVerifier: string | null } {
     const code = newCode();
     const verifier = this.codeAndSourceHasher.codeVerifier(transactionHash, code);
-    return { code, verifier: provider.verifyCode === null ? verifier : null };
+    return { code, localCheckVerifier: provider.verifyCode === null ? verifier : null };
   }
 
   /**

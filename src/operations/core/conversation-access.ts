@@ -37,7 +37,7 @@ export async function authorize(
   request: { on: TargetKind; requiredRole: string; input: object },
 ): Promise<ConversationAccess> {
   const { on, input } = request;
-  const { conversationId, hookId } = await resolveTarget(services, caller, { on, input });
+  const { conversationId, hookId } = await resolveTargetIds(services, caller, { on, input });
   const accountId = caller.kind === 'account' ? caller.accountId : null;
   const status = await translateLostRead(
     services.database.general.run((sql) => findConversationAndRole(sql, { conversationId, accountId })),
@@ -108,7 +108,7 @@ function referenceOf(input: object, key: TargetKind): string {
   return String((input as Record<string, unknown>)[key]);
 }
 
-async function resolveTarget(
+async function resolveTargetIds(
   { database }: Services,
   caller: Caller,
   { on, input }: { on: TargetKind; input: object },

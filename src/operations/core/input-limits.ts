@@ -45,7 +45,7 @@ export const WEBHOOK_POST_LIMITS: BodyLimits = {
 };
 
 /** What registers and changes a reverse webhook; the longest list has 100 message ids. */
-export const REVERSE_HOOK_LIMITS: BodyLimits = {
+export const HOOK_MANAGEMENT_LIMITS: BodyLimits = {
   bytes: NO_LIMIT,
   allowsCompression: true,
   maxDepth: 8,

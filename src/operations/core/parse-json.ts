@@ -99,13 +99,13 @@ function findErrorOffset(source: string): number {
   let bad = source.length;
   while (bad - good > 1) {
     const middle = (good + bad) >> 1;
-    if (isTruncatedJson(source.slice(0, middle))) good = middle;
+    if (isJsonPrefix(source.slice(0, middle))) good = middle;
     else bad = middle;
   }
   return good;
 }
 
-function isTruncatedJson(beginning: string): boolean {
+function isJsonPrefix(beginning: string): boolean {
   try {
     JSON.parse(beginning);
     return true;

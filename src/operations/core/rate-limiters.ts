@@ -3,12 +3,12 @@ import { ParseBudget } from './parse-budget.ts';
 import { RateLimiter } from './rate-limiter.ts';
 import type { Services } from './services.ts';
 
-const HOOK_REGISTRATION_LIMITER_KEYS = 10_000;
-const HOOK_CHANGE_LIMITER_KEYS = 10_000;
+const HOOK_REGISTRATION_LIMITER_GROUPS = 10_000;
+const HOOK_CHANGE_LIMITER_GROUPS = 10_000;
 const SESSION_REQUEST_LIMITER_KEYS = 100_000;
 /** Clients say every few seconds that somebody writes; more than one device may. */
-const TYPING_PER_SECOND = 1;
-const TYPING_LIMITER_KEYS = 10_000;
+const TYPING_PER_MEMBER_PER_SECOND = 1;
+const TYPING_LIMITER_MEMBERS = 10_000;
 
 /** How often things may be done, and how long callers may be parsed. */
 export function createRateLimiters(
@@ -16,7 +16,7 @@ export function createRateLimiters(
 ): Pick<
   Services,
   | 'sessionRequestLimiter'
-  | 'typingLimiter'
+  | 'typingLimiterByMember'
   | 'parseBudget'
   | 'hookRegistrationLimiterByGroup'
   | 'hookChangeLimiterByGroup'
@@ -35,13 +35,13 @@ export function createRateLimiters(
       keys: SESSION_REQUEST_LIMITER_KEYS,
     }),
     parseBudget: new ParseBudget(sourceParseMsPerSecond),
-    typingLimiter: new RateLimiter({
-      perSecond: TYPING_PER_SECOND,
-      burst: TYPING_PER_SECOND,
-      keys: TYPING_LIMITER_KEYS,
+    typingLimiterByMember: new RateLimiter({
+      perSecond: TYPING_PER_MEMBER_PER_SECOND,
+      burst: TYPING_PER_MEMBER_PER_SECOND,
+      keys: TYPING_LIMITER_MEMBERS,
     }),
-    hookRegistrationLimiterByGroup: perMinute(hookRegistrationsPerGroupPerMinute, HOOK_REGISTRATION_LIMITER_KEYS),
-    hookChangeLimiterByGroup: perMinute(hookChangesPerGroupPerMinute, HOOK_CHANGE_LIMITER_KEYS),
+    hookRegistrationLimiterByGroup: perMinute(hookRegistrationsPerGroupPerMinute, HOOK_REGISTRATION_LIMITER_GROUPS),
+    hookChangeLimiterByGroup: perMinute(hookChangesPerGroupPerMinute, HOOK_CHANGE_LIMITER_GROUPS),
   };
 }
 

@@ -3,14 +3,14 @@ import type { AccountId } from '../../model/ids.ts';
 import { RateLimiter } from './rate-limiter.ts';
 
 const SEARCHES_PER_PERSON_PER_SECOND = 10;
-const SEARCH_BURST = 100;
+const SEARCH_BURST_PER_PERSON = 100;
 const MAX_RATE_LIMITED_PERSONS = 10_000;
 
 /** Searches by person, their bots included: so many in a time, and one after the other, so that nobody takes all the connections. */
 export class SearchLimiterByPerson {
   readonly #rateLimiterByPerson = new RateLimiter<number>({
     perSecond: SEARCHES_PER_PERSON_PER_SECOND,
-    burst: SEARCH_BURST,
+    burst: SEARCH_BURST_PER_PERSON,
     keys: MAX_RATE_LIMITED_PERSONS,
   });
   readonly #searchingPersons = new Set<AccountId>();

@@ -47,7 +47,7 @@ export interface Services extends FileServices {
   /** Requests by session. */
   readonly sessionRequestLimiter: RateLimiter<number>;
   /** The word that somebody is writing, by conversation and account. */
-  readonly typingLimiter: RateLimiter<NumberPair>;
+  readonly typingLimiterByMember: RateLimiter<NumberPair>;
   /** How long the event loop parses what each source sends. */
   readonly parseBudget: ParseBudget;
   readonly searchLimiterByPerson: SearchLimiterByPerson;

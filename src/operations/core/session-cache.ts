@@ -16,7 +16,7 @@ const MAX_CACHED_UNKNOWN_TOKENS = 10_000;
 const UNKNOWN_TOKEN_TTL_MS = 5_000;
 const LOOKUP_TIMEOUT_MS = 1_500;
 /** More ends than this within as many look-ups are of others. */
-const MAX_LOOKUPS_OF_ONE_TOKEN = 3;
+const MAX_TOKEN_LOOKUP_ATTEMPTS = 3;
 
 /** A new token of a session, shown once: `kls_` for people, `klb_` for bots, then 256 random bits. */
 export function newSessionToken(kind: 'user' | 'bot'): { readonly token: string; readonly hash: string } {
@@ -55,7 +55,7 @@ export class SessionCache {
 
   /** Who the token makes of a caller. Throws `unauthenticated`; rejects while the database is away. */
   async authenticate(token: string, caller: Omit<AnonymousCaller, 'kind'>): Promise<AccountCaller> {
-    const session = await this.#find(token);
+    const session = await this.#findCachedOrQuery(token);
     if (session === null) {
       this.counts.unknown += 1;
       throw new KlatchError('unauthenticated');
@@ -65,7 +65,7 @@ export class SessionCache {
     return { kind: 'account', ...account, scopes: scopes === null ? null : new Set(scopes), ...caller };
   }
 
-  async #find(token: string): Promise<FoundSession | null> {
+  async #findCachedOrQuery(token: string): Promise<FoundSession | null> {
     if (!TOKEN_PATTERN.test(token)) return null;
     const hash = hashSessionToken(token);
     const cached = this.#cached.get(hash);
@@ -74,7 +74,7 @@ export class SessionCache {
     let revocationGeneration = -1;
     let session: FoundSession | null = null;
     // An answer that was on its way while a session ended may be older than its end: then it is asked for once more.
-    for (let n = 0; n < MAX_LOOKUPS_OF_ONE_TOKEN && revocationGeneration !== this.#revocationGeneration; n += 1) {
+    for (let n = 0; n < MAX_TOKEN_LOOKUP_ATTEMPTS && revocationGeneration !== this.#revocationGeneration; n += 1) {
       revocationGeneration = this.#revocationGeneration;
       session = await translateLostRead(this.#pool.run((sql) => findAndTouchSession(sql, hash), LOOKUP_TIMEOUT_MS));
     }

@@ -74,7 +74,7 @@ export async function endMembership(
 ): Promise<RevocationReport> {
   const { tx, conversationId } = group;
   const affected = await memberWithOwnedBots(group, account.id);
-  const revoked = await revokeRightsInvitesToken(services, group, { account, request, affected }, async (accountId) => {
+  const revoked = await revokeRolesAndSecrets(services, group, { account, request, affected }, async (accountId) => {
     await deleteMember(tx, { conversationId, accountId });
   });
   if (kind === 'removed') await insertRemoval(tx, { conversationId, accountId: account.id });
@@ -94,7 +94,7 @@ export async function endAdminRole(
   const { tx, conversationId } = group;
   const acting = await memberWithOwnedBots(group, account.id);
   const affected = acting.filter(({ id, role }) => id === account.id || role === 'admin');
-  const revoked = await revokeRightsInvitesToken(services, group, { account, request, affected }, (accountId) =>
+  const revoked = await revokeRolesAndSecrets(services, group, { account, request, affected }, (accountId) =>
     updateRole(tx, { conversationId, accountId }, 'member'),
   );
   const role = 'member';
@@ -104,7 +104,7 @@ export async function endAdminRole(
 }
 
 /** `change` takes the rights of one account: after its invitations, which only an admin has open, before the new token. */
-async function revokeRightsInvitesToken(
+async function revokeRolesAndSecrets(
   services: Services,
   group: LockedGroup,
   { account, request, affected }: RevocationRequest & { affected: readonly MemberOrOwnedBot[] },
@@ -120,7 +120,7 @@ async function revokeRightsInvitesToken(
   }
   const isRotated = request.rotate_token === true;
   if (isRotated) await replaceGroupToken(services, group);
-  const hasSeen = affected.some(({ role, knowsToken }) => role !== 'member' || knowsToken);
+  const hasSeen = affected.some(({ role, knowsTokenAsFormerAdmin }) => role !== 'member' || knowsTokenAsFormerAdmin);
   return {
     bots: affected.flatMap(({ id, nick }) => (id === account.id ? [] : [nick])),
     invites_ended: ended,

@@ -43,7 +43,7 @@ export async function announceAndConfirmChange(services: AnnouncingServices, hoo
   let epoch: number | null = null;
   let cause: unknown;
   while (leftMs() > 0) {
-    const lease = await readLease(services, hook, Math.min(LEASE_QUERY_TIMEOUT_MS, leftMs())).catch(
+    const lease = await readDeliveryLeaseOfHook(services, hook, Math.min(LEASE_QUERY_TIMEOUT_MS, leftMs())).catch(
       (error: unknown) => {
         cause = error;
       },
@@ -66,7 +66,7 @@ export async function announceAndConfirmChange(services: AnnouncingServices, hoo
   throw new KlatchError('change_unconfirmed', { cause });
 }
 
-function readLease(
+function readDeliveryLeaseOfHook(
   { database }: AnnouncingServices,
   hook: ChangedHookAndGroup,
   timeoutMs: number,

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { actorByAccess } from './hook-actor.ts';
 import { hookChangesSchema } from './hook-update.ts';
-import { limitGroupHookRegistrations, registerHook } from './hooks.ts';
+import { limitGroupHookRegistrations, registerNewHook } from './hooks.ts';
 import { countCodePoints } from '../core/message-text.ts';
 import { defineTargetedOperation } from '../core/operation.ts';
 import { groupReference } from '../core/schemas.ts';
@@ -54,7 +54,7 @@ export const createHook = defineTargetedOperation({
     const request = { url, description, order, batch, signature, ...kinds };
     const actor = actorByAccess(access, caller);
     limitGroupHookRegistrations(services, actor);
-    const { id, secret } = await registerHook(services, actor, request);
+    const { id, secret } = await registerNewHook(services, actor, request);
     return { id, group: access.conversationId, secret };
   },
 });

@@ -7,7 +7,7 @@ import {
   findHookCursor,
   firstSeqSince,
   redeliverFrom,
-  redeliverSelectedWithinLimit,
+  redeliverSelectedUnlessTooMany,
   skipBacklog,
   type HookReference,
   type LockedHook,
@@ -123,7 +123,7 @@ async function redeliverByIds(tx: Transaction, hook: LockedHook, ids: readonly s
     const sentence = `only: ${id} was removed by a retention rule; the group begins with ${await idOfMessage(tx, hook, hook.firstSeq)}`;
     throw new KlatchError('invalid_input', { sentence });
   }
-  if (!(await redeliverSelectedWithinLimit(tx, hook, seqs))) {
+  if (!(await redeliverSelectedUnlessTooMany(tx, hook, seqs))) {
     const sentence = `This reverse webhook has too many messages to repeat: at most ${MAX_RETRY_ROWS} at a time; nothing was done, please repeat it later`;
     throw new KlatchError('too_many_retries', { sentence });
   }

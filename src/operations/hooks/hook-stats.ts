@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { durationQuantileMs } from '../../model/hook-stats.ts';
+import { durationQuantileBoundMs } from '../../model/hook-stats.ts';
 import { readHookStats } from '../../storage/hooks/hook-stats.ts';
 import { translateLostRead } from '../core/database-errors.ts';
 import { defineTargetedOperation } from '../core/operation.ts';
@@ -54,8 +54,8 @@ export const hookStats = defineTargetedOperation({
       at: at.toISOString(),
       delivered,
       failed,
-      p50_ms: durationQuantileMs(durations, 0.5),
-      p95_ms: durationQuantileMs(durations, 0.95),
+      p50_ms: durationQuantileBoundMs(durations, 0.5),
+      p95_ms: durationQuantileBoundMs(durations, 0.95),
     }));
     return { id, group: hook.conversationId, steps };
   },

@@ -10,7 +10,7 @@ import {
   type HookOptionsAndPauseChanges,
   type LockedHook,
 } from '../../storage/hooks/hook-control.ts';
-import { findHooks, removeHook } from '../../storage/hooks/hooks.ts';
+import { findHooks, markHookRemovedByClient } from '../../storage/hooks/hooks.ts';
 import { insertNotice } from '../../storage/messages/notices.ts';
 import { translateCommitUnknown } from '../core/database-errors.ts';
 import { limitGroupHookChanges, hookByAccess, type HookAccess } from './hook-actor.ts';
@@ -101,7 +101,7 @@ export async function applyHookUpdate(
 export async function unregisterHook(services: Services, hook: HookAccess): Promise<void> {
   const { conversationId, hookId, actorId } = hook;
   const remove = async (tx: Transaction): Promise<void> => {
-    const url = await removeHook(tx, conversationId, hookId);
+    const url = await markHookRemovedByClient(tx, conversationId, hookId);
     const details = { hook: hookId, host: new URL(url!).hostname };
     await insertNotice(tx, { conversationId, kind: 'hook_removed', actorId, details });
   };

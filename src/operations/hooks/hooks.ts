@@ -49,7 +49,7 @@ export function limitGroupHookRegistrations(
  * Registers a reverse webhook that was counted; forwarding starts with the first message committed after it. Throws what
  * `admit` throws, `invalid_hook_url`, `hook_address_forbidden`, `no_server_key`, `too_many_hooks` and `hook_exists`.
  */
-export async function registerHook(
+export async function registerNewHook(
   services: Services,
   actor: HookActor,
   request: HookRequest,

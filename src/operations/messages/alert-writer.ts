@@ -32,7 +32,7 @@ export interface AlertPost extends Omit<WebhookMessage, 'text' | 'attachments' |
 /** A post is decided so often, each time because another node changed the alert since it was read. */
 const MAX_TRIES = 50;
 /** Posts of this process that wait for others of the same alert, or for the database. */
-const MAX_WAITING_POSTS = 1_000;
+const MAX_UNANSWERED_POSTS = 1_000;
 const READ_RETRY_MS = 100;
 
 /**
@@ -42,7 +42,7 @@ const READ_RETRY_MS = 100;
 export class AlertWriter {
   readonly #services: Services;
   readonly #lastTurnByAlert = new Map<string, Promise<void>>();
-  #waitingPosts = 0;
+  #unansweredPosts = 0;
 
   constructor(services: Services) {
     this.#services = services;
@@ -56,15 +56,15 @@ export class AlertWriter {
     const { conversationId } = access.integration;
     const { source, alertKey } = alertPost;
     const alert = { conversationId, source, key: alertKey };
-    if (this.#waitingPosts >= MAX_WAITING_POSTS) throw new KlatchError('overloaded');
-    this.#waitingPosts += 1;
+    if (this.#unansweredPosts >= MAX_UNANSWERED_POSTS) throw new KlatchError('overloaded');
+    this.#unansweredPosts += 1;
     const deadlineMs = performance.now() + this.#services.config.limits.intakeTimeoutMs;
     try {
       return await this.#runInTurn(JSON.stringify(alert), () =>
-        this.#decideAndPost(access, alert, alertPost, deadlineMs),
+        this.#postRetryingConflicts(access, alert, alertPost, deadlineMs),
       );
     } finally {
-      this.#waitingPosts -= 1;
+      this.#unansweredPosts -= 1;
     }
   }
 
@@ -82,7 +82,7 @@ export class AlertWriter {
     }
   }
 
-  async #decideAndPost(
+  async #postRetryingConflicts(
     access: PresentedToken,
     alert: AlertKey,
     alertPost: AlertPost,

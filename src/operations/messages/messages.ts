@@ -56,7 +56,7 @@ export const sendMessage = defineTargetedOperation({
     const { limits } = services.config;
     const attachments = checkAttachments(files, limits.attachmentsPerMessage);
     const text = checkMessageText(given, limits.textCodePoints, { hasAttachments: attachments.length > 0 });
-    const senderId = await resolveSenderId(services, caller, { conversationId, as });
+    const senderId = await resolveCallerOrNamedMember(services, caller, { conversationId, as });
     const unlabelled = { tokenHash: null, label: null, iconUrl: null, hops: 0 };
     // Beside the keys of the webhook and of other members: a key means something to its own sender only.
     const keyed = {
@@ -84,7 +84,7 @@ function bodyHash(text: string, attachments: readonly string[]): string {
 }
 
 /** Who posts: the caller, or the member that the command line names. */
-async function resolveSenderId(
+async function resolveCallerOrNamedMember(
   { database }: Services,
   caller: Caller,
   { conversationId, as }: { conversationId: ConversationId; as: string | undefined },

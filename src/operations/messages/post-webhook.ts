@@ -31,11 +31,11 @@ export async function postMessage(
   access: PresentedToken,
   message: WebhookMessage,
 ): Promise<string> {
-  return (await postMessageWithFiles(services, access, message)).id;
+  return (await postMessageReportingIsNew(services, access, message)).id;
 }
 
 /** The same with files of the integration; `isNew`: this message took them, and no earlier one is the answer. */
-export async function postMessageWithFiles(
+export async function postMessageReportingIsNew(
   services: Services,
   access: PresentedToken,
   message: WebhookMessage,
@@ -59,7 +59,7 @@ export async function postOrExplainRefusal(
   const posted = await appendPost(services, toPost(integration, message));
   if (posted.outcome === 'refused') {
     // What is remembered of the token was out of date, or the group is archived: the database knows.
-    const now = await services.tokens.revalidate(token);
+    const now = await services.tokens.findBypassingCache(token);
     if (now?.archived === false) await assertAttachable(services, integration.accountId, message.attachments);
     throw new KlatchError(now !== null && now.archived ? 'group_archived' : 'invalid_token');
   }

@@ -44,11 +44,11 @@ export const sendTyping = defineTargetedOperation({
   who: 'member',
   scope: 'messages:write',
   errors: ['group_archived', 'blocked'],
-  run: async ({ database, bus, typingLimiter }, _input, caller, access) => {
+  run: async ({ database, bus, typingLimiterByMember }, _input, caller, access) => {
     const { accountId } = requireAccount(caller);
     const { conversationId } = access;
     requireNotArchived(access);
-    if (typingLimiter.reserve(`${conversationId}:${accountId}`, 0) === null) return { told: false };
+    if (typingLimiterByMember.reserve(`${conversationId}:${accountId}`, 0) === null) return { told: false };
     const key = { conversationId, accountId };
     if (
       access.kind === 'private' &&

@@ -13,7 +13,7 @@ import { limitSchema, pageOf } from '../core/page.ts';
 const LINK_TTL_MS = 60 * 60_000;
 
 /** A place in the list of one's files: when the file there was made, and its id. */
-const POSITION_PATTERN = /^(\d{1,16})\.([A-Za-z0-9_-]{22})$/;
+const CREATED_US_AND_ID_PATTERN = /^(\d{1,16})\.([A-Za-z0-9_-]{22})$/;
 
 /** A file by its id; any text, since one that cannot be an id names no file. */
 const fileId = z.string().max(100);
@@ -71,7 +71,7 @@ export const listOwnFiles = defineOperation({
   name: 'files.list',
   summary: "List the caller's own files, newest first, a page at a time, with what they take and may take.",
   input: z.strictObject({
-    /** `next` of the page before. */ before: z.string().regex(POSITION_PATTERN).optional(),
+    /** `next` of the page before. */ before: z.string().regex(CREATED_US_AND_ID_PATTERN).optional(),
     limit: limitSchema,
   }),
   output: z.object({
@@ -85,7 +85,7 @@ export const listOwnFiles = defineOperation({
   errors: [],
   run: async ({ database, config }, { before, limit }, caller) => {
     const { accountId } = requireAccount(caller);
-    const [, createdAtUs = '', id = ''] = POSITION_PATTERN.exec(before ?? '') ?? [];
+    const [, createdAtUs = '', id = ''] = CREATED_US_AND_ID_PATTERN.exec(before ?? '') ?? [];
     const position = before === undefined ? null : { createdAtUs, id };
     const { rows, usage } = await translateLostRead(
       database.general.run(async (sql) => ({

@@ -44,7 +44,7 @@ export class AppleVendor implements PushVendor {
     const problems = typeof authority === 'string' ? [authority] : [];
     const ca = authority === null || typeof authority === 'string' ? null : [authority.pem];
     for (const key of problems.length > 0 ? [] : config.keys) {
-      const problem = this.#addAppReturningProblem(key, config.endpoint, ca);
+      const problem = this.#addAppReturningProblem(key, config.applePushEndpoint, ca);
       if (problem !== null) problems.push(problem);
     }
     this.problem = this.#appsByBundleId.size > 0 ? null : (problems[0] ?? 'there is no key of it');

@@ -16,7 +16,7 @@ interface WaitingRequestCallbacks {
 }
 
 /** Beside those that take requests: connections that finish what they have, each bounded by the time of a request. */
-const MAX_DRAINING_CONNECTIONS = 8;
+const MAX_DRAINING_WHEN_OPENING = 8;
 /** Repeats of what a connection took with it when it went. */
 const MAX_RETRIES = 2;
 /** No further connection is tried for so long after one could not be opened beside others. */
@@ -129,7 +129,7 @@ export class H2Pool {
     // One at a time: the first tells how many requests it takes.
     if (accepting.some((connection) => connection.isOpening) || accepting.length >= maxConnections) return;
     if (accepting.length > 0 && performance.now() < this.#nextExtraConnectionAtMs) return;
-    if (this.#connections.size - accepting.length >= MAX_DRAINING_CONNECTIONS) return;
+    if (this.#connections.size - accepting.length >= MAX_DRAINING_WHEN_OPENING) return;
     const connection = new H2Connection(this.#origin, {
       ca,
       connectTimeoutMs,

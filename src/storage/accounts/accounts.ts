@@ -67,7 +67,7 @@ export async function listAccounts(sql: Sql, page: AccountPageRequest): Promise<
 }
 
 /** An account of a person or a bot, which has a nick. */
-export interface AccountOfUserOrBot extends Account {
+export interface UserOrBotAccount extends Account {
   readonly kind: 'user' | 'bot';
   readonly nick: string;
 }
@@ -76,8 +76,8 @@ export interface AccountOfUserOrBot extends Account {
  * Locks an account until the transaction ends, so that who signs it in and who deactivates it come one after the other;
  * null when there is none that is active.
  */
-export async function lockActiveAccount(tx: Transaction, id: AccountId): Promise<AccountOfUserOrBot | null> {
-  const [row] = await tx<AccountOfUserOrBot[]>`
+export async function lockActiveAccount(tx: Transaction, id: AccountId): Promise<UserOrBotAccount | null> {
+  const [row] = await tx<UserOrBotAccount[]>`
     select id, kind, nick, name, role from account
     where id = ${id} and deactivated_at is null and kind <> 'webhook' for no key update`;
   return row ?? null;

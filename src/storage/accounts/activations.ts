@@ -27,9 +27,9 @@ export interface ActivationCounts {
   /** Codes that were sent to other addresses, in an hour. */
   readonly sentToStrangers: number;
   /** Without a code, in an hour. */
-  readonly unsent: number;
+  readonly withoutCode: number;
   /** Ms since this network last began one for this address; null when it did not in 24 hours. */
-  readonly sinceLastByNetworkMs: number | null;
+  readonly sinceSameAddressAndNetworkMs: number | null;
 }
 
 /**
@@ -60,15 +60,15 @@ export async function lockAndCountActivations(
         where source_hash = ${sourceHash} and sent_at > clock_timestamp() - interval '1 hour')::int as "ofSource",
       (select count(*) from activation
         where network_hash = ${networkHash} and sent_at > clock_timestamp() - interval '1 hour')::int as "ofNetwork",
-      accounts as "sentToAccounts", strangers as "sentToStrangers", unsent,
+      accounts as "sentToAccounts", strangers as "sentToStrangers", unsent as "withoutCode",
       (select extract(epoch from clock_timestamp() - max(sent_at)) * 1000 from of_address
-        where network_hash = ${networkHash})::float8 as "sinceLastByNetworkMs"
+        where network_hash = ${networkHash})::float8 as "sinceSameAddressAndNetworkMs"
     from in_hour`;
   return row!;
 }
 
 /** Removes the oldest activation of the last hour that no code was sent for. */
-export async function deleteOldestUnsentActivation(tx: Transaction): Promise<void> {
+export async function deleteOldestActivationWithoutCode(tx: Transaction): Promise<void> {
   await tx`
     delete from activation where transaction_hash = (
       select transaction_hash from activation
@@ -136,7 +136,7 @@ export async function consumeAttempt(sql: Sql, transactionHash: string): Promise
 }
 
 /** What the code of an activation is checked by at this moment. */
-export async function findProviderVerifier(sql: Sql, transactionHash: string): Promise<string | null> {
+export async function findCodeVerifier(sql: Sql, transactionHash: string): Promise<string | null> {
   const [row] = await sql<{ verifier: string | null }[]>`
     select verifier from activation where transaction_hash = ${transactionHash}`;
   return row?.verifier ?? null;

@@ -25,7 +25,7 @@ export async function insertBot(
 }
 
 /** Bots of a person, with those removed in the last day: making and removing them takes nicks all the same. */
-export async function countBotsTowardLimit(tx: Transaction, ownerId: AccountId): Promise<number> {
+export async function countBotsIncludingRecentlyRemoved(tx: Transaction, ownerId: AccountId): Promise<number> {
   const [row] = await tx<{ count: number }[]>`
     select count(*)::int as count from account
     where owner_id = ${ownerId} and (deactivated_at is null or deactivated_at > now() - interval '1 day')`;

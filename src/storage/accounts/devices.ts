@@ -53,7 +53,7 @@ export async function upsertDeviceUnlessRaced(tx: Transaction, device: NewDevice
 }
 
 /** Removes the devices of an account beyond the `keep` registered last; to be called beneath the account's lock. */
-export async function deleteLeastRecentlySeenDevices(
+export async function deleteLeastRecentlyRegisteredDevices(
   tx: Transaction,
   accountId: AccountId,
   keep: number,

@@ -63,7 +63,7 @@ export const manifestSchema = z.object({
 export type BackupHeader = z.infer<typeof headerSchema>;
 export type BackupTable = z.infer<typeof tableSchema>;
 export type BackupManifest = z.infer<typeof manifestSchema>;
-export type BackupPart = z.infer<typeof partSchema>;
+export type ManifestPart = z.infer<typeof partSchema>;
 export type BackupConfiguration = z.infer<typeof configurationSchema>;
 
 /** The name of a table's n-th file, from 1. */

@@ -13,7 +13,7 @@ import {
   manifestSchema,
 } from './format.ts';
 import { MAX_WHOLE_ENTRY_BYTES, tableOfPart } from './format.ts';
-import type { BackupHeader, BackupManifest, BackupPart } from './format.ts';
+import type { BackupHeader, BackupManifest, ManifestPart } from './format.ts';
 import { readTar, TarError, type TarEntry } from './tar.ts';
 import { countRows } from './write.ts';
 
@@ -56,7 +56,7 @@ export async function readBackup(input: Readable, visitor: BackupVisitor): Promi
 class ArchiveReader {
   readonly #entries: AsyncGenerator<TarEntry, void, undefined>;
   readonly #visitor: BackupVisitor;
-  readonly #parts: BackupPart[] = [];
+  readonly #parts: ManifestPart[] = [];
   readonly #rowsByTable = new Map<string, number>();
   #entry: TarEntry | null = null;
   /** Whether it began as a backup does. */

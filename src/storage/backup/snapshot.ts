@@ -16,7 +16,7 @@ const LOCK_TIMEOUT_MS = 60_000;
 /** What PostgreSQL says when a lock was waited for too long. */
 export const LOCK_NOT_AVAILABLE = '55P03';
 /** PostgreSQL ends our session when we hang: more than `STALL_MS`. */
-const IDLE_SESSION_TIMEOUT_MS = 20 * 60_000;
+const IDLE_IN_TRANSACTION_TIMEOUT_MS = 20 * 60_000;
 
 /** What there is to copy, all of one moment. */
 export interface SnapshotReader {
@@ -99,7 +99,7 @@ export async function setCopySettings(tx: Transaction): Promise<void> {
     statement_timeout: 0,
     transaction_timeout: 0,
     lock_timeout: LOCK_TIMEOUT_MS,
-    idle_in_transaction_session_timeout: IDLE_SESSION_TIMEOUT_MS,
+    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
     datestyle: 'ISO, YMD',
   };
   // By name, because a version may lack one of them.

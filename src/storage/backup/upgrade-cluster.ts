@@ -70,7 +70,7 @@ export async function upgradeCluster(config: Config, options: UpgradeOptions): P
     const clusterDir = join(dataDir, 'postgresql');
     const from = await readClusterMajor(clusterDir);
     if (from === null) return await finishSwap(dataDir);
-    const newClusterPrograms = await findNewClusterPrograms(config, from, clusterDir);
+    const newClusterPrograms = await findConfiguredOrNewestPrograms(config, from, clusterDir);
     if (newClusterPrograms.major <= from) return { kind: 'current', major: from };
     const context = { config, dataDir, clusterDir, from, newClusterPrograms };
     const kept = join(dataDir, `${OLD_CLUSTER_PREFIX}${from}`);
@@ -106,7 +106,11 @@ interface UpgradeContext {
 }
 
 /** Those of `bin-dir`, if they are newer than the files, else the newest that are there. */
-async function findNewClusterPrograms({ postgresql }: Config, from: number, clusterDir: string): Promise<Programs> {
+async function findConfiguredOrNewestPrograms(
+  { postgresql }: Config,
+  from: number,
+  clusterDir: string,
+): Promise<Programs> {
   const named = await findPrograms({ binDir: postgresql.binDir, clusterMajor: null, clusterDir });
   if (named.major > from || postgresql.binDir === null) return named;
   return findPrograms({ binDir: null, clusterMajor: null, clusterDir });

@@ -46,7 +46,7 @@ interface ConnectionOptions {
 const SUSPECT_ANSWER_TIMEOUT_MS = 1_000;
 const ABANDONED_BACKEND_BUSY_SENTENCE =
   'it still has to commit what it was sent before: it may wait for a standby (synchronous_standby_names) or for its disk';
-const ABANDONED_END_MS = 100;
+const ABANDONED_RECHECK_DELAY_MS = 100;
 const FORMER_PRIMARY_ERROR = 'a standby was promoted meanwhile, and may lack what the former primary answered';
 const COMMITTED_WITHOUT_STANDBY_ERROR =
   'PostgreSQL was told not to wait for its standby, which may lack what was written';
@@ -140,7 +140,7 @@ export class Connection {
       const result = await Promise.race([running, deadline]);
       if (call.session?.wasCommittedWithoutStandby === true)
         throw new CommitUnknownError(COMMITTED_WITHOUT_STANDBY_ERROR);
-      if (this.#group.isReplaced(call.session?.state ?? null)) throw new CommitUnknownError(FORMER_PRIMARY_ERROR);
+      if (this.#group.isFormerPrimary(call.session?.state ?? null)) throw new CommitUnknownError(FORMER_PRIMARY_ERROR);
       return result;
     } catch (error) {
       throw this.#endOnConnectionLoss(call.session, error);
@@ -285,7 +285,7 @@ export class Connection {
     let greeting = await configureSessionAndReadState(session.client, options);
     if (greeting.isAbandonedBusy) {
       // One that was ended with its session needs a moment for it.
-      await wait(ABANDONED_END_MS);
+      await wait(ABANDONED_RECHECK_DELAY_MS);
       greeting = await configureSessionAndReadState(session.client, options);
     }
     const reject = (sentence: string): UnusableServerReason => {
@@ -330,7 +330,7 @@ export class Connection {
       becameReadOnly: false,
       hasWorkInProgress: false,
       wasCommittedWithoutStandby: false,
-      wasShutDown: false,
+      isServerShuttingDown: false,
       pid: 0,
       state: null,
       clientEnded: Promise.resolve(),
@@ -348,7 +348,7 @@ export class Connection {
       onClose: () => this.#end(session),
     });
     delayCloseEvents(socket, () => session.clientEnded);
-    socket.on('data', (chunk: Buffer) => (session.wasShutDown = endsWithShutdown(chunk)));
+    socket.on('data', (chunk: Buffer) => (session.isServerShuttingDown = endsWithShutdown(chunk)));
     return socket;
   }
 
@@ -370,7 +370,7 @@ export class Connection {
     }
     const explained = connectionLossToCommitUnknown(error);
     if (explained !== error && session !== null) this.#end(session);
-    if (explained instanceof CommitUnknownError && session?.wasShutDown === true) {
+    if (explained instanceof CommitUnknownError && session?.isServerShuttingDown === true) {
       const cause = new ServerShutdownError('the database server is told to stop', { cause: error });
       return new CommitUnknownError(`the connection to the database was lost: ${cause.message}`, { cause });
     }

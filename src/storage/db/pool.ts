@@ -123,7 +123,7 @@ export class Pool implements PoolMetrics {
 
   #acquire(timeoutMs: number): Promise<Connection> {
     if (this.#stopped) return Promise.reject(new DatabaseUnavailableError('the server is stopping'));
-    const idle = this.#takeUsableIdle();
+    const idle = this.#takeIdlePreferringUsable();
     if (idle !== undefined) return Promise.resolve(idle);
     if (this.#waiters.length >= this.#options.maxWaiting) {
       this.counts.refused += 1;
@@ -148,7 +148,7 @@ export class Pool implements PoolMetrics {
   }
 
   /** One that is stalled refuses at once: it is given out only where all are, or it would draw every call to itself. */
-  #takeUsableIdle(): Connection | undefined {
+  #takeIdlePreferringUsable(): Connection | undefined {
     // The most recently used first: it is the likeliest to be open.
     const index = this.#idle.findLastIndex((connection) => !connection.isAwaitingAbandonedBackend);
     if (index !== -1) return this.#idle.splice(index, 1)[0];

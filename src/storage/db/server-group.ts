@@ -68,7 +68,7 @@ export class ServerGroup {
   }
 
   /** True of a primary that another one has taken the place of: what it answers may be missing there. */
-  isReplaced(state: TimelineAndSystemId | null): boolean {
+  isFormerPrimary(state: TimelineAndSystemId | null): boolean {
     return state !== null && this.timelineKnownNewerThan(state) !== null;
   }
 

@@ -22,7 +22,7 @@ export interface Session {
   /** PostgreSQL has committed without the standby that it should have waited for. */
   wasCommittedWithoutStandby: boolean;
   /** The last message of the server says that it stops (57P01). */
-  wasShutDown: boolean;
+  isServerShuttingDown: boolean;
   /** Once it has ended: when the library knows, and refuses every statement. */
   clientEnded: Promise<unknown>;
 }

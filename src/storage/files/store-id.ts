@@ -30,7 +30,7 @@ export async function unassignStoreId(
  * Makes an id unless there is one, and returns it. `writeToStore` is called with a new one before it counts and while
  * the row is locked: of two nodes that start at once one marks its store, and the other finds the id.
  */
-export async function assignStoreId(pool: Pool, writeToStore: (id: string) => Promise<void>): Promise<string> {
+export async function ensureStoreId(pool: Pool, writeToStore: (id: string) => Promise<void>): Promise<string> {
   return pool.transaction(async (tx) => {
     const [row] = await tx<{ value: string }[]>`
       select value from setting where name = ${STORE_ID_NAME} for update`;

@@ -11,7 +11,7 @@ interface ConversationLastRev {
 }
 
 /** The same, with where its messages and its newest epoch begin. */
-export interface ConversationHead extends ConversationLastRev {
+export interface HeadForSubscriptions extends ConversationLastRev {
   /** The first message that was not removed by a retention rule. */
   readonly firstSeq: Seq;
   /** Who knows the epoch before drops what has a greater rev. */
@@ -19,23 +19,27 @@ export interface ConversationHead extends ConversationLastRev {
 }
 
 /** The conversations that an account is in, and the epoch of the log at that moment, with the one before it. */
-interface HeadsOfAccount {
-  readonly heads: readonly ConversationHead[];
+interface AccountHeadsAndEpochs {
+  readonly heads: readonly HeadForSubscriptions[];
   readonly currentEpoch: LogEpoch;
   readonly previousEpoch: LogEpoch;
 }
 
 /** A membership, with the newest change of the conversation and the one that the account joined with. */
-export interface FoundMembership extends MemberKey {
+export interface MembershipWithRevs extends MemberKey {
   readonly rev: Rev;
   /** Null: nothing tells of it. */
-  readonly joinedRev: Rev | null;
+  readonly joinNoticeRev: Rev | null;
 }
 
 /** The conversations that an account is in, at most `limit`, the lowest numbers first. */
-export async function listHeadsOfAccount(sql: Sql, accountId: AccountId, limit: number): Promise<HeadsOfAccount> {
+export async function listHeadsOfAccount(
+  sql: Sql,
+  accountId: AccountId,
+  limit: number,
+): Promise<AccountHeadsAndEpochs> {
   // One statement, so that epoch and heads are of one moment. Without a membership it is one row of the epoch.
-  const rows = await sql<(ConversationHead & EpochBoundary & { conversationId: ConversationId | null })[]>`
+  const rows = await sql<(HeadForSubscriptions & EpochBoundary & { conversationId: ConversationId | null })[]>`
     select h.conversation_id as "conversationId", h.last_rev as rev, h.first_seq as "firstSeq", ${epochBoundaryColumns(sql)}
     from (values (${accountId}::bigint)) as who (account_id)
     left join membership m on m.account_id = who.account_id
@@ -58,14 +62,14 @@ export async function listChangedHeads(
 }
 
 /** Those of these that are memberships. */
-export async function findMemberships(sql: Sql, keys: readonly MemberKey[]): Promise<readonly FoundMembership[]> {
-  return sql<FoundMembership[]>`
+export async function findMemberships(sql: Sql, keys: readonly MemberKey[]): Promise<readonly MembershipWithRevs[]> {
+  return sql<MembershipWithRevs[]>`
     select m.conversation_id as "conversationId", m.account_id as "accountId", h.last_rev as rev, (
       -- Who was there from the beginning has not joined.
       select coalesce(max(n.rev) filter (where n.kind = 'joined'), max(n.rev)) from notice n
       where n.conversation_id = m.conversation_id
         and (n.kind = 'created' or n.kind = 'joined' and n.details->'account' = to_jsonb(m.account_id))
-    ) as "joinedRev"
+    ) as "joinNoticeRev"
     from unnest(${keys.map((key) => key.conversationId)}::bigint[], ${keys.map((key) => key.accountId)}::bigint[])
       as k (conversation_id, account_id)
     join membership m on m.conversation_id = k.conversation_id and m.account_id = k.account_id

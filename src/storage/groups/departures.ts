@@ -9,13 +9,13 @@ export interface MemberOrOwnedBot {
   readonly nick: string;
   readonly role: GroupRole;
   /** It was owner or admin, and the token has not been replaced since. */
-  readonly knowsToken: boolean;
+  readonly knowsTokenAsFormerAdmin: boolean;
 }
 
 /** A member with the bots that it owns in the same group. The member comes first; without a membership it is left out. */
 export async function listMemberWithBots(sql: Sql | Transaction, key: MemberKey): Promise<MemberOrOwnedBot[]> {
   return sql<MemberOrOwnedBot[]>`
-    select a.id, a.nick, m.role, m.knows_token as "knowsToken"
+    select a.id, a.nick, m.role, m.knows_token as "knowsTokenAsFormerAdmin"
     from account a join membership m on m.account_id = a.id and m.conversation_id = ${key.conversationId}
     where a.id = ${key.accountId} or a.owner_id = ${key.accountId}
     order by a.id <> ${key.accountId}, a.id`;

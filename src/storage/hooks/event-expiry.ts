@@ -24,7 +24,7 @@ interface EventExpiry {
   readonly onLost: (conversationId: ConversationId, count: number) => void;
 }
 
-interface RemovedEvents {
+interface RemovedAndLostEventCounts {
   /** Rows that are gone. */
   readonly events: number;
   /** Those that hooks asked for and never got, summed over the hooks. */
@@ -41,11 +41,11 @@ interface ExpiredConversation {
  * Removes events that are past their time or too many, delivered or not. A hook that has not got some of those that it asks
  * for goes on behind them, with one row in its log and a notice to its group.
  */
-export async function removeExpiredEvents(pool: Pool, expiry: EventExpiry): Promise<RemovedEvents> {
+export async function removeExpiredEvents(pool: Pool, expiry: EventExpiry): Promise<RemovedAndLostEventCounts> {
   const removed = { events: 0, lostEvents: 0 };
   for (let after = 0 as ConversationId; ;) {
     await expiry.beforeStep();
-    const page = await pool.run((sql) => findExpiredConversations(sql, after, expiry), SLOW_QUERY_TIMEOUT_MS);
+    const page = await pool.run((sql) => findExpiryRevsByConversation(sql, after, expiry), SLOW_QUERY_TIMEOUT_MS);
     for (const { conversationId, lastRev } of page) {
       if (lastRev === null) continue;
       const conversation = { conversationId, lastRev };
@@ -64,7 +64,7 @@ export async function removeExpiredEvents(pool: Pool, expiry: EventExpiry): Prom
  * The next conversations that have events, with up to where they go; null where none does. From one conversation to the
  * next by the index: the table is not read through.
  */
-async function findExpiredConversations(
+async function findExpiryRevsByConversation(
   sql: Sql,
   after: ConversationId,
   { before, maxEvents }: EventExpiry,

@@ -2,7 +2,7 @@ import type { ChangeEventKind } from '../../model/change-event.ts';
 import type { ConversationId, HookId, Rev, Seq } from '../../model/ids.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
 import type { HookOrder, HookSignature, SkippableKind } from './hooks.ts';
-import { MAX_RETRY_ROWS, type RetryRangeRow } from './retries.ts';
+import { MAX_RETRY_ROWS, type RetryRangeWithAttempts } from './retries.ts';
 import { updateWantsEvents } from './wants-events.ts';
 
 /** A hook within its group: a number alone would reach the hooks of others. */
@@ -23,7 +23,7 @@ export interface LockedHook extends HookReference {
   readonly cursor: Seq;
   readonly events: readonly ChangeEventKind[];
   /** Null in a hook that asks for no events. */
-  readonly eventStartRev: Rev | null;
+  readonly eventStartAfterRev: Rev | null;
   readonly eventCursor: Rev | null;
   /** The first message of its group that was not removed. */
   readonly firstSeq: Seq;
@@ -52,7 +52,7 @@ export async function lockHook(tx: Transaction, { conversationId, hookId }: Hook
   const [row] = await tx<Omit<LockedHook, 'firstSeq' | 'lastSeq' | 'lastRev'>[]>`
     select id as "hookId", conversation_id as "conversationId", paused_at is not null as paused, failures,
       ordering as "order", batch, signature, to_json(skip) as skip, start_seq as "startAfterSeq", cursor,
-      to_json(events) as events, event_start_rev as "eventStartRev", event_cursor as "eventCursor"
+      to_json(events) as events, event_start_rev as "eventStartAfterRev", event_cursor as "eventCursor"
     from reverse_hook where id = ${hookId} and conversation_id = ${conversationId} and removed_at is null
     for no key update`;
   if (row === undefined) return null;
@@ -121,11 +121,11 @@ function hasSameMembers(a: readonly string[], b: readonly string[]): boolean {
  * is locked, so that every later change finds `wants_events` set. What was refused may not be sent any more.
  */
 async function changeEvents(tx: Transaction, hook: LockedHook, events: readonly ChangeEventKind[]): Promise<void> {
-  const { hookId, conversationId, eventStartRev, eventCursor, lastRev } = hook;
+  const { hookId, conversationId, eventStartAfterRev, eventCursor, lastRev } = hook;
   const asksForNone = events.length === 0;
   await tx`
     update reverse_hook set events = ${[...new Set(events)]}::text[], rejections = 0,
-      event_start_rev = ${asksForNone ? null : (eventStartRev ?? lastRev)},
+      event_start_rev = ${asksForNone ? null : (eventStartAfterRev ?? lastRev)},
       event_cursor = ${asksForNone ? null : (eventCursor ?? lastRev)}
       ${asksForNone ? tx`, batch_last_rev = null, unbatched_until_rev = null` : tx``}
     where id = ${hookId}`;
@@ -156,24 +156,24 @@ export interface RedeliveryStart {
 export async function redeliverFrom(tx: Transaction, hook: LockedHook, { seq, since }: RedeliveryStart): Promise<Seq> {
   const { hookId, startAfterSeq, cursor, firstSeq } = hook;
   const first = Math.min(Math.max(seq, startAfterSeq + 1, firstSeq), Math.max(cursor + 1, firstSeq)) as Seq;
-  const eventCursor = await eventCursorBefore(tx, hook, { seq: first, since });
+  const eventCursor = await eventCursorForRedelivery(tx, hook, { seq: first, since });
   await tx`
     delete from delivery_retry
     where hook_id = ${hookId} and (seq >= ${first} or rev > ${eventCursor ?? Number.MAX_SAFE_INTEGER})`;
-  await resetToCursors(tx, hook, { cursor: Math.min(first - 1, cursor), eventCursor });
+  await setCursorsAndResetFailures(tx, hook, { cursor: Math.min(first - 1, cursor), eventCursor });
   return first;
 }
 
 /** The place among the events that a redelivery goes back to; null in a hook that asks for none. */
-async function eventCursorBefore(
+async function eventCursorForRedelivery(
   tx: Transaction,
-  { conversationId, eventStartRev, eventCursor }: LockedHook,
+  { conversationId, eventStartAfterRev, eventCursor }: LockedHook,
   { seq, since }: RedeliveryStart,
 ): Promise<number | null> {
   if (eventCursor === null) return null;
   const [found] = await tx<{ rev: Rev | null }[]>`
     select min(rev) as rev from hook_event
-    where conversation_id = ${conversationId} and rev > ${eventStartRev} and rev <= ${eventCursor}
+    where conversation_id = ${conversationId} and rev > ${eventStartAfterRev} and rev <= ${eventCursor}
       and ${since === null ? tx`after_seq >= ${seq}` : tx`at >= ${since}`}`;
   const first = found?.rev ?? null;
   return first === null ? eventCursor : first - 1;
@@ -182,7 +182,7 @@ async function eventCursorBefore(
 /**
  * Whether the cursors move or not, what is in flight says nothing about the new place: its settlement would undo it.
  */
-async function resetToCursors(
+async function setCursorsAndResetFailures(
   tx: Transaction,
   { hookId }: LockedHook,
   { cursor, eventCursor }: { cursor: number; eventCursor: number | null },
@@ -206,7 +206,7 @@ export async function findHookCursor(sql: Sql, { conversationId, hookId }: HookR
  * start. What a strict hook has still to deliver comes in its order, and only there: a later message must not arrive
  * first. Returns false, and has written nothing, when the hook would have more than `MAX_RETRY_ROWS` of them.
  */
-export async function redeliverSelectedWithinLimit(
+export async function redeliverSelectedUnlessTooMany(
   tx: Transaction,
   hook: LockedHook,
   asked: readonly Seq[],
@@ -244,13 +244,13 @@ export async function skipBacklog(tx: Transaction, hook: LockedHook): Promise<Sk
   const dropped = await tx<DroppedRetry[]>`
     delete from delivery_retry where hook_id = ${hookId}
     returning seq, last_seq as "lastSeq", rev, last_rev as "lastRev"`;
-  const messages = droppedMessages(hook, dropped);
+  const messages = skippedMessageRange(hook, dropped);
   const events = eventCursor === null ? null : await findDroppedEvents(tx, hook, dropped);
   if (messages === null && events === null) {
-    if (hook.failures > 0) await resetToCursors(tx, hook, { cursor, eventCursor });
+    if (hook.failures > 0) await setCursorsAndResetFailures(tx, hook, { cursor, eventCursor });
     return null;
   }
-  await resetToCursors(tx, hook, {
+  await setCursorsAndResetFailures(tx, hook, {
     cursor: Math.max(cursor, lastSeq),
     eventCursor: eventCursor === null ? null : Math.max(eventCursor, lastRev),
   });
@@ -260,9 +260,9 @@ export async function skipBacklog(tx: Transaction, hook: LockedHook): Promise<Sk
   return { firstSeq, lastSeq: last, count: (messages?.count ?? 0) + (events?.count ?? 0) };
 }
 
-type DroppedRetry = Pick<RetryRangeRow, 'seq' | 'lastSeq' | 'rev' | 'lastRev'>;
+type DroppedRetry = Pick<RetryRangeWithAttempts, 'seq' | 'lastSeq' | 'rev' | 'lastRev'>;
 
-function droppedMessages(
+function skippedMessageRange(
   { cursor, firstSeq: groupFirstSeq, lastSeq }: LockedHook,
   dropped: readonly DroppedRetry[],
 ): SkippedRange | null {

@@ -29,7 +29,7 @@ export interface DeliveryEvent {
 export type ChangedMessage = Omit<DeliveryMessage, 'hops'> & { readonly editedAt: Date | null };
 
 /** Where to read on: events of a conversation behind a rev. */
-interface EventRangeRequest {
+interface EventPagePosition {
   readonly conversationId: ConversationId;
   readonly afterRev: Rev;
 }
@@ -59,7 +59,7 @@ interface EventRow extends Omit<DeliveryEvent, 'rev' | 'seq' | 'logEpoch' | 'mes
  */
 export async function readDeliveryEvents(
   sql: Sql,
-  positions: readonly EventRangeRequest[],
+  positions: readonly EventPagePosition[],
   { limit, bytes }: { limit: number; bytes: number },
 ): Promise<DeliveryEventPage[]> {
   const rows = await sql<EventRow[]>`
@@ -102,8 +102,8 @@ function eventOf(row: EventRow): DeliveryEvent {
   const { senderId, senderName, senderNick, senderKind } = row;
   const sender = { senderId, senderName, senderNick, senderKind, label };
   // The message is what this event made of it, or a later one.
-  const revLogEpoch = Math.max(row.revLogEpoch, logEpoch) as LogEpoch;
-  const numbers = { seq, logEpoch: row.logEpoch, rev, revLogEpoch };
+  const messageRevLogEpoch = Math.max(row.messageRevLogEpoch, logEpoch) as LogEpoch;
+  const numbers = { seq, logEpoch: row.logEpoch, rev, messageRevLogEpoch };
   const message = { ...numbers, text, sentAt, editedAt, deliveredAsDeleted, attachments, title, ...sender };
   const event = {
     rev: eventRev!,

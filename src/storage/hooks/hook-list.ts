@@ -70,7 +70,7 @@ export async function listHooks(sql: Sql, page: HookPageRequest): Promise<Listed
 
 function stateCriteriaSql(sql: Sql, stateCriteria: HookPageRequest['stateCriteria']) {
   if (stateCriteria === null) return sql``;
-  const { paused, failed, longFailing, longFailingBefore } = stateCriteria;
+  const { paused, failedIfRelevant: failed, longFailingIfRelevant: longFailing, longFailingBefore } = stateCriteria;
   return sql`
     and (r.paused_at is not null) = ${paused}
     ${failed === null ? sql`` : sql`and (r.failures > 0) = ${failed}`}

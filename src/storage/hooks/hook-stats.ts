@@ -74,11 +74,11 @@ interface HookWithCount extends HookReference {
  * The next hooks that have numbers, with how many requests they were sent; 0 for one that was sent none since a moment.
  * From one hook to the next by the index: neither the numbers of all hooks nor the delivery log are read through.
  */
-export async function countRequestsPerHook(
+export async function countTotalRequestsPerHook(
   sql: Sql,
-  page: { after: HookReference; activeSince: Date; limit: number },
+  page: { after: HookReference; zeroIfIdleSince: Date; limit: number },
 ): Promise<HookWithCount[]> {
-  const { after, activeSince, limit } = page;
+  const { after, zeroIfIdleSince, limit } = page;
   return sql<HookWithCount[]>`
     with recursive hook (conversation_id, hook_id) as (
       (select s.conversation_id, s.hook_id from hook_stats s
@@ -93,7 +93,7 @@ export async function countRequestsPerHook(
     )
     select h.conversation_id as "conversationId", h.hook_id as "hookId", case when exists (
         select from hook_stats s
-        where s.conversation_id = h.conversation_id and s.hook_id = h.hook_id and s.five_minutes >= ${activeSince}
+        where s.conversation_id = h.conversation_id and s.hook_id = h.hook_id and s.five_minutes >= ${zeroIfIdleSince}
       ) then (
         select sum(s.delivered + s.failed) from hook_stats s
         where s.conversation_id = h.conversation_id and s.hook_id = h.hook_id

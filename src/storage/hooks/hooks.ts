@@ -120,7 +120,7 @@ export async function findHooks(
  * Removes a hook for its clients; its row, secret and cursor stay for a while. Its URL; null when there was none. The head
  * of its group is locked by the caller.
  */
-export async function removeHook(
+export async function markHookRemovedByClient(
   tx: Sql | Transaction,
   conversationId: ConversationId,
   id: number,

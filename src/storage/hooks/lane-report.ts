@@ -3,7 +3,7 @@ import type { ConversationId, HookId } from '../../model/ids.ts';
 import type { Sql } from '../db/connection.ts';
 
 /** A failed attempt as a hook's row remembers it: the last one of that hook. */
-interface HookLastError {
+interface HookLastFailedAttempt {
   readonly hookId: HookId;
   readonly conversationId: ConversationId;
   /** The target's host, with its port where that is not the scheme's; its path and query never leave the database. */
@@ -22,7 +22,7 @@ export interface LaneReport {
   /** When the oldest message was sent, or changed, of which a hook that is not paused has to tell; null when there is none. */
   readonly oldestPendingAt: Date | null;
   /** The newest first. Of registered hooks, and of those that were removed because their target answered 410. */
-  readonly errors: readonly HookLastError[];
+  readonly errors: readonly HookLastFailedAttempt[];
 }
 
 const MAX_ERRORS = 5;

@@ -25,7 +25,7 @@ export interface LaneRow {
   readonly cursor: Seq;
   readonly events: readonly ChangeEventKind[];
   /** Null in a hook that asks for no events, as `eventCursor`. */
-  readonly eventStartRev: Rev | null;
+  readonly eventStartAfterRev: Rev | null;
   readonly eventCursor: Rev | null;
   readonly generation: number;
   readonly pausedAt: Date | null;
@@ -53,7 +53,7 @@ export interface LaneRow {
 const laneColumns = (sql: Sql) => sql`
   r.id, r.conversation_id as "conversationId", r.url, r.ordering as "order", r.batch, r.signature, to_json(r.skip) as skip,
   r.secret_sealed as "secretSealed", r.old_secret_sealed as "oldSecretSealed", r.old_secret_until as "oldSecretUntil",
-  r.start_seq as "startAfterSeq", r.cursor, to_json(r.events) as events, r.event_start_rev as "eventStartRev",
+  r.start_seq as "startAfterSeq", r.cursor, to_json(r.events) as events, r.event_start_rev as "eventStartAfterRev",
   r.event_cursor as "eventCursor", r.batch_last_rev as "batchLastRev", r.unbatched_until_rev as "unbatchedUntilRev",
   case when r.event_cursor is null then false else exists (
     select from hook_event e where e.conversation_id = r.conversation_id and e.rev > r.event_cursor
@@ -141,7 +141,7 @@ export interface DeliveryMessage {
   /** The change that made it what it is. */
   readonly rev: Rev;
   /** The epoch of that change, or an earlier one where neither the newest epoch nor the message's own is its. */
-  readonly revLogEpoch: LogEpoch;
+  readonly messageRevLogEpoch: LogEpoch;
   readonly text: string;
   readonly hops: number;
   readonly sentAt: Date;
@@ -159,7 +159,7 @@ export interface DeliveryMessage {
 
 /** What a delivery carries of a message `m`, its sender `a` and its group `c` with its head `h`. */
 export const deliveryMessageColumns = (sql: Sql) => sql`
-  m.seq, m.epoch as "logEpoch", m.rev, case when m.rev > h.epoch_rev then h.epoch else m.epoch end as "revLogEpoch", case when m.deleted_at is null then m.text else '' end as text, m.sent_at as "sentAt",
+  m.seq, m.epoch as "logEpoch", m.rev, case when m.rev > h.epoch_rev then h.epoch else m.epoch end as "messageRevLogEpoch", case when m.deleted_at is null then m.text else '' end as text, m.sent_at as "sentAt",
   m.deleted_at is not null as "deliveredAsDeleted", m.attachments, m.label, c.title, a.id as "senderId", a.name as "senderName",
   a.nick as "senderNick", a.kind as "senderKind"`;
 

@@ -6,13 +6,13 @@ import type { RetryRange } from './settlement.ts';
 export const MAX_RETRY_ROWS = 1_000;
 
 /** A request that is repeated apart from the log's order. */
-export interface RetryRangeRow extends RetryRange {
+export interface RetryRangeWithAttempts extends RetryRange {
   readonly attempts: number;
 }
 
 /** What of a hook's requests is due, the longest due first, with how many there are and when the next one is. */
 export interface DueRetries {
-  readonly due: readonly RetryRangeRow[];
+  readonly due: readonly RetryRangeWithAttempts[];
   readonly count: number;
   /** Of those that are not due yet. */
   readonly nextAt: Date | null;
@@ -47,8 +47,8 @@ export async function retriesAfter(
   sql: Sql,
   hookId: HookId,
   { cursor, eventCursor }: { cursor: Seq; eventCursor: Rev | null },
-): Promise<readonly RetryRangeRow[]> {
-  return sql<RetryRangeRow[]>`
+): Promise<readonly RetryRangeWithAttempts[]> {
+  return sql<RetryRangeWithAttempts[]>`
     select seq, last_seq as "lastSeq", rev, last_rev as "lastRev", attempts from delivery_retry
     where hook_id = ${hookId} and (seq > ${cursor} or rev > ${eventCursor ?? 0})
     order by seq, rev limit ${MAX_RETRY_ROWS * 2}`;

@@ -16,7 +16,7 @@ export interface SerializedError {
   readonly cause: SerializedError | null;
 }
 
-export function serializeError(error: unknown): SerializedError {
+export function serializeErrorForThread(error: unknown): SerializedError {
   const { code, constraint_name: constraint, severity } = Object(error) as Record<string, unknown>;
   return {
     kind: kindOf(error),
@@ -25,12 +25,12 @@ export function serializeError(error: unknown): SerializedError {
     constraint: text(constraint),
     severity: text(severity),
     stack: error instanceof Error ? text(error.stack) : null,
-    cause: error instanceof Error && error.cause !== undefined ? serializeError(error.cause) : null,
+    cause: error instanceof Error && error.cause !== undefined ? serializeErrorForThread(error.cause) : null,
   };
 }
 
 /** An error of the same class, as far as callers tell them apart. */
-export function deserializeError(sent: SerializedError): Error {
+export function deserializeErrorFromThread(sent: SerializedError): Error {
   const error = rebuildError(sent);
   if (sent.stack !== null) error.stack = sent.stack;
   return error;
@@ -38,7 +38,7 @@ export function deserializeError(sent: SerializedError): Error {
 
 function rebuildError(sent: SerializedError): Error {
   const { kind, message, code, constraint, severity } = sent;
-  const options = sent.cause === null ? {} : { cause: deserializeError(sent.cause) };
+  const options = sent.cause === null ? {} : { cause: deserializeErrorFromThread(sent.cause) };
   if (kind === 'away') return new DatabaseUnavailableError(message, options);
   if (kind === 'lost') return new CommitUnknownError(message, options);
   if (kind === 'postgresql') {

@@ -19,7 +19,7 @@ export interface PackedSettlements {
 }
 
 /** Columns for failures, batches, separate retries, and hooks that ask for events. */
-export type FailureColumns = ReturnType<typeof collectFailureColumns>;
+export type FailureColumns = ReturnType<typeof toFailureColumns>;
 
 type ColumnValues = (number | null)[];
 export type LaneColumns = Record<(typeof LANE_COLUMNS)[number], ColumnValues>;
@@ -48,9 +48,9 @@ export function packSettlements(settlements: readonly Settlement[]): PackedSettl
     lanes[lane + 3] = settlement.cursor;
     lanes[lane + 4] = successMs;
     lane += LANE_COLUMNS.length;
-    hasFailures ||= hasFailureState(settlement);
+    hasFailures ||= hasFailureOrEventState(settlement);
   }
-  return { lanes, attempts, failureColumns: hasFailures ? collectFailureColumns(settlements) : null };
+  return { lanes, attempts, failureColumns: hasFailures ? toFailureColumns(settlements) : null };
 }
 
 /** As `unnest` takes them: one array for each column. */
@@ -68,7 +68,7 @@ function writeAttemptRow(rows: Float64Array, at: number, hookId: number, record:
   rows[at + 6] = record.durationMs;
 }
 
-function hasFailureState(s: Settlement): boolean {
+function hasFailureOrEventState(s: Settlement): boolean {
   return (
     s.failures !== 0 ||
     s.rejections !== 0 ||
@@ -88,7 +88,7 @@ function columns<Name extends string>(rows: Float64Array, names: readonly Name[]
   return Object.fromEntries(names.map((name, first) => [name, column(first)])) as Record<Name, ColumnValues>;
 }
 
-function collectFailureColumns(settlements: readonly Settlement[]) {
+function toFailureColumns(settlements: readonly Settlement[]) {
   const errors = settlements.map((s) => s.attempts.findLast((attempt) => attempt.outcome === 'failed'));
   const records = settlements.flatMap((s) => s.attempts);
   return {

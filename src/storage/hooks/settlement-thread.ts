@@ -5,7 +5,7 @@
 import { parentPort, workerData, type MessagePort } from 'node:worker_threads';
 import type { HookId } from '../../model/ids.ts';
 import { Connection, type ConnectionTarget } from '../db/connection.ts';
-import { serializeError, type SerializedError } from './serialized-error.ts';
+import { serializeErrorForThread, type SerializedError } from './serialized-error.ts';
 import type { PackedSettlements } from './settlement-columns.ts';
 import { settle } from './settlements.ts';
 
@@ -25,7 +25,7 @@ function serve(port: MessagePort, { target, timeoutMs }: SettlementThreadData): 
     try {
       return await connection.run((sql) => settle(sql, packed), timeoutMs);
     } catch (error) {
-      return serializeError(error);
+      return serializeErrorForThread(error);
     }
   };
   port.on('message', (packed: PackedSettlements) => {

@@ -7,7 +7,7 @@ import type { HookId } from '../../model/ids.ts';
 import type { ConnectionTarget } from '../db/connection.ts';
 import { DatabaseUnavailableError, CommitUnknownError } from '../db/database-error.ts';
 import type { PoolMetrics, PoolCounters } from '../db/pool.ts';
-import { deserializeError } from './serialized-error.ts';
+import { deserializeErrorFromThread } from './serialized-error.ts';
 import { packSettlements } from './settlement-columns.ts';
 import type { SettlementAnswer, SettlementThreadData } from './settlement-thread.ts';
 import type { Settlement } from './settlement.ts';
@@ -124,7 +124,7 @@ export class SettlementWriter implements PoolMetrics {
   #onAnswer(thread: Worker, answer: SettlementAnswer): void {
     if (this.#thread !== thread) return;
     const pendingWrite = this.#takePendingWrite();
-    if ('kind' in answer) pendingWrite?.reject(deserializeError(answer));
+    if ('kind' in answer) pendingWrite?.reject(deserializeErrorFromThread(answer));
     else pendingWrite?.resolve(new Set(answer));
   }
 

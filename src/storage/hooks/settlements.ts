@@ -35,7 +35,7 @@ interface ColumnsWithFailures extends BaseColumns {
   readonly failureColumns: FailureColumns;
 }
 
-interface SettledHook {
+interface HookSettleResult {
   readonly id: HookId;
   /** False: the hook was changed since, and took only the place. */
   readonly current: boolean;
@@ -47,7 +47,7 @@ const selectLeasesForShare = (sql: Sql) => sql`
   order by l.partition for share`;
 
 /** Which hooks take a settlement, in whole or in part: those that are still ours, and whose cursor nobody else moved. */
-const fromFencedInput = (sql: Sql) => sql`
+const fromInputWithHeldLease = (sql: Sql) => sql`
   from input i join fence f on f.partition = i.hook_id % ${PARTITIONS} and f.epoch = i.epoch
   where r.id = i.hook_id and r.generation >= i.generation and r.cursor_generation <= i.generation
     and r.removed_at is null
@@ -55,8 +55,8 @@ const fromFencedInput = (sql: Sql) => sql`
     r.event_cursor is not null as wants_events`;
 
 /** Where everything was delivered, which is nearly always, half of the columns have nothing to say. */
-function settleDelivered(sql: Sql, { lanes, attempts }: BaseColumns): Promise<SettledHook[]> {
-  return sql<SettledHook[]>`
+function settleDelivered(sql: Sql, { lanes, attempts }: BaseColumns): Promise<HookSettleResult[]> {
+  return sql<HookSettleResult[]>`
     with input as (
       select * from unnest(
         ${lanes.hookId}::bigint[], ${lanes.generation}::bigint[], ${lanes.epoch}::bigint[], ${lanes.cursor}::bigint[],
@@ -72,7 +72,7 @@ function settleDelivered(sql: Sql, { lanes, attempts }: BaseColumns): Promise<Se
         next_attempt_at = case when r.generation = i.generation then null else r.next_attempt_at end,
         rejections = 0, batch_last_seq = null, unbatched_until = null,
         last_success_at = coalesce(to_timestamp(i.success_ms / 1000.0), r.last_success_at)
-      ${fromFencedInput(sql)}
+      ${fromInputWithHeldLease(sql)}
     ), logged as (
       insert into delivery_attempt (conversation_id, hook_id, seq, last_seq, attempt, at, outcome, code, duration_ms)
       select r.conversation_id, a.hook_id, a.seq, a.last_seq, a.attempt, to_timestamp(a.at_ms / 1000.0), 'delivered', a.code, a.duration_ms
@@ -113,8 +113,8 @@ const writeRetries = (sql: Sql, retries: FailureColumns['retries']) => sql`
 function settleWithFailures(
   sql: Sql,
   { lanes, attempts, failureColumns }: ColumnsWithFailures,
-): Promise<SettledHook[]> {
-  return sql<SettledHook[]>`
+): Promise<HookSettleResult[]> {
+  return sql<HookSettleResult[]>`
     with input as (
       select * from unnest(
         ${lanes.hookId}::bigint[], ${lanes.generation}::bigint[], ${lanes.epoch}::bigint[], ${lanes.cursor}::bigint[],
@@ -144,7 +144,7 @@ function settleWithFailures(
         last_error_at = coalesce(to_timestamp(i.error_ms / 1000.0), r.last_error_at),
         last_error_category = case when i.error_ms is null then r.last_error_category else i.category end,
         last_error_code = case when i.error_ms is null then r.last_error_code else i.code end
-      ${fromFencedInput(sql)}
+      ${fromInputWithHeldLease(sql)}
     ), ${writeRetries(sql, failureColumns.retries)}, logged as (
       insert into delivery_attempt
         (conversation_id, hook_id, seq, last_seq, attempt, at, outcome, category, code, duration_ms, rev, last_rev)

@@ -21,7 +21,7 @@ interface TimelineBarrier {
   /** Whether the epoch was raised for this timeline; null: that is not decided yet. */
   readonly epochRaised: boolean | null;
   /** Somebody cannot confirm that all it knows is there. */
-  readonly isLossReported: boolean;
+  readonly hasNonCompleteFinding: boolean;
   /** Nodes that have said nothing in it yet. */
   readonly silentNodes: readonly string[];
 }
@@ -40,7 +40,7 @@ type DecisionOutcome = 'confirmed' | 'raised' | 'raised_late';
 const RAISED_LEASE_EPOCHS = 1_000;
 
 /** Whether a process with this id ended without an orderly stop in another timeline. */
-export async function endedInOtherTimeline(sql: Sql, node: string, timeline: number): Promise<boolean> {
+export async function crashedInOtherTimeline(sql: Sql, node: string, timeline: number): Promise<boolean> {
   const rows = await sql`select from node where id = ${node} and compared_timeline not in (0, ${timeline})`;
   return rows.length > 0;
 }
@@ -55,12 +55,14 @@ export async function reportFinding(sql: Sql, { node, timeline, finding }: NodeR
 
 /** What has been said in a timeline so far. */
 export async function readBarrier(sql: Sql | Transaction, timeline: number): Promise<TimelineBarrier> {
-  const [row] = await (sql as Sql)<{ decision: string | null; isLossReported: boolean; silentNodes: string[] }[]>`
+  const [row] = await (sql as Sql)<
+    { decision: string | null; hasNonCompleteFinding: boolean; silentNodes: string[] }[]
+  >`
     select (select value from setting where name = ${DECISION}) as decision,
-      exists (select from node where compared_timeline = ${timeline} and finding <> 'complete') as "isLossReported",
+      exists (select from node where compared_timeline = ${timeline} and finding <> 'complete') as "hasNonCompleteFinding",
       to_json(array(select id from node where compared_timeline <> ${timeline} order by id)) as "silentNodes"`;
-  const { decision, isLossReported, silentNodes } = row!;
-  return { epochRaised: parseDecision(decision, timeline), isLossReported, silentNodes };
+  const { decision, hasNonCompleteFinding, silentNodes } = row!;
+  return { epochRaised: parseDecision(decision, timeline), hasNonCompleteFinding, silentNodes };
 }
 
 /**
@@ -72,11 +74,11 @@ export async function decideTimeline(
   { timeline, mayWait, epochFloor }: { timeline: number; mayWait: boolean; epochFloor: number },
 ): Promise<TimelineDecision | null> {
   await lockDecision(tx);
-  const { epochRaised, isLossReported, silentNodes } = await readBarrier(tx, timeline);
+  const { epochRaised, hasNonCompleteFinding, silentNodes } = await readBarrier(tx, timeline);
   if (epochRaised !== null) return { epochRaised, isNew: false };
   // Also where a loss is known: who compares behind the first write may find another change in the place of a lost one.
   if (mayWait && silentNodes.length > 0) return null;
-  const raises = isLossReported || silentNodes.length > 0;
+  const raises = hasNonCompleteFinding || silentNodes.length > 0;
   if (raises) await raiseAndRewind(tx, timeline, epochFloor);
   await writeDecision(tx, timeline, raises ? 'raised' : 'confirmed');
   return { epochRaised: raises, isNew: true };

@@ -65,9 +65,9 @@ interface AlertFragments {
   /** The query of `numbered`: the posts that are written, each with the number of messages up to it in its conversation. */
   readonly numberedQuery: Fragment;
   /** How many messages and revs a conversation gets. */
-  readonly countColumns: Fragment;
+  readonly messageAndRevCounts: Fragment;
   /** The number of revs of a conversation up to a post and with it. */
-  readonly revNumber: Fragment;
+  readonly revOffset: Fragment;
   /** Whether a post becomes a message. */
   readonly becomesMessage: Fragment;
   /** The message that a post is answered with. */
@@ -89,8 +89,8 @@ export function noAlertFragments(sql: Sql, candidates: Fragment): AlertFragments
     checkCtes: sql``,
     numberedQuery: sql`
       select f.*, row_number() over (partition by f.conversation_id order by f.ord) as n from ${candidates} f`,
-    countColumns: sql`count(*) as n, count(*) as revs`,
-    revNumber: sql`n.n`,
+    messageAndRevCounts: sql`count(*) as n, count(*) as revs`,
+    revOffset: sql`n.n`,
     becomesMessage: sql`true`,
     answeredSeq: sql`a.seq0 + n.n`,
     answeredEpoch: sql`a.epoch`,
@@ -131,8 +131,8 @@ export function alertFragments(
         where w.ord is not null or not c.ord ${isOne}
       ) f
       window flush as (partition by f.conversation_id order by f.ord)`,
-    countColumns: sql`sum(posts) as n, sum(posts + edits) as revs`,
-    revNumber: sql`n.revs`,
+    messageAndRevCounts: sql`sum(posts) as n, sum(posts + edits) as revs`,
+    revOffset: sql`n.revs`,
     becomesMessage: sql`n.posts = 1`,
     answeredSeq: sql`coalesce(n.kept_seq, a.seq0 + n.n)`,
     answeredEpoch: sql`

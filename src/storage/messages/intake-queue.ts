@@ -3,8 +3,8 @@ import type { AlertWrite } from './alerts.ts';
 import type { Post, PostResult } from './write-posts.ts';
 
 interface IntakeQueueLimits {
-  readonly maxQueuedPosts: number;
-  readonly maxQueuedBytes: number;
+  readonly maxUnansweredPosts: number;
+  readonly maxUnansweredBytes: number;
   readonly maxFlushPosts: number;
   readonly maxFlushBytes: number;
   readonly maxQueueWaitMs: number;
@@ -72,7 +72,8 @@ export class IntakeQueue {
   /** False when the queue is at a bound; the post is then not taken. */
   push(caller: Caller): boolean {
     const bytes = sizeOf(caller.post);
-    if (this.#size >= this.#bounds.maxQueuedPosts || this.#bytes + bytes > this.#bounds.maxQueuedBytes) return false;
+    if (this.#size >= this.#bounds.maxUnansweredPosts || this.#bytes + bytes > this.#bounds.maxUnansweredBytes)
+      return false;
     const entry: QueuedPost = { ...caller, bytes, deadline: performance.now() + this.#bounds.maxQueueWaitMs };
     this.#size += 1;
     this.#bytes += bytes;

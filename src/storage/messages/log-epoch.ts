@@ -2,11 +2,11 @@ import type { ConversationId, LogEpoch, Rev, Seq } from '../../model/ids.ts';
 import type { Fragment, Sql, Transaction } from '../db/connection.ts';
 
 /** The installation's epoch, as SQL. One index look-up per statement, whatever the number of rows. */
-const selectCurrentEpoch = (sql: Sql | Transaction): Fragment => (sql as Sql)`
+const selectCurrentLogEpoch = (sql: Sql | Transaction): Fragment => (sql as Sql)`
   coalesce((select s.value::integer from setting s where s.name = 'log_epoch'), 0)`;
 
 /** The epoch that the installation had before it was raised last, as SQL. */
-const selectPreviousEpoch = (sql: Sql | Transaction): Fragment => (sql as Sql)`
+const selectPreviousLogEpoch = (sql: Sql | Transaction): Fragment => (sql as Sql)`
   coalesce((select s.value::integer from setting s where s.name = 'previous_log_epoch'), 0)`;
 
 /**
@@ -19,7 +19,7 @@ export const stampHeadEpoch = (sql: Sql | Transaction): Fragment => (sql as Sql)
 
 /** The CTE for `stampHeadEpoch`. */
 export const logEpochCte = (sql: Sql | Transaction): Fragment => (sql as Sql)`
-  log_epoch as (select ${selectCurrentEpoch(sql)} as epoch)`;
+  log_epoch as (select ${selectCurrentLogEpoch(sql)} as epoch)`;
 
 /** Up to which rev a reader that knows an earlier epoch may keep a conversation. */
 export interface EpochBoundary {
@@ -33,12 +33,12 @@ export interface EpochBoundary {
 
 /** The columns of an `EpochBoundary`, out of a head `h`: without a change in the epoch, everything that is there is older. */
 export const epochBoundaryColumns = (sql: Sql | Transaction): Fragment => (sql as Sql)`
-  ${selectCurrentEpoch(sql)} as "currentEpoch", ${selectPreviousEpoch(sql)} as "previousEpoch",
-  case when h.epoch = ${selectCurrentEpoch(sql)} then h.epoch_rev else h.last_rev end as "epochRev"`;
+  ${selectCurrentLogEpoch(sql)} as "currentEpoch", ${selectPreviousLogEpoch(sql)} as "previousEpoch",
+  case when h.epoch = ${selectCurrentLogEpoch(sql)} then h.epoch_rev else h.last_rev end as "epochRev"`;
 
 /** The installation's epoch right now: 0 until it is raised for the first time. */
 export async function readLogEpoch(sql: Sql | Transaction): Promise<LogEpoch> {
-  const [row] = await (sql as Sql)<{ epoch: LogEpoch }[]>`select ${selectCurrentEpoch(sql)} as epoch`;
+  const [row] = await (sql as Sql)<{ epoch: LogEpoch }[]>`select ${selectCurrentLogEpoch(sql)} as epoch`;
   return row!.epoch;
 }
 
@@ -73,7 +73,7 @@ export async function raiseLogEpochWithin(tx: Transaction, floor = 0): Promise<L
   await tx`lock table conversation_head in share row exclusive mode`;
   const [row] = await tx<{ epoch: LogEpoch }[]>`
     with last as (
-      select ${selectCurrentEpoch(tx)} as epoch
+      select ${selectCurrentLogEpoch(tx)} as epoch
     ), next as (
       select greatest(floor(extract(epoch from clock_timestamp()) / 60)::integer, last.epoch + 1, ${floor}::integer + 1) as epoch
       from last

@@ -1,7 +1,7 @@
 import type { ConversationId } from '../../model/ids.ts';
 import type { Fragment, Sql, Transaction } from '../db/connection.ts';
 import { insertNotice } from './notices.ts';
-import { NOTICE, UNKNOWN_CHANGE, type WitnessedHead } from './witness.ts';
+import { NOTICE_CHANGED_SEQ, UNKNOWN_CHANGED_SEQ, type WitnessedHead } from './witness.ts';
 
 /** A conversation in which something is missing that this node knows to have been committed. */
 export interface LostHead {
@@ -43,16 +43,16 @@ export async function findLostHeads(sql: Sql, witnessed: readonly WitnessedHead[
     where h.conversation_id is null or h.last_seq < w.seq or h.last_rev < w.rev
       or ${isOtherMoment(sql`newest.sent_at`, sql`w.sent_at_ms`)}
       or changed.rev < w.rev
-      or w.changed_seq > ${NOTICE} and n.rev is not null
-      or w.changed_seq > ${NOTICE} and same_rev.seq <> w.changed_seq
-      or w.changed_seq > ${NOTICE} and ${isOtherMoment(momentOf(sql, sql`same_rev`), sql`w.changed_at_ms`)}
-      or w.changed_seq = ${NOTICE} and same_rev.seq is not null
-      or w.changed_seq = ${NOTICE} and ${isOtherMoment(sql`n.at`, sql`w.changed_at_ms`)}
+      or w.changed_seq > ${NOTICE_CHANGED_SEQ} and n.rev is not null
+      or w.changed_seq > ${NOTICE_CHANGED_SEQ} and same_rev.seq <> w.changed_seq
+      or w.changed_seq > ${NOTICE_CHANGED_SEQ} and ${isOtherMoment(messageChangedAt(sql, sql`same_rev`), sql`w.changed_at_ms`)}
+      or w.changed_seq = ${NOTICE_CHANGED_SEQ} and same_rev.seq is not null
+      or w.changed_seq = ${NOTICE_CHANGED_SEQ} and ${isOtherMoment(sql`n.at`, sql`w.changed_at_ms`)}
     order by w.conversation_id`;
 }
 
 /** When the row of a message became what it is. */
-function momentOf(sql: Sql, row: Fragment): Fragment {
+function messageChangedAt(sql: Sql, row: Fragment): Fragment {
   return sql`coalesce(${row}.deleted_at, ${row}.edited_at, ${row}.sent_at)`;
 }
 
@@ -60,8 +60,8 @@ function momentOf(sql: Sql, row: Fragment): Fragment {
 export async function readHeads(sql: Sql, conversations: readonly ConversationId[]): Promise<WitnessedHead[]> {
   const rows = await sql<HeadRow[]>`
     select h.conversation_id as "conversationId", h.last_seq as seq, m.sent_at as "sentAt", h.last_rev as rev,
-      coalesce(c.seq, case when n.rev is not null then ${NOTICE}::bigint else ${UNKNOWN_CHANGE} end) as "changedSeq",
-      coalesce(n.at, ${momentOf(sql, sql`c`)}) as "changedAt"
+      coalesce(c.seq, case when n.rev is not null then ${NOTICE_CHANGED_SEQ}::bigint else ${UNKNOWN_CHANGED_SEQ} end) as "changedSeq",
+      coalesce(n.at, ${messageChangedAt(sql, sql`c`)}) as "changedAt"
     from conversation_head h
     left join message m on m.conversation_id = h.conversation_id and m.seq = h.last_seq
     left join message c on c.conversation_id = h.conversation_id and c.rev = h.last_rev

@@ -30,8 +30,8 @@ export class AlertConflictError extends Error {
 }
 
 export interface MessageLogOptions {
-  readonly maxQueuedPosts: number;
-  readonly maxQueuedBytes: number;
+  readonly maxUnansweredPosts: number;
+  readonly maxUnansweredBytes: number;
   readonly maxFlushPosts: number;
   readonly maxFlushBytes: number;
   /** How long a post may wait for its flush to begin, and for a database that is away to come back. */
@@ -198,7 +198,7 @@ export class MessageLog {
       const locked = await this.#pool.run((sql) => findLockedConversations(sql, blocked));
       this.#queue.release(blocked.filter((id) => !locked.has(id)));
     } catch (error) {
-      this.#requeueOrRejectUnwritten([], error);
+      this.#suspendAfterFailedFlush([], error);
     } finally {
       this.#nextConversationLockProbeMs = performance.now() + BLOCKED_PROBE_INTERVAL_MS;
     }
@@ -259,7 +259,7 @@ export class MessageLog {
       violatesUnique(error, 'alert_pkey');
     if (repeatable && tries < MAX_TRIES) return this.#write(batch, tries + 1);
     if (error instanceof DatabaseUnavailableError || wasRolledBackByShutdown(error)) {
-      return this.#requeueOrRejectUnwritten(batch, error);
+      return this.#suspendAfterFailedFlush(batch, error);
     }
     if (isConnectionFatal(error) || state === null) {
       for (const entry of batch) this.#queue.reject(entry, asError(error));
@@ -267,7 +267,7 @@ export class MessageLog {
       return;
     }
     if (/^(22|23|54)/.test(state)) return this.#writeInHalves(batch, error);
-    this.#requeueOrRejectUnwritten(batch, error);
+    this.#suspendAfterFailedFlush(batch, error);
   }
 
   async #writeInHalves(batch: readonly QueuedPost[], error: unknown): Promise<void> {
@@ -295,7 +295,7 @@ export class MessageLog {
       if (named.length > 0) files = await this.#pool.run((sql) => findLockedFiles(sql, named));
     } catch (cause) {
       // The flush itself was rolled back by its lock time-out, so its posts are known not to be there.
-      this.#requeueOrRejectUnwritten(batch, cause);
+      this.#suspendAfterFailedFlush(batch, cause);
       return;
     }
     const unblocked = batch.filter((entry) => !locked.has(entry.post.conversationId));
@@ -307,7 +307,7 @@ export class MessageLog {
     this.#nextConversationLockProbeMs = performance.now() + BLOCKED_PROBE_INTERVAL_MS;
     if (free.length === 0) return;
     // Time and again, though no head is locked: somebody holds a whole table.
-    if (tries >= MAX_TRIES) this.#requeueOrRejectUnwritten(free, error);
+    if (tries >= MAX_TRIES) this.#suspendAfterFailedFlush(free, error);
     else await this.#write(free, tries + 1);
   }
 
@@ -315,7 +315,7 @@ export class MessageLog {
    * Posts that are known not to be written wait for a database that is away. Where PostgreSQL itself refused (a full disk),
    * their callers are told at once, and so is who waits behind them: that may last.
    */
-  #requeueOrRejectUnwritten(batch: readonly QueuedPost[], error: unknown): void {
+  #suspendAfterFailedFlush(batch: readonly QueuedPost[], error: unknown): void {
     if (isOutage(error)) {
       this.#queue.requeueFirst(batch);
       this.#suspend(error);

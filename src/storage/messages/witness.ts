@@ -10,7 +10,7 @@ export interface WitnessedHead {
   readonly sentAtMs: number;
   /** The newest change; 0: none is known. */
   readonly rev: number;
-  /** The seq of the message that was changed, `NOTICE` or `UNKNOWN_CHANGE`. */
+  /** The seq of the message that was changed, `NOTICE_CHANGED_SEQ` or `UNKNOWN_CHANGED_SEQ`. */
   readonly changedSeq: number;
   /** When it was changed, in ms of Unix time; 0: not known. */
   readonly changedAtMs: number;
@@ -19,9 +19,9 @@ export interface WitnessedHead {
 type WitnessedChange = Pick<WitnessedHead, 'rev' | 'changedSeq' | 'changedAtMs'>;
 
 /** `changedSeq` of a change that is a notice. */
-export const NOTICE = 0;
+export const NOTICE_CHANGED_SEQ = 0;
 /** `changedSeq` of a change of which only the rev is known. */
-export const UNKNOWN_CHANGE = -1;
+export const UNKNOWN_CHANGED_SEQ = -1;
 
 /**
  * What is lost in a failover is the end of PostgreSQL's log: where anything is missing, the newest change is. So the
@@ -54,20 +54,20 @@ export class Witness {
   /** A message is committed; `sentAtMs` 0: its moment is not known. */
   recordMessage(conversationId: ConversationId, seq: number, sentAtMs = 0): void {
     const head = this.#touch(conversationId);
-    setMessage(head, seq, sentAtMs);
+    setMessageIfNewer(head, seq, sentAtMs);
     if (head.sentAtMs === 0) this.#incomplete.add(conversationId);
   }
 
   /** A change is committed. */
   recordChange(conversationId: ConversationId, change: WitnessedChange): void {
     const head = this.#touch(conversationId);
-    setChange(head, change);
-    if (head.changedSeq === UNKNOWN_CHANGE) this.#incomplete.add(conversationId);
+    setChangeIfNewer(head, change);
+    if (head.changedSeq === UNKNOWN_CHANGED_SEQ) this.#incomplete.add(conversationId);
   }
 
   recordRevs(revs: readonly ConversationRev[]): void {
     for (const { conversationId, rev } of revs) {
-      this.recordChange(conversationId, { rev, changedSeq: UNKNOWN_CHANGE, changedAtMs: 0 });
+      this.recordChange(conversationId, { rev, changedSeq: UNKNOWN_CHANGED_SEQ, changedAtMs: 0 });
     }
   }
 
@@ -78,7 +78,7 @@ export class Witness {
   }
 
   /** Takes the conversations to be looked up in the database, the last ones that changed. */
-  takeIncomplete(limit: number): ConversationId[] {
+  clearIncompleteReturningNewest(limit: number): ConversationId[] {
     const taken = [...this.#incomplete].slice(-limit);
     this.#incomplete.clear();
     return taken;
@@ -97,8 +97,8 @@ export class Witness {
   load(heads: readonly WitnessedHead[]): void {
     for (const loaded of heads) {
       const head = this.#touch(loaded.conversationId);
-      setMessage(head, loaded.seq, loaded.sentAtMs);
-      setChange(head, loaded);
+      setMessageIfNewer(head, loaded.seq, loaded.sentAtMs);
+      setChangeIfNewer(head, loaded);
     }
   }
 
@@ -114,7 +114,14 @@ export class Witness {
   #touch(conversationId: ConversationId): Mutable<WitnessedHead> {
     this.version += 1;
     const known = this.#heads.get(conversationId);
-    const head = known ?? { conversationId, seq: 0, sentAtMs: 0, rev: 0, changedSeq: UNKNOWN_CHANGE, changedAtMs: 0 };
+    const head = known ?? {
+      conversationId,
+      seq: 0,
+      sentAtMs: 0,
+      rev: 0,
+      changedSeq: UNKNOWN_CHANGED_SEQ,
+      changedAtMs: 0,
+    };
     if (known !== undefined) this.#heads.delete(conversationId);
     this.#heads.set(conversationId, head);
     if (this.#heads.size > MAX_WITNESSED_CONVERSATIONS) {
@@ -126,14 +133,14 @@ export class Witness {
   }
 }
 
-function setMessage(head: Mutable<WitnessedHead>, seq: number, sentAtMs: number): void {
+function setMessageIfNewer(head: Mutable<WitnessedHead>, seq: number, sentAtMs: number): void {
   if (seq < head.seq || (seq === head.seq && sentAtMs === 0)) return;
   head.seq = seq;
   head.sentAtMs = sentAtMs;
 }
 
-function setChange(head: Mutable<WitnessedHead>, { rev, changedSeq, changedAtMs }: WitnessedChange): void {
-  if (rev < head.rev || (rev === head.rev && changedSeq === UNKNOWN_CHANGE)) return;
+function setChangeIfNewer(head: Mutable<WitnessedHead>, { rev, changedSeq, changedAtMs }: WitnessedChange): void {
+  if (rev < head.rev || (rev === head.rev && changedSeq === UNKNOWN_CHANGED_SEQ)) return;
   head.rev = rev;
   head.changedSeq = changedSeq;
   head.changedAtMs = changedAtMs;

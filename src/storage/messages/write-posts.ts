@@ -233,13 +233,13 @@ async function writeAnyPosts(sql: Sql, posts: readonly Post[]): Promise<FlushRes
       update conversation_head h
       set last_seq = h.last_seq + c.n, last_rev = h.last_rev + c.revs,
         last_at = greatest(h.last_at, case when c.n > 0 then clock_timestamp() end), ${stampHeadEpoch(sql)}
-      from (select conversation_id, ${alerts.countColumns} from numbered group by conversation_id) c
+      from (select conversation_id, ${alerts.messageAndRevCounts} from numbered group by conversation_id) c
       where h.conversation_id = c.conversation_id and c.revs > 0
       returning h.conversation_id, h.last_seq - c.n as seq0, h.last_rev - c.revs as rev0, h.last_at, h.epoch, h.wants_events
     ), written as (
       insert into message (
         conversation_id, seq, rev, sender_id, text, label, icon_url, hops, epoch, sent_at ${files === null ? sql`` : sql`, attachments`})
-      select n.conversation_id, a.seq0 + n.n, a.rev0 + ${alerts.revNumber}, n.sender_id, n.text, n.label, n.icon_url, n.hops, a.epoch, a.last_at
+      select n.conversation_id, a.seq0 + n.n, a.rev0 + ${alerts.revOffset}, n.sender_id, n.text, n.label, n.icon_url, n.hops, a.epoch, a.last_at
         ${files === null ? sql`` : sql`, n.attachments`}
       from numbered n join advanced a on a.conversation_id = n.conversation_id where ${alerts.becomesMessage}
     ), keyed as (

@@ -32,11 +32,11 @@ const DEFAULT_PORT = 5432;
 
 /** The servers that are configured or have a socket, by port. Looks at files only. */
 export function findClusters({ socketDir, clustersDir }: ClusterLocations): LocalCluster[] {
-  const configured = readFolderNames(clustersDir).flatMap((version) =>
-    readFolderNames(join(clustersDir, version)).flatMap((name) => readClusterOrNone(join(clustersDir, version, name))),
+  const configured = readEntryNames(clustersDir).flatMap((version) =>
+    readEntryNames(join(clustersDir, version)).flatMap((name) => readClusterOrNone(join(clustersDir, version, name))),
   );
   const known = new Set(configured.map((cluster) => join(cluster.socketDir, String(cluster.port))));
-  const others = readFolderNames(socketDir).flatMap((name): LocalCluster[] => {
+  const others = readEntryNames(socketDir).flatMap((name): LocalCluster[] => {
     const port = Number(SOCKET_NAME_PATTERN.exec(name)?.[1]);
     const socketOwnerUid = findSocketOwnerUid(socketDir, port);
     if (socketOwnerUid === null || known.has(join(socketDir, String(port)))) return [];
@@ -86,7 +86,7 @@ function findSocketOwnerUid(folder: string, port: number): number | null {
   }
 }
 
-function readFolderNames(folder: string): string[] {
+function readEntryNames(folder: string): string[] {
   try {
     return readdirSync(folder).sort();
   } catch {

@@ -70,7 +70,7 @@ export async function isEmptyElseRequireOurs(sql: Sql, name: string, secret: str
     const message = `The database "${name}" exists and holds tables that are not Klatch's. Nothing was changed: choose another one with --db-name.`;
     throw new LocalDatabaseError('refused', message);
   }
-  if ((await checkSchemaReturningVersion(sql)) > 0 && !(await isOpenedBySecret(sql, secret))) {
+  if ((await checkSchemaReturningVersion(sql)) > 0 && !(await opensCanaryIfAny(sql, secret))) {
     const message =
       `The database "${name}" holds the data of a Klatch whose secret is not in this configuration. Put the old ` +
       '`secret` into it first, or choose another database with --db-name.';
@@ -88,7 +88,7 @@ async function isKlatchDatabase(sql: Sql): Promise<boolean> {
   return row!.columns === 3;
 }
 
-async function isOpenedBySecret(sql: Sql, secret: string | null): Promise<boolean> {
+async function opensCanaryIfAny(sql: Sql, secret: string | null): Promise<boolean> {
   // Nothing fits an empty secret, so a database in which something is sealed is told apart from one without.
   return (await opensCanary(sql, new Sealer(secret ?? ''))) !== false;
 }

@@ -117,7 +117,7 @@ function requireUsableRole(role: FoundRole, { user, password }: DatabaseRequest)
       : 'may not log in';
     throw new LocalDatabaseError('refused', `The role "${user}" exists and ${what}. ${other}`);
   }
-  if (password !== null && passwordMatchesOrUnneeded(role, user, password)) return;
+  if (password !== null && isEmptyOrStoredPassword(role, user, password)) return;
   // From here on it would get another password, which would lock out whoever uses the old one.
   const { sessions, otherOwnedDatabases } = role;
   if (sessions === 0 && otherOwnedDatabases.length === 0) return;
@@ -147,7 +147,7 @@ async function ensureRoleWithPassword(
   found: FoundRole | null,
   { user, password, server }: { user: string; password: string; server: ServerVersion },
 ): Promise<ProvisionedDatabase['role']> {
-  if (found !== null && passwordMatchesOrUnneeded(found, user, password)) return 'kept';
+  if (found !== null && isEmptyOrStoredPassword(found, user, password)) return 'kept';
   // What PostgreSQL may write into its log, when statements are logged, is the verifier and never the password.
   const name = identifier(user);
   const secret = `password '${scramVerifier(password || createPassword())}'`;
@@ -169,7 +169,7 @@ async function ensureRoleWithPassword(
 }
 
 /** Who is known by his user on the machine needs no password, whatever the role has. */
-function passwordMatchesOrUnneeded({ storedPassword }: FoundRole, user: string, password: string): boolean {
+function isEmptyOrStoredPassword({ storedPassword }: FoundRole, user: string, password: string): boolean {
   return password === '' || matchesStoredPassword(storedPassword, user, password);
 }
 

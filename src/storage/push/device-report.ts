@@ -32,22 +32,22 @@ export async function countDevicesByApp(sql: Sql | Transaction): Promise<DeviceC
 }
 
 /** What is asked about pushes when the installation is examined. */
-export interface PushReport {
+export interface DevicesAndLongPendingReport {
   readonly devices: readonly DeviceCount[];
   /** By kind, what has waited for longer than a while; the kinds of which nothing has are left out. */
-  readonly overdue: readonly { readonly kind: DeviceKind; readonly pushes: number; readonly since: Date }[];
+  readonly longPending: readonly { readonly kind: DeviceKind; readonly pushes: number; readonly since: Date }[];
 }
 
 /** Reads it over a connection of its own, in a transaction that can change nothing. */
 export async function reportPush(
   target: ConnectionTarget,
-  bounds: { overdueMs: number; timeoutMs: number },
-): Promise<PushReport> {
+  bounds: { longPendingMs: number; timeoutMs: number },
+): Promise<DevicesAndLongPendingReport> {
   return readOnly(target, bounds.timeoutMs, async (tx) => ({
     devices: await countDevicesByApp(tx),
-    overdue: await tx<{ kind: DeviceKind; pushes: number; since: Date }[]>`
+    longPending: await tx<{ kind: DeviceKind; pushes: number; since: Date }[]>`
       select kind, count(*)::int as pushes, min(created_at) as since from push_pending
-      where created_at < now() - make_interval(secs => ${bounds.overdueMs / 1_000})
+      where created_at < now() - make_interval(secs => ${bounds.longPendingMs / 1_000})
       group by kind order by kind`,
   }));
 }

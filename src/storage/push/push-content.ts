@@ -60,7 +60,7 @@ function hasRecipient(claim: ClaimedPush): claim is PushClaim & PushRecipient {
 }
 
 /** Messages of a conversation: for an account without its own and without those of whom it has blocked; null: all. */
-interface SeqRange {
+interface MessageRangeForAccount {
   readonly conversationId: ConversationId;
   readonly firstSeq: Seq;
   readonly lastSeq: Seq;
@@ -76,7 +76,7 @@ interface PushMessageRow extends PushCandidateMessage {
 /** What is to be found for a claim. */
 interface WantedRange {
   readonly claim: PushClaim & PushRecipient;
-  readonly range: SeqRange;
+  readonly range: MessageRangeForAccount;
   /** The same for all devices that are told up to the same message. */
   readonly key: string;
 }
@@ -88,8 +88,8 @@ function wantedRangeOf(claim: PushClaim & PushRecipient): WantedRange {
 }
 
 /** For all of a key together, from the first message that is for any of them. */
-function sharedRangesByKey(wanted: readonly WantedRange[]): ReadonlyMap<string, SeqRange> {
-  const ranges = new Map<string, SeqRange>();
+function sharedRangesByKey(wanted: readonly WantedRange[]): ReadonlyMap<string, MessageRangeForAccount> {
+  const ranges = new Map<string, MessageRangeForAccount>();
   for (const { range, key } of wanted) {
     const other = ranges.get(key);
     if (other === undefined || range.firstSeq < other.firstSeq) ranges.set(key, { ...range, accountId: null });
@@ -118,7 +118,7 @@ async function readSeparately(
 /** The newest of each range that are not deleted, newest first. */
 async function readRanges<Key>(
   sql: Sql,
-  wanted: ReadonlyMap<Key, SeqRange>,
+  wanted: ReadonlyMap<Key, MessageRangeForAccount>,
 ): Promise<ReadonlyMap<Key, readonly PushMessageRow[]>> {
   const [keys, ranges] = [[...wanted.keys()], [...wanted.values()]];
   const rows = await sql<(Omit<PushMessageRow, 'mentions'> & { nth: number })[]>`

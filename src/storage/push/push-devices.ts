@@ -3,7 +3,7 @@ import type { AccountId, DeviceId } from '../../model/ids.ts';
 import type { Sql } from '../db/connection.ts';
 
 /** A device with what its vendor knows it by. */
-export interface ReachableDevice {
+export interface SignedInDevice {
   readonly id: DeviceId;
   readonly kind: DeviceKind;
   readonly label: string | null;
@@ -14,8 +14,8 @@ export interface ReachableDevice {
 }
 
 /** Devices of an account whose sessions hold, by number. */
-export async function listReachableDevices(sql: Sql, accountId: AccountId, limit: number): Promise<ReachableDevice[]> {
-  return sql<ReachableDevice[]>`
+export async function listSignedInDevices(sql: Sql, accountId: AccountId, limit: number): Promise<SignedInDevice[]> {
+  return sql<SignedInDevice[]>`
     select d.id, d.kind, d.label, d.app, d.token_sealed as "tokenSealed", now() as "deviceQueriedAt"
     from device d join session s on s.id = d.session_id and (s.expires_at is null or s.expires_at > now())
     where d.account_id = ${accountId} order by d.id limit ${limit}`;
@@ -27,7 +27,7 @@ export async function listReachableDevices(sql: Sql, accountId: AccountId, limit
  */
 export async function removeUnregisteredDevice(
   sql: Sql,
-  device: Pick<ReachableDevice, 'id' | 'deviceQueriedAt'>,
+  device: Pick<SignedInDevice, 'id' | 'deviceQueriedAt'>,
   reason: { category: string; code: number | null },
 ): Promise<boolean> {
   const rows = await sql`

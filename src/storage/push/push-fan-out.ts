@@ -35,7 +35,7 @@ export async function findUnpushedConversations(
 /** What a fan-out goes by. */
 interface FanOutRules {
   /** Whose devices are told. */
-  readonly kinds: readonly DeviceKind[];
+  readonly kindsToNotify: readonly DeviceKind[];
   /** Accounts whose rows wait for `foregroundDelayMs`, since they see what is written as it is. */
   readonly foreground: readonly AccountId[];
   readonly foregroundDelayMs: number;
@@ -266,7 +266,7 @@ async function upsertPendingPushes(
     ), target as (
       -- By an array, of which the planner expects ten: it goes by the index, however many devices there are.
       select id as device_id, kind, created_at, account_id as owner_id from device
-      where account_id = any(array(select account_id from listener)) and kind = any(${[...rules.kinds]}::text[])
+      where account_id = any(array(select account_id from listener)) and kind = any(${[...rules.kindsToNotify]}::text[])
     ), audience as (
       -- Full, though each device has a listener: only such a join is never made by holding each against each. What is asked
       -- of both sides behind it must not tell the planner that the other joins would do.

@@ -29,15 +29,15 @@ export async function removeExpiredAlerts(pool: Pool, { maxAlerts, beforeStep }:
     total += await deleteInPages(pool, (sql) => deleteOldAlerts(sql, state, days), beforeStep);
   for (let after = 0 as ConversationId; ;) {
     await beforeStep();
-    const page = await pool.run((sql) => countAlerts(sql, after), SLOW_QUERY_TIMEOUT_MS);
+    const page = await pool.run((sql) => countAlertsPerConversation(sql, after), SLOW_QUERY_TIMEOUT_MS);
     for (const { conversationId, count } of page)
-      total += await removeOldestAlerts(pool, { conversationId, count: count - maxAlerts }, beforeStep);
+      total += await deleteOldestAlertsInPages(pool, { conversationId, count: count - maxAlerts }, beforeStep);
     if (page.length < CONVERSATIONS_PER_QUERY) return total;
     after = page.at(-1)!.conversationId;
   }
 }
 
-async function removeOldestAlerts(
+async function deleteOldestAlertsInPages(
   pool: Pool,
   { conversationId, count }: { conversationId: ConversationId; count: number },
   beforeStep: () => Promise<void>,
@@ -62,7 +62,7 @@ async function deleteOldAlerts(sql: Sql, state: string, days: number): Promise<n
 }
 
 /** The next conversations that have alerts. From one to the next by the index: the table is not read through. */
-async function countAlerts(
+async function countAlertsPerConversation(
   sql: Sql,
   after: ConversationId,
 ): Promise<{ conversationId: ConversationId; count: number }[]> {

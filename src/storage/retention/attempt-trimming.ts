@@ -2,7 +2,7 @@ import type { ConversationId, HookId } from '../../model/ids.ts';
 import type { Sql } from '../db/connection.ts';
 import type { Pool } from '../db/pool.ts';
 import type { HookReference } from '../hooks/hook-control.ts';
-import { countRequestsPerHook } from '../hooks/hook-stats.ts';
+import { countTotalRequestsPerHook } from '../hooks/hook-stats.ts';
 
 /** Hooks that one statement looks at: some thousand rows of numbers each. */
 const HOOKS_PER_QUERY = 500;
@@ -28,13 +28,13 @@ interface Trimming {
  * (`hook_stats`), and their rows are reached by the index: what is read follows from what is deleted, not from the log.
  */
 export async function trimAttemptsPerHook(pool: Pool, trimming: Trimming): Promise<number> {
-  const activeSince = new Date(trimming.nowMs - ACTIVE_WITHIN_MS);
+  const zeroIfIdleSince = new Date(trimming.nowMs - ACTIVE_WITHIN_MS);
   let after: HookReference = { conversationId: 0 as ConversationId, hookId: 0 as HookId };
   let total = 0;
   for (;;) {
     await trimming.beforeStep();
-    const page = { after, activeSince, limit: HOOKS_PER_QUERY };
-    const hooks = await pool.run((sql) => countRequestsPerHook(sql, page), TIMEOUT_MS);
+    const page = { after, zeroIfIdleSince, limit: HOOKS_PER_QUERY };
+    const hooks = await pool.run((sql) => countTotalRequestsPerHook(sql, page), TIMEOUT_MS);
     for (const hook of hooks) if (hook.requests > trimming.keep) total += await trimHook(pool, hook.hookId, trimming);
     if (hooks.length < HOOKS_PER_QUERY) return total;
     after = hooks.at(-1)!;

@@ -7,7 +7,7 @@ type Job = 'retention' | 'files';
  * Takes the lock of a job for `forMs` unless some node has it, this one included; false: some node has. Nobody has it for
  * longer than that: such a row was written before the database's clock was set back.
  */
-export async function takeJobLock(sql: Sql, job: Job, holder: string, forMs: number): Promise<boolean> {
+export async function takeFreeJobLock(sql: Sql, job: Job, holder: string, forMs: number): Promise<boolean> {
   const rows = await sql`
     update job_lock set holder = ${holder}, expires_at = clock_timestamp() + ${forMs} * interval '1 millisecond'
     where name = ${job} and (expires_at <= clock_timestamp()

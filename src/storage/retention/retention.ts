@@ -6,7 +6,7 @@ import { deleteOldPushLog } from '../push/push-devices.ts';
 import { trimAttemptsPerHook } from './attempt-trimming.ts';
 
 const DAY_MS = 86_400_000;
-const HOOK_STATS_MS = 7 * DAY_MS;
+const MIN_HOOK_STATS_RETENTION_MS = 7 * DAY_MS;
 /** Partitions are made this far ahead, so that a day's first delivery never waits for one. */
 const PARTITION_DAYS_AHEAD = 3;
 /** Rows that one statement removes. */
@@ -64,7 +64,7 @@ interface RetentionNowAndBeforeStep {
  * Drops what is past its time: whole days of the delivery log, idempotency keys, removed hooks, the log of pushes. What
  * fails holds up nothing behind it; then the first failure is thrown at the end.
  */
-export async function removeExpired(
+export async function removeExpiredLogsKeysHooks(
   pool: Pool,
   retention: RetentionConfig,
   round: RetentionNowAndBeforeStep,
@@ -86,7 +86,7 @@ export async function removeExpired(
     pushes: await inPages((sql) => deleteOldPushLog(sql, before(retention.pushLogMs), DELETE_PAGE_ROWS)),
     // The numbers tell whose log is too long, so they are kept as long as its rows.
     stats: await inPages((sql) =>
-      deleteOldHookStats(sql, before(Math.max(HOOK_STATS_MS, retention.deliveryLogMs)), DELETE_PAGE_ROWS),
+      deleteOldHookStats(sql, before(Math.max(MIN_HOOK_STATS_RETENTION_MS, retention.deliveryLogMs)), DELETE_PAGE_ROWS),
     ),
     attempts: await steps.take(() =>
       trimAttemptsPerHook(pool, { keep: retention.deliveryLogRowsPerHook, nowMs, beforeStep: steps.before }),

@@ -227,11 +227,15 @@ describe('klatch setup', () => {
 
 describe('the questions of klatch setup', () => {
   const cluster = { name: '15/main', socketDir: '/run', port: 5433, socketOwnerUid: 0, hbaFile: null };
-  const none = { local: [], embedded: null, remarks: [] };
+  const none = { local: [], embedded: null, unusableReasons: [] };
   const offered = {
     none,
     embedded: { ...none, embedded: 'a private one' },
-    all: { local: [{ cluster, text: 'PostgreSQL 15' }], embedded: 'a private one', remarks: ['9.3 is too old'] },
+    all: {
+      local: [{ cluster, text: 'PostgreSQL 15' }],
+      embedded: 'a private one',
+      unusableReasons: ['9.3 is too old'],
+    },
   };
 
   async function converse(lines: readonly string[], offers: DatabaseOffers = offered.embedded) {

@@ -12,7 +12,7 @@ import {
   nonEmptyString,
   nullable,
   number,
-  object,
+  objectWithAtLeast,
   optional,
   positiveInteger,
   recordOf,
@@ -22,7 +22,7 @@ import {
 import { RpcClient, type Notification } from '../../../client/core/rpc-client.ts';
 import { decodeChangePage, decodeMessage } from '../../../client/core/shapes.ts';
 
-const person = object({ id: positiveInteger, nick: nullable(string), label: optional(string) });
+const person = objectWithAtLeast({ id: positiveInteger, nick: nullable(string), label: optional(string) });
 
 const message = {
   id: '7:42',
@@ -68,7 +68,7 @@ describe('a decoder', () => {
   });
 
   test('says where something else stands, and does not repeat it', () => {
-    const list = object({ people: arrayOf(person) });
+    const list = objectWithAtLeast({ people: arrayOf(person) });
     const read = (): unknown =>
       list({
         people: [

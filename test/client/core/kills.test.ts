@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { discoverServerAddress } from '../../../client/core/address.ts';
-import { anything, arrayOf, integer, nullable, object } from '../../../client/core/decode.ts';
+import { anything, arrayOf, integer, nullable, objectWithAtLeast } from '../../../client/core/decode.ts';
 import { LiveClient } from '../../../client/core/live-client.ts';
 import { decodeMessage, type Message } from '../../../client/core/shapes.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -13,7 +13,7 @@ import { listen, type Listening } from './listening.ts';
 import { signUpByLink } from './process-people.ts';
 
 const KILLS = 3;
-const decodeHistory = object({ messages: arrayOf(decodeMessage), next: nullable(integer) });
+const decodeHistory = objectWithAtLeast({ messages: arrayOf(decodeMessage), next: nullable(integer) });
 
 let server: ServerProcess;
 let ports: { ws: number; tcp: number };

@@ -1,9 +1,9 @@
 import type { ServerAddress } from '../../../client/core/address.ts';
 import { callOnNewConnection } from '../../../client/core/call-on-new-connection.ts';
-import { object, string } from '../../../client/core/decode.ts';
+import { objectWithAtLeast, string } from '../../../client/core/decode.ts';
 import { connectFunctionFor } from '../../../client/node/connect-to.ts';
 
-const decodeSignedIn = object({ token: string });
+const decodeSignedIn = objectWithAtLeast({ token: string });
 
 /** Makes an account on a server of the real program, and signs in as its owner would, by a link. Resolves with the token. */
 export async function signUpByLink(

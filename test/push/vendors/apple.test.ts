@@ -56,7 +56,7 @@ function vendor({
   const made = new AppleVendor(
     {
       keys: bundles.map((bundleId) => ({ keyId, teamId, path, bundleId, sandbox: false })),
-      endpoint: endpoint ?? server.endpoint,
+      applePushEndpoint: endpoint ?? server.endpoint,
       extraAppleCaFile: authority === undefined ? `${folder.path}/ca.pem` : authority,
     },
     { timeoutMs, inFlight: 100, userAgent: 'Klatch/0', ...(now === undefined ? {} : { now }) },

@@ -11,7 +11,7 @@ import {
   firstSeqSince,
   lockHook,
   redeliverFrom,
-  redeliverSelectedWithinLimit,
+  redeliverSelectedUnlessTooMany,
   skipBacklog,
 } from '../../../src/storage/hooks/hook-control.ts';
 import type { HookReference, LockedHook } from '../../../src/storage/hooks/hook-control.ts';
@@ -291,7 +291,7 @@ const statements: [string, (sql: Sql) => Promise<unknown>][] = [
   ['a redelivery', locked(109, (tx, hook) => redeliverFrom(tx, hook, { seq: 4, since: null }))],
   [
     'a redelivery of single messages',
-    locked(110, (tx, hook) => redeliverSelectedWithinLimit(tx, hook, [1 as Seq, 2 as Seq])),
+    locked(110, (tx, hook) => redeliverSelectedUnlessTooMany(tx, hook, [1 as Seq, 2 as Seq])),
   ],
   ['a skipped backlog', locked(111, (tx, hook) => skipBacklog(tx, { ...hook, cursor: 2 as Seq }))],
   [

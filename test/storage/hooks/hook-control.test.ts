@@ -7,11 +7,11 @@ import {
   firstSeqSince,
   lockHook,
   redeliverFrom,
-  redeliverSelectedWithinLimit,
+  redeliverSelectedUnlessTooMany,
   skipBacklog,
   type LockedHook,
 } from '../../../src/storage/hooks/hook-control.ts';
-import { findHooks, removeHook } from '../../../src/storage/hooks/hooks.ts';
+import { findHooks, markHookRemovedByClient } from '../../../src/storage/hooks/hooks.ts';
 import { claimPartitions } from '../../../src/storage/hooks/leases.ts';
 import type { Pool } from '../../../src/storage/db/pool.ts';
 import type { SettlementWriter } from '../../../src/storage/hooks/settlement-writer.ts';
@@ -72,7 +72,7 @@ describe('lockHook()', () => {
     const [other] = await makeGroups(database, 1);
     const theirs = { conversationId: other!.id, hookId: hook };
     expect(await pool.transaction((tx) => lockHook(tx, theirs))).toBeNull();
-    await database.query((sql) => removeHook(sql, group.id, hook));
+    await database.query((sql) => markHookRemovedByClient(sql, group.id, hook));
     expect(await pool.transaction((tx) => lockHook(tx, reference()))).toBeNull();
   });
 
@@ -111,7 +111,7 @@ describe('control writes', () => {
   test('raise the generation once each, and that of the cursor only when they move it', async () => {
     await locked((tx, found) => applyChanges(tx, found, { paused: true, order: 'none', secretSealed: 'new' }));
     expect(await row()).toEqual({ cursor: 100, generation: 1, cursor_generation: 0 });
-    await locked((tx, found) => redeliverSelectedWithinLimit(tx, found, [101 as Seq]));
+    await locked((tx, found) => redeliverSelectedUnlessTooMany(tx, found, [101 as Seq]));
     expect(await row()).toEqual({ cursor: 100, generation: 2, cursor_generation: 0 });
     await locked((tx, found) => redeliverFrom(tx, found, { seq: 1, since: null }));
     expect(await row()).toEqual({ cursor: 100, generation: 3, cursor_generation: 3 });
@@ -124,7 +124,7 @@ describe('control writes', () => {
   test('leave a hook that becomes strict what failed, though the cursor is still below it', async () => {
     await locked((tx, found) => applyChanges(tx, found, { order: 'none' }));
     await database.query((sql) => sql`update reverse_hook set cursor = 120 where id = ${hook}`);
-    await locked((tx, found) => redeliverSelectedWithinLimit(tx, found, [110, 130] as Seq[]));
+    await locked((tx, found) => redeliverSelectedUnlessTooMany(tx, found, [110, 130] as Seq[]));
     await locked((tx, found) => applyChanges(tx, found, { order: 'strict' }));
     const seqs = database.query((sql) => sql`select seq from delivery_retry where hook_id = ${hook} order by seq`);
     expect(await seqs).toEqual([{ seq: 110 }, { seq: 130 }]);
@@ -133,7 +133,7 @@ describe('control writes', () => {
   test('count what is repeated apart as pending, with its age', async () => {
     await locked((tx, found) => skipBacklog(tx, found));
     expect(await info()).toMatchObject({ pending: 0, oldestPendingAt: null, nextAttemptAt: null });
-    await locked((tx, found) => redeliverSelectedWithinLimit(tx, found, [170, 120, 150] as Seq[]));
+    await locked((tx, found) => redeliverSelectedUnlessTooMany(tx, found, [170, 120, 150] as Seq[]));
     const { pending, oldestPendingAt, nextAttemptAt } = await info();
     expect({ pending, oldestPendingAt }).toEqual({ pending: 3, oldestPendingAt: new Date('2026-11-21T00:01:25Z') });
     expect(nextAttemptAt).not.toBeNull();
@@ -156,7 +156,7 @@ describe('control writes', () => {
         ...(await sql`select seq from delivery_retry where hook_id = ${hook} order by seq`),
       ]);
     const askFor = (...asked: number[]): Promise<unknown> =>
-      locked((tx, found) => redeliverSelectedWithinLimit(tx, found, asked as Seq[]));
+      locked((tx, found) => redeliverSelectedUnlessTooMany(tx, found, asked as Seq[]));
     await askFor(90, 95);
     await askFor(90);
     // The lane of before the second request has sent both.
@@ -179,7 +179,7 @@ describe('control writes', () => {
     const writes = Array.from({ length: 40 }, (_, n) => [
       locked((tx, found) => applyChanges(tx, found, { paused: n % 2 === 0 })),
       locked((tx, found) => redeliverFrom(tx, found, { seq: 120, since: null })),
-      locked((tx, found) => redeliverSelectedWithinLimit(tx, found, [(110 + n) as Seq, (109 - (n % 5)) as Seq])),
+      locked((tx, found) => redeliverSelectedUnlessTooMany(tx, found, [(110 + n) as Seq, (109 - (n % 5)) as Seq])),
       locked((tx, found) => skipBacklog(tx, found)),
       pool.run((sql) => claimPing(sql, reference(), 0)),
     ]).flat();

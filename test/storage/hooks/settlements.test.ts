@@ -4,7 +4,7 @@ import type { Sql } from '../../../src/storage/db/connection.ts';
 import { PARTITIONS } from '../../../src/storage/hooks/lanes.ts';
 import { claimPartitions } from '../../../src/storage/hooks/leases.ts';
 import type { Pool } from '../../../src/storage/db/pool.ts';
-import { removeHook } from '../../../src/storage/hooks/hooks.ts';
+import { markHookRemovedByClient } from '../../../src/storage/hooks/hooks.ts';
 import { parkHook, removeHookByTarget, StaleLaneError } from '../../../src/storage/hooks/hook-removal.ts';
 import type { AttemptRecord, RetryRangeUpdate, Settlement } from '../../../src/storage/hooks/settlement.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
@@ -257,7 +257,7 @@ describe('settle()', () => {
   });
 
   test('does not touch a removed hook', async () => {
-    await pool.run((sql) => removeHook(sql, group.id, hook));
+    await pool.run((sql) => markHookRemovedByClient(sql, group.id, hook));
     const before = await row();
     for (const generation of [0, 1]) expect(await settleOne({ generation, cursor: 5 as Seq })).toBe(false);
     expect(await row()).toEqual(before);

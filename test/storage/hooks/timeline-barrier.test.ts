@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Pool } from '../../../src/storage/db/pool.ts';
 import {
   decideTimeline,
-  endedInOtherTimeline,
+  crashedInOtherTimeline,
   raiseForLateFinding,
   readBarrier,
   reportFinding,
@@ -37,7 +37,7 @@ describe('a new timeline', () => {
     await report('a', 2, 'complete');
     expect(await pool.run((sql) => readBarrier(sql, 2))).toEqual({
       epochRaised: null,
-      isLossReported: false,
+      hasNonCompleteFinding: false,
       silentNodes: ['b'],
     });
     expect(await decide(2)).toBeNull();
@@ -74,8 +74,8 @@ describe('a new timeline', () => {
     const raised = await epoch();
     expect(await decide(2, false)).toBe(true);
     expect(await epoch()).toBe(raised);
-    expect(await pool.run((sql) => endedInOtherTimeline(sql, 'a', 2))).toBe(false);
-    expect(await pool.run((sql) => endedInOtherTimeline(sql, 'a', 3))).toBe(true);
+    expect(await pool.run((sql) => crashedInOtherTimeline(sql, 'a', 2))).toBe(false);
+    expect(await pool.run((sql) => crashedInOtherTimeline(sql, 'a', 3))).toBe(true);
     await report('a', 3, 'missing');
     expect(await decide(3)).toBe(true);
     expect(await epoch()).toBeGreaterThan(raised);

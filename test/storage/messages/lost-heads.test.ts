@@ -5,7 +5,7 @@ import { findLostHeads, insertLossNotice, readHeads } from '../../../src/storage
 import { MessageLog } from '../../../src/storage/messages/message-log.ts';
 import { eraseMessage, updateMessageText } from '../../../src/storage/messages/messages.ts';
 import { insertNotice } from '../../../src/storage/messages/notices.ts';
-import { NOTICE, UNKNOWN_CHANGE, type WitnessedHead } from '../../../src/storage/messages/witness.ts';
+import { NOTICE_CHANGED_SEQ, UNKNOWN_CHANGED_SEQ, type WitnessedHead } from '../../../src/storage/messages/witness.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { logOptions, makeGroups, post, type StoredGroup } from '../fixture.ts';
 
@@ -57,12 +57,14 @@ describe('what is known of a conversation is there', () => {
     known.push(await head());
     await log.append(post(group, 'four'));
     known.push(await head());
-    expect(known.map(({ changedSeq }) => changedSeq)).toEqual([3, 1, NOTICE, 1, 3, 4]);
+    expect(known.map(({ changedSeq }) => changedSeq)).toEqual([3, 1, NOTICE_CHANGED_SEQ, 1, 3, 4]);
     expect(await pools.general.run((sql) => findLostHeads(sql, known))).toEqual([]);
   });
 
   test('where only numbers are known', async () => {
-    expect(await isLost({ ...(await head()), sentAtMs: 0, changedSeq: UNKNOWN_CHANGE, changedAtMs: 0 })).toBe(false);
+    expect(await isLost({ ...(await head()), sentAtMs: 0, changedSeq: UNKNOWN_CHANGED_SEQ, changedAtMs: 0 })).toBe(
+      false,
+    );
   });
 
   test('where a message was removed altogether', async () => {
@@ -75,11 +77,11 @@ describe('what is known of a conversation is there', () => {
 describe('something is missing', () => {
   test.each<[string, (known: WitnessedHead) => Partial<WitnessedHead>]>([
     ['a message', ({ seq }) => ({ seq: seq + 1, sentAtMs: 0 })],
-    ['a change', ({ rev }) => ({ rev: rev + 1, changedSeq: UNKNOWN_CHANGE })],
+    ['a change', ({ rev }) => ({ rev: rev + 1, changedSeq: UNKNOWN_CHANGED_SEQ })],
     ['a message whose number another one has', ({ sentAtMs }) => ({ sentAtMs: sentAtMs - 5_000 })],
     ['a change of a message at another moment', ({ changedAtMs }) => ({ changedAtMs: changedAtMs - 5_000 })],
     ['a change whose number another message has', () => ({ changedSeq: 1 })],
-    ['a notice whose number a message has', () => ({ changedSeq: NOTICE })],
+    ['a notice whose number a message has', () => ({ changedSeq: NOTICE_CHANGED_SEQ })],
     [
       'the conversation',
       ({ conversationId }) => ({ conversationId: (conversationId + 1_000) as typeof conversationId }),
@@ -113,7 +115,7 @@ describe('something is missing', () => {
   test('a notice whose number another notice has', async () => {
     await notice();
     const known = await head();
-    expect(known.changedSeq).toBe(NOTICE);
+    expect(known.changedSeq).toBe(NOTICE_CHANGED_SEQ);
     await database.query((sql) => sql`update notice set at = at + interval '5 seconds'`);
     expect(await isLost(known)).toBe(true);
   });

@@ -231,7 +231,7 @@ describe('a post with files', () => {
   });
 
   test('counts its files against the bytes that may wait', async () => {
-    const small = new MessageLog(database.intake, logOptions({ maxQueuedBytes: 1_000 }));
+    const small = new MessageLog(database.intake, logOptions({ maxUnansweredBytes: 1_000 }));
     const ids = await makeFiles(alice, 10);
     await expect(small.append(by(alice, '', ids))).rejects.toThrow(IntakeFullError);
     expect(await small.append(by(alice, '', ids.slice(0, 5)))).toEqual({ outcome: 'new', seq: 1, logEpoch: 0 });

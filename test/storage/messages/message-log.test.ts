@@ -253,7 +253,7 @@ describe('admission', () => {
 describe('the bounds of the intake', () => {
   test('a post past the number that may wait is refused at once', async () => {
     const [group] = await makeGroups(test1, 1);
-    const small = new MessageLog(database.intake, logOptions({ maxQueuedPosts: 3 }));
+    const small = new MessageLog(database.intake, logOptions({ maxUnansweredPosts: 3 }));
     const answers = await Promise.allSettled(Array.from({ length: 5 }, (_, i) => small.append(post(group!, `${i}`))));
     expect(answers.map((answer) => answer.status)).toEqual([
       'fulfilled',
@@ -270,7 +270,7 @@ describe('the bounds of the intake', () => {
 
   test('a post past the bytes that may wait is refused, its label counted with its text', async () => {
     const [group] = await makeGroups(test1, 1);
-    const small = new MessageLog(database.intake, logOptions({ maxQueuedBytes: 4_000 }));
+    const small = new MessageLog(database.intake, logOptions({ maxUnansweredBytes: 4_000 }));
     const [first, second, third] = await Promise.allSettled([
       small.append(post(group!, 'é'.repeat(1_000))),
       small.append(post(group!, 'x'.repeat(200), { label: 'y'.repeat(1_000) })),

@@ -1,6 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
 import type { ConversationId } from '../../../src/model/ids.ts';
-import { MAX_WITNESSED_CONVERSATIONS, NOTICE, UNKNOWN_CHANGE, Witness } from '../../../src/storage/messages/witness.ts';
+import {
+  MAX_WITNESSED_CONVERSATIONS,
+  NOTICE_CHANGED_SEQ,
+  UNKNOWN_CHANGED_SEQ,
+  Witness,
+} from '../../../src/storage/messages/witness.ts';
 
 const id = (n: number): ConversationId => n as ConversationId;
 
@@ -9,14 +14,16 @@ describe('a witness', () => {
     const witness = new Witness();
     witness.recordMessage(id(1), 5, 500);
     witness.recordMessage(id(1), 4, 400);
-    witness.recordChange(id(1), { rev: 9, changedSeq: NOTICE, changedAtMs: 900 });
+    witness.recordChange(id(1), { rev: 9, changedSeq: NOTICE_CHANGED_SEQ, changedAtMs: 900 });
     witness.recordChange(id(1), { rev: 8, changedSeq: 2, changedAtMs: 800 });
     expect(witness.heads).toEqual([
-      { conversationId: 1, seq: 5, sentAtMs: 500, rev: 9, changedSeq: NOTICE, changedAtMs: 900 },
+      { conversationId: 1, seq: 5, sentAtMs: 500, rev: 9, changedSeq: NOTICE_CHANGED_SEQ, changedAtMs: 900 },
     ]);
     witness.recordMessage(id(1), 6);
-    witness.recordChange(id(1), { rev: 9, changedSeq: UNKNOWN_CHANGE, changedAtMs: 0 });
-    expect(witness.heads).toMatchObject([{ seq: 6, sentAtMs: 0, rev: 9, changedSeq: NOTICE, changedAtMs: 900 }]);
+    witness.recordChange(id(1), { rev: 9, changedSeq: UNKNOWN_CHANGED_SEQ, changedAtMs: 0 });
+    expect(witness.heads).toMatchObject([
+      { seq: 6, sentAtMs: 0, rev: 9, changedSeq: NOTICE_CHANGED_SEQ, changedAtMs: 900 },
+    ]);
     witness.recordMessage(id(1), 6, 600);
     expect(witness.heads).toMatchObject([{ seq: 6, sentAtMs: 600 }]);
   });
@@ -41,8 +48,8 @@ describe('a witness', () => {
     witness.recordUnknownChange(id(2));
     witness.recordMessage(id(3), 1, 100);
     witness.recordRevs([{ conversationId: id(4), rev: 2 as never }]);
-    expect(witness.takeIncomplete(2)).toEqual([2, 4]);
-    expect(witness.takeIncomplete(2)).toEqual([]);
+    expect(witness.clearIncompleteReturningNewest(2)).toEqual([2, 4]);
+    expect(witness.clearIncompleteReturningNewest(2)).toEqual([]);
   });
 
   test('does not lose what it knows by now to what it knew before', () => {
