@@ -22,23 +22,39 @@ const decodeEdited = objectWithAtLeast({ rev: integer });
 
 /** What one client has of one conversation. */
 class HeardConversation {
-  /** By seq, the post that the message came from, plus one. */
-  readonly posts: number[] = [];
+  /** By seq, the post that the message came from. */
+  readonly posts = new Map<number, number>();
   /** All of them, those too whose seq was given out again. */
   readonly allPosts = new Set<number>();
+  /** By seq, the rev of what is known of the message. */
+  readonly #revs = new Map<number, number>();
   /** By seq, the number of the last edit that was heard. */
   readonly edits = new Map<number, number>();
   firstSeq = Number.POSITIVE_INFINITY;
+  newestSeq = 0;
   lastRev = 0;
 
-  hear({ seq, text }: Message): void {
+  hear({ seq, text }: Message, rev: number): void {
     const post = postOf(text);
     if (post === null) return;
-    this.posts[seq] = post + 1;
+    this.posts.set(seq, post);
+    this.#revs.set(seq, rev);
     this.allPosts.add(post);
     this.firstSeq = Math.min(this.firstSeq, seq);
+    this.newestSeq = Math.max(this.newestSeq, seq);
     const edit = Number(EDIT_TEXT.exec(text)?.[1] ?? 0);
     if (edit > (this.edits.get(seq) ?? 0)) this.edits.set(seq, edit);
+  }
+
+  /** Forgets what the server has lost. */
+  reset(rev: number): void {
+    for (const [seq, knownRev] of this.#revs) {
+      if (knownRev <= rev) continue;
+      this.posts.delete(seq);
+      this.#revs.delete(seq);
+    }
+    this.newestSeq = [...this.posts.keys()].reduce((newest, seq) => Math.max(newest, seq), 0);
+    this.lastRev = rev;
   }
 }
 
@@ -54,7 +70,8 @@ export class LiveClients {
   readonly #edited = new Map<string, number>();
   /** Of all edits that were answered: group and rev. */
   readonly #editedRevs: { readonly group: number; readonly rev: number }[] = [];
-  #isOver = false;
+  #lastEdit = 0;
+  #isEditing = false;
   #editing: Promise<void> = Promise.resolve();
 
   private constructor(stage: Stage) {
@@ -78,7 +95,7 @@ export class LiveClients {
     }
     const isHeard = (): boolean => liveClients.#clients.every(({ heard }) => heard.size === stage.groups.length);
     await until('all live clients follow', isHeard);
-    liveClients.#editing = liveClients.#edit();
+    liveClients.startEditing();
     return liveClients;
   }
 
@@ -95,9 +112,14 @@ export class LiveClients {
       .reduce((sum, missing) => sum + missing.length, 0);
   }
 
+  startEditing(): void {
+    this.#isEditing = true;
+    this.#editing = this.#edit();
+  }
+
   /** Resolves when no edit is under way, and none follows. */
   async stopEditing(): Promise<void> {
-    this.#isOver = true;
+    this.#isEditing = false;
     await this.#editing;
   }
 
@@ -109,7 +131,7 @@ export class LiveClients {
       this.lostEvents === 0 &&
       this.#lostEdits === 0 &&
       this.#clients.every(({ heard }) =>
-        this.#stage.groups.every(({ id }, group) => heard.get(id)?.posts[heads[group]!] !== undefined),
+        this.#stage.groups.every(({ id }, group) => heard.get(id)?.posts.has(heads[group]!) === true),
       );
     await until('live clients have caught up', isThere, timeoutMs).catch(() => {});
   }
@@ -121,7 +143,7 @@ export class LiveClients {
       for (const [group, { id }] of this.#stage.groups.entries()) {
         const { posts, firstSeq } = heard.get(id)!;
         for (const [post, seq] of this.#stage.load.acknowledged[group]!) {
-          if (seq >= firstSeq && posts[seq] !== post + 1) lost += 1;
+          if (seq >= firstSeq && posts.get(seq) !== post) lost += 1;
         }
       }
     }
@@ -146,7 +168,7 @@ export class LiveClients {
   }
 
   async stop(): Promise<void> {
-    this.#isOver = true;
+    this.#isEditing = false;
     await Promise.all(this.#clients.map(({ client }) => client.stop()));
     await this.#editing;
   }
@@ -169,8 +191,7 @@ export class LiveClients {
   #hear(event: ChatEvent, heard: Map<number, HeardConversation>, client: LiveClient): void {
     if (event.type === 'reset') {
       this.resets += 1;
-      const conversation = heard.get(event.conversation);
-      if (conversation !== undefined) conversation.lastRev = event.rev;
+      heard.get(event.conversation)?.reset(event.rev);
     }
     if (event.type !== 'change') return;
     const { conversation: id, change } = event;
@@ -182,20 +203,21 @@ export class LiveClients {
     const { seq, text } = change.message;
     const epoch = client.epochByConversation.get(id) ?? 0;
     this.#stage.recorder.textByRev.note({ group: id, epoch, rev: change.rev }, `${seq} ${text}`);
-    conversation.hear(change.message);
+    conversation.hear(change.message, change.rev);
   }
 
   /** Edits the newest messages, one after the other. What fails is given up: nobody was told that it is done. */
   async #edit(): Promise<void> {
-    for (let edit = 1; !this.#isOver; edit += 1) {
+    while (this.#isEditing) {
       await wait(EDIT_GAP_MS);
+      const edit = ++this.#lastEdit;
       const { client, heard } = this.#clients[edit % this.#clients.length]!;
       const group = edit % this.#stage.groups.length;
       const { id } = this.#stage.groups[group]!;
-      const posts = heard.get(id)!.posts;
-      const seq = posts.length - 1;
-      if (seq < 0 || posts[seq] === undefined) continue;
-      const params = { conversation: id, seq, text: `${textOf(posts[seq] - 1)} (edit ${edit})` };
+      const { posts, newestSeq: seq } = heard.get(id)!;
+      const post = posts.get(seq);
+      if (post === undefined) continue;
+      const params = { conversation: id, seq, text: `${textOf(post)} (edit ${edit})` };
       await client
         .call('messages.edit', params, { decode: decodeEdited, timeoutMs: EDIT_TIMEOUT_MS })
         .then(({ rev }) => {

@@ -109,6 +109,7 @@ async function openLossyFailover(cleanUp: CleanUp): Promise<Scene> {
     afterwards: async () => {
       await cluster.untilHealthy();
       await stage.goOn(MESSAGES_AFTER);
+      liveClients.startEditing();
     },
     settle: async () => {
       await liveClients.stopEditing();
@@ -134,6 +135,8 @@ async function strike(scene: ClusterScene, record: LossRecord, run: number): Pro
   await cluster.cutReplication(primary);
   // The fault itself: what is acknowledged now is on this server alone.
   await wait(UNCOPIED_MS);
+  // An edit that comes later would give the text of a lost message to the one that gets its number.
+  await scene.liveClients.stopEditing();
   await primary.kill();
   record.noteKill();
   const isNodeKilled = run % 2 === 1;
