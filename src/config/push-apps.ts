@@ -24,7 +24,9 @@ export function configuredAppIds(
   { googlePush, applePush }: PushServices,
   kind: Exclude<DeviceKind, 'web'>,
 ): readonly string[] {
-  return kind === 'google'
-    ? googlePush.keys.map(({ projectId }) => projectId)
-    : applePush.keys.map(({ bundleId }) => bundleId);
+  const idsByKind: Readonly<Record<typeof kind, readonly string[]>> = {
+    google: googlePush.keys.map(({ projectId }) => projectId),
+    apple: applePush.keys.map(({ bundleId }) => bundleId),
+  };
+  return idsByKind[kind];
 }

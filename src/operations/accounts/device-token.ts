@@ -15,6 +15,17 @@ const PUBLIC_KEY_PATTERN = /^[A-Za-z0-9_-]{87}=?$/;
 const AUTH_SECRET_PATTERN = /^[A-Za-z0-9_-]{22}(?:==)?$/;
 const UNCOMPRESSED_POINT_PREFIX = 4;
 
+type AppDeviceKind = Exclude<DeviceKind, 'web'>;
+
+/** Each checks the form of a vendor's token, and brings it into the one spelling that it is kept in. */
+const TOKEN_PARSERS: Readonly<Record<AppDeviceKind, (token: string) => string>> = {
+  google: parseGoogleToken,
+  apple: parseAppleToken,
+};
+
+/** What the configuration calls the apps of each vendor. */
+const APP_KEYS: Readonly<Record<AppDeviceKind, string>> = { google: 'project-id', apple: 'bundle-id' };
+
 /** What a vendor knows a device by. */
 interface DeviceToken {
   /** The vendor's own form; of a browser the JSON of its `WebSubscription`. Never logged, and kept sealed. */
@@ -44,7 +55,7 @@ export function parseDeviceToken({ kind, token, subscription }: DeviceTokenInput
   }
   if (subscription !== undefined) throw invalid(`subscription: is for the kind web; ${kind} has a token`);
   if (token === undefined) throw invalid(`token: is required for the kind ${kind}`);
-  const parsed = kind === 'google' ? parseGoogleToken(token) : parseAppleToken(token);
+  const parsed = TOKEN_PARSERS[kind](token);
   return { token: parsed, hash: deviceLookupHash(parsed) };
 }
 
@@ -59,10 +70,11 @@ export function requirePushConfigured(config: Config, kind: DeviceKind, app: str
     );
   }
   if (app === null) return;
-  if (kind === 'web') throw invalid('app: is for the kinds google and apple');
+  if (kind === 'web') throw invalid(`app: is for the kinds ${Object.keys(APP_KEYS).join(' and ')}`);
   if (configuredAppIds(config, kind).includes(app)) return;
-  const what = kind === 'google' ? 'project-id' : 'bundle-id';
-  throw invalid(`app: nothing in ${PUSH_SETTING_KEYS[kind]} has this ${what}; /v1/about lists those that there are`);
+  throw invalid(
+    `app: nothing in ${PUSH_SETTING_KEYS[kind]} has this ${APP_KEYS[kind]}; /v1/about lists those that there are`,
+  );
 }
 
 function parseGoogleToken(token: string): string {
