@@ -190,6 +190,7 @@ describe('sending again', () => {
     expect((await postJson(redeliver, { from })).body).toMatchObject({ from: null, pending: 1 });
     await it.lane.receiver.received(4);
     expect(it.arrived.slice(3)).toEqual([`${seq} updated r${rev}`]);
+    await settled(seq, rev);
     const again = await postJson(redeliver, { only: [`${it.lane.group.id}:${seq}`] });
     expect(again.body).toMatchObject({ pending: 1 });
     await it.lane.receiver.received(5);
