@@ -1,6 +1,7 @@
 import type { Config } from '../config/config.ts';
 import type { DatabaseReport } from '../storage/database-report.ts';
 import { LONG_TRANSACTION_S } from '../storage/database-report.ts';
+import type { ServerUse } from '../storage/db/server-group.ts';
 import { countWithNoun, error, ok, warning, type CheckResult } from './finding.ts';
 import { DEDICATED_DATABASE_CONNECTIONS } from './open-files.ts';
 
@@ -38,10 +39,18 @@ export function evaluateDatabase(report: DatabaseReport, expected: DatabaseExpec
   ];
   if (found.some(({ level }) => level === 'error')) return found;
   const kind = expected.config.postgresql.embedded ? ' (embedded)' : '';
-  const { version, schema, connections, connectionsTaken } = report;
+  const { version, serverUses, schema, connections, connectionsTaken } = report;
   const state = schema === 0 ? 'without a schema yet' : `schema ${schema}`;
-  const fine = `PostgreSQL ${version}${kind} answers, ${state}, ${connectionsTaken} of ${connections} connections taken`;
+  const fine = `PostgreSQL ${version}${kind} answers${describeServers(serverUses)}, ${state}, ${connectionsTaken} of ${connections} connections taken`;
   return [ok(fine), ...found];
+}
+
+/** Nothing where there is one server alone; else which one answered, and what those said that were asked before it. */
+function describeServers(uses: readonly ServerUse[]): string {
+  if (uses.length === 1) return '';
+  const rejected = uses.flatMap(({ server, rejection }) => (rejection === null ? [] : [`${server}: ${rejection}`]));
+  const others = rejected.length === 0 ? '' : ` (${rejected.join('; ')})`;
+  return ` at ${uses.find(({ isUsed }) => isUsed)?.server}${others}`;
 }
 
 function evaluateVersions(report: DatabaseReport, { newestSchema, serverRuns }: DatabaseExpectation): CheckResult[] {

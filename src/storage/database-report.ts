@@ -2,6 +2,7 @@ import type { ConnectionTarget, Transaction } from './db/connection.ts';
 import { BACKUP_SESSION_NAME } from './db/migrate.ts';
 import { listMigrations } from './db/migration-files.ts';
 import { readOnly } from './db/read-only.ts';
+import { ServerGroup, type ServerUse } from './db/server-group.ts';
 import { findSchemaMismatch, readAppliedMigrations, type SchemaMismatch } from './db/schema-compatibility.ts';
 import { opensCanary, type Sealer } from './db/sealed.ts';
 import { findStoreId } from './files/store-id.ts';
@@ -9,6 +10,8 @@ import { findLossRecord, type LossRecord } from './messages/loss-record.ts';
 
 /** What a person who looks after the database wants to know; nothing in it is of users. */
 export interface DatabaseReport {
+  /** The servers that the configuration lists, with the one that was looked at. */
+  readonly serverUses: readonly ServerUse[];
   /** "18.4". */
   readonly version: string;
   /** 180004. */
@@ -49,7 +52,7 @@ export const LONG_TRANSACTION_S = 300;
 
 type ReportedColumns = Omit<
   DatabaseReport,
-  'schema' | 'schemaMismatch' | 'secretFits' | 'storeId' | 'loss' | 'clockAheadMs'
+  'serverUses' | 'schema' | 'schemaMismatch' | 'secretFits' | 'storeId' | 'loss' | 'clockAheadMs'
 >;
 
 /**
@@ -66,6 +69,7 @@ export async function reportDatabase(
     const schema = applied.at(-1)?.version ?? 0;
     return {
       ...row,
+      serverUses: ServerGroup.of(target).uses,
       schema,
       schemaMismatch: findSchemaMismatch(applied, listMigrations()),
       secretFits: schema === 0 ? null : await opensCanary(tx, options.sealer),

@@ -2,7 +2,7 @@ import type { PostgresqlConfig } from '../config/config.ts';
 import type { Log } from '../log.ts';
 import type { ConnectionTarget } from './db/connection.ts';
 import { Pool, type PoolMetrics } from './db/pool.ts';
-import { ServerGroup } from './db/server-group.ts';
+import { ServerGroup, type ServerUse } from './db/server-group.ts';
 import { requireWritable } from './db/writability.ts';
 import { SettlementWriter } from './hooks/settlement-writer.ts';
 import { Witness } from './messages/witness.ts';
@@ -71,6 +71,11 @@ export class Database {
   /** The timeline of the primary, as it said last; 0: it does not tell. */
   get timeline(): number {
     return ServerGroup.of(this.target).timeline ?? 0;
+  }
+
+  /** Which of the servers that the target lists is worked with, and why the others are not. */
+  get serverUses(): readonly ServerUse[] {
+    return ServerGroup.of(this.target).uses;
   }
 
   /** One round trip within `timeoutMs`; rejects when the database is away, or takes no writes. */

@@ -120,6 +120,7 @@ describe('open files', () => {
 
 describe('the database', () => {
   const good: DatabaseReport = {
+    serverUses: [{ server: '127.0.0.1:5432', isUsed: true, rejection: null }],
     version: '18.4',
     versionNumber: 180_004,
     encoding: 'UTF8',

@@ -1,5 +1,6 @@
 import { getHeapStatistics } from 'node:v8';
 import * as z from 'zod';
+import type { ServerUse } from '../../storage/db/server-group.ts';
 import type { CachedDeliveryReport } from '../core/delivery-report-cache.ts';
 import { defineOperation } from '../core/operation.ts';
 
@@ -43,6 +44,15 @@ export const serverStatus = defineOperation({
     metrics_url: z.string().nullable(),
     base_uri: z.string(),
     database: z.string(),
+    /** Where `services.postgresql.host` lists several, in its order; else empty. */
+    database_servers: z.array(
+      z.object({
+        server: z.string(),
+        used: z.boolean(),
+        /** Why it was not used when it was asked last; null: it is used, or was not asked. */
+        rejection: z.string().nullable(),
+      }),
+    ),
     /** Whether the database answered just now. */
     ready: z.boolean(),
     /** Posts that wait for their commit. */
@@ -71,6 +81,7 @@ export const serverStatus = defineOperation({
       metrics_url: services.metricsUrl,
       base_uri: config.http.baseUri,
       database: databaseVersion,
+      database_servers: serializeServers(database.serverUses),
       ready,
       waiting_posts: messageLog.depth,
       deliveries_in_flight: services.deliveriesInFlight(),
@@ -78,6 +89,11 @@ export const serverStatus = defineOperation({
     };
   },
 });
+
+function serializeServers(uses: readonly ServerUse[]): { server: string; used: boolean; rejection: string | null }[] {
+  if (uses.length === 1) return [];
+  return uses.map(({ server, isUsed, rejection }) => ({ server, used: isUsed, rejection }));
+}
 
 function serializeDeliveries({ report, ageMs }: CachedDeliveryReport): z.infer<typeof deliveriesSchema> {
   return {

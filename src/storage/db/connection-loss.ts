@@ -1,4 +1,5 @@
 import { types } from 'node:util';
+import type { ConnectionTarget, ServerAddress } from './connection-target.ts';
 import {
   CommitUnknownError,
   DatabaseUnavailableError,
@@ -23,8 +24,20 @@ function isConnectionError(error: unknown): boolean {
   return code.startsWith('CONNECTION_') || code === 'CONNECT_TIMEOUT' || /^E[A-Z]+$/.test(code);
 }
 
+/** SQLSTATE and function of PostgreSQL where pg_hba.conf lets nobody in; its sentence may be in any language. */
+const NO_ENTRY = { sqlState: '28000', routine: 'ClientAuthentication' };
+
+/** Why a session could not be begun, for people. */
+export function greetingErrorText(error: unknown, { tls = null }: ConnectionTarget, { host }: ServerAddress): string {
+  const text = connectionErrorText(error);
+  const { routine } = error as { readonly routine?: string };
+  const isRefused = sqlState(error) === NO_ENTRY.sqlState && routine === NO_ENTRY.routine;
+  if (!isRefused || tls !== null || host.startsWith('/')) return text;
+  return `${text} (without TLS; where pg_hba.conf has hostssl lines alone, set services.postgresql.tls = verify-full)`;
+}
+
 /** What an error says, for people. */
-export function connectionErrorText(error: unknown): string {
+function connectionErrorText(error: unknown): string {
   if (sqlState(error) === UNKNOWN_SETTING_SQLSTATE) return 'this PostgreSQL is too old: Klatch needs 11 or newer';
   // Of Node's own as well, which are no Errors of ours inside a context of their own, as of the tests.
   if (!types.isNativeError(error)) return 'no reason given';

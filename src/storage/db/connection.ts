@@ -1,7 +1,7 @@
 import type net from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import type postgres from 'postgres';
-import { connectionErrorText, connectionLossToCommitUnknown } from './connection-loss.ts';
+import { connectionLossToCommitUnknown, greetingErrorText } from './connection-loss.ts';
 import type { ConnectionTarget, ServerAddress, Sql } from './connection-target.ts';
 import { createClient } from './create-client.ts';
 import {
@@ -160,7 +160,7 @@ export class Connection {
     call.isTimedOutOrClosed = true;
     const { session, sent, rejections } = call;
     if (session !== null) {
-      if (!sent) this.#group.markFailed(session.serverIndex);
+      if (!sent) this.#group.markFailed(session.serverIndex, 'it did not answer in time');
       this.#end(session, { how: 'reset' });
     }
     const told = rejections.length === 0 ? '' : ` (${rejections.join('; ')})`;
@@ -261,13 +261,14 @@ export class Connection {
     try {
       rejection = await this.#judge(session, acceptsReadOnly);
     } catch (error) {
-      rejection = { sentence: connectionErrorText(error), isServerReadOnly: false, cause: error };
+      const sentence = greetingErrorText(error, this.#target, this.#serverOf(session));
+      rejection = { sentence, isServerReadOnly: false, cause: error };
     }
     if (rejection === null && session.ended) {
       rejection = { sentence: 'the connection was closed', isServerReadOnly: false, cause: undefined };
     }
     if (rejection !== null) {
-      this.#group.markFailed(session.serverIndex);
+      this.#group.markFailed(session.serverIndex, rejection.sentence);
       this.#end(session);
       return rejection;
     }

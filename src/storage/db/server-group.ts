@@ -8,6 +8,15 @@ export interface TimelineAndSystemId {
   readonly systemId: string | null;
 }
 
+/** One of the servers of a target, and whether it is worked with. */
+export interface ServerUse {
+  /** "db1:5432". */
+  readonly server: string;
+  readonly isUsed: boolean;
+  /** Why it was not used when it was asked last; null: it is used, or was not asked. */
+  readonly rejection: string | null;
+}
+
 /** Awaited by the sessions that may write, before they are used in the new timeline. It may reject: then it is called again. */
 type TimelineListener = (timeline: number) => Promise<void>;
 
@@ -20,6 +29,10 @@ export class ServerGroup {
   losses = 0;
   onNewTimeline: TimelineListener | null = null;
   #preferred = 0;
+  /** True: the preferred server has answered as it should. */
+  #isPreferredUsed = false;
+  /** By index, as of the last time. */
+  readonly #rejections = new Map<number, string>();
   #state: TimelineAndSystemId | null = null;
   #gate: Promise<void> | null = null;
 
@@ -51,12 +64,26 @@ export class ServerGroup {
   }
 
   /** The next try begins behind it: a deadline that ends one server's silence must not end in the same one each time. */
-  markFailed(index: number): void {
-    if (this.#preferred === index) this.#preferred = (index + 1) % this.servers.length;
+  markFailed(index: number, rejection: string): void {
+    this.#rejections.set(index, rejection);
+    if (this.#preferred !== index) return;
+    this.#preferred = (index + 1) % this.servers.length;
+    this.#isPreferredUsed = false;
   }
 
   markPreferred(index: number): void {
+    this.#rejections.delete(index);
     this.#preferred = index;
+    this.#isPreferredUsed = true;
+  }
+
+  /** Each server, in the order of the target. */
+  get uses(): readonly ServerUse[] {
+    return this.servers.map((server, index) => ({
+      server: formatServer(server),
+      isUsed: this.#isPreferredUsed && this.#preferred === index,
+      rejection: this.#rejections.get(index) ?? null,
+    }));
   }
 
   /** The newer timeline that makes this state one of a primary that was replaced; else null. */

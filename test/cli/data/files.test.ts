@@ -86,6 +86,27 @@ describe('klatch files check', () => {
     expect(await download(server, { token, id })).toEqual(Buffer.from('kept'));
   });
 
+  test('a second server with a folder of its own is refused and told what to name; the first one goes on', async () => {
+    const id = await store('of the first');
+    const second = await Workspace.create();
+    try {
+      await second.configure(database.target);
+      const refused = await second.run(['serve']);
+      expect(refused.code).toBe(73);
+      expect(refused.stderr).toMatch(
+        /is not the store of this database's files: its store-id is missing.* the same folder \(services\.file-storage\.location\)/,
+      );
+      const doctor = await second.run(['doctor']);
+      expect(doctor.stdout).toMatch(/^ERROR +files +the folder .*its store-id is missing/m);
+      await second.configure(database.target, [`services.file-storage.location = ${JSON.stringify(location)}`]);
+      const { url } = await second.serve();
+      expect(await download({ url }, { token, id })).toEqual(Buffer.from('of the first'));
+    } finally {
+      await second.remove();
+    }
+    expect(await download(server, { token, id })).toEqual(Buffer.from('of the first'));
+  });
+
   test('`files adopt` makes a folder that was lost the store again; until then the server does not start', async () => {
     const id = await store('gone');
     expect((await workspace.run(['files', 'adopt'])).code).toBe(75);
