@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import { setTimeout as wait } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as wait } from 'node:timers/promises';
 import type { Arrival, DeliveryKey, Moment } from './history.ts';
 import type { ModelReceiver } from './model-receiver.ts';
 import type { Random } from './random.ts';
@@ -104,6 +104,16 @@ export class HookReceiver {
   /** Its hook is judged: what arrives from now on is not kept. */
   remove({ path }: HookTarget): void {
     this.#targets.delete(path);
+  }
+
+  /** Resolves when a server that ended is disconnected: what it sent before has arrived. */
+  async disconnected(): Promise<void> {
+    // A connection that the kernel has accepted becomes a socket in the next turn of the loop.
+    await nextTurn();
+    for (const socket of this.#sockets) {
+      if (!socket.closed) await new Promise((resolve) => socket.once('close', resolve));
+      await nextTurn();
+    }
   }
 
   async stop(): Promise<void> {

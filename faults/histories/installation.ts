@@ -14,6 +14,7 @@ import {
   removeExpiredEvents,
 } from '../../src/storage/hooks/event-expiry.ts';
 import { callAs } from '../../test/support/call.ts';
+import { eventually } from '../../test/support/eventually.ts';
 import { LAUNCHER } from '../../test/support/program-files.ts';
 import { ServerProcess } from '../../test/support/server-process.ts';
 import type { CleanUp } from '../clean-up.ts';
@@ -126,6 +127,18 @@ export class Installation {
   async stop(): Promise<void> {
     const code = await this.server.end('SIGTERM');
     if (code !== 0) throw new Error(`the server was asked to stop and ended with ${code}`);
+  }
+
+  /** Resolves when the database has ended what a server that is gone asked of it: until then it may commit. */
+  async sessionsEnded(): Promise<void> {
+    await eventually(
+      () =>
+        this.query(
+          (sql) => sql<{ count: number }[]>`
+            select count(*)::int as count from pg_stat_activity where usename = ${APP_ROLE}`,
+        ),
+      ([row]) => row!.count === 0,
+    );
   }
 
   async backUp(): Promise<void> {

@@ -93,33 +93,29 @@ function judge(history: History, seed: number): string[] {
 }
 
 /** Ends the server in one way or the other, and starts it again. */
-async function strike(
-  { installation, clock }: Environment,
-  groups: readonly PlayedGroup[],
-  random: Random,
-): Promise<void> {
+async function strike(environment: Environment, groups: readonly PlayedGroup[], random: Random): Promise<void> {
   const type = random.weighted<'killed' | 'stopped'>([
     [3, 'killed'],
     [1, 'stopped'],
   ]);
-  const action = await endWhilePosting({ installation, clock }, groups, { random, type });
-  recordInAll(groups, action);
-  await installation.server.start();
+  recordInAll(groups, await endWhilePosting(environment, groups, { random, type }));
+  await environment.installation.server.start();
 }
 
 /** A server is lost, and comes back as it was before the last part of each history; often a second time. */
 async function playRestored(
-  { installation, clock }: Environment,
+  environment: Environment,
   groups: readonly PlayedGroup[],
   { random, playUndone }: { readonly random: Random; readonly playUndone: () => Promise<unknown> },
 ): Promise<void> {
+  const { installation, clock } = environment;
   const backupAt = clock.next();
   await installation.backUp();
   const returns = groups.map((group) => group.remember());
   for (let restores = random.between(1, 2); restores > 0; restores -= 1) {
     await playUndone();
     const type = random.pick(['killed', 'stopped'] as const);
-    await endWhilePosting({ installation, clock }, groups, { random, type });
+    await endWhilePosting(environment, groups, { random, type });
     const asked = clock.next();
     await installation.restore();
     recordInAll(groups, { type: 'restored', backupAt, asked, answered: clock.next() });
@@ -131,7 +127,7 @@ async function playRestored(
 
 /** Ends the server while all groups post and their hooks deliver. */
 async function endWhilePosting(
-  { installation, clock }: Pick<Environment, 'installation' | 'clock'>,
+  { installation, receiver, clock }: Environment,
   groups: readonly PlayedGroup[],
   { random, type }: { readonly random: Random; readonly type: 'killed' | 'stopped' },
 ): Promise<ServerAction> {
@@ -139,8 +135,10 @@ async function endWhilePosting(
   await wait(random.between(0, MAX_POSTING_MS));
   const asked = clock.next();
   await (type === 'killed' ? installation.kill() : installation.stop());
+  await receiver.disconnected();
   const answered = clock.next();
   await posting;
+  await installation.sessionsEnded();
   await inAllOf(groups, (group) => group.findUnansweredPost());
   return { type, asked, answered };
 }
