@@ -22,12 +22,13 @@ import { OwnDatabase } from '../own-database.ts';
 
 const run = promisify(execFile);
 
-/** Failures are repeated at once, and no limit slows a caller down. */
+/** Failures are repeated at once, no limit slows a caller down, and calls wait for a database on a busy machine. */
 const SETTINGS = `
   limits {
     token-rate = 100000, token-burst = 100000, session-rate = 10000, session-burst = 10000, parse-time = 1m
-    hook-registrations-per-minute = 10000, hook-changes-per-minute = 10000
+    hook-registrations-per-minute = 10000, hook-changes-per-minute = 10000, intake-timeout = 1m
   }
+  services.postgresql { connect-timeout = 1m, query-timeout = 2m, flush-timeout = 1m, lock-timeout = 50s }
   delivery.retry = [20ms, 40ms, 60ms]
   log.level = warn`;
 /** Catches a hang. */
