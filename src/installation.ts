@@ -50,7 +50,7 @@ export interface ProgramStart {
 }
 
 /** How to run this program once more with other arguments; `name` is what it is called in lists of processes. */
-export function rerunCommand(
+export function selfExecCommand(
   { kind, command }: Installation,
   { argv, execArgv, execPath }: ProgramStart,
   args: readonly string[],

@@ -57,8 +57,8 @@ export const EVENT_MUTANTS: readonly Mutant[] = [
     name: 'sweep-forgets-events',
     promise: 'The sweep finds an event whose notification was lost.',
     file: 'src/delivery/sweep.ts',
-    find: 'for (const find of [pendingConversations, eventPendingConversations]) {',
-    replace: 'for (const find of [pendingConversations]) {',
+    find: 'for (const find of [conversationsWithPendingMessages, conversationsWithPendingEvents]) {',
+    replace: 'for (const find of [conversationsWithPendingMessages]) {',
     tests: [ASKING_HOOKS, '-t', 'found by the sweep'],
   },
   {

@@ -46,7 +46,7 @@ export const LOST_HISTORY_MUTANTS: readonly Mutant[] = [
     name: 'late-loss-raised-by-each-node',
     promise: 'A loss that several nodes find late raises the epoch once.',
     file: BARRIER,
-    find: '  if ((await readLogEpoch(tx)) > knownEpoch && (await isRaisedFor(tx, timeline, conversations))) return false;\n',
+    find: '  if ((await readLogEpoch(tx)) > knownEpoch && (await isEpochRaisedFor(tx, timeline, conversations))) return false;\n',
     replace: '',
     tests: [BARRIER_TEST, '-t', 'for all nodes that find the same'],
   },

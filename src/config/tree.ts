@@ -37,13 +37,13 @@ export function findConfigFile({ configOption: flag, env, programBinDir }: FindC
   const named = flag ?? (env['KLATCH_CONFIG'] === '' ? undefined : env['KLATCH_CONFIG']);
   const places =
     named === undefined ? [join(programBinDir, '../conf/server.conf'), '/etc/klatch/server.conf'] : [named];
-  const found = places.find(mayExist);
+  const found = places.find(fileMayExist);
   if (found === undefined) throw new ConfigNotFoundError(places);
   return found;
 }
 
 /** False only where there is nothing: a file in a closed folder is reported when it is read, not passed over. */
-function mayExist(path: string): boolean {
+function fileMayExist(path: string): boolean {
   try {
     return statSync(path, { throwIfNoEntry: false }) !== undefined;
   } catch (error) {

@@ -1,8 +1,8 @@
 import type { Log } from '../log.ts';
 import type { ConversationId } from '../model/ids.ts';
 import {
-  eventPendingConversations,
-  pendingConversations,
+  conversationsWithPendingEvents,
+  conversationsWithPendingMessages,
   conversationsWithRetryRows,
   type SweepPageRequest,
 } from '../storage/hooks/lanes.ts';
@@ -80,7 +80,7 @@ export class Sweep {
     const full = isOverdue ? this.#events.partitions() : [...this.#fullSweepPartitions];
     this.#fullSweepPartitions = new Set();
     try {
-      for (const find of [pendingConversations, eventPendingConversations]) {
+      for (const find of [conversationsWithPendingMessages, conversationsWithPendingEvents]) {
         const partitions = this.#events.partitions();
         await this.#findPendingByPage(partitions, (sql, page) => find(sql, { ...page, onlyRecent: true }));
         await this.#findPendingByPage(full, (sql, page) => find(sql, { ...page, onlyRecent: false }));

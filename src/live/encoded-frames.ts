@@ -6,7 +6,7 @@ const FINAL_TEXT_FRAME_BYTE = 0x81;
 const NEWLINE = 0x0a;
 
 /** Frames of one kind of connection, one behind the other, and where each ends. */
-interface FrameBytes {
+interface ConcatenatedFrames {
   readonly bytes: Buffer;
   readonly frameEnds: Uint32Array;
 }
@@ -31,7 +31,7 @@ const FRAME_FORMATS: Readonly<Record<LiveTransport, FrameFormat>> = {
 export class EncodedFrames {
   readonly count: number;
   readonly #texts: readonly string[];
-  readonly #encoded: Partial<Record<LiveTransport, FrameBytes>> = {};
+  readonly #encoded: Partial<Record<LiveTransport, ConcatenatedFrames>> = {};
 
   constructor(texts: readonly string[]) {
     this.#texts = texts;
@@ -45,7 +45,7 @@ export class EncodedFrames {
   }
 }
 
-function encode(texts: readonly string[], { frameOverheadBytes, write }: FrameFormat): FrameBytes {
+function encode(texts: readonly string[], { frameOverheadBytes, write }: FrameFormat): ConcatenatedFrames {
   const lengths = texts.map((text) => Buffer.byteLength(text));
   const total = lengths.reduce((sum, length) => sum + length + frameOverheadBytes(length), 0);
   // Not out of the shared pool, which a kept slice would hold as a whole.

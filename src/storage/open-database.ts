@@ -37,12 +37,12 @@ interface OpenDatabaseOptions {
  */
 export async function openDatabase(config: Config, options: OpenDatabaseOptions): Promise<OpenDatabase> {
   const { sealer, log, onConnecting, isCancelled = () => false } = options;
-  const { target, stopServer, superviseReturningServerStop } = config.postgresql.embedded
+  const { target, stopEmbeddedPostgresql, superviseServer } = config.postgresql.embedded
     ? await openEmbedded(config, log, isCancelled)
     : {
         target: externalTarget(config),
-        stopServer: async () => {},
-        superviseReturningServerStop: () => async () => {},
+        stopEmbeddedPostgresql: async () => {},
+        superviseServer: () => async () => {},
       };
   const database = new Database(target, config.postgresql, log);
   onConnecting?.(database);
@@ -54,7 +54,7 @@ export async function openDatabase(config: Config, options: OpenDatabaseOptions)
     const applied = await migrate(database.intake, { onWaiting: (reason) => log.warn('waiting', { reason }) });
     for (const name of applied) log.info('the database schema was brought up to date', { migration: name });
     if (sealer !== null) await database.general.run((sql) => createOrCheckCanary(sql, sealer));
-    const stopSupervised = superviseReturningServerStop(database);
+    const stopSupervised = superviseServer(database);
     return {
       database,
       appliedMigrations: applied,
@@ -66,7 +66,7 @@ export async function openDatabase(config: Config, options: OpenDatabaseOptions)
     };
   } catch (error) {
     await database.stop();
-    await stopServer();
+    await stopEmbeddedPostgresql();
     throw error;
   }
 }
@@ -78,9 +78,9 @@ export function externalTarget({ postgresql }: Config): ConnectionTarget {
 
 interface OpenedEmbeddedServer {
   readonly target: ConnectionTarget;
-  readonly stopServer: () => Promise<void>;
+  readonly stopEmbeddedPostgresql: () => Promise<void>;
   /** Watches over the server from now on; returns how to stop both. */
-  readonly superviseReturningServerStop: (database: Database) => () => Promise<void>;
+  readonly superviseServer: (database: Database) => () => Promise<void>;
 }
 
 async function openEmbedded(config: Config, log: Log, isCancelled: () => boolean): Promise<OpenedEmbeddedServer> {
@@ -94,8 +94,8 @@ async function openEmbedded(config: Config, log: Log, isCancelled: () => boolean
   const { connectTimeoutMs, lockTimeoutMs } = config.postgresql;
   return {
     target: { host: socketDir, port, database, user, password: '', connectTimeoutMs, lockTimeoutMs },
-    stopServer: () => server.stop(),
-    superviseReturningServerStop: (opened) => {
+    stopEmbeddedPostgresql: () => server.stop(),
+    superviseServer: (opened) => {
       const supervisor = new EmbeddedSupervisor(server, options, () => opened.ping(PING_TIMEOUT_MS));
       return () => supervisor.stop();
     },

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import * as z from 'zod';
-import { rerunCommand, RENAME_BACKUP_ARGUMENT, thisInstallation } from '../../installation.ts';
+import { selfExecCommand, RENAME_BACKUP_ARGUMENT, thisInstallation } from '../../installation.ts';
 import { BackupError } from '../../storage/backup/format.ts';
 import { inProcessFinalizer, type PartialFileFinalizer } from '../../storage/backup/partial-file.ts';
 import type { CommandContext } from '../core/context.ts';
@@ -31,7 +31,7 @@ interface RenameTarget {
  */
 export function spawnPrivilegedFinalizer(descriptor: number, { path, overwrite }: RenameTarget): PartialFileFinalizer {
   const words = [RENAME_BACKUP_ARGUMENT, path, ...(overwrite ? [OVERWRITE_WORD] : [])];
-  const { file, name, args } = rerunCommand(thisInstallation(), process, words);
+  const { file, name, args } = selfExecCommand(thisInstallation(), process, words);
   const child = spawn(file, args, {
     argv0: name,
     // Ctrl-C at the terminal is for the backup, which then has the file removed.

@@ -1,5 +1,5 @@
 import { accessSync, constants } from 'node:fs';
-import { rerunCommand, type Installation, type ProgramStart } from '../../installation.ts';
+import { selfExecCommand, type Installation, type ProgramStart } from '../../installation.ts';
 
 /** Says that this process was started anew for this many MiB, so that it happens once. */
 const HEAP_GUARD_VARIABLE = 'KLATCH_HEAP_MIB';
@@ -30,7 +30,7 @@ export function restartServerWithHeapLimit(
   if (bytes === null) return;
   const heapMib = String(Math.floor(bytes / MIB));
   if (process.env[HEAP_GUARD_VARIABLE] === heapMib) return;
-  const { file, name, args } = rerunCommand(installation, process, process.argv.slice(2));
+  const { file, name, args } = selfExecCommand(installation, process, process.argv.slice(2));
   // Asked first: what fails in execve ends the process without a word that a person understands.
   accessSync(file, constants.X_OK);
   const options = [process.env['NODE_OPTIONS'], heapOptions(Number(heapMib))].filter(Boolean).join(' ');

@@ -47,7 +47,7 @@ class DistinctHashCounter {
   }
 }
 
-const shapes = new DistinctHashCounter();
+const shapesInText = new DistinctHashCounter();
 /** Random, so that nobody can choose keys whose hashes are equal. */
 const HASH_SEED = randomInt(0x7fffffff);
 
@@ -64,7 +64,7 @@ export function jsonLimitViolation(text: string, limits: JsonLimits): string | n
   let depth = 0;
   let values = 0;
   let isKeyNext = false;
-  shapes.clear();
+  shapesInText.clear();
   for (let at = 0; at < text.length; at += 1) {
     const unit = text.charCodeAt(at);
     if (unit === QUOTE) {
@@ -75,8 +75,8 @@ export function jsonLimitViolation(text: string, limits: JsonLimits): string | n
         // Keys that are numbers are elements, which have no hidden class.
         if (shape !== 0) {
           shapeAt[depth] = shape;
-          shapes.add(shape);
-          if (shapes.count > maxShapes) return `holds more than ${maxShapes} different keys`;
+          shapesInText.add(shape);
+          if (shapesInText.count > maxShapes) return `holds more than ${maxShapes} different keys`;
         }
       }
       at = end;

@@ -88,7 +88,7 @@ export interface SweepPageRequest {
  * tables: PostgreSQL does not derive the one from the other and would read all hooks up to it again for each page.
  * `now()`, which the planner can compare with its statistics, as it cannot a clock that moves.
  */
-export async function pendingConversations(sql: Sql, page: SweepPageRequest): Promise<ConversationId[]> {
+export async function conversationsWithPendingMessages(sql: Sql, page: SweepPageRequest): Promise<ConversationId[]> {
   const rows = await sql<{ id: ConversationId }[]>`
     select distinct h.conversation_id as id
     from conversation_head h join reverse_hook r on r.conversation_id = h.conversation_id
@@ -103,7 +103,7 @@ export async function pendingConversations(sql: Sql, page: SweepPageRequest): Pr
  * The same for events, of hooks that ask for some: an index has those. Recent is a conversation with an event of the last
  * minute.
  */
-export async function eventPendingConversations(sql: Sql, page: SweepPageRequest): Promise<ConversationId[]> {
+export async function conversationsWithPendingEvents(sql: Sql, page: SweepPageRequest): Promise<ConversationId[]> {
   const rows = await sql<{ id: ConversationId }[]>`
     select distinct r.conversation_id as id
     from reverse_hook r

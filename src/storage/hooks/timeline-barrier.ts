@@ -94,7 +94,7 @@ export async function raiseForLateFinding(
 ): Promise<boolean> {
   await lockDecision(tx);
   const conversations = lost.map(({ conversationId }) => conversationId);
-  if ((await readLogEpoch(tx)) > knownEpoch && (await isRaisedFor(tx, timeline, conversations))) return false;
+  if ((await readLogEpoch(tx)) > knownEpoch && (await isEpochRaisedFor(tx, timeline, conversations))) return false;
   const epoch = await raiseAndRewind(tx, timeline, knownEpoch);
   // Other changes may have taken the lost numbers already: a reader that knows the epoch before keeps nothing.
   await tx`
@@ -104,7 +104,7 @@ export async function raiseForLateFinding(
 }
 
 /** Whether readers of the epoch before keep nothing that these conversations have lost. */
-async function isRaisedFor(
+async function isEpochRaisedFor(
   tx: Transaction,
   timeline: number,
   conversations: readonly ConversationId[],

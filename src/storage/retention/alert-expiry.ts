@@ -26,7 +26,7 @@ interface AlertExpiry {
 export async function removeExpiredAlerts(pool: Pool, { maxAlerts, beforeStep }: AlertExpiry): Promise<number> {
   let total = 0;
   for (const [state, days] of Object.entries(ALERT_RETENTION_DAYS))
-    total += await deleteInPages(pool, (sql) => deleteOldAlerts(sql, state, days), beforeStep);
+    total += await deleteInPages(pool, (sql) => deletePageOfOldAlerts(sql, state, days), beforeStep);
   for (let after = 0 as ConversationId; ;) {
     await beforeStep();
     const page = await pool.run((sql) => countAlertsPerConversation(sql, after), SLOW_QUERY_TIMEOUT_MS);
@@ -53,7 +53,7 @@ async function deleteOldestAlertsInPages(
   return total;
 }
 
-async function deleteOldAlerts(sql: Sql, state: string, days: number): Promise<number> {
+async function deletePageOfOldAlerts(sql: Sql, state: string, days: number): Promise<number> {
   const { count } = await sql`
     delete from alert where ctid = any(array(
       select ctid from alert where state = ${state} and updated_at < now() - ${days} * interval '1 day'

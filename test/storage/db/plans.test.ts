@@ -20,10 +20,10 @@ import { readDeliveryEvents } from '../../../src/storage/hooks/hook-events.ts';
 import { findHooks } from '../../../src/storage/hooks/hooks.ts';
 import { findIntegration } from '../../../src/storage/groups/integrations.ts';
 import {
-  eventPendingConversations,
+  conversationsWithPendingEvents,
   lanesOfConversations,
   PARTITIONS,
-  pendingConversations,
+  conversationsWithPendingMessages,
   readDeliveryMessages,
 } from '../../../src/storage/hooks/lanes.ts';
 import { eraseMessage, isBlockedByPeer, readHistory } from '../../../src/storage/messages/messages.ts';
@@ -266,7 +266,7 @@ const statements: [string, (sql: Sql) => Promise<unknown>][] = [
     'the sweep for events',
     (sql) => {
       const page = { partitions: [1, 2, 3], after: 0, limit: 5_000 };
-      return eventPendingConversations(sql, { ...page, onlyRecent: false });
+      return conversationsWithPendingEvents(sql, { ...page, onlyRecent: false });
     },
   ],
   [
@@ -383,7 +383,7 @@ test('a sweep reads each head and hook once, however many pages it takes', async
     const before = await read();
     let found = 0;
     for (let after = 0; ;) {
-      const ids = await pendingConversations(sql, { partitions, after, limit, onlyRecent: false });
+      const ids = await conversationsWithPendingMessages(sql, { partitions, after, limit, onlyRecent: false });
       if (ids.length === 0) break;
       found += ids.length;
       after = ids.at(-1)!;

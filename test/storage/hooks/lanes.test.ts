@@ -2,10 +2,10 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { ConversationId, HookId, Rev, Seq } from '../../../src/model/ids.ts';
 import { readDeliveryEvents } from '../../../src/storage/hooks/hook-events.ts';
 import {
-  eventPendingConversations,
+  conversationsWithPendingEvents,
   lanesOfConversations,
   PARTITIONS,
-  pendingConversations,
+  conversationsWithPendingMessages,
   readDeliveryMessages,
   type SweepPageRequest,
 } from '../../../src/storage/hooks/lanes.ts';
@@ -159,7 +159,13 @@ describe('pendingConversations()', () => {
   const everything = Array.from({ length: PARTITIONS }, (_, i) => i);
   const sweep = (page: Partial<SweepPageRequest> = {}): Promise<ConversationId[]> =>
     pool.run((sql) =>
-      pendingConversations(sql, { partitions: everything, after: 0, limit: 100, onlyRecent: false, ...page }),
+      conversationsWithPendingMessages(sql, {
+        partitions: everything,
+        after: 0,
+        limit: 100,
+        onlyRecent: false,
+        ...page,
+      }),
     );
   const ids = (...indices: number[]): ConversationId[] => indices.map((index) => groups[index]!.id);
   const change = (statement: string): Promise<unknown> => database.query((sql) => sql.unsafe(statement));
@@ -194,7 +200,7 @@ describe('events of hooks that ask for them', () => {
   const everything = Array.from({ length: PARTITIONS }, (_, i) => i);
   const sweep = (page: Partial<SweepPageRequest> = {}): Promise<ConversationId[]> =>
     pool.run((sql) =>
-      eventPendingConversations(sql, { partitions: everything, after: 0, limit: 100, onlyRecent: false, ...page }),
+      conversationsWithPendingEvents(sql, { partitions: everything, after: 0, limit: 100, onlyRecent: false, ...page }),
     );
   const asking = new Map<number, HookId>();
 
