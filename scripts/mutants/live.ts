@@ -84,4 +84,12 @@ export const LIVE_MUTANTS: readonly Mutant[] = [
     replace: '',
     tests: ['test/live/presence', '-t', 'agree'],
   },
+  {
+    name: 'live-opposite-presence-cancels',
+    promise: 'A client that listed who is online hears when somebody of the list leaves.',
+    file: 'src/live/ephemeral-events.ts',
+    find: '    if (queued.has(accountId) || queued.size',
+    replace: '    if (queued.get(accountId) === !online) queued.delete(accountId);\n    else if (queued.size',
+    tests: ['test/live/presence-notifications'],
+  },
 ];

@@ -64,12 +64,13 @@ export class EphemeralEvents {
     this.#queuedPresenceChanges.clear();
   }
 
-  /** An account came online or went offline. The next tick sends what is left: opposite changes cancel each other. */
+  /**
+   * An account came online or went offline. A later tick sends the newest change. An opposite one does not cancel it: a
+   * client that asked for the list in between would keep the account as it was then.
+   */
   queuePresenceChange(accountId: AccountId, online: boolean): void {
-    const pending = this.#queuedPresenceChanges.get(accountId);
-    if (pending === !online) this.#queuedPresenceChanges.delete(accountId);
-    else if (pending === undefined && this.#queuedPresenceChanges.size < MAX_QUEUED_PRESENCE_CHANGES)
-      this.#queuedPresenceChanges.set(accountId, online);
+    const queued = this.#queuedPresenceChanges;
+    if (queued.has(accountId) || queued.size < MAX_QUEUED_PRESENCE_CHANGES) queued.set(accountId, online);
   }
 
   /** Called about every second. */
@@ -132,8 +133,10 @@ export class EphemeralEvents {
       }
     } catch (error) {
       logFailureByKind(this.#log, 'live: presence could not be sent, and will be sent again', error);
-      // A newer change of the same account is the opposite, so that nothing is left to be sent.
-      for (const [id, online] of changes) this.queuePresenceChange(id, online);
+      for (const [id, online] of changes) {
+        // A newer change takes the place of this one.
+        if (!this.#queuedPresenceChanges.has(id)) this.queuePresenceChange(id, online);
+      }
     }
     this.#isSendingPresence = false;
   }
