@@ -60,6 +60,8 @@ function print(result: FaultResult): void {
     `${name.padEnd(18)} ${verdict.padEnd(8)} ${runs} runs, ${messages} messages, ${lost} lost, ` +
       `${outOfOrder} out of order, ${duplicates} duplicates, ${seconds} s`,
   );
+  // At once, because a run of an hour may be interrupted before its summary.
+  for (const violation of result.violations) console.log(`  - ${violation}`);
 }
 
 /** Ctrl-C, or whatever else ends a run: nothing is left behind. */
