@@ -46,7 +46,7 @@ test('a server works with the primary behind a standby, and status and doctor sa
   ]);
   const status = await workspace.run(['status']);
   expect(status.code).toBe(0);
-  const line = `servers of it: +${nameOf(standby)} is not: ${STANDBY}; ${nameOf(primary)} is used`;
+  const line = `db servers: +${nameOf(standby)} is not used: ${STANDBY}; ${nameOf(primary)} is used`;
   expect(status.stdout).toMatch(new RegExp(`^${line}$`, 'm'));
   const doctor = await workspace.run(['doctor']);
   const answers = `PostgreSQL \\S+ answers at ${nameOf(primary)} \\(${nameOf(standby)}: ${STANDBY}\\), schema`;

@@ -24,7 +24,7 @@ export function statusLines(status: Status): string[] {
     ['listens', `${listeners.join(', ')}, public as ${base_uri}`],
     ['metrics', status.metrics_url],
     ['database', `${database}, ${ready ? 'answers' : 'does not answer'}`],
-    ['servers of it', status.database_servers.length === 0 ? null : describeServers(status.database_servers)],
+    ...(status.database_servers.length === 0 ? [] : [databaseServersField(status.database_servers)]),
     ['waiting posts', status.waiting_posts],
     ['in flight', inFlight === 1 ? '1 delivery' : `${inFlight} deliveries`],
     ['hooks', deliveries === null ? null : describeHookCounts(deliveries)],
@@ -34,11 +34,11 @@ export function statusLines(status: Status): string[] {
   return errors.length === 0 ? lines : [...lines, 'last errors:', ...errors];
 }
 
-function describeServers(servers: Status['database_servers']): string {
-  const told = servers.map(({ server, used, rejection }) => {
-    return `${server} ${used ? 'is used' : rejection === null ? 'is not asked' : `is not: ${rejection}`}`;
+function databaseServersField(servers: Status['database_servers']): [string, string] {
+  const states = servers.map(({ server, used, rejection }) => {
+    return `${server} ${used ? 'is used' : rejection === null ? 'was not asked' : `is not used: ${rejection}`}`;
   });
-  return replaceControlCharacters(told.join('; '));
+  return ['db servers', replaceControlCharacters(states.join('; '))];
 }
 
 function describeHookCounts({ hooks, age_ms }: Deliveries): string {
