@@ -238,6 +238,7 @@ describe('the control client', () => {
       metrics_url: null,
       base_uri: 'https://chat.example.org',
       database: 'PostgreSQL',
+      database_servers: [],
       ready: true,
       waiting_posts: 0,
       deliveries_in_flight: 0,
