@@ -108,7 +108,7 @@ export const LOST_HISTORY_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'loss-told-by-each-node',
-    promise: 'Members are told of a loss once.',
+    promise: 'A loss inserts one notice.',
     file: HEADS,
     find: '  if (told.length > 0) return false;\n',
     replace: '',

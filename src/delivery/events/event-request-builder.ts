@@ -36,7 +36,7 @@ export class EventRequestBuilder {
     this.#exhaustedAt = row.hasPendingEvents ? null : row.eventCursor;
   }
 
-  /** A notification told of an event that was not read yet. */
+  /** A notification announced an event that the builder has not read yet. */
   wake(): void {
     this.#wakeups += 1;
     this.#exhaustedAt = null;

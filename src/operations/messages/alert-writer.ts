@@ -23,8 +23,8 @@ export interface AlertPost extends Omit<WebhookMessage, 'text' | 'attachments' |
   readonly alertKey: string;
   readonly update: AlertUpdate;
   /**
-   * Writes the texts, for each try anew. They hold moments and no elapsed times: stored text does not grow old, and the
-   * same state has the same text, so that its repetition is no edit.
+   * Writes the texts; called for each try. They hold moments and no elapsed times, because stored text is not updated as
+   * time passes. The same state has the same text, so that its repetition is no edit.
    */
   readonly writeTexts: (change: AlertChange) => AlertTexts;
 }

@@ -9,12 +9,12 @@ export interface ConversationRev {
 
 const revsByTransaction = new WeakMap<Transaction, ConversationRev[]>();
 
-/** Collects in `revs` what `noteRev` is told of a transaction; they count once it is committed. */
+/** Adds to `revs` what `noteRev` gets for the transaction. They are valid only after its commit. */
 export function collectRevs(tx: Transaction, revs: ConversationRev[]): void {
   revsByTransaction.set(tx, revs);
 }
 
-/** Says that the transaction has given out a rev, for those who are told once it is committed (`PoolOptions.onRevsCommitted`). */
+/** Notes a rev that the transaction gave out: `PoolOptions.onRevsCommitted` gets it after the commit. */
 export function noteRev(tx: Transaction, conversationId: ConversationId, rev: Rev): void {
   revsByTransaction.get(tx)?.push({ conversationId, rev });
 }

@@ -93,7 +93,7 @@ export class Witness {
     for (const id of conversations) if (this.#heads.has(id)) this.#incomplete.add(id);
   }
 
-  /** Takes over what the database has, or a process before this one knew, beneath what is known by now. */
+  /** Adds what the database has, or a former process knew. What this process knows already is newer, and stays. */
   load(heads: readonly WitnessedHead[]): void {
     for (const loaded of heads) {
       const head = this.#touch(loaded.conversationId);

@@ -19,9 +19,9 @@ interface AlertExpiry {
 }
 
 /**
- * Removes what is known of alerts that were resolved long ago, were not told of for longer, or are too many, by the
- * database's clock. Their messages stay; what is told of them later is posted as new. A row that a flush has locked right
- * now is left out: waiting for it could be half of a deadlock.
+ * Removes the rows of alerts, by the database's clock: those resolved long ago, those not updated for longer, and the
+ * oldest beyond the bound of a group. Their messages stay; a later report is posted as a new message. It leaves out rows
+ * that a flush has locked: waiting for them could be half of a deadlock.
  */
 export async function removeExpiredAlerts(pool: Pool, { maxAlerts, beforeStep }: AlertExpiry): Promise<number> {
   let total = 0;
