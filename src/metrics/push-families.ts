@@ -31,7 +31,7 @@ export function pushFamilies(push: PushQueue): Family[] {
     counter(
       {
         name: 'klatch_pushes_total',
-        help: 'Attempts to push by what became of them; unregistered: the vendor does not know the device any more.',
+        help: 'Attempts to push by outcome; unregistered: the vendor does not know the device any more.',
         labels: ['vendor', 'outcome'],
       },
       () =>
