@@ -30,7 +30,7 @@ interface LostHistoryEvents {
 }
 
 /**
- * Notices when the database has lost changes that were committed, as after the failover to a standby that lagged behind.
+ * Notices when the database has lost committed changes, as after a failover to a standby that lagged.
  * It compares what this node knows (`Witness`) with the database at each start and in each new timeline. There nobody
  * writes to the log before all nodes have compared, 3 s at most; where anything is missing, or a node does not say, the
  * epoch of the log is raised before the first write, once for all nodes.

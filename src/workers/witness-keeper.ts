@@ -13,7 +13,7 @@ import { readLogEpoch } from '../storage/messages/log-epoch.ts';
 import { readHeads } from '../storage/messages/lost-heads.ts';
 
 const WRITE_INTERVAL_MS = 1_000;
-/** Of the conversations that changed within an interval, so many are looked up: the last ones are the first to be lost. */
+/** How many conversations are read per interval, the ones that changed last: a failover loses the newest changes first. */
 const MAX_LOOKUPS_PER_WRITE = 200;
 const LOOKUP_TIMEOUT_MS = 1_000;
 
@@ -26,10 +26,10 @@ export interface WitnessKeeperDeps {
 }
 
 /**
- * Feeds the witness with what is committed here and what other nodes tell, and keeps it in the data directory, once a
- * second and only if it has changed. Posts pay an entry in a map for it: what a word does not say, such as the moment, is
- * looked up before the file is written. That cannot read a change that has taken a lost one's number: such a database is in
- * a new timeline, in which nothing is read before all heads were compared.
+ * Records in the witness what this node commits and what other nodes announce. Writes the witness to the data directory
+ * once a second, if it has changed. A post costs an entry in a map: the keeper reads what a notification does not say, such
+ * as the moment, before it writes the file. That read cannot return a change that took a lost one's number: such a database
+ * is in a new timeline, in which no pool but the lease's works before all heads were compared.
  */
 export class WitnessKeeper {
   readonly #deps: WitnessKeeperDeps;
@@ -39,12 +39,13 @@ export class WitnessKeeper {
   #timer: NodeJS.Timeout | undefined;
   #unsubscribe: () => void = () => {};
   #hasWarned = false;
+  #isLookupFailing = false;
 
   constructor(deps: WitnessKeeperDeps) {
     this.#deps = deps;
   }
 
-  /** Takes over what the last process of this data directory knew of this database; a file that is no use is told of. */
+  /** Loads what the last process of this data directory knew of this database; logs a file that it cannot use. */
   async load(): Promise<void> {
     const { database, dataDir, log } = this.#deps;
     let content: WitnessFileContent | null;
@@ -137,9 +138,10 @@ export class WitnessKeeper {
     }
   }
 
-  /** While the database is away, what is known without it is written. */
+  /** A failure leaves the conversations for the next write, which happens with what is known without the database. */
   async #lookUpIncomplete(): Promise<void> {
-    const { witness, general } = this.#deps.database;
+    const { database, log } = this.#deps;
+    const { witness, general } = database;
     const incomplete = witness.clearIncompleteReturningNewest(MAX_LOOKUPS_PER_WRITE);
     try {
       await general.run(async (sql) => {
@@ -149,7 +151,10 @@ export class WitnessKeeper {
         witness.logEpoch = epoch;
         witness.load(heads);
       }, LOOKUP_TIMEOUT_MS);
-    } catch {
+      this.#isLookupFailing = false;
+    } catch (error) {
+      if (!this.#isLookupFailing) log.info('the newest changes cannot be read for the witness, repeating', { error });
+      this.#isLookupFailing = true;
       witness.putBackIncomplete(incomplete);
     }
   }

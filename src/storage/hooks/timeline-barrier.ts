@@ -45,7 +45,7 @@ export async function crashedInOtherTimeline(sql: Sql, node: string, timeline: n
   return rows.length > 0;
 }
 
-/** Says what this node found; a node that the list lacks, since a standby had not heard of it, adds itself. */
+/** Stores what this node found. A node adds itself where its row is missing, because the standby never received it. */
 export async function reportFinding(sql: Sql, { node, timeline, finding }: NodeReport): Promise<void> {
   await sql`
     insert into node (id, expires_at, compared_timeline, finding)
@@ -76,7 +76,7 @@ export async function decideTimeline(
   await lockDecision(tx);
   const { epochRaised, hasNonCompleteFinding, silentNodes } = await readBarrier(tx, timeline);
   if (epochRaised !== null) return { epochRaised, isNew: false };
-  // Also where a loss is known: who compares behind the first write may find another change in the place of a lost one.
+  // Also where a loss is known: a node that compares after the first write may find another change in place of a lost one.
   if (mayWait && silentNodes.length > 0) return null;
   const raises = hasNonCompleteFinding || silentNodes.length > 0;
   if (raises) await raiseAndRewind(tx, timeline, epochFloor);

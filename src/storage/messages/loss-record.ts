@@ -11,7 +11,7 @@ export interface LossRecord {
 
 const NAME = 'history_lost';
 
-/** Keeps it for people who look, beside what logs and metrics say. */
+/** Stores it for `klatch doctor`, which reads neither logs nor metrics. */
 export async function recordLoss(sql: Sql, { at, epoch, conversations }: LossRecord): Promise<void> {
   const value = JSON.stringify({ at: at.toISOString(), epoch, conversations });
   await sql`

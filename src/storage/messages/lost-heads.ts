@@ -79,8 +79,8 @@ interface HeadRow extends Pick<WitnessedHead, 'conversationId' | 'seq' | 'rev' |
 }
 
 /**
- * Tells the members that history was lost, once for each epoch, whichever nodes found it. False: the conversation itself
- * is gone, or they were told.
+ * Inserts the notice that history was lost, once for each epoch, however many nodes found it. False: the conversation
+ * itself is missing, or the notice exists.
  */
 export async function insertLossNotice(
   tx: Transaction,

@@ -32,7 +32,7 @@ export const MAX_WITNESSED_CONVERSATIONS = 1_000;
 type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
 
 /**
- * The newest change of each of the last conversations that this node has acknowledged, read, delivered or heard of. A
+ * The newest change of each of the last conversations that this node has acknowledged, read, delivered or been notified of. A
  * database in which one of them is missing has lost history (`findLostHeads`).
  */
 export class Witness {
@@ -71,13 +71,13 @@ export class Witness {
     }
   }
 
-  /** Somebody said that the conversation has changed, and not to which rev. */
+  /** A notification named the conversation, and not its new rev. */
   recordUnknownChange(conversationId: ConversationId): void {
     this.#touch(conversationId);
     this.#incomplete.add(conversationId);
   }
 
-  /** Takes the conversations to be looked up in the database, the last ones that changed. */
+  /** Returns the conversations to be read from the database, the ones that changed last, and forgets the others. */
   clearIncompleteReturningNewest(limit: number): ConversationId[] {
     const taken = [...this.#incomplete].slice(-limit);
     this.#incomplete.clear();
@@ -88,7 +88,7 @@ export class Witness {
     return this.#incomplete.size > 0;
   }
 
-  /** They could not be looked up. */
+  /** For conversations that could not be read. */
   putBackIncomplete(conversations: readonly ConversationId[]): void {
     for (const id of conversations) if (this.#heads.has(id)) this.#incomplete.add(id);
   }
@@ -102,7 +102,7 @@ export class Witness {
     }
   }
 
-  /** Their numbers will be given out again. */
+  /** For lost changes: the database gives out their numbers again. */
   forget(conversations: readonly ConversationId[]): void {
     for (const id of conversations) {
       this.#heads.delete(id);
