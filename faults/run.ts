@@ -1,14 +1,9 @@
 /**
  * `make faults`: strikes a real server with every fault and writes docs/fault-report.md. `QUICK=1` strikes less often
-<<<<<<< HEAD
  * and writes no page, `OUT=file.json` writes the results for machines, `ONLY=kill,hang` runs some, `ONLY=cluster` all of
  * `cluster-…`. Exits 1 when a fault was not survived, 64 for a name that is none, 130 when it was interrupted (after
  * cleaning up).
-=======
- * and writes no page, `OUT=file.json` writes the results for machines, `ONLY=kill,hang` runs some. Exits 1 when a fault
- * was not survived, 64 for a name that is none, 130 when it was interrupted (after cleaning up).
  * `ONLY=histories` plays random histories instead, which are no part of the page; `SEED=7,9` plays those rounds of them.
->>>>>>> 092c1eb9 (faults: Play random histories against receivers that follow the rules)
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
