@@ -221,6 +221,36 @@ test('a failover that lost nothing raises nothing, and no client is sent away', 
   expect(client.code).toBeNull();
 });
 
+test('a primary of an older timeline is refused with what to do, and a restart accepts it and tells what it lost', async () => {
+  const server = await startServer();
+  const group = await groupWithHook(server);
+  await post(group.webhook, 'kept 1');
+  await cluster.untilCaughtUp(primary, standby);
+  await primary.kill();
+  await standby.promote();
+  await post(group.webhook, 'lost 2');
+  await receiver.received(2);
+  await standby.kill();
+  await primary.start();
+  const advice = 'if no server of timeline 2 is left, restart Klatch, which then says what the database lost';
+  await eventually(
+    () => server.operate<{ database_servers: unknown }>('server.status'),
+    (status) => JSON.stringify(status.database_servers).includes(`it is on timeline 1, and 2 has begun; ${advice}`),
+  );
+  await server.restart();
+  await post(`${server.url}/v1/webhooks/${group.token}`, 'new 2');
+  await eventually(texts, (arrived) => arrived.includes('new 2'));
+  expect([...new Set(texts())]).toEqual(['kept 1', 'lost 2', 'new 2']);
+  expect(logged('changes of a conversation are lost')[0]!.fields).toMatchObject({ knownSeq: 2, lastSeq: 1 });
+  const { epoch } = await decision(primary);
+  expect(epoch).toBeGreaterThan(1_000_000);
+  await eventually(
+    () => notices(primary),
+    (found) => found.length > 0,
+  );
+  expect(await notices(primary)).toEqual([{ epoch, first_lost_seq: 2, last_lost_seq: 2 }]);
+});
+
 test("a manager's restart of the primary in its place raises nothing, though a new timeline begins", async () => {
   const server = await startServer();
   const group = await groupWithHook(server);

@@ -297,7 +297,7 @@ export class Connection {
     }
     const newer = greeting.isStandby ? null : this.#group.timelineKnownNewerThan(greeting);
     if (newer !== null) {
-      return reject(`it is no longer the primary: it is on timeline ${greeting.timeline}, and ${newer} has begun`);
+      return reject(formerPrimarySentence(greeting.timeline, newer));
     }
     if (greeting.isAbandonedBusy) {
       this.#abandonedBackendChecks.found();
@@ -377,4 +377,10 @@ export class Connection {
     }
     return explained;
   }
+}
+
+/** A server that starts has no newer timeline to compare with: it takes the database as it is, and says what it lacks. */
+function formerPrimarySentence(timeline: number | null, newer: number): string {
+  const reason = `it is no longer the primary: it is on timeline ${timeline}, and ${newer} has begun`;
+  return `${reason}; if no server of timeline ${newer} is left, restart Klatch, which then says what the database lost`;
 }
