@@ -28,7 +28,7 @@ foreign-test: $(INSTALLED) ## run the tests that need programs of Debian, which 
 	@node_modules/.bin/node scripts/test-foreign.ts $(ARGS)
 
 faults: $(INSTALLED) ## kill, cut off and mislead the server; docs/fault-report.md (QUICK=1, ONLY=kill,hang, OUT=file.json)
-	@QUICK='$(QUICK)' ONLY='$(ONLY)' OUT='$(OUT)' HOOKS='$(HOOKS)' SEED='$(SEED)' npm run --silent faults
+	@QUICK='$(QUICK)' ONLY='$(ONLY)' OUT='$(OUT)' FROM='$(FROM)' HOOKS='$(HOOKS)' SEED='$(SEED)' npm run --silent faults
 
 mutants: $(INSTALLED) ## plant faults in a copy of the sources and see whether the tests notice (ONLY=name,name AREA=log,live)
 	@ONLY='$(ONLY)' AREA='$(AREA)' npm run --silent mutants

@@ -2,10 +2,13 @@ import { median } from '../bench/support/report.ts';
 import type { FaultResult, RunTimes } from './fault.ts';
 import type { Machine } from './machine.ts';
 
-/** One run of the suite. */
+/** One run of the suite, or several that had some of the faults each. */
 export interface Report {
+  /** Of the first run. */
   readonly startedAt: Date;
+  /** Of all runs together. */
   readonly seconds: number;
+  readonly runCount: number;
   readonly quick: boolean;
   readonly machine: Machine;
   readonly results: readonly FaultResult[];
@@ -79,7 +82,7 @@ export function pageOf(report: Report): string {
 
 Made by \`make faults\`; do not edit. Every row is one fault, struck again and again at a real server process (or two) with its database, while eight callers post to four groups and the hooks of each group forward what is posted to receivers that take down everything that arrives. A group has a hook at a receiver that is never at fault, and three at the one that is: strict, strict with \`batch: 10\`, and \`order: none\`.
 
-- Date: ${report.startedAt.toISOString().slice(0, 10)}, ${Math.round(report.seconds / 60)} minutes${report.quick ? ', with QUICK=1' : ''}
+- Date: ${report.startedAt.toISOString().slice(0, 10)}, ${Math.round(report.seconds / 60)} minutes${report.runCount > 1 ? ` in ${report.runCount} runs` : ''}${report.quick ? ', with QUICK=1' : ''}
 - Commit: ${machine.commit}
 - Machine: ${machine.cores} cores, ${machine.memoryGiB} GiB of memory, ${machine.kernel}
 - PostgreSQL ${machine.postgresql}, Node.js ${machine.node}

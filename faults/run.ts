@@ -1,7 +1,7 @@
 /**
  * `make faults`: strikes a real server with every fault and writes docs/fault-report.md. `QUICK=1` strikes less often
  * and writes no page, `OUT=file.json` writes the results for machines, `ONLY=kill,hang` runs some, `ONLY=cluster` all of
- * `cluster-…`. Exits 1 when a fault was not survived, 64 for a name that is none, 130 when it was interrupted (after
+ * `cluster-…`. `FROM=one.json,two.json` runs nothing and writes the page from such files of one commit. Exits 1 when a fault was not survived, 64 for a name that is none, 130 when it was interrupted (after
  * cleaning up).
  * `ONLY=histories` plays random histories instead, which are no part of the page; `SEED=7,9` plays those rounds of them.
  */
@@ -12,7 +12,8 @@ import { CleanUp } from './clean-up.ts';
 import { emptyResult, runFault, type Fault, type FaultResult } from './fault.ts';
 import { runHistories } from './histories/run.ts';
 import { describeMachine } from './machine.ts';
-import { notesOf, pageOf, summaryOf, tableOf } from './report.ts';
+import { readReports } from './merge-reports.ts';
+import { notesOf, pageOf, summaryOf, tableOf, type Report } from './report.ts';
 
 const PAGE = join(import.meta.dirname, '../docs/fault-report.md');
 /**
@@ -88,6 +89,21 @@ async function playHistories(): Promise<never> {
   process.exit(isRight && problems.length === 0 ? 0 : 1);
 }
 
+async function writePageAndExit(files: readonly string[]): Promise<never> {
+  const report = await readReports(files).catch((error: Error) => {
+    console.error(`${PAGE} was not written: ${error.message}`);
+    return process.exit(64);
+  });
+  await writeFile(PAGE, pageOf(report));
+  console.log(summaryOf(report.results));
+  process.exit(report.results.some(({ violations }) => violations.length > 0) ? 1 : 0);
+}
+
+function reportOf(done: readonly FaultResult[]): Report {
+  const seconds = Math.round((performance.now() - started) / 1000);
+  return { startedAt, seconds, runCount: 1, quick, machine, results: done };
+}
+
 let interrupted = false;
 const quick = setting('QUICK') !== null;
 const only = setting('ONLY');
@@ -95,6 +111,8 @@ const out = setting('OUT');
 let cleanUp = new CleanUp();
 endOnSignals(() => cleanUp);
 if (only === HISTORIES) await playHistories();
+const from = setting('FROM');
+if (from !== null) await writePageAndExit(from.split(','));
 const faults = chosen(only);
 const machine = await describeMachine();
 const startedAt = new Date();
@@ -112,13 +130,13 @@ for (const fault of faults) {
   if (interrupted) await new Promise(() => {});
   results.push(result);
   print(result);
+  // After each fault: a run that is interrupted keeps what it has.
+  if (out !== null) await writeFile(out, `${JSON.stringify(reportOf(results), null, 2)}\n`);
   cleanUp = new CleanUp();
 }
-const seconds = Math.round((performance.now() - started) / 1000);
-const report = { startedAt, seconds, quick, machine, results };
+const report = reportOf(results);
 console.log(`\n${tableOf(results)}\n`);
 for (const note of notesOf(results)) console.log(`- ${note}`);
-console.log(`\n${summaryOf(results)}; ${seconds} s; commit ${machine.commit}`);
-if (out !== null) await writeFile(out, `${JSON.stringify(report, null, 2)}\n`);
+console.log(`\n${summaryOf(results)}; ${report.seconds} s; commit ${machine.commit}`);
 if (!quick && only === null) await writeFile(PAGE, pageOf(report));
 if (results.some((result) => result.violations.length > 0)) process.exitCode = 1;

@@ -1,6 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import type { FaultResult } from '../../faults/fault.ts';
-import { notesOf, pageOf, summaryOf, tableOf } from '../../faults/report.ts';
+import { allFaults } from '../../faults/all.ts';
+import { mergeReports } from '../../faults/merge-reports.ts';
+import { notesOf, pageOf, summaryOf, tableOf, type Report } from '../../faults/report.ts';
 
 const survived: FaultResult = {
   name: 'kill',
@@ -27,6 +29,15 @@ const survived: FaultResult = {
 const failed: FaultResult = { ...survived, title: 'hang', lost: 1, remark: '', violations: ['1 messages were lost'] };
 const notRun: FaultResult = { ...survived, title: 'clock', remark: '', notRun: 'faketime is not installed' };
 const results = [survived, failed, notRun];
+
+const machine = {
+  cores: 2,
+  memoryGiB: 24,
+  kernel: 'Linux 6.1',
+  node: '24.21.0',
+  postgresql: '18.4',
+  commit: 'abc123',
+};
 
 const cells = (line: string): string[] =>
   line
@@ -66,18 +77,38 @@ describe('the fault report', () => {
   });
 
   test('names the machine and the commit', () => {
-    const machine = {
-      cores: 2,
-      memoryGiB: 24,
-      kernel: 'Linux 6.1',
-      node: '24.21.0',
-      postgresql: '18.4',
-      commit: 'abc123',
-    };
-    const page = pageOf({ startedAt: new Date(0), seconds: 900, quick: false, machine, results });
+    const page = pageOf({ startedAt: new Date(0), seconds: 900, runCount: 1, quick: false, machine, results });
     for (const fact of ['1970-01-01, 15 minutes', '2 cores, 24 GiB', 'Linux 6.1', 'PostgreSQL 18.4', 'abc123']) {
       expect(page).toContain(fact);
     }
     expect(page).toContain(tableOf(results));
+  });
+});
+
+describe('the results of several runs', () => {
+  const rows = allFaults.map(({ name, title }): FaultResult => ({ ...survived, name, title }));
+  const part = (from: number, to?: number): Report => ({
+    startedAt: new Date(86_400_000 * from),
+    seconds: 600,
+    runCount: 1,
+    quick: false,
+    machine,
+    results: rows.slice(from, to),
+  });
+
+  test('make one page, in the order of the faults', () => {
+    const merged = mergeReports([part(3), part(0, 3)]);
+    expect(merged.results).toEqual(rows);
+    expect(pageOf(merged)).toContain('- Date: 1970-01-01, 20 minutes in 2 runs\n');
+  });
+
+  test('make none where a fault is missing or there twice, or where commits or thoroughness differ', () => {
+    const last = rows.at(-1)!.name;
+    expect(() => mergeReports([])).toThrow('OUT=');
+    expect(() => mergeReports([part(0, -1)])).toThrow(`0 of the files have results of ${last}`);
+    expect(() => mergeReports([part(0), part(rows.length - 1)])).toThrow(`2 of the files have results of ${last}`);
+    const other = { ...part(3), machine: { ...machine, commit: 'def456' } };
+    expect(() => mergeReports([part(0, 3), other])).toThrow('different commits');
+    expect(() => mergeReports([part(0, 3), { ...part(3), quick: true }])).toThrow('QUICK=1');
   });
 });
