@@ -26,6 +26,11 @@ export class BenchProcess {
     return this.#child.pid!;
   }
 
+  /** False when it has ended, by itself too. */
+  get running(): boolean {
+    return this.#child.exitCode === null && this.#child.signalCode === null;
+  }
+
   /** Sends a line and resolves with the line that answers it. */
   async ask(line: string): Promise<string> {
     this.#child.stdin!.write(`${line}\n`);
@@ -33,7 +38,7 @@ export class BenchProcess {
   }
 
   async stop(): Promise<void> {
-    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
+    if (!this.running) return;
     const exited = once(this.#child, 'exit');
     this.#child.kill('SIGTERM');
     await exited;

@@ -13,6 +13,7 @@ import { benchIntake } from './intake.ts';
 import { benchIsolation } from './isolation.ts';
 import { benchLatency } from './latency.ts';
 import { packagedOptions } from './support/packaged-options.ts';
+import { benchPresence } from './presence.ts';
 import { benchPush } from './push.ts';
 import { benchStart } from './start.ts';
 import { benchSync } from './sync.ts';
@@ -28,6 +29,7 @@ const benches: Record<string, () => Promise<boolean>> = {
   latency: benchLatency,
   'fan-out': benchFanOut,
   idle: benchIdle,
+  presence: () => benchPresence(),
   sync: benchSync,
   files: benchFiles,
   push: benchPush,

@@ -2,13 +2,18 @@ import { hashSessionToken, newSessionToken } from '../src/operations/core/sessio
 import type { ServerProcess } from '../test/support/server-process.ts';
 import { asSuperuser } from './seed-data.ts';
 
+/** The nick of the nth person of a group, counted from 0. */
+export function nickOf(group: number, n: number): string {
+  return `person-${group}-${n}`;
+}
+
 /**
  * Makes so many people who are members of one group, past the server, with a session each. Resolves with the tokens.
  */
 export async function createUsers(server: ServerProcess, group: number, people: number): Promise<string[]> {
   const tokens = Array.from({ length: people }, () => newSessionToken('user').token);
   await asSuperuser(server, async (sql) => {
-    const nicks = tokens.map((_, n) => `person-${group}-${n}`);
+    const nicks = tokens.map((_, n) => nickOf(group, n));
     await sql`
       with who as (
         insert into account (kind, nick, name) select 'user', nick, nick from unnest(${nicks}::text[]) as n(nick)

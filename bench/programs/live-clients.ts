@@ -1,11 +1,12 @@
 /**
  * Many live clients in a process of their own. Arguments: transport, port, path, file with one token a line (or a
  * number of clients without one), what they follow as JSON (or nothing). Answers on standard output a line for each on
- * standard input: `open` connects all, `wait N` answers when N changes have arrived in all, `mark` looks for
+ * standard input: `open` connects all (`open N`: N a second), `wait N` answers when N changes have arrived in all, `mark` looks for
  * marked messages (`mark-N`) from then on, `marks` gives when each had reached the last client, and forgets them, `close` hangs up.
  */
 import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
+import { setTimeout as wait } from 'node:timers/promises';
 import { machineMs } from '../support/clock.ts';
 import { BenchClient, type Transport } from '../live/live-client.ts';
 
@@ -42,12 +43,17 @@ function onChange(bytes: Buffer, start: number, end: number): void {
   }
 }
 
-async function openAll(): Promise<void> {
+async function openAll(perSecond: number): Promise<void> {
   const rest = [...tokens];
+  const startedMs = machineMs();
+  let begun = 0;
   const place = { transport, port: Number(port), path };
   const what = follow === undefined || follow === '' ? null : (JSON.parse(follow) as object);
   const open = async (): Promise<void> => {
     for (let token = rest.pop(); token !== undefined; token = rest.pop()) {
+      const dueMs = startedMs + (begun * 1_000) / perSecond;
+      begun += 1;
+      if (dueMs > machineMs()) await wait(dueMs - machineMs());
       clients.push(await BenchClient.open(place, { token, follow: what }, onChange));
     }
   };
@@ -58,7 +64,7 @@ console.log('ready');
 for await (const line of createInterface({ input: process.stdin })) {
   const [word, number] = line.split(' ');
   if (word === 'open') {
-    await openAll();
+    await openAll(Number(number ?? Number.POSITIVE_INFINITY));
     console.log(clients.length);
   } else if (word === 'wait') {
     const count = Number(number);
