@@ -12,6 +12,7 @@ const layers: Readonly<Record<string, readonly string[]>> = {
   client: [],
   'assets.ts': [],
   model: [],
+  callers: [],
   config: ['packages/hocon', 'assets.ts', 'model'],
   activation: ['model', 'config'],
   'log.ts': [],

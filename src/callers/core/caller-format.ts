@@ -1,0 +1,19 @@
+import type { Ignored, MessageForm } from './message-form.ts';
+import type { JsonObject } from './values.ts';
+
+/** What a program sent: a JSON object, or the fields of a form, with what stands around it. */
+export interface CallerRequest {
+  readonly body: JsonObject;
+  /** By lower-case name. */
+  readonly headers: Readonly<Record<string, string | undefined>>;
+  readonly query: URLSearchParams;
+}
+
+/** One foreign format. Pure: nothing is fetched, stored or remembered, and `read` never throws. */
+export interface CallerFormat {
+  /** In lower case with hyphens: for metrics, and as the suffix that forces the format. */
+  readonly name: string;
+  /** Whether the shape is surely this format's. Looks at the first level alone, so that it costs next to nothing. */
+  readonly matches: (request: CallerRequest) => boolean;
+  readonly read: (request: CallerRequest) => MessageForm | Ignored;
+}

@@ -1,0 +1,112 @@
+/** What a program says, in the one form that all formats are read into, before it becomes the text of a message. */
+export interface MessageForm {
+  /** The name that the message is shown under, as it came. */
+  readonly label: string | null;
+  /** As it came; whoever stores it decides whether it is an address. */
+  readonly iconUrl: string | null;
+  /** Stands before the cards. */
+  readonly text: string;
+  readonly cards: readonly Card[];
+  /** Used only where neither text nor cards say anything: `fallback` of Slack, `summary` of Teams. */
+  readonly fallback: string;
+  /** Files in the body itself, encoded in base64. */
+  readonly files: readonly EncodedFile[];
+  /**
+   * Anybody on the internet may have written parts of it (comments, titles of issues). Its `@nick` then mentions nobody.
+   */
+  readonly hasStrangersText: boolean;
+  /** What the message is about, so that a later state of the same thing replaces it. */
+  readonly alert: AlertUpdate | null;
+}
+
+/** A rectangle with a title, as chats draw it: an attachment of Slack, an embed of Discord, a card of Teams. */
+export interface Card {
+  readonly title: string;
+  readonly url: string;
+  readonly mood: Mood | null;
+  readonly author: string;
+  readonly text: string;
+  readonly fields: readonly Field[];
+  readonly links: readonly Link[];
+  /** Address of a picture; nothing fetches it. */
+  readonly image: string;
+  readonly footer: string;
+  /** ISO 8601, in UTC; empty: none. Clients show it, the text does not. */
+  readonly time: string;
+}
+
+export const MOODS = ['good', 'info', 'warning', 'danger'] as const;
+/** How a card is meant, or its own colour as `#rrggbb`. */
+export type Mood = (typeof MOODS)[number] | `#${string}`;
+
+export interface Field {
+  readonly name: string;
+  readonly value: string;
+  /** It may share its line with its neighbours that are short as well. */
+  readonly isShort: boolean;
+}
+
+export interface Link {
+  readonly label: string;
+  readonly url: string;
+}
+
+export interface EncodedFile {
+  readonly name: string;
+  readonly base64: string;
+}
+
+export interface AlertUpdate {
+  /** Unlike that of any other thing of the same source, 1 to 500 characters. */
+  readonly key: string;
+  readonly state: 'firing' | 'resolved';
+  /** Empty: the key stands for one alert. */
+  readonly alerts: readonly SingleAlert[];
+}
+
+export interface SingleAlert {
+  readonly fingerprint: string;
+  /** As it came, in ISO 8601. */
+  readonly startsAt: string;
+  readonly state: 'firing' | 'resolved';
+}
+
+/** A request that is understood and posts nothing: an event of a kind that is not shown. */
+export interface Ignored {
+  /** The event's own name, such as "workflow_job". */
+  readonly ignored: string;
+}
+
+export const isIgnored = (result: MessageForm | Ignored): result is Ignored => 'ignored' in result;
+
+/** The form with what a format found, and nothing in the rest. */
+export function messageForm(found: Partial<MessageForm>): MessageForm {
+  return {
+    label: null,
+    iconUrl: null,
+    text: '',
+    cards: [],
+    fallback: '',
+    files: [],
+    hasStrangersText: false,
+    alert: null,
+    ...found,
+  };
+}
+
+/** Likewise for one card. */
+export function card(found: Partial<Card>): Card {
+  return {
+    title: '',
+    url: '',
+    mood: null,
+    author: '',
+    text: '',
+    fields: [],
+    links: [],
+    image: '',
+    footer: '',
+    time: '',
+    ...found,
+  };
+}

@@ -1,0 +1,100 @@
+import type { Card, Field, MessageForm, Mood } from './message-form.ts';
+import { clipped, defusedText, safeLink, storableText } from './plain-text.ts';
+
+export const MAX_CARDS = 10;
+export const MAX_FIELDS = 25;
+export const MAX_LINKS = 10;
+const MAX_CARD_TEXT_LENGTH = 4_000;
+const MAX_NAME_LENGTH = 500;
+const MAX_TEXT_LENGTH = 40_000;
+
+const MARKS: Readonly<Record<string, string>> = { good: '🟢', info: '🔵', warning: '🟠', danger: '🔴' };
+const EMOJI_PATTERN = /\p{Extended_Pictographic}/u;
+
+/**
+ * The complete text of a form, so that a client that draws no cards shows everything. Empty where the form says nothing.
+ * Takes time in proportion to what it returns, whatever the form holds.
+ */
+export function renderText(form: MessageForm, maxLength = MAX_TEXT_LENGTH): string {
+  const text = trimmedLines(clipped(form.text, MAX_TEXT_LENGTH));
+  const cards = form.cards.slice(0, MAX_CARDS).map((card) => renderCard(card, text));
+  const shown = cards.filter((each) => each !== '');
+  const more = remainderLine(form.cards.length, MAX_CARDS);
+  const body = joined('\n', [text, joined('\n\n', [...shown, more])]);
+  const complete = body === '' ? trimmedLines(form.fallback) : body;
+  const storable = storableText(form.hasStrangersText ? defusedText(complete) : complete);
+  return clipped(storable, Math.min(maxLength, MAX_TEXT_LENGTH));
+}
+
+/** Without the title or the text that the message's own text says already. */
+function renderCard(card: Card, before: string): string {
+  const title = unlessSaid(trimmedLines(clipped(card.title, MAX_NAME_LENGTH)), before);
+  const url = safeLink(card.url);
+  const lines = [
+    title,
+    url === title ? '' : url,
+    card.author === card.title ? '' : trimmedLines(clipped(card.author, MAX_NAME_LENGTH)),
+    unlessSaid(unlessSaid(trimmedLines(clipped(card.text, MAX_CARD_TEXT_LENGTH)), before), title),
+    ...fieldLines(card.fields),
+    ...card.links.slice(0, MAX_LINKS).map(({ label, url: target }) => linkLine(label, safeLink(target))),
+    remainderLine(card.links.length, MAX_LINKS),
+    safeLink(card.image),
+    trimmedLines(clipped(card.footer, MAX_NAME_LENGTH)),
+  ];
+  return marked(joined('\n', lines), card.mood);
+}
+
+function unlessSaid(text: string, said: string): string {
+  return text === said ? '' : text;
+}
+
+/** A colour of its own has no mark: what it means is known to its sender alone. */
+function marked(text: string, mood: Mood | null): string {
+  const mark = mood === null ? undefined : MARKS[mood];
+  const end = text.indexOf('\n');
+  const firstLine = end === -1 ? text : text.slice(0, end);
+  return mark === undefined || text === '' || EMOJI_PATTERN.test(firstLine) ? text : `${mark} ${text}`;
+}
+
+/** A line a field; short ones that follow each other share one. */
+function fieldLines(fields: readonly Field[]): string[] {
+  const lines: string[] = [];
+  let isLineOpen = false;
+  for (const field of fields.slice(0, MAX_FIELDS)) {
+    const text = fieldText(field);
+    if (text === '') continue;
+    const isShort = field.isShort && !text.includes('\n');
+    if (isShort && isLineOpen) lines.push(`${lines.pop()!} · ${text}`);
+    else lines.push(text);
+    isLineOpen = isShort;
+  }
+  return [...lines, remainderLine(fields.length, MAX_FIELDS)];
+}
+
+function fieldText({ name, value }: Field): string {
+  const [left, right] = [
+    trimmedLines(clipped(name, MAX_NAME_LENGTH)),
+    trimmedLines(clipped(value, MAX_CARD_TEXT_LENGTH)),
+  ];
+  if (left === '' || right === '') return left === '' ? right : left;
+  return left.endsWith(':') ? `${left} ${right}` : `${left}: ${right}`;
+}
+
+function linkLine(label: string, url: string): string {
+  const text = trimmedLines(clipped(label, MAX_NAME_LENGTH));
+  if (url === '') return '';
+  return text === '' || text === url ? url : `${text}: ${url}`;
+}
+
+function remainderLine(count: number, max: number): string {
+  return count > max ? `… and ${count - max} more` : '';
+}
+
+/** Without white space around it, and without empty lines in a row. */
+function trimmedLines(text: string): string {
+  return text.trim().replace(/\n{3,}/g, '\n\n');
+}
+
+function joined(separator: string, parts: readonly string[]): string {
+  return parts.filter((part) => part !== '').join(separator);
+}

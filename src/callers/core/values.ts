@@ -1,0 +1,49 @@
+/**
+ * Readers of values that a foreign program sent: whatever is of another type than expected counts as absent. A small
+ * fault in a foreign format never refuses a message.
+ */
+
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+const NO_OBJECT: JsonObject = {};
+
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Empty for what is none. */
+export const objectOf = (value: unknown): JsonObject => (isObject(value) ? value : NO_OBJECT);
+
+/** At most `max` members; empty for what is none. One object counts as a list of it: some programs send it so. */
+export function objectsOf(value: unknown, max: number): readonly JsonObject[] {
+  if (isObject(value)) return [value];
+  return Array.isArray(value) ? value.slice(0, max).filter(isObject) : [];
+}
+
+/** Numbers and booleans as they are written; empty for everything else. */
+export function stringOf(value: unknown): string {
+  if (typeof value === 'string') return value;
+  return typeof value === 'number' || typeof value === 'boolean' ? String(value) : '';
+}
+
+/** The first of the values that says something besides white space; empty where none does. */
+export function firstStringOf(...values: readonly unknown[]): string {
+  for (const value of values) {
+    const found = stringOf(value);
+    if (found.trim() !== '') return found;
+  }
+  return '';
+}
+
+/** Null for what is none; a string of digits is a number as well. */
+export function numberOf(value: unknown): number | null {
+  const found = typeof value === 'string' && value.trim() !== '' ? Number(value) : value;
+  return typeof found === 'number' && Number.isFinite(found) ? found : null;
+}
+
+const MAX_DATE_MS = 8.64e15;
+
+/** A moment as ISO 8601 in UTC with whole seconds; empty for what is none. */
+export function isoTime(ms: number | null): string {
+  return ms !== null && Math.abs(ms) <= MAX_DATE_MS ? new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z') : '';
+}
