@@ -9,6 +9,8 @@ const MAX_NAME_LENGTH = 500;
 const MAX_TEXT_LENGTH = 40_000;
 
 const MARKS: Readonly<Record<string, string>> = { good: '🟢', info: '🔵', warning: '🟠', danger: '🔴' };
+/** Clients know it as one at the start of a line alone. */
+const CODE_FENCE = '```';
 const EMOJI_PATTERN = /\p{Extended_Pictographic}/u;
 
 /**
@@ -57,7 +59,7 @@ function marked(text: string, mood: Mood | null): string {
 }
 
 /** A line a field; short ones that follow each other share one. */
-function fieldLines(fields: readonly Field[]): string[] {
+export function fieldLines(fields: readonly Field[]): string[] {
   const lines: string[] = [];
   let isLineOpen = false;
   for (const field of fields.slice(0, MAX_FIELDS)) {
@@ -77,10 +79,11 @@ function fieldText({ name, value }: Field): string {
     trimmedLines(clipped(value, MAX_CARD_TEXT_LENGTH)),
   ];
   if (left === '' || right === '') return left === '' ? right : left;
-  return left.endsWith(':') ? `${left} ${right}` : `${left}: ${right}`;
+  const separator = right.startsWith(CODE_FENCE) && right.includes('\n') ? '\n' : ' ';
+  return `${left}${left.endsWith(':') ? '' : ':'}${separator}${right}`;
 }
 
-function linkLine(label: string, url: string): string {
+export function linkLine(label: string, url: string): string {
   const text = trimmedLines(clipped(label, MAX_NAME_LENGTH));
   if (url === '') return '';
   return text === '' || text === url ? url : `${text}: ${url}`;
