@@ -25,7 +25,7 @@ const FOLDER = join(import.meta.dirname, 'fixtures');
 
 describe.each(formats)('$name', (format) => {
   const folder = join(FOLDER, format.name);
-  const names = readdirSync(folder).filter((name) => name.endsWith('.json'));
+  const names = readdirSync(folder, { encoding: 'utf8', recursive: true }).filter((name) => name.endsWith('.json'));
 
   test.each(names)('reads %s', (name) => {
     const fixture = JSON.parse(readFileSync(join(folder, name), 'utf8')) as Fixture;
