@@ -1,0 +1,103 @@
+import { emojiOf } from './emoji-shortcodes.ts';
+import { clipped, defusedText, labelledLink } from './plain-text.ts';
+import { isoTime, numberOf } from './values.ts';
+
+/** More than a message shows even if each of its characters is escaped as `&amp;`. */
+const MAX_SOURCE_LENGTH = 200_000;
+
+/**
+ * What may stand in text of Slack and its relatives, the first of these at each place: `(<…>)`, `<…>`, a block of code,
+ * code in a line, a link as in Markdown, a bare address, a name of an emoji. No part repeats within another one, so that a
+ * text takes time in proportion to its length.
+ */
+const MARKUP =
+  /\(<([^<>\n]{1,3000})>\)|<([^<>\n]{1,3000})>|(```[\s\S]*?```|`[^`\n]+`)|!?\[([^[\]<>\n]{1,500})\]\((https?:\/\/[^\s()<>]{1,2048})\)|https?:\/\/[^\s<>]+|(?<![\p{L}\p{N}_]):([a-z0-9_+'-]{1,60}):(?::skin-tone-\d:)?/gu;
+const ANGLE_BRACKETS = /<([^<>\n]{1,3000})>/g;
+const EMOJI_NAME = /(?<![\p{L}\p{N}_]):([a-z0-9_+'-]{1,60}):(?::skin-tone-\d:)?/gu;
+const ESCAPED = /&(amp|lt|gt);/g;
+const UNESCAPED: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>' };
+
+const WEB_ADDRESS = /^https?:\/\/\S+$/i;
+const MAIL_ADDRESS = /^mailto:(\S+)$/i;
+/** Of a program, such as `slack://…`: only its label says something to a reader. */
+const OTHER_ADDRESS = /^(?:[a-z][a-z0-9+.-]{1,20}:\/\/|tel:)\S+$/i;
+const USER = /^@([\w.-]+)$/;
+const CHANNEL = /^#([\w.-]+)$/;
+const BROADCASTS: ReadonlySet<string> = new Set(['!here', '!channel', '!everyone', '!group']);
+const USER_GROUP = /^!subteam\^(\w+)$/;
+const DATE = /^!date\^(-?\d{1,12})\^/;
+
+/**
+ * Text in Slack's own markup as plain text: addresses, names and moments are written out, emphasis and code stay as they
+ * were typed. Links as in Markdown are written out too, for Mattermost's and Rocket.Chat's senders.
+ */
+export function mrkdwnText(text: string): string {
+  const source = clipped(text, MAX_SOURCE_LENGTH);
+  return unescaped(source.replace(MARKUP, writtenOut));
+}
+
+/** Text without markup, in which Slack knows names of emoji alone. */
+export function unformattedText(text: string, hasEmoji = true): string {
+  const source = clipped(text, MAX_SOURCE_LENGTH);
+  return unescaped(hasEmoji ? source.replace(EMOJI_NAME, emojiOrAsTyped) : source);
+}
+
+function writtenOut(
+  typed: string,
+  inBoth?: string,
+  inBrackets?: string,
+  code?: string,
+  label?: string,
+  url?: string,
+  emojiName?: string,
+): string {
+  if (inBoth !== undefined) return `(${bracketsText(typed.slice(1, -1), inBoth, linkInParentheses)})`;
+  if (inBrackets !== undefined) return bracketsText(typed, inBrackets);
+  if (code !== undefined) return code.replace(ANGLE_BRACKETS, (whole, content: string) => bracketsText(whole, content));
+  if (label !== undefined && url !== undefined) return labelledLink(label, url);
+  return emojiName === undefined ? typed : emojiOrAsTyped(typed, emojiName);
+}
+
+function emojiOrAsTyped(typed: string, name: string): string {
+  return emojiOf(name) ?? typed;
+}
+
+/** `<address|label>` and its relatives; as typed where it is none, such as a type parameter in code. */
+function bracketsText(typed: string, content: string, written = labelledLink): string {
+  const bar = content.indexOf('|');
+  const target = (bar === -1 ? content : content.slice(0, bar)).trim();
+  const label = bar === -1 ? '' : content.slice(bar + 1).trim();
+  const sign = target[0];
+  if (sign === '@' || sign === '#' || sign === '!') return nameText(typed, target, label);
+  if (WEB_ADDRESS.test(target)) return written(label, target);
+  const mail = MAIL_ADDRESS.exec(target)?.[1]?.split('?')[0];
+  if (mail !== undefined) return label === '' || label === mail ? mail : `${label} (${mail})`;
+  if (OTHER_ADDRESS.test(target)) return label === '' ? target : label;
+  return typed;
+}
+
+/** Jenkins and others write `(<address|Open>)`: parentheses within parentheses are hard to read. */
+function linkInParentheses(label: string, url: string): string {
+  return label === '' || labelledLink(label, url) === url ? url : `${label}: ${url}`;
+}
+
+/** Only a person's name may mention a member; what Slack means by its other names has no like here. */
+function nameText(typed: string, target: string, label: string): string {
+  const channel = CHANNEL.exec(target)?.[1];
+  if (channel !== undefined) return `#${withoutSign('#', label) || channel}`;
+  const user = USER.exec(target)?.[1];
+  if (user !== undefined) return label === '' ? defusedText(`@${user}`) : `@${withoutSign('@', label)}`;
+  if (BROADCASTS.has(target)) return defusedText(`@${target.slice(1)}`);
+  const group = USER_GROUP.exec(target)?.[1];
+  if (group !== undefined) return defusedText(`@${withoutSign('@', label) || group}`);
+  const seconds = DATE.exec(target)?.[1];
+  if (seconds !== undefined) return label || isoTime(numberOf(seconds)! * 1_000) || typed;
+  return /^![a-z_]+/.test(target) && label !== '' ? label : typed;
+}
+
+const withoutSign = (sign: string, name: string): string => (name.startsWith(sign) ? name.slice(sign.length) : name);
+
+/** Once and last, so that text which speaks of `&amp;lt;` stays what it is. */
+function unescaped(text: string): string {
+  return text.includes('&') ? text.replace(ESCAPED, (_, name: string) => UNESCAPED[name]!) : text;
+}
