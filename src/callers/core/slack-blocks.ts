@@ -1,0 +1,130 @@
+import type { Field } from './message-form.ts';
+import { safeLink } from './plain-text.ts';
+import { mrkdwnText, unformattedText } from './slack-mrkdwn.ts';
+import { richText } from './slack-rich-text.ts';
+import type { LayoutPiece } from './slack-layout.ts';
+import { firstStringOf, isObject, objectOf, objectsOf, stringOf, type JsonObject } from './values.ts';
+
+/** Slack takes 50. */
+const MAX_BLOCKS = 100;
+const MAX_ELEMENTS = 100;
+const MAX_ROWS = 1_000;
+/** A container in a container; Slack takes none. */
+const MAX_DEPTH = 3;
+const MAX_FIELD_NAME_LENGTH = 100;
+const DIVIDER = '———';
+
+type BlockReader = (block: JsonObject, depth: number) => readonly LayoutPiece[];
+
+const READERS: ReadonlyMap<string, BlockReader> = new Map<string, BlockReader>([
+  ['header', (block) => pieceOf('title', textOf(block['text']))],
+  ['section', sectionPieces],
+  ['context', (block) => pieceOf('footer', texts(block['elements']).join(' · '))],
+  ['divider', () => pieceOf('text', DIVIDER)],
+  ['image', imagePieces],
+  ['actions', (block) => buttonPieces(block['elements'])],
+  ['rich_text', (block) => pieceOf('text', richText(block))],
+  ['markdown', (block) => pieceOf('text', firstStringOf(block['text']))],
+  ['video', videoPieces],
+  ['table', tablePieces],
+  ['data_table', tablePieces],
+  // They ask somebody who reads the message, or name a file that only Slack has.
+  ['input', () => []],
+  ['file', () => []],
+  ['context_actions', () => []],
+]);
+
+/** What blocks of Slack's Block Kit say, in their order. Blocks of unknown kinds are read for the usual names of texts. */
+export function blockPieces(value: unknown, depth = 0): LayoutPiece[] {
+  const blocks = objectsOf(value, MAX_BLOCKS);
+  const pieces = blocks.flatMap((block) => (READERS.get(stringOf(block['type'])) ?? otherPieces)(block, depth));
+  const left = Array.isArray(value) ? value.length - MAX_BLOCKS : 0;
+  return left > 0 ? [...pieces, ...pieceOf('text', `… and ${left} more`)] : pieces;
+}
+
+/** A text object of Slack; some senders write a plain string in its place. */
+function textOf(value: unknown): string {
+  const object = objectOf(value);
+  if (object['type'] === 'rich_text') return richText(object);
+  const text = isObject(value) ? stringOf(object['text']) : stringOf(value);
+  return object['type'] === 'plain_text' ? unformattedText(text, object['emoji'] !== false) : mrkdwnText(text);
+}
+
+/** Those of a list that have any; pictures beside them are decoration. */
+function texts(value: unknown): string[] {
+  const list = objectsOf(value, MAX_ELEMENTS).filter((element) => element['type'] !== 'image');
+  return list.map((element) => textOf(element).trim()).filter((text) => text !== '');
+}
+
+function pieceOf(slot: 'title' | 'text' | 'image' | 'footer', text: string): LayoutPiece[] {
+  return text.trim() === '' ? [] : [{ slot, text }];
+}
+
+function sectionPieces(section: JsonObject): LayoutPiece[] {
+  const fields = texts(section['fields']).map((text): LayoutPiece => ({ slot: 'field', field: fieldOf(text) }));
+  const accessory = objectOf(section['accessory']);
+  const beside = accessory['type'] === 'image' ? addressPieces(accessory) : buttonPieces(accessory);
+  return [...pieceOf('text', textOf(section['text'])), ...fields, ...beside];
+}
+
+/** `*Name*`, a line feed and the value, or `*Name:* value` in one line: so most senders fill the fields of a section. */
+function fieldOf(text: string): Field {
+  const end = text.startsWith('*') ? text.slice(0, MAX_FIELD_NAME_LENGTH).indexOf('*', 1) : -1;
+  const name = text.slice(1, Math.max(end, 1)).trim();
+  const rest = text.slice(end + 1);
+  const isNamed = name !== '' && (name.endsWith(':') || /^:?\s*\n/.test(rest) || rest.startsWith(':'));
+  if (!isNamed) return { name: '', value: text, isShort: true };
+  return { name: name.replace(/:$/, ''), value: rest.replace(/^:/, '').trim(), isShort: true };
+}
+
+/** Buttons that only call their own program do nothing here. */
+function buttonPieces(value: unknown): LayoutPiece[] {
+  return objectsOf(value, MAX_ELEMENTS).flatMap((button): LayoutPiece[] => {
+    const url = safeLink(stringOf(button['url']));
+    return url === '' ? [] : [{ slot: 'link', link: { label: textOf(button['text']), url } }];
+  });
+}
+
+function imagePieces(image: JsonObject): LayoutPiece[] {
+  const title = textOf(image['title']).trim();
+  return [...pieceOf('text', title === '' ? stringOf(image['alt_text']) : title), ...addressPieces(image)];
+}
+
+function addressPieces(image: JsonObject): LayoutPiece[] {
+  const file = objectOf(image['slack_file']);
+  return pieceOf('image', safeLink(firstStringOf(image['image_url'], file['url'])));
+}
+
+function videoPieces(video: JsonObject): LayoutPiece[] {
+  const label = textOf(video['title']) || stringOf(video['alt_text']);
+  const url = safeLink(firstStringOf(video['title_url'], video['video_url']));
+  const link: LayoutPiece[] = url === '' ? pieceOf('text', label) : [{ slot: 'link', link: { label, url } }];
+  return [...link, ...pieceOf('text', textOf(video['description']))];
+}
+
+/** A line a row. Cells are plain texts, numbers or rich text. */
+function tablePieces(table: JsonObject): LayoutPiece[] {
+  const rows = Array.isArray(table['rows']) ? table['rows'].slice(0, MAX_ROWS) : [];
+  const lines = rows.map((row) => objectsOf(row, MAX_ELEMENTS).map(cellText).join(' | '));
+  return [...pieceOf('text', textOf(table['caption'])), ...pieceOf('text', lines.join('\n'))];
+}
+
+function cellText(cell: JsonObject): string {
+  const type = stringOf(cell['type']);
+  const text = type.startsWith('rich_text') ? richText(type === 'rich_text' ? cell : { elements: [cell] }) : '';
+  return (text || firstStringOf(cell['text'], cell['value'])).trim().replaceAll('\n', ' ');
+}
+
+/** Cards, containers, plans, alerts, and kinds that do not exist yet. */
+function otherPieces(block: JsonObject, depth: number): LayoutPiece[] {
+  const said = ['rich_text_title', 'title', 'subtitle', 'text', 'body', 'details', 'output']
+    .filter((name) => name !== 'title' || block['rich_text_title'] === undefined)
+    .flatMap((name) => pieceOf('text', textOf(block[name])));
+  const children = ['child_blocks', 'tasks', ...(block['type'] === 'carousel' ? ['elements'] : [])];
+  return [
+    ...said,
+    ...addressPieces(objectOf(block['hero_image'])),
+    ...buttonPieces(block['actions']),
+    ...(depth < MAX_DEPTH ? children.flatMap((name) => blockPieces(block[name], depth + 1)) : []),
+  ];
+}

@@ -1,0 +1,71 @@
+import { card, type Card, type Field, type Link } from './message-form.ts';
+import { fieldLines, linkLine, MAX_FIELDS, MAX_LINKS } from './render-text.ts';
+
+/** A part of a message that is laid out in blocks, by the place where a card has it. */
+export type LayoutPiece =
+  | { readonly slot: 'title' | 'text' | 'image' | 'footer'; readonly text: string }
+  | { readonly slot: 'field'; readonly field: Field }
+  | { readonly slot: 'link'; readonly link: Link };
+
+/** In the order in which the text of a card has them. */
+const TAIL_SLOTS = ['field', 'link', 'image', 'footer'] as const;
+type TailSlot = (typeof TAIL_SLOTS)[number];
+const MAX_OF_SLOT: Readonly<Record<TailSlot, number>> = { field: MAX_FIELDS, link: MAX_LINKS, image: 1, footer: 1 };
+/** A longer one belongs to the text, since a card's footer is cut. */
+const MAX_FOOTER_LENGTH = 400;
+
+/**
+ * One card that says everything in the order of the blocks: its title is a header in front, its fields, links, picture
+ * and footer are what follows behind the last text, as far as a card has them in that order. All between them is text.
+ */
+export function layoutCard(pieces: readonly LayoutPiece[]): Card {
+  const head = pieces[0]?.slot === 'title' ? pieces[0].text : '';
+  const rest = head === '' ? pieces : pieces.slice(1);
+  const tailStart = startOfTail(rest);
+  const tail = rest.slice(tailStart);
+  return card({
+    title: head,
+    text: flattened(rest.slice(0, tailStart)),
+    fields: tail.flatMap((piece) => (piece.slot === 'field' ? [piece.field] : [])),
+    links: tail.flatMap((piece) => (piece.slot === 'link' ? [piece.link] : [])),
+    image: textIn(tail, 'image'),
+    footer: textIn(tail, 'footer'),
+  });
+}
+
+function startOfTail(pieces: readonly LayoutPiece[]): number {
+  const counts = { field: 0, link: 0, image: 0, footer: 0 };
+  let order: number = TAIL_SLOTS.length - 1;
+  for (let start = pieces.length; start > 0; start--) {
+    const piece = pieces[start - 1]!;
+    const { slot } = piece;
+    if (slot === 'title' || slot === 'text') return start;
+    if (slot === 'footer' && piece.text.length > MAX_FOOTER_LENGTH) return start;
+    if (TAIL_SLOTS.indexOf(slot) > order || counts[slot] === MAX_OF_SLOT[slot]) return start;
+    order = TAIL_SLOTS.indexOf(slot);
+    counts[slot]++;
+  }
+  return 0;
+}
+
+function textIn(pieces: readonly LayoutPiece[], slot: 'image' | 'footer'): string {
+  const found = pieces.find((piece) => piece.slot === slot);
+  return found !== undefined && 'text' in found ? found.text : '';
+}
+
+/** Pieces as lines, each in the form that it has in the text of a card. */
+function flattened(pieces: readonly LayoutPiece[]): string {
+  const lines: string[] = [];
+  let fields: Field[] = [];
+  const endFields = (): void => {
+    lines.push(...fieldLines(fields));
+    fields = [];
+  };
+  for (const piece of pieces) {
+    if (piece.slot !== 'field' || fields.length === MAX_FIELDS) endFields();
+    if (piece.slot === 'field') fields.push(piece.field);
+    else lines.push(piece.slot === 'link' ? linkLine(piece.link.label, piece.link.url) : piece.text);
+  }
+  endFields();
+  return lines.filter((line) => line !== '').join('\n');
+}

@@ -1,0 +1,80 @@
+import { emojiOf } from './emoji-shortcodes.ts';
+import { defusedText, labelledLink } from './plain-text.ts';
+import { firstStringOf, isoTime, numberOf, objectOf, objectsOf, stringOf, type JsonObject } from './values.ts';
+
+/** Of one list of elements; a message of Slack has far fewer. */
+const MAX_ELEMENTS = 1_000;
+const MAX_INDENT = 8;
+
+/** A block `rich_text` as plain text: a line an entry of a list, quotes and code as chats write them. */
+export function richText(block: JsonObject): string {
+  return objectsOf(block['elements'], MAX_ELEMENTS)
+    .map(partText)
+    .filter((part) => part !== '')
+    .join('\n');
+}
+
+function partText(part: JsonObject): string {
+  switch (part['type']) {
+    case 'rich_text_list':
+      return listText(part);
+    case 'rich_text_quote':
+      return inlineText(part).trimEnd().replace(/^/gm, '> ');
+    case 'rich_text_preformatted':
+      return `\`\`\`\n${inlineText(part).trimEnd()}\n\`\`\``;
+    default:
+      return inlineText(part).trimEnd();
+  }
+}
+
+function listText(list: JsonObject): string {
+  const indent = '  '.repeat(Math.min(Math.max(Math.trunc(numberOf(list['indent']) ?? 0), 0), MAX_INDENT));
+  const first = (numberOf(list['offset']) ?? 0) + 1;
+  return objectsOf(list['elements'], MAX_ELEMENTS)
+    .map((entry, index) => `${indent}${list['style'] === 'ordered' ? `${first + index}.` : '•'} ${inlineText(entry)}`)
+    .join('\n');
+}
+
+function inlineText(section: JsonObject): string {
+  return objectsOf(section['elements'], MAX_ELEMENTS).map(elementText).join('');
+}
+
+/** Unlike text in Slack's markup, text of these elements is never escaped. Emphasis leaves no trace. */
+function elementText(element: JsonObject): string {
+  const text = stringOf(element['text']);
+  switch (element['type']) {
+    case 'text':
+      return objectOf(element['style'])['code'] === true ? `\`${text}\`` : text;
+    case 'link':
+      return labelledLink(text, stringOf(element['url']));
+    case 'emoji':
+      return emojiText(element);
+    case 'user':
+      return defusedText(`@${stringOf(element['user_id'])}`);
+    case 'usergroup':
+      return defusedText(`@${stringOf(element['usergroup_id'])}`);
+    case 'broadcast':
+      return defusedText(`@${stringOf(element['range'])}`);
+    case 'channel':
+      return `#${stringOf(element['channel_id'])}`;
+    case 'date':
+      return firstStringOf(element['fallback']) || isoTime((numberOf(element['timestamp']) ?? NaN) * 1_000);
+    case 'color':
+      return stringOf(element['value']);
+    default:
+      return text;
+  }
+}
+
+const CODE_POINTS = /^[0-9a-f]{2,6}(?:-[0-9a-f]{2,6}){0,9}$/i;
+const MAX_CODE_POINT = 0x10ffff;
+
+/** By its code points, such as `1f469-200d-1f692`, which stand beside the names that are not in the table. */
+function emojiText(element: JsonObject): string {
+  const name = stringOf(element['name']);
+  const known = emojiOf(name);
+  const unicode = stringOf(element['unicode']);
+  if (known !== null || !CODE_POINTS.test(unicode)) return known ?? `:${name}:`;
+  const points = unicode.split('-').map((hex) => Number.parseInt(hex, 16));
+  return points.every((point) => point <= MAX_CODE_POINT) ? String.fromCodePoint(...points) : `:${name}:`;
+}
