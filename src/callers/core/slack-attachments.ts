@@ -1,0 +1,129 @@
+import { card, MOODS, type Card, type Field, type Link, type Mood } from './message-form.ts';
+import { labelledLink, safeLink } from './plain-text.ts';
+import { blockPieces } from './slack-blocks.ts';
+import { layoutCard } from './slack-layout.ts';
+import { mrkdwnText } from './slack-mrkdwn.ts';
+import { firstStringOf, isoTime, numberOf, objectOf, objectsOf, stringOf, type JsonObject } from './values.ts';
+
+/** More than are shown, so that the text can say how many are left out. */
+const MAX_ENTRIES = 100;
+const HEX_COLOUR = /^#?([0-9a-f]{3}|[0-9a-f]{6})$/i;
+
+/**
+ * What Slack draws for the names good, warning and danger, in its present and its first colours, and the two of Uptime
+ * Kuma's Slack type and Grafana's for firing. Other colours are decoration: some senders have one for each state.
+ */
+const MOOD_BY_COLOUR: ReadonlyMap<string, Mood> = new Map<string, Mood>([
+  ['2eb886', 'good'],
+  ['36a64f', 'good'],
+  ['daa038', 'warning'],
+  ['a30200', 'danger'],
+  ['d00000', 'danger'],
+  ['e01e5a', 'danger'],
+  ['d63232', 'danger'],
+]);
+
+/** An attachment as Slack has had them before its blocks, and as Mattermost and Rocket.Chat have them still. */
+export interface Attachment {
+  readonly card: Card;
+  /** Stands before the card. */
+  readonly pretext: string;
+  readonly fallback: string;
+  /** Whether the card shows blocks. */
+  readonly hasBlocks: boolean;
+}
+
+export function readAttachments(value: unknown): Attachment[] {
+  return objectsOf(value, MAX_ENTRIES).map((attachment) => {
+    const pieces = blockPieces(attachment['blocks']);
+    const own = ownCard(attachment);
+    return {
+      card: pieces.length === 0 ? own : merged(own, layoutCard(pieces)),
+      pretext: textOf(attachment['pretext']),
+      fallback: textOf(attachment['fallback']),
+      hasBlocks: pieces.length > 0,
+    };
+  });
+}
+
+function ownCard(attachment: JsonObject): Card {
+  const url = stringOf(attachment['title_link']);
+  const author = textOf(attachment['author_name']);
+  return card({
+    title: textOf(attachment['title']),
+    url,
+    mood: moodOf(stringOf(attachment['color'])),
+    author: url === '' ? labelledLink(author, safeLink(stringOf(attachment['author_link']))) : author,
+    text: textOf(attachment['text']),
+    fields: objectsOf(attachment['fields'], MAX_ENTRIES).map(fieldOf),
+    links: linksOf(attachment),
+    image: stringOf(attachment['image_url']),
+    footer: textOf(attachment['footer']),
+    time: timeOf(attachment['ts']),
+  });
+}
+
+const textOf = (value: unknown): string => mrkdwnText(stringOf(value));
+
+/** Some senders write `short` as a string. */
+function fieldOf(field: JsonObject): Field {
+  const short = stringOf(field['short']).toLowerCase();
+  return {
+    name: textOf(field['title']),
+    value: textOf(field['value']),
+    isShort: short === 'true' || short === '1',
+  };
+}
+
+/** Buttons with an address of their own, and what Rocket.Chat plays. */
+function linksOf(attachment: JsonObject): Link[] {
+  const buttons = objectsOf(attachment['actions'], MAX_ENTRIES).map((action) => ({
+    label: textOf(firstStringOf(action['text'], action['name'])),
+    url: safeLink(stringOf(action['url'])),
+  }));
+  const media = ['audio_url', 'video_url'].map((name) => ({ label: '', url: safeLink(stringOf(attachment[name])) }));
+  return [...buttons, ...media].filter((link) => link.url !== '');
+}
+
+function moodOf(colour: string): Mood | null {
+  const name = MOODS.find((mood) => mood === colour.toLowerCase());
+  const hex = HEX_COLOUR.exec(colour.trim())?.[1]?.toLowerCase();
+  if (name !== undefined || hex === undefined) return name ?? null;
+  const full = hex.length === 3 ? hex.replace(/./g, '$&$&') : hex;
+  return MOOD_BY_COLOUR.get(full) ?? `#${full}`;
+}
+
+/** Seconds since 1970, of whichever type; Rocket.Chat writes ISO 8601 too. */
+function timeOf(value: unknown): string {
+  const seconds = numberOf(value);
+  return isoTime(seconds === null ? Date.parse(stringOf(value)) : seconds * 1_000);
+}
+
+/** Blocks in an attachment that has fields of its own: the colour and what else it says count for them as well. */
+function merged(own: Card, blocks: Card): Card {
+  const title = own.title === '' ? blocks.title : own.title;
+  const before = own.title === blocks.title || own.title === '' ? '' : blocks.title;
+  return card({
+    ...own,
+    title,
+    text: [own.text, before, blocks.text].filter((text) => text !== '').join('\n'),
+    fields: [...own.fields, ...blocks.fields],
+    links: [...blocks.links, ...own.links],
+    image: blocks.image === '' ? own.image : blocks.image,
+    footer: [blocks.footer, own.footer].filter((text) => text !== '').join(' · '),
+  });
+}
+
+/** A list of attachments or blocks; in a form, and from Argo CD, it is a string of JSON. */
+export function listOf(value: unknown): unknown {
+  if (typeof value !== 'string') return value;
+  try {
+    return JSON.parse(value) as unknown;
+  } catch {
+    return null;
+  }
+}
+
+/** Attachments of Mattermost may stand one level deeper. */
+export const attachmentsIn = (body: JsonObject): unknown =>
+  listOf(body['attachments'] ?? objectOf(body['props'])['attachments']);

@@ -1,0 +1,99 @@
+import type { CallerFormat, CallerRequest } from './core/caller-format.ts';
+import { card, messageForm, type Card, type MessageForm } from './core/message-form.ts';
+import { clipped } from './core/plain-text.ts';
+import { attachmentsIn, listOf, readAttachments, type Attachment } from './core/slack-attachments.ts';
+import { blockPieces } from './core/slack-blocks.ts';
+import { layoutCard } from './core/slack-layout.ts';
+import { mrkdwnText, unformattedText } from './core/slack-mrkdwn.ts';
+import { firstStringOf, isObject, stringOf, type JsonObject } from './core/values.ts';
+
+/** Beside a `text`, they show that it is Slack's, or Rocket.Chat's. */
+const SLACK_KEYS = ['channel', 'icon_emoji', 'link_names', 'mrkdwn', 'mrkdwn_in', 'alias', 'avatar'] as const;
+/** Any of them may be null. */
+const MAX_FIRST_ENTRIES = 10;
+/** A longer text is no summary of what stands beside it. */
+const MAX_NOTIFICATION_LENGTH = 4_000;
+const LIST_IN_STRING = /^\s*\[\s*\{/;
+
+/** Programs that send what others wrote, also in Slack's format. */
+const STRANGERS_HEADERS = ['x-gitea-event', 'x-gogs-event', 'x-github-event', 'x-gitlab-event'] as const;
+const SENTRY_AGENT = /^sentry\//i;
+
+/** Slack's incoming webhooks, as Mattermost and Rocket.Chat take them too. */
+export const slack: CallerFormat = {
+  name: 'slack',
+  matches: ({ body }) =>
+    isList(body['attachments']) ||
+    isList(body['blocks']) ||
+    (typeof body['text'] === 'string' && SLACK_KEYS.some((key) => (body[key] ?? null) !== null)),
+  read: readSlack,
+};
+
+function isList(value: unknown): boolean {
+  if (typeof value === 'string') return LIST_IN_STRING.test(value);
+  return Array.isArray(value) && value.slice(0, MAX_FIRST_ENTRIES).some(isObject);
+}
+
+function readSlack({ body, headers }: CallerRequest): MessageForm {
+  const attachments = readAttachments(attachmentsIn(body));
+  const blocks = layoutCard(blockPieces(listOf(body['blocks'])));
+  const pretext = attachments[0]?.pretext ?? '';
+  const ownText = textOf(body);
+  const laidOutCards = [blocks, ...attachments.flatMap((each) => (each.hasBlocks ? [each.card] : []))];
+  const text = isSaid(ownText, laidOutCards) ? '' : ownText;
+  // Blocks that are long keep their whole text only where it is the message's own.
+  const laidOut = blocks.text === '' ? '' : joined([blocks.title, blocks.text]);
+  const below = blocks.text === '' ? blocks : card({ ...blocks, title: '', text: '' });
+  return messageForm({
+    label: firstStringOf(body['username'], body['alias']) || null,
+    iconUrl: firstStringOf(body['icon_url'], body['avatar']) || null,
+    text: joined([text, laidOut, isBare(below) ? pretext : '']),
+    cards: [...(isBare(below) ? [] : [below]), ...cardsOf(attachments, isBare(below))],
+    fallback: joined(attachments.map((each) => each.fallback)),
+    hasStrangersText:
+      STRANGERS_HEADERS.some((name) => headers[name] !== undefined) || SENTRY_AGENT.test(headers['user-agent'] ?? ''),
+  });
+}
+
+function textOf(body: JsonObject): string {
+  const text = stringOf(body['text']);
+  return body['mrkdwn'] === false ? unformattedText(text) : mrkdwnText(text);
+}
+
+/** A pretext that does not stand in front of all cards begins its card's text. */
+function cardsOf(attachments: readonly Attachment[], isFirstPretextShown: boolean): Card[] {
+  return attachments.map(({ card: each, pretext }, index) =>
+    pretext === '' || (index === 0 && isFirstPretextShown) ? each : { ...each, text: joined([pretext, each.text]) },
+  );
+}
+
+function isBare({ title, text, fields, links, image, footer }: Card): boolean {
+  return [title, text, image, footer].every((part) => part === '') && fields.length === 0 && links.length === 0;
+}
+
+function joined(parts: readonly string[]): string {
+  return parts
+    .map((part) => part.trim())
+    .filter((part) => part !== '')
+    .join('\n');
+}
+
+/** Beside blocks, Slack shows `text` in notifications alone; it is left out only where the blocks say each line of it. */
+function isSaid(text: string, cards: readonly Card[]): boolean {
+  if (text.length > MAX_NOTIFICATION_LENGTH) return false;
+  const lines = text
+    .split('\n')
+    .map(bareWords)
+    .filter((line) => line !== '');
+  if (lines.length === 0) return false;
+  const said = new Set(cards.flatMap(textLines).map(bareWords));
+  return lines.every((line) => said.has(line));
+}
+
+function textLines({ title, text, fields, footer }: Card): string[] {
+  const values = fields.flatMap(({ name, value }) => [name, value, `${name} ${value}`]);
+  return [title, text, footer, ...values].flatMap((part) => clipped(part, MAX_NOTIFICATION_LENGTH).split('\n'));
+}
+
+/** Without marks and signs. */
+const bareWords = (line: string): string => line.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, '');
