@@ -1,5 +1,6 @@
 import type { CallerFormat, CallerRequest } from './core/caller-format.ts';
-import { card, messageForm, type MessageForm, type Mood } from './core/message-form.ts';
+import { moodOfLevel } from './core/levels.ts';
+import { card, messageForm, type MessageForm } from './core/message-form.ts';
 import { firstStringOf, stringOf, type JsonObject } from './core/values.ts';
 
 const TEXT_FIELDS = ['text', 'message', 'msg', 'body', 'content', 'description', 'summary'] as const;
@@ -7,21 +8,7 @@ const TITLE_FIELDS = ['title', 'subject', 'name'] as const;
 const LINK_FIELDS = ['url', 'link', 'click'] as const;
 const LEVEL_FIELDS = ['status', 'level', 'severity', 'priority', 'type'] as const;
 
-const MOOD_BY_LEVEL: ReadonlyMap<string, Mood> = new Map<string, Mood>([
-  ...['ok', 'up', 'good', 'success', 'resolved', 'recovery', 'recovered'].map((level) => [level, 'good'] as const),
-  ...['info', 'information', 'notice'].map((level) => [level, 'info'] as const),
-  ...['warn', 'warning', 'average', 'medium'].map((level) => [level, 'warning'] as const),
-  ...['error', 'critical', 'crit', 'alert', 'emergency', 'fatal', 'failure', 'failed', 'down', 'firing', 'high'].map(
-    (level) => [level, 'danger'] as const,
-  ),
-]);
-
 const anyOf = (body: JsonObject, names: readonly string[]): string => firstStringOf(...names.map((name) => body[name]));
-
-/** Null for a level that is not known to mean anything. */
-export function moodOfLevel(level: string): Mood | null {
-  return MOOD_BY_LEVEL.get(level.toLowerCase()) ?? null;
-}
 
 /** Any object with the usual names of fields: Home Assistant's `rest`, shoutrrr's JSON, Proxmox, own scripts. */
 export const generic: CallerFormat = {

@@ -13,6 +13,18 @@ const MARKS: Readonly<Record<string, string>> = { good: '🟢', info: '🔵', wa
 const CODE_FENCE = '```';
 const EMOJI_PATTERN = /\p{Extended_Pictographic}/u;
 
+/** The emoji that stands for a mood; empty for none, and for a colour of its own: its sender alone knows its meaning. */
+export function markOf(mood: Mood | null): string {
+  return mood === null ? '' : (MARKS[mood] ?? '');
+}
+
+/** The mood; none where the first line of the text has an emoji, and so shows by itself how it is meant. */
+export function moodUnlessShown(mood: Mood | null, text: string): Mood | null {
+  const beginning = text.slice(0, MAX_NAME_LENGTH);
+  const end = beginning.indexOf('\n');
+  return EMOJI_PATTERN.test(end === -1 ? beginning : beginning.slice(0, end)) ? null : mood;
+}
+
 /**
  * The complete text of a form, so that a client that draws no cards shows everything. Empty where the form says nothing.
  * Takes time in proportion to what it returns, whatever the form holds.
@@ -50,12 +62,9 @@ function unlessSaid(text: string, said: string): string {
   return text === said ? '' : text;
 }
 
-/** A colour of its own has no mark: what it means is known to its sender alone. */
 function marked(text: string, mood: Mood | null): string {
-  const mark = mood === null ? undefined : MARKS[mood];
-  const end = text.indexOf('\n');
-  const firstLine = end === -1 ? text : text.slice(0, end);
-  return mark === undefined || text === '' || EMOJI_PATTERN.test(firstLine) ? text : `${mark} ${text}`;
+  const mark = markOf(moodUnlessShown(mood, text));
+  return mark === '' || text === '' ? text : `${mark} ${text}`;
 }
 
 /** A line a field; short ones that follow each other share one. */

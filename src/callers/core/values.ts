@@ -20,6 +20,17 @@ export function objectsOf(value: unknown, max: number): readonly JsonObject[] {
   return Array.isArray(value) ? value.slice(0, max).filter(isObject) : [];
 }
 
+/** The first members by name. An object of many thousand members costs less so than with `Object.entries`. */
+export function entriesOf(value: unknown, max: number): readonly (readonly [string, unknown])[] {
+  const entries: [string, unknown][] = [];
+  if (!isObject(value)) return entries;
+  for (const name in value) {
+    if (entries.length === max) break;
+    entries.push([name, value[name]]);
+  }
+  return entries;
+}
+
 /** Numbers and booleans as they are written; empty for everything else. */
 export function stringOf(value: unknown): string {
   if (typeof value === 'string') return value;
