@@ -1,0 +1,43 @@
+import { createHash } from 'node:crypto';
+import type { AlertUpdate, SingleAlert } from './message-form.ts';
+import { momentOf } from './moments.ts';
+import { storableText } from './plain-text.ts';
+import { stringOf, type JsonObject } from './values.ts';
+
+const MAX_KEY_LENGTH = 500;
+const MAX_FINGERPRINT_LENGTH = 200;
+const HASH_LENGTH = 64;
+
+/** What is known of a thing that a program reports about; null without a key. A key that is too long ends in its hash. */
+export function alertUpdate(
+  key: string,
+  state: AlertUpdate['state'],
+  alerts: readonly SingleAlert[] = [],
+): AlertUpdate | null {
+  const storable = storableText(key).trim();
+  if (storable === '') return null;
+  return { key: boundedKey(storable), state, alerts };
+}
+
+function boundedKey(key: string): string {
+  if (key.length <= MAX_KEY_LENGTH) return key;
+  const hash = createHash('sha256').update(key).digest('hex');
+  return key.slice(0, MAX_KEY_LENGTH - HASH_LENGTH - 1).toWellFormed() + ' ' + hash;
+}
+
+/**
+ * The alerts of a group as their sender tells them apart. None if one of them lacks what tells it apart: an update that
+ * leaves one out would be taken for a repetition.
+ */
+export function singleAlertsOf(alerts: readonly JsonObject[]): readonly SingleAlert[] {
+  const found: SingleAlert[] = [];
+  for (const alert of alerts) {
+    const [fingerprint, startsAt] = [stringOf(alert['fingerprint']), stringOf(alert['startsAt'])];
+    if (fingerprint === '' || fingerprint.length > MAX_FINGERPRINT_LENGTH || momentOf(startsAt) === null) return [];
+    found.push({ fingerprint: storableText(fingerprint), startsAt: startsAt.trim(), state: alertState(alert) });
+  }
+  return found;
+}
+
+export const alertState = (alert: JsonObject): AlertUpdate['state'] =>
+  alert['status'] === 'resolved' ? 'resolved' : 'firing';
