@@ -1,5 +1,7 @@
+import { alertmanager } from './alertmanager.ts';
 import type { CallerFormat, CallerRequest } from './core/caller-format.ts';
 import { generic } from './generic.ts';
+import { grafana } from './grafana.ts';
 import { slack } from './slack.ts';
 
 /**
@@ -7,7 +9,7 @@ import { slack } from './slack.ts';
  * key with another one stand before it. The shape counts before headers, since Gitea sends GitHub's headers with Slack's
  * body.
  */
-export const formats: readonly CallerFormat[] = [slack, generic];
+export const formats: readonly CallerFormat[] = [slack, grafana, alertmanager, generic];
 
 /** The format that the shape of a request is surely of; null: none. */
 export function detectFormat(request: CallerRequest): CallerFormat | null {

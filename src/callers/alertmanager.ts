@@ -1,0 +1,20 @@
+import { readAlertGroup } from './core/alert-group.ts';
+import type { CallerFormat } from './core/caller-format.ts';
+import { messageForm } from './core/message-form.ts';
+import { stringOf } from './core/values.ts';
+
+/** The webhook of Alertmanager, version 4 of its payload, and of programs that send the same: Mimir, vmalert, Karma. */
+export const alertmanager: CallerFormat = {
+  name: 'alertmanager',
+  matches: ({ body }) =>
+    Array.isArray(body['alerts']) &&
+    typeof body['status'] === 'string' &&
+    (typeof body['groupKey'] === 'string' || typeof body['receiver'] === 'string'),
+  read: ({ body }) => {
+    const { card, alert } = readAlertGroup(body, {
+      urls: (each) => [stringOf(each['generatorURL'])],
+      measured: () => '',
+    });
+    return messageForm({ cards: [card], alert });
+  },
+};

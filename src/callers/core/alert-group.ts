@@ -1,0 +1,190 @@
+import { alertState, alertUpdate, singleAlertsOf } from './alert-update.ts';
+import { moodOfLevel } from './levels.ts';
+import { card, type AlertUpdate, type Card, type Field, type Link, type Mood } from './message-form.ts';
+import { momentOf, periodText, sinceText } from './moments.ts';
+import { clipped, safeLink } from './plain-text.ts';
+import { markOf } from './render-text.ts';
+import { entriesOf, firstStringOf, numberOf, objectOf, objectsOf, stringOf, type JsonObject } from './values.ts';
+
+/** As many are counted and known by their fingerprints. One that says something takes 240 bytes of the body and more. */
+const MAX_ALERTS = 5_000;
+const MAX_SHOWN_ALERTS = 10;
+const MAX_LABELS = 50;
+const MAX_SHOWN_LABELS = 8;
+const MAX_VALUE_LENGTH = 200;
+const MAX_SUMMARY_LENGTH = 1_000;
+
+/** What Alertmanager sends of a group of alerts, and Grafana likewise. */
+interface AlertGroup {
+  /** Such as `HighCPU (2 firing, 1 resolved)`. */
+  readonly title: string;
+  /** With the title, and a line for each alert. */
+  readonly card: Card;
+  /** Null where the group has no key. */
+  readonly alert: AlertUpdate | null;
+}
+
+/** Parts of an alert that programs write in their own way. */
+interface AlertReader {
+  /** The addresses that show the alert, the most useful one first; those behind the first that there is are left out. */
+  readonly urls: (alert: JsonObject) => readonly string[];
+  /** What was measured, for alerts without a summary. */
+  readonly measured: (alert: JsonObject) => string;
+}
+
+export function readAlertGroup(body: JsonObject, reader: AlertReader): AlertGroup {
+  const all = objectsOf(body['alerts'], MAX_ALERTS);
+  const firing = all.filter((alert) => alertState(alert) === 'firing');
+  const sorted = [...firing, ...all.filter((alert) => alertState(alert) === 'resolved')];
+  const isFiring = all.length === 0 ? body['status'] !== 'resolved' : firing.length > 0;
+  const heading = headingOf(body, all);
+  const shown = sorted.slice(0, MAX_SHOWN_ALERTS).map((alert) => readAlert(alert, heading, reader));
+  const hiddenCount = Math.max(0, Math.trunc(numberOf(body['truncatedAlerts']) ?? 0)) + sorted.length - shown.length;
+  const moods = (isFiring ? shown.slice(0, firing.length) : shown).map(({ mood }) => mood);
+  const mood = worstOf(moods, isFiring);
+  const title = `${heading.join(' · ') || 'Alerts'} ${countText(firing.length, all.length - firing.length, isFiring)}`;
+  return {
+    title,
+    card: card({ title, mood, ...cardParts(shown, hiddenCount) }),
+    alert: alertUpdate(stringOf(body['groupKey']), isFiring ? 'firing' : 'resolved', singleAlertsOf(all)),
+  };
+}
+
+/** What a reader is told of one alert. */
+interface ShownAlert {
+  readonly mood: Mood;
+  /** Empty where the title says it. */
+  readonly name: string;
+  readonly summary: string;
+  readonly severity: string;
+  readonly labels: readonly string[];
+  readonly moment: string;
+  readonly links: readonly Link[];
+}
+
+function readAlert(alert: JsonObject, heading: readonly string[], reader: AlertReader): ShownAlert {
+  const [labels, annotations] = [objectOf(alert['labels']), objectOf(alert['annotations'])];
+  const isFiring = alertState(alert) === 'firing';
+  const summary = firstStringOf(
+    annotations['summary'],
+    annotations['message'],
+    annotations['description'],
+    isFiring ? reader.measured(alert) : '',
+  );
+  const name = clipped(stringOf(labels['alertname']).trim(), MAX_VALUE_LENGTH);
+  const severity = stringOf(labels['severity']);
+  const runbook = safeLink(firstStringOf(annotations['runbook_url'], annotations['runbook']));
+  const url =
+    reader
+      .urls(alert)
+      .map(safeLink)
+      .find((each) => each !== '') ?? '';
+  const [start, end] = [momentOf(stringOf(alert['startsAt'])), momentOf(stringOf(alert['endsAt']))];
+  return {
+    mood: isFiring ? firingMood(severity) : 'good',
+    name: heading.includes(name) ? '' : name,
+    summary: clipped(summary.trim(), MAX_SUMMARY_LENGTH),
+    severity: isFiring ? clipped(severity, MAX_VALUE_LENGTH) : '',
+    labels: labelTexts(labels, clipped(summary, MAX_SUMMARY_LENGTH)).filter((label) => !heading.includes(label)),
+    moment: isFiring ? sinceText(start) : periodText(start, end),
+    links: [
+      { label: '', url },
+      { label: 'Runbook', url: runbook },
+    ].filter((link) => link.url !== ''),
+  };
+}
+
+/** They stand at places of their own; Grafana's folder, and labels that begin with two underscores, say nothing. */
+const SILENT_LABELS = ['alertname', 'severity', 'grafana_folder'];
+
+/** Such as `instance=web-1`; without what the summary says already. */
+function labelTexts(labels: JsonObject, summary: string): string[] {
+  const texts: string[] = [];
+  for (const [name, found] of entriesOf(labels, MAX_LABELS)) {
+    const value = clipped(stringOf(found).trim(), MAX_VALUE_LENGTH);
+    const isSaid = value.length > 2 && summary.includes(value);
+    if (value === '' || isSaid || name.startsWith('__') || SILENT_LABELS.includes(name)) continue;
+    texts.push(clipped(`${name}=${value}`, MAX_VALUE_LENGTH));
+  }
+  return texts.slice(0, MAX_SHOWN_LABELS);
+}
+
+function firingMood(severity: string): Mood {
+  const mood = moodOfLevel(severity);
+  return mood === 'info' || mood === 'warning' ? mood : 'danger';
+}
+
+function worstOf(moods: readonly Mood[], isFiring: boolean): Mood {
+  if (!isFiring) return 'good';
+  const order: readonly Mood[] = ['danger', 'warning', 'info'];
+  return order.find((mood) => moods.includes(mood)) ?? 'danger';
+}
+
+/** The name that all alerts have, or else the labels that they are grouped by. */
+function headingOf(body: JsonObject, alerts: readonly JsonObject[]): readonly string[] {
+  const [group, common] = [objectOf(body['groupLabels']), objectOf(body['commonLabels'])];
+  const only = alerts.length === 1 ? objectOf(alerts[0]!['labels']) : {};
+  const name = firstStringOf(group['alertname'], common['alertname'], only['alertname']).trim();
+  return name === '' ? labelTexts(group, '') : [clipped(name, MAX_VALUE_LENGTH)];
+}
+
+function countText(firing: number, resolved: number, isFiring: boolean): string {
+  if (firing + resolved === 0) return isFiring ? 'firing' : 'resolved';
+  if (!isFiring) return resolved === 1 ? 'resolved' : `resolved (${resolved} alerts)`;
+  return resolved === 0 ? `(${firing} firing)` : `(${firing} firing, ${resolved} resolved)`;
+}
+
+/** One alert is told as a text. Several get a line each behind what they have in common. */
+function cardParts(shown: readonly ShownAlert[], hiddenCount: number): Partial<Card> {
+  const [first] = shown;
+  if (first === undefined) return { footer: remainder(hiddenCount) };
+  if (shown.length === 1 && hiddenCount === 0) return { text: alertText(first, NOTHING_COMMON), links: first.links };
+  const common = commonParts(shown);
+  const isMixed = shown.some(({ mood }) => mood !== first.mood);
+  const fields = shown.map((alert): Field => {
+    const text = alertText(alert, common) || 'An alert without labels';
+    const lines = [isMixed ? `${markOf(alert.mood)} ${text}` : text];
+    if (common.links.length === 0)
+      lines.push(...alert.links.map(({ label, url }) => (label === '' ? url : `${label}: ${url}`)));
+    return { name: '', value: lines.join('\n'), isShort: false };
+  });
+  const more: Field = { name: '', value: remainder(hiddenCount), isShort: false };
+  return { text: alertText(common, NOTHING_COMMON), fields: [...fields, more], links: common.links };
+}
+
+const remainder = (count: number): string => (count > 0 ? `… and ${count} more` : '');
+
+type AlertParts = Omit<ShownAlert, 'mood'>;
+const NOTHING_COMMON: AlertParts = { name: '', summary: '', severity: '', labels: [], moment: '', links: [] };
+
+/** What all alerts that are shown say in the same words. */
+function commonParts(shown: readonly ShownAlert[]): AlertParts {
+  const first = shown[0]!;
+  const isCommon = (textOf: (alert: ShownAlert) => string): boolean =>
+    shown.every((alert) => textOf(alert) === textOf(first));
+  const linksOf = ({ links }: ShownAlert): string => links.map(({ url }) => url).join('\n');
+  return {
+    name: '',
+    summary: isCommon(({ summary }) => summary) ? first.summary : '',
+    severity: isCommon(({ severity }) => severity) ? first.severity : '',
+    labels: first.labels.filter((label) => shown.every(({ labels }) => labels.includes(label))),
+    moment: '',
+    links: isCommon(linksOf) ? first.links : [],
+  };
+}
+
+/** A line; a summary of several lines stands above it. */
+function alertText(alert: AlertParts, common: AlertParts): string {
+  const summary = alert.summary === common.summary ? '' : alert.summary;
+  const details = [
+    ...alert.labels.filter((label) => !common.labels.includes(label)),
+    alert.severity === common.severity ? '' : alert.severity,
+    alert.moment,
+  ];
+  const head = joined(': ', [alert.name, summary]);
+  return joined(head.includes('\n') ? '\n' : ' · ', [head, joined(' · ', details)]);
+}
+
+function joined(separator: string, parts: readonly string[]): string {
+  return parts.filter((part) => part !== '').join(separator);
+}

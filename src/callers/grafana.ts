@@ -1,0 +1,87 @@
+import { readAlertGroup } from './core/alert-group.ts';
+import type { CallerFormat } from './core/caller-format.ts';
+import { moodOfLevel } from './core/levels.ts';
+import { card, messageForm, type Field, type MessageForm } from './core/message-form.ts';
+import { MAX_FIELDS } from './core/render-text.ts';
+import { entriesOf, firstStringOf, objectsOf, stringOf, type JsonObject } from './core/values.ts';
+import { alertmanager } from './alertmanager.ts';
+
+/**
+ * The webhook of Grafana: since version 9 Alertmanager's payload with a title and a message of its own, before it one
+ * rule for each request.
+ */
+export const grafana: CallerFormat = {
+  name: 'grafana',
+  matches: (request) =>
+    isLegacy(request.body) ||
+    (alertmanager.matches(request) && ['state', 'orgId', 'title'].some((name) => name in request.body)),
+  read: ({ body }) => (isLegacy(body) && !Array.isArray(body['alerts']) ? readLegacy(body) : readUnified(body)),
+};
+
+const isLegacy = (body: JsonObject): boolean =>
+  typeof body['ruleName'] === 'string' && typeof body['state'] === 'string';
+
+/** How the titles and messages begin that nobody has written: they say less than the alerts do. */
+const DEFAULT_TITLE = /^\s*\[(?:FIRING:\d+|RESOLVED)[^\]\n]{0,40}\]/;
+const DEFAULT_MESSAGE = /^\s*\*\*(?:Firing|Resolved)\*\*\s{0,4}\n\s{0,4}Value: /;
+
+function readUnified(body: JsonObject): MessageForm {
+  const group = readAlertGroup(body, { urls: urlsOf, measured: measuredText });
+  const [title, message] = [stringOf(body['title']), stringOf(body['message'])];
+  const isOwnMessage = message.trim() !== '' && !DEFAULT_MESSAGE.test(message);
+  const isOwnTitle = title.trim() !== '' && !DEFAULT_TITLE.test(title);
+  const alerts = objectsOf(body['alerts'], MAX_FIELDS);
+  const shown = isOwnMessage
+    ? card({ ...group.card, text: message, fields: [], links: group.card.links.slice(0, 1), footer: '' })
+    : group.card;
+  return messageForm({
+    cards: [
+      {
+        ...shown,
+        title: isOwnTitle ? title : group.title,
+        image: firstStringOf(...alerts.map((each) => each['imageURL'])),
+      },
+    ],
+    alert: group.alert,
+  });
+}
+
+const urlsOf = (alert: JsonObject): string[] =>
+  ['panelURL', 'dashboardURL', 'generatorURL'].map((name) => stringOf(alert[name]));
+
+const MAX_VALUES = 5;
+
+/** Such as `B=97.2, C=1`: results of the rule's expressions by their names. */
+function measuredText(alert: JsonObject): string {
+  const values = entriesOf(alert['values'], MAX_VALUES);
+  return values.map(([name, value]) => `${name}=${stringOf(value)}`).join(', ');
+}
+
+/** Versions 5.2 to 8 write `ruleUrl` and `imageUrl`, earlier ones `rule_url` and `image_url`. */
+function readLegacy(body: JsonObject): MessageForm {
+  const state = stringOf(body['state']);
+  return messageForm({
+    cards: [
+      card({
+        title: firstStringOf(body['title'], `[${state}] ${stringOf(body['ruleName'])}`),
+        url: firstStringOf(body['ruleUrl'], body['rule_url']),
+        mood: state === 'no_data' || state === 'pending' ? 'warning' : moodOfLevel(state),
+        text: stringOf(body['message']),
+        fields: [...matchFields(body['evalMatches']), ...tagFields(body['tags'])],
+        image: firstStringOf(body['imageUrl'], body['image_url']),
+      }),
+    ],
+  });
+}
+
+function matchFields(matches: unknown): Field[] {
+  return objectsOf(matches, MAX_FIELDS).map((match) => ({
+    name: stringOf(match['metric']),
+    value: stringOf(match['value']),
+    isShort: true,
+  }));
+}
+
+function tagFields(tags: unknown): Field[] {
+  return entriesOf(tags, MAX_FIELDS).map(([name, value]) => ({ name, value: stringOf(value), isShort: true }));
+}
