@@ -3,13 +3,14 @@ import type { CallerFormat, CallerRequest } from './core/caller-format.ts';
 import { generic } from './generic.ts';
 import { grafana } from './grafana.ts';
 import { slack } from './slack.ts';
+import { uptimeKuma } from './uptime-kuma.ts';
 
 /**
  * All formats, in the order in which a body without a suffix in its address is compared with them: formats that share a
  * key with another one stand before it. The shape counts before headers, since Gitea sends GitHub's headers with Slack's
  * body.
  */
-export const formats: readonly CallerFormat[] = [slack, grafana, alertmanager, generic];
+export const formats: readonly CallerFormat[] = [slack, grafana, alertmanager, uptimeKuma, generic];
 
 /** The format that the shape of a request is surely of; null: none. */
 export function detectFormat(request: CallerRequest): CallerFormat | null {

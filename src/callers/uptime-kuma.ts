@@ -1,0 +1,88 @@
+import { alertUpdate } from './core/alert-update.ts';
+import type { CallerFormat } from './core/caller-format.ts';
+import { card, messageForm, type AlertUpdate, type MessageForm, type Mood } from './core/message-form.ts';
+import { momentOf, periodText, sinceText } from './core/moments.ts';
+import { firstStringOf, isObject, numberOf, objectOf, stringOf, type JsonObject } from './core/values.ts';
+
+/** The webhook of Uptime Kuma with its own body, as JSON or in the field `data` of a form. */
+export const uptimeKuma: CallerFormat = {
+  name: 'uptime-kuma',
+  matches: ({ body }) => 'heartbeat' in body && 'monitor' in body && typeof body['msg'] === 'string',
+  read: ({ body }) => {
+    const monitor = objectOf(body['monitor']);
+    return isObject(body['heartbeat']) ? readHeartbeat(body['heartbeat'], monitor, body) : readNotice(body, monitor);
+  },
+};
+
+interface Status {
+  readonly text: string;
+  readonly mood: Mood;
+  readonly state: AlertUpdate['state'] | null;
+}
+
+/** By `heartbeat.status`. Maintenance and a check that is repeated say nothing about the alert. */
+const STATUSES: readonly Status[] = [
+  { text: 'is down', mood: 'danger', state: 'firing' },
+  { text: 'is up', mood: 'good', state: 'resolved' },
+  { text: 'is pending', mood: 'warning', state: null },
+  { text: 'is under maintenance', mood: 'info', state: null },
+];
+
+function readHeartbeat(heartbeat: JsonObject, monitor: JsonObject, body: JsonObject): MessageForm {
+  const status = STATUSES[numberOf(heartbeat['status']) ?? -1];
+  if (status === undefined) return readNotice(body, monitor);
+  const [time, downSince] = [heartbeat['time'], heartbeat['lastDownTime']].map((each) => momentOf(stringOf(each)));
+  const reason = stringOf(heartbeat['msg']).trim();
+  const isUp = status.state === 'resolved';
+  const details = [
+    reason === 'N/A' ? '' : reason,
+    isUp && numberOf(heartbeat['ping']) !== null ? `${stringOf(heartbeat['ping'])} ms` : '',
+    isUp ? downText(downSince ?? null, time ?? null) : sinceText(time ?? null),
+  ];
+  const id = firstStringOf(monitor['id'], heartbeat['monitorID']);
+  return messageForm({
+    cards: [
+      card({
+        title: `${firstStringOf(monitor['name'], monitor['hostname'], `Monitor ${id}`)} ${status.text}`,
+        url: addressOf(monitor),
+        mood: status.mood,
+        text: details.filter((detail) => detail !== '').join(' · '),
+        fields: [{ name: 'Host', value: hostOf(monitor), isShort: true }].filter(({ value }) => value !== ''),
+      }),
+    ],
+    alert: status.state === null ? null : alertUpdate(id, status.state),
+  });
+}
+
+/** Since version 2.1 it says when the monitor went down. */
+function downText(downSince: number | null, upSince: number | null): string {
+  return downSince === null ? sinceText(upSince) : `was down ${periodText(downSince, upSince)}`;
+}
+
+/** Monitors of other kinds than HTTP have the beginning of an address in its place. */
+function addressOf(monitor: JsonObject): string {
+  const url = stringOf(monitor['url']).trim();
+  return /^https?:\/\/$/.test(url) ? '' : url;
+}
+
+function hostOf(monitor: JsonObject): string {
+  const [host, port] = [stringOf(monitor['hostname']).trim(), stringOf(monitor['port'])];
+  return host === '' || port === '' ? host : `${host}:${port}`;
+}
+
+const EXPIRY = /will expire in -?\d+ days\s*$/;
+
+/** A test, or a certificate or domain that ends soon: without a heartbeat, and mostly without a monitor. */
+function readNotice(body: JsonObject, monitor: JsonObject): MessageForm {
+  const message = stringOf(body['msg']).trim();
+  return messageForm({
+    cards: [
+      card({
+        title: stringOf(monitor['name']),
+        url: addressOf(monitor),
+        mood: EXPIRY.test(message.slice(-100)) ? 'warning' : null,
+        text: message,
+      }),
+    ],
+  });
+}
