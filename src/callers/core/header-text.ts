@@ -1,0 +1,32 @@
+import { isUtf8 } from 'node:buffer';
+
+const ENCODED_WORD = /=\?([\w-]{1,40})(?:\*[\w-]{1,20})?\?([bq])\?([^?\s]*)\?=(?:[ \t]+(?==\?))?/gi;
+// oxlint-disable-next-line no-control-regex
+const LATIN1_ONLY = /^[\u0000-\u00ff]*$/;
+// oxlint-disable-next-line no-control-regex
+const BEYOND_ASCII = /[^\u0000-\u007f]/;
+
+/** A header's value as its sender meant it: Node.js hands out its bytes as Latin-1, and mail's encoding is in use too. */
+export function headerText(value: string): string {
+  const text = value.includes('=?') ? value.replace(ENCODED_WORD, decodeWord) : value;
+  if (!BEYOND_ASCII.test(text) || !LATIN1_ONLY.test(text)) return text;
+  const bytes = Buffer.from(text, 'latin1');
+  return isUtf8(bytes) ? bytes.toString('utf8') : text;
+}
+
+/** As it came where its charset or its encoding is not known. */
+function decodeWord(word: string, charset: string, encoding: string, content: string): string {
+  const bytes = encoding.toLowerCase() === 'b' ? Buffer.from(content, 'base64') : quotedBytes(content);
+  try {
+    return new TextDecoder(charset).decode(bytes);
+  } catch {
+    return word;
+  }
+}
+
+function quotedBytes(content: string): Buffer {
+  const text = content
+    .replaceAll('_', ' ')
+    .replace(/=([\da-f]{2})/gi, (_, digits: string) => String.fromCharCode(parseInt(digits, 16)));
+  return Buffer.from(text, 'latin1');
+}
