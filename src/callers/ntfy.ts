@@ -1,0 +1,140 @@
+import { alertUpdate } from './core/alert-update.ts';
+import type { CallerFormat, CallerRequest } from './core/caller-format.ts';
+import { emojiOf } from './core/emoji-shortcodes.ts';
+import { headerText } from './core/header-text.ts';
+import { card, messageForm, type Link, type MessageForm, type Mood } from './core/message-form.ts';
+import { parseNtfyActions } from './core/ntfy-actions.ts';
+import { MAX_LINKS, moodUnlessShown } from './core/render-text.ts';
+import { firstStringOf, isObject, objectsOf, stringOf, type JsonObject } from './core/values.ts';
+
+/** The names of each parameter, in headers and in the query. */
+const NAMES = {
+  title: ['x-title', 'title', 't'],
+  message: ['x-message', 'message', 'm'],
+  priority: ['x-priority', 'priority', 'prio', 'p'],
+  tags: ['x-tags', 'tags', 'tag', 'ta'],
+  click: ['x-click', 'click'],
+  icon: ['x-icon', 'icon'],
+  actions: ['x-actions', 'actions', 'action'],
+  attach: ['x-attach', 'attach', 'a'],
+  filename: ['x-filename', 'filename', 'file', 'f'],
+  sequence_id: ['x-sequence-id', 'sequence-id', 'sid'],
+} as const;
+type Parameter = keyof typeof NAMES;
+
+/** Headers that nothing else sends. `Priority` is missing: browsers and proxies send one of their own. */
+const TELLING_HEADERS = [
+  ...NAMES.title.slice(0, 2),
+  NAMES.message[0],
+  NAMES.priority[0],
+  ...NAMES.tags.slice(0, 2),
+  ...NAMES.click,
+  ...NAMES.actions.slice(0, 2),
+  NAMES.attach[0],
+  ...NAMES.sequence_id.slice(0, 2),
+];
+
+/** Publishing as JSON. What the object lacks may stand in headers: Apprise sends priority, tags and actions there. */
+export const ntfy: CallerFormat = {
+  name: 'ntfy',
+  matches: ({ body }) =>
+    typeof body['topic'] === 'string' && (typeof body['message'] === 'string' || typeof body['title'] === 'string'),
+  read: (request) => readMessage(request, stringOf(request.body['message'])),
+};
+
+/** Whether a request with a body of plain text, or without one, is a message of ntfy. */
+export function hasNtfyHeaders(headers: CallerRequest['headers']): boolean {
+  return TELLING_HEADERS.some((name) => (headers[name] ?? '').trim() !== '');
+}
+
+/** Reads a request with a body of plain text. An empty one leaves the message to its header. */
+export function readNtfyText(request: Pick<CallerRequest, 'headers' | 'query'>, text: string): MessageForm {
+  return readMessage({ ...request, body: {} }, text);
+}
+
+function readMessage(request: CallerRequest, text: string): MessageForm {
+  const valueOf = (name: Parameter): string => firstStringOf(request.body[name], parameterOf(request, name));
+  const message = text.trim() === '' ? parameterOf(request, 'message').replaceAll('\\n', '\n') : text.trim();
+  const tags = readTags(request.body['tags'], () => parameterOf(request, 'tags'));
+  const emoji = tags
+    .map((tag) => emojiOf(tag.toLowerCase()))
+    .filter((each) => each !== null)
+    .join(' ');
+  const title = valueOf('title').trim();
+  const words = tags.filter((tag) => emojiOf(tag.toLowerCase()) === null);
+  const attached = { label: firstStringOf(valueOf('filename'), 'Attachment'), url: valueOf('attach') };
+  return messageForm({
+    iconUrl: valueOf('icon') || null,
+    cards: [
+      card({
+        title: title === '' ? '' : prefixed(emoji, title),
+        url: valueOf('click'),
+        mood: moodUnlessShown(moodOfPriority(valueOf('priority')), message),
+        text: title === '' ? prefixed(emoji, message) : message,
+        fields: words.length === 0 ? [] : [{ name: 'Tags', value: words.join(', '), isShort: true }],
+        links: [...readActions(request.body['actions'], () => parameterOf(request, 'actions')), attached].filter(
+          ({ url }) => url !== '',
+        ),
+      }),
+    ],
+    // What ntfy itself shows then.
+    fallback: 'triggered',
+    alert: alertUpdate(valueOf('sequence_id'), 'firing'),
+  });
+}
+
+const prefixed = (emoji: string, text: string): string => (emoji === '' ? text : `${emoji} ${text}`.trim());
+
+function parameterOf({ headers, query }: CallerRequest, parameter: Parameter): string {
+  const names: readonly string[] = NAMES[parameter];
+  for (const name of names) {
+    const value = headerText(headers[name] ?? '').trim();
+    // RFC 9218 has a header of the same name.
+    if (value !== '' && !(name === 'priority' && value.startsWith('u='))) return value;
+  }
+  return firstStringOf(...names.map((name) => query.get(name)));
+}
+
+const MOOD_BY_PRIORITY: ReadonlyMap<string, Mood> = new Map<string, Mood>([
+  ['4', 'warning'],
+  ['high', 'warning'],
+  ['5', 'danger'],
+  ['max', 'danger'],
+  ['urgent', 'danger'],
+]);
+const moodOfPriority = (priority: string): Mood | null => MOOD_BY_PRIORITY.get(priority.trim().toLowerCase()) ?? null;
+
+const MAX_TAGS = 20;
+const MAX_TAGS_LENGTH = 2_000;
+
+/** A list, or as in a header with commas between them. */
+function readTags(value: unknown, fromHeader: () => string): string[] {
+  const list = Array.isArray(value) ? value.slice(0, MAX_TAGS).map(stringOf) : [];
+  const tags = list.length > 0 ? list : (stringOf(value) || fromHeader()).slice(0, MAX_TAGS_LENGTH).split(',');
+  return tags
+    .slice(0, MAX_TAGS)
+    .map((tag) => tag.trim())
+    .filter((tag) => tag !== '');
+}
+
+const MAX_ACTIONS_LENGTH = 16_384;
+
+/** Only those that open an address: the others send requests or intents for the person who reads the message. */
+function readActions(value: unknown, fromHeader: () => string): Link[] {
+  const actions =
+    Array.isArray(value) || isObject(value)
+      ? objectsOf(value, MAX_LINKS)
+      : actionsOf((stringOf(value) || fromHeader()).slice(0, MAX_ACTIONS_LENGTH));
+  return actions
+    .filter(({ action }) => stringOf(action).toLowerCase() === 'view')
+    .map(({ label, url }) => ({ label: stringOf(label), url: stringOf(url) }));
+}
+
+function actionsOf(text: string): readonly JsonObject[] {
+  if (!text.startsWith('[')) return parseNtfyActions(text);
+  try {
+    return objectsOf(JSON.parse(text), MAX_LINKS);
+  } catch {
+    return [];
+  }
+}
