@@ -1,4 +1,5 @@
 import { alertmanager } from './alertmanager.ts';
+import { apprise } from './apprise.ts';
 import type { CallerFormat, CallerRequest } from './core/caller-format.ts';
 import { generic } from './generic.ts';
 import { gotify } from './gotify.ts';
@@ -12,7 +13,16 @@ import { uptimeKuma } from './uptime-kuma.ts';
  * key with another one stand before it. The shape counts before headers, since Gitea sends GitHub's headers with Slack's
  * body.
  */
-export const formats: readonly CallerFormat[] = [slack, grafana, alertmanager, uptimeKuma, ntfy, gotify, generic];
+export const formats: readonly CallerFormat[] = [
+  apprise,
+  slack,
+  grafana,
+  alertmanager,
+  uptimeKuma,
+  ntfy,
+  gotify,
+  generic,
+];
 
 /** The format that the shape of a request is surely of; null: none. */
 export function detectFormat(request: CallerRequest): CallerFormat | null {

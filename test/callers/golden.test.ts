@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
-import { isIgnored, type AlertUpdate } from '../../src/callers/core/message-form.ts';
+import { isIgnored, type AlertUpdate, type EncodedFile } from '../../src/callers/core/message-form.ts';
 import { renderText } from '../../src/callers/core/render-text.ts';
 import type { JsonObject } from '../../src/callers/core/values.ts';
 import { detectFormat, formats } from '../../src/callers/formats.ts';
@@ -17,6 +17,7 @@ interface Fixture {
   readonly needsSuffix?: boolean;
   readonly label?: string;
   readonly alert?: AlertUpdate;
+  readonly files?: readonly EncodedFile[];
   /** In place of the text: the event that is understood and not shown. */
   readonly ignored?: string;
 }
@@ -44,6 +45,7 @@ describe.each(formats)('$name', (format) => {
     expect(`${renderText(result)}\n`).toBe(readFileSync(join(folder, name.replace(/\.json$/, '.txt')), 'utf8'));
     if (fixture.label !== undefined) expect(result.label).toBe(fixture.label);
     if (fixture.alert !== undefined) expect(result.alert).toEqual(fixture.alert);
+    if (fixture.files !== undefined) expect(result.files).toEqual(fixture.files);
   });
 
   test('has fixtures', () => expect(names.length).toBeGreaterThan(0));
