@@ -1,34 +1,55 @@
 import type { CallerFormat, CallerRequest } from './core/caller-format.ts';
 import { moodOfLevel } from './core/levels.ts';
-import { card, messageForm, type MessageForm } from './core/message-form.ts';
+import { isMediaEvent, mediaEventCard } from './core/media-event.ts';
+import { card, messageForm, type Card, type MessageForm } from './core/message-form.ts';
 import { firstStringOf, stringOf, type JsonObject } from './core/values.ts';
 
 const TEXT_FIELDS = ['text', 'message', 'msg', 'body', 'content', 'description', 'summary'] as const;
 const TITLE_FIELDS = ['title', 'subject', 'name'] as const;
 const LINK_FIELDS = ['url', 'link', 'click'] as const;
 const LEVEL_FIELDS = ['status', 'level', 'severity', 'priority', 'type'] as const;
+const IMAGE_FIELDS = ['image_url', 'imageUrl', 'image'] as const;
+const LABEL_FIELDS = ['username', 'instanceName'] as const;
 
 const anyOf = (body: JsonObject, names: readonly string[]): string => firstStringOf(...names.map((name) => body[name]));
 
-/** Any object with the usual names of fields: Home Assistant's `rest`, shoutrrr's JSON, Proxmox, own scripts. */
+/**
+ * Any object with the usual names of fields: Home Assistant's `rest`, shoutrrr's JSON, Proxmox, ElastAlert, own scripts.
+ * Statping, Sonarr and its relatives have none of them; other fields of theirs tell them.
+ */
 export const generic: CallerFormat = {
   name: 'generic',
-  matches: ({ body }) => TEXT_FIELDS.some((name) => stringOf(body[name]).trim() !== ''),
+  matches: ({ body }) => anyOf(body, TEXT_FIELDS) !== '' || isMediaEvent(body) || isOnlineState(body),
   read: readGeneric,
 };
 
 function readGeneric({ body }: CallerRequest): MessageForm {
-  const levels = LEVEL_FIELDS.map((name) => moodOfLevel(stringOf(body[name])));
   return messageForm({
-    label: firstStringOf(body['username']) || null,
+    label: anyOf(body, LABEL_FIELDS) || null,
     iconUrl: firstStringOf(body['icon_url']) || null,
-    cards: [
-      card({
-        title: anyOf(body, TITLE_FIELDS),
-        url: anyOf(body, LINK_FIELDS),
-        text: anyOf(body, TEXT_FIELDS),
-        mood: levels.find((mood) => mood !== null) ?? null,
-      }),
-    ],
+    cards: [cardOf(body)],
   });
+}
+
+function cardOf(body: JsonObject): Card {
+  if (isMediaEvent(body)) return mediaEventCard(body);
+  const levels = LEVEL_FIELDS.map((name) => moodOfLevel(stringOf(body[name])));
+  const [title, text, state] = [anyOf(body, TITLE_FIELDS), anyOf(body, TEXT_FIELDS), onlineState(body)];
+  const stateTitle = `${firstStringOf(title, `Service ${stringOf(body['id'])}`)} is ${state}`;
+  return card({
+    title: text === '' && state !== '' ? stateTitle : title,
+    url: anyOf(body, LINK_FIELDS),
+    text,
+    mood: levels.find((mood) => mood !== null) ?? moodOfLevel(state),
+    image: anyOf(body, IMAGE_FIELDS),
+  });
+}
+
+/** What Statping sends unless its administrator wrote a body: an id, and whether the service answers. */
+function isOnlineState(body: JsonObject): boolean {
+  return onlineState(body) !== '' && firstStringOf(body['id'], anyOf(body, TITLE_FIELDS)) !== '';
+}
+
+function onlineState(body: JsonObject): string {
+  return typeof body['online'] === 'boolean' ? (body['online'] ? 'online' : 'offline') : '';
 }
