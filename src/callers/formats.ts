@@ -4,6 +4,7 @@ import type { CallerFormat, CallerRequest } from './core/caller-format.ts';
 import { generic } from './generic.ts';
 import { gotify } from './gotify.ts';
 import { grafana } from './grafana.ts';
+import { json } from './json.ts';
 import { ntfy } from './ntfy.ts';
 import { slack } from './slack.ts';
 import { uptimeKuma } from './uptime-kuma.ts';
@@ -22,6 +23,7 @@ export const formats: readonly CallerFormat[] = [
   ntfy,
   gotify,
   generic,
+  json,
 ];
 
 /** The format that the shape of a request is surely of; null: none. */
