@@ -1,0 +1,66 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from '@jest/globals';
+import type { CallerFormat } from '../../src/callers/core/caller-format.ts';
+import { isIgnored } from '../../src/callers/core/message-form.ts';
+import { renderText } from '../../src/callers/core/render-text.ts';
+import type { JsonObject } from '../../src/callers/core/values.ts';
+import { detectFormat, formats } from '../../src/callers/formats.ts';
+
+const FOLDER = join(import.meta.dirname, 'fixtures');
+const STRANGE_VALUES = [
+  null,
+  true,
+  -1,
+  '',
+  '\ud800\u0000',
+  [],
+  {},
+  [[null]],
+  [{}],
+  { a: { b: 1 } },
+  'x'.repeat(50_000),
+];
+const MAX_PATHS = 40;
+
+type Path = readonly (string | number)[];
+interface Fixture {
+  readonly body: JsonObject;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+function pathsOf(value: unknown, path: Path = []): Path[] {
+  const inner =
+    typeof value === 'object' && value !== null
+      ? Object.entries(value).flatMap(([name, each]) => pathsOf(each, [...path, name]))
+      : [];
+  return path.length === 0 ? inner : [path, ...inner];
+}
+
+function withValue(value: unknown, [name, ...rest]: Path, replacement: unknown): unknown {
+  if (name === undefined) return replacement;
+  const copy: Record<string, unknown> = Array.isArray(value) ? ([...value] as never) : { ...(value as object) };
+  copy[name] = withValue(copy[name], rest, replacement);
+  return copy;
+}
+
+function readText(format: CallerFormat, { body, headers }: Fixture): string {
+  const request = { body, headers: headers ?? {}, query: new URLSearchParams() };
+  detectFormat(request);
+  const result = format.read(request);
+  return isIgnored(result) ? result.ignored : renderText(result);
+}
+
+/** Whatever one value of a real payload becomes, the rest of it is read. */
+describe.each(formats)('$name', (format) => {
+  const folder = join(FOLDER, format.name);
+  const names = readdirSync(folder).filter((name) => name.endsWith('.json'));
+
+  test.each(names)('reads %s with each of its values replaced', (name) => {
+    const fixture = JSON.parse(readFileSync(join(folder, name), 'utf8')) as Fixture;
+    const paths = pathsOf(fixture.body).slice(0, MAX_PATHS);
+    const bodies = paths.flatMap((path) => STRANGE_VALUES.map((strange) => withValue(fixture.body, path, strange)));
+    const texts = bodies.map((body) => readText(format, { ...fixture, body: body as JsonObject }));
+    expect(texts.filter((text) => !text.isWellFormed() || text.includes('\u0000') || text.length > 40_000)).toEqual([]);
+  });
+});
