@@ -4,7 +4,7 @@ const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
 /** They turn the direction of the text around them, and so can show a link or a name as another one. */
 const DIRECTION_CONTROLS = /[\u202a-\u202e\u2066-\u2069]/g;
 /** Where `mentionsOf` (model/mentions.ts) sees the beginning of a nick; not within an e-mail address or a path. */
-const MENTION_SIGN = /(?<![\p{L}\p{N}._@/-])@/gu;
+const MENTION_SIGN = /(?<![\p{L}\p{N}._@/-])@(?!\u2060)/gu;
 /** An invisible character that no nick holds. */
 const WORD_JOINER = '\u2060';
 const HIGH_SURROGATE_END = 0xdbff;

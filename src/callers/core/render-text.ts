@@ -6,7 +6,7 @@ export const MAX_FIELDS = 25;
 export const MAX_LINKS = 10;
 const MAX_CARD_TEXT_LENGTH = 4_000;
 const MAX_NAME_LENGTH = 500;
-const MAX_TEXT_LENGTH = 40_000;
+export const MAX_TEXT_LENGTH = 40_000;
 
 const MARKS: Readonly<Record<string, string>> = { good: '🟢', info: '🔵', warning: '🟠', danger: '🔴' };
 /** Clients know it as one at the start of a line alone. */
@@ -48,7 +48,7 @@ function renderCard(card: Card, before: string): string {
     title,
     url === title ? '' : url,
     card.author === card.title ? '' : trimmedLines(clipped(card.author, MAX_NAME_LENGTH)),
-    unlessSaid(unlessSaid(trimmedLines(clipped(card.text, MAX_CARD_TEXT_LENGTH)), before), title),
+    withoutFirstLine(unlessSaid(trimmedLines(clipped(card.text, MAX_CARD_TEXT_LENGTH)), before), title),
     ...fieldLines(card.fields),
     ...card.links.slice(0, MAX_LINKS).map(({ label, url: target }) => linkLine(label, safeLink(target))),
     remainderLine(card.links.length, MAX_LINKS),
@@ -60,6 +60,11 @@ function renderCard(card: Card, before: string): string {
 
 function unlessSaid(text: string, said: string): string {
   return text === said ? '' : text;
+}
+
+/** Some programs begin their text with its title. */
+function withoutFirstLine(text: string, line: string): string {
+  return line !== '' && `${text}\n`.startsWith(`${line}\n`) ? text.slice(line.length).trimStart() : text;
 }
 
 function marked(text: string, mood: Mood | null): string {
