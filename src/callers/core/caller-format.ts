@@ -17,3 +17,10 @@ export interface CallerFormat {
   readonly matches: (request: CallerRequest) => boolean;
   readonly read: (request: CallerRequest) => MessageForm | Ignored;
 }
+
+const GIT_HEADERS = ['x-gitea-event', 'x-gogs-event', 'x-forgejo-event', 'x-github-event', 'x-gitlab-event'] as const;
+
+/** Whether a git host sent it, in whatever format: Gitea sends its headers with those of chats too. */
+export function isFromGitHost({ headers }: CallerRequest): boolean {
+  return GIT_HEADERS.some((name) => (headers[name] ?? '') !== '');
+}

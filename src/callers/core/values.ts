@@ -58,3 +58,25 @@ const MAX_DATE_MS = 8.64e15;
 export function isoTime(ms: number | null): string {
   return ms !== null && Math.abs(ms) <= MAX_DATE_MS ? new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z') : '';
 }
+
+/** Moments without a zone are in UTC: some programs leave it out. */
+const MOMENT = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d(?:\.\d{1,9})?) ?(Z|[+-]\d\d:?\d\d)?$/i;
+
+/** Likewise for a moment that is written in ISO 8601, with `T` or a space. */
+export function isoTimeOf(value: unknown): string {
+  const [, date, time, zone = 'Z'] = MOMENT.exec(stringOf(value)) ?? [];
+  const ms = date === undefined ? Number.NaN : Date.parse(`${date}T${time}${zone}`);
+  return isoTime(Number.isNaN(ms) ? null : ms);
+}
+
+const MAX_PACKED_LENGTH = 65_536;
+
+/** A value that some programs send as JSON in a string, as they do in forms. */
+export function unpacked(value: unknown): unknown {
+  if (typeof value !== 'string' || value.length > MAX_PACKED_LENGTH || !/^\s*[[{]/.test(value)) return value;
+  try {
+    return JSON.parse(value) as unknown;
+  } catch {
+    return value;
+  }
+}

@@ -1,0 +1,74 @@
+import { card, type Card, type Field, type Link, type Mood } from './message-form.ts';
+import { MAX_CARDS } from './render-text.ts';
+
+interface Section {
+  readonly texts: string[];
+  readonly fields: Field[];
+  readonly links: Link[];
+  readonly images: string[];
+}
+
+/**
+ * Elements of a layout in their order, as cards. A card shows its text before all else, so a text that follows something
+ * else begins another card.
+ */
+export class CardSequence {
+  title = '';
+  mood: Mood | null = null;
+  readonly #sections: Section[] = [emptySection()];
+  readonly #links = new Map<string, { label: string; readonly url: string }>();
+
+  /** Whether nothing was written yet, so that the next text may be the title. */
+  get isUntitled(): boolean {
+    return this.title === '' && this.#last.texts.length === 0 && this.#sections.length === 1;
+  }
+
+  addText(text: string): void {
+    if (text.trim() === '') return;
+    const { fields, links, images } = this.#last;
+    const isPassed = fields.length > 0 || links.length > 0 || images.length > 0;
+    if (isPassed && this.#sections.length < MAX_CARDS) this.#sections.push(emptySection());
+    this.#last.texts.push(text);
+  }
+
+  addField(name: string, value: string, isShort = false): void {
+    if (name.trim() !== '' || value.trim() !== '') this.#last.fields.push({ name, value, isShort });
+  }
+
+  /** An address that stands there already only takes the label that it had none of. */
+  addLink(label: string, url: string): void {
+    const known = this.#links.get(url);
+    if (known !== undefined && known.label === '') known.label = label;
+    if (known !== undefined || url === '') return;
+    const link = { label, url };
+    this.#links.set(url, link);
+    this.#last.links.push(link);
+  }
+
+  addImage(description: string, url: string): void {
+    if (description !== '') this.addLink(description, url);
+    else if (url !== '') this.#last.images.push(url);
+  }
+
+  cards(): readonly Card[] {
+    return this.#sections.map(({ texts, fields, links, images }, index) => {
+      const head = index === 0 ? { title: this.title, mood: this.mood } : {};
+      const others = images.slice(0, -1).map((url) => ({ label: '', url }));
+      return card({
+        ...head,
+        text: texts.join('\n'),
+        fields,
+        links: [...links, ...others],
+        image: images.at(-1) ?? '',
+      });
+    });
+  }
+
+  get #last(): Section {
+    return this.#sections.at(-1)!;
+  }
+}
+
+function emptySection(): Section {
+  return { texts: [], fields: [], links: [], images: [] };
+}

@@ -1,0 +1,169 @@
+import { clipped, labelledLink, safeLink } from './plain-text.ts';
+
+/** How a program's Markdown differs from that of others. */
+interface MarkdownRules {
+  /** The text for what stands between `<` and `>`; null: it is text as it stands. */
+  readonly angleText?: (content: string) => string | null;
+  /** The character behind a backslash that takes its meaning away; the backslash is dropped. Without it, both stay. */
+  readonly escapable?: RegExp;
+}
+
+/** More than is shown of a card's text; what stands behind it is not read. */
+export const MAX_MARKUP_LENGTH = 8_000;
+const MAX_TARGET_LENGTH = 2_048;
+const MAX_FENCE_LENGTH = 3;
+const TITLE_AND_END = /\s+"[^"\n]{0,200}"\)/y;
+const BACKTICKS = /`+/y;
+const ANGLE = /<([^<>\n]{1,2048})>/y;
+
+/**
+ * Markdown as a reader of plain text wants it: `[label](address)` becomes `label (address)`, all other marks stay as
+ * they were typed, and code stays untouched. One pass in linear time.
+ */
+export function markdownText(markdown: string, rules: MarkdownRules = {}, maxLength = MAX_MARKUP_LENGTH): string {
+  const text = clipped(markdown, maxLength);
+  const special = specialMarks(text, rules);
+  return special === null ? text : new MarkdownReader(text, rules).read(special);
+}
+
+/** Only what can have a meaning in this text is looked for; code and escapes alone change nothing. */
+function specialMarks(text: string, { angleText, escapable }: MarkdownRules): RegExp | null {
+  const hasLinks = text.includes('](');
+  const hasAngles = angleText !== undefined && text.includes('<');
+  const hasEscapes = escapable !== undefined && text.includes('\\');
+  if (!hasLinks && !hasAngles && !hasEscapes) return null;
+  return new RegExp(`[\\\\\`${hasLinks ? '[\\]' : ''}${hasAngles ? '<' : ''}]`, 'g');
+}
+
+/** A title that is bold as a whole: it is shown as a title anyway. */
+export function withoutEmphasis(title: string): string {
+  return /^\*\*([^*]+)\*\*$/.exec(title.trim())?.[1] ?? title;
+}
+
+class MarkdownReader {
+  readonly #text: string;
+  readonly #rules: MarkdownRules;
+  readonly #parts: string[] = [];
+  /** Where in `parts` the brackets stand that a link may begin with. */
+  #openings: number[] = [];
+  /** Lengths of fences that do not occur any more: they are not searched again. */
+  readonly #unclosed = new Set<number>();
+  /** No address ends before it: what stands before is not read again. */
+  #deadEnd = 0;
+
+  constructor(text: string, rules: MarkdownRules) {
+    this.#text = text;
+    this.#rules = rules;
+  }
+
+  read(special: RegExp): string {
+    let end = 0;
+    for (let found = special.exec(this.#text); found !== null; found = special.exec(this.#text)) {
+      this.#parts.push(this.#text.slice(end, found.index));
+      end = this.#readMark(found[0], found.index);
+      special.lastIndex = end;
+    }
+    this.#parts.push(this.#text.slice(end));
+    return this.#parts.join('');
+  }
+
+  /** Returns where the rest begins. */
+  #readMark(mark: string, at: number): number {
+    if (mark === '\\') return this.#readEscape(at);
+    if (mark === '`') return this.#readCode(at);
+    if (mark === '<') return this.#readAngle(at);
+    if (mark === ']') return this.#readLink(at);
+    this.#openings.push(this.#parts.length);
+    return this.#keep(at, 1);
+  }
+
+  #keep(at: number, length: number): number {
+    this.#parts.push(this.#text.slice(at, at + length));
+    return at + length;
+  }
+
+  #readEscape(at: number): number {
+    const isDropped = this.#rules.escapable?.test(this.#text.charAt(at + 1)) ?? false;
+    if (!isDropped) return this.#keep(at, 2);
+    return this.#keep(at + 1, 1);
+  }
+
+  #readCode(at: number): number {
+    const length = lengthOf(BACKTICKS, this.#text, at);
+    const fence = Math.min(length, MAX_FENCE_LENGTH);
+    const close = this.#unclosed.has(fence) ? -1 : this.#text.indexOf('`'.repeat(fence), at + length);
+    if (close === -1) {
+      this.#unclosed.add(fence);
+      return this.#keep(at, length);
+    }
+    const code = this.#text.slice(at, close + fence);
+    this.#parts.push(this.#rules.escapable === undefined ? code : code.replace(/\\([`\\])/g, '$1'));
+    return close + fence;
+  }
+
+  #readAngle(at: number): number {
+    ANGLE.lastIndex = at;
+    const found = ANGLE.exec(this.#text);
+    const text = found === null ? null : (this.#rules.angleText?.(found[1]!) ?? null);
+    if (found === null || text === null) return this.#keep(at, 1);
+    this.#parts.push(text);
+    return at + found[0].length;
+  }
+
+  #readLink(at: number): number {
+    const opening = this.#openings.pop();
+    const end = opening !== undefined && this.#text[at + 1] === '(' ? this.#targetEnd(at + 2) : -1;
+    if (opening === undefined || end === -1) return this.#keep(at, 1);
+    const target = this.#text.slice(at + 2, end - 1).replace(/\s+"[^"]*"$/, '');
+    const label = this.#parts.splice(opening).slice(1).join('');
+    // A link holds no link. This also keeps labels from being joined more than once.
+    this.#openings = [];
+    this.#parts.push(
+      this.#linkText(label, this.#unescaped(target.replace(/^<|>$/g, '')), this.#text.slice(at + 1, end)),
+    );
+    return end;
+  }
+
+  #linkText(label: string, target: string, typed: string): string {
+    const url = safeLink(target);
+    const isOtherApp = /^[a-z][a-z0-9+.-]+:/i.test(target);
+    if (url === '' && !isOtherApp) return `[${label}]${typed}`;
+    this.#dropImageMark();
+    return labelledLink(label, url);
+  }
+
+  /** The `!` that makes an image of a link. */
+  #dropImageMark(): void {
+    const before = this.#parts.pop() ?? '';
+    this.#parts.push(before.endsWith('!') ? before.slice(0, -1) : before);
+  }
+
+  #unescaped(target: string): string {
+    return this.#rules.escapable === undefined ? target : target.replace(/\\(.)/g, '$1');
+  }
+
+  /** Behind the bracket that closes an address, with as many brackets within it as it opens; -1: there is none. */
+  #targetEnd(start: number): number {
+    if (start < this.#deadEnd) return -1;
+    const limit = Math.min(this.#text.length, start + MAX_TARGET_LENGTH);
+    let depth = 0;
+    let at = start;
+    for (; at < limit && this.#text[at]! > ' '; at += 1) {
+      const char = this.#text[at];
+      if (char === '\\') at += 1;
+      else if (char === '(') depth += 1;
+      else if (char === ')' && depth === 0) return at + 1;
+      else if (char === ')') depth -= 1;
+    }
+    const titleLength = lengthOf(TITLE_AND_END, this.#text, at);
+    if (titleLength > 0) return at + titleLength;
+    this.#deadEnd = at;
+    return -1;
+  }
+}
+
+/** Of the match of a sticky expression; 0: none. */
+function lengthOf(pattern: RegExp, text: string, at: number): number {
+  pattern.lastIndex = at;
+  return pattern.exec(text)?.[0].length ?? 0;
+}
