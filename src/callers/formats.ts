@@ -1,6 +1,7 @@
 import { alertmanager } from './alertmanager.ts';
 import { apprise } from './apprise.ts';
 import type { CallerFormat, CallerRequest } from './core/caller-format.ts';
+import { discord } from './discord.ts';
 import { generic } from './generic.ts';
 import { gotify } from './gotify.ts';
 import { grafana } from './grafana.ts';
@@ -16,6 +17,7 @@ import { uptimeKuma } from './uptime-kuma.ts';
  */
 export const formats: readonly CallerFormat[] = [
   apprise,
+  discord,
   slack,
   grafana,
   alertmanager,

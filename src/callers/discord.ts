@@ -1,0 +1,113 @@
+import { isFromGitHost, type CallerFormat, type CallerRequest } from './core/caller-format.ts';
+import { CardSequence } from './core/card-sequence.ts';
+import { colourOfNumber } from './core/colours.ts';
+import { markdownText } from './core/markdown-text.ts';
+import { card, messageForm, type Card, type MessageForm } from './core/message-form.ts';
+import { defusedText, safeLink } from './core/plain-text.ts';
+import { firstStringOf, isObject, isoTime, isoTimeOf, numberOf, objectOf, objectsOf, stringOf } from './core/values.ts';
+import type { JsonObject } from './core/values.ts';
+
+const MAX_EMBEDS = 100;
+const MAX_FIELDS_READ = 100;
+const MAX_COMPONENTS = 500;
+const MAX_DEPTH = 10;
+/** Beside them, `content` is no text of Discord's but that of a program with names of its own. */
+const FOREIGN_FIELDS = ['text', 'title', 'subject', 'message', 'msg', 'body'] as const;
+
+/** Discord's "Execute webhook": Alertmanager, Grafana, Uptime Kuma, Gitea, Zabbix, Sonarr, discord.js and many more. */
+export const discord: CallerFormat = {
+  name: 'discord',
+  matches: ({ body }) =>
+    Array.isArray(body['embeds']) ||
+    (typeof body['content'] === 'string' && !FOREIGN_FIELDS.some((name) => typeof body[name] === 'string')) ||
+    (Array.isArray(body['components']) && typeof body['flags'] === 'number') ||
+    (isObject(body['poll']) && isObject(body['poll']['question'])),
+  read: readDiscord,
+};
+
+function readDiscord(request: CallerRequest): MessageForm {
+  const { body } = request;
+  return messageForm({
+    label: firstStringOf(body['username']) || null,
+    iconUrl: firstStringOf(body['avatar_url']) || null,
+    text: plain(body['content']),
+    cards: [
+      ...objectsOf(body['embeds'], MAX_EMBEDS).map(readEmbed),
+      ...readPoll(objectOf(body['poll'])),
+      ...readComponents(body['components']),
+    ],
+    hasStrangersText: isFromGitHost(request) || mentionsNobody(body['allowed_mentions']),
+  });
+}
+
+/** The sender says that nothing in its text is a mention, as it must for text that it did not write. */
+function mentionsNobody(value: unknown): boolean {
+  if (!isObject(value)) return false;
+  const { parse, users } = value;
+  return !(Array.isArray(parse) && parse.includes('users')) && !(Array.isArray(users) && users.length > 0);
+}
+
+function readEmbed(embed: JsonObject): Card {
+  return card({
+    title: plain(embed['title']),
+    url: stringOf(embed['url']),
+    mood: colourOfNumber(embed['color']),
+    author: stringOf(objectOf(embed['author'])['name']),
+    text: plain(embed['description']),
+    fields: objectsOf(embed['fields'], MAX_FIELDS_READ).map((field) => ({
+      name: plain(field['name']),
+      value: plain(field['value']),
+      isShort: stringOf(field['inline']).toLowerCase() === 'true',
+    })),
+    image: firstStringOf(objectOf(embed['image'])['url'], objectOf(embed['thumbnail'])['url']),
+    footer: stringOf(objectOf(embed['footer'])['text']),
+    time: isoTimeOf(embed['timestamp']),
+  });
+}
+
+function readPoll(poll: JsonObject): readonly Card[] {
+  const answers = objectsOf(poll['answers'], MAX_FIELDS_READ).map((answer) =>
+    plain(objectOf(answer['poll_media'])['text']),
+  );
+  const text = answers.filter((answer) => answer !== '').map((answer) => `- ${answer}`);
+  const title = plain(objectOf(poll['question'])['text']);
+  return title === '' ? [] : [card({ title, text: text.join('\n') })];
+}
+
+/** Elements of a layout; buttons only where they open an address. */
+function readComponents(value: unknown): readonly Card[] {
+  const sequence = new CardSequence();
+  let left = MAX_COMPONENTS;
+  const visit = (components: unknown, depth: number): void => {
+    for (const component of objectsOf(components, MAX_COMPONENTS)) {
+      if (depth > MAX_DEPTH || left <= 0) return;
+      left -= 1;
+      sequence.addText(plain(component['content']));
+      sequence.addLink(stringOf(component['label']), safeLink(stringOf(component['url'])));
+      sequence.addImage('', safeLink(stringOf(objectOf(component['media'])['url'])));
+      for (const key of ['components', 'accessory', 'items']) visit(component[key], depth + 1);
+    }
+  };
+  visit(value, 0);
+  return sequence.cards();
+}
+
+const plain = (value: unknown): string => markdownText(stringOf(value), { angleText });
+
+const MENTION = /^@[!&]?(\d{1,20})$/;
+const CHANNEL = /^#(\d{1,20})$/;
+const EMOJI = /^a?(:\w{1,32}:)\d{1,20}$/;
+const MOMENT = /^t:(-?\d{1,13})(?::[a-zA-Z])?$/;
+const COMMAND = /^(\/[^:]{1,100}):\d{1,20}$/;
+
+/** Ids say nothing to a reader, but they show that something stood there; nobody here has them as a nick. */
+function angleText(content: string): string | null {
+  const mention = MENTION.exec(content)?.[1];
+  if (mention !== undefined) return defusedText(`@${mention}`);
+  const channel = CHANNEL.exec(content)?.[1];
+  if (channel !== undefined) return `#${channel}`;
+  const moment = MOMENT.exec(content)?.[1];
+  const name = EMOJI.exec(content)?.[1] ?? COMMAND.exec(content)?.[1];
+  const found = moment === undefined ? (name ?? safeLink(content)) : isoTime(numberOf(moment)! * 1_000);
+  return found === '' ? null : found;
+}
