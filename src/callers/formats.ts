@@ -8,6 +8,7 @@ import { grafana } from './grafana.ts';
 import { json } from './json.ts';
 import { ntfy } from './ntfy.ts';
 import { slack } from './slack.ts';
+import { telegram } from './telegram.ts';
 import { uptimeKuma } from './uptime-kuma.ts';
 
 /**
@@ -24,6 +25,7 @@ export const formats: readonly CallerFormat[] = [
   uptimeKuma,
   ntfy,
   gotify,
+  telegram,
   generic,
   json,
 ];

@@ -1,0 +1,67 @@
+import { isFromGitHost, type CallerFormat, type CallerRequest } from './core/caller-format.ts';
+import { htmlText } from './core/html-text.ts';
+import { markdownText } from './core/markdown-text.ts';
+import { card, messageForm, type Link, type MessageForm } from './core/message-form.ts';
+import { safeLink } from './core/plain-text.ts';
+import { MAX_TEXT_LENGTH } from './core/render-text.ts';
+import { firstStringOf, objectOf, objectsOf, stringOf, unpacked } from './core/values.ts';
+
+const CONTENT_FIELDS = ['text', 'caption', 'photo', 'document', 'rich_message'] as const;
+/** Where a file may stand as an address. Ids of files that Telegram has, and names of uploads, are none. */
+const FILE_FIELDS = ['document', 'video', 'animation', 'audio', 'voice'] as const;
+const MAX_KEYBOARD_ROWS = 100;
+
+/** Telegram's `sendMessage` and the methods that send a file with a caption. The chat is the one of the token. */
+export const telegram: CallerFormat = {
+  name: 'telegram',
+  matches: ({ body }) =>
+    firstStringOf(body['chat_id']) !== '' && CONTENT_FIELDS.some((name) => (body[name] ?? null) !== null),
+  read: readTelegram,
+};
+
+function readTelegram(request: CallerRequest): MessageForm {
+  /** Telegram takes every parameter from the query as well. */
+  const parameter = (name: string): unknown => request.body[name] ?? request.query.get(name);
+  const mode = stringOf(parameter('parse_mode')).toLowerCase();
+  const address = (name: string): string => safeLink(stringOf(parameter(name)));
+  const files = FILE_FIELDS.map(address).filter((url) => url !== '');
+  return messageForm({
+    text: firstStringOf(
+      formatted(firstStringOf(parameter('text'), parameter('caption')), mode),
+      richText(parameter('rich_message')),
+    ),
+    cards: [
+      card({
+        image: address('photo'),
+        links: [...files.map((url) => ({ label: '', url })), ...keyboardLinks(parameter('reply_markup'))],
+      }),
+    ],
+    hasStrangersText: isFromGitHost(request),
+  });
+}
+
+function formatted(text: string, mode: string): string {
+  if (mode === 'html') return htmlText(text, MAX_TEXT_LENGTH);
+  if (mode === 'markdownv2') return markdownText(text, { escapable: /[!-/:-@[-`{-~]/ }, MAX_TEXT_LENGTH);
+  return mode === 'markdown' ? markdownText(text, { escapable: /[_*`[]/ }, MAX_TEXT_LENGTH) : text;
+}
+
+/** Of `sendRichMessage`, which Gitea uses since 2026. */
+function richText(value: unknown): string {
+  const { html, markdown } = objectOf(unpacked(value));
+  return firstStringOf(
+    htmlText(stringOf(html), MAX_TEXT_LENGTH),
+    markdownText(stringOf(markdown), {}, MAX_TEXT_LENGTH),
+  );
+}
+
+/** Rows of buttons below the message; those that do not open an address do nothing here. */
+function keyboardLinks(value: unknown): readonly Link[] {
+  const { inline_keyboard: rows } = objectOf(unpacked(value));
+  const buttons = Array.isArray(rows)
+    ? rows.slice(0, MAX_KEYBOARD_ROWS).flatMap((row: unknown) => objectsOf(row, MAX_KEYBOARD_ROWS))
+    : [];
+  return buttons
+    .map(({ text, url }) => ({ label: stringOf(text), url: safeLink(stringOf(url)) }))
+    .filter(({ url }) => url !== '');
+}
