@@ -1,3 +1,4 @@
+import { adaptiveCard } from './adaptive-card.ts';
 import { alertmanager } from './alertmanager.ts';
 import { apprise } from './apprise.ts';
 import type { CallerFormat, CallerRequest } from './core/caller-format.ts';
@@ -6,6 +7,7 @@ import { generic } from './generic.ts';
 import { gotify } from './gotify.ts';
 import { grafana } from './grafana.ts';
 import { json } from './json.ts';
+import { messageCard } from './message-card.ts';
 import { ntfy } from './ntfy.ts';
 import { slack } from './slack.ts';
 import { telegram } from './telegram.ts';
@@ -17,6 +19,8 @@ import { uptimeKuma } from './uptime-kuma.ts';
  * body.
  */
 export const formats: readonly CallerFormat[] = [
+  adaptiveCard,
+  messageCard,
   apprise,
   discord,
   slack,
