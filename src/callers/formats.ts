@@ -4,6 +4,7 @@ import { apprise } from './apprise.ts';
 import type { CallerFormat, CallerRequest } from './core/caller-format.ts';
 import { discord } from './discord.ts';
 import { generic } from './generic.ts';
+import { googleChat } from './google-chat.ts';
 import { gotify } from './gotify.ts';
 import { grafana } from './grafana.ts';
 import { json } from './json.ts';
@@ -23,6 +24,7 @@ export const formats: readonly CallerFormat[] = [
   messageCard,
   apprise,
   discord,
+  googleChat,
   slack,
   grafana,
   alertmanager,
