@@ -1,5 +1,7 @@
 import type { Mood } from './message-form.ts';
 
+/** No level is longer, and a body may hold a mebibyte in its place. */
+const MAX_LEVEL_LENGTH = 20;
 const MOOD_BY_LEVEL: ReadonlyMap<string, Mood> = new Map<string, Mood>([
   ...['ok', 'up', 'online', 'good', 'healthy', 'success', 'passed', 'resolved', 'recovery', 'recovered'].map(
     (level) => [level, 'good'] as const,
@@ -14,5 +16,5 @@ const MOOD_BY_LEVEL: ReadonlyMap<string, Mood> = new Map<string, Mood>([
 
 /** Null for a level that is not known to mean anything. */
 export function moodOfLevel(level: string): Mood | null {
-  return MOOD_BY_LEVEL.get(level.trim().toLowerCase()) ?? null;
+  return level.length > MAX_LEVEL_LENGTH ? null : (MOOD_BY_LEVEL.get(level.trim().toLowerCase()) ?? null);
 }
