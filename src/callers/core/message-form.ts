@@ -62,6 +62,10 @@ export interface AlertUpdate {
   readonly state: 'firing' | 'resolved';
   /** Empty: the key stands for one alert. */
   readonly alerts: readonly SingleAlert[];
+  /**
+   * Only with `resolved`: posts nothing where the key is not known as firing. Most workflows that succeed did so before.
+   */
+  readonly onlyAfterFiring?: boolean;
 }
 
 export interface SingleAlert {
