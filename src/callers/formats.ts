@@ -4,6 +4,7 @@ import { apprise } from './apprise.ts';
 import type { CallerFormat, CallerRequest } from './core/caller-format.ts';
 import { discord } from './discord.ts';
 import { generic } from './generic.ts';
+import { github } from './github.ts';
 import { googleChat } from './google-chat.ts';
 import { gotify } from './gotify.ts';
 import { grafana } from './grafana.ts';
@@ -28,6 +29,7 @@ export const formats: readonly CallerFormat[] = [
   slack,
   grafana,
   alertmanager,
+  github,
   uptimeKuma,
   ntfy,
   gotify,

@@ -1,0 +1,133 @@
+import type { CallerRequest } from './caller-format.ts';
+import { card, messageForm, type AlertUpdate, type Ignored, type MessageForm, type Mood } from './message-form.ts';
+import { clipped } from './plain-text.ts';
+import { matchesAnyPattern } from './wildcards.ts';
+import { objectOf, objectsOf, stringOf, type JsonObject } from './values.ts';
+
+/** An event of a git host that is shown. */
+export interface GitEvent {
+  /** What happened, such as "ada pushed 3 commits". */
+  readonly summary: string;
+  /** Where: "org/repo", "org/repo:main" or "org". */
+  readonly place: string;
+  readonly url?: string;
+  readonly text?: string;
+  readonly mood?: Mood | null;
+  /** The branch that the event is about, for the filter by branches. */
+  readonly branch?: string;
+  readonly alert?: AlertUpdate | null;
+}
+
+/** Null: not shown, because of its action or because another event of the same host tells the same. */
+export type GitEventReader = (body: JsonObject) => GitEvent | null;
+
+interface NamedEvent {
+  readonly name: string;
+  readonly action: string;
+}
+
+const MAX_EVENT_NAME_LENGTH = 100;
+const MAX_KEY_LENGTH = 500;
+const MAX_COMMITS = 10;
+const MAX_LINE_LENGTH = 200;
+const MAX_EXCERPT_LENGTH = 500;
+/** Lines and excerpts are looked for in this much of a text, most of which may be comments that nobody is to see. */
+const MAX_SEARCHED_LENGTH = 8_000;
+const SHORT_HASH_LENGTH = 7;
+const NO_COMMIT = /^0+$/;
+
+/**
+ * What becomes of an event. The address may narrow what is shown, by patterns with `*`: `?events=push,issues.opened`,
+ * `?branches=main,release/*`. Events that are about no branch pass the second one.
+ */
+export function readGitEvent(
+  { body, query }: CallerRequest,
+  event: NamedEvent,
+  readers: ReadonlyMap<string, GitEventReader>,
+): MessageForm | Ignored {
+  const name = clipped(event.name, MAX_EVENT_NAME_LENGTH, '') || 'unknown';
+  const fullName = event.action === '' ? name : clipped(`${name}.${event.action}`, MAX_EVENT_NAME_LENGTH, '');
+  const reader = readers.get(name);
+  if (reader === undefined) return { ignored: name };
+  if (!matchesAnyPattern(query.get('events'), name, fullName)) return { ignored: fullName };
+  const found = reader(body);
+  if (found === null) return { ignored: fullName };
+  const branch = found.branch ?? '';
+  if (branch !== '' && !matchesAnyPattern(query.get('branches'), branch)) return { ignored: fullName };
+  return formOf(found);
+}
+
+function formOf({ summary, place, url = '', text = '', mood = null, alert = null }: GitEvent): MessageForm {
+  const title = place === '' ? summary : `[${firstLine(place)}] ${summary}`;
+  return messageForm({ cards: [card({ title, url, text, mood })], hasStrangersText: true, alert });
+}
+
+/** The first line of a text, not too long. */
+export function firstLine(text: string): string {
+  const trimmed = text.slice(0, MAX_SEARCHED_LENGTH).trimStart();
+  const end = trimmed.search(/[\r\n]/);
+  return clipped((end === -1 ? trimmed : trimmed.slice(0, end)).trimEnd(), MAX_LINE_LENGTH, '…');
+}
+
+/** The beginning of a long text, without comments in HTML, which templates of issues are full of. */
+export function excerpt(text: string): string {
+  const searched = text.slice(0, MAX_SEARCHED_LENGTH).replaceAll('\r\n', '\n');
+  const parts: string[] = [];
+  let position = 0;
+  while (position < searched.length) {
+    const start = searched.indexOf('<!--', position);
+    parts.push(searched.slice(position, start === -1 ? undefined : start));
+    const end = start === -1 ? -1 : searched.indexOf('-->', start);
+    if (end === -1) break;
+    position = end + '-->'.length;
+  }
+  const visible = parts.join('').trim();
+  return clipped(visible.replace(/\n{3,}/g, '\n\n'), MAX_EXCERPT_LENGTH, '…');
+}
+
+export const shortHash = (hash: string): string => hash.slice(0, SHORT_HASH_LENGTH);
+
+/** Hosts send zeros as the commit before a branch was created, and after it was deleted. */
+export const isNoCommit = (hash: string): boolean => NO_COMMIT.test(hash);
+
+/** The name of a branch or tag without the part that says which of both it is. */
+export const refName = (ref: string): string => firstLine(ref.replace(/^refs\/(?:heads|tags)\//, ''));
+
+/** "issue #5: Title", without what is missing. */
+export function numbered(kind: string, number: unknown, title: unknown, sign = '#'): string {
+  const count = firstLine(stringOf(number));
+  const name = count === '' ? kind : `${kind} ${sign}${count}`;
+  const said = firstLine(stringOf(title));
+  return said === '' ? name : `${name}: ${said}`;
+}
+
+export function countOfCommits(count: number): string {
+  return count === 1 ? '1 commit' : `${count} commits`;
+}
+
+/** A line a commit, at most ten, in the order of the host. Of many commits, hosts list a part. */
+export function commitLines(commits: unknown, count: number): string {
+  const lines = objectsOf(commits, MAX_COMMITS).map(commitLine);
+  if (lines.length > 0 && count > lines.length) lines.push(`… and ${count - lines.length} more`);
+  return lines.join('\n');
+}
+
+/** "a1b2c3d Fix the door — Ada Lovelace" */
+export function commitLine(commit: JsonObject): string {
+  const author = objectOf(commit['author']);
+  const by = firstLine(stringOf(author['name']) || stringOf(author['username']));
+  const said = [shortHash(stringOf(commit['id'])), firstLine(stringOf(commit['message']))].filter(
+    (each) => each !== '',
+  );
+  return [said.join(' '), by].filter((each) => each !== '').join(' — ');
+}
+
+/** A run of tests or builds that ended. The key names what runs, not the run: the next one tells that it is mended. */
+export function runAlert(hasFailed: boolean, ...key: readonly string[]): AlertUpdate {
+  return {
+    key: clipped(key.filter((part) => part !== '').join('/'), MAX_KEY_LENGTH, ''),
+    state: hasFailed ? 'firing' : 'resolved',
+    alerts: [],
+    ...(hasFailed ? {} : { onlyAfterFiring: true }),
+  };
+}

@@ -1,0 +1,221 @@
+import {
+  commitLine,
+  commitLines,
+  countOfCommits,
+  excerpt,
+  firstLine,
+  numbered,
+  refName,
+  runAlert,
+  shortHash,
+  type GitEvent,
+  type GitEventReader,
+} from './git-event.ts';
+import { firstStringOf, isObject, numberOf, objectOf, stringOf, type JsonObject } from './values.ts';
+
+/** Events as GitHub sends them; Gitea, Forgejo and Gogs send the same with a few other names of fields. */
+
+/** "org/repo", or the organization where the event belongs to no repository. */
+export function placeOf(body: JsonObject): string {
+  const organization = objectOf(body['organization']);
+  return firstStringOf(objectOf(body['repository'])['full_name'], organization['login'], organization['username']);
+}
+
+export function userName(user: unknown): string {
+  const { login, username, name } = objectOf(user);
+  return firstLine(firstStringOf(login, username, name)) || 'somebody';
+}
+
+const actorOf = (body: JsonObject): string => userName(body['sender'] ?? body['pusher']);
+
+const actionOf = (body: JsonObject): string => stringOf(body['action']);
+const repositoryUrl = (body: JsonObject): string => stringOf(objectOf(body['repository'])['html_url']);
+
+/** A line of what happened in the repository. */
+export function lineOf(body: JsonObject, what: string, url = repositoryUrl(body)): GitEvent {
+  return { place: placeOf(body), summary: `${actorOf(body)} ${what}`, url };
+}
+
+/** Tags, new branches without commits and deleted branches are left to `create` and `delete`, which tell them once. */
+const readPush: GitEventReader = (body) => {
+  const ref = stringOf(body['ref']);
+  if (ref === '' || ref.startsWith('refs/tags/') || body['deleted'] === true) return null;
+  const listed = Array.isArray(body['commits']) ? body['commits'].length : 0;
+  const count = Math.max(listed, numberOf(body['total_commits']) ?? 0);
+  const isForced = body['forced'] === true;
+  if (count === 0 && !isForced) return null;
+  const branch = refName(ref);
+  const verb = isForced ? 'force-pushed' : 'pushed';
+  const what = count === 0 ? `to ${shortHash(stringOf(body['after']))}` : countOfCommits(count);
+  return {
+    place: `${placeOf(body)}:${branch}`,
+    branch,
+    summary: `${actorOf(body)} ${verb} ${what}`,
+    url: firstStringOf(body['compare'], body['compare_url'], repositoryUrl(body)),
+    text: count === 0 ? commitLine(objectOf(body['head_commit'])) : commitLines(body['commits'], count),
+  };
+};
+
+const readRef =
+  (verb: string): GitEventReader =>
+  (body) => {
+    const kind = stringOf(body['ref_type']);
+    if (kind !== 'branch' && kind !== 'tag') return null;
+    const name = refName(stringOf(body['ref']));
+    const event = lineOf(body, `${verb} ${kind} ${name}`);
+    return kind === 'branch' ? { ...event, branch: name } : event;
+  };
+
+const urlOf = (thing: JsonObject): string => stringOf(thing['html_url']);
+
+const readIssue: GitEventReader = (body) => {
+  const issue = objectOf(body['issue']);
+  const action = actionOf(body);
+  if (action !== 'opened' && action !== 'closed' && action !== 'reopened') return null;
+  const isDropped = action === 'closed' && stringOf(issue['state_reason']) === 'not_planned';
+  const verb = isDropped ? 'closed as not planned' : action;
+  return {
+    ...lineOf(body, `${verb} ${numbered('issue', issue['number'], issue['title'])}`, urlOf(issue)),
+    text: action === 'opened' ? excerpt(stringOf(issue['body'])) : '',
+  };
+};
+
+export function pullRequestName(request: JsonObject, number?: unknown): string {
+  return numbered('pull request', request['number'] ?? number, request['title']);
+}
+
+/** An event of a pull request; `branches` filters by the one that it is to be merged into. */
+export function ofPullRequest(body: JsonObject, what: string, url: string, text = ''): GitEvent {
+  const base = objectOf(objectOf(body['pull_request'])['base']);
+  return { ...lineOf(body, what, url), text: excerpt(text), branch: stringOf(base['ref']) };
+}
+
+const readPullRequest: GitEventReader = (body) => {
+  const request = objectOf(body['pull_request']);
+  const name = pullRequestName(request, body['number']);
+  const url = urlOf(request);
+  switch (actionOf(body)) {
+    case 'opened':
+      return ofPullRequest(
+        body,
+        `opened ${request['draft'] === true ? 'draft ' : ''}${name}`,
+        url,
+        stringOf(request['body']),
+      );
+    case 'closed':
+      return ofPullRequest(body, `${request['merged'] === true ? 'merged' : 'closed'} ${name}`, url);
+    case 'reopened':
+      return ofPullRequest(body, `reopened ${name}`, url);
+    case 'ready_for_review':
+      return ofPullRequest(body, `marked as ready ${name}`, url);
+    default:
+      return null;
+  }
+};
+
+const VERBS_OF_REVIEWS: ReadonlyMap<string, string> = new Map([
+  ['approved', 'approved'],
+  ['changes_requested', 'requested changes on'],
+  ['commented', 'reviewed'],
+]);
+
+/** A review that says nothing of its own only carries comments on lines, each of which is an event. */
+const readReview: GitEventReader = (body) => {
+  const review = objectOf(body['review']);
+  const state = stringOf(review['state']).toLowerCase();
+  const verb = VERBS_OF_REVIEWS.get(state);
+  const text = stringOf(review['body']);
+  if (actionOf(body) !== 'submitted' || verb === undefined || (state === 'commented' && text.trim() === ''))
+    return null;
+  return ofPullRequest(body, `${verb} ${pullRequestName(objectOf(body['pull_request']))}`, urlOf(review), text);
+};
+
+const readReviewComment: GitEventReader = (body) => {
+  const comment = objectOf(body['comment']);
+  if (actionOf(body) !== 'created') return null;
+  const path = firstLine(stringOf(comment['path']));
+  const where = pullRequestName(objectOf(body['pull_request']));
+  return ofPullRequest(
+    body,
+    `commented on ${path === '' ? where : `${path} in ${where}`}`,
+    urlOf(comment),
+    stringOf(comment['body']),
+  );
+};
+
+const readIssueComment: GitEventReader = (body) => {
+  const [issue, comment] = [objectOf(body['issue']), objectOf(body['comment'])];
+  if (actionOf(body) !== 'created') return null;
+  const isOfPullRequest = isObject(issue['pull_request']) || body['is_pull'] === true;
+  const name = numbered(isOfPullRequest ? 'pull request' : 'issue', issue['number'], issue['title']);
+  return { ...lineOf(body, `commented on ${name}`, urlOf(comment)), text: excerpt(stringOf(comment['body'])) };
+};
+
+const readRelease: GitEventReader = (body) => {
+  const release = objectOf(body['release']);
+  if (actionOf(body) !== 'published') return null;
+  const [tag, name] = [firstLine(stringOf(release['tag_name'])), firstLine(stringOf(release['name']))];
+  const said = name === '' || name === tag ? tag : `${tag}: ${name}`;
+  const kind = release['prerelease'] === true ? 'pre-release' : 'release';
+  return { ...lineOf(body, `published ${kind} ${said}`, urlOf(release)), text: excerpt(stringOf(release['body'])) };
+};
+
+const readFork: GitEventReader = (body) => {
+  const fork = objectOf(body['forkee']);
+  return lineOf(body, `forked the repository to ${firstLine(stringOf(fork['full_name']))}`, urlOf(fork));
+};
+
+const FAILURES: ReadonlySet<string> = new Set(['failure', 'timed_out', 'startup_failure']);
+
+/** Shown when it failed, and when it succeeds for the first time after that. */
+export function runEvent(
+  body: JsonObject,
+  run: { name: string; conclusion: string; branch: string; url: string; commit: string; key: readonly string[] },
+): GitEvent | null {
+  const hasFailed = FAILURES.has(run.conclusion);
+  if (!hasFailed && run.conclusion !== 'success') return null;
+  const place = placeOf(body);
+  return {
+    place: run.branch === '' ? place : `${place}:${run.branch}`,
+    branch: run.branch,
+    summary: `${run.name} ${hasFailed ? 'failed' : 'succeeded again'}`,
+    url: run.url,
+    text: hasFailed ? run.commit : '',
+    mood: hasFailed ? 'danger' : 'good',
+    alert: runAlert(hasFailed, ...run.key),
+  };
+}
+
+/** Branches of forks have the same names as those of the repository, so the key holds where the branch is. */
+const readWorkflowRun: GitEventReader = (body) => {
+  const [run, workflow] = [objectOf(body['workflow_run']), objectOf(body['workflow'])];
+  if (actionOf(body) !== 'completed') return null;
+  const name = firstLine(firstStringOf(workflow['name'], run['name'], run['display_title']));
+  const number = stringOf(run['run_number']);
+  const branch = stringOf(run['head_branch']);
+  const source = firstStringOf(objectOf(run['head_repository'])['full_name'], placeOf(body));
+  const path = stringOf(run['path']).split('@', 1)[0]!;
+  return runEvent(body, {
+    name: `workflow ${name}${number === '' ? '' : ` #${number}`}`,
+    conclusion: stringOf(run['conclusion']),
+    branch,
+    url: urlOf(run),
+    commit: commitLine(objectOf(run['head_commit'])) || firstLine(stringOf(run['display_title'])),
+    key: ['workflow_run', source, firstStringOf(run['workflow_id'], workflow['id'], path, name), branch],
+  });
+};
+
+/** Readers of the events that all of these hosts send, by the name in the header. */
+export const sharedReaders: ReadonlyMap<string, GitEventReader> = new Map<string, GitEventReader>([
+  ['push', readPush],
+  ['create', readRef('created')],
+  ['delete', readRef('deleted')],
+  ['issues', readIssue],
+  ['issue_comment', readIssueComment],
+  ['pull_request', readPullRequest],
+  ['pull_request_review', readReview],
+  ['pull_request_review_comment', readReviewComment],
+  ['release', readRelease],
+  ['fork', readFork],
+  ['workflow_run', readWorkflowRun],
+]);

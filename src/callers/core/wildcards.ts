@@ -1,0 +1,26 @@
+const MAX_PATTERNS = 50;
+const MAX_VALUE_LENGTH = 500;
+
+/** Whether one of the values is like one of the patterns of a list with commas. No list, or an empty one, allows all. */
+export function matchesAnyPattern(list: string | null, ...values: readonly string[]): boolean {
+  const patterns = (list ?? '').split(',', MAX_PATTERNS).map((pattern) => pattern.trim());
+  const named = patterns.filter((pattern) => pattern !== '');
+  return named.length === 0 || values.some((value) => named.some((pattern) => matchesPattern(pattern, value)));
+}
+
+/** `*` stands for any characters, `/` among them. Looks for the parts between in one pass, without going back. */
+export function matchesPattern(pattern: string, value: string): boolean {
+  if (value.length > MAX_VALUE_LENGTH) return false;
+  const [first, ...rest] = pattern.split('*');
+  const last = rest.pop();
+  if (last === undefined) return pattern === value;
+  if (!value.startsWith(first!) || !value.endsWith(last)) return false;
+  const end = value.length - last.length;
+  let position = first!.length;
+  for (const part of rest) {
+    const found = value.indexOf(part, position);
+    if (found === -1) return false;
+    position = found + part.length;
+  }
+  return position <= end;
+}

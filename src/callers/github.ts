@@ -1,0 +1,167 @@
+import type { CallerFormat, CallerRequest } from './core/caller-format.ts';
+import {
+  commitLine,
+  excerpt,
+  firstLine,
+  numbered,
+  readGitEvent,
+  shortHash,
+  type GitEventReader,
+} from './core/git-event.ts';
+import { lineOf, placeOf, runEvent, sharedReaders, userName } from './core/github-events.ts';
+import { firstStringOf, isObject, objectOf, stringOf, type JsonObject } from './core/values.ts';
+
+const EVENT_HEADER = 'x-github-event';
+/** One of them is in each event; none is in a body in Slack's or Discord's format that Gitea sends with this header. */
+const OBJECTS = ['repository', 'sender', 'organization', 'installation', 'hook', 'enterprise'] as const;
+
+/** GitHub, also Enterprise Server: webhooks of repositories, organizations and apps. */
+export const github: CallerFormat = {
+  name: 'github',
+  matches: ({ body, headers }) =>
+    stringOf(headers[EVENT_HEADER]) !== '' &&
+    (OBJECTS.some((name) => isObject(body[name])) || isObject(body['security_advisory'])),
+  read: readGithub,
+};
+
+function readGithub(request: CallerRequest) {
+  const { body, headers } = request;
+  return readGitEvent(request, { name: stringOf(headers[EVENT_HEADER]), action: stringOf(body['action']) }, readers);
+}
+
+/** A reader of an event of which one line is shown, by action; null: not shown. */
+const lines =
+  (byAction: Readonly<Record<string, (body: JsonObject) => string>>, urlOf?: (body: JsonObject) => string) =>
+  (body: JsonObject) => {
+    const action = stringOf(body['action']);
+    const what = Object.hasOwn(byAction, action) ? byAction[action]! : null;
+    return what === null ? null : lineOf(body, what(body), urlOf?.(body));
+  };
+
+const readPing: GitEventReader = (body) => ({ place: '', summary: `Connected: ${placeOf(body) || 'GitHub'}` });
+
+const readCommitComment: GitEventReader = (body) => {
+  const comment = objectOf(body['comment']);
+  if (stringOf(body['action']) !== 'created') return null;
+  const hash = shortHash(stringOf(comment['commit_id']));
+  const text = excerpt(stringOf(comment['body']));
+  return { ...lineOf(body, `commented on commit ${hash}`, stringOf(comment['html_url'])), text };
+};
+
+/** Those of GitHub's own app are left to `workflow_run`, which names the workflow and tells the same. */
+const readCheckSuite: GitEventReader = (body) => {
+  const suite = objectOf(body['check_suite']);
+  const app = objectOf(suite['app']);
+  if (stringOf(body['action']) !== 'completed' || stringOf(app['slug']) === 'github-actions') return null;
+  const name = firstLine(stringOf(app['name']));
+  const branch = stringOf(suite['head_branch']);
+  const hash = stringOf(suite['head_sha']);
+  const repositoryUrl = stringOf(objectOf(body['repository'])['html_url']);
+  return runEvent(body, {
+    name: `check ${name}`.trim(),
+    conclusion: stringOf(suite['conclusion']),
+    branch,
+    url: repositoryUrl === '' || hash === '' ? repositoryUrl : `${repositoryUrl}/commit/${hash}/checks`,
+    commit: commitLine(objectOf(suite['head_commit'])),
+    key: ['check_suite', placeOf(body), firstStringOf(app['id'], name), branch],
+  });
+};
+
+const discussionName = (body: JsonObject): string => {
+  const discussion = objectOf(body['discussion']);
+  return numbered('discussion', discussion['number'], discussion['title']);
+};
+
+const readDiscussion: GitEventReader = (body) => {
+  const [discussion, answer] = [objectOf(body['discussion']), objectOf(body['answer'])];
+  switch (stringOf(body['action'])) {
+    case 'created':
+      return {
+        ...lineOf(body, `opened ${discussionName(body)}`, stringOf(discussion['html_url'])),
+        text: excerpt(stringOf(discussion['body'])),
+      };
+    case 'answered':
+      return {
+        ...lineOf(body, `chose an answer in ${discussionName(body)}`, stringOf(answer['html_url'])),
+        text: excerpt(stringOf(answer['body'])),
+      };
+    default:
+      return null;
+  }
+};
+
+const readDiscussionComment: GitEventReader = (body) => {
+  const comment = objectOf(body['comment']);
+  if (stringOf(body['action']) !== 'created') return null;
+  return {
+    ...lineOf(body, `commented on ${discussionName(body)}`, stringOf(comment['html_url'])),
+    text: excerpt(stringOf(comment['body'])),
+  };
+};
+
+const member = (body: JsonObject): string => userName(body['member']);
+const team = (body: JsonObject): string => firstLine(stringOf(objectOf(body['team'])['name']));
+const teamUrl = (body: JsonObject): string => stringOf(objectOf(body['team'])['html_url']);
+const memberOfOrganization = (body: JsonObject): string => userName(objectOf(body['membership'])['user']);
+const nameBefore = (body: JsonObject, path: readonly string[]): string =>
+  firstLine(stringOf(path.reduce<unknown>((value, key) => objectOf(value)[key], body['changes'])));
+
+/** Stars come as `star` and as `watch`, and a repository made public as `public` and as `repository`: told once. */
+const readers: ReadonlyMap<string, GitEventReader> = new Map<string, GitEventReader>([
+  ...sharedReaders,
+  ['ping', readPing],
+  ['commit_comment', readCommitComment],
+  ['check_suite', readCheckSuite],
+  ['discussion', readDiscussion],
+  ['discussion_comment', readDiscussionComment],
+  ['public', (body) => lineOf(body, 'made the repository public')],
+  ['star', lines({ created: () => 'starred the repository' })],
+  [
+    'member',
+    lines({
+      added: (body) =>
+        userName(body['sender']) === member(body)
+          ? 'joined as a collaborator'
+          : `added ${member(body)} as a collaborator`,
+      removed: (body) => `removed ${member(body)} as a collaborator`,
+    }),
+  ],
+  [
+    'membership',
+    lines(
+      {
+        added: (body) => `added ${member(body)} to team ${team(body)}`,
+        removed: (body) => `removed ${member(body)} from team ${team(body)}`,
+      },
+      teamUrl,
+    ),
+  ],
+  [
+    'team',
+    lines(
+      { created: (body) => `created team ${team(body)}`, deleted: (body) => `deleted team ${team(body)}` },
+      teamUrl,
+    ),
+  ],
+  [
+    'organization',
+    lines({
+      member_added: (body) => `added ${memberOfOrganization(body)} to the organization`,
+      member_removed: (body) => `removed ${memberOfOrganization(body)} from the organization`,
+      renamed: (body) => `renamed the organization from ${nameBefore(body, ['login', 'from'])}`,
+      deleted: () => 'deleted the organization',
+    }),
+  ],
+  [
+    'repository',
+    lines({
+      created: () => 'created the repository',
+      deleted: () => 'deleted the repository',
+      archived: () => 'archived the repository',
+      unarchived: () => 'took the repository out of the archive',
+      privatized: () => 'made the repository private',
+      renamed: (body) => `renamed the repository from ${nameBefore(body, ['repository', 'name', 'from'])}`,
+      transferred: () => 'transferred the repository',
+    }),
+  ],
+]);
