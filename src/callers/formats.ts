@@ -4,6 +4,7 @@ import { apprise } from './apprise.ts';
 import type { CallerFormat, CallerRequest } from './core/caller-format.ts';
 import { discord } from './discord.ts';
 import { generic } from './generic.ts';
+import { gitea } from './gitea.ts';
 import { github } from './github.ts';
 import { googleChat } from './google-chat.ts';
 import { gotify } from './gotify.ts';
@@ -29,6 +30,7 @@ export const formats: readonly CallerFormat[] = [
   slack,
   grafana,
   alertmanager,
+  gitea,
   github,
   uptimeKuma,
   ntfy,

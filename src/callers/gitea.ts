@@ -1,0 +1,87 @@
+import type { CallerFormat, CallerRequest } from './core/caller-format.ts';
+import { firstLine, readGitEvent, refName, runAlert, type GitEventReader } from './core/git-event.ts';
+import { lineOf, ofPullRequest, placeOf, pullRequestName, sharedReaders } from './core/github-events.ts';
+import { firstStringOf, isObject, objectOf, stringOf } from './core/values.ts';
+
+/** Newer programs send the headers of those that they descend from as well. Some events have an empty name. */
+const EVENT_HEADERS = ['x-forgejo-event', 'x-gitea-event', 'x-gogs-event'] as const;
+/** One of them is in each event; none is in a body in Slack's or Discord's format that is sent with these headers. */
+const OBJECTS = ['repository', 'sender', 'organization', 'run'] as const;
+
+/** Gitea, Forgejo and Gogs: webhooks in their own format. */
+export const gitea: CallerFormat = {
+  name: 'gitea',
+  matches: ({ body, headers }) =>
+    EVENT_HEADERS.some((header) => headers[header] !== undefined) && OBJECTS.some((name) => isObject(body[name])),
+  read: readGitea,
+};
+
+function readGitea(request: CallerRequest) {
+  const { body, headers } = request;
+  const name = eventName(headers) || stringOf(headers['x-github-event']);
+  return readGitEvent(request, { name, action: stringOf(body['action']) }, readers);
+}
+
+function eventName(headers: CallerRequest['headers']): string {
+  return firstStringOf(...EVENT_HEADERS.map((header) => headers[header]));
+}
+
+/** Reviews are events of their own here, one for each verdict, with the action `reviewed`. */
+const readReview =
+  (verb: string): GitEventReader =>
+  (body) => {
+    const request = objectOf(body['pull_request']);
+    const { content } = objectOf(body['review']);
+    return ofPullRequest(body, `${verb} ${pullRequestName(request)}`, stringOf(request['html_url']), stringOf(content));
+  };
+
+const readWiki: GitEventReader = (body) => {
+  const action = stringOf(body['action']);
+  if (action !== 'created' && action !== 'edited' && action !== 'deleted') return null;
+  const [page, comment] = [firstLine(stringOf(body['page'])), firstLine(stringOf(body['comment']))];
+  const repositoryUrl = stringOf(objectOf(body['repository'])['html_url']);
+  const path = action === 'deleted' ? '/wiki' : `/wiki/${encodeURIComponent(page.toWellFormed())}`;
+  return {
+    ...lineOf(body, `${action} wiki page ${page}`, repositoryUrl === '' ? '' : repositoryUrl + path),
+    text: comment,
+  };
+};
+
+const readRepository: GitEventReader = (body) => {
+  const action = stringOf(body['action']);
+  return action === 'created' || action === 'deleted' ? lineOf(body, `${action} the repository`) : null;
+};
+
+/** A run of Forgejo Actions; its events say with their names how it ended, and `recover` that the one before failed. */
+const readRun =
+  (ending: 'failed' | 'recovered' | 'succeeded'): GitEventReader =>
+  (body) => {
+    const run = objectOf(body['run']);
+    const place = placeOf({ repository: run['repository'] ?? body['repository'] });
+    const branch = refName(stringOf(run['prettyref']));
+    const workflow = firstLine(stringOf(run['workflow_id']));
+    const number = stringOf(run['index_in_repo']);
+    const hasFailed = ending === 'failed';
+    const { onlyAfterFiring: _, ...alert } = runAlert(hasFailed, 'action_run', place, workflow, branch);
+    return {
+      place: branch === '' ? place : `${place}:${branch}`,
+      branch,
+      summary: `workflow ${workflow}${number === '' ? '' : ` #${number}`} ${hasFailed ? 'failed' : 'succeeded again'}`,
+      url: stringOf(run['html_url']),
+      text: hasFailed ? firstLine(stringOf(run['title'])) : '',
+      mood: hasFailed ? 'danger' : 'good',
+      alert: ending === 'succeeded' ? { ...alert, onlyAfterFiring: true } : alert,
+    };
+  };
+
+const readers: ReadonlyMap<string, GitEventReader> = new Map<string, GitEventReader>([
+  ...sharedReaders,
+  ['pull_request_approved', readReview('approved')],
+  ['pull_request_rejected', readReview('requested changes on')],
+  ['pull_request_comment', readReview('reviewed')],
+  ['wiki', readWiki],
+  ['repository', readRepository],
+  ['action_run_failure', readRun('failed')],
+  ['action_run_recover', readRun('recovered')],
+  ['action_run_success', readRun('succeeded')],
+]);
