@@ -6,6 +6,7 @@ import { discord } from './discord.ts';
 import { generic } from './generic.ts';
 import { gitea } from './gitea.ts';
 import { github } from './github.ts';
+import { gitlab } from './gitlab.ts';
 import { googleChat } from './google-chat.ts';
 import { gotify } from './gotify.ts';
 import { grafana } from './grafana.ts';
@@ -32,6 +33,7 @@ export const formats: readonly CallerFormat[] = [
   alertmanager,
   gitea,
   github,
+  gitlab,
   uptimeKuma,
   ntfy,
   gotify,

@@ -1,0 +1,297 @@
+import type { CallerFormat, CallerRequest } from './core/caller-format.ts';
+import {
+  commitLine,
+  commitLines,
+  countOfCommits,
+  excerpt,
+  firstLine,
+  isNoCommit,
+  numbered,
+  readGitEvent,
+  refName,
+  runAlert,
+  shortHash,
+  type GitEvent,
+  type GitEventReader,
+} from './core/git-event.ts';
+import { MAX_FIELDS } from './core/render-text.ts';
+import { firstStringOf, numberOf, objectOf, objectsOf, stringOf, type JsonObject } from './core/values.ts';
+
+/** GitLab: webhooks of projects and groups, and system hooks. A body made by a template of its own is none of it. */
+export const gitlab: CallerFormat = {
+  name: 'gitlab',
+  matches: ({ body, headers }) =>
+    isName(body['object_kind']) || (stringOf(headers['x-gitlab-event']) !== '' && isName(body['event_name'])),
+  read: readGitlab,
+};
+
+function isName(value: unknown): boolean {
+  return typeof value === 'string' && value !== '';
+}
+
+function readGitlab(request: CallerRequest) {
+  const { body } = request;
+  const action = firstStringOf(attributesOf(body)['action'], body['action']);
+  return readGitEvent(request, { name: firstStringOf(body['object_kind'], body['event_name']), action }, readers);
+}
+
+const attributesOf = (body: JsonObject): JsonObject => objectOf(body['object_attributes']);
+const projectUrl = (body: JsonObject): string => stringOf(objectOf(body['project'])['web_url']);
+
+/** "group/project"; only old versions leave the project out of jobs. */
+function placeOf(body: JsonObject): string {
+  const group = objectOf(body['group']);
+  return firstStringOf(
+    objectOf(body['project'])['path_with_namespace'],
+    body['path_with_namespace'],
+    group['full_path'],
+    group['group_path'],
+    body['full_path'],
+    body['group_path'],
+    body['project_name'],
+  );
+}
+
+/** Events name their user in an object, or, pushes and members of groups, in fields of their own. */
+function actorOf(body: JsonObject): string {
+  const { username, name } = objectOf(body['user']);
+  return firstLine(firstStringOf(username, name, body['user_username'], body['user_name'])) || 'somebody';
+}
+
+function lineOf(body: JsonObject, what: string, url = projectUrl(body)): GitEvent {
+  return { place: placeOf(body), summary: `${actorOf(body)} ${what}`, url };
+}
+
+/** A path below the project's address; empty where that is not known. */
+function below(body: JsonObject, path: string): string {
+  return projectUrl(body) === '' ? '' : `${projectUrl(body)}/-/${path}`;
+}
+
+const readPush: GitEventReader = (body) => {
+  const [before, after] = [stringOf(body['before']), stringOf(body['after'])];
+  const branch = refName(stringOf(body['ref']));
+  if (branch === '') return null;
+  if (isNoCommit(after)) return { ...lineOf(body, `deleted branch ${branch}`), branch };
+  const listed = Array.isArray(body['commits']) ? body['commits'].length : 0;
+  const count = Math.max(listed, numberOf(body['total_commits_count']) ?? 0);
+  const isNew = isNoCommit(before);
+  if (count === 0 && isNew)
+    return { ...lineOf(body, `created branch ${branch}`, below(body, `tree/${branch}`)), branch };
+  return {
+    place: `${placeOf(body)}:${branch}`,
+    branch,
+    summary: `${actorOf(body)} pushed ${countOfCommits(count)}${isNew ? ' to a new branch' : ''}`,
+    url: isNew ? below(body, `tree/${branch}`) : below(body, `compare/${before}...${after}`),
+    text: commitLines(body['commits'], count),
+  };
+};
+
+const readTagPush: GitEventReader = (body) => {
+  const tag = refName(stringOf(body['ref']));
+  if (tag === '') return null;
+  if (isNoCommit(stringOf(body['after']))) return lineOf(body, `deleted tag ${tag}`);
+  return {
+    ...lineOf(body, `created tag ${tag}`, below(body, `tags/${tag}`)),
+    text: firstLine(stringOf(body['message'])),
+  };
+};
+
+const VERBS: ReadonlyMap<string, string> = new Map([
+  ['open', 'opened'],
+  ['close', 'closed'],
+  ['reopen', 'reopened'],
+  ['merge', 'merged'],
+  ['approved', 'approved'],
+  ['approval', 'approved'],
+]);
+
+/** Who may see a confidential issue, or a note on it, is not known here: neither its title nor its text is shown. */
+function isConfidential(body: JsonObject): boolean {
+  const attributes = attributesOf(body);
+  return (
+    stringOf(body['event_type']).startsWith('confidential_') ||
+    attributes['confidential'] === true ||
+    attributes['internal'] === true ||
+    objectOf(body['issue'])['confidential'] === true
+  );
+}
+
+/** Issues, and incidents, tasks and epics, which say in `type` that they are such. */
+const readIssue: GitEventReader = (body) => {
+  const issue = attributesOf(body);
+  const verb = VERBS.get(stringOf(issue['action']));
+  if (verb === undefined) return null;
+  const kind = firstLine(stringOf(issue['type'])).toLowerCase() || 'issue';
+  const url = stringOf(issue['url']);
+  if (isConfidential(body)) return lineOf(body, `${verb} ${numbered(`confidential ${kind}`, issue['iid'], '')}`, url);
+  return {
+    ...lineOf(body, `${verb} ${numbered(kind, issue['iid'], issue['title'])}`, url),
+    text: verb === 'opened' ? excerpt(stringOf(issue['description'])) : '',
+  };
+};
+
+function notedThing(body: JsonObject): string {
+  const [issue, request, snippet] = [
+    objectOf(body['issue']),
+    objectOf(body['merge_request']),
+    objectOf(body['snippet']),
+  ];
+  switch (stringOf(attributesOf(body)['noteable_type'])) {
+    case 'Commit':
+      return `commit ${shortHash(firstStringOf(attributesOf(body)['commit_id'], objectOf(body['commit'])['id']))}`;
+    case 'MergeRequest':
+      return numbered('merge request', request['iid'], request['title'], '!');
+    case 'Snippet':
+      return numbered('snippet', snippet['id'], snippet['title'], '$');
+    default:
+      return numbered('issue', issue['iid'], issue['title']);
+  }
+}
+
+const readNote: GitEventReader = (body) => {
+  const note = attributesOf(body);
+  if (note['system'] === true || !['', 'create'].includes(stringOf(note['action']))) return null;
+  const url = stringOf(note['url']);
+  if (isConfidential(body)) return lineOf(body, 'wrote a confidential comment', url);
+  const event = { ...lineOf(body, `commented on ${notedThing(body)}`, url), text: excerpt(stringOf(note['note'])) };
+  const branch = stringOf(objectOf(body['merge_request'])['target_branch']);
+  return { ...event, branch };
+};
+
+const readMergeRequest: GitEventReader = (body) => {
+  const request = attributesOf(body);
+  const action = stringOf(request['action']);
+  const draft = objectOf(objectOf(body['changes'])['draft']);
+  const isReady = action === 'update' && draft['previous'] === true && draft['current'] === false;
+  const verb = isReady ? 'marked as ready' : VERBS.get(action);
+  if (verb === undefined) return null;
+  const kind = action === 'open' && request['draft'] === true ? 'draft merge request' : 'merge request';
+  return {
+    ...lineOf(body, `${verb} ${numbered(kind, request['iid'], request['title'], '!')}`, stringOf(request['url'])),
+    text: action === 'open' ? excerpt(stringOf(request['description'])) : '',
+    branch: stringOf(request['target_branch']),
+  };
+};
+
+function failedJobs(body: JsonObject): string {
+  const failed = objectsOf(body['builds'], 1_000).filter(
+    (job) => stringOf(job['status']) === 'failed' && job['allow_failure'] !== true,
+  );
+  const names = failed.slice(0, MAX_FIELDS).map((job) => firstLine(stringOf(job['name'])));
+  const more = failed.length > names.length ? ` and ${failed.length - names.length} more` : '';
+  return names.length === 0 ? '' : `Failed: ${names.join(', ')}${more}`;
+}
+
+/** A nightly pipeline that fails is not mended by one that somebody's push started, so the key holds the source. */
+const readPipeline: GitEventReader = (body) => {
+  const pipeline = attributesOf(body);
+  const status = stringOf(pipeline['status']);
+  if (status !== 'failed' && status !== 'success') return null;
+  const hasFailed = status === 'failed';
+  const [id, branch] = [stringOf(pipeline['id']), refName(stringOf(pipeline['ref']))];
+  const commit = commitLine(objectOf(body['commit']));
+  return {
+    place: branch === '' ? placeOf(body) : `${placeOf(body)}:${branch}`,
+    branch: pipeline['tag'] === true ? '' : branch,
+    summary: `pipeline #${id} ${hasFailed ? 'failed' : 'succeeded again'}`,
+    url: firstStringOf(pipeline['url'], below(body, `pipelines/${id}`)),
+    text: hasFailed ? [commit, failedJobs(body)].filter((line) => line !== '').join('\n') : '',
+    mood: hasFailed ? 'danger' : 'good',
+    alert: runAlert(hasFailed, 'pipeline', placeOf(body), stringOf(pipeline['source']), branch),
+  };
+};
+
+const readJob: GitEventReader = (body) => {
+  if (stringOf(body['build_status']) !== 'failed' || body['build_allow_failure'] === true) return null;
+  const branch = refName(stringOf(body['ref']));
+  const reason = firstLine(stringOf(body['build_failure_reason'])).replaceAll('_', ' ');
+  return {
+    place: branch === '' ? placeOf(body) : `${placeOf(body)}:${branch}`,
+    branch: body['tag'] === true ? '' : branch,
+    summary: `job ${firstLine(stringOf(body['build_name']))} failed`,
+    url: below(body, `jobs/${stringOf(body['build_id'])}`),
+    text: reason === 'unknown failure' ? '' : reason,
+    mood: 'danger',
+  };
+};
+
+const readDeployment: GitEventReader = (body) => {
+  const status = stringOf(body['status']);
+  if (status !== 'success' && status !== 'failed') return null;
+  const target = firstLine(stringOf(body['environment']));
+  const what = [stringOf(body['short_sha']), firstLine(stringOf(body['commit_title']))].filter((part) => part !== '');
+  return {
+    ...lineOf(
+      body,
+      status === 'success' ? `deployed to ${target}` : `failed to deploy to ${target}`,
+      firstStringOf(body['deployable_url'], projectUrl(body)),
+    ),
+    text: what.join(' '),
+    mood: status === 'success' ? 'good' : 'danger',
+  };
+};
+
+/** A release names no user. */
+const readRelease: GitEventReader = (body) => {
+  if (stringOf(body['action']) !== 'create') return null;
+  const [tag, name] = [firstLine(stringOf(body['tag'])), firstLine(stringOf(body['name']))];
+  return {
+    place: placeOf(body),
+    summary: `release ${name === '' || name === tag ? tag : `${tag}: ${name}`} was published`,
+    url: stringOf(body['url']),
+    text: excerpt(stringOf(body['description'])),
+  };
+};
+
+const VERBS_OF_PAGES: ReadonlyMap<string, string> = new Map([
+  ['create', 'created'],
+  ['update', 'edited'],
+  ['delete', 'deleted'],
+]);
+
+const readWikiPage: GitEventReader = (body) => {
+  const page = attributesOf(body);
+  const verb = VERBS_OF_PAGES.get(stringOf(page['action']));
+  if (verb === undefined) return null;
+  const [title, message] = [firstLine(stringOf(page['title'])), firstLine(stringOf(page['message']))];
+  return { ...lineOf(body, `${verb} wiki page ${title}`, stringOf(page['url'])), text: message };
+};
+
+const readFeatureFlag: GitEventReader = (body) => {
+  const { name, active } = attributesOf(body);
+  const what = `turned feature flag ${firstLine(stringOf(name))} ${active === true ? 'on' : 'off'}`;
+  return lineOf(body, what, below(body, 'feature_flags'));
+};
+
+const readAccessToken: GitEventReader = (body) => {
+  const { name, expires_at: day } = attributesOf(body);
+  const summary = `access token ${firstLine(stringOf(name))} expires on ${firstLine(stringOf(day))}`;
+  return { place: placeOf(body), summary, url: projectUrl(body), mood: 'warning' };
+};
+
+/** What happened to a group says nothing of who did it: its `user_…` fields name the member. */
+const inGroup =
+  (what: (body: JsonObject) => string): GitEventReader =>
+  (body) => ({ place: placeOf(body), summary: what(body) });
+
+const readers: ReadonlyMap<string, GitEventReader> = new Map<string, GitEventReader>([
+  ['push', readPush],
+  ['tag_push', readTagPush],
+  ['issue', readIssue],
+  ['work_item', readIssue],
+  ['note', readNote],
+  ['merge_request', readMergeRequest],
+  ['pipeline', readPipeline],
+  ['build', readJob],
+  ['deployment', readDeployment],
+  ['release', readRelease],
+  ['wiki_page', readWikiPage],
+  ['feature_flag', readFeatureFlag],
+  ['access_token', readAccessToken],
+  ['user_add_to_group', inGroup((body) => `${actorOf(body)} was added to the group`)],
+  ['user_remove_from_group', inGroup((body) => `${actorOf(body)} was removed from the group`)],
+  ['project_create', inGroup(() => 'the project was created')],
+  ['project_destroy', inGroup(() => 'the project was deleted')],
+  ['subgroup_create', inGroup(() => 'the subgroup was created')],
+  ['subgroup_destroy', inGroup(() => 'the subgroup was deleted')],
+]);
