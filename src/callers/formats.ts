@@ -13,6 +13,7 @@ import { grafana } from './grafana.ts';
 import { json } from './json.ts';
 import { messageCard } from './message-card.ts';
 import { ntfy } from './ntfy.ts';
+import { sentry } from './sentry.ts';
 import { slack } from './slack.ts';
 import { telegram } from './telegram.ts';
 import { uptimeKuma } from './uptime-kuma.ts';
@@ -34,6 +35,7 @@ export const formats: readonly CallerFormat[] = [
   gitea,
   github,
   gitlab,
+  sentry,
   uptimeKuma,
   ntfy,
   gotify,

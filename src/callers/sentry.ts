@@ -1,0 +1,249 @@
+import type { CallerFormat, CallerRequest } from './core/caller-format.ts';
+import { excerpt, firstLine, numbered } from './core/git-event.ts';
+import {
+  card,
+  messageForm,
+  type AlertUpdate,
+  type Field,
+  type Ignored,
+  type MessageForm,
+  type Mood,
+} from './core/message-form.ts';
+import { clipped } from './core/plain-text.ts';
+import { firstStringOf, isObject, objectOf, stringOf, type JsonObject } from './core/values.ts';
+import { moodOfLevel } from './generic.ts';
+
+const RESOURCE_HEADER = 'sentry-hook-resource';
+const MAX_KEY_LENGTH = 500;
+const MAX_RULES = 5;
+
+/** Sentry: internal and public integrations, and the older plugin WebHooks. */
+export const sentry: CallerFormat = {
+  name: 'sentry',
+  matches: ({ body, headers }) => isOfIntegration(body, headers) || isOfPlugin(body),
+  read: readSentry,
+};
+
+function isOfIntegration(body: JsonObject, headers: CallerRequest['headers']): boolean {
+  return stringOf(headers[RESOURCE_HEADER]) !== '' && isObject(body['data']);
+}
+
+/** An event without a level has null there. */
+function isOfPlugin(body: JsonObject): boolean {
+  return isObject(body['event']) && stringOf(body['url']) !== '' && 'project_name' in body && 'level' in body;
+}
+
+type Reader = (data: JsonObject, body: JsonObject) => MessageForm | null;
+
+function readSentry({ body, headers }: CallerRequest): MessageForm | Ignored {
+  const resource = stringOf(headers[RESOURCE_HEADER]);
+  const action = stringOf(body['action']);
+  if (resource === '' && !isObject(body['data'])) return readPlugin(body);
+  const found = readers.get(resource)?.(objectOf(body['data']), body) ?? null;
+  const name = action === '' ? resource : `${resource}.${action}`;
+  return found ?? { ignored: clipped(name, 100, '') || 'unknown' };
+}
+
+interface Said {
+  readonly project: string;
+  readonly summary: string;
+  readonly url: string;
+  readonly text?: string;
+  readonly fields?: readonly Field[];
+  readonly mood: Mood | null;
+  readonly alert?: AlertUpdate | null;
+}
+
+/** Messages of errors hold what anybody sent to the program that failed. */
+function formOf({ project, summary, url, text = '', fields = [], mood, alert = null }: Said): MessageForm {
+  const title = project === '' ? summary : `[${firstLine(project)}] ${summary}`;
+  return messageForm({
+    cards: [card({ title, url, text, fields, mood })],
+    hasStrangersText: true,
+    alert,
+  });
+}
+
+/** Without a number there is nothing to tell two of them apart. */
+function alertOf(kind: string, id: string, state: AlertUpdate['state']): AlertUpdate | null {
+  return id === '' ? null : { key: clipped(`${kind}/${id}`, MAX_KEY_LENGTH, ''), state, alerts: [] };
+}
+
+const actorOf = (body: JsonObject): string => firstLine(stringOf(objectOf(body['actor'])['name'])) || 'Sentry';
+
+function shortFields(...pairs: readonly (readonly [string, unknown])[]): Field[] {
+  return pairs
+    .map(([name, value]) => ({ name, value: firstLine(stringOf(value)), isShort: true }))
+    .filter(({ value }) => value !== '');
+}
+
+/** Unknown levels count as errors: that is what Sentry reports. */
+const moodOf = (level: unknown): Mood =>
+  moodOfLevel(stringOf(level)) ?? (stringOf(level) === 'debug' ? 'info' : 'danger');
+
+/** "ReferenceError: heck is not defined", or the message of an event that is no exception. */
+function titleOf(event: JsonObject, ...more: readonly unknown[]): string {
+  const { type, value } = objectOf(event['metadata']);
+  const { formatted, message } = objectOf(event['logentry']);
+  const exception = [stringOf(type), stringOf(value)].filter((part) => part !== '').join(': ');
+  return firstLine(firstStringOf(event['title'], ...more, exception, formatted, message)) || 'an error';
+}
+
+/** An event as alerts and the plugin send it. No state: nothing tells when this error is mended. */
+function eventForm(
+  event: JsonObject,
+  said: { project: string; title: string; url: string; level: unknown; rule: string; culprit: unknown },
+): MessageForm {
+  return formOf({
+    project: said.project,
+    summary: said.title,
+    url: said.url,
+    text: firstLine(stringOf(said.culprit)),
+    fields: shortFields(
+      ['Level', said.level],
+      ['Environment', event['environment']],
+      ['Release', event['release']],
+      ['Rule', said.rule],
+    ),
+    mood: moodOf(said.level),
+  });
+}
+
+function readPlugin(body: JsonObject): MessageForm {
+  const event = objectOf(body['event']);
+  const rules = Array.isArray(body['triggering_rules']) ? body['triggering_rules'].slice(0, MAX_RULES) : [];
+  return eventForm(event, {
+    project: firstStringOf(body['project_slug'], body['project_name'], body['project']),
+    title: titleOf(event, body['message']),
+    url: stringOf(body['url']),
+    level: firstStringOf(body['level'], event['level']),
+    rule: rules
+      .map(stringOf)
+      .filter((rule) => rule !== '')
+      .join(', '),
+    culprit: body['culprit'],
+  });
+}
+
+/** An event holds its project's number; the name stands in the address of the event alone. */
+function projectOfUrl(url: string): string {
+  const [, path = ''] = url.split('/api/0/projects/', 2);
+  return path.split('/', 2)[1] ?? '';
+}
+
+const readEvent =
+  (key: 'event' | 'error'): Reader =>
+  (data) => {
+    const event = objectOf(data[key]);
+    return eventForm(event, {
+      project: projectOfUrl(stringOf(event['url'])),
+      title: titleOf(event, event['message']),
+      url: firstStringOf(event['web_url']),
+      level: event['level'],
+      rule: stringOf(data['triggered_rule']),
+      culprit: event['culprit'],
+    });
+  };
+
+/** "FRONT-END-9: ReferenceError: heck is not defined" */
+function issueName(issue: JsonObject): string {
+  const id = firstLine(stringOf(issue['shortId']));
+  const title = titleOf(issue);
+  return id === '' ? title : `${id}: ${title}`;
+}
+
+const RETURNS: ReadonlyMap<string, string> = new Map([
+  ['regressed', 'came back'],
+  ['escalating', 'is escalating'],
+]);
+
+/** An archived issue is no longer anybody's task, so it ends the state as a resolved one does. */
+const readIssue: Reader = (data, body) => {
+  const issue = objectOf(data['issue']);
+  const action = stringOf(body['action']);
+  const [id, name] = [stringOf(issue['id']), issueName(issue)];
+  const said = {
+    project: firstStringOf(objectOf(issue['project'])['slug'], objectOf(issue['project'])['name']),
+    url: firstStringOf(issue['web_url'], issue['permalink']),
+  };
+  const [firing, resolved] = [alertOf('issue', id, 'firing'), alertOf('issue', id, 'resolved')];
+  switch (action) {
+    case 'created': {
+      const text = firstLine(stringOf(issue['culprit']));
+      return formOf({ ...said, summary: `new issue ${name}`, text, mood: moodOf(issue['level']), alert: firing });
+    }
+    case 'unresolved': {
+      const how = RETURNS.get(stringOf(issue['substatus'])) ?? 'is unresolved again';
+      return formOf({ ...said, summary: `issue ${how}: ${name}`, mood: moodOf(issue['level']), alert: firing });
+    }
+    case 'resolved':
+      return formOf({ ...said, summary: `${actorOf(body)} resolved ${name}`, mood: 'good', alert: resolved });
+    case 'archived':
+    case 'ignored':
+      return formOf({ ...said, summary: `${actorOf(body)} archived ${name}`, mood: 'info', alert: resolved });
+    default:
+      return null;
+  }
+};
+
+const MOODS_OF_METRICS: ReadonlyMap<string, Mood> = new Map<string, Mood>([
+  ['critical', 'danger'],
+  ['warning', 'warning'],
+  ['resolved', 'good'],
+]);
+
+const readMetricAlert: Reader = (data, body) => {
+  const alert = objectOf(data['metric_alert']);
+  const action = stringOf(body['action']);
+  const mood = MOODS_OF_METRICS.get(action);
+  if (mood === undefined) return null;
+  const projects = Array.isArray(alert['projects']) ? alert['projects'].slice(0, MAX_RULES).map(stringOf) : [];
+  const name = firstStringOf(data['description_title'], objectOf(alert['alert_rule'])['name'], alert['title']);
+  return formOf({
+    project: projects.filter((project) => project !== '').join(', '),
+    summary: firstLine(name) || `metric alert: ${action}`,
+    url: stringOf(data['web_url']),
+    text: excerpt(stringOf(data['description_text'])),
+    mood,
+    alert: alertOf('metric_alert', stringOf(alert['id']), action === 'resolved' ? 'resolved' : 'firing'),
+  });
+};
+
+const readComment: Reader = (data, body) => {
+  if (stringOf(body['action']) !== 'created') return null;
+  return formOf({
+    project: stringOf(data['project_slug']),
+    summary: `${actorOf(body)} commented on ${numbered('issue', data['issue_id'], '')}`,
+    url: '',
+    text: excerpt(stringOf(data['comment'])),
+    mood: null,
+  });
+};
+
+/** Its `code` is a secret with which the integration is confirmed, and is shown nowhere. */
+const readInstallation: Reader = (data, body) => {
+  const installation = objectOf(data['installation']);
+  const organization = firstLine(stringOf(objectOf(installation['organization'])['slug']));
+  switch (stringOf(body['action'])) {
+    case 'created':
+      return formOf({ project: '', summary: `Connected: Sentry ${organization}`.trim(), url: '', mood: null });
+    case 'deleted':
+      return formOf({
+        project: organization,
+        summary: `${actorOf(body)} removed the integration`,
+        url: '',
+        mood: null,
+      });
+    default:
+      return null;
+  }
+};
+
+const readers: ReadonlyMap<string, Reader> = new Map<string, Reader>([
+  ['issue', readIssue],
+  ['event_alert', readEvent('event')],
+  ['error', readEvent('error')],
+  ['metric_alert', readMetricAlert],
+  ['comment', readComment],
+  ['installation', readInstallation],
+]);
