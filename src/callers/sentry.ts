@@ -2,6 +2,7 @@ import type { CallerFormat, CallerRequest } from './core/caller-format.ts';
 import { excerpt, firstLine, numbered } from './core/git-event.ts';
 import {
   card,
+  ignoredEvent,
   messageForm,
   type AlertUpdate,
   type Field,
@@ -11,7 +12,7 @@ import {
 } from './core/message-form.ts';
 import { clipped } from './core/plain-text.ts';
 import { firstStringOf, isObject, objectOf, stringOf, type JsonObject } from './core/values.ts';
-import { moodOfLevel } from './generic.ts';
+import { moodOfLevel } from './core/levels.ts';
 
 const RESOURCE_HEADER = 'sentry-hook-resource';
 const MAX_KEY_LENGTH = 500;
@@ -41,7 +42,7 @@ function readSentry({ body, headers }: CallerRequest): MessageForm | Ignored {
   if (resource === '' && !isObject(body['data'])) return readPlugin(body);
   const found = readers.get(resource)?.(objectOf(body['data']), body) ?? null;
   const name = action === '' ? resource : `${resource}.${action}`;
-  return found ?? { ignored: clipped(name, 100, '') || 'unknown' };
+  return found ?? ignoredEvent(name);
 }
 
 interface Said {

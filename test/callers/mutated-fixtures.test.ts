@@ -1,14 +1,12 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import type { CallerFormat } from '../../src/callers/core/caller-format.ts';
 import { isIgnored } from '../../src/callers/core/message-form.ts';
 import { renderText } from '../../src/callers/core/render-text.ts';
 import type { JsonObject } from '../../src/callers/core/values.ts';
 import { detectFormat, formats } from '../../src/callers/formats.ts';
+import { fixtureNames, readFixture, requestOf, type Fixture } from './fixtures.ts';
 
-const FOLDER = join(import.meta.dirname, 'fixtures');
-const STRANGE_VALUES = [
+const STRANGE_VALUES: readonly unknown[] = [
   null,
   true,
   -1,
@@ -18,16 +16,14 @@ const STRANGE_VALUES = [
   {},
   [[null]],
   [{}],
+  [null, [1], { a: 1 }],
+  { toString: 1 },
   { a: { b: 1 } },
   'x'.repeat(50_000),
 ];
 const MAX_PATHS = 40;
 
 type Path = readonly (string | number)[];
-interface Fixture {
-  readonly body: JsonObject;
-  readonly headers?: Readonly<Record<string, string>>;
-}
 
 function pathsOf(value: unknown, path: Path = []): Path[] {
   const inner =
@@ -44,8 +40,8 @@ function withValue(value: unknown, [name, ...rest]: Path, replacement: unknown):
   return copy;
 }
 
-function readText(format: CallerFormat, { body, headers }: Fixture): string {
-  const request = { body, headers: headers ?? {}, query: new URLSearchParams() };
+function readText(format: CallerFormat, fixture: Fixture): string {
+  const request = requestOf(fixture);
   detectFormat(request);
   const result = format.read(request);
   return isIgnored(result) ? result.ignored : renderText(result);
@@ -53,11 +49,8 @@ function readText(format: CallerFormat, { body, headers }: Fixture): string {
 
 /** Whatever one value of a real payload becomes, the rest of it is read. */
 describe.each(formats)('$name', (format) => {
-  const folder = join(FOLDER, format.name);
-  const names = readdirSync(folder).filter((name) => name.endsWith('.json'));
-
-  test.each(names)('reads %s with each of its values replaced', (name) => {
-    const fixture = JSON.parse(readFileSync(join(folder, name), 'utf8')) as Fixture;
+  test.each(fixtureNames(format))('reads %s with each of its values replaced', (name) => {
+    const fixture = readFixture(format, name);
     const paths = pathsOf(fixture.body).slice(0, MAX_PATHS);
     const bodies = paths.flatMap((path) => STRANGE_VALUES.map((strange) => withValue(fixture.body, path, strange)));
     const texts = bodies.map((body) => readText(format, { ...fixture, body: body as JsonObject }));

@@ -1,5 +1,13 @@
 import type { CallerRequest } from './caller-format.ts';
-import { card, messageForm, type AlertUpdate, type Ignored, type MessageForm, type Mood } from './message-form.ts';
+import {
+  card,
+  ignoredEvent,
+  messageForm,
+  type AlertUpdate,
+  type Ignored,
+  type MessageForm,
+  type Mood,
+} from './message-form.ts';
 import { clipped } from './plain-text.ts';
 import { matchesAnyPattern } from './wildcards.ts';
 import { objectOf, objectsOf, stringOf, type JsonObject } from './values.ts';
@@ -48,12 +56,12 @@ export function readGitEvent(
   const name = clipped(event.name, MAX_EVENT_NAME_LENGTH, '') || 'unknown';
   const fullName = event.action === '' ? name : clipped(`${name}.${event.action}`, MAX_EVENT_NAME_LENGTH, '');
   const reader = readers.get(name);
-  if (reader === undefined) return { ignored: name };
-  if (!matchesAnyPattern(query.get('events'), name, fullName)) return { ignored: fullName };
+  if (reader === undefined) return ignoredEvent(name);
+  if (!matchesAnyPattern(query.get('events'), name, fullName)) return ignoredEvent(fullName);
   const found = reader(body);
-  if (found === null) return { ignored: fullName };
+  if (found === null) return ignoredEvent(fullName);
   const branch = found.branch ?? '';
-  if (branch !== '' && !matchesAnyPattern(query.get('branches'), branch)) return { ignored: fullName };
+  if (branch !== '' && !matchesAnyPattern(query.get('branches'), branch)) return ignoredEvent(fullName);
   return formOf(found);
 }
 

@@ -1,3 +1,5 @@
+import { clipped, storableText } from './plain-text.ts';
+
 /** What a program says, in the one form that all formats are read into, before it becomes the text of a message. */
 export interface MessageForm {
   /** The name that the message is shown under, as it came. */
@@ -81,7 +83,13 @@ export interface Ignored {
   readonly ignored: string;
 }
 
-export const isIgnored = (result: MessageForm | Ignored): result is Ignored => 'ignored' in result;
+const MAX_EVENT_NAME_LENGTH = 100;
+
+export function ignoredEvent(name: string): Ignored {
+  return { ignored: clipped(storableText(name), MAX_EVENT_NAME_LENGTH, '').trim() || 'unknown' };
+}
+
+export const isIgnored = (result: object): result is Ignored => 'ignored' in result;
 
 /** The form with what a format found, and nothing in the rest. */
 export function messageForm(found: Partial<MessageForm>): MessageForm {

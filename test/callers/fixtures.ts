@@ -1,0 +1,42 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { CallerFormat, CallerRequest } from '../../src/callers/core/caller-format.ts';
+import type { AlertUpdate, EncodedFile } from '../../src/callers/core/message-form.ts';
+import type { JsonObject } from '../../src/callers/core/values.ts';
+
+/** A request as a program sends it; the text that it must become stands beside it, in `<name>.txt`. */
+export interface Fixture {
+  /** The program and its version, and where its payload is written down. */
+  readonly source: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly query?: string;
+  readonly body: JsonObject;
+  /** True: its shape is another format's too, so that only the suffix of the address leads to this one. */
+  readonly needsSuffix?: boolean;
+  readonly label?: string;
+  readonly alert?: AlertUpdate;
+  readonly files?: readonly EncodedFile[];
+  /** In place of the text: the event that is understood and not shown. */
+  readonly ignored?: string;
+}
+
+const folderOf = ({ name }: CallerFormat): string => join(import.meta.dirname, 'fixtures', name);
+
+/** Of the format's folder and those in it, as paths below it. */
+export function fixtureNames(format: CallerFormat): string[] {
+  const names = readdirSync(folderOf(format), { encoding: 'utf8', recursive: true });
+  return names.filter((name) => name.endsWith('.json'));
+}
+
+export function readFixture(format: CallerFormat, name: string): Fixture {
+  return JSON.parse(readFileSync(join(folderOf(format), name), 'utf8')) as Fixture;
+}
+
+/** With the line feed that a file ends with. */
+export function readExpectedText(format: CallerFormat, name: string): string {
+  return readFileSync(join(folderOf(format), name.replace(/\.json$/, '.txt')), 'utf8');
+}
+
+export function requestOf({ body, headers = {}, query = '' }: Fixture): CallerRequest {
+  return { body, headers, query: new URLSearchParams(query) };
+}
