@@ -174,6 +174,7 @@ function buildHttp(settings: Settings): HttpConfig {
     port: settings['http.port'],
     baseUri: settings['http.base-uri'],
     cors: settings['http.cors'],
+    callerPaths: settings['http.caller-paths'],
     trustedProxies: settings['http.trusted-proxies'].flatMap((entry) =>
       entry === 'loopback' || entry === 'private' ? NAMED_RANGES[entry] : [entry],
     ),

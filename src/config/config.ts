@@ -163,6 +163,8 @@ export interface HttpConfig {
   readonly baseUri: string;
   /** Origins that browsers may call from; empty: none; `["*"]`: any. */
   readonly cors: readonly string[];
+  /** Whether programs reach groups by the paths of other products, such as `/hooks/<token>`. */
+  readonly callerPaths: boolean;
   /** Addresses and CIDR ranges of proxies whose `X-Forwarded-For` names the caller. */
   readonly trustedProxies: readonly string[];
   readonly maxBodyBytes: number;

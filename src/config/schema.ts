@@ -152,6 +152,7 @@ export const SCHEMA = {
     }),
   ),
   'http.cors': defaulted(list('a list of origins', browserOrigin(), { max: 1000, rule: originsRule })),
+  'http.caller-paths': defaulted(flag()),
   'http.trusted-proxies': defaulted(list('a list of addresses', trustedProxy(), { max: 1000 })),
   'http.max-body-size': defaulted(size({ min: BYTES.kib, max: 64 * BYTES.mib })),
   'http.max-header-size': defaulted(size({ min: 4 * BYTES.kib, max: BYTES.mib })),

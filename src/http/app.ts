@@ -8,6 +8,7 @@ import type { Services } from '../operations/core/services.ts';
 import { operationTable } from '../operations/table.ts';
 import { aboutKeysOpenApiRoutes } from './about-routes.ts';
 import { apiRoutes } from './api-routes.ts';
+import { aliasRoutes, suffixRoutes } from './callers/caller-routes.ts';
 import { startDeadline } from './deadline.ts';
 import { Authenticator } from './authenticator.ts';
 import { exposedFileHeaders, fileRoutes } from './files/file-routes.ts';
@@ -66,7 +67,9 @@ function createExpress(services: Services, options: AppDeps): Express {
   if (config.http.cors.length > 0) app.use(corsHandler(config.http.cors));
   app.use(requireHost);
   app.use(replacePercentsIfUndecodable);
-  app.use('/v1/webhooks', webhookRoutes({ tokenAuth, handlePost: options.handlePost, log }));
+  const { handlePost } = options;
+  app.use('/v1/webhooks', webhookRoutes({ tokenAuth, handlePost, log }));
+  app.use(suffixRoutes({ tokenAuth, handlePost, log }));
   app.use('/v1/webhooks', reverseWebhookRoutes(services, tokenAuth, options.proxies));
   app.use('/v1/groups/invites', invitePreviewRoutes(services, options.proxies));
   app.use('/v1/sign-in', signInLinkPage(config));
@@ -74,6 +77,7 @@ function createExpress(services: Services, options: AppDeps): Express {
   app.use('/v1/files', fileRoutes(services, authenticator));
   app.use('/v1', healthRoutes(services));
   app.use('/v1', aboutKeysOpenApiRoutes(services));
+  if (config.http.callerPaths) app.use(aliasRoutes({ tokenAuth, handlePost, log }));
   app.use((_req, _res) => {
     throw new KlatchError('not_found');
   });

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { isIgnored, type Ignored } from '../callers/core/message-form.ts';
 import type { SourceKey } from '../model/source-key.ts';
 import { WEBHOOK_POST_LIMITS } from '../operations/core/input-limits.ts';
 import type { Services } from '../operations/core/services.ts';
@@ -8,7 +9,8 @@ import { disableTimeoutsUntilAnswered } from './deadline.ts';
 import { MultipartReceiver, type MultipartOptions, type ReceivedForm } from './multipart-receiver.ts';
 import { parseBudgetExhaustedError } from './responses.ts';
 import { nextHopCount, idempotencyKey } from './post-headers.ts';
-import { postFromMultipartFields, type PostInput } from './post-input.ts';
+import { postContext, type PostInput } from './callers/caller-input.ts';
+import { postFromMultipartFields } from './post-input.ts';
 import type { TokenGrant } from './token-auth.ts';
 
 const MULTIPART_TYPE_PATTERN = /^\s*multipart\/form-data\s*;/i;
@@ -44,7 +46,7 @@ export async function readFormMessageOrBody(
   services: Services,
   { req, res, source }: FormRequestWithSource,
   grant: TokenGrant,
-): Promise<Buffer | FormMessage> {
+): Promise<Buffer | FormMessage | Ignored> {
   const { limits, http } = services.config;
   if (
     Number(req.headers['content-length'] ?? 0) >
@@ -62,7 +64,10 @@ export async function readFormMessageOrBody(
   if (Buffer.isBuffer(form)) return form;
   const discard = (): Promise<void> => parser.discardFiles();
   try {
-    return { message: await webhookMessageOf(services, { req, res, source }, form), discardFiles: discard };
+    const message = await webhookMessageOf(services, { req, res, source }, form);
+    if (!isIgnored(message)) return { message, discardFiles: discard };
+    await discard();
+    return message;
   } catch (error) {
     await discard();
     throw error;
@@ -73,16 +78,17 @@ async function webhookMessageOf(
   { config: { limits }, parseBudget }: Services,
   { req, source }: FormRequestWithSource,
   form: ReceivedForm,
-): Promise<WebhookMessage> {
+): Promise<WebhookMessage | Ignored> {
   const attachments = form.files.map(({ attachment }) => attachment.id);
   const hasFiles = attachments.length > 0;
-  const parse = (): PostInput => postFromMultipartFields(form.fields, hasFiles, limits);
+  const parse = (): PostInput | Ignored => postFromMultipartFields(form.fields, postContext(req, limits, hasFiles));
   // Files are stored by now: their form waits for time rather than to lose them.
   const wait = { maxMs: limits.tokenQueueTimeoutMs, refusal: parseBudgetExhaustedError };
   const parsing = hasFiles
     ? parseBudget.runQueued(source, wait, parse)
     : parseBudget.run(source, parseBudgetExhaustedError, parse);
   const input = await parsing;
+  if (isIgnored(input)) return input;
   const keyed = idempotencyKey(req.headers, form.body ?? canonicalFormBody(form));
   return { ...input, ...keyed, hops: nextHopCount(req.headers, limits.hopLimit), attachments };
 }

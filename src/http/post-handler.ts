@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { KlatchError } from '../errors.ts';
+import { isIgnored, type Ignored } from '../callers/core/message-form.ts';
 import type { Log } from '../log.ts';
 import type { SourceKey } from '../model/source-key.ts';
 import type { TrustedProxies } from '../model/trusted-proxies.ts';
@@ -10,8 +11,11 @@ import { awaitRateLimit, postMessage, type WebhookMessage } from '../operations/
 import { bodySizeLimit, readBody } from './body.ts';
 import { startDeadline } from './deadline.ts';
 import { readMultipartFields } from './form-fields.ts';
-import { sendJson, sendThrownError, parseBudgetExhaustedError } from './responses.ts';
+import { postContext } from './callers/caller-input.ts';
+import { sendAnswer, sendThrownError, parseBudgetExhaustedError } from './responses.ts';
 import { mayHaveFiles, postForm, readFormMessageOrBody } from './post-form.ts';
+import { ownDialect } from './callers/answer-dialects.ts';
+import { callerRouteOf } from './callers/caller-route.ts';
 import { nextHopCount, idempotencyKey } from './post-headers.ts';
 import { isMultipartForm, postFromMultipartFields, parseNonMultipartPost } from './post-input.ts';
 import type { TokenGrant } from './token-auth.ts';
@@ -32,7 +36,7 @@ export function createPostHandler(services: Services, proxies: TrustedProxies): 
     keys: MAX_RATE_LIMITED_GROUPS,
   });
   // Each of the two steps of a form has a turn of its own, and is counted: one step after a wait was counted for nobody.
-  const read = async (req: IncomingMessage, body: Buffer, source: SourceKey): Promise<WebhookMessage> => {
+  const read = async (req: IncomingMessage, body: Buffer, source: SourceKey): Promise<WebhookMessage | Ignored> => {
     const withBudget = <T>(work: () => T | Promise<T>): Promise<T> =>
       parseBudget.run(source, parseBudgetExhaustedError, work);
     const contentType = req.headers['content-type'];
@@ -40,10 +44,9 @@ export function createPostHandler(services: Services, proxies: TrustedProxies): 
       ? await withBudget(() => readMultipartFields(body, contentType))
       : null;
     return withBudget(() => {
-      const input =
-        fields === null
-          ? parseNonMultipartPost(body, contentType, limits)
-          : postFromMultipartFields(fields, false, limits);
+      const context = postContext(req, limits);
+      const input = fields === null ? parseNonMultipartPost(body, context) : postFromMultipartFields(fields, context);
+      if (isIgnored(input)) return input;
       const hops = nextHopCount(req.headers, limits.hopLimit);
       return { ...input, ...idempotencyKey(req.headers, body), hops, attachments: [] };
     });
@@ -59,11 +62,16 @@ export function createPostHandler(services: Services, proxies: TrustedProxies): 
       ? readFormMessageOrBody(services, { req, res, source }, grant)
       : readBody(req, res, size);
     const received = await reading.catch(rejectRead);
-    const id = Buffer.isBuffer(received)
-      ? await postMessage(services, grant, await read(req, received, source).catch(rejectRead))
-      : await postForm(services, grant, received);
-    // One body that passes every known caller's check.
-    sendJson(res, 200, { status: 'Ok', ok: true, success: true, id });
+    const message = Buffer.isBuffer(received) ? await read(req, received, source).catch(rejectRead) : received;
+    const dialect = callerRouteOf(req)?.dialect ?? ownDialect;
+    if (isIgnored(message)) {
+      sendAnswer(res, dialect.ignored(message));
+      return;
+    }
+    const { text } = 'message' in message ? message.message : message;
+    const id =
+      'message' in message ? await postForm(services, grant, message) : await postMessage(services, grant, message);
+    sendAnswer(res, dialect.success({ id, text }, req));
   };
 }
 

@@ -1,26 +1,30 @@
 import { isUtf8 } from 'node:buffer';
 import { KlatchError } from '../errors.ts';
-import { holdsInvisible, removeInvisible } from '../model/invisible-text.ts';
+import { isObject, type JsonObject } from '../callers/core/values.ts';
+import type { Ignored } from '../callers/core/message-form.ts';
 import { checkMessageText } from '../operations/core/message-text.ts';
 import { WEBHOOK_POST_LIMITS } from '../operations/core/input-limits.ts';
 import { parseJsonRepairingControls } from '../operations/core/parse-json.ts';
+import { postFromNtfyText, postFromObject, type PostContext, type PostInput } from './callers/caller-input.ts';
 import { beginsLikeObject } from './form-fields.ts';
 import { mediaType } from './json-body.ts';
+import { urlEncodedForm } from './url-encoded-form.ts';
 
-/** What a post says, before it is known who posts it. */
-export interface PostInput {
-  readonly text: string;
-  readonly label: string | null;
-  readonly iconUrl: string | null;
-}
-
-const MAX_LABEL_CODE_POINTS = 80;
-/** What of a longer label is looked at, in UTF-16 units for each character that is kept. */
-const LABEL_SCAN_FACTOR = 10;
-const MAX_ICON_URL_LENGTH = 2_048;
 /** Text that begins like an object and goes on like none: a post of a template, or of code. */
 const NOT_OBJECT_PATTERN = /^\s*\{\s*[^\s"}]/;
 const looksLikeObject = (source: string): boolean => source.trimStart().startsWith('{');
+
+/** Fields of forms that hold the whole post as JSON: of Slack and GitHub, of Discord, of Uptime Kuma. */
+const JSON_FIELDS = ['payload', 'payload_json', 'data'] as const;
+/** A form with one of these fields is read as an object, if all its fields are known. */
+const TEXT_FIELDS = ['message', 'body', 'msg'] as const;
+/** The fields that programs' forms have: a form with another one is a text that happens to hold `=`. */
+const KNOWN_FIELDS: ReadonlySet<string> = new Set(
+  (
+    'message body msg text title subject type level priority severity status url link click username icon_url version ' +
+    'format tag tags topic chat_id parse_mode caption'
+  ).split(' '),
+);
 
 const invalid = (sentence: string): KlatchError => new KlatchError('invalid_input', { sentence });
 
@@ -31,97 +35,73 @@ export function isMultipartForm(body: Buffer, contentType: string | undefined): 
 
 /**
  * Reads the body of a post, except multipart forms, as the contract says: a body that parses as a JSON object is JSON
- * whatever its type claims; a JSON type allows nothing else; then a form with `payload` or `text`; then plain text as it
- * is. Throws KlatchError with a sentence that names the field and the limit.
+ * whatever its type claims; a JSON type allows nothing else; then a form; then plain text as it is. Throws KlatchError
+ * with a sentence that names the field and the limit.
  */
-export function parseNonMultipartPost(
-  body: Buffer,
-  contentType: string | undefined,
-  limits: { textCodePoints: number },
-): PostInput {
-  const input = postFromBody(body, contentType, mediaType(contentType));
-  return { ...input, text: checkMessageText(input.text, limits.textCodePoints) };
-}
-
-function postFromBody(body: Buffer, contentType: string | undefined, type: string): PostInput {
+export function parseNonMultipartPost(body: Buffer, context: PostContext): PostInput | Ignored {
+  const contentType = context.headers['content-type'];
+  const type = mediaType(contentType);
   const isJson = type === 'application/json' || type.endsWith('+json');
   const source = decodeBody(body, isJson ? undefined : contentType);
   if (isJson || (looksLikeObject(source) && !NOT_OBJECT_PATTERN.test(source))) {
     const parsed = parseJsonRepairingControls(source, WEBHOOK_POST_LIMITS, 'The body');
-    if (isObject(parsed.value)) return postFromObject(parsed.value);
+    if (isObject(parsed.value)) return postFromObject(parsed.value, context);
     if (isJson) throw invalid(parsed.problem ?? 'The body must be a JSON object with text, such as {"text": "hello"}');
   }
   if (type === 'application/x-www-form-urlencoded') {
-    const form = postFromForm(formFieldReader(source));
-    if (form !== null) return form;
+    const form = urlEncodedForm(source);
+    const isSurelyForm = [...form.names].every((name) => KNOWN_FIELDS.has(name));
+    const post = postFromForm({ ...form, isSurelyForm }, context);
+    if (post !== null) return post;
   }
-  return { text: source, label: null, iconUrl: null };
+  const ofNtfy = postFromNtfyText(source, context);
+  if (ofNtfy !== null) return ofNtfy;
+  return { text: checkMessageText(source, context.maxTextCodePoints), label: null, iconUrl: null };
 }
 
-/** The first letters of the fields that a form is read for; no two are equal. */
-const FIELD_BY_FIRST_CHAR_CODE: ReadonlyMap<number, string> = new Map(
-  ['payload', 'text', 'username', 'icon_url'].map((name) => [name.charCodeAt(0), name]),
-);
-const AMPERSAND = 0x26;
+interface Form {
+  readonly names: ReadonlySet<string>;
+  readonly field: (name: string) => string | null;
+  /** False: it may as well be a text in which `=` stands. */
+  readonly isSurelyForm: boolean;
+}
 
-/**
- * Where the values of the known fields begin, of fields of one name the first; a name without its sign is a word of a plain
- * text. One pass: URLSearchParams took seconds for 1 MiB of fields without a value, and a search for each name 30 ms.
- */
-function findFieldValueStarts(source: string): ReadonlyMap<string, number> {
-  const found = new Map<string, number>();
-  for (let at = 0; at < source.length; at += 1) {
-    const name = FIELD_BY_FIRST_CHAR_CODE.get(source.charCodeAt(at));
-    if (name !== undefined && !found.has(name) && source.startsWith(`${name}=`, at)) {
-      found.set(name, at + name.length + 1);
-    }
-    while (at < source.length && source.charCodeAt(at) !== AMPERSAND) at += 1;
+/** A form that was read field by field. Throws as `parseNonMultipartPost` does. */
+export function postFromMultipartFields(
+  fields: ReadonlyMap<string, string>,
+  context: PostContext,
+): PostInput | Ignored {
+  const field = (name: string): string | null => fields.get(name) ?? null;
+  const post = postFromForm({ names: new Set(fields.keys()), field, isSurelyForm: true }, context);
+  if (post !== null) return post;
+  if (context.hasAttachments) return postFromObject({}, context);
+  throw invalid('text: is required (a form needs the field text, or payload with JSON)');
+}
+
+/** Null when the form has none of the fields that make it a post. */
+function postFromForm(form: Form, context: PostContext): PostInput | Ignored | null {
+  for (const name of JSON_FIELDS) {
+    const value = jsonField(name, form.field(name));
+    if (value !== null) return postFromObject(value, context);
   }
-  return found;
+  const isPost =
+    form.names.has('text') ||
+    (form.isSurelyForm && (context.format !== null || TEXT_FIELDS.some((name) => form.names.has(name))));
+  if (!isPost) return null;
+  const known = [...form.names].filter((name) => KNOWN_FIELDS.has(name));
+  return postFromObject(Object.fromEntries(known.map((name) => [name, form.field(name)])), context);
 }
 
-/** Decodes the one field that is asked for: URLSearchParams took 115 ms for 1 MiB of `+`. */
-function formFieldReader(source: string): (name: string) => string | null {
-  const found = findFieldValueStarts(source);
-  return (name) => {
-    const start = found.get(name);
-    if (start === undefined) return null;
-    const end = source.indexOf('&', start);
-    return decodeFormValue(source.slice(start, end === -1 ? undefined : end));
-  };
-}
-
-const PLUS = 0x2b;
-const SPACE = 0x20;
-const PERCENT = 0x25;
-
-/** Decodes a value as the URL standard does: a percent sign without two digits is one, broken UTF-8 becomes U+FFFD. */
-function decodeFormValue(encoded: string): string {
-  const bytes = Buffer.from(encoded);
-  let length = 0;
-  for (let at = 0; at < bytes.length; at += 1) {
-    let byte = bytes[at]!;
-    if (byte === PLUS) byte = SPACE;
-    else if (byte === PERCENT) {
-      const high = hexDigit(bytes[at + 1]);
-      const low = hexDigit(bytes[at + 2]);
-      if (high !== -1 && low !== -1) {
-        byte = high * 16 + low;
-        at += 2;
-      }
-    }
-    bytes[length] = byte;
-    length += 1;
-  }
-  return bytes.toString('utf8', 0, length);
-}
-
-/** Minus one for what is none. */
-function hexDigit(byte: number | undefined): number {
-  if (byte === undefined) return -1;
-  if (byte >= 0x30 && byte <= 0x39) return byte - 0x30;
-  const lower = byte | 0x20;
-  return lower >= 0x61 && lower <= 0x66 ? lower - 0x57 : -1;
+/** Null when there is no such field. Only `payload` promises JSON: another one may be a field of somebody's own form. */
+function jsonField(name: (typeof JSON_FIELDS)[number], source: string | null): JsonObject | null {
+  if (source === null) return null;
+  // What is not even a bracket needs no parser, which takes 5 ms for 1 MiB of white space.
+  const value = looksLikeObject(source)
+    ? parseJsonRepairingControls(source, WEBHOOK_POST_LIMITS, `${name}:`).value
+    : undefined;
+  if (isObject(value)) return value;
+  if (name === 'payload') throw invalid('payload: must be a JSON object with text');
+  return null;
 }
 
 /** A byte order mark is dropped; what is not valid in its charset is refused instead of being stored garbled. */
@@ -144,76 +124,4 @@ function decodeBody(body: Buffer, contentType: string | undefined): string {
   } catch (cause) {
     throw new KlatchError('invalid_input', { sentence: `The body is not valid ${decoder.encoding}`, cause });
   }
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-/** What a form says that was read field by field. `hasAttachments`: by files, which are enough. Throws as `parseNonMultipartPost` does. */
-export function postFromMultipartFields(
-  fields: ReadonlyMap<string, string>,
-  hasAttachments: boolean,
-  limits: { textCodePoints: number },
-): PostInput {
-  const missing = (name: string): string | null => (hasAttachments && name === 'text' ? '' : null);
-  const input = postFromForm((name) => fields.get(name) ?? missing(name), { hasAttachments });
-  if (input === null) throw missingFormTextError();
-  return { ...input, text: checkMessageText(input.text, limits.textCodePoints, { hasAttachments }) };
-}
-
-/** Null when the form has neither of the two fields that make it one. `hasAttachments`: by files, which need no text. */
-function postFromForm(
-  field: (name: string) => string | null,
-  { hasAttachments = false }: { hasAttachments?: boolean } = {},
-): PostInput | null {
-  const payload = field('payload');
-  if (payload !== null) {
-    // What is not even a bracket needs no parser, which takes 5 ms for 1 MiB of white space.
-    const value = looksLikeObject(payload)
-      ? parseJsonRepairingControls(payload, WEBHOOK_POST_LIMITS, 'payload:').value
-      : undefined;
-    if (!isObject(value)) throw invalid('payload: must be a JSON object with text');
-    return postFromObject(hasAttachments ? { text: '', ...value } : value);
-  }
-  if (field('text') === null) return null;
-  return postFromObject({
-    text: field('text'),
-    username: field('username') ?? undefined,
-    icon_url: field('icon_url') ?? undefined,
-  });
-}
-
-function missingFormTextError(): KlatchError {
-  return invalid('text: is required (a form needs the field text, or payload with JSON)');
-}
-
-function postFromObject(object: Record<string, unknown>): PostInput {
-  const { text } = object;
-  if (text === undefined) throw invalid('text: is required');
-  if (typeof text !== 'string') throw invalid(`text: must be a string, got ${jsonTypeName(text)}`);
-  return {
-    text,
-    label: labelOf(object['username']),
-    iconUrl: iconUrlOf(object['icon_url']),
-  };
-}
-
-function jsonTypeName(value: unknown): string {
-  if (value === null) return 'null';
-  return Array.isArray(value) ? 'an array' : `a ${typeof value}`.replace('a object', 'an object');
-}
-
-/** A label is no reason to refuse a message: what cannot be a name is left out, and the rest is cleaned and cut. */
-function labelOf(value: unknown): string | null {
-  if (typeof value !== 'string') return null;
-  const label = removeInvisible(value.slice(0, MAX_LABEL_CODE_POINTS * LABEL_SCAN_FACTOR)).trim();
-  return label === '' ? null : Array.from(label).slice(0, MAX_LABEL_CODE_POINTS).join('');
-}
-
-/** Clients may open it or fetch it: anything but an address of the web is left out. */
-function iconUrlOf(value: unknown): string | null {
-  if (typeof value !== 'string' || value.length > MAX_ICON_URL_LENGTH || !/^https?:\/\/[^\s\\]+$/i.test(value))
-    return null;
-  return !holdsInvisible(value) && URL.canParse(value) ? value : null;
 }

@@ -1,6 +1,7 @@
 import type { RequestListener, ServerResponse } from 'node:http';
 import { errorKinds, type ErrorCode } from '../errors.ts';
 import { DURATION_BOUNDS_S, Histogram } from '../histogram.ts';
+import { isAliasPath, isSuffixName } from './callers/caller-paths.ts';
 import type { TaggedResponse } from './responses.ts';
 
 /** Which kind of route was asked for. A path itself never becomes a label: it holds a token. */
@@ -76,9 +77,13 @@ function routeKindOf(url: string): RouteKind {
   const path = query === -1 ? url : url.slice(0, query);
   if (path.startsWith('/v1/api/')) return 'api';
   if (path === FILES_PATH || path.startsWith(`${FILES_PATH}/`)) return 'files';
-  if (!path.startsWith(TOKEN_PATH_PREFIX)) return HEALTH_PATHS.has(path) ? 'health' : 'other';
+  if (!path.startsWith(TOKEN_PATH_PREFIX)) {
+    if (HEALTH_PATHS.has(path)) return 'health';
+    return isAliasPath(path) ? 'send' : 'other';
+  }
   const slash = path.indexOf('/', TOKEN_PATH_PREFIX.length);
   if (slash === -1 || slash === path.length - 1) return 'send';
   if (path.startsWith('/reverse', slash)) return 'reverse';
-  return path.startsWith('/status', slash) ? 'token_status' : 'other';
+  if (path.startsWith('/status', slash)) return 'token_status';
+  return isSuffixName(path.slice(slash + 1)) ? 'send' : 'other';
 }

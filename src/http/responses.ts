@@ -3,6 +3,7 @@ import type { ErrorRequestHandler, Request, Response } from 'express';
 import { errorKinds, KlatchError, type ErrorCode } from '../errors.ts';
 import type { Log } from '../log.ts';
 import { publicError } from '../operations/core/database-errors.ts';
+import { callerRouteOf, type Answer } from './callers/caller-route.ts';
 
 /** What every answer carries, an error too. */
 export const jsonResponseHeaders = {
@@ -11,6 +12,11 @@ export const jsonResponseHeaders = {
   'referrer-policy': 'no-referrer',
   'x-content-type-options': 'nosniff',
 } as const;
+
+const textResponseHeaders = { ...jsonResponseHeaders, 'content-type': 'text/plain; charset=utf-8' } as const;
+
+/** An answer of this status has no body. */
+const NO_CONTENT = 204;
 
 /** Refuses a body that is not parsed, since its source has used up its time. */
 export const parseBudgetExhaustedError = (): KlatchError => new KlatchError('source_rate_limited');
@@ -22,11 +28,21 @@ export function sendJson(
   body: unknown,
   headers: Record<string, string> = {},
 ): void {
-  if (res.headersSent || res.destroyed) return;
-  const text = JSON.stringify(body);
   // Not res.json: it computes an ETag, which costs and which no-store makes useless.
-  res.writeHead(status, { ...headers, ...jsonResponseHeaders, 'content-length': Buffer.byteLength(text) });
-  res.end(res.req.method === 'HEAD' ? undefined : text);
+  sendText(res, status, JSON.stringify(body), { ...headers, ...jsonResponseHeaders });
+}
+
+/** Sends an answer of a {@link CallerRoute}, as `sendJson` does. */
+export function sendAnswer(res: ServerResponse, { status, body }: Answer, headers: Record<string, string> = {}): void {
+  if (typeof body !== 'string' && body !== null) sendJson(res, status, body, headers);
+  else sendText(res, status, body ?? '', { ...headers, ...textResponseHeaders });
+}
+
+function sendText(res: ServerResponse, status: number, text: string, headers: Record<string, string>): void {
+  if (res.headersSent || res.destroyed) return;
+  const length = status === NO_CONTENT ? {} : { 'content-length': Buffer.byteLength(text) };
+  res.writeHead(status, { ...headers, ...length });
+  res.end(res.req.method === 'HEAD' || status === NO_CONTENT ? undefined : text);
 }
 
 /** Carries which error of the catalogue it shows, for `request-counts.ts`. */
@@ -60,6 +76,11 @@ export function sendError(res: ServerResponse, error: KlatchError, extraBodyFiel
   // Where the specification gives an error's text as `status`, both keys carry it.
   const status = error.code === 'hook_not_found' ? { status: error.message } : {};
   tagErrorCode(res, error.code);
+  const dialect = callerRouteOf(res.req)?.dialect ?? null;
+  if (dialect !== null) {
+    sendAnswer(res, dialect.failure(error), headers);
+    return;
+  }
   const path = originalUrlOf(res.req);
   const code = PATHS_WITH_ERROR_CODE.some((prefix) => path.startsWith(prefix)) ? { code: error.code } : {};
   const shown =

@@ -13,6 +13,9 @@ export interface TokenGrant {
 
 export type TokenHandler = (req: Request, res: Response, grant: TokenGrant) => Promise<void>;
 
+/** Where in a request the token stands; empty: nowhere. */
+type TokenFinder = (req: Request) => string;
+
 /** Makes a handler that is only called with a valid token; what the body holds has not been read then. */
 export type WithToken = (handler: TokenHandler) => RequestHandler;
 
@@ -29,9 +32,9 @@ export class TokenAuth {
   }
 
   /** For posts, which the log admits once more as it writes: a token that is remembered is let through. */
-  withPossiblyCachedToken(): WithToken {
+  withPossiblyCachedToken(tokenOf: TokenFinder = tokenInPath): WithToken {
     const { tokens } = this.#services;
-    return this.#authorizeBy((token) => tokens.cached(token) ?? tokens.find(token));
+    return this.#authorizeBy((token) => tokens.cached(token) ?? tokens.find(token), tokenOf);
   }
 
   /** For what has no second check: the database is asked each time, so that a rotation on another node holds at once. */
@@ -41,12 +44,15 @@ export class TokenAuth {
 
   /** The request's integration as the database knows it; null for an unknown token, after holding back who tries many. */
   async verify(req: Request): Promise<Integration | null> {
-    const integration = await this.#services.tokens.findBypassingCache(tokenOf(req));
+    const integration = await this.#services.tokens.findBypassingCache(tokenInPath(req));
     if (integration === null) await this.#authThrottle.delayRejection(this.#proxies.sourceKeyOf(req));
     return integration;
   }
 
-  #authorizeBy(find: (token: string) => Integration | Promise<Integration | null>): WithToken {
+  #authorizeBy(
+    find: (token: string) => Integration | Promise<Integration | null>,
+    tokenOf: TokenFinder = tokenInPath,
+  ): WithToken {
     return (handler) => async (req, res) => {
       const token = tokenOf(req);
       const found = find(token);
@@ -61,6 +67,6 @@ export class TokenAuth {
   }
 }
 
-function tokenOf(req: Request): string {
+function tokenInPath(req: Request): string {
   return req.params['token'] as string;
 }

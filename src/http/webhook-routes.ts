@@ -16,7 +16,8 @@ export function webhookRoutes(options: { tokenAuth: TokenAuth; handlePost: PostH
   return router;
 }
 
-function withPostErrors(handler: RequestHandler, log: Log): RequestHandler {
+/** Answers what the handler of a post throws. */
+export function withPostErrors(handler: RequestHandler, log: Log): RequestHandler {
   return async (req, res, next) => {
     try {
       await handler(req, res, next);

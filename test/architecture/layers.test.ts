@@ -33,6 +33,7 @@ const layers: Readonly<Record<string, readonly string[]>> = {
   delivery: ['model', 'config', 'log.ts', 'histogram.ts', 'storage', 'bus', 'files', 'outbound'],
   http: [
     'model',
+    'callers',
     'config',
     'log.ts',
     'histogram.ts',

@@ -110,7 +110,9 @@ describe('a form with files', () => {
     const message = 'text: is required (a form needs the field text, or payload with JSON)';
     expect(await post([none])).toMatchObject({ status: 400, body: { message } });
     expect((await post([['text', ' '], none])).status).toBe(400);
-    expect((await post([['payload', '{}'], none])).body.message).toBe('text: is required');
+    expect((await post([['payload', '{}'], none])).body.message).toBe(
+      'text: is required; with /json behind its address any JSON can be posted',
+    );
     await expectNothing(before);
   });
 

@@ -47,6 +47,7 @@ async function expectRefused(
 
 const JSON_TYPE = 'application/json';
 const FORM = 'application/x-www-form-urlencoded';
+const TEXT_REQUIRED = 'text: is required; with /json behind its address any JSON can be posted';
 
 describe('an accepted post', () => {
   test('is answered 200 with one body that passes every known check, after the commit', async () => {
@@ -121,8 +122,8 @@ describe('a body with a JSON content type', () => {
     ['{"text":"a\nb" "c"}', 'The body is not valid JSON at line 2, column 4'],
     ['{"text":"a"}{"text":"b"}', 'The body is not valid JSON at line 1, column 13'],
     ['text=form', 'The body is not valid JSON at line 1, column 2'],
-    ['{}', 'text: is required'],
-    ['{"Text":"case"}', 'text: is required'],
+    ['{}', TEXT_REQUIRED],
+    ['{"Text":"case"}', TEXT_REQUIRED],
     ['{"text":null}', 'text: must be a string, got null'],
     ['{"text":42}', 'text: must be a string, got a number'],
     ['{"text":true}', 'text: must be a string, got a boolean'],
@@ -151,7 +152,7 @@ describe('a body with another content type, or none', () => {
   );
 
   test('is refused when it is a JSON object without text', () =>
-    expectRefused({ status: 400, message: 'text: is required' }, '{"message":"x"}', 'text/plain'));
+    expectRefused({ status: 400, message: TEXT_REQUIRED }, '{"x":"y"}', 'text/plain'));
 
   test.each([
     'disk full',
@@ -220,7 +221,7 @@ describe('a form', () => {
     ['text=', 'text: must hold something other than white space'],
     ['payload=', 'payload: must be a JSON object with text'],
     ['payload=42', 'payload: must be a JSON object with text'],
-    ['payload={"x":1}', 'text: is required'],
+    ['payload={"x":1}', TEXT_REQUIRED],
   ])('is refused: %s', (body, message) => expectRefused({ status: 400, message }, body, FORM));
 
   test('with username and icon_url labels the message', async () => {

@@ -63,6 +63,7 @@ export function testConfig(target: ConnectionTarget, dataDir: string, changes: C
       port: 0,
       baseUri: 'http://klatch.example',
       cors: [],
+      callerPaths: true,
       trustedProxies: [],
       maxBodyBytes: 1024 * 1024,
       maxHeaderBytes: 16 * 1024,

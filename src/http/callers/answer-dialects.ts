@@ -1,0 +1,123 @@
+import type { IncomingMessage } from 'node:http';
+import type { ErrorCode, KlatchError } from '../../errors.ts';
+import type { Answer, AnswerDialect } from './caller-route.ts';
+import { parseMessageId } from '../../model/ids.ts';
+
+/** Of a group's own address. The keys of a success pass the check of every program that is known to look at them. */
+export const ownDialect: AnswerDialect = {
+  success: ({ id }) => ({ status: 200, body: { status: 'Ok', ok: true, success: true, id } }),
+  ignored: ({ ignored }) => ({ status: 200, body: { status: 'Ok', ok: true, success: true, ignored } }),
+  failure: (error) => ({ status: error.status, body: { message: error.message } }),
+};
+
+/** The same answer for every message, and for a request that posts none. */
+function constantSuccess(answer: Answer): Pick<AnswerDialect, 'success' | 'ignored'> {
+  return { success: () => answer, ignored: () => answer };
+}
+
+/** Codes by which Slack's callers, Grafana among them, tell what lasts from what is worth a repeat. */
+const SLACK_CODES: Partial<Record<ErrorCode, string>> = {
+  invalid_token: 'no_service',
+  group_archived: 'channel_is_archived',
+  invalid_input: 'invalid_payload',
+};
+
+/** Slack's and Mattermost's incoming webhooks. */
+export const slackDialect: AnswerDialect = {
+  ...constantSuccess({ status: 200, body: 'ok' }),
+  failure: (error) => ({ status: error.status, body: SLACK_CODES[error.code] ?? error.message }),
+};
+
+/** Rocket.Chat's. */
+export const rocketChatDialect: AnswerDialect = {
+  ...constantSuccess({ status: 200, body: { success: true } }),
+  failure: (error) => ({ status: error.status, body: { success: false, error: error.message } }),
+};
+
+/** Discord's codes: unknown webhook, empty message, invalid form body. */
+const DISCORD_CODES: Partial<Record<ErrorCode, number>> = {
+  invalid_token: 10_015,
+  group_archived: 10_015,
+  invalid_input: 50_035,
+  too_large: 50_035,
+};
+
+/** Discord's: an answer with the message only where `wait` asks for it. */
+export const discordDialect: AnswerDialect = {
+  ...constantSuccess({ status: 204, body: null }),
+  success: ({ id, text }, req) => {
+    if (!asksToWait(req)) return { status: 204, body: null };
+    const { conversationId, seq } = parseMessageId(id)!;
+    const message = {
+      id: String(seq),
+      type: 0,
+      channel_id: String(conversationId),
+      webhook_id: String(conversationId),
+      content: text,
+      embeds: [],
+      attachments: [],
+      mentions: [],
+      timestamp: new Date().toISOString(),
+      author: { id: String(conversationId), username: 'Klatch', bot: true },
+    };
+    return { status: 200, body: message };
+  },
+  failure: (error) => ({
+    status: error.status,
+    body: { code: DISCORD_CODES[error.code] ?? 0, message: error.message, ...retryAfterOf(error) },
+  }),
+};
+
+/** Python's libraries write `True`. */
+const WAIT_PATTERN = /[?&]wait=(?:true|1)(?:&|$)/i;
+const asksToWait = (req: IncomingMessage): boolean => WAIT_PATTERN.test(req.url ?? '');
+
+/** Microsoft Teams' connectors. */
+export const teamsDialect: AnswerDialect = {
+  ...constantSuccess({ status: 200, body: '1' }),
+  failure: (error) => ({ status: error.status, body: error.message }),
+};
+
+/** Gotify's. */
+export const gotifyDialect: AnswerDialect = {
+  ...constantSuccess({ status: 200, body: {} }),
+  success: ({ id, text }) => {
+    const { conversationId, seq } = parseMessageId(id)!;
+    const date = new Date().toISOString();
+    return { status: 200, body: { id: seq, appid: conversationId, message: text, title: '', priority: 0, date } };
+  },
+  failure: (error) => ({
+    status: error.status,
+    body: { error: error.code, errorCode: error.status, errorDescription: error.message },
+  }),
+};
+
+/** The bot interface of Telegram: its libraries read `result.chat`, and some end without it. */
+export const telegramDialect: AnswerDialect = {
+  ...constantSuccess({ status: 200, body: { ok: true, result: true } }),
+  success: ({ id, text }) => {
+    const { conversationId, seq } = parseMessageId(id)!;
+    const chat = { id: -Number(conversationId), type: 'group', title: `Klatch ${conversationId}` };
+    const date = Math.floor(Date.now() / 1_000);
+    return { status: 200, body: { ok: true, result: { message_id: seq, date, chat, text } } };
+  },
+  failure: (error) => ({
+    status: error.status,
+    body: {
+      ok: false,
+      error_code: error.status,
+      description: error.message,
+      ...(error.retryAfterS === null ? {} : { parameters: { retry_after: error.retryAfterS } }),
+    },
+  }),
+};
+
+/** Bridges to Matrix and the programming interface of apprise. */
+export const okDialect: AnswerDialect = {
+  ...constantSuccess({ status: 200, body: { ok: true, success: true } }),
+  failure: (error) => ({ status: error.status, body: { ok: false, success: false, message: error.message } }),
+};
+
+function retryAfterOf({ retryAfterS }: KlatchError): { readonly retry_after?: number } {
+  return retryAfterS === null ? {} : { retry_after: retryAfterS };
+}

@@ -1,0 +1,131 @@
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import { KlatchError } from '../../errors.ts';
+import type { CallerFormat, CallerRequest } from '../../callers/core/caller-format.ts';
+import { ignoredEvent, isIgnored, type Ignored, type MessageForm } from '../../callers/core/message-form.ts';
+import { renderText } from '../../callers/core/render-text.ts';
+import type { JsonObject } from '../../callers/core/values.ts';
+import { detectFormat } from '../../callers/formats.ts';
+import { generic } from '../../callers/generic.ts';
+import { hasNtfyHeaders, ntfy, readNtfyText } from '../../callers/ntfy.ts';
+import { holdsInvisible, removeInvisible } from '../../model/invisible-text.ts';
+import { checkMessageText } from '../../operations/core/message-text.ts';
+import { originalUrlOf } from '../responses.ts';
+import { callerRouteOf } from './caller-route.ts';
+
+/** What a post says, before it is known who posts it. */
+export interface PostInput {
+  readonly text: string;
+  readonly label: string | null;
+  readonly iconUrl: string | null;
+}
+
+/** What stands around the body of a post, and bounds it. */
+export interface PostContext {
+  readonly headers: IncomingHttpHeaders;
+  /** The address as it was sent, whose query a format may ask. */
+  readonly url: string;
+  /** What the address says that the body is; null: its shape decides. */
+  readonly format: CallerFormat | null;
+  readonly maxTextCodePoints: number;
+  /** Files of a multipart form are enough: then there need not be text. */
+  readonly hasAttachments: boolean;
+}
+
+export function postContext(
+  req: IncomingMessage,
+  { textCodePoints }: { readonly textCodePoints: number },
+  hasAttachments = false,
+): PostContext {
+  const url = originalUrlOf(req);
+  const format = callerRouteOf(req)?.format ?? null;
+  return { headers: req.headers, url, format, maxTextCodePoints: textCodePoints, hasAttachments };
+}
+
+const MAX_LABEL_CODE_POINTS = 80;
+/** What of a longer label is looked at, in UTF-16 units for each character that is kept. */
+const LABEL_SCAN_FACTOR = 10;
+const MAX_ICON_URL_LENGTH = 2_048;
+
+/** What an object without any other key is: a post as docs/webhooks.md describes it. */
+const OWN_KEYS: ReadonlySet<string> = new Set(['text', 'username', 'icon_url']);
+
+const invalid = (sentence: string): KlatchError => new KlatchError('invalid_input', { sentence });
+
+/**
+ * Reads a JSON object, or the fields of a form. A text of ours is taken as it came, unless the shape is surely that of a
+ * foreign format. Throws KlatchError with a sentence that names the field and the limit.
+ */
+export function postFromObject(object: JsonObject, context: PostContext): PostInput | Ignored {
+  const format = context.format ?? (isOwnPost(object) ? null : foreignFormatOf(object, context));
+  if (format !== null) return postFromForm(format.read(callerRequest(object, context)), format, context);
+  const { text = context.hasAttachments ? '' : undefined } = object;
+  if (text === undefined) throw invalid('text: is required; with /json behind its address any JSON can be posted');
+  if (typeof text !== 'string') throw invalid(`text: must be a string, got ${jsonTypeName(text)}`);
+  return {
+    text: checkMessageText(text, context.maxTextCodePoints, context),
+    label: labelOf(object['username']),
+    iconUrl: iconUrlOf(object['icon_url']),
+  };
+}
+
+/** A fifth of all posts' cost would be the question for foreign formats, so most are not asked. */
+function isOwnPost(object: JsonObject): boolean {
+  for (const key in object) if (!OWN_KEYS.has(key)) return false;
+  return true;
+}
+
+/** The rule for any object with the usual names of fields does not apply to one with a `text` of ours. */
+function foreignFormatOf(body: JsonObject, context: PostContext): CallerFormat | null {
+  const format = detectFormat(callerRequest(body, context));
+  const { text } = body;
+  const hasText = text !== undefined && text !== null && text !== '';
+  return format === generic && hasText ? null : format;
+}
+
+/** Plain text whose headers are those of ntfy, the message itself perhaps among them; null: it is a text alone. */
+export function postFromNtfyText(text: string, context: PostContext): PostInput | Ignored | null {
+  const request = callerRequest({}, context);
+  const isNtfy = context.format === null ? hasNtfyHeaders(request.headers) : context.format === ntfy;
+  return isNtfy ? postFromForm(readNtfyText(request, text), ntfy, context) : null;
+}
+
+function postFromForm(form: MessageForm | Ignored, format: CallerFormat, context: PostContext): PostInput | Ignored {
+  if (isIgnored(form)) return form;
+  // Whether it failed before is not known yet: a chat that shows every success hides the failures.
+  if (form.alert?.onlyAfterFiring === true) return ignoredEvent('a success that no failure came before');
+  const text = renderText(form, context.maxTextCodePoints);
+  if (text === '' && !context.hasAttachments) {
+    throw invalid(`The body was read as ${format.name}, and nothing in it can be shown`);
+  }
+  return {
+    text: checkMessageText(text, context.maxTextCodePoints, context),
+    label: labelOf(form.label),
+    iconUrl: iconUrlOf(form.iconUrl),
+  };
+}
+
+/** Node joins the repeated headers that formats look at, and gives only `set-cookie` as a list. */
+function callerRequest(body: JsonObject, { headers, url }: PostContext): CallerRequest {
+  const start = url.indexOf('?');
+  const query = new URLSearchParams(start === -1 ? '' : url.slice(start));
+  return { body, headers: headers as Readonly<Record<string, string | undefined>>, query };
+}
+
+function jsonTypeName(value: unknown): string {
+  if (value === null) return 'null';
+  return Array.isArray(value) ? 'an array' : `a ${typeof value}`.replace('a object', 'an object');
+}
+
+/** A label is no reason to refuse a message: what cannot be a name is left out, and the rest is cleaned and cut. */
+function labelOf(value: unknown): string | null {
+  if (typeof value !== 'string') return null;
+  const label = removeInvisible(value.slice(0, MAX_LABEL_CODE_POINTS * LABEL_SCAN_FACTOR)).trim();
+  return label === '' ? null : Array.from(label).slice(0, MAX_LABEL_CODE_POINTS).join('');
+}
+
+/** Clients may open it or fetch it: anything but an address of the web is left out. */
+function iconUrlOf(value: unknown): string | null {
+  if (typeof value !== 'string' || value.length > MAX_ICON_URL_LENGTH || !/^https?:\/\/[^\s\\]+$/i.test(value))
+    return null;
+  return !holdsInvisible(value) && URL.canParse(value) ? value : null;
+}

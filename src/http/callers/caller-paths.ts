@@ -1,0 +1,68 @@
+import { formats } from '../../callers/formats.ts';
+import {
+  discordDialect,
+  gotifyDialect,
+  okDialect,
+  rocketChatDialect,
+  slackDialect,
+  teamsDialect,
+  telegramDialect,
+} from './answer-dialects.ts';
+import type { AnswerDialect } from './caller-route.ts';
+
+/** A path by which programs reach a group. */
+export interface CallerPath {
+  /** With `token` as a parameter, unless the token stands elsewhere in the request. */
+  readonly path: string | RegExp;
+  /** The name of a format; null: the shape of the body decides. */
+  readonly format: string | null;
+  /** Null: answers are as on the group's own address. */
+  readonly dialect: AnswerDialect | null;
+}
+
+/** Suffixes with an answer or a name of their own. */
+const SPECIAL_SUFFIXES: Readonly<Record<string, Omit<CallerPath, 'path'>>> = {
+  slack: { format: 'slack', dialect: slackDialect },
+  discord: { format: 'discord', dialect: discordDialect },
+  teams: { format: null, dialect: teamsDialect },
+  message: { format: 'gotify', dialect: gotifyDialect },
+  kuma: { format: 'uptime-kuma', dialect: null },
+};
+
+const suffixNames = [...new Set([...formats.map(({ name }) => name), ...Object.keys(SPECIAL_SUFFIXES)])];
+
+/** Behind the address of a group: the name of a format, which the body then has. */
+export const suffixes: readonly CallerPath[] = suffixNames.map((name) => ({
+  path: `/v1/webhooks/:token/${name}`,
+  ...(SPECIAL_SUFFIXES[name] ?? { format: name, dialect: null }),
+}));
+
+/** A token of Telegram has digits and a colon before it, which its libraries check and which mean nothing here. */
+const TELEGRAM_PATH = /^\/bot(?:\d+:)?(?<token>[\w-]+)\/(?:sendMessage|sendPhoto|sendDocument)$/;
+
+/** As programs make them of a server's address and a token; `any` is whatever they put there. */
+export const aliases: readonly CallerPath[] = [
+  { path: '/hooks/:token', format: 'slack', dialect: slackDialect },
+  { path: '/hooks/:any/:token', format: 'slack', dialect: rocketChatDialect },
+  ...['/api/webhooks/:any/:token', '/api/v:version/webhooks/:any/:token'].flatMap((path) => [
+    { path, format: 'discord', dialect: discordDialect },
+    { path: `${path}/slack`, format: 'slack', dialect: slackDialect },
+    { path: `${path}/github`, format: 'github', dialect: discordDialect },
+  ]),
+  { path: '/message', format: 'gotify', dialect: gotifyDialect },
+  { path: TELEGRAM_PATH, format: 'telegram', dialect: telegramDialect },
+  { path: '/api/v1/matrix/hook/:token', format: null, dialect: okDialect },
+  { path: '/webhook/:token', format: null, dialect: okDialect },
+  { path: '/notify/:token', format: 'apprise', dialect: okDialect },
+];
+
+/** Whether a path is one of the aliases, by how it begins: for metrics alone. */
+export function isAliasPath(path: string): boolean {
+  return (
+    path === '/message' || /^\/(?:hooks\/|api\/(?:v\d+\/)?(?:webhooks|matrix)\/|bot|webhook\/|notify\/)/.test(path)
+  );
+}
+
+export function isSuffixName(name: string): boolean {
+  return suffixNames.includes(name);
+}

@@ -1,0 +1,46 @@
+import type { IncomingMessage } from 'node:http';
+import type { CallerFormat } from '../../callers/core/caller-format.ts';
+import type { Ignored } from '../../callers/core/message-form.ts';
+import type { KlatchError } from '../../errors.ts';
+
+/** A message as it was stored. */
+interface PostedMessage {
+  /** "7:42", with an epoch where the log has one. */
+  readonly id: string;
+  readonly text: string;
+}
+
+/** Status and body of an answer: a string is sent as plain text, null as nothing, anything else as JSON. */
+export interface Answer {
+  readonly status: number;
+  readonly body: unknown;
+}
+
+/** How the program that is imitated answers: callers look for its keys before they call a post a success. */
+export interface AnswerDialect {
+  readonly success: (posted: PostedMessage, req: IncomingMessage) => Answer;
+  /** The request was understood, and nothing is posted for it. */
+  readonly ignored: (event: Ignored) => Answer;
+  /** `Retry-After` is added to it. Statuses that ask for a repeat stay as the catalogue of errors has them. */
+  readonly failure: (error: KlatchError) => Answer;
+}
+
+/** What the path of a request says besides its token. */
+interface CallerRoute {
+  /** Null: the shape of the body decides. */
+  readonly format: CallerFormat | null;
+  /** Null: answers are as on the group's own address. */
+  readonly dialect: AnswerDialect | null;
+}
+
+type RoutedRequest = IncomingMessage & { callerRoute?: CallerRoute };
+
+/** From here on every answer to the request is in the route's dialect, whoever gives it. */
+export function setCallerRoute(req: IncomingMessage, route: CallerRoute): void {
+  (req as RoutedRequest).callerRoute = route;
+}
+
+/** Null: a path of ours. */
+export function callerRouteOf(req: IncomingMessage): CallerRoute | null {
+  return (req as RoutedRequest).callerRoute ?? null;
+}

@@ -1,0 +1,63 @@
+import { Router, type Request, type RequestHandler } from 'express';
+import type { CallerFormat } from '../../callers/core/caller-format.ts';
+import { formats } from '../../callers/formats.ts';
+import type { Log } from '../../log.ts';
+import type { PostHandler } from '../post-handler.ts';
+import { sendMethodNotAllowed } from '../responses.ts';
+import type { TokenAuth } from '../token-auth.ts';
+import { withPostErrors } from '../webhook-routes.ts';
+import { aliases, suffixes, type CallerPath } from './caller-paths.ts';
+import { setCallerRoute } from './caller-route.ts';
+
+interface CallerRouteDeps {
+  readonly tokenAuth: TokenAuth;
+  readonly handlePost: PostHandler;
+  readonly log: Log;
+}
+
+/** `/v1/webhooks/:token/:suffix` for each format; other paths are left to the routes behind it. */
+export function suffixRoutes(deps: CallerRouteDeps): Router {
+  const router = Router({ caseSensitive: true });
+  for (const suffix of suffixes) addRoute(router, suffix, deps);
+  return router;
+}
+
+/** The paths at the root of the server; `http.caller-paths` turns them off. */
+export function aliasRoutes(deps: CallerRouteDeps): Router {
+  const router = Router({ caseSensitive: true });
+  for (const alias of aliases) addRoute(router, alias, deps);
+  return router;
+}
+
+function addRoute(router: Router, { path, format: name, dialect }: CallerPath, deps: CallerRouteDeps): void {
+  const format = formatNamed(name);
+  const post = withPostErrors(deps.tokenAuth.withPossiblyCachedToken(tokenOf)(deps.handlePost), deps.log);
+  const routed: RequestHandler = (req, res, next) => {
+    setCallerRoute(req, { format, dialect });
+    return post(req, res, next);
+  };
+  router
+    .route(path)
+    .post(routed)
+    .put(routed)
+    .all((req, res) => sendMethodNotAllowed(req, res, ['POST', 'PUT']));
+}
+
+function formatNamed(name: string | null): CallerFormat | null {
+  if (name === null) return null;
+  const format = formats.find((each) => each.name === name);
+  if (format === undefined) throw new Error(`there is no format ${name}`);
+  return format;
+}
+
+const BEARER_PATTERN = /^Bearer +([\w-]+)$/i;
+
+/** In the path; else where Gotify's callers put it. Empty: nowhere. */
+function tokenOf(req: Request): string {
+  const inPath = req.params['token'];
+  if (typeof inPath === 'string') return inPath;
+  const { authorization } = req.headers;
+  const start = req.url.indexOf('?');
+  const inQuery = start === -1 ? null : new URLSearchParams(req.url.slice(start)).get('token');
+  return inQuery ?? req.get('x-gotify-key') ?? BEARER_PATTERN.exec(authorization ?? '')?.[1] ?? '';
+}

@@ -1,0 +1,73 @@
+/** Fields beyond are not looked at: a form with more is none that a program sends. */
+const MAX_FIELDS = 200;
+const MAX_NAME_LENGTH = 64;
+const AMPERSAND = 0x26;
+const EQUALS = 0x3d;
+
+/** A form whose fields are found, and decoded when they are asked for. */
+interface UrlEncodedForm {
+  /** As sent, of the first fields; one without a value, or with a very long name, is the empty string. */
+  readonly names: ReadonlySet<string>;
+  /** Of fields of one name the first; null: there is none. */
+  readonly field: (name: string) => string | null;
+}
+
+/**
+ * Finds the fields in one pass, and decodes none: URLSearchParams took seconds for 1 MiB of fields without a value, 115 ms
+ * for 1 MiB of `+`, and a search for each name 30 ms.
+ */
+export function urlEncodedForm(source: string): UrlEncodedForm {
+  const starts = new Map<string, number>();
+  for (let at = 0; at < source.length && starts.size < MAX_FIELDS; at += 1) {
+    const nameStart = at;
+    let nameEnd = -1;
+    for (; at < source.length && source.charCodeAt(at) !== AMPERSAND; at += 1) {
+      if (nameEnd === -1 && source.charCodeAt(at) === EQUALS) nameEnd = at;
+    }
+    const hasName = nameEnd !== -1 && nameEnd - nameStart <= MAX_NAME_LENGTH;
+    const name = hasName ? source.slice(nameStart, nameEnd) : '';
+    if (!starts.has(name)) starts.set(name, nameEnd + 1);
+  }
+  return {
+    names: new Set(starts.keys()),
+    field: (name) => {
+      const start = name === '' ? undefined : starts.get(name);
+      if (start === undefined) return null;
+      const end = source.indexOf('&', start);
+      return decodeFormValue(source.slice(start, end === -1 ? undefined : end));
+    },
+  };
+}
+
+const PLUS = 0x2b;
+const SPACE = 0x20;
+const PERCENT = 0x25;
+
+/** Decodes a value as the URL standard does: a percent sign without two digits is one, broken UTF-8 becomes U+FFFD. */
+function decodeFormValue(encoded: string): string {
+  const bytes = Buffer.from(encoded);
+  let length = 0;
+  for (let at = 0; at < bytes.length; at += 1) {
+    let byte = bytes[at]!;
+    if (byte === PLUS) byte = SPACE;
+    else if (byte === PERCENT) {
+      const high = hexDigit(bytes[at + 1]);
+      const low = hexDigit(bytes[at + 2]);
+      if (high !== -1 && low !== -1) {
+        byte = high * 16 + low;
+        at += 2;
+      }
+    }
+    bytes[length] = byte;
+    length += 1;
+  }
+  return bytes.toString('utf8', 0, length);
+}
+
+/** Minus one for what is none. */
+function hexDigit(byte: number | undefined): number {
+  if (byte === undefined) return -1;
+  if (byte >= 0x30 && byte <= 0x39) return byte - 0x30;
+  const lower = byte | 0x20;
+  return lower >= 0x61 && lower <= 0x66 ? lower - 0x57 : -1;
+}

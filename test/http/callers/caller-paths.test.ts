@@ -1,0 +1,176 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { newestText, request, storedMessages } from '../wire.ts';
+import { TestServer, type TestGroup } from '../../support/server.ts';
+
+let server: TestServer;
+let group: TestGroup;
+beforeAll(async () => {
+  server = await TestServer.start();
+  group = await server.createGroup();
+});
+afterAll(() => server.stop());
+
+const UNKNOWN_TOKEN = 'unknown-token-0123456789';
+
+interface Sent {
+  readonly body: unknown;
+  readonly method?: string;
+  readonly headers?: Record<string, string>;
+}
+
+/** `T` in the path is the group's token. */
+async function send(path: string, { body, method = 'POST', headers = {} }: Sent, token = group.token) {
+  const answer = await fetch(`${server.url}${path.replace('T', token)}`, {
+    method,
+    headers: { 'content-type': 'application/json', ...headers },
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  });
+  return { status: answer.status, type: answer.headers.get('content-type'), body: await answer.text() };
+}
+
+const SLACK = { attachments: [{ color: 'danger', title: 'Disk full', text: 'on <https://db1.example.org|db1>' }] };
+const SLACK_TEXT = '🔴 Disk full\non db1 (https://db1.example.org)';
+const OWN_ANSWER = { status: 'Ok', ok: true, success: true, id: expect.any(String) };
+
+describe('a foreign body on the address of a group', () => {
+  test.each<[string, unknown, string]>([
+    ['attachments of Slack', SLACK, SLACK_TEXT],
+    ['an embed of Discord', { embeds: [{ title: 'Up again', description: 'web' }] }, 'Up again\nweb'],
+    ['any object with the usual names', { message: 'done', title: 'Backup' }, 'Backup\ndone'],
+    ['a text of ours beside unknown keys', { text: '<as|it> &lt;is', level: 'x' }, '<as|it> &lt;is'],
+  ])('is read: %s', async (_name, body, text) => {
+    const answer = await send('/v1/webhooks/T', { body });
+    expect([answer.status, JSON.parse(answer.body)]).toEqual([200, OWN_ANSWER]);
+    expect(await newestText(server, group)).toBe(text);
+  });
+
+  test.each([
+    ['payload of Slack', `payload=${encodeURIComponent(JSON.stringify(SLACK))}`, SLACK_TEXT],
+    ['message and title', 'title=Backup&message=done', 'Backup\ndone'],
+    ['a text in which = stands', 'message=done&load=3', 'message=done&load=3'],
+  ])('is read as a form: %s', async (_name, body, text) => {
+    const headers = { 'content-type': 'application/x-www-form-urlencoded' };
+    expect((await send('/v1/webhooks/T', { body, headers })).status).toBe(200);
+    expect(await newestText(server, group)).toBe(text);
+  });
+
+  test('is read as ntfy by its headers, also without a body', async () => {
+    const headers = { 'content-type': 'text/plain', 'x-title': 'Backup', 'x-message': 'done' };
+    expect((await send('/v1/webhooks/T', { body: '', headers })).status).toBe(200);
+    expect(await newestText(server, group)).toBe('Backup\ndone');
+  });
+
+  test('that is understood and not shown is answered as that, and nothing is posted', async () => {
+    const before = (await storedMessages(server, group)).length;
+    const body = { action: 'labeled', issue: { number: 1, title: 'x' }, repository: { full_name: 'a/b' } };
+    const answer = await send('/v1/webhooks/T', { body, headers: { 'x-github-event': 'issues' } });
+    expect([answer.status, JSON.parse(answer.body)]).toEqual([
+      200,
+      { status: 'Ok', ok: true, success: true, ignored: 'issues.labeled' },
+    ]);
+    expect((await storedMessages(server, group)).length).toBe(before);
+  });
+});
+
+describe('a path of another product', () => {
+  const ok = { ok: true, success: true };
+  const chat = expect.objectContaining({ type: 'group' });
+  test.each<[string, unknown, string, unknown]>([
+    ['/v1/webhooks/T/slack', SLACK, SLACK_TEXT, 'ok'],
+    ['/hooks/T', { text: 'a &lt; b' }, 'a < b', 'ok'],
+    ['/hooks/any/T', { text: 'rocket', alias: 'Build' }, 'rocket', { success: true }],
+    ['/v1/webhooks/T/discord', { content: 'from Discord' }, 'from Discord', ''],
+    [
+      '/api/webhooks/1/T?wait=true',
+      { content: 'waits' },
+      'waits',
+      expect.objectContaining({ content: 'waits', type: 0 }),
+    ],
+    ['/api/v10/webhooks/1/T', { content: 'of version 10' }, 'of version 10', ''],
+    ['/api/webhooks/1/T/slack', { text: 'of Slack' }, 'of Slack', 'ok'],
+    [
+      '/v1/webhooks/T/teams',
+      { '@type': 'MessageCard', title: 'Deployed', text: 'to production' },
+      'Deployed\nto production',
+      '1',
+    ],
+    [
+      '/message?token=T',
+      { message: 'of Gotify', title: 'Title' },
+      'Title\nof Gotify',
+      expect.objectContaining({ message: 'Title\nof Gotify' }),
+    ],
+    [
+      '/botT/sendMessage',
+      { chat_id: 1, text: 'of a bot' },
+      'of a bot',
+      { ok: true, result: expect.objectContaining({ text: 'of a bot', chat }) },
+    ],
+    [
+      '/bot100:T/sendMessage',
+      { chat_id: 1, text: '<b>bold</b>', parse_mode: 'HTML' },
+      'bold',
+      { ok: true, result: expect.objectContaining({ chat }) },
+    ],
+    ['/api/v1/matrix/hook/T', { text: 'of a bridge' }, 'of a bridge', ok],
+    ['/webhook/T', { text: 'of hookshot' }, 'of hookshot', ok],
+    ['/notify/T', { title: 'Title', body: 'of apprise', type: 'info' }, 'Title\nof apprise', ok],
+    ['/v1/webhooks/T/json', { a: { b: 1 } }, 'a.b: 1', OWN_ANSWER],
+    ['/v1/webhooks/T/kuma', { heartbeat: null, monitor: null, msg: 'Testing' }, 'Testing', OWN_ANSWER],
+  ])('%s posts, and answers as that product does', async (path, body, text, answered) => {
+    const answer = await send(path, { body });
+    expect(answer.status).toBe(answered === '' ? 204 : 200);
+    expect(answer.type?.startsWith('application/json') === true ? JSON.parse(answer.body) : answer.body).toEqual(
+      answered,
+    );
+    expect(await newestText(server, group)).toBe(text);
+  });
+
+  test('takes PUT as well', async () => {
+    expect((await send('/hooks/T', { body: { text: 'put' }, method: 'PUT' })).status).toBe(200);
+    expect(await newestText(server, group)).toBe('put');
+  });
+
+  test.each([
+    ['/hooks/T', 404, 'no_service'],
+    ['/hooks/any/T', 404, { success: false, error: 'Wrong integration token' }],
+    ['/api/webhooks/1/T', 404, { code: 10_015, message: 'Wrong integration token' }],
+    ['/message?token=T', 404, { error: 'invalid_token', errorCode: 404, errorDescription: 'Wrong integration token' }],
+    ['/botT/sendMessage', 404, { ok: false, error_code: 404, description: 'Wrong integration token' }],
+    ['/v1/webhooks/T/json', 404, { message: 'Wrong integration token', status: 'failure' }],
+  ])('%s refuses an unknown token as that product does', async (path, status, expected) => {
+    const answer = await send(path, { body: { text: 'x' } }, UNKNOWN_TOKEN);
+    expect(answer.status).toBe(status);
+    expect(typeof expected === 'string' ? answer.body : JSON.parse(answer.body)).toEqual(expected);
+  });
+
+  test.each([{ 'x-gotify-key': 'T' }, { authorization: 'Bearer T' }])(
+    'takes the token of Gotify from %j',
+    async (sent) => {
+      const [[name, value]] = Object.entries(sent) as [[string, string]];
+      const headers = { [name]: value.replace('T', group.token) };
+      expect((await send('/message', { body: { message: 'by a header' }, headers })).status).toBe(200);
+      expect(await newestText(server, group)).toBe('by a header');
+    },
+  );
+
+  test('refuses a body that says nothing', async () => {
+    expect(await send('/hooks/T', { body: {} })).toMatchObject({ status: 400, body: 'invalid_payload' });
+    expect(await send('/hooks/T', { body: '{' })).toMatchObject({ status: 400, body: 'invalid_payload' });
+  });
+
+  test('allows no other method, and needs none of its own token', async () => {
+    const answer = await request(server.port, { method: 'GET', path: `/hooks/${group.token}` });
+    expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'POST, PUT, OPTIONS']);
+  });
+});
+
+test('paths of other products are off with http.caller-paths = false; suffixes stay', async () => {
+  const closed = await TestServer.start({ http: { callerPaths: false } });
+  const { token } = await closed.createGroup();
+  const post = (path: string): Promise<Response> =>
+    fetch(`${closed.url}${path}`, { method: 'POST', body: JSON.stringify({ text: 'x' }) });
+  expect((await post(`/hooks/${token}`)).status).toBe(404);
+  expect((await post(`/v1/webhooks/${token}/slack`)).status).toBe(200);
+  await closed.stop();
+});
