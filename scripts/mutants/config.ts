@@ -85,7 +85,7 @@ export const CONFIG_MUTANTS: readonly Mutant[] = [
   {
     name: 'icon-of-any-scheme',
     promise: 'An icon_url that is no address of the web is left out.',
-    file: 'src/http/post-input.ts',
+    file: 'src/http/callers/caller-input.ts',
     find: '!/^https?:\\/\\/[^\\s\\\\]+$/i.test(value)',
     replace: 'value.length === 0',
     tests: ['test/contract/send-limits.test.ts', '-t', 'icon_url'],
@@ -93,10 +93,26 @@ export const CONFIG_MUTANTS: readonly Mutant[] = [
   {
     name: 'label-turns-direction',
     promise: 'A label of a post holds nothing that turns the direction of text.',
-    file: 'src/http/post-input.ts',
+    file: 'src/http/callers/caller-input.ts',
     find: 'removeInvisible(value.slice(0, MAX_LABEL_CODE_POINTS * LABEL_SCAN_FACTOR))',
     replace: 'value.slice(0, MAX_LABEL_CODE_POINTS * LABEL_SCAN_FACTOR)',
     tests: ['test/contract/send-limits.test.ts', '-t', 'username'],
+  },
+  {
+    name: 'strangers-mention',
+    promise: 'Text that a stranger wrote mentions nobody.',
+    file: 'src/callers/core/render-text.ts',
+    find: 'form.hasStrangersText ? defusedText(complete) : complete',
+    replace: 'complete',
+    tests: ['test/callers/golden.test.ts', '-t', 'github'],
+  },
+  {
+    name: 'own-text-read-as-foreign',
+    promise: 'A text beside fields of no format is stored as it came.',
+    file: 'src/http/callers/caller-input.ts',
+    find: 'format === generic && hasText ? null : format',
+    replace: 'format',
+    tests: ['test/http/callers/caller-paths.test.ts', '-t', 'a text of ours'],
   },
   {
     name: 'invite-page-shows-path',

@@ -37,7 +37,7 @@ describe('a foreign body on the address of a group', () => {
     ['attachments of Slack', SLACK, SLACK_TEXT],
     ['an embed of Discord', { embeds: [{ title: 'Up again', description: 'web' }] }, 'Up again\nweb'],
     ['any object with the usual names', { message: 'done', title: 'Backup' }, 'Backup\ndone'],
-    ['a text of ours beside unknown keys', { text: '<as|it> &lt;is', level: 'x' }, '<as|it> &lt;is'],
+    ['a text of ours beside unknown keys', { text: '<as|it> &lt;is', title: 'x' }, '<as|it> &lt;is'],
   ])('is read: %s', async (_name, body, text) => {
     const answer = await send('/v1/webhooks/T', { body });
     expect([answer.status, JSON.parse(answer.body)]).toEqual([200, OWN_ANSWER]);
