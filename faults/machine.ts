@@ -6,8 +6,8 @@ import { findPrograms } from '../src/storage/embedded/programs.ts';
 
 const run = promisify(execFile);
 const ROOT = resolve(import.meta.dirname, '..');
-/** Written by the run itself, so it makes no difference to what was run. */
-const REPORT = 'docs/fault-report.md';
+/** Written by the run itself, so they make no difference to what was run. */
+const REPORT_FILES = ['docs/fault-report.md', 'faults/report.json'];
 
 /** What the report was made on, and of what. */
 export interface Machine {
@@ -35,7 +35,11 @@ export async function describeMachine(): Promise<Machine> {
 async function commit(): Promise<string> {
   try {
     const { stdout: hash } = await run('git', ['rev-parse', '--short=12', 'HEAD'], { cwd: ROOT });
-    const { stdout: changes } = await run('git', ['status', '--porcelain', '--', '.', `:!${REPORT}`], { cwd: ROOT });
+    const { stdout: changes } = await run(
+      'git',
+      ['status', '--porcelain', '--', '.', ...REPORT_FILES.map((file) => `:!${file}`)],
+      { cwd: ROOT },
+    );
     return hash.trim() + (changes === '' ? '' : ' with changes that are not committed');
   } catch {
     // Sources without their history are run as well.

@@ -2,16 +2,24 @@ import { median } from '../bench/support/report.ts';
 import type { FaultResult, RunTimes } from './fault.ts';
 import type { Machine } from './machine.ts';
 
-/** One run of the suite, or several that had some of the faults each. */
-export interface Report {
-  /** Of the first run. */
+/** What a run of the suite was made on, and when. */
+export interface RunFacts {
   readonly startedAt: Date;
-  /** Of all runs together. */
-  readonly seconds: number;
-  readonly runCount: number;
-  readonly quick: boolean;
   readonly machine: Machine;
-  readonly results: readonly FaultResult[];
+}
+
+/** A row of the page as `faults/report.json` keeps it: a fault keeps the row of its last run until it is run again. */
+export interface ReportRow {
+  readonly name: string;
+  /** As in the table, from the title on. */
+  readonly cells: readonly string[];
+  readonly notes: readonly string[];
+  readonly outcome: 'survived' | 'failed' | 'not run';
+  readonly commit: string;
+  /** "2026-11-24". */
+  readonly date: string;
+  /** Cores, memory, kernel and versions, for a line of the page. */
+  readonly machine: string;
 }
 
 const HEAD = [
@@ -27,15 +35,19 @@ const HEAD = [
   'Each hook again after',
   'All caught up after',
 ];
+const PAGE_HEAD = [...HEAD, 'Commit'];
 
 /** The rows, aligned, as Markdown that can be read in a terminal too. */
 export function tableOf(results: readonly FaultResult[]): string {
-  const rows = [HEAD, ...results.map(cellsOf)];
-  const widths = HEAD.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
+  return alignedTable([HEAD, ...results.map(cellsOf)]);
+}
+
+function alignedTable(rows: readonly (readonly string[])[]): string {
+  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
   const line = (cells: readonly string[]): string =>
     `| ${cells.map((cell, n) => (n === 0 ? cell.padEnd(widths[n]!) : cell.padStart(widths[n]!))).join(' | ')} |`;
   const rule = `| ${widths.map((width, n) => (n === 0 ? '-'.repeat(width) : `${'-'.repeat(width - 1)}:`)).join(' | ')} |`;
-  return [line(HEAD), rule, ...rows.slice(1).map(line)].join('\n');
+  return [line(rows[0]!), rule, ...rows.slice(1).map(line)].join('\n');
 }
 
 function cellsOf(result: FaultResult): string[] {
@@ -67,28 +79,61 @@ export function notesOf(results: readonly FaultResult[]): string[] {
   ]);
 }
 
-/** `3 faults survived, 1 failed, 1 not run`. */
-export function summaryOf(results: readonly FaultResult[]): string {
-  const notRun = results.filter((result) => result.notRun !== null).length;
-  const failed = results.filter((result) => result.violations.length > 0).length;
-  return `${results.length - notRun - failed} faults survived, ${failed} failed, ${notRun} not run`;
+function outcomeOf({ violations, notRun }: FaultResult): ReportRow['outcome'] {
+  if (violations.length > 0) return 'failed';
+  return notRun === null ? 'survived' : 'not run';
 }
 
-/** docs/fault-report.md. */
-export function pageOf(report: Report): string {
-  const { machine, results } = report;
-  const notes = notesOf(results);
+/** `3 faults survived, 1 failed, 1 not run`. */
+export function summaryOf(results: readonly FaultResult[]): string {
+  return countOutcomes(results.map(outcomeOf));
+}
+
+function countOutcomes(outcomes: readonly ReportRow['outcome'][]): string {
+  const count = (wanted: ReportRow['outcome']): number => outcomes.filter((outcome) => outcome === wanted).length;
+  return `${count('survived')} faults survived, ${count('failed')} failed, ${count('not run')} not run`;
+}
+
+export function rowOf(result: FaultResult, { startedAt, machine }: RunFacts): ReportRow {
+  const { cores, memoryGiB, kernel, postgresql, node } = machine;
+  return {
+    name: result.name,
+    cells: cellsOf(result),
+    notes: notesOf([result]),
+    outcome: outcomeOf(result),
+    commit: machine.commit,
+    date: startedAt.toISOString().slice(0, 10),
+    machine: `${cores} cores, ${memoryGiB} GiB of memory, ${kernel}; PostgreSQL ${postgresql}, Node.js ${node}`,
+  };
+}
+
+/** The newer row of each fault, in the order of `names`; rows of faults that are gone are dropped. */
+export function mergedRows(
+  older: readonly ReportRow[],
+  newer: readonly ReportRow[],
+  names: readonly string[],
+): ReportRow[] {
+  const rows = new Map([...older, ...newer].map((row) => [row.name, row]));
+  return names.flatMap((name) => rows.get(name) ?? []);
+}
+
+/** docs/fault-report.md, for faults of these names. */
+export function pageOf(rows: readonly ReportRow[], names: readonly string[]): string {
+  const missing = names.filter((name) => !rows.some((row) => row.name === name));
+  const dates = rows.map(({ date }) => date).sort();
+  const notes = rows.flatMap((row) => row.notes);
+  const machines = [...new Set(rows.map(({ machine }) => machine))];
+  const neverRun = missing.length === 0 ? '' : `, ${missing.length} never run (${missing.join(', ')})`;
+  const table = alignedTable([PAGE_HEAD, ...rows.map(({ cells, commit }) => [...cells, commit])]);
   return `# Fault report
 
 Made by \`make faults\`; do not edit. Every row is one fault, struck again and again at a real server process (or two) with its database, while eight callers post to four groups and the hooks of each group forward what is posted to receivers that take down everything that arrives. A group has a hook at a receiver that is never at fault, and three at the one that is: strict, strict with \`batch: 10\`, and \`order: none\`.
 
-- Date: ${report.startedAt.toISOString().slice(0, 10)}, ${Math.round(report.seconds / 60)} minutes${report.runCount > 1 ? ` in ${report.runCount} runs` : ''}${report.quick ? ', with QUICK=1' : ''}
-- Commit: ${machine.commit}
-- Machine: ${machine.cores} cores, ${machine.memoryGiB} GiB of memory, ${machine.kernel}
-- PostgreSQL ${machine.postgresql}, Node.js ${machine.node}
-- Result: ${summaryOf(results)}
+- Date: ${[...new Set([dates[0], dates.at(-1)])].join(' to ')}; each row names the commit that was run
+${machines.map((machine) => `- Machine: ${machine}`).join('\n')}
+- Result: ${countOutcomes(rows.map(({ outcome }) => outcome))}${neverRun}
 
-${tableOf(results)}
+${table}
 ${notes.length === 0 ? '' : `\n${notes.map((note) => `- ${note}`).join('\n')}\n`}
 ## How to read it
 

@@ -1,21 +1,20 @@
 /**
- * `make faults`: strikes a real server with every fault and writes docs/fault-report.md. `QUICK=1` strikes less often
- * and writes no page, `OUT=file.json` writes the results for machines, `ONLY=kill,hang` runs some, `ONLY=cluster` all of
- * `cluster-…`. `FROM=one.json,two.json` runs nothing and writes the page from such files of one commit. Exits 1 when a fault was not survived, 64 for a name that is none, 130 when it was interrupted (after
- * cleaning up).
+ * `make faults`: strikes a real server with every fault. Each fault that was run has its row in docs/fault-report.md
+ * replaced. `QUICK=1` strikes less often and writes no row, `ONLY=kill,hang` runs some, `ONLY=cluster` all of
+ * `cluster-…`. `OUT=file.json` writes the results for machines, and `FROM=one.json,two.json` makes rows of such files,
+ * of runs in another folder, and runs nothing. Exits 1 when a fault was not survived, 64 for a name or a file that is
+ * none, 130 when it was interrupted (after cleaning up).
  * `ONLY=histories` plays random histories instead, which are no part of the page; `SEED=7,9` plays those rounds of them.
  */
 import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { allFaults } from './all.ts';
 import { CleanUp } from './clean-up.ts';
 import { emptyResult, runFault, type Fault, type FaultResult } from './fault.ts';
 import { runHistories } from './histories/run.ts';
 import { describeMachine } from './machine.ts';
-import { readReports } from './merge-reports.ts';
-import { notesOf, pageOf, summaryOf, tableOf, type Report } from './report.ts';
+import { notesOf, rowOf, summaryOf, tableOf } from './report.ts';
+import { readRows, updateReport } from './stored-report.ts';
 
-const PAGE = join(import.meta.dirname, '../docs/fault-report.md');
 /**
  * Catches a hang: what is not through by then fails. On two cores the suite takes about 75 minutes, and 3 with QUICK=1;
  * the faults of a cluster take 70 and 13 minutes more.
@@ -89,19 +88,16 @@ async function playHistories(): Promise<never> {
   process.exit(isRight && problems.length === 0 ? 0 : 1);
 }
 
-async function writePageAndExit(files: readonly string[]): Promise<never> {
-  const report = await readReports(files).catch((error: Error) => {
-    console.error(`${PAGE} was not written: ${error.message}`);
-    return process.exit(64);
-  });
-  await writeFile(PAGE, pageOf(report));
-  console.log(summaryOf(report.results));
-  process.exit(report.results.some(({ violations }) => violations.length > 0) ? 1 : 0);
-}
-
-function reportOf(done: readonly FaultResult[]): Report {
-  const seconds = Math.round((performance.now() - started) / 1000);
-  return { startedAt, seconds, runCount: 1, quick, machine, results: done };
+/** Ends the process. */
+async function addRowsAndExit(files: readonly string[]): Promise<never> {
+  try {
+    const rows = await Promise.all(files.map(readRows));
+    await updateReport(rows.flat());
+  } catch (error) {
+    console.error(`the report is as it was: ${(error as Error).message}`);
+    process.exit(64);
+  }
+  process.exit(0);
 }
 
 let interrupted = false;
@@ -112,7 +108,7 @@ let cleanUp = new CleanUp();
 endOnSignals(() => cleanUp);
 if (only === HISTORIES) await playHistories();
 const from = setting('FROM');
-if (from !== null) await writePageAndExit(from.split(','));
+if (from !== null) await addRowsAndExit(from.split(','));
 const faults = chosen(only);
 const machine = await describeMachine();
 const startedAt = new Date();
@@ -131,12 +127,12 @@ for (const fault of faults) {
   results.push(result);
   print(result);
   // After each fault: a run that is interrupted keeps what it has.
-  if (out !== null) await writeFile(out, `${JSON.stringify(reportOf(results), null, 2)}\n`);
+  if (!quick) await updateReport([rowOf(result, { startedAt, machine })]);
+  if (out !== null) await writeFile(out, `${JSON.stringify({ startedAt, quick, machine, results }, null, 2)}\n`);
   cleanUp = new CleanUp();
 }
-const report = reportOf(results);
+const seconds = Math.round((performance.now() - started) / 1000);
 console.log(`\n${tableOf(results)}\n`);
 for (const note of notesOf(results)) console.log(`- ${note}`);
-console.log(`\n${summaryOf(results)}; ${report.seconds} s; commit ${machine.commit}`);
-if (!quick && only === null) await writeFile(PAGE, pageOf(report));
+console.log(`\n${summaryOf(results)}; ${seconds} s; commit ${machine.commit}`);
 if (results.some((result) => result.violations.length > 0)) process.exitCode = 1;

@@ -1,8 +1,10 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import type { FaultResult } from '../../faults/fault.ts';
-import { allFaults } from '../../faults/all.ts';
-import { mergeReports } from '../../faults/merge-reports.ts';
-import { notesOf, pageOf, summaryOf, tableOf, type Report } from '../../faults/report.ts';
+import { mergedRows, notesOf, pageOf, rowOf, summaryOf, tableOf, type ReportRow } from '../../faults/report.ts';
+import { readRows } from '../../faults/stored-report.ts';
 
 const survived: FaultResult = {
   name: 'kill',
@@ -38,6 +40,9 @@ const machine = {
   postgresql: '18.4',
   commit: 'abc123',
 };
+
+const rowsOf = (found: readonly FaultResult[]): ReportRow[] =>
+  found.map((result) => rowOf(result, { startedAt: new Date(0), machine }));
 
 const cells = (line: string): string[] =>
   line
@@ -77,38 +82,36 @@ describe('the fault report', () => {
   });
 
   test('names the machine and the commit', () => {
-    const page = pageOf({ startedAt: new Date(0), seconds: 900, runCount: 1, quick: false, machine, results });
-    for (const fact of ['1970-01-01, 15 minutes', '2 cores, 24 GiB', 'Linux 6.1', 'PostgreSQL 18.4', 'abc123']) {
+    const page = pageOf(rowsOf(results), ['kill']);
+    for (const fact of ['1970-01-01', '2 cores, 24 GiB', 'Linux 6.1', 'PostgreSQL 18.4', '| abc123 |']) {
       expect(page).toContain(fact);
     }
-    expect(page).toContain(tableOf(results));
+    expect(page).toContain('1 faults survived, 1 failed, 1 not run');
   });
 });
 
-describe('the results of several runs', () => {
-  const rows = allFaults.map(({ name, title }): FaultResult => ({ ...survived, name, title }));
-  const part = (from: number, to?: number): Report => ({
-    startedAt: new Date(86_400_000 * from),
-    seconds: 600,
-    runCount: 1,
-    quick: false,
-    machine,
-    results: rows.slice(from, to),
+describe('the rows of several runs', () => {
+  test('keep the newest of each fault, in the order of the faults, without those that are gone', () => {
+    const older = rowsOf([{ ...survived, name: 'hang' }, { ...survived, name: 'gone' }, survived]);
+    const newer = rowsOf([{ ...survived, runs: 7 }]);
+    const merged = mergedRows(older, newer, ['kill', 'hang', 'slow']);
+    expect(merged.map(({ name, cells }) => [name, cells[1]])).toEqual([
+      ['kill', '7'],
+      ['hang', '3'],
+    ]);
+    expect(pageOf(merged, ['kill', 'hang', 'slow'])).toContain('1 never run (slow)');
   });
 
-  test('make one page, in the order of the faults', () => {
-    const merged = mergeReports([part(3), part(0, 3)]);
-    expect(merged.results).toEqual(rows);
-    expect(pageOf(merged)).toContain('- Date: 1970-01-01, 20 minutes in 2 runs\n');
-  });
-
-  test('make none where a fault is missing or there twice, or where commits or thoroughness differ', () => {
-    const last = rows.at(-1)!.name;
-    expect(() => mergeReports([])).toThrow('OUT=');
-    expect(() => mergeReports([part(0, -1)])).toThrow(`0 of the files have results of ${last}`);
-    expect(() => mergeReports([part(0), part(rows.length - 1)])).toThrow(`2 of the files have results of ${last}`);
-    const other = { ...part(3), machine: { ...machine, commit: 'def456' } };
-    expect(() => mergeReports([part(0, 3), other])).toThrow('different commits');
-    expect(() => mergeReports([part(0, 3), { ...part(3), quick: true }])).toThrow('QUICK=1');
+  test('cannot be made of anything but results of a whole run', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'klatch-report-'));
+    const file = join(folder, 'results.json');
+    const stored = { startedAt: new Date(0), quick: false, machine, results: [survived] };
+    await writeFile(file, JSON.stringify(stored));
+    expect(await readRows(file)).toEqual(rowsOf([survived]));
+    await writeFile(file, JSON.stringify({ ...stored, quick: true }));
+    await expect(readRows(file)).rejects.toThrow('QUICK=1');
+    await writeFile(file, '{}');
+    await expect(readRows(file)).rejects.toThrow('holds no results');
+    await rm(folder, { recursive: true });
   });
 });
