@@ -9,6 +9,7 @@ import { operationTable } from '../operations/table.ts';
 import { aboutKeysOpenApiRoutes } from './about-routes.ts';
 import { apiRoutes } from './api-routes.ts';
 import { aliasRoutes, suffixRoutes } from './callers/caller-routes.ts';
+import { ntfyRootRoute } from './callers/ntfy-root.ts';
 import { startDeadline } from './deadline.ts';
 import { Authenticator } from './authenticator.ts';
 import { exposedFileHeaders, fileRoutes } from './files/file-routes.ts';
@@ -77,7 +78,10 @@ function createExpress(services: Services, options: AppDeps): Express {
   app.use('/v1/files', fileRoutes(services, authenticator));
   app.use('/v1', healthRoutes(services));
   app.use('/v1', aboutKeysOpenApiRoutes(services));
-  if (config.http.callerPaths) app.use(aliasRoutes({ tokenAuth, handlePost, log }));
+  if (config.http.callerPaths) {
+    app.use(aliasRoutes({ tokenAuth, handlePost, log }));
+    app.use(ntfyRootRoute(services, tokenAuth, handlePost));
+  }
   app.use((_req, _res) => {
     throw new KlatchError('not_found');
   });

@@ -23,8 +23,16 @@ import type { TokenGrant } from './token-auth.ts';
 const MAX_RATE_LIMITED_GROUPS = 100_000;
 const FAST_PATH_PATTERN = /^\/v1\/webhooks\/([\w-]{16,128})\/?$/;
 
-/** Handles a post whose token is known, from its body to its answer. Rejects with what it could not do. */
-export type PostHandler = (req: IncomingMessage, res: ServerResponse, grant: TokenGrant) => Promise<void>;
+/**
+ * Handles a post whose token is known, from its body to its answer. `body`: it was read already, to find the token. Rejects
+ * with what it could not do.
+ */
+export type PostHandler = (
+  req: IncomingMessage,
+  res: ServerResponse,
+  grant: TokenGrant,
+  body?: Buffer,
+) => Promise<void>;
 
 export function createPostHandler(services: Services, proxies: TrustedProxies): PostHandler {
   const { parseBudget, config } = services;
@@ -51,17 +59,16 @@ export function createPostHandler(services: Services, proxies: TrustedProxies): 
       return { ...input, ...idempotencyKey(req.headers, body), hops, attachments: [] };
     });
   };
-  return async (req, res, grant) => {
+  return async (req, res, grant, body) => {
     if (grant.integration.archived) throw new KlatchError('group_archived');
     const source = proxies.sourceKeyOf(req);
     // Before the body is read as well: to decompress it costs something, too.
     if (!parseBudget.hasTimeLeft(source)) throw parseBudgetExhaustedError();
     await awaitRateLimit(rate, grant.integration, limits.tokenQueueTimeoutMs);
     const rejectRead = (error: unknown): Promise<never> => revalidateTokenAndReject(services, grant, error);
-    const reading = mayHaveFiles(req)
-      ? readFormMessageOrBody(services, { req, res, source }, grant)
-      : readBody(req, res, size);
-    const received = await reading.catch(rejectRead);
+    const readReceived = (): Promise<Awaited<ReturnType<typeof readFormMessageOrBody>>> =>
+      mayHaveFiles(req) ? readFormMessageOrBody(services, { req, res, source }, grant) : readBody(req, res, size);
+    const received = body ?? (await readReceived().catch(rejectRead));
     const message = Buffer.isBuffer(received) ? await read(req, received, source).catch(rejectRead) : received;
     const dialect = callerRouteOf(req)?.dialect ?? ownDialect;
     if (isIgnored(message)) {

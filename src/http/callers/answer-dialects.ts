@@ -92,6 +92,19 @@ export const gotifyDialect: AnswerDialect = {
   }),
 };
 
+/** ntfy's. The topic of a group is its token, which no answer repeats. */
+export const ntfyDialect: AnswerDialect = {
+  ...constantSuccess({ status: 200, body: {} }),
+  success: ({ id, text }) => {
+    const time = Math.floor(Date.now() / 1_000);
+    return { status: 200, body: { id, time, event: 'message', topic: id.split(':', 1)[0], message: text } };
+  },
+  failure: (error) => ({
+    status: error.status,
+    body: { code: error.status * 100, http: error.status, error: error.message },
+  }),
+};
+
 /** The bot interface of Telegram: its libraries read `result.chat`, and some end without it. */
 export const telegramDialect: AnswerDialect = {
   ...constantSuccess({ status: 200, body: { ok: true, result: true } }),

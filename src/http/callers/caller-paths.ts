@@ -59,7 +59,9 @@ export const aliases: readonly CallerPath[] = [
 /** Whether a path is one of the aliases, by how it begins: for metrics alone. */
 export function isAliasPath(path: string): boolean {
   return (
-    path === '/message' || /^\/(?:hooks\/|api\/(?:v\d+\/)?(?:webhooks|matrix)\/|bot|webhook\/|notify\/)/.test(path)
+    path === '/' ||
+    path === '/message' ||
+    /^\/(?:hooks\/|api\/(?:v\d+\/)?(?:webhooks|matrix)\/|bot|webhook\/|notify\/)/.test(path)
   );
 }
 

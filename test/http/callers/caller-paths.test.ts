@@ -154,6 +154,28 @@ describe('a path of another product', () => {
     },
   );
 
+  test('takes the token of ntfy from the topic of a post to the root', async () => {
+    const answer = await send('/', { body: { topic: group.token, title: 'Backup', message: 'done' } });
+    expect(answer.status).toBe(200);
+    expect(JSON.parse(answer.body)).toMatchObject({
+      event: 'message',
+      topic: String(group.id),
+      message: 'Backup\ndone',
+    });
+    expect(answer.body).not.toContain(group.token);
+    expect(await newestText(server, group)).toBe('Backup\ndone');
+  });
+
+  test.each([
+    [{ topic: UNKNOWN_TOKEN, message: 'x' }, 404, 'Wrong integration token'],
+    [{ topic: '../x', message: 'x' }, 404, 'Wrong integration token'],
+    [{ message: 'x' }, 400, 'topic: is required, and is the token of a group'],
+    [{ topic: UNKNOWN_TOKEN, message: 'x'.repeat(17_000) }, 413, expect.any(String)],
+  ])('refuses a post to the root as ntfy does: case %#', async (body, status, error) => {
+    const answer = await send('/', { body });
+    expect([answer.status, JSON.parse(answer.body)]).toEqual([status, { code: status * 100, http: status, error }]);
+  });
+
   test('refuses a body that says nothing', async () => {
     expect(await send('/hooks/T', { body: {} })).toMatchObject({ status: 400, body: 'invalid_payload' });
     expect(await send('/hooks/T', { body: '{' })).toMatchObject({ status: 400, body: 'invalid_payload' });

@@ -1,0 +1,43 @@
+import { Router } from 'express';
+import { ntfy } from '../../callers/ntfy.ts';
+import { isObject } from '../../callers/core/values.ts';
+import { KlatchError } from '../../errors.ts';
+import { ANYBODY_OPERATION_LIMITS } from '../../operations/core/input-limits.ts';
+import { parseJson } from '../../operations/core/parse-json.ts';
+import type { Services } from '../../operations/core/services.ts';
+import { bodySizeLimit, readBody } from '../body.ts';
+import { decodeUtf8 } from '../json-body.ts';
+import type { PostHandler } from '../post-handler.ts';
+import type { TokenAuth } from '../token-auth.ts';
+import { withPostErrors } from '../webhook-routes.ts';
+import { ntfyDialect } from './answer-dialects.ts';
+import { setCallerRoute } from './caller-route.ts';
+
+const TOKEN_PATTERN = /^[\w-]{16,128}$/;
+
+/**
+ * `POST /` as programs post to a server of ntfy: the token is the body's `topic`. It is read before anybody knows the
+ * sender, so within the bounds of strangers.
+ */
+export function ntfyRootRoute(services: Services, tokenAuth: TokenAuth, handlePost: PostHandler): Router {
+  const { config, log } = services;
+  const size = bodySizeLimit(config.http, ANYBODY_OPERATION_LIMITS);
+  const router = Router({ caseSensitive: true });
+  const post = withPostErrors(async (req, res, next) => {
+    setCallerRoute(req, { format: ntfy, dialect: ntfyDialect });
+    const body = await readBody(req, res, size);
+    const { value, problem } = parseJson(decodeUtf8(body), ANYBODY_OPERATION_LIMITS, 'The body');
+    const topic = isObject(value) ? value['topic'] : undefined;
+    if (typeof topic !== 'string') {
+      const sentence = problem ?? 'topic: is required, and is the token of a group';
+      throw new KlatchError('invalid_input', { sentence });
+    }
+    // What cannot be a token costs its sender as much as one that is unknown.
+    const token = TOKEN_PATTERN.test(topic) ? topic : '';
+    await tokenAuth.withPossiblyCachedToken(() => token)((request, answer, grant) =>
+      handlePost(request, answer, grant, body),
+    )(req, res, next);
+  }, log);
+  router.route('/').post(post).put(post);
+  return router;
+}
