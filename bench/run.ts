@@ -3,6 +3,7 @@
  * with a former commit instead, MINUTES (30) a benchmark at most: exits 1 when a bar is not held.
  */
 import { benchBacklog } from './backlog.ts';
+import { benchCallers } from './callers.ts';
 import { compareWith } from './compare/compare.ts';
 import { benchFanOut } from './fan-out.ts';
 import { benchFiles } from './files.ts';
@@ -34,6 +35,7 @@ const benches: Record<string, () => Promise<boolean>> = {
   files: benchFiles,
   push: benchPush,
   start: benchStart,
+  callers: benchCallers,
 };
 const given = (process.argv[2] ?? '').split(',').filter((name) => name !== '');
 const base = process.env['BASE'] ?? '';
