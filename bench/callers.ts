@@ -1,5 +1,5 @@
-import { fixtureNames, readFixture } from '../test/callers/fixtures.ts';
-import type { CallerRequest } from '../src/callers/core/caller-format.ts';
+import { fixtureNames, readFixture, requestOf } from '../test/callers/fixtures.ts';
+import type { CallerFormat, CallerRequest } from '../src/callers/core/caller-format.ts';
 import { isIgnored } from '../src/callers/core/message-form.ts';
 import { renderText } from '../src/callers/core/render-text.ts';
 import { isObject, type JsonObject } from '../src/callers/core/values.ts';
@@ -24,15 +24,21 @@ interface Measured {
   readonly ms: number;
 }
 
+interface Payload {
+  readonly format: CallerFormat;
+  readonly request: CallerRequest;
+}
+
+function readPayloads(): Payload[] {
+  return formats.flatMap((format) =>
+    fixtureNames(format).map((name) => ({ format, request: requestOf(readFixture(format, name)) })),
+  );
+}
+
 /** Reading and rendering of foreign payloads, as programs send them and mutated, in this process without HTTP. */
 export async function benchCallers(): Promise<boolean> {
-  const requests = formats.flatMap((format) =>
-    fixtureNames(format).map((name) => {
-      const { body, headers = {}, query = '' } = readFixture(format, name);
-      return { format, request: { body, headers, query: new URLSearchParams(query) } };
-    }),
-  );
-  const timed = ({ format, request }: (typeof requests)[number]): number => {
+  const requests = readPayloads();
+  const timed = ({ format, request }: Payload): number => {
     const startedAt = performance.now();
     detectFormat(request);
     const result = format.read(request);
@@ -40,7 +46,7 @@ export async function benchCallers(): Promise<boolean> {
     return performance.now() - startedAt;
   };
   // A slow one is read again: the machine may have done something else meanwhile.
-  const read = (each: (typeof requests)[number]): Measured => {
+  const read = (each: Payload): Measured => {
     let ms = timed(each);
     for (let n = 0; n < REPEATS && ms > SLOW_MS; n += 1) ms = Math.min(ms, timed(each));
     return { format: each.format.name, ms };
@@ -106,7 +112,7 @@ function isWithinLimits(body: unknown): boolean {
     if (values > MAX_VALUES || bytes > MAX_BYTES) return false;
     if (typeof value === 'object' && value !== null) {
       bytes += Object.keys(value).reduce((sum, key) => sum + key.length + 4, 0);
-      waiting.push(...Object.values(value as object));
+      waiting.push(...Object.values(value));
     }
   }
   return true;
