@@ -1,7 +1,8 @@
 /**
  * Writes the generated pages: docs/configuration.md from src/config/reference.conf, whose comments are the explanations,
  * docs/command-line.md from the commands themselves, docs/api.md and docs/openapi.json from the operations,
- * docs/access.md from the matrix that the tests hold, and the manual pages from the first two.
+ * docs/access.md from the matrix that the tests hold, docs/callers.md from the registry of programs and the texts of their
+ * fixtures, and the manual pages from the first two.
  * `--check` writes nothing and exits 1 if a page is not up to date.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -11,6 +12,7 @@ import { SCHEMA } from '../src/config/schema.ts';
 import type { SettingKey } from '../src/config/schema.ts';
 import { renderAccess } from './access-page.ts';
 import { renderApi } from './api-page.ts';
+import { renderCallers } from './callers-page.ts';
 import { renderCommandLine } from './command-line-page.ts';
 import { renderCommandManual, renderConfigurationManual } from './manual-pages.ts';
 import { plain } from './markdown.ts';
@@ -81,6 +83,7 @@ const PAGES: readonly { path: string; source: string; render: () => string }[] =
   { path: 'docs/command-line.md', source: COMMANDS, render: () => renderCommandLine() },
   { path: 'docs/api.md', source: 'src/operations', render: renderApi },
   { path: 'docs/access.md', source: 'test/access/matrix.ts', render: renderAccess },
+  { path: 'docs/callers.md', source: 'src/callers/programs and test/callers/fixtures', render: renderCallers },
   { path: 'docs/openapi.json', source: 'src/operations', render: renderOpenApi },
   { path: 'docs/man/klatch.1', source: COMMANDS, render: () => renderCommandManual(releaseDate()) },
   {

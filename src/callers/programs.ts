@@ -1,0 +1,9 @@
+import { development } from './programs/development.ts';
+import { home } from './programs/home.ts';
+import { libraries } from './programs/libraries.ts';
+import { monitoring } from './programs/monitoring.ts';
+import type { Program } from './programs/program.ts';
+import { scripts } from './programs/scripts.ts';
+
+/** All programs of which it is written down how they are pointed at a group: docs/callers.md is made of it. */
+export const programs: readonly Program[] = [...monitoring, ...development, ...home, ...libraries, ...scripts];

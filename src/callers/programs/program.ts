@@ -1,0 +1,56 @@
+/**
+ * Where a program posts to, and what it is given for that. `<address>` stands for the URL of a group,
+ * `<server>/v1/webhooks/<token>`, and `<host>` for the server without its scheme.
+ */
+export interface CallerAddress {
+  /** What is pasted, by what programs call it. */
+  readonly values: Readonly<Record<string, string>>;
+  /** What the program makes of it. */
+  readonly url: string;
+}
+
+/** One of the ways in which a program is set up. */
+export interface ProgramSetup {
+  /** Where several are told apart: the type that is chosen in the program. */
+  readonly title?: string;
+  readonly address: CallerAddress;
+  /** Where the lines below are written or chosen. */
+  readonly place: string;
+  /** Of the code block. */
+  readonly language: 'text' | 'yaml' | 'sh' | 'ini' | 'php' | 'js' | 'groovy' | 'python';
+  readonly configuration: string;
+  /** A body that the program sends then: `<format>/<name>` below test/callers/fixtures. */
+  readonly fixture: string;
+}
+
+export interface Program {
+  readonly name: string;
+  /** The recommended one first. */
+  readonly setups: readonly [ProgramSetup, ...ProgramSetup[]];
+  /** Sentences about what this program does otherwise than others. */
+  readonly remarks: readonly string[];
+}
+
+const webhook = (url: string): CallerAddress => ({ values: { URL: url }, url });
+
+/** All that programs are given. */
+export const addresses = {
+  group: webhook('<address>'),
+  slack: webhook('<address>/slack'),
+  discord: webhook('<address>/discord'),
+  teams: webhook('<address>/teams'),
+  googleChat: webhook('<address>/google-chat'),
+  json: webhook('<address>/json'),
+  jenkins: { values: { 'base URL': '<server>/v1/webhooks/', token: '<token>' }, url: '<address>' },
+  mattermost: { values: { server: '<server>', token: '<token>' }, url: '<server>/hooks/<token>' },
+  discordLibrary: {
+    values: { 'base URL': '<server>/api', id: '1', token: '<token>' },
+    url: '<server>/api/v10/webhooks/1/<token>',
+  },
+  gotify: { values: { server: '<server>', token: '<token>' }, url: '<server>/message' },
+  ntfy: { values: { server: '<server>/v1/webhooks', topic: '<token>' }, url: '<address>' },
+  telegram: {
+    values: { 'base URL': '<server>', token: '100:<token>' },
+    url: '<server>/bot100:<token>/sendMessage',
+  },
+} as const satisfies Readonly<Record<string, CallerAddress>>;
