@@ -56,7 +56,7 @@ async function postAlert(n: number): Promise<void> {
     ...sender,
     source: 'bench',
     alertKey: `alert ${round % ALERTS}`,
-    update: { state: isFiring ? 'firing' : 'resolved', senderAlerts: [], receivedAt: new Date() },
+    update: { state: isFiring ? 'firing' : 'resolved', senderAlerts: [], occurredAt: new Date() },
     writeTexts: ({ after }) => ({ text: `alert ${after.state}, change ${n}`, followUp: isFiring ? null : 'resolved' }),
   });
 }

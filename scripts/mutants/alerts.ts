@@ -128,8 +128,8 @@ export const ALERT_MUTANTS: readonly Mutant[] = [
     name: 'alert-of-deleted-message-stuck',
     promise: 'A change of an alert whose message was deleted is posted as a new message.',
     file: WRITER,
-    find: '|| stored.isMessageGone)',
-    replace: ')',
+    find: '|| stored.shownText === null)\n',
+    replace: ')\n',
     tests: [EVENT_TESTS, '-t', 'a person deleted'],
   },
   {
@@ -163,6 +163,22 @@ export const ALERT_MUTANTS: readonly Mutant[] = [
     find: 'return alerts.toSorted(compare).slice(',
     replace: 'return alerts.slice(',
     tests: [RULE_TESTS, '-t', 'always the same ones'],
+  },
+  {
+    name: 'alert-edit-puts-reminder-off',
+    promise: 'An alert that fires is told again an hour after its newest message, however often that was edited.',
+    file: STATEMENT,
+    find: 'posted_at = case when n.posts = 1 then clock_timestamp() else t.posted_at end',
+    replace: 'posted_at = clock_timestamp()',
+    tests: [WRITER_TESTS, '-t', 'reminded of by one repetition'],
+  },
+  {
+    name: 'alert-success-without-failure',
+    promise: 'A run that succeeds is told only where it failed before.',
+    file: WRITER,
+    find: "alertPost.onlyAfterFiring === true && stored?.state !== 'firing'",
+    replace: 'alertPost.onlyAfterFiring === true && stored === null',
+    tests: [WRITER_TESTS, '-t', 'told only after it fired'],
   },
   {
     name: 'alert-newest-go-first',

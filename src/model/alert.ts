@@ -21,7 +21,8 @@ export interface AlertUpdate {
   /** Of all that the sender has under this key. */
   readonly state: AlertStatus;
   readonly senderAlerts: readonly SenderAlert[];
-  readonly receivedAt: Date;
+  /** When this happened: as the sender says, else when it was received. */
+  readonly occurredAt: Date;
 }
 
 /** The result of an update. */
@@ -48,7 +49,7 @@ export function applyAlertUpdate(before: AlertState | null, update: AlertUpdate)
   const senderAlerts = mergeSenderAlerts(known, { reported, reportedChanges, state: update.state });
   const state = reported.length === 0 ? update.state : senderAlerts.some(isFiring) ? 'firing' : 'resolved';
   const isNewIncident = before === null || (before.state === 'resolved' && state === 'firing');
-  const since = isNewIncident ? incidentStart(senderAlerts, reported, update.receivedAt) : before.since;
+  const since = isNewIncident ? incidentStart(senderAlerts, reported, update.occurredAt) : before.since;
   return { before, after: { state, since, senderAlerts }, isNewIncident };
 }
 
@@ -124,8 +125,8 @@ function dropSurplusAlerts(alerts: readonly SenderAlert[], reportedIds: Readonly
 }
 
 /** When an incident began: the earliest start of the firing alerts, or of all reported ones where none fires. */
-function incidentStart(alerts: readonly SenderAlert[], reported: readonly SenderAlert[], receivedAt: Date): Date {
+function incidentStart(alerts: readonly SenderAlert[], reported: readonly SenderAlert[], occurredAt: Date): Date {
   const firing = alerts.filter(isFiring);
   const starts = (firing.length > 0 ? firing : reported).map(({ startsAt }) => startsAt.getTime());
-  return starts.length === 0 ? receivedAt : new Date(Math.min(...starts));
+  return starts.length === 0 ? occurredAt : new Date(Math.min(...starts));
 }

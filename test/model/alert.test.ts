@@ -22,7 +22,7 @@ const resolved = (fingerprint: string, start = '10:00'): SenderAlert => ({
 const update = (state: AlertStatus, ...senderAlerts: SenderAlert[]): AlertUpdate => ({
   state,
   senderAlerts,
-  receivedAt: RECEIVED,
+  occurredAt: RECEIVED,
 });
 
 /** What is known after these updates, and which of them changed something. */

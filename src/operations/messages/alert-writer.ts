@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { KlatchError } from '../../errors.ts';
-import { applyAlertUpdate, type AlertChange, type AlertUpdate } from '../../model/alert.ts';
-import type { ConversationId, Seq } from '../../model/ids.ts';
+import { applyAlertUpdate, type AlertChange, type AlertState, type AlertUpdate } from '../../model/alert.ts';
+import { messageId, type ConversationId } from '../../model/ids.ts';
 import { CommitUnknownError, DatabaseUnavailableError } from '../../storage/db/database-error.ts';
 import { readAlert, type AlertKey, type AlertWrite, type StoredAlert } from '../../storage/messages/alerts.ts';
 import { AlertConflictError } from '../../storage/messages/message-log.ts';
@@ -15,6 +15,15 @@ export interface AlertTexts {
   readonly text: string;
   /** Of a new message that follows the edit; null: the edit says enough. */
   readonly followUp: string | null;
+  /** True: `text` is a new message, which shows the alert from now on, and the one that showed it stays as it is. */
+  readonly isNewMessage?: boolean;
+}
+
+/** The message that shows an alert. */
+export interface AlertMessage {
+  readonly text: string;
+  /** The alert fires, and no message of it was posted for an hour. */
+  readonly isReminderDue: boolean;
 }
 
 /** A post that tells something of an alert. Its `key` is the idempotency key; `alertKey` says which alert of which format. */
@@ -22,11 +31,14 @@ export interface AlertPost extends Omit<WebhookMessage, 'text' | 'attachments' |
   readonly source: string;
   readonly alertKey: string;
   readonly update: AlertUpdate;
+  /** Posts nothing unless the alert is known as firing. */
+  readonly onlyAfterFiring?: boolean;
   /**
    * Writes the texts; called for each try. They hold moments and no elapsed times, because stored text is not updated as
-   * time passes. The same state has the same text, so that its repetition is no edit.
+   * time passes. The same state has the same text, so that its repetition is no edit. `shown` is null where a new message
+   * will show the alert. `before` and `after` of the change are the same object where nothing but a reminder is due.
    */
-  readonly writeTexts: (change: AlertChange) => AlertTexts;
+  readonly writeTexts: (change: AlertChange, shown: AlertMessage | null) => AlertTexts;
 }
 
 /** A post is decided so often, each time because another node changed the alert since it was read. */
@@ -49,10 +61,11 @@ export class AlertWriter {
   }
 
   /**
-   * Resolves, after the commit, to the seq of the message that shows the alert. Where that was deleted, a change is posted as
-   * a new message, which shows the alert from then on. Throws what `postMessage` does, and `overloaded`.
+   * Resolves, after the commit, to the id of the message that shows the alert, or to null for a post that is
+   * `onlyAfterFiring` where the alert does not fire. Where that message was deleted, a change is posted as a new one, which
+   * shows the alert from then on. Throws what `postMessage` does, and `overloaded`.
    */
-  async post(access: PresentedToken, alertPost: AlertPost): Promise<Seq> {
+  async post(access: PresentedToken, alertPost: AlertPost): Promise<string | null> {
     const { conversationId } = access.integration;
     const { source, alertKey } = alertPost;
     const alert = { conversationId, source, key: alertKey };
@@ -87,14 +100,15 @@ export class AlertWriter {
     alert: AlertKey,
     alertPost: AlertPost,
     deadlineMs: number,
-  ): Promise<Seq> {
+  ): Promise<string | null> {
     for (let tries = 1; tries <= MAX_TRIES && performance.now() < deadlineMs; tries += 1) {
       const stored = await this.#read(alert, deadlineMs);
+      if (alertPost.onlyAfterFiring === true && stored?.state !== 'firing') return null;
       const message = decideMessage(alertPost, stored);
       try {
         const posted = await postOrExplainRefusal(this.#services, access, message);
         this.#announceEdit(alert.conversationId, posted);
-        return posted.seq;
+        return messageId(alert.conversationId, posted.seq, posted.logEpoch);
       } catch (error) {
         if (!(error instanceof AlertConflictError)) {
           if (error instanceof KlatchError && error.code === 'outcome_unknown')
@@ -135,7 +149,7 @@ export class AlertWriter {
 
 /** How a post changes an alert, decided from its row alone. */
 function decideMessage(alertPost: AlertPost, stored: StoredAlert | null): WebhookMessage {
-  const { source, alertKey, update, writeTexts, ...rest } = alertPost;
+  const { source, alertKey, update, onlyAfterFiring: _, writeTexts, ...rest } = alertPost;
   const decidedFrom = stored === null ? null : { version: stored.version, seq: stored.seq };
   const alert = { source, key: alertKey, decidedFrom };
   const message = (text: string, write: Omit<AlertWrite, keyof typeof alert>): WebhookMessage => ({
@@ -144,12 +158,23 @@ function decideMessage(alertPost: AlertPost, stored: StoredAlert | null): Webhoo
     attachments: [],
     alert: { ...alert, ...write },
   });
-  const change = applyAlertUpdate(stored, update);
-  if (change === null) return message('', { editedText: null, newMessage: 'none', state: null });
-  const { text, followUp } = writeTexts(change);
+  const nothing = { editedText: null, newMessage: 'none', state: null } as const;
+  const change = applyAlertUpdate(stored, update) ?? reminderOf(stored);
+  if (change === null) return message('', nothing);
   const state = change.after;
-  if (stored === null || change.isNewIncident || stored.isMessageGone)
-    return message(text, { editedText: null, newMessage: 'shows-alert', state });
+  if (stored === null || change.isNewIncident || stored.shownText === null)
+    return message(writeTexts(change, null).text, { ...nothing, newMessage: 'shows-alert', state });
+  const isReminderDue = stored.isReminderDue && state.state === 'firing';
+  const { text, followUp, isNewMessage } = writeTexts(change, { text: stored.shownText, isReminderDue });
+  if (isNewMessage === true) return message(text, { ...nothing, newMessage: 'shows-alert', state });
   const newMessage = followUp === null ? 'none' : 'follow-up';
   return message(followUp ?? '', { editedText: text, newMessage, state });
+}
+
+/** A repetition is worth a line where there was none for long: senders repeat what fires so that nobody forgets it. */
+function reminderOf(stored: StoredAlert | null): AlertChange | null {
+  if (stored?.state !== 'firing' || !stored.isReminderDue || stored.shownText === null) return null;
+  const { state, since, senderAlerts } = stored;
+  const known: AlertState = { state, since, senderAlerts };
+  return { before: known, after: known, isNewIncident: false };
 }

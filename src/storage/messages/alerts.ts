@@ -15,9 +15,13 @@ export interface StoredAlert extends AlertState {
   readonly version: number;
   /** The message that shows it. */
   readonly seq: Seq;
-  /** Somebody deleted that message, or a retention rule removed it. */
-  readonly isMessageGone: boolean;
+  /** The text of that message. Null: somebody deleted it, or a retention rule removed it. */
+  readonly shownText: string | null;
+  /** For an hour no message of the alert was posted; its edits do not count. */
+  readonly isReminderDue: boolean;
 }
+
+const ALERT_REMINDER_HOURS = 1;
 
 /** What a post changes of an alert, decided from its row. The flush writes it only while the row is still the same. */
 export interface AlertWrite {
@@ -45,9 +49,10 @@ export interface AlertWriteResult {
 
 export async function readAlert(sql: Sql, { conversationId, source, key }: AlertKey): Promise<StoredAlert | null> {
   const [row] = await sql<(Omit<StoredAlert, 'senderAlerts'> & { senderAlerts: StoredSenderAlert[] })[]>`
-    select a.version, a.seq, a.state, a.since, a.alerts as "senderAlerts", not exists (
-      select from message m join conversation_head h on h.conversation_id = m.conversation_id and m.seq >= h.first_seq
-      where m.conversation_id = a.conversation_id and m.seq = a.seq and m.deleted_at is null) as "isMessageGone"
+    select a.version, a.seq, a.state, a.since, a.alerts as "senderAlerts", (
+      select m.text from message m join conversation_head h on h.conversation_id = m.conversation_id and m.seq >= h.first_seq
+      where m.conversation_id = a.conversation_id and m.seq = a.seq and m.deleted_at is null) as "shownText",
+      a.posted_at <= now() - ${ALERT_REMINDER_HOURS}::int * interval '1 hour' as "isReminderDue"
     from alert a where a.conversation_id = ${conversationId} and a.source = ${source} and a.key = ${key}`;
   if (row === undefined) return null;
   return { ...row, senderAlerts: row.senderAlerts.map((each) => ({ ...each, startsAt: new Date(each.startsAt) })) };
@@ -194,7 +199,8 @@ const writeAlerts = (sql: Sql): Fragment => sql`
     from edited e where e.wants_events
   ), alert_updated as (
     update alert t set seq = coalesce(n.kept_seq, a.seq0 + n.n), state = w.state, since = w.since,
-      alerts = w.sender_alerts::jsonb, version = t.version + 1, updated_at = clock_timestamp()
+      alerts = w.sender_alerts::jsonb, version = t.version + 1, updated_at = clock_timestamp(),
+      posted_at = case when n.posts = 1 then clock_timestamp() else t.posted_at end
     from alert_write w join numbered n on n.ord = w.ord left join advanced a on a.conversation_id = n.conversation_id
     where w.version is not null and w.state is not null
       and t.conversation_id = w.conversation_id and t.source = w.source and t.key = w.alert_key

@@ -261,6 +261,8 @@ create table alert (
   -- the row is still the same.
   version bigint not null default 1,
   updated_at timestamptz not null default now(),
+  -- When its newest message was posted; edits do not count.
+  posted_at timestamptz not null default now(),
   constraint alert_alerts_check check (jsonb_array_length(alerts) <= 500),
   primary key (conversation_id, source, key)
 ) with (fillfactor = 80);

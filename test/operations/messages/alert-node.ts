@@ -2,7 +2,7 @@ import { PostgresBus } from '../../../src/bus/postgres-bus.ts';
 import type { PostgresqlConfig } from '../../../src/config/config.ts';
 import { silentLog } from '../../../src/log.ts';
 import type { AlertChange, AlertStatus, SenderAlert } from '../../../src/model/alert.ts';
-import type { Seq } from '../../../src/model/ids.ts';
+import { parseMessageId, type Seq } from '../../../src/model/ids.ts';
 import { IntegrationTokenCache } from '../../../src/operations/core/access.ts';
 import type { Services } from '../../../src/operations/core/services.ts';
 import { AlertWriter, type AlertPost, type AlertTexts } from '../../../src/operations/messages/alert-writer.ts';
@@ -50,7 +50,13 @@ export class AlertNode {
     await listening;
   }
 
-  post(access: PresentedToken, alertPost: AlertPost): Promise<Seq> {
+  /** Resolves to the seq of the message that shows the alert. */
+  async post(access: PresentedToken, alertPost: AlertPost): Promise<Seq> {
+    const id = await this.postForId(access, alertPost);
+    return parseMessageId(id!)!.seq;
+  }
+
+  postForId(access: PresentedToken, alertPost: AlertPost): Promise<string | null> {
     return this.#writer.post(access, alertPost);
   }
 
@@ -67,7 +73,7 @@ export const accessTo = ({ id, accountId, tokenHash }: StoredGroup): PresentedTo
 });
 
 const STARTS_AT = new Date('2026-11-23T10:00:00Z');
-const RECEIVED_AT = new Date('2026-11-23T10:02:00Z');
+const OCCURRED_AT = new Date('2026-11-23T10:02:00Z');
 
 export const alertNamed = (fingerprint: string, state: AlertStatus = 'firing'): SenderAlert => ({
   fingerprint,
@@ -89,7 +95,7 @@ export function alertPost(
     bodyHash: null,
     source: 'test',
     alertKey: 'cpu',
-    update: { state, senderAlerts, receivedAt: RECEIVED_AT },
+    update: { state, senderAlerts, occurredAt: OCCURRED_AT },
     writeTexts,
     ...changes,
   };

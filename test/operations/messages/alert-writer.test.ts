@@ -56,6 +56,10 @@ async function row(): Promise<{ seq: number; version: number; state: string; cou
   return { ...found! };
 }
 
+/** So many minutes pass for what is known of the alert. */
+const makeQuiet = (minutes: number): Promise<unknown> =>
+  database.query((sql) => sql`update alert set posted_at = posted_at - ${minutes}::int * interval '1 minute'`);
+
 const codeOf = (answer: Promise<unknown>): Promise<unknown> =>
   answer.then(
     () => 'answered',
@@ -118,6 +122,48 @@ describe('an alert', () => {
     expect(await tell(node, alertPost('firing', [a], { alertKey: 'disk' }))).toBe(2);
     expect(await tell(node, alertPost('firing', [a], { source: 'other' }))).toBe(3);
     expect(await node.post(accessTo(other), alertPost('firing', [a]))).toBe(1);
+  });
+
+  test('is reminded of by one repetition after an hour without a message of it, whichever node is told', async () => {
+    const node = openNode();
+    const reminding: Pick<AlertPost, 'writeTexts'> = {
+      writeTexts: (change, shown) =>
+        shown?.isReminderDue === true ? { text: shown.text, followUp: 'still firing' } : writeTexts(change),
+    };
+    const repeat = (): Promise<Seq> => tell(openNode(), alertPost('firing', [a], reminding));
+    await tell(node, alertPost('firing', [a]));
+    await makeQuiet(59);
+    expect(await repeat()).toBe(1);
+    // An edit is no message: it does not put the reminder off.
+    await tell(node, alertPost('firing', [a, b]));
+    await makeQuiet(1);
+    expect(await Promise.all([repeat(), repeat()])).toEqual([1, 1]);
+    expect([await texts(), await head()]).toEqual([['firing: a b', 'still firing'], { seq: 2, rev: 3 }]);
+    await makeQuiet(60);
+    await tell(node, alertPost('resolved', over('a', 'b'), reminding));
+    expect(await repeat()).toBe(1);
+    expect(await texts()).toEqual(['resolved:', 'still firing', 'cpu is resolved']);
+  });
+
+  test('whose end is told only after it fired is nothing where it does not', async () => {
+    const node = openNode();
+    const end = (): Promise<string | null> =>
+      node.postForId(accessTo(group), alertPost('resolved', [], { onlyAfterFiring: true }));
+    expect(await end()).toBeNull();
+    await tell(node, alertPost('firing', []));
+    expect([await end(), await end()]).toEqual([`${group.id}:1`, null]);
+    expect(await texts()).toEqual(['resolved:', 'cpu is resolved']);
+  });
+
+  test('can be told in new messages alone, of which the newest shows it', async () => {
+    const node = openNode();
+    const inNewMessages: Pick<AlertPost, 'writeTexts'> = {
+      writeTexts: (change) => ({ ...writeTexts(change), isNewMessage: true }),
+    };
+    expect(await tell(node, alertPost('firing', [a], inNewMessages))).toBe(1);
+    expect(await tell(node, alertPost('firing', [a, b], inNewMessages))).toBe(2);
+    expect([await texts(), await head()]).toEqual([['firing: a', 'firing: a b'], { seq: 2, rev: 2 }]);
+    expect(await row()).toMatchObject({ seq: 2, version: 2 });
   });
 
   test('whose post is repeated with its idempotency key is told once, and another body is refused', async () => {

@@ -93,9 +93,9 @@ describe('a change that was decided from another row', () => {
     expect(await answers).toEqual([conflict]);
     expect(await it.messages()).toEqual([[1, 2, '', false]]);
     const gone = await it.read();
-    expect(gone).toMatchObject({ isMessageGone: true, version: 1 });
+    expect(gone).toMatchObject({ shownText: null, version: 1 });
     await it.log.append(it.alertPost('anew', { decidedFrom: gone }));
-    expect(await it.read()).toMatchObject({ isMessageGone: false, seq: 2, version: 2 });
+    expect(await it.read()).toMatchObject({ shownText: 'anew', seq: 2, version: 2 });
   });
 
   test('whose message a retention rule removed is not written', async () => {
@@ -105,6 +105,6 @@ describe('a change that was decided from another row', () => {
       (sql) => sql`update conversation_head set first_seq = 2 where conversation_id = ${it.group.id}`,
     );
     await expect(it.log.append(it.edit(row, 'late', null))).rejects.toThrow(AlertConflictError);
-    expect(await it.read()).toMatchObject({ isMessageGone: true });
+    expect(await it.read()).toMatchObject({ shownText: null });
   });
 });

@@ -23,7 +23,7 @@ describe('a post that changes an alert', () => {
       alert: { postedSeq: 1, isEdited: false, wantsEvents: false },
     });
     const row = await it.read();
-    expect(row).toEqual({ ...stateOf(), version: 1, seq: 1, isMessageGone: false });
+    expect(row).toEqual({ ...stateOf(), version: 1, seq: 1, shownText: 'CPU firing', isReminderDue: false });
     await it.log.append(post(it.group, 'between'));
     const second = await it.log.append(it.edit(row!, 'CPU resolved', 'it is over'));
     expect(second).toEqual({
@@ -38,7 +38,13 @@ describe('a post that changes an alert', () => {
       [3, 4, 'it is over', false],
     ]);
     expect(await it.head()).toMatchObject({ seq: 3, rev: 4 });
-    expect(await it.read()).toEqual({ ...stateOf({ state: 'resolved' }), version: 2, seq: 1, isMessageGone: false });
+    expect(await it.read()).toEqual({
+      ...stateOf({ state: 'resolved' }),
+      version: 2,
+      seq: 1,
+      shownText: 'CPU resolved',
+      isReminderDue: false,
+    });
     expect(await it.events()).toEqual([]);
   });
 
