@@ -11,10 +11,10 @@ export const alertmanager: CallerFormat = {
     typeof body['status'] === 'string' &&
     (typeof body['groupKey'] === 'string' || typeof body['receiver'] === 'string'),
   read: ({ body }) => {
-    const { card, alert } = readAlertGroup(body, {
+    const { cardOf, alert } = readAlertGroup(body, {
       urls: (each) => [stringOf(each['generatorURL'])],
       measured: () => '',
     });
-    return messageForm({ cards: [card], alert });
+    return messageForm({ cards: [cardOf()], alert, cardsKnowing: (known, only) => [cardOf(known, only)] });
   },
 };

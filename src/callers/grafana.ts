@@ -1,7 +1,7 @@
 import { readAlertGroup } from './core/alert-group.ts';
 import type { CallerFormat } from './core/caller-format.ts';
 import { moodOfLevel } from './core/levels.ts';
-import { card, messageForm, type Field, type MessageForm } from './core/message-form.ts';
+import { card, messageForm, type Card, type Field, type KnownAlert, type MessageForm } from './core/message-form.ts';
 import { MAX_FIELDS } from './core/render-text.ts';
 import { entriesOf, firstStringOf, objectsOf, stringOf, type JsonObject } from './core/values.ts';
 import { alertmanager } from './alertmanager.ts';
@@ -31,19 +31,15 @@ function readUnified(body: JsonObject): MessageForm {
   const isOwnMessage = message.trim() !== '' && !DEFAULT_MESSAGE.test(message);
   const isOwnTitle = title.trim() !== '' && !DEFAULT_TITLE.test(title);
   const alerts = objectsOf(body['alerts'], MAX_FIELDS);
-  const shown = isOwnMessage
-    ? card({ ...group.card, text: message, fields: [], links: group.card.links.slice(0, 1), footer: '' })
-    : group.card;
-  return messageForm({
-    cards: [
-      {
-        ...shown,
-        title: isOwnTitle ? title : group.title,
-        image: firstStringOf(...alerts.map((each) => each['imageURL'])),
-      },
-    ],
-    alert: group.alert,
-  });
+  const cardsKnowing = (known?: KnownAlert, only?: ReadonlySet<string>): Card[] => {
+    const found = group.cardOf(known, only);
+    const shown = isOwnMessage
+      ? card({ ...found, text: message, fields: [], links: found.links.slice(0, 1), footer: '' })
+      : found;
+    const image = firstStringOf(...alerts.map((each) => each['imageURL']));
+    return [{ ...shown, title: isOwnTitle ? title : found.title, image }];
+  };
+  return messageForm({ cards: cardsKnowing(), alert: group.alert, cardsKnowing });
 }
 
 const urlsOf = (alert: JsonObject): string[] =>

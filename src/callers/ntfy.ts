@@ -79,7 +79,7 @@ function readMessage(request: CallerRequest, text: string): MessageForm {
     ],
     // What ntfy itself shows then.
     fallback: 'triggered',
-    alert: alertUpdate(valueOf('sequence_id'), 'firing'),
+    alert: alertUpdate(valueOf('sequence_id'), 'firing', [], { isReplacement: true }),
   });
 }
 

@@ -1,6 +1,6 @@
 import { alertUpdate } from './core/alert-update.ts';
 import type { CallerFormat } from './core/caller-format.ts';
-import { card, messageForm, type AlertUpdate, type MessageForm, type Mood } from './core/message-form.ts';
+import { card, messageForm, type AlertUpdate, type Card, type MessageForm, type Mood } from './core/message-form.ts';
 import { momentOf, periodText, sinceText } from './core/moments.ts';
 import { firstStringOf, isObject, numberOf, objectOf, stringOf, type JsonObject } from './core/values.ts';
 
@@ -31,26 +31,36 @@ const STATUSES: readonly Status[] = [
 function readHeartbeat(heartbeat: JsonObject, monitor: JsonObject, body: JsonObject): MessageForm {
   const status = STATUSES[numberOf(heartbeat['status']) ?? -1];
   if (status === undefined) return readNotice(body, monitor);
-  const [time, downSince] = [heartbeat['time'], heartbeat['lastDownTime']].map((each) => momentOf(stringOf(each)));
+  const id = firstStringOf(monitor['id'], heartbeat['monitorID']);
+  const cardsSince = (since: number | null): Card[] => [heartbeatCard({ status, id, since }, heartbeat, monitor)];
+  const since = stringOf(heartbeat['time']);
+  const isDown = status.state === 'firing';
+  return messageForm({
+    cards: cardsSince(momentOf(since)),
+    alert: status.state === null ? null : alertUpdate(id, status.state, [], isDown ? { since } : {}),
+    // A monitor that stays down tells the time of its last check.
+    cardsKnowing: isDown ? (known) => cardsSince(known.since.getTime()) : null,
+  });
+}
+
+function heartbeatCard(
+  { status, id, since }: { readonly status: Status; readonly id: string; readonly since: number | null },
+  heartbeat: JsonObject,
+  monitor: JsonObject,
+): Card {
   const reason = stringOf(heartbeat['msg']).trim();
   const isUp = status.state === 'resolved';
   const details = [
     reason === 'N/A' ? '' : reason,
     isUp && numberOf(heartbeat['ping']) !== null ? `${stringOf(heartbeat['ping'])} ms` : '',
-    isUp ? downText(downSince ?? null, time ?? null) : sinceText(time ?? null),
+    isUp ? downText(momentOf(stringOf(heartbeat['lastDownTime'])), since) : sinceText(since),
   ];
-  const id = firstStringOf(monitor['id'], heartbeat['monitorID']);
-  return messageForm({
-    cards: [
-      card({
-        title: `${firstStringOf(monitor['name'], monitor['hostname'], `Monitor ${id}`)} ${status.text}`,
-        url: addressOf(monitor),
-        mood: status.mood,
-        text: details.filter((detail) => detail !== '').join(' · '),
-        fields: [{ name: 'Host', value: hostOf(monitor), isShort: true }].filter(({ value }) => value !== ''),
-      }),
-    ],
-    alert: status.state === null ? null : alertUpdate(id, status.state),
+  return card({
+    title: `${firstStringOf(monitor['name'], monitor['hostname'], `Monitor ${id}`)} ${status.text}`,
+    url: addressOf(monitor),
+    mood: status.mood,
+    text: details.filter((detail) => detail !== '').join(' · '),
+    fields: [{ name: 'Host', value: hostOf(monitor), isShort: true }].filter(({ value }) => value !== ''),
   });
 }
 

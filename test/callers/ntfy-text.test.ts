@@ -40,7 +40,7 @@ describe('a message of ntfy as plain text', () => {
 
   test('has a key where it updates an earlier one', () => {
     const form = readNtfyText({ headers: { 'x-sequence-id': 'backup' }, query: new URLSearchParams() }, '40 %');
-    expect(form.alert).toEqual({ key: 'backup', state: 'firing', alerts: [] });
+    expect(form.alert).toEqual({ key: 'backup', state: 'firing', alerts: [], isReplacement: true });
   });
 
   test('says what ntfy says where there is nothing else', () => expect(textOf({ tags: '' }, '')).toBe('triggered'));

@@ -1,8 +1,16 @@
 import { alertState, alertUpdate, singleAlertsOf } from './alert-update.ts';
 import { moodOfLevel } from './levels.ts';
-import { card, type AlertUpdate, type Card, type Field, type Link, type Mood } from './message-form.ts';
+import {
+  card,
+  type AlertUpdate,
+  type Card,
+  type Field,
+  type KnownAlert,
+  type Link,
+  type Mood,
+} from './message-form.ts';
 import { momentOf, periodText, sinceText } from './moments.ts';
-import { clipped, safeLink } from './plain-text.ts';
+import { clipped, safeLink, storableText } from './plain-text.ts';
 import { markOf } from './render-text.ts';
 import { entriesOf, firstStringOf, numberOf, objectOf, objectsOf, stringOf, type JsonObject } from './values.ts';
 
@@ -16,10 +24,8 @@ const MAX_SUMMARY_LENGTH = 1_000;
 
 /** What Alertmanager sends of a group of alerts, and Grafana likewise. */
 interface AlertGroup {
-  /** Such as `HighCPU (2 firing, 1 resolved)`. */
-  readonly title: string;
-  /** With the title, and a line for each alert. */
-  readonly card: Card;
+  /** A title such as `HighCPU (2 firing, 1 resolved)`, and a line for each alert, or for those of `only`. */
+  readonly cardOf: (known?: KnownStates, only?: ReadonlySet<string>) => Card;
   /** Null where the group has no key. */
   readonly alert: AlertUpdate | null;
 }
@@ -34,20 +40,49 @@ interface AlertReader {
 
 export function readAlertGroup(body: JsonObject, reader: AlertReader): AlertGroup {
   const all = objectsOf(body['alerts'], MAX_ALERTS);
-  const firing = all.filter((alert) => alertState(alert) === 'firing');
-  const sorted = [...firing, ...all.filter((alert) => alertState(alert) === 'resolved')];
-  const isFiring = all.length === 0 ? body['status'] !== 'resolved' : firing.length > 0;
-  const heading = headingOf(body, all);
-  const shown = sorted.slice(0, MAX_SHOWN_ALERTS).map((alert) => readAlert(alert, heading, reader));
-  const hiddenCount = Math.max(0, Math.trunc(numberOf(body['truncatedAlerts']) ?? 0)) + sorted.length - shown.length;
-  const moods = (isFiring ? shown.slice(0, firing.length) : shown).map(({ mood }) => mood);
-  const mood = worstOf(moods, isFiring);
-  const title = `${heading.join(' · ') || 'Alerts'} ${countText(firing.length, all.length - firing.length, isFiring)}`;
+  const isFiring = all.length === 0 ? body['status'] !== 'resolved' : all.some(isSaidToFire);
   return {
-    title,
-    card: card({ title, mood, ...cardParts(shown, hiddenCount) }),
+    cardOf: (known = NOTHING_KNOWN, only) => groupCard(body, { all, reader, known, only }),
     alert: alertUpdate(stringOf(body['groupKey']), isFiring ? 'firing' : 'resolved', singleAlertsOf(all)),
   };
+}
+
+type KnownStates = Pick<KnownAlert, 'isFiringByFingerprint'>;
+const NOTHING_KNOWN: KnownStates = { isFiringByFingerprint: new Map() };
+const isSaidToFire = (alert: JsonObject): boolean => alertState(alert) === 'firing';
+const fingerprintOf = (alert: JsonObject): string => storableText(stringOf(alert['fingerprint']));
+
+interface GroupCardOptions {
+  readonly all: readonly JsonObject[];
+  readonly reader: AlertReader;
+  readonly known: KnownStates;
+  readonly only: ReadonlySet<string> | undefined;
+}
+
+function groupCard(body: JsonObject, { all, reader, known, only }: GroupCardOptions): Card {
+  const { isFiringByFingerprint } = known;
+  const fires = (alert: JsonObject): boolean => isFiringByFingerprint.get(fingerprintOf(alert)) ?? isSaidToFire(alert);
+  const told = new Set(all.map(fingerprintOf));
+  const untold = [...isFiringByFingerprint].filter(([fingerprint]) => !told.has(fingerprint));
+  const firing = all.filter(fires);
+  const untoldFiring = untold.filter(([, isFiring]) => isFiring).length;
+  const firingCount = firing.length + untoldFiring;
+  const resolvedCount = all.length + untold.length - firingCount;
+  const isFiring = firingCount + resolvedCount === 0 ? body['status'] !== 'resolved' : firingCount > 0;
+  const heading = headingOf(body, all);
+  const sorted = [...firing, ...all.filter((alert) => !fires(alert))].filter(
+    (alert) => only === undefined || only.has(fingerprintOf(alert)),
+  );
+  const shown = sorted
+    .slice(0, MAX_SHOWN_ALERTS)
+    .map((alert) => readAlert(alert, { heading, isFiring: fires(alert) }, reader));
+  // What the sender cut off is what it does not tell.
+  const truncated = Math.max(Math.trunc(numberOf(body['truncatedAlerts']) ?? 0), untoldFiring);
+  const hiddenCount = (only === undefined ? truncated : 0) + sorted.length - shown.length;
+  const moods = (isFiring ? shown.slice(0, firing.length) : shown).map(({ mood }) => mood);
+  const mood = worstOf(moods, isFiring);
+  const title = `${heading.join(' · ') || 'Alerts'} ${countText(firingCount, resolvedCount, isFiring)}`;
+  return card({ title, mood, ...cardParts(shown, hiddenCount) });
 }
 
 /** What a reader is told of one alert. */
@@ -62,9 +97,12 @@ interface ShownAlert {
   readonly links: readonly Link[];
 }
 
-function readAlert(alert: JsonObject, heading: readonly string[], reader: AlertReader): ShownAlert {
+function readAlert(
+  alert: JsonObject,
+  { heading, isFiring }: { readonly heading: readonly string[]; readonly isFiring: boolean },
+  reader: AlertReader,
+): ShownAlert {
   const [labels, annotations] = [objectOf(alert['labels']), objectOf(alert['annotations'])];
-  const isFiring = alertState(alert) === 'firing';
   const summary = firstStringOf(
     annotations['summary'],
     annotations['message'],
@@ -86,12 +124,22 @@ function readAlert(alert: JsonObject, heading: readonly string[], reader: AlertR
     summary: clipped(summary.trim(), MAX_SUMMARY_LENGTH),
     severity: isFiring ? clipped(severity, MAX_VALUE_LENGTH) : '',
     labels: labelTexts(labels, clipped(summary, MAX_SUMMARY_LENGTH)).filter((label) => !heading.includes(label)),
-    moment: isFiring ? sinceText(start) : periodText(start, end),
+    moment: momentText({ isFiring, isSaidToFire: isSaidToFire(alert) }, start, end),
     links: [
       { label: '', url },
       { label: 'Runbook', url: runbook },
     ].filter((link) => link.url !== ''),
   };
+}
+
+/** Another node or an earlier request may have told its end, and this one does not. */
+function momentText(
+  { isFiring, isSaidToFire }: { readonly isFiring: boolean; readonly isSaidToFire: boolean },
+  start: number | null,
+  end: number | null,
+): string {
+  if (isFiring) return sinceText(start);
+  return isSaidToFire ? '' : periodText(start, end);
 }
 
 /** They stand at places of their own; Grafana's folder, and labels that begin with two underscores, say nothing. */
@@ -138,7 +186,8 @@ function countText(firing: number, resolved: number, isFiring: boolean): string 
 function cardParts(shown: readonly ShownAlert[], hiddenCount: number): Partial<Card> {
   const [first] = shown;
   if (first === undefined) return { footer: remainder(hiddenCount) };
-  if (shown.length === 1 && hiddenCount === 0) return { text: alertText(first, NOTHING_COMMON), links: first.links };
+  if (shown.length === 1)
+    return { text: alertText(first, NOTHING_COMMON), links: first.links, footer: remainder(hiddenCount) };
   const common = commonParts(shown);
   const isMixed = shown.some(({ mood }) => mood !== first.mood);
   const fields = shown.map((alert): Field => {

@@ -13,10 +13,11 @@ export function alertUpdate(
   key: string,
   state: AlertUpdate['state'],
   alerts: readonly SingleAlert[] = [],
+  details: Pick<AlertUpdate, 'isReplacement' | 'since'> = {},
 ): AlertUpdate | null {
   const storable = storableText(key).trim();
   if (storable === '') return null;
-  return { key: boundedKey(storable), state, alerts };
+  return { key: boundedKey(storable), state, alerts, ...details };
 }
 
 function boundedKey(key: string): string {

@@ -19,6 +19,18 @@ export interface MessageForm {
   readonly hasStrangersText: boolean;
   /** What the message is about, so that a later state of the same thing replaces it. */
   readonly alert: AlertUpdate | null;
+  /** The cards with what is known of the alert from earlier requests too; null: they would be the same. */
+  readonly cardsKnowing: KnownCardsReader | null;
+}
+
+/** With `only`: those of the sender's alerts that a short message tells, by fingerprint. */
+type KnownCardsReader = (known: KnownAlert, only?: ReadonlySet<string>) => readonly Card[];
+
+/** What is known of an alert, this request included. */
+export interface KnownAlert {
+  readonly since: Date;
+  /** Of what the sender tells apart, whether it fires, by fingerprint; also of what this request leaves out. */
+  readonly isFiringByFingerprint: ReadonlyMap<string, boolean>;
 }
 
 /** A rectangle with a title, as chats draw it: an attachment of Slack, an embed of Discord, a card of Teams. */
@@ -68,6 +80,10 @@ export interface AlertUpdate {
    * Only with `resolved`: posts nothing where the key is not known as firing. Most workflows that succeed did so before.
    */
   readonly onlyAfterFiring?: boolean;
+  /** The key stands for a message that its sender replaces, and nothing fires: no other message tells of it. */
+  readonly isReplacement?: boolean;
+  /** When it began, as it came; without it, when it was received. Only where `alerts` is empty. */
+  readonly since?: string;
 }
 
 export interface SingleAlert {
@@ -102,6 +118,7 @@ export function messageForm(found: Partial<MessageForm>): MessageForm {
     files: [],
     hasStrangersText: false,
     alert: null,
+    cardsKnowing: null,
     ...found,
   };
 }

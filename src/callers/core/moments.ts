@@ -18,6 +18,12 @@ export function sinceText(ms: number | null): string {
   return ms === null ? '' : `since ${minuteOf(ms)} UTC`;
 }
 
+/** The same with its day, unless that is today's. */
+export function sinceMomentText(ms: number, nowMs: number): string {
+  const day = dayOf(ms) === dayOf(nowMs) ? '' : `${dayOf(ms)} `;
+  return `since ${day}${minuteOf(ms)} UTC`;
+}
+
 /** Such as `10:02 to 10:20 UTC`, with the days where they differ. Without a beginning `until 10:20 UTC`. */
 export function periodText(startMs: number | null, endMs: number | null): string {
   if (endMs === null) return sinceText(startMs);
