@@ -8,6 +8,8 @@ const CONFLICT_TESTS = 'test/storage/messages/message-log-alert-conflicts.test.t
 const RULE_TESTS = 'test/model/alert.test.ts';
 const WRITER_TESTS = 'test/operations/messages/alert-writer.test.ts';
 const EVENT_TESTS = 'test/delivery/events/alert-events.test.ts';
+const TEXTS = 'src/http/callers/alert-texts.ts';
+const POST_TESTS = 'test/http/callers/alert-posts.test.ts';
 const EXPIRY_TESTS = 'test/storage/retention/alert-expiry.test.ts';
 
 /** Faults in alerts that are kept up to date: what counts as news, who writes it, and who is told. */
@@ -171,6 +173,22 @@ export const ALERT_MUTANTS: readonly Mutant[] = [
     find: 'posted_at = case when n.posts = 1 then clock_timestamp() else t.posted_at end',
     replace: 'posted_at = clock_timestamp()',
     tests: [WRITER_TESTS, '-t', 'reminded of by one repetition'],
+  },
+  {
+    name: 'alert-counts-one-post',
+    promise: 'A group of alerts is counted by all that is known of it, and not by what one post tells.',
+    file: TEXTS,
+    find: "if (state === 'resolved' && startsAt < since && !told.has(fingerprint)) continue;",
+    replace: 'if (!told.has(fingerprint)) continue;',
+    tests: [POST_TESTS, '-t', 'a node of a pair knows a part'],
+  },
+  {
+    name: 'alert-monitor-down-since-last-check',
+    promise: 'A monitor that stays down keeps the moment at which it went down.',
+    file: 'src/callers/uptime-kuma.ts',
+    find: 'cardsKnowing: isDown ? (known) => cardsSince(known.since.getTime()) : null,',
+    replace: 'cardsKnowing: null,',
+    tests: [POST_TESTS, '-t', 'keeps the moment'],
   },
   {
     name: 'alert-success-without-failure',

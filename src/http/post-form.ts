@@ -9,7 +9,8 @@ import { disableTimeoutsUntilAnswered } from './deadline.ts';
 import { MultipartReceiver, type MultipartOptions, type ReceivedForm } from './multipart-receiver.ts';
 import { parseBudgetExhaustedError } from './responses.ts';
 import { nextHopCount, idempotencyKey } from './post-headers.ts';
-import { postContext, type PostInput } from './callers/caller-input.ts';
+import { reportedAlert, type ReportedAlert } from './callers/alert-report.ts';
+import { postContext, reportsAlert } from './callers/caller-input.ts';
 import { postFromMultipartFields } from './post-input.ts';
 import type { TokenGrant } from './token-auth.ts';
 
@@ -46,7 +47,7 @@ export async function readFormMessageOrBody(
   services: Services,
   { req, res, source }: FormRequestWithSource,
   grant: TokenGrant,
-): Promise<Buffer | FormMessage | Ignored> {
+): Promise<Buffer | FormMessage | ReportedAlert | Ignored> {
   const { limits, http } = services.config;
   if (
     Number(req.headers['content-length'] ?? 0) >
@@ -65,7 +66,7 @@ export async function readFormMessageOrBody(
   const discard = (): Promise<void> => parser.discardFiles();
   try {
     const message = await webhookMessageOf(services, { req, res, source }, form);
-    if (!isIgnored(message)) return { message, discardFiles: discard };
+    if (!isIgnored(message) && !('alertPost' in message)) return { message, discardFiles: discard };
     await discard();
     return message;
   } catch (error) {
@@ -78,10 +79,11 @@ async function webhookMessageOf(
   { config: { limits }, parseBudget }: Services,
   { req, source }: FormRequestWithSource,
   form: ReceivedForm,
-): Promise<WebhookMessage | Ignored> {
+): Promise<WebhookMessage | ReportedAlert | Ignored> {
   const attachments = form.files.map(({ attachment }) => attachment.id);
   const hasFiles = attachments.length > 0;
-  const parse = (): PostInput | Ignored => postFromMultipartFields(form.fields, postContext(req, limits, hasFiles));
+  const parse = (): ReturnType<typeof postFromMultipartFields> =>
+    postFromMultipartFields(form.fields, postContext(req, limits, hasFiles));
   // Files are stored by now: their form waits for time rather than to lose them.
   const wait = { maxMs: limits.tokenQueueTimeoutMs, refusal: parseBudgetExhaustedError };
   const parsing = hasFiles
@@ -90,7 +92,10 @@ async function webhookMessageOf(
   const input = await parsing;
   if (isIgnored(input)) return input;
   const keyed = idempotencyKey(req.headers, form.body ?? canonicalFormBody(form));
-  return { ...input, ...keyed, hops: nextHopCount(req.headers, limits.hopLimit), attachments };
+  const message = { ...input, ...keyed, hops: nextHopCount(req.headers, limits.hopLimit) };
+  // It has no files: an edit could not bring them.
+  if (reportsAlert(input)) return reportedAlert(input, message, (work) => parseBudget.measure(source, work));
+  return { ...message, attachments };
 }
 
 /**

@@ -7,11 +7,13 @@ import type { TrustedProxies } from '../model/trusted-proxies.ts';
 import { WEBHOOK_POST_LIMITS } from '../operations/core/input-limits.ts';
 import { RateLimiter } from '../operations/core/rate-limiter.ts';
 import type { Services } from '../operations/core/services.ts';
+import { AlertWriter } from '../operations/messages/alert-writer.ts';
 import { awaitRateLimit, postMessage, type WebhookMessage } from '../operations/messages/post-webhook.ts';
 import { bodySizeLimit, readBody } from './body.ts';
 import { startDeadline } from './deadline.ts';
 import { readMultipartFields } from './form-fields.ts';
-import { postContext } from './callers/caller-input.ts';
+import { reportedAlert, type ReportedAlert } from './callers/alert-report.ts';
+import { NEEDLESS_SUCCESS, postContext, reportsAlert } from './callers/caller-input.ts';
 import { sendAnswer, sendThrownError, parseBudgetExhaustedError } from './responses.ts';
 import { mayHaveFiles, postForm, readFormMessageOrBody } from './post-form.ts';
 import { ownDialect } from './callers/answer-dialects.ts';
@@ -34,9 +36,13 @@ export type PostHandler = (
   body?: Buffer,
 ) => Promise<void>;
 
+/** What a body is read to, unless it is a form with files. */
+type ReadPost = WebhookMessage | ReportedAlert | Ignored;
+
 export function createPostHandler(services: Services, proxies: TrustedProxies): PostHandler {
   const { parseBudget, config } = services;
   const { limits, http } = config;
+  const alerts = new AlertWriter(services);
   const size = bodySizeLimit(http, WEBHOOK_POST_LIMITS);
   const rate = new RateLimiter<number>({
     perSecond: limits.postsPerSecondPerToken,
@@ -44,7 +50,7 @@ export function createPostHandler(services: Services, proxies: TrustedProxies): 
     keys: MAX_RATE_LIMITED_GROUPS,
   });
   // Each of the two steps of a form has a turn of its own, and is counted: one step after a wait was counted for nobody.
-  const read = async (req: IncomingMessage, body: Buffer, source: SourceKey): Promise<WebhookMessage | Ignored> => {
+  const read = async (req: IncomingMessage, body: Buffer, source: SourceKey): Promise<ReadPost> => {
     const withBudget = <T>(work: () => T | Promise<T>): Promise<T> =>
       parseBudget.run(source, parseBudgetExhaustedError, work);
     const contentType = req.headers['content-type'];
@@ -56,6 +62,10 @@ export function createPostHandler(services: Services, proxies: TrustedProxies): 
       const input = fields === null ? parseNonMultipartPost(body, context) : postFromMultipartFields(fields, context);
       if (isIgnored(input)) return input;
       const hops = nextHopCount(req.headers, limits.hopLimit);
+      if (reportsAlert(input)) {
+        const sent = { ...input, ...idempotencyKey(req.headers, body), hops };
+        return reportedAlert(input, sent, (work) => parseBudget.measure(source, work));
+      }
       return { ...input, ...idempotencyKey(req.headers, body), hops, attachments: [] };
     });
   };
@@ -73,6 +83,14 @@ export function createPostHandler(services: Services, proxies: TrustedProxies): 
     const dialect = callerRouteOf(req)?.dialect ?? ownDialect;
     if (isIgnored(message)) {
       sendAnswer(res, dialect.ignored(message));
+      return;
+    }
+    if ('alertPost' in message) {
+      const id = await alerts.post(grant, message.alertPost);
+      sendAnswer(
+        res,
+        id === null ? dialect.ignored(NEEDLESS_SUCCESS) : dialect.success({ id, text: message.text }, req),
+      );
       return;
     }
     const { text } = 'message' in message ? message.message : message;

@@ -10,6 +10,8 @@ import { hasNtfyHeaders, ntfy, readNtfyText } from '../../callers/ntfy.ts';
 import { holdsInvisible, removeInvisible } from '../../model/invisible-text.ts';
 import { checkMessageText } from '../../operations/core/message-text.ts';
 import { originalUrlOf } from '../responses.ts';
+import { alertUpdateModeOf, OWN_SOURCE, ownAlertUpdate, type AlertReport } from './alert-report.ts';
+import type { AlertUpdateMode } from './alert-texts.ts';
 import { callerRouteOf } from './caller-route.ts';
 
 /** What a post says, before it is known who posts it. */
@@ -18,6 +20,13 @@ export interface PostInput {
   readonly label: string | null;
   readonly iconUrl: string | null;
 }
+
+/** A post that reports about an alert, whose text stands by itself too. */
+interface AlertPostInput extends PostInput {
+  readonly alertReport: AlertReport;
+}
+
+export const reportsAlert = (input: PostInput): input is AlertPostInput => 'alertReport' in input;
 
 /** What stands around the body of a post, and bounds it. */
 export interface PostContext {
@@ -29,6 +38,7 @@ export interface PostContext {
   readonly maxTextCodePoints: number;
   /** Files of a multipart form are enough: then there need not be text. */
   readonly hasAttachments: boolean;
+  readonly alertUpdateMode: AlertUpdateMode;
 }
 
 export function postContext(
@@ -38,8 +48,12 @@ export function postContext(
 ): PostContext {
   const url = originalUrlOf(req);
   const format = callerRouteOf(req)?.format ?? null;
-  return { headers: req.headers, url, format, maxTextCodePoints: textCodePoints, hasAttachments };
+  const alertUpdateMode = alertUpdateModeOf(url);
+  return { headers: req.headers, url, format, maxTextCodePoints: textCodePoints, hasAttachments, alertUpdateMode };
 }
+
+/** A chat that shows every success hides the failures. */
+export const NEEDLESS_SUCCESS = ignoredEvent('a success that no failure came before');
 
 const MAX_LABEL_CODE_POINTS = 80;
 /** What of a longer label is looked at, in UTF-16 units for each character that is kept. */
@@ -56,16 +70,29 @@ const invalid = (sentence: string): KlatchError => new KlatchError('invalid_inpu
  * foreign format. Throws KlatchError with a sentence that names the field and the limit.
  */
 export function postFromObject(object: JsonObject, context: PostContext): PostInput | Ignored {
-  const format = context.format ?? (isOwnPost(object) ? null : foreignFormatOf(object, context));
+  const isOwn = context.format === null && isOwnPost(object);
+  const format = context.format ?? (isOwn ? null : foreignFormatOf(object, context));
   if (format !== null) return postFromForm(format.read(callerRequest(object, context)), format, context);
   const { text = context.hasAttachments ? '' : undefined } = object;
   if (text === undefined) throw invalid('text: is required; with /json behind its address any JSON can be posted');
   if (typeof text !== 'string') throw invalid(`text: must be a string, got ${jsonTypeName(text)}`);
-  return {
+  const input = {
     text: checkMessageText(text, context.maxTextCodePoints, context),
     label: labelOf(object['username']),
     iconUrl: iconUrlOf(object['icon_url']),
   };
+  const update = isOwn ? null : ownAlertUpdate(object);
+  return update === null ? input : withReport(input, { source: OWN_SOURCE, update, textOf: () => input.text }, context);
+}
+
+/** A message with files is no alert: an edit could not bring them. */
+function withReport(
+  input: PostInput,
+  report: Pick<AlertReport, 'source' | 'update' | 'textOf'>,
+  { alertUpdateMode: mode, maxTextCodePoints, hasAttachments }: PostContext,
+): PostInput | AlertPostInput {
+  if (hasAttachments) return input;
+  return { ...input, alertReport: { ...report, mode, maxTextCodePoints } };
 }
 
 /** A fifth of all posts' cost would be the question for foreign formats, so most are not asked. */
@@ -91,17 +118,23 @@ export function postFromNtfyText(text: string, context: PostContext): PostInput 
 
 function postFromForm(form: MessageForm | Ignored, format: CallerFormat, context: PostContext): PostInput | Ignored {
   if (isIgnored(form)) return form;
-  // Whether it failed before is not known yet: a chat that shows every success hides the failures.
-  if (form.alert?.onlyAfterFiring === true) return ignoredEvent('a success that no failure came before');
+  const { alert: update, cardsKnowing } = form;
+  if (update?.onlyAfterFiring === true && context.hasAttachments) return NEEDLESS_SUCCESS;
   const text = renderText(form, context.maxTextCodePoints);
   if (text === '' && !context.hasAttachments) {
     throw invalid(`The body was read as ${format.name}, and nothing in it can be shown`);
   }
-  return {
+  const input = {
     text: checkMessageText(text, context.maxTextCodePoints, context),
     label: labelOf(form.label),
     iconUrl: iconUrlOf(form.iconUrl),
   };
+  if (update === null) return input;
+  const textOf: AlertReport['textOf'] = (known, only) =>
+    cardsKnowing === null
+      ? input.text
+      : renderText({ ...form, cards: cardsKnowing(known, only) }, context.maxTextCodePoints);
+  return withReport(input, { source: format.name, update, textOf }, context);
 }
 
 /** Node joins the repeated headers that formats look at, and gives only `set-cookie` as a list. */
