@@ -123,7 +123,7 @@ export function pageOf(rows: readonly ReportRow[], names: readonly string[]): st
   const dates = rows.map(({ date }) => date).sort();
   const notes = rows.flatMap((row) => row.notes);
   const machines = [...new Set(rows.map(({ machine }) => machine))];
-  const neverRun = missing.length === 0 ? '' : `, ${missing.length} never run (${missing.join(', ')})`;
+  const withoutRow = missing.length === 0 ? '' : `, ${missing.length} without a row (${missing.join(', ')})`;
   const table = alignedTable([PAGE_HEAD, ...rows.map(({ cells, commit }) => [...cells, commit])]);
   return `# Fault report
 
@@ -131,7 +131,7 @@ Made by \`make faults\`; do not edit. Every row is one fault, struck again and a
 
 - Date: ${[...new Set([dates[0], dates.at(-1)])].join(' to ')}; each row names the commit that was run
 ${machines.map((machine) => `- Machine: ${machine}`).join('\n')}
-- Result: ${countOutcomes(rows.map(({ outcome }) => outcome))}${neverRun}
+- Result: ${countOutcomes(rows.map(({ outcome }) => outcome))}${withoutRow}
 
 ${table}
 ${notes.length === 0 ? '' : `\n${notes.map((note) => `- ${note}`).join('\n')}\n`}
