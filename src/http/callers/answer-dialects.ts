@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { ErrorCode, KlatchError } from '../../errors.ts';
 import type { Answer, AnswerDialect } from './caller-route.ts';
-import { parseMessageId } from '../../model/ids.ts';
+import { parseMessageId, type ConversationId } from '../../model/ids.ts';
 
 /** Of a group's own address. The keys of a success pass the check of every program that is known to look at them. */
 export const ownDialect: AnswerDialect = {
@@ -68,6 +68,12 @@ export const discordDialect: AnswerDialect = {
   }),
 };
 
+/** What Discord tells of a webhook; `1` is its kind that programs post to. */
+export function discordWebhook(group: ConversationId): Answer {
+  const id = String(group);
+  return { status: 200, body: { id, type: 1, name: nameOf(group), channel_id: id, avatar: null } };
+}
+
 /** Python's libraries write `True`. */
 const WAIT_PATTERN = /[?&]wait=(?:true|1)(?:&|$)/i;
 const asksToWait = (req: IncomingMessage): boolean => WAIT_PATTERN.test(req.url ?? '');
@@ -110,7 +116,7 @@ export const telegramDialect: AnswerDialect = {
   ...constantSuccess({ status: 200, body: { ok: true, result: true } }),
   success: ({ id, text }) => {
     const { conversationId, seq } = parseMessageId(id)!;
-    const chat = { id: -Number(conversationId), type: 'group', title: `Klatch ${conversationId}` };
+    const chat = { id: -Number(conversationId), type: 'group', title: nameOf(conversationId) };
     const date = Math.floor(Date.now() / 1_000);
     return { status: 200, body: { ok: true, result: { message_id: seq, date, chat, text } } };
   },
@@ -125,11 +131,20 @@ export const telegramDialect: AnswerDialect = {
   }),
 };
 
+/** The answer to `getMe`, by which Telegram's libraries try their token at the start. */
+export function telegramBot(group: ConversationId): Answer {
+  const result = { id: group, is_bot: true, first_name: nameOf(group), username: `klatch_${group}_bot` };
+  return { status: 200, body: { ok: true, result } };
+}
+
 /** Bridges to Matrix and the programming interface of apprise. */
 export const okDialect: AnswerDialect = {
   ...constantSuccess({ status: 200, body: { ok: true, success: true } }),
   failure: (error) => ({ status: error.status, body: { ok: false, success: false, message: error.message } }),
 };
+
+/** The title of the group is for its members: who has its token alone may only post. */
+const nameOf = (group: ConversationId): string => `Klatch ${group}`;
 
 function retryAfterOf({ retryAfterS }: KlatchError): { readonly retry_after?: number } {
   return retryAfterS === null ? {} : { retry_after: retryAfterS };

@@ -1,14 +1,17 @@
 import { formats } from '../../callers/formats.ts';
+import type { ConversationId } from '../../model/ids.ts';
 import {
   discordDialect,
+  discordWebhook,
   gotifyDialect,
   okDialect,
   rocketChatDialect,
   slackDialect,
   teamsDialect,
+  telegramBot,
   telegramDialect,
 } from './answer-dialects.ts';
-import type { AnswerDialect } from './caller-route.ts';
+import type { Answer, AnswerDialect } from './caller-route.ts';
 
 /** A path by which programs reach a group. */
 export interface CallerPath {
@@ -18,12 +21,21 @@ export interface CallerPath {
   readonly format: string | null;
   /** Null: answers are as on the group's own address. */
   readonly dialect: AnswerDialect | null;
+  /** What GET tells of the address, for programs that ask before they post; without it GET is not allowed. */
+  readonly information?: (group: ConversationId) => Answer;
+}
+
+/** A path that tells what a program asks at its start, by GET and POST, and posts nothing. */
+export interface InformationPath {
+  readonly path: RegExp;
+  readonly dialect: AnswerDialect;
+  readonly information: (group: ConversationId) => Answer;
 }
 
 /** Suffixes with an answer or a name of their own. */
 const SPECIAL_SUFFIXES: Readonly<Record<string, Omit<CallerPath, 'path'>>> = {
   slack: { format: 'slack', dialect: slackDialect },
-  discord: { format: 'discord', dialect: discordDialect },
+  discord: { format: 'discord', dialect: discordDialect, information: discordWebhook },
   teams: { format: null, dialect: teamsDialect },
   message: { format: 'gotify', dialect: gotifyDialect },
   kuma: { format: 'uptime-kuma', dialect: null },
@@ -39,13 +51,14 @@ export const suffixes: readonly CallerPath[] = suffixNames.map((name) => ({
 
 /** A token of Telegram has digits and a colon before it, which its libraries check and which mean nothing here. */
 const TELEGRAM_PATH = /^\/bot(?:\d+:)?(?<token>[\w-]+)\/(?:sendMessage|sendPhoto|sendDocument)$/;
+const TELEGRAM_BOT_PATH = /^\/bot(?:\d+:)?(?<token>[\w-]+)\/getMe$/;
 
 /** As programs make them of a server's address and a token; `any` is whatever they put there. */
 export const aliases: readonly CallerPath[] = [
   { path: '/hooks/:token', format: 'slack', dialect: slackDialect },
   { path: '/hooks/:any/:token', format: 'slack', dialect: rocketChatDialect },
   ...['/api/webhooks/:any/:token', '/api/v:version/webhooks/:any/:token'].flatMap((path) => [
-    { path, format: 'discord', dialect: discordDialect },
+    { path, format: 'discord', dialect: discordDialect, information: discordWebhook },
     { path: `${path}/slack`, format: 'slack', dialect: slackDialect },
     { path: `${path}/github`, format: 'github', dialect: discordDialect },
   ]),
@@ -54,6 +67,11 @@ export const aliases: readonly CallerPath[] = [
   { path: '/api/v1/matrix/hook/:token', format: null, dialect: okDialect },
   { path: '/webhook/:token', format: null, dialect: okDialect },
   { path: '/notify/:token', format: 'apprise', dialect: okDialect },
+];
+
+/** At the root of the server, too. */
+export const informationPaths: readonly InformationPath[] = [
+  { path: TELEGRAM_BOT_PATH, dialect: telegramDialect, information: telegramBot },
 ];
 
 /** Whether a path is one of the aliases, by how it begins: for metrics alone. */

@@ -1,12 +1,13 @@
 import { Router, type Request, type RequestHandler } from 'express';
 import type { CallerFormat } from '../../callers/core/caller-format.ts';
 import { formats } from '../../callers/formats.ts';
+import { KlatchError } from '../../errors.ts';
 import type { Log } from '../../log.ts';
 import type { PostHandler } from '../post-handler.ts';
-import { sendMethodNotAllowed } from '../responses.ts';
+import { sendAnswer, sendMethodNotAllowed } from '../responses.ts';
 import type { TokenAuth } from '../token-auth.ts';
 import { withPostErrors } from '../webhook-routes.ts';
-import { aliases, suffixes, type CallerPath } from './caller-paths.ts';
+import { aliases, informationPaths, suffixes, type CallerPath, type InformationPath } from './caller-paths.ts';
 import { setCallerRoute } from './caller-route.ts';
 
 interface CallerRouteDeps {
@@ -26,21 +27,48 @@ export function suffixRoutes(deps: CallerRouteDeps): Router {
 export function aliasRoutes(deps: CallerRouteDeps): Router {
   const router = Router({ caseSensitive: true });
   for (const alias of aliases) addRoute(router, alias, deps);
+  for (const each of informationPaths) {
+    const inform = informationHandler(each, deps);
+    router
+      .route(each.path)
+      .get(inform)
+      .post(inform)
+      .all((req, res) => sendMethodNotAllowed(req, res, ['GET', 'POST']));
+  }
   return router;
 }
 
-function addRoute(router: Router, { path, format: name, dialect }: CallerPath, deps: CallerRouteDeps): void {
+function addRoute(
+  router: Router,
+  { path, format: name, dialect, information }: CallerPath,
+  deps: CallerRouteDeps,
+): void {
   const format = formatNamed(name);
   const post = withPostErrors(deps.tokenAuth.withPossiblyCachedToken(tokenOf)(deps.handlePost), deps.log);
   const routed: RequestHandler = (req, res, next) => {
     setCallerRoute(req, { format, dialect });
     return post(req, res, next);
   };
-  router
-    .route(path)
-    .post(routed)
-    .put(routed)
-    .all((req, res) => sendMethodNotAllowed(req, res, ['POST', 'PUT']));
+  const route = router.route(path).post(routed).put(routed);
+  if (information !== undefined) route.get(informationHandler({ dialect, information }, deps));
+  const allowed = information === undefined ? ['POST', 'PUT'] : ['GET', 'POST', 'PUT'];
+  route.all((req, res) => sendMethodNotAllowed(req, res, allowed));
+}
+
+/** Tells only of a group in which a post would be taken. */
+function informationHandler(
+  { dialect, information }: Pick<InformationPath, 'information'> & Pick<CallerPath, 'dialect'>,
+  { tokenAuth, log }: CallerRouteDeps,
+): RequestHandler {
+  const inform = tokenAuth.withVerifiedToken()(async (_req, res, { integration }) => {
+    if (integration.archived) throw new KlatchError('group_archived');
+    sendAnswer(res, information(integration.conversationId));
+  });
+  const handler = withPostErrors(inform, log);
+  return (req, res, next) => {
+    setCallerRoute(req, { format: null, dialect });
+    return handler(req, res, next);
+  };
 }
 
 function formatNamed(name: string | null): CallerFormat | null {

@@ -181,9 +181,51 @@ describe('a path of another product', () => {
     expect(await send('/hooks/T', { body: '{' })).toMatchObject({ status: 400, body: 'invalid_payload' });
   });
 
+  test.each(['/v1/webhooks/T/discord', '/api/webhooks/1/T', '/api/v10/webhooks/1/T'])(
+    'GET %s tells of a webhook of Discord',
+    async (path) => {
+      const answer = await fetch(`${server.url}${path.replace('T', group.token)}`);
+      const id = String(group.id);
+      expect([answer.status, await answer.json()]).toEqual([
+        200,
+        { id, type: 1, name: `Klatch ${id}`, channel_id: id, avatar: null },
+      ]);
+      const unknown = await fetch(`${server.url}${path.replace('T', UNKNOWN_TOKEN)}`);
+      expect([unknown.status, await unknown.json()]).toEqual([
+        404,
+        { code: 10_015, message: 'Wrong integration token' },
+      ]);
+    },
+  );
+
+  test.each(['GET', 'POST'])('%s getMe tells of a bot of Telegram, and posts nothing', async (method) => {
+    const before = (await storedMessages(server, group)).length;
+    const { id } = group;
+    const result = { id, is_bot: true, first_name: `Klatch ${id}`, username: `klatch_${id}_bot` };
+    for (const path of ['/botT/getMe', '/bot100:T/getMe']) {
+      const answer = await fetch(`${server.url}${path.replace('T', group.token)}`, { method });
+      expect([answer.status, await answer.json()]).toEqual([200, { ok: true, result }]);
+    }
+    const unknown = await fetch(`${server.url}/bot${UNKNOWN_TOKEN}/getMe`, { method });
+    expect([unknown.status, await unknown.json()]).toEqual([
+      404,
+      { ok: false, error_code: 404, description: 'Wrong integration token' },
+    ]);
+    expect((await storedMessages(server, group)).length).toBe(before);
+  });
+
+  test('tells nothing of an archived group', async () => {
+    const archived = await server.createGroup();
+    await server.operate('groups.archive', { group: archived.id });
+    expect((await fetch(`${server.url}/bot${archived.token}/getMe`)).status).toBe(410);
+    expect((await fetch(`${server.url}/api/webhooks/1/${archived.token}`)).status).toBe(410);
+  });
+
   test('allows no other method, and needs none of its own token', async () => {
     const answer = await request(server.port, { method: 'GET', path: `/hooks/${group.token}` });
     expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'POST, PUT, OPTIONS']);
+    const patched = await request(server.port, { method: 'PATCH', path: `/api/webhooks/1/${group.token}` });
+    expect([patched.status, patched.headers.get('allow')]).toEqual([405, 'GET, POST, PUT, OPTIONS']);
   });
 });
 
