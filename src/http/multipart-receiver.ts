@@ -51,7 +51,7 @@ export interface ReceivedForm {
   readonly body: Buffer | null;
 }
 
-const FILE_FIELD_NAME = /^files?(?:\[\d{0,3}\])?$/;
+const FILE_FIELD_NAME = /^(?:files?(?:\[\d{0,3}\])?|file\d{1,3}|document|photo)$/;
 
 const invalid = (sentence: string): KlatchError => new KlatchError('invalid_input', { sentence });
 

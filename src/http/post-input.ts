@@ -17,12 +17,12 @@ const looksLikeObject = (source: string): boolean => source.trimStart().startsWi
 /** Fields of forms that hold the whole post as JSON: of Slack and GitHub, of Discord, of Uptime Kuma. */
 const JSON_FIELDS = ['payload', 'payload_json', 'data'] as const;
 /** A form with one of these fields is read as an object, if all its fields are known. */
-const TEXT_FIELDS = ['message', 'body', 'msg'] as const;
+const TEXT_FIELDS = ['message', 'body', 'msg', 'content'] as const;
 /** The fields that programs' forms have: a form with another one is a text that happens to hold `=`. */
 const KNOWN_FIELDS: ReadonlySet<string> = new Set(
   (
     'message body msg text title subject type level priority severity status url link click username icon_url version ' +
-    'format tag tags topic chat_id parse_mode caption'
+    'format tag tags topic chat_id parse_mode caption content avatar_url tts'
   ).split(' '),
 );
 

@@ -176,6 +176,22 @@ describe('a path of another product', () => {
     expect([answer.status, JSON.parse(answer.body)]).toEqual([status, { code: status * 100, http: status, error }]);
   });
 
+  test.each([
+    ['/api/webhooks/1/T', 'content', 'file'],
+    ['/api/webhooks/1/T', 'content', 'files[0]'],
+    ['/api/webhooks/1/T', 'content', 'file1'],
+    ['/bot100:T/sendDocument', 'caption', 'document'],
+    ['/bot100:T/sendPhoto', 'caption', 'photo'],
+  ])('%s takes a form with the text in %s and a file in %s', async (path, textField, fileField) => {
+    const form = new FormData();
+    form.set('chat_id', '1');
+    form.set(textField, 'with a file');
+    form.set(fileField, new Blob(['all is well']), 'report.txt');
+    const answer = await fetch(server.url + path.replace('T', group.token), { method: 'POST', body: form });
+    expect(answer.ok).toBe(true);
+    expect(await newestText(server, group)).toBe('with a file');
+  });
+
   test('refuses a body that says nothing', async () => {
     expect(await send('/hooks/T', { body: {} })).toMatchObject({ status: 400, body: 'invalid_payload' });
     expect(await send('/hooks/T', { body: '{' })).toMatchObject({ status: 400, body: 'invalid_payload' });
