@@ -6,7 +6,16 @@ import { closingLine, countsOf } from './closing-line.ts';
 import { runJest } from './jest.ts';
 import { requireTools } from './package/tools.ts';
 
-requireTools(['curl'], { startsDaemons: false });
+const callers = [
+  'prometheus-alertmanager',
+  'apprise',
+  'borgmatic',
+  '/usr/lib/netdata/plugins.d/alarm-notify.sh',
+  '/usr/share/doc/ruby-slack-notifier',
+  '/usr/share/doc/ruby-discordrb-webhooks',
+  '/usr/share/doc/python3-python-telegram-bot',
+] as const;
+requireTools(['curl', ...callers], { startsDaemons: false });
 const { result, status } = runJest(process.argv.slice(2), { env: { KLATCH_FOREIGN_TESTS: '1' } });
 const counts = countsOf(result);
 if (counts.skipped > 0) console.error(`foreign-test: ${counts.skipped} skipped: here nothing may be`);

@@ -36,6 +36,14 @@ const PACKAGES = {
   ip: 'iproute2',
   '/usr/lib/postgresql/15/bin/postgres': 'postgresql-15',
   pgbouncer: 'pgbouncer',
+  // They post to the server in test/foreign/callers. A library is known by the folder of its package.
+  'prometheus-alertmanager': 'prometheus-alertmanager',
+  apprise: 'apprise',
+  borgmatic: 'borgmatic',
+  '/usr/lib/netdata/plugins.d/alarm-notify.sh': 'netdata-plugins-bash',
+  '/usr/share/doc/ruby-slack-notifier': 'ruby-slack-notifier',
+  '/usr/share/doc/ruby-discordrb-webhooks': 'ruby-discordrb-webhooks',
+  '/usr/share/doc/python3-python-telegram-bot': 'python3-python-telegram-bot',
 } as const;
 
 /** A program by name, or by path where it is in no folder of programs, as `requireTools` knows it. */

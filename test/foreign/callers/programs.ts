@@ -1,0 +1,81 @@
+import { spawn } from 'node:child_process';
+import { accessSync, constants } from 'node:fs';
+import { text as readText } from 'node:stream/consumers';
+import { describe, expect } from '@jest/globals';
+import { storedMessages, type StoredMessage } from '../../http/wire.ts';
+import type { TestGroup, TestServer } from '../../support/server.ts';
+
+/** `describe`, or its skipped form with the reason as a part of the name, where a program is missing. */
+export function describeWith(path: string, name: string, tests: () => void): void {
+  if (isReadable(path)) describe(name, tests);
+  else describe.skip(`${name} (${path} is missing: make foreign-test installs it)`, tests);
+}
+
+function isReadable(path: string): boolean {
+  try {
+    accessSync(path, constants.R_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+export interface ProgramOutcome {
+  readonly status: number | null;
+  /** Standard output and standard error, as they came. */
+  readonly output: string;
+}
+
+/** Runs a program to its end, with a proxy for no address. */
+export async function runProgram(
+  command: string,
+  args: readonly string[],
+  { env = {}, input = '' }: { readonly env?: Record<string, string>; readonly input?: string } = {},
+): Promise<ProgramOutcome> {
+  const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'pipe'], env: { ...programEnv(), ...env } });
+  child.stdin.on('error', () => {});
+  child.stdin.end(input);
+  const ended = new Promise<number | null>((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', resolve);
+  });
+  const [output, errors, status] = await Promise.all([readText(child.stdout), readText(child.stderr), ended]);
+  return { status, output: output + errors };
+}
+
+/** Programs of Debian read the proxy of the machine, which must not see 127.0.0.1. */
+export function programEnv(): NodeJS.ProcessEnv {
+  return { ...process.env, LC_ALL: 'C.UTF-8', NO_PROXY: '127.0.0.1', no_proxy: '127.0.0.1' };
+}
+
+/** Reads what a group gets while `work` runs. */
+export async function messagesOf(
+  server: TestServer,
+  group: TestGroup,
+  work: () => Promise<unknown>,
+): Promise<StoredMessage[]> {
+  const before = (await storedMessages(server, group)).length;
+  await work();
+  return (await storedMessages(server, group)).slice(before);
+}
+
+/** Expects a program to succeed in its own view, and the group to get one message. */
+export async function expectOneMessage(
+  server: TestServer,
+  group: TestGroup,
+  expected: { readonly text: string; readonly label?: string | null },
+  work: () => Promise<ProgramOutcome>,
+): Promise<ProgramOutcome> {
+  let outcome: ProgramOutcome | null = null;
+  const posted = await messagesOf(server, group, async () => {
+    outcome = await work();
+  });
+  const seen = posted.map(({ text, label }) => ('label' in expected ? { text, label } : { text }));
+  // The output says why, where it failed.
+  expect({ status: outcome!.status, seen, output: outcome!.output }).toEqual({
+    status: 0,
+    seen: [expected],
+    output: expect.any(String),
+  });
+  return outcome!;
+}
