@@ -193,12 +193,15 @@ describe('the people of a node', () => {
   });
 
   test('are those of the process that took its place', async () => {
+    const startedMs = Date.now();
+    // A process that takes the place of another one is started later.
+    const clock = jest.spyOn(Date, 'now').mockReturnValueOnce(startedMs).mockReturnValueOnce(startedMs);
+    clock.mockReturnValue(startedMs + 60_000);
     const cluster = new Cluster('a', 'b', 'a');
     const [before, b, after] = cluster.nodes;
     before!.presence.firstForegroundSessionStarted(alice);
     await cluster.pass(5, [before!, b!]);
     // It was killed, and says nothing any more.
-    jest.spyOn(Date, 'now').mockReturnValue(Date.now() + 60_000);
     after!.presence.firstForegroundSessionStarted(bob);
     await cluster.pass(15, [b!, after!]);
     expect(b!.presence.onlineAccounts()).toEqual([bob]);

@@ -17,27 +17,25 @@ const TOKEN_PATTERN = /^[\w-]{16,128}$/;
 
 /**
  * `POST /` as programs post to a server of ntfy: the token is the body's `topic`. It is read before anybody knows the
- * sender, so within the bounds of strangers.
+ * sender, so within the bounds of strangers. Without a topic there is nothing here.
  */
 export function ntfyRootRoute(services: Services, tokenAuth: TokenAuth, handlePost: PostHandler): Router {
   const { config, log } = services;
   const size = bodySizeLimit(config.http, ANYBODY_OPERATION_LIMITS);
   const router = Router({ caseSensitive: true });
   const post = withPostErrors(async (req, res, next) => {
-    setCallerRoute(req, { format: ntfy, dialect: ntfyDialect });
     const body = await readBody(req, res, size);
-    const { value, problem } = parseJson(decodeUtf8(body), ANYBODY_OPERATION_LIMITS, 'The body');
+    const { value } = parseJson(decodeUtf8(body), ANYBODY_OPERATION_LIMITS, 'The body');
     const topic = isObject(value) ? value['topic'] : undefined;
-    if (typeof topic !== 'string') {
-      const sentence = problem ?? 'topic: is required, and is the token of a group';
-      throw new KlatchError('invalid_input', { sentence });
-    }
+    if (typeof topic !== 'string') throw new KlatchError('not_found');
+    setCallerRoute(req, { format: ntfy, dialect: ntfyDialect });
     // What cannot be a token costs its sender as much as one that is unknown.
     const token = TOKEN_PATTERN.test(topic) ? topic : '';
     await tokenAuth.withPossiblyCachedToken(() => token)((request, answer, grant) =>
       handlePost(request, answer, grant, body),
     )(req, res, next);
   }, log);
-  router.route('/').post(post).put(post);
+  // Not `router.post`: Express would answer OPTIONS by itself then.
+  router.all('/', (req, res, next) => (req.method === 'POST' || req.method === 'PUT' ? post(req, res, next) : next()));
   return router;
 }
