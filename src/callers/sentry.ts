@@ -45,7 +45,7 @@ function readSentry({ body, headers }: CallerRequest): MessageForm | Ignored {
   return found ?? ignoredEvent(name);
 }
 
-interface Said {
+interface IssueFacts {
   readonly project: string;
   readonly summary: string;
   readonly url: string;
@@ -56,7 +56,7 @@ interface Said {
 }
 
 /** Messages of errors hold what anybody sent to the program that failed. */
-function formOf({ project, summary, url, text = '', fields = [], mood, alert = null }: Said): MessageForm {
+function formOf({ project, summary, url, text = '', fields = [], mood, alert = null }: IssueFacts): MessageForm {
   const title = project === '' ? summary : `[${firstLine(project)}] ${summary}`;
   return messageForm({
     cards: [card({ title, url, text, fields, mood })],
@@ -93,20 +93,20 @@ function titleOf(event: JsonObject, ...more: readonly unknown[]): string {
 /** An event as alerts and the plugin send it. No state: nothing tells when this error is mended. */
 function eventForm(
   event: JsonObject,
-  said: { project: string; title: string; url: string; level: unknown; rule: string; culprit: unknown },
+  facts: { project: string; title: string; url: string; level: unknown; rule: string; culprit: unknown },
 ): MessageForm {
   return formOf({
-    project: said.project,
-    summary: said.title,
-    url: said.url,
-    text: firstLine(stringOf(said.culprit)),
+    project: facts.project,
+    summary: facts.title,
+    url: facts.url,
+    text: firstLine(stringOf(facts.culprit)),
     fields: shortFields(
-      ['Level', said.level],
+      ['Level', facts.level],
       ['Environment', event['environment']],
       ['Release', event['release']],
-      ['Rule', said.rule],
+      ['Rule', facts.rule],
     ),
-    mood: moodOf(said.level),
+    mood: moodOf(facts.level),
   });
 }
 
@@ -163,7 +163,7 @@ const readIssue: Reader = (data, body) => {
   const issue = objectOf(data['issue']);
   const action = stringOf(body['action']);
   const [id, name] = [stringOf(issue['id']), issueName(issue)];
-  const said = {
+  const facts = {
     project: firstStringOf(objectOf(issue['project'])['slug'], objectOf(issue['project'])['name']),
     url: firstStringOf(issue['web_url'], issue['permalink']),
   };
@@ -171,17 +171,17 @@ const readIssue: Reader = (data, body) => {
   switch (action) {
     case 'created': {
       const text = firstLine(stringOf(issue['culprit']));
-      return formOf({ ...said, summary: `new issue ${name}`, text, mood: moodOf(issue['level']), alert: firing });
+      return formOf({ ...facts, summary: `new issue ${name}`, text, mood: moodOf(issue['level']), alert: firing });
     }
     case 'unresolved': {
       const how = RETURNS.get(stringOf(issue['substatus'])) ?? 'is unresolved again';
-      return formOf({ ...said, summary: `issue ${how}: ${name}`, mood: moodOf(issue['level']), alert: firing });
+      return formOf({ ...facts, summary: `issue ${how}: ${name}`, mood: moodOf(issue['level']), alert: firing });
     }
     case 'resolved':
-      return formOf({ ...said, summary: `${actorOf(body)} resolved ${name}`, mood: 'good', alert: resolved });
+      return formOf({ ...facts, summary: `${actorOf(body)} resolved ${name}`, mood: 'good', alert: resolved });
     case 'archived':
     case 'ignored':
-      return formOf({ ...said, summary: `${actorOf(body)} archived ${name}`, mood: 'info', alert: resolved });
+      return formOf({ ...facts, summary: `${actorOf(body)} archived ${name}`, mood: 'info', alert: resolved });
     default:
       return null;
   }

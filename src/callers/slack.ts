@@ -40,7 +40,7 @@ function readSlack({ body, headers }: CallerRequest): MessageForm {
   const pretext = attachments[0]?.pretext ?? '';
   const ownText = textOf(body);
   const laidOutCards = [blocks, ...attachments.flatMap((each) => (each.hasBlocks ? [each.card] : []))];
-  const text = isSaid(ownText, laidOutCards) ? '' : ownText;
+  const text = isRepeatedBy(ownText, laidOutCards) ? '' : ownText;
   // Blocks that are long keep their whole text only where it is the message's own.
   const laidOut = blocks.text === '' ? '' : joined([blocks.title, blocks.text]);
   const below = blocks.text === '' ? blocks : card({ ...blocks, title: '', text: '' });
@@ -79,15 +79,15 @@ function joined(parts: readonly string[]): string {
 }
 
 /** Beside blocks, Slack shows `text` in notifications alone; it is left out only where the blocks say each line of it. */
-function isSaid(text: string, cards: readonly Card[]): boolean {
+function isRepeatedBy(text: string, cards: readonly Card[]): boolean {
   if (text.length > MAX_NOTIFICATION_LENGTH) return false;
   const lines = text
     .split('\n')
     .map(bareWords)
     .filter((line) => line !== '');
   if (lines.length === 0) return false;
-  const said = new Set(cards.flatMap(textLines).map(bareWords));
-  return lines.every((line) => said.has(line));
+  const shownLines = new Set(cards.flatMap(textLines).map(bareWords));
+  return lines.every((line) => shownLines.has(line));
 }
 
 function textLines({ title, text, fields, footer }: Card): string[] {

@@ -40,7 +40,7 @@ interface AlertReader {
 
 export function readAlertGroup(body: JsonObject, reader: AlertReader): AlertGroup {
   const all = objectsOf(body['alerts'], MAX_ALERTS);
-  const isFiring = all.length === 0 ? body['status'] !== 'resolved' : all.some(isSaidToFire);
+  const isFiring = all.length === 0 ? body['status'] !== 'resolved' : all.some(isReportedFiring);
   return {
     cardOf: (known = NOTHING_KNOWN, only) => groupCard(body, { all, reader, known, only }),
     alert: alertUpdate(stringOf(body['groupKey']), isFiring ? 'firing' : 'resolved', singleAlertsOf(all)),
@@ -49,7 +49,7 @@ export function readAlertGroup(body: JsonObject, reader: AlertReader): AlertGrou
 
 type KnownStates = Pick<KnownAlert, 'isFiringByFingerprint'>;
 const NOTHING_KNOWN: KnownStates = { isFiringByFingerprint: new Map() };
-const isSaidToFire = (alert: JsonObject): boolean => alertState(alert) === 'firing';
+const isReportedFiring = (alert: JsonObject): boolean => alertState(alert) === 'firing';
 const fingerprintOf = (alert: JsonObject): string => storableText(stringOf(alert['fingerprint']));
 
 interface GroupCardOptions {
@@ -61,7 +61,8 @@ interface GroupCardOptions {
 
 function groupCard(body: JsonObject, { all, reader, known, only }: GroupCardOptions): Card {
   const { isFiringByFingerprint } = known;
-  const fires = (alert: JsonObject): boolean => isFiringByFingerprint.get(fingerprintOf(alert)) ?? isSaidToFire(alert);
+  const fires = (alert: JsonObject): boolean =>
+    isFiringByFingerprint.get(fingerprintOf(alert)) ?? isReportedFiring(alert);
   const told = new Set(all.map(fingerprintOf));
   const untold = [...isFiringByFingerprint].filter(([fingerprint]) => !told.has(fingerprint));
   const firing = all.filter(fires);
@@ -124,7 +125,7 @@ function readAlert(
     summary: clipped(summary.trim(), MAX_SUMMARY_LENGTH),
     severity: isFiring ? clipped(severity, MAX_VALUE_LENGTH) : '',
     labels: labelTexts(labels, clipped(summary, MAX_SUMMARY_LENGTH)).filter((label) => !heading.includes(label)),
-    moment: momentText({ isFiring, isSaidToFire: isSaidToFire(alert) }, start, end),
+    moment: momentText({ isFiring, isReportedFiring: isReportedFiring(alert) }, start, end),
     links: [
       { label: '', url },
       { label: 'Runbook', url: runbook },
@@ -134,12 +135,12 @@ function readAlert(
 
 /** Another node or an earlier request may have told its end, and this one does not. */
 function momentText(
-  { isFiring, isSaidToFire }: { readonly isFiring: boolean; readonly isSaidToFire: boolean },
+  { isFiring, isReportedFiring }: { readonly isFiring: boolean; readonly isReportedFiring: boolean },
   start: number | null,
   end: number | null,
 ): string {
   if (isFiring) return sinceText(start);
-  return isSaidToFire ? '' : periodText(start, end);
+  return isReportedFiring ? '' : periodText(start, end);
 }
 
 /** They stand at places of their own; Grafana's folder, and labels that begin with two underscores, say nothing. */
@@ -150,8 +151,8 @@ function labelTexts(labels: JsonObject, summary: string): string[] {
   const texts: string[] = [];
   for (const [name, found] of entriesOf(labels, MAX_LABELS)) {
     const value = clipped(stringOf(found).trim(), MAX_VALUE_LENGTH);
-    const isSaid = value.length > 2 && summary.includes(value);
-    if (value === '' || isSaid || name.startsWith('__') || SILENT_LABELS.includes(name)) continue;
+    const isInSummary = value.length > 2 && summary.includes(value);
+    if (value === '' || isInSummary || name.startsWith('__') || SILENT_LABELS.includes(name)) continue;
     texts.push(clipped(`${name}=${value}`, MAX_VALUE_LENGTH));
   }
   return texts.slice(0, MAX_SHOWN_LABELS);

@@ -45,7 +45,7 @@ const SHORT_HASH_LENGTH = 7;
 const NO_COMMIT = /^0+$/;
 
 /**
- * What becomes of an event. The address may narrow what is shown, by patterns with `*`: `?events=push,issues.opened`,
+ * The form of an event. The address may narrow what is shown, by patterns with `*`: `?events=push,issues.opened`,
  * `?branches=main,release/*`. Events that are about no branch pass the second one.
  */
 export function readGitEvent(
@@ -105,8 +105,8 @@ export const refName = (ref: string): string => firstLine(ref.replace(/^refs\/(?
 export function numbered(kind: string, number: unknown, title: unknown, sign = '#'): string {
   const count = firstLine(stringOf(number));
   const name = count === '' ? kind : `${kind} ${sign}${count}`;
-  const said = firstLine(stringOf(title));
-  return said === '' ? name : `${name}: ${said}`;
+  const line = firstLine(stringOf(title));
+  return line === '' ? name : `${name}: ${line}`;
 }
 
 export function countOfCommits(count: number): string {
@@ -124,10 +124,10 @@ export function commitLines(commits: unknown, count: number): string {
 export function commitLine(commit: JsonObject): string {
   const author = objectOf(commit['author']);
   const by = firstLine(stringOf(author['name']) || stringOf(author['username']));
-  const said = [shortHash(stringOf(commit['id'])), firstLine(stringOf(commit['message']))].filter(
+  const parts = [shortHash(stringOf(commit['id'])), firstLine(stringOf(commit['message']))].filter(
     (each) => each !== '',
   );
-  return [said.join(' '), by].filter((each) => each !== '').join(' — ');
+  return [parts.join(' '), by].filter((each) => each !== '').join(' — ');
 }
 
 /** A run of tests or builds that ended. The key names what runs, not the run: the next one tells that it is mended. */

@@ -155,9 +155,9 @@ const readRelease: GitEventReader = (body) => {
   const release = objectOf(body['release']);
   if (actionOf(body) !== 'published') return null;
   const [tag, name] = [firstLine(stringOf(release['tag_name'])), firstLine(stringOf(release['name']))];
-  const said = name === '' || name === tag ? tag : `${tag}: ${name}`;
+  const label = name === '' || name === tag ? tag : `${tag}: ${name}`;
   const kind = release['prerelease'] === true ? 'pre-release' : 'release';
-  return { ...lineOf(body, `published ${kind} ${said}`, urlOf(release)), text: excerpt(stringOf(release['body'])) };
+  return { ...lineOf(body, `published ${kind} ${label}`, urlOf(release)), text: excerpt(stringOf(release['body'])) };
 };
 
 const readFork: GitEventReader = (body) => {

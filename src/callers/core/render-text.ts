@@ -42,13 +42,13 @@ export function renderText(form: MessageForm, maxLength = MAX_TEXT_LENGTH): stri
 
 /** Without the title or the text that the message's own text says already. */
 function renderCard(card: Card, before: string): string {
-  const title = unlessSaid(trimmedLines(clipped(card.title, MAX_NAME_LENGTH)), before);
+  const title = unlessRepeated(trimmedLines(clipped(card.title, MAX_NAME_LENGTH)), before);
   const url = safeLink(card.url);
   const lines = [
     title,
     url === title ? '' : url,
     card.author === card.title ? '' : trimmedLines(clipped(card.author, MAX_NAME_LENGTH)),
-    withoutFirstLine(unlessSaid(trimmedLines(clipped(card.text, MAX_CARD_TEXT_LENGTH)), before), title),
+    withoutFirstLine(unlessRepeated(trimmedLines(clipped(card.text, MAX_CARD_TEXT_LENGTH)), before), title),
     ...fieldLines(card.fields),
     ...card.links.slice(0, MAX_LINKS).map(({ label, url: target }) => linkLine(label, safeLink(target))),
     remainderLine(card.links.length, MAX_LINKS),
@@ -58,8 +58,8 @@ function renderCard(card: Card, before: string): string {
   return marked(joined('\n', lines), card.mood);
 }
 
-function unlessSaid(text: string, said: string): string {
-  return text === said ? '' : text;
+function unlessRepeated(text: string, shown: string): string {
+  return text === shown ? '' : text;
 }
 
 /** Some programs begin their text with its title. */

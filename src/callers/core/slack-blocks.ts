@@ -117,12 +117,12 @@ function cellText(cell: JsonObject): string {
 
 /** Cards, containers, plans, alerts, and kinds that do not exist yet. */
 function otherPieces(block: JsonObject, depth: number): LayoutPiece[] {
-  const said = ['rich_text_title', 'title', 'subtitle', 'text', 'body', 'details', 'output']
+  const texts = ['rich_text_title', 'title', 'subtitle', 'text', 'body', 'details', 'output']
     .filter((name) => name !== 'title' || block['rich_text_title'] === undefined)
     .flatMap((name) => pieceOf('text', textOf(block[name])));
   const children = ['child_blocks', 'tasks', ...(block['type'] === 'carousel' ? ['elements'] : [])];
   return [
-    ...said,
+    ...texts,
     ...addressPieces(objectOf(block['hero_image'])),
     ...buttonPieces(block['actions']),
     ...(depth < MAX_DEPTH ? children.flatMap((name) => blockPieces(block[name], depth + 1)) : []),
