@@ -1,7 +1,8 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { KlatchError } from '../../errors.ts';
 import type { CallerFormat, CallerRequest } from '../../callers/core/caller-format.ts';
-import { ignoredEvent, isIgnored, type Ignored, type MessageForm } from '../../callers/core/message-form.ts';
+import { card, ignoredEvent, isIgnored, type Ignored, type MessageForm } from '../../callers/core/message-form.ts';
+import { clipped } from '../../callers/core/plain-text.ts';
 import { renderText } from '../../callers/core/render-text.ts';
 import type { JsonObject } from '../../callers/core/values.ts';
 import { detectFormat } from '../../callers/formats.ts';
@@ -55,6 +56,8 @@ export function postContext(
 /** A chat that shows every success hides the failures. */
 export const NEEDLESS_SUCCESS = ignoredEvent('a success that no failure came before');
 
+const MAX_FILE_NAMES = 10;
+const MAX_FILE_NAME_LENGTH = 100;
 const MAX_LABEL_CODE_POINTS = 80;
 /** What of a longer label is looked at, in UTF-16 units for each character that is kept. */
 const LABEL_SCAN_FACTOR = 10;
@@ -120,7 +123,7 @@ function postFromForm(form: MessageForm | Ignored, format: CallerFormat, context
   if (isIgnored(form)) return form;
   const { alert: update, cardsKnowing } = form;
   if (update?.onlyAfterFiring === true && context.hasAttachments) return NEEDLESS_SUCCESS;
-  const text = renderText(form, context.maxTextCodePoints);
+  const text = renderText(withFileNames(form), context.maxTextCodePoints);
   if (text === '' && !context.hasAttachments) {
     throw invalid(`The body was read as ${format.name}, and nothing in it can be shown`);
   }
@@ -135,6 +138,15 @@ function postFromForm(form: MessageForm | Ignored, format: CallerFormat, context
       ? input.text
       : renderText({ ...form, cards: cardsKnowing(known, only) }, context.maxTextCodePoints);
   return withReport(input, { source: format.name, update, textOf }, context);
+}
+
+/** Files within a body are not stored. Their names tell the group that there were some. */
+function withFileNames(form: MessageForm): MessageForm {
+  if (form.files.length === 0) return form;
+  const names = form.files
+    .slice(0, MAX_FILE_NAMES)
+    .map(({ name }) => `${clipped(name, MAX_FILE_NAME_LENGTH)} (not stored)`);
+  return { ...form, cards: [...form.cards, card({ text: names.join('\n') })] };
 }
 
 /** Node joins the repeated headers that formats look at, and gives only `set-cookie` as a list. */

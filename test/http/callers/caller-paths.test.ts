@@ -60,6 +60,13 @@ describe('a foreign body on the address of a group', () => {
     expect(await newestText(server, group)).toBe('Backup\ndone');
   });
 
+  test('names the files that it holds and that are not stored', async () => {
+    const attachments = [{ filename: 'report.txt', base64: 'YQ==', mimetype: 'text/plain' }];
+    const body = { version: '1.0', title: 'Backup', message: 'done', attachments, type: 'info' };
+    expect((await send('/v1/webhooks/T', { body })).status).toBe(200);
+    expect(await newestText(server, group)).toBe('Backup\ndone\n\nreport.txt (not stored)');
+  });
+
   test('that is understood and not shown is answered as that, and nothing is posted', async () => {
     const before = (await storedMessages(server, group)).length;
     const body = { action: 'labeled', issue: { number: 1, title: 'x' }, repository: { full_name: 'a/b' } };
