@@ -53,6 +53,8 @@ export class Load {
   #next = 0;
   #stopped = true;
   #aborted = false;
+  /** Callers begin no post before it resolves; null: they do not wait. */
+  #resumed: PromiseWithResolvers<void> | null = null;
   #clients: Promise<void> = Promise.resolve();
 
   constructor(targets: readonly PostTarget[], options: LoadOptions) {
@@ -77,9 +79,20 @@ export class Load {
     this.#gapMs = gapMs;
   }
 
+  /** Callers finish the post that they are at, and begin none before `resume`. */
+  pause(): void {
+    this.#resumed ??= Promise.withResolvers();
+  }
+
+  resume(): void {
+    this.#resumed?.resolve();
+    this.#resumed = null;
+  }
+
   /** Resolves when every post that was begun has been answered 200. */
   async stop(): Promise<void> {
     this.#stopped = true;
+    this.resume();
     await this.#clients;
   }
 
@@ -114,6 +127,7 @@ export class Load {
     // oxlint-disable-next-line no-unmodified-loop-condition -- `stop` does.
     while (!this.#stopped) {
       await this.#post(this.#next++);
+      await this.#resumed?.promise;
       if (this.#gapMs > 0) await wait(this.#gapMs);
     }
   }

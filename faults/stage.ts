@@ -128,6 +128,19 @@ export class Stage {
     );
   }
 
+  /** Holds the callers until every hook has everything that was posted. */
+  async catchUpWithoutPosts(): Promise<void> {
+    this.load.pause();
+    try {
+      await until('all lanes have caught up', () => {
+        const heads = this.load.heads();
+        return this.hooks.every(({ record, group }) => record.through >= heads[group]!);
+      });
+    } finally {
+      this.load.resume();
+    }
+  }
+
   /** Resolves when each struck hook has had this many further deliveries, taken or refused. */
   async struckAreAnswered(deliveries: number): Promise<void> {
     const records = this.struckHooks.map((hook) => hook.record);
