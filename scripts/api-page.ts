@@ -34,7 +34,7 @@ The body is the input, as JSON in UTF-8; without a body the input is \`{}\`. A k
 
 ## Who calls
 
-\`Authorization: Bearer <token>\` says who calls. People get a token (\`kls_…\`) when they sign in (\`auth.start\`); it is good for everything that they may do. A person makes tokens (\`klb_…\`) for bots of their own: those have scopes, and may end. Without the header nobody calls, which is enough for some operations. A token that does not exist, or no longer, is refused whatever the operation, with 401 and \`WWW-Authenticate\`; who tries many is answered late.
+\`Authorization: Bearer <token>\` says who calls. People get a token (\`kls_…\`) when they sign in (\`auth.start\`); it is good for everything that they may do. A person makes tokens (\`klb_…\`) for bots of their own: those have scopes, and may end. Without the header nobody calls, which is enough for some operations. A token that does not exist, or no longer, is refused whatever the operation, with 401 and \`WWW-Authenticate\`; who tries many is answered late. A page of \`http.base-uri\` has the session cookie instead: [web.md](web.md).
 
 SCOPES
 

@@ -35,6 +35,7 @@ import { SearchLimiterByPerson } from './operations/core/search-limiter.ts';
 import { retryOrReportUnsignedHooks } from './operations/server/unsigned-hooks.ts';
 import type { Services } from './operations/core/services.ts';
 import { SessionCache } from './operations/core/session-cache.ts';
+import { SessionCookie } from './operations/core/session-cookie.ts';
 import { operationTable } from './operations/table.ts';
 import type { AddressPolicy } from './outbound/address-policy.ts';
 import { DeliveryClient } from './outbound/delivery-client.ts';
@@ -221,6 +222,7 @@ export class Server {
       messageLog,
       tokens: new IntegrationTokenCache(database.general, bus, limits),
       sessions: new SessionCache(database.general, bus),
+      sessionCookie: new SessionCookie(config.http.baseUri, database.general),
       activations: new ActivationCodes(createProviders(config, userAgent()), {
         secret: config.secret,
         pool: database.general,

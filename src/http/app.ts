@@ -12,6 +12,7 @@ import { aliasRoutes, suffixRoutes } from './callers/caller-routes.ts';
 import { ntfyRootRoute } from './callers/ntfy-root.ts';
 import { startDeadline } from './deadline.ts';
 import { Authenticator } from './authenticator.ts';
+import { sessionRoutes } from './browser/session-routes.ts';
 import { exposedFileHeaders, fileRoutes } from './files/file-routes.ts';
 import { healthRoutes } from './health-routes.ts';
 import { invitePreviewRoutes } from './invite-routes.ts';
@@ -74,6 +75,7 @@ function createExpress(services: Services, options: AppDeps): Express {
   app.use('/v1/webhooks', reverseWebhookRoutes(services, tokenAuth, options.proxies));
   app.use('/v1/groups/invites', invitePreviewRoutes(services, options.proxies));
   app.use('/v1/sign-in', signInLinkPage(config));
+  app.use('/v1/session', sessionRoutes(services, authenticator));
   app.use('/v1/api', apiRoutes(services, authenticator, operationTable()));
   app.use('/v1/files', fileRoutes(services, authenticator));
   app.use('/v1', healthRoutes(services));

@@ -2,10 +2,12 @@ import type { Request, Response } from 'express';
 import { KlatchError, type ErrorCode } from '../errors.ts';
 import type { SourceKey } from '../model/source-key.ts';
 import type { TrustedProxies } from '../model/trusted-proxies.ts';
-import type { Caller, AnonymousCaller } from '../operations/core/caller.ts';
+import type { AccountCaller, AnonymousCaller, Caller } from '../operations/core/caller.ts';
 import { RateLimiter } from '../operations/core/rate-limiter.ts';
 import type { Services } from '../operations/core/services.ts';
+import { klatchCookiesIn } from '../operations/core/session-cookie.ts';
 import { AuthThrottle } from './auth-throttle.ts';
+import { requireOwnPage } from './browser/own-page.ts';
 
 /** Sources whose callers without a session are counted. */
 const MAX_SOURCES = 10_000;
@@ -14,7 +16,7 @@ const TOKEN_ERRORS: ReadonlySet<ErrorCode> = new Set(['unauthenticated']);
 /** What those are told who guess at tokens, codes and links; each such answer is slowed down. */
 const GUESS_ERRORS: ReadonlySet<ErrorCode> = new Set(['invalid_code', 'activation_expired', 'invalid_invite']);
 
-/** Who comes in with the token of a session, or as nobody, and how often. */
+/** Who comes in with the token or the cookie of a session, or as nobody, and how often. */
 export class Authenticator {
   readonly #services: Services;
   readonly #proxies: TrustedProxies;
@@ -33,20 +35,55 @@ export class Authenticator {
     });
   }
 
-  /** Who calls. Throws `unauthenticated`, after holding back who tries many tokens, and `rate_limited`. */
+  /**
+   * Who calls, by the token of a session in Authorization or by the session cookie of a page of the own origin. A cookie
+   * whose session has ended counts as none: a page cannot take it out of its requests. Throws `unauthenticated`, after
+   * holding back who tries many tokens, `forbidden` for cookies of other pages, `invalid_input` and `rate_limited`.
+   */
   async authenticate(req: Request): Promise<Caller> {
+    const { authorization, cookie } = req.headers;
+    const cookieToken = await this.#services.sessionCookie.tokenAmong(klatchCookiesIn(cookie));
+    if (cookieToken !== null) return this.#authenticateByCookie(req, cookieToken);
     const anonymous = this.#asAnonymousCaller(req);
-    const { authorization } = req.headers;
-    const { sessions, sessionRequestLimiter: sessionRequestRate } = this.#services;
-    if (authorization === undefined) {
-      if (this.#anonymousRate.reserve(anonymous.source, 0) === null) throw new KlatchError('rate_limited');
-      return anonymous;
-    }
+    if (authorization === undefined) return this.#limitAnonymous(anonymous);
     const token = BEARER_PATTERN.exec(authorization)?.[1] ?? '';
+    return this.#limitSession(await this.#findSession(anonymous, token));
+  }
+
+  async #authenticateByCookie(req: Request, token: string): Promise<Caller> {
+    requireOwnPage(req, this.#services.sessionCookie.origin);
+    if (req.headers.authorization !== undefined) {
+      throw new KlatchError('invalid_input', {
+        sentence: 'Send the session cookie or Authorization, not both: they may be of two people',
+      });
+    }
+    const anonymous = this.#asAnonymousCaller(req);
+    try {
+      return this.#limitSession(await this.#findSession(anonymous, token));
+    } catch (error) {
+      if (error instanceof KlatchError && error.code === 'unauthenticated') return this.#limitAnonymous(anonymous);
+      throw error;
+    }
+  }
+
+  async #findSession(anonymous: AnonymousCaller, token: string): Promise<AccountCaller> {
     const { source, live } = anonymous;
-    const caller = await this.#delayRejections(anonymous, sessions.authenticate(token, { source, live }), TOKEN_ERRORS);
-    if (sessionRequestRate.reserve(caller.sessionId, 0) === null) throw new KlatchError('rate_limited');
+    return this.#delayRejections(
+      anonymous,
+      this.#services.sessions.authenticate(token, { source, live }),
+      TOKEN_ERRORS,
+    );
+  }
+
+  #limitSession(caller: AccountCaller): AccountCaller {
+    const isWithinRate = this.#services.sessionRequestLimiter.reserve(caller.sessionId, 0) !== null;
+    if (!isWithinRate) throw new KlatchError('rate_limited');
     return caller;
+  }
+
+  #limitAnonymous(anonymous: AnonymousCaller): AnonymousCaller {
+    if (this.#anonymousRate.reserve(anonymous.source, 0) === null) throw new KlatchError('rate_limited');
+    return anonymous;
   }
 
   /** The same work, whose refusals come late to a source that has too many of them. */

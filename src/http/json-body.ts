@@ -1,4 +1,9 @@
+import type { IncomingMessage } from 'node:http';
 import { KlatchError } from '../errors.ts';
+import type { BodyLimits } from '../operations/core/input-limits.ts';
+import { parseJsonRepairingControls } from '../operations/core/parse-json.ts';
+
+const JSON_MEDIA_TYPE = 'application/json';
 
 /** The text of a body. Throws `invalid_input` for what is not UTF-8. */
 export function decodeUtf8(body: Buffer): string {
@@ -12,4 +17,20 @@ export function decodeUtf8(body: Buffer): string {
 /** The type of a Content-Type header without its parameters, lower case; empty when there is none. */
 export function mediaType(contentType: string | undefined): string {
   return (contentType ?? '').split(';', 1)[0]!.trim().toLowerCase();
+}
+
+/** The value of a body; an empty one asks for nothing in particular. Throws `unsupported_media`, `invalid_input`. */
+export function parseJsonBodyAsInput(req: IncomingMessage, body: Buffer, limits: BodyLimits): object {
+  if (body.length === 0) return {};
+  const type = mediaType(req.headers['content-type']);
+  if (type !== '' && type !== JSON_MEDIA_TYPE && !type.endsWith('+json')) {
+    const sentence = `The body is the input as JSON: send it with Content-Type: ${JSON_MEDIA_TYPE}; charset=utf-8`;
+    throw new KlatchError('unsupported_media', { sentence });
+  }
+  const { value, problem } = parseJsonRepairingControls(decodeUtf8(body), limits);
+  if (problem !== undefined) throw new KlatchError('invalid_input', { sentence: problem });
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new KlatchError('invalid_input', { sentence: 'The body must be a JSON object: the input of the operation' });
+  }
+  return value;
 }

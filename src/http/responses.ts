@@ -54,7 +54,7 @@ export function tagErrorCode(res: ServerResponse, code: ErrorCode): void {
 }
 
 /** Below these an error carries its code as well: who calls operations and stores files goes by it. */
-const PATHS_WITH_ERROR_CODE = ['/v1/api/', '/v1/files'];
+const PATHS_WITH_ERROR_CODE = ['/v1/api/', '/v1/files', '/v1/session'];
 
 /** The path of a request as it was sent; a router below takes the front of `url` away. */
 export function originalUrlOf(req: IncomingMessage): string {

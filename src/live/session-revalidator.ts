@@ -2,6 +2,7 @@ import type { Bus } from '../bus/bus.ts';
 import type { Log } from '../log.ts';
 import type { AccountCaller } from '../operations/core/caller.ts';
 import { findValidSessions } from '../storage/groups/conversation-heads.ts';
+import { touchIdleSessions } from '../storage/accounts/sessions.ts';
 import type { Pool } from '../storage/db/pool.ts';
 import type { LiveSessions } from './live-sessions.ts';
 import type { Session } from './session.ts';
@@ -56,8 +57,22 @@ export class SessionRevalidator {
   /** Looks all of them up. */
   async revalidateAll(): Promise<void> {
     const all = [...this.#sessions.all].filter((session) => session.caller !== null && session.isOpen);
-    for (let start = 0; start < all.length; start += SESSIONS_PER_QUERY)
-      await this.#revalidateSessions(all.slice(start, start + SESSIONS_PER_QUERY));
+    for (let start = 0; start < all.length; start += SESSIONS_PER_QUERY) {
+      const some = all.slice(start, start + SESSIONS_PER_QUERY);
+      await this.#touchIdle(some);
+      await this.#revalidateSessions(some);
+    }
+  }
+
+  /** Before they are looked up: a connection that is open is use, and its session does not run out meanwhile. */
+  async #touchIdle(sessions: readonly Session[]): Promise<void> {
+    const ids = sessions.filter(({ caller }) => caller!.expiresAt !== null).map((session) => sessionIdOf(session));
+    if (ids.length === 0) return;
+    try {
+      await this.#pool.run((sql) => touchIdleSessions(sql, ids));
+    } catch (error) {
+      logFailureByKind(this.#log, 'live: sessions in use could not be extended', error);
+    }
   }
 
   async #revalidateSessions(sessions: readonly Session[]): Promise<void> {

@@ -19,6 +19,7 @@ import type { Services } from '../operations/core/services.ts';
 import { listHeadsOfAccount } from '../storage/groups/conversation-heads.ts';
 import type { FoundSession } from '../storage/accounts/sessions.ts';
 import type { CloseReason } from './close-codes.ts';
+import { ConnectionActivity } from './connection-activity.ts';
 import type { LiveConnection, ConnectionListener } from './transport/live-connection.ts';
 import { parseJsonOrUndefined, serveRequest } from './json-rpc.ts';
 import type { LiveCounts, DisconnectReason } from './live-counts.ts';
@@ -80,6 +81,7 @@ interface PendingRequest {
 export class Session implements LiveSession, ConnectionListener {
   readonly connection: LiveConnection;
   readonly #host: SessionHost;
+  readonly #activity: ConnectionActivity;
   #state: SessionState = 'unauthenticated';
   #caller: AccountCaller | null = null;
   #subscriptions: SessionSubscriptions | null = null;
@@ -97,20 +99,22 @@ export class Session implements LiveSession, ConnectionListener {
   #unauthenticatedRequestCount = 0;
   /** Of the last sign of life, or of the beginning of the end. */
   #lastActiveOrClosingMs: number;
-  #bytesReadAtTick = 0;
-  /** Null: there was room for more when it was last looked at. */
-  #bytesFlushedAtTick: number | null = null;
   #isPingSent = false;
   #isForeground = true;
 
   constructor(connection: LiveConnection, host: SessionHost) {
     this.connection = connection;
     this.#host = host;
+    this.#activity = new ConnectionActivity(connection);
     this.#lastActiveOrClosingMs = host.livenessClockMs;
   }
 
   get state(): SessionState {
     return this.#state;
+  }
+
+  get handshakeCookies(): LiveSession['handshakeCookies'] {
+    return this.connection.handshakeCookies;
   }
 
   /** Whether something can be sent. */
@@ -144,9 +148,7 @@ export class Session implements LiveSession, ConnectionListener {
     this.#caller = caller;
     this.#state = 'authenticated';
     this.connection.setMaxFrameBytes(this.#host.config.maxFrameBytes);
-    if (caller.expiresAt !== null) {
-      this.#expiry = new SessionExpiry(caller.expiresAt, () => this.close('session_ended'));
-    }
+    this.#expireAt(caller.expiresAt);
   }
 
   /** Whether somebody looks at it, as far as its client says. */
@@ -193,9 +195,16 @@ export class Session implements LiveSession, ConnectionListener {
     }
   }
 
-  /** What the account is now; it was renamed, or got another role. */
-  updateAccount({ role, nick, name }: FoundSession): void {
-    if (this.#caller !== null) this.#caller = { ...this.#caller, role, nick, name };
+  /** What the account is now: it was renamed, or got another role. The session may have been used and last longer. */
+  updateAccount({ role, nick, name, expiresAt }: FoundSession): void {
+    if (this.#caller === null || !this.isOpen) return;
+    if (expiresAt?.getTime() !== this.#caller.expiresAt?.getTime()) this.#expireAt(expiresAt);
+    this.#caller = { ...this.#caller, role, nick, name, expiresAt };
+  }
+
+  #expireAt(expiresAt: Date | null): void {
+    this.#expiry?.stop();
+    this.#expiry = expiresAt === null ? null : new SessionExpiry(expiresAt, () => this.close('session_ended'));
   }
 
   send(text: string): void {
@@ -268,7 +277,7 @@ export class Session implements LiveSession, ConnectionListener {
       if (ageMs > CLOSE_TIMEOUT_MS) this.destroy();
     } else if (this.#state === 'unauthenticated') {
       if (ageMs > authTimeoutMs) this.close('unauthenticated');
-    } else if (this.#wasActiveSinceTick()) {
+    } else if (this.#activity.wasActive(this.#isInputPaused)) {
       this.#lastActiveOrClosingMs = livenessClockMs;
       this.#isPingSent = false;
     } else if (ageMs > 2 * heartbeatMs) {
@@ -279,19 +288,6 @@ export class Session implements LiveSession, ConnectionListener {
       this.#isPingSent = true;
       this.connection.ping();
     }
-  }
-
-  /**
-   * Whether something came since the last look, or something went out that had no room before: who is busy reading may
-   * come to our question late. One that is not read from cannot give a sign.
-   */
-  #wasActiveSinceTick(): boolean {
-    const { bytesRead, bytesFlushed, isFull } = this.connection;
-    const hasFlushed = this.#bytesFlushedAtTick !== null && this.#bytesFlushedAtTick !== bytesFlushed;
-    const isActive = bytesRead !== this.#bytesReadAtTick || hasFlushed || (this.#isInputPaused && !isFull);
-    this.#bytesReadAtTick = bytesRead;
-    this.#bytesFlushedAtTick = isFull ? bytesFlushed : null;
-    return isActive;
   }
 
   get #isQueueFull(): boolean {

@@ -65,6 +65,25 @@ describe('a session that expires', () => {
     expect(client.texts.slice(answered).map((text) => JSON.parse(text).method)).toEqual(['session.ended']);
   });
 
+  test('that was used and lasts longer now has its requests answered until then', async () => {
+    const client = await live.signIn(live.urls[0], await sessionFor(HOUR_MS));
+    await live.server.database.query(
+      (sql) => sql`
+        update session set expires_at = expires_at + interval '4 hours' where account_id = ${live.alice.id}
+          and expires_at is not null`,
+    );
+    // Whatever changes an account has its sessions looked up again, before the next request is worked on.
+    await live.server.operate('accounts.update', { user: 'alice', name: 'Alice' });
+    await client.call('live.ping');
+    const now = Date.now();
+    jest.spyOn(Date, 'now').mockImplementation(() => now + 2 * HOUR_MS);
+    await client.call('live.ping');
+    expect(client.code).toBe(null);
+    jest.spyOn(Date, 'now').mockImplementation(() => now + 6 * HOUR_MS);
+    client.send('{"jsonrpc":"2.0","id":7,"method":"live.ping"}');
+    expect(await client.ended()).toBe(SESSION_ENDED);
+  });
+
   test('far in the future does not end its connection now', async () => {
     // Longer than a timer of Node holds.
     const client = await live.signIn(live.urls[0], await sessionFor(60 * 24 * HOUR_MS));

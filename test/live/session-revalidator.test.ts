@@ -31,7 +31,7 @@ test('an answer that was long on its way does not bring back what an account was
   };
   const roles: string[] = [];
   const session = {
-    caller: { sessionId },
+    caller: { sessionId, expiresAt: null },
     isOpen: true,
     updateAccount: ({ role }: FoundSession) => roles.push(role),
   } as unknown as Session;
@@ -48,4 +48,28 @@ test('an answer that was long on its way does not bring back what an account was
   await all;
   revalidator.stop();
   expect(roles).toEqual(['user']);
+});
+
+test('a connection that is open keeps the session of a browser from running out', async () => {
+  const { session: sessionId } = await createPerson(server, 'bob');
+  const { session: usedToday } = await createPerson(server, 'carol');
+  await server.database.query(
+    (sql) => sql`
+      update session set idle_timeout_s = 3600, expires_at = now() + interval '1 minute',
+        last_used_at = now() - case when id = ${sessionId} then interval '25 hours' else interval '23 hours' end
+      where id = any(${[sessionId, usedToday]}::bigint[])`,
+  );
+  const told = new Map<number, number>();
+  const sessionOf = (id: number): Session =>
+    ({
+      caller: { sessionId: id, expiresAt: new Date() },
+      isOpen: true,
+      updateAccount: ({ expiresAt }: FoundSession) => told.set(id, (expiresAt!.getTime() - Date.now()) / 60_000),
+    }) as unknown as Session;
+  const sessions = { all: [sessionOf(sessionId), sessionOf(usedToday)] } as unknown as LiveSessions;
+  const pool = { run: (work: Parameters<Pool['run']>[0]) => server.database.query(work) } as Pool;
+  await new SessionRevalidator({ bus: new LocalBus(), pool, sessions, log: silentLog() }).revalidateAll();
+  expect(told.get(sessionId)).toBeGreaterThan(50);
+  // Once a day is enough: no row is written each minute.
+  expect(told.get(usedToday)).toBeLessThan(2);
 });

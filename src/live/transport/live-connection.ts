@@ -1,5 +1,6 @@
 import type { CloseReason } from '../close-codes.ts';
 import type { SourceKey } from '../../model/source-key.ts';
+import type { KlatchCookie } from '../../operations/core/session-cookie.ts';
 import type { LiveTransport } from '../../model/transport.ts';
 import type { EncodedFrames } from '../encoded-frames.ts';
 
@@ -8,6 +9,8 @@ export interface LiveConnection {
   readonly kind: LiveTransport;
   /** The network that the client comes from, behind trusted proxies the one that they name. */
   readonly source: SourceKey;
+  /** Cookies of Klatch servers that a page of the own origin brought along; else none. */
+  readonly handshakeCookies: readonly KlatchCookie[];
   /** Bytes that were given to the connection and not yet taken by the operating system. */
   readonly bytesQueued: number;
   /** Bytes that have arrived: when they grow, the client lives. */

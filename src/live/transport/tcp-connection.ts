@@ -12,6 +12,7 @@ const PING_LINE = `${JSON.stringify({ jsonrpc: '2.0', method: 'ping' })}\n`;
 export class TcpConnection implements LiveConnection {
   readonly kind = 'tcp';
   readonly source: SourceKey;
+  readonly handshakeCookies = [];
   readonly #socket: Socket;
   readonly #lineReader: LineReader;
   #listener: ConnectionListener | null = null;

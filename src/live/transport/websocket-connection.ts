@@ -2,6 +2,7 @@ import type { Socket } from 'node:net';
 import { WebSocket } from 'ws';
 import type { SourceKey } from '../../model/source-key.ts';
 import { closeCodes, closeMessages, sessionEndedNotification, type CloseReason } from '../close-codes.ts';
+import type { KlatchCookie } from '../../operations/core/session-cookie.ts';
 import type { LiveConnection, ConnectionListener } from './live-connection.ts';
 import type { EncodedFrames } from '../encoded-frames.ts';
 import { drained } from './tcp-connection.ts';
@@ -58,13 +59,19 @@ export class ClientSocket extends WebSocket {
 export class WebSocketConnection implements LiveConnection {
   readonly kind = 'websocket';
   readonly source: SourceKey;
+  readonly handshakeCookies: readonly KlatchCookie[];
   readonly #client: ClientSocket;
   readonly #socket: Socket;
   #listener: ConnectionListener | null = null;
   #closeCode = 0;
 
-  constructor(client: ClientSocket, socket: Socket, source: SourceKey) {
+  constructor(
+    client: ClientSocket,
+    socket: Socket,
+    { source, handshakeCookies }: { source: SourceKey; handshakeCookies: readonly KlatchCookie[] },
+  ) {
     this.source = source;
+    this.handshakeCookies = handshakeCookies;
     this.#client = client;
     this.#socket = socket;
     client.connection = this;

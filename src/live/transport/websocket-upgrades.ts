@@ -4,6 +4,7 @@ import { WebSocketServer } from 'ws';
 import type { Config } from '../../config/config.ts';
 import { sourceKey, type SourceKey } from '../../model/source-key.ts';
 import { ANONYMOUS_FRAME_BYTES } from '../../operations/core/input-limits.ts';
+import { klatchCookiesIn, type KlatchCookie } from '../../operations/core/session-cookie.ts';
 import type { LiveSessions } from '../live-sessions.ts';
 import type { ConnectionRejection } from '../live-counts.ts';
 import type { TrustedProxies } from '../../model/trusted-proxies.ts';
@@ -12,6 +13,7 @@ import { ClientSocket, WebSocketConnection } from './websocket-connection.ts';
 /** How long the client's half of the closing handshake may take. */
 const CLOSE_TIMEOUT_MS = 10_000;
 const MAX_FRAGMENTS = 1_024;
+const NO_COOKIES: readonly KlatchCookie[] = [];
 
 const REJECTION_RESPONSES: Readonly<Record<ConnectionRejection, readonly [status: number, sentence: string]>> = {
   too_many_connections: [503, 'There are too many connections; please try again later'],
@@ -26,13 +28,15 @@ export class WebSocketUpgrades {
   readonly #sessions: LiveSessions;
   readonly #proxies: TrustedProxies;
   readonly #server: WebSocketServer;
+  readonly #ownOrigin: string;
   readonly #allowedOrigins: ReadonlySet<string>;
   #isStopping = false;
 
   constructor(config: Config, sessions: LiveSessions, proxies: TrustedProxies) {
     this.#sessions = sessions;
     this.#proxies = proxies;
-    this.#allowedOrigins = new Set([new URL(config.http.baseUri).origin, ...config.live.allowedLiveOrigins]);
+    this.#ownOrigin = new URL(config.http.baseUri).origin;
+    this.#allowedOrigins = new Set([this.#ownOrigin, ...config.live.allowedLiveOrigins]);
     // The types do not know all of the library's bounds, nor that it takes a class of ours.
     const options: Record<string, unknown> = {
       noServer: true,
@@ -67,7 +71,8 @@ export class WebSocketUpgrades {
       isUpgraded = true;
       // The library has its own by now.
       socket.off('error', ignoreError);
-      const connection = new WebSocketConnection(client as ClientSocket, socket, source);
+      const handshakeCookies = this.#ownPageCookies(request);
+      const connection = new WebSocketConnection(client as ClientSocket, socket, { source, handshakeCookies });
       connection.open(this.#sessions.open(connection));
     });
     // The library has answered that this is no handshake.
@@ -75,6 +80,14 @@ export class WebSocketUpgrades {
       this.#sessions.quotas.releaseUnauthenticated(source);
       this.#sessions.quotas.release();
     }
+  }
+
+  /**
+   * Of a page of the own origin alone: browsers send cookies with the handshake of any page of the same site, and
+   * `live.origins` lets pages connect, not act as a visitor.
+   */
+  #ownPageCookies({ headers }: IncomingMessage): readonly KlatchCookie[] {
+    return headers.origin === this.#ownOrigin ? klatchCookiesIn(headers.cookie) : NO_COOKIES;
   }
 
   #acquireOrReject(request: IncomingMessage, source: SourceKey, isProxy: boolean): ConnectionRejection | null {

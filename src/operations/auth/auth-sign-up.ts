@@ -1,12 +1,15 @@
 import * as z from 'zod';
 import { KlatchError } from '../../errors.ts';
+import type { SourceKey } from '../../model/source-key.ts';
 import { insertAccount } from '../../storage/accounts/accounts.ts';
 import { consumeVerifiedActivation } from '../../storage/accounts/activations.ts';
 import { findAddressHolder, insertAddress } from '../../storage/accounts/addresses.ts';
+import type { IdleTimeoutS } from '../../storage/accounts/sessions.ts';
 import type { Transaction } from '../../storage/db/connection.ts';
 import { violatesUnique } from '../../storage/db/database-error.ts';
 import { transactionSchema } from './auth-verify.ts';
 import { callerSource } from '../core/caller.ts';
+import { BROWSER_SESSION_IDLE_S } from '../core/session-cookie.ts';
 import { withEventsAfterCommit, type PendingEvents } from '../core/group-transaction.ts';
 import { acceptInvite, inviteLinkOrTokenSchema } from '../groups/join-group.ts';
 import { defineOperation } from '../core/operation.ts';
@@ -19,29 +22,32 @@ import {
   publishEndedSurplusSessions,
   signedInSchema,
   type OpenedSession,
+  type SessionChoice,
+  type SignedIn,
 } from './sign-in.ts';
 import { nickSchema, nameOrTitleSchema } from '../core/schemas.ts';
 
-interface SignUpRequest {
+interface SignUpRequest extends SessionChoice {
   readonly transactionHash: string;
   readonly nick: string;
   readonly name: string;
-  readonly label: string | undefined;
   readonly invite: string | undefined;
 }
+
+const signUpInputSchema = z.strictObject({
+  transaction: transactionSchema,
+  nick: nickSchema,
+  /** Not given: the nick. */
+  name: nameOrTitleSchema.optional(),
+  invite: inviteLinkOrTokenSchema.optional(),
+  label: sessionOrDeviceLabelSchema.optional(),
+});
 
 export const signUp = defineOperation({
   name: 'auth.sign-up',
   summary:
     'Make an account of the address that a transaction has proven, and sign in; with an invitation, join its group.',
-  input: z.strictObject({
-    transaction: transactionSchema,
-    nick: nickSchema,
-    /** Not given: the nick. */
-    name: nameOrTitleSchema.optional(),
-    invite: inviteLinkOrTokenSchema.optional(),
-    label: sessionOrDeviceLabelSchema.optional(),
-  }),
+  input: signUpInputSchema,
   output: signedInSchema,
   who: 'anybody',
   scope: null,
@@ -54,35 +60,47 @@ export const signUp = defineOperation({
     'registration_closed',
     'rate_limited',
   ],
-  run: async (services, { transaction, nick, name = nick, invite, label }, caller) => {
-    const { config, activations } = services;
-    const source = callerSource(caller);
-    if (source !== null) activations.limitSignInSteps(source);
-    const { registration } = config;
-    if (registration === 'closed' || (registration === 'invite' && invite === undefined)) {
-      throw new KlatchError('registration_closed');
-    }
-    const request = { transactionHash: hashOpaqueToken(transaction), nick, name, label, invite };
-    try {
-      const opened = await withEventsAfterCommit(services, (tx, events) =>
-        createAccountWithSession(services, { tx, events }, request),
-      );
-      activations.metrics.signedIn.sign_up += 1;
-      return publishEndedSurplusSessions(services, opened);
-    } catch (error) {
-      if (violatesUnique(error, 'account_nick_key')) throw new KlatchError('nick_taken', { cause: error });
-      // Somebody proved the same address by another transaction, and was faster.
-      if (violatesUnique(error, 'account_address_pkey')) throw new KlatchError('activation_expired', { cause: error });
-      throw error;
-    }
-  },
+  run: (services, input, caller) => signUpWith(services, input, { source: callerSource(caller), idleTimeoutS: null }),
 });
+
+/** The same for a browser, whose session ends when nobody uses it; only `POST /v1/session` serves it. */
+export const signUpInBrowser: typeof signUp = {
+  ...signUp,
+  run: (services, input, caller) =>
+    signUpWith(services, input, { source: callerSource(caller), idleTimeoutS: BROWSER_SESSION_IDLE_S }),
+};
+
+async function signUpWith(
+  services: Services,
+  { transaction, nick, name = nick, invite, label }: z.infer<typeof signUpInputSchema>,
+  { source, idleTimeoutS }: { source: SourceKey | null; idleTimeoutS: IdleTimeoutS },
+): Promise<SignedIn> {
+  const { config, activations } = services;
+  if (source !== null) activations.limitSignInSteps(source);
+  const { registration } = config;
+  if (registration === 'closed' || (registration === 'invite' && invite === undefined)) {
+    throw new KlatchError('registration_closed');
+  }
+  const request = { transactionHash: hashOpaqueToken(transaction), nick, name, label, idleTimeoutS, invite };
+  try {
+    const opened = await withEventsAfterCommit(services, (tx, events) =>
+      createAccountWithSession(services, { tx, events }, request),
+    );
+    activations.metrics.signedIn.sign_up += 1;
+    return publishEndedSurplusSessions(services, opened);
+  } catch (error) {
+    if (violatesUnique(error, 'account_nick_key')) throw new KlatchError('nick_taken', { cause: error });
+    // Somebody proved the same address by another transaction, and was faster.
+    if (violatesUnique(error, 'account_address_pkey')) throw new KlatchError('activation_expired', { cause: error });
+    throw error;
+  }
+}
 
 /** Account, address, session and membership are of one commit: where anything fails the transaction is good for another attempt. */
 async function createAccountWithSession(
   services: Services,
   { tx, events }: { tx: Transaction; events: PendingEvents },
-  { transactionHash, nick, name, label, invite }: SignUpRequest,
+  { transactionHash, nick, name, label, idleTimeoutS, invite }: SignUpRequest,
 ): Promise<OpenedSession> {
   const address = await consumeVerifiedActivation(tx, transactionHash);
   if (address === null) throw new KlatchError('activation_expired');
@@ -94,7 +112,7 @@ async function createAccountWithSession(
   if (invite !== undefined) {
     await acceptInvite(services, { tx, events }, { link: invite, account: { id: accountId, nick } });
   }
-  const opened = await openSession(tx, { accountId, label }, services.config.limits.sessionsPerUser);
+  const opened = await openSession(tx, { accountId, label, idleTimeoutS }, services.config.limits.sessionsPerUser);
   if (opened === null) throw accountDeactivated();
   return opened;
 }

@@ -11,9 +11,12 @@ import {
   type ConsumedAttempt,
 } from '../../storage/accounts/activations.ts';
 import { findAddressHolder } from '../../storage/accounts/addresses.ts';
+import type { SourceKey } from '../../model/source-key.ts';
+import type { IdleTimeoutS } from '../../storage/accounts/sessions.ts';
 import { consumeSignInLink } from '../../storage/accounts/sign-in-links.ts';
 import { MAX_CODE_ATTEMPTS } from './auth-start.ts';
 import { callerSource } from '../core/caller.ts';
+import { BROWSER_SESSION_IDLE_S } from '../core/session-cookie.ts';
 import { defineOperation } from '../core/operation.ts';
 import type { Services } from '../core/services.ts';
 import { withUnknownCommitInvalidation } from './session-revocation.ts';
@@ -25,6 +28,7 @@ import {
   openSession,
   publishEndedSurplusSessions,
   signedInSchema,
+  type SessionChoice,
   type SignedIn,
 } from './sign-in.ts';
 
@@ -41,37 +45,56 @@ const signUpRequiredSchema = z.object({
   transaction: z.string(),
 });
 
+const verifyInputSchema = z
+  .strictObject({
+    transaction: transactionSchema.optional(),
+    code: z.string().trim().regex(CODE_PATTERN, 'a code has six digits').optional(),
+    /** The whole link that an administrator made, or what is behind its #. */
+    link: z.string().min(1).max(MAX_LINK_LENGTH).optional(),
+    /** What the new session is called in the list of sessions. */
+    label: sessionOrDeviceLabelSchema.optional(),
+  })
+  .refine(
+    ({ transaction, code, link }) =>
+      link === undefined ? transaction !== undefined && code !== undefined : (transaction ?? code) === undefined,
+    'give transaction and code, or link',
+  );
+type VerifyInput = z.infer<typeof verifyInputSchema>;
+
+const verifyOutputSchema = z.discriminatedUnion('status', [signedInSchema, signUpRequiredSchema]);
+export type VerifyOutput = z.infer<typeof verifyOutputSchema>;
+
 export const verifySignIn = defineOperation({
   name: 'auth.verify',
   summary: 'Sign in: with the transaction of auth.start and the code that was sent, or with a sign-in link.',
-  input: z
-    .strictObject({
-      transaction: transactionSchema.optional(),
-      code: z.string().trim().regex(CODE_PATTERN, 'a code has six digits').optional(),
-      /** The whole link that an administrator made, or what is behind its #. */
-      link: z.string().min(1).max(MAX_LINK_LENGTH).optional(),
-      /** What the new session is called in the list of sessions. */
-      label: sessionOrDeviceLabelSchema.optional(),
-    })
-    .refine(
-      ({ transaction, code, link }) =>
-        link === undefined ? transaction !== undefined && code !== undefined : (transaction ?? code) === undefined,
-      'give transaction and code, or link',
-    ),
-  output: z.discriminatedUnion('status', [signedInSchema, signUpRequiredSchema]),
+  input: verifyInputSchema,
+  output: verifyOutputSchema,
   who: 'anybody',
   scope: null,
   errors: ['activation_expired', 'invalid_code', 'forbidden', 'provider_unavailable', 'rate_limited'],
-  run: (services, { transaction, code, link, label }, caller) => {
-    const source = callerSource(caller);
-    if (source !== null) services.activations.limitSignInSteps(source);
-    if (link !== undefined) return signInByLink(services, link, label);
-    return signInByCode(services, { transaction: transaction!, code: code! }, label);
-  },
+  run: (services, input, caller) => verify(services, input, { source: callerSource(caller), idleTimeoutS: null }),
 });
 
+/** The same for a browser, whose session ends when nobody uses it; only `POST /v1/session` serves it. */
+export const verifyBrowserSignIn: typeof verifySignIn = {
+  ...verifySignIn,
+  run: (services, input, caller) =>
+    verify(services, input, { source: callerSource(caller), idleTimeoutS: BROWSER_SESSION_IDLE_S }),
+};
+
+function verify(
+  services: Services,
+  { transaction, code, link, label }: VerifyInput,
+  { source, idleTimeoutS }: { source: SourceKey | null; idleTimeoutS: IdleTimeoutS },
+): Promise<VerifyOutput> {
+  if (source !== null) services.activations.limitSignInSteps(source);
+  const choice = { label, idleTimeoutS };
+  if (link !== undefined) return signInByLink(services, link, choice);
+  return signInByCode(services, { transaction: transaction!, code: code! }, choice);
+}
+
 /** One use: who comes second gets `activation_expired`, as with a link that never was. */
-async function signInByLink(services: Services, link: string, label: string | undefined): Promise<SignedIn> {
+async function signInByLink(services: Services, link: string, choice: SessionChoice): Promise<SignedIn> {
   const { database, config, activations } = services;
   const expired = (): KlatchError =>
     new KlatchError('activation_expired', { sentence: 'This sign-in link was used, is over, or never existed' });
@@ -82,7 +105,7 @@ async function signInByLink(services: Services, link: string, label: string | un
       const accountId = await consumeSignInLink(tx, hashOpaqueToken(token));
       if (accountId === null) return null;
       revokesSessionsOf(accountId);
-      return openSession(tx, { accountId, label }, config.limits.sessionsPerUser);
+      return openSession(tx, { accountId, ...choice }, config.limits.sessionsPerUser);
     }),
   );
   if (opened === null) throw expired();
@@ -93,8 +116,8 @@ async function signInByLink(services: Services, link: string, label: string | un
 async function signInByCode(
   services: Services,
   { transaction, code }: { transaction: string; code: string },
-  label: string | undefined,
-): Promise<SignedIn | z.infer<typeof signUpRequiredSchema>> {
+  choice: SessionChoice,
+): Promise<VerifyOutput> {
   const { database, config, activations } = services;
   const transactionHash = hashOpaqueToken(transaction);
   await consumeAttemptAndCheckCode(services, transactionHash, code);
@@ -107,7 +130,7 @@ async function signInByCode(
       const { accountId } = holder;
       revokesSessionsOf(accountId);
       await consumeVerifiedActivation(tx, transactionHash);
-      const session = await openSession(tx, { accountId, label }, config.limits.sessionsPerUser);
+      const session = await openSession(tx, { accountId, ...choice }, config.limits.sessionsPerUser);
       if (session === null) throw accountDeactivated();
       return session;
     }),

@@ -4,7 +4,12 @@ import { KlatchError } from '../../errors.ts';
 import type { AccountId, SessionOrTokenId } from '../../model/ids.ts';
 import { lockActiveAccount, type UserOrBotAccount } from '../../storage/accounts/accounts.ts';
 import type { Transaction } from '../../storage/db/connection.ts';
-import { endLeastRecentlyUsedSessions, insertSessionOrToken } from '../../storage/accounts/sessions.ts';
+import {
+  endLeastRecentlyUsedSessions,
+  insertSessionOrToken,
+  setIdleTimeout,
+  type IdleTimeoutS,
+} from '../../storage/accounts/sessions.ts';
 import { installationRoleSchema } from '../core/schemas.ts';
 import type { Services } from '../core/services.ts';
 import { newSessionToken } from '../core/session-cache.ts';
@@ -68,6 +73,12 @@ export function parseLinkToken(text: string): string | null {
   return LINK_TOKEN_PATTERN.test(token) ? token : null;
 }
 
+/** What a person's new session is called, and how long it lasts. */
+export interface SessionChoice {
+  readonly label: string | undefined;
+  readonly idleTimeoutS: IdleTimeoutS;
+}
+
 /** A session that was made, and those that had to end for it. */
 export interface OpenedSession {
   readonly response: SignedIn;
@@ -80,13 +91,14 @@ export interface OpenedSession {
  */
 export async function openSession(
   tx: Transaction,
-  { accountId, label = DEFAULT_LABEL }: { accountId: AccountId; label: string | undefined },
+  { accountId, label = DEFAULT_LABEL, idleTimeoutS }: SessionChoice & { readonly accountId: AccountId },
   sessionsPerUser: number,
 ): Promise<OpenedSession | null> {
   const account = await lockActiveAccount(tx, accountId);
   if (account === null || account.kind === 'bot') return null;
   const { token, hash: tokenHash } = newSessionToken('user');
   const session = await insertSessionOrToken(tx, { accountId, tokenHash, label, scopes: null, expiresAt: null });
+  if (idleTimeoutS !== null) await setIdleTimeout(tx, session, idleTimeoutS);
   const ended = await endLeastRecentlyUsedSessions(tx, { accountId, newest: session, keep: sessionsPerUser });
   return { response: { status: 'signed_in', token, session, account: serializeOwnAccount(account) }, ended };
 }

@@ -7,10 +7,10 @@ import type { Services } from './services.ts';
 import { checkValueCountAndStrings, validationError } from './untrusted-input.ts';
 
 /** Parses untrusted input and runs the operation. Throws KlatchError for whatever the caller did wrong. */
-export async function callOperation(
-  operation: Operation,
+export async function callOperation<Input, Output>(
+  operation: Operation<Input, Output>,
   call: { services: Services; caller: Caller; input: unknown },
-): Promise<unknown> {
+): Promise<Output> {
   const { services, caller } = call;
   authorizeCaller(operation, caller);
   const source = callerSource(caller);
@@ -22,7 +22,11 @@ export async function callOperation(
 }
 
 /** The values are counted before the schema sees them: zod took 100 ms to refuse 24,000 keys. */
-function checkInput(operation: Operation, caller: Caller, input: unknown): unknown {
+function checkInput<Input>(
+  operation: Pick<Operation<Input>, 'input' | 'who' | 'limits'>,
+  caller: Caller,
+  input: unknown,
+): Input {
   checkValueCountAndStrings(input, caller.kind === 'system' ? FRAME_LIMITS.maxValues : limitsOf(operation).maxValues);
   const parsed = operation.input.safeParse(input ?? {});
   if (!parsed.success) throw validationError(parsed.error);

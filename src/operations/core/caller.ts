@@ -3,6 +3,7 @@ import type { AccountId, ConversationId, LogEpoch, Rev, Seq, SessionOrTokenId } 
 import type { InstallationRole } from '../../model/roles.ts';
 import type { Scope } from '../../model/scopes.ts';
 import type { SourceKey } from '../../model/source-key.ts';
+import type { KlatchCookie } from './session-cookie.ts';
 
 /** The administrator on the server's own machine, through the control socket. */
 interface ControlSocketCaller {
@@ -67,6 +68,8 @@ export interface SubscribeResult {
 
 /** A live connection as operations see it; the connection itself is `live/session.ts`. */
 export interface LiveSession {
+  /** Cookies of Klatch servers that a page of `http.base-uri` brought along when it connected; else none. */
+  readonly handshakeCookies: readonly KlatchCookie[];
   /** From now on the connection acts as this caller. Throws `quota_exceeded` past the connections of one account. */
   onAuthenticated(caller: AccountCaller): void;
   /** A token was presented that holds nothing: resolves when that may be told. */

@@ -18,6 +18,7 @@ import type { ParseBudget } from './parse-budget.ts';
 import type { NumberPair, RateLimiter } from './rate-limiter.ts';
 import type { SearchLimiterByPerson } from './search-limiter.ts';
 import type { SessionCache } from './session-cache.ts';
+import type { SessionCookie } from './session-cookie.ts';
 
 /** What operations work with; `server.ts` builds it. */
 export interface Services extends FileServices {
@@ -42,6 +43,7 @@ export interface Services extends FileServices {
   readonly bus: Bus;
   readonly tokens: IntegrationTokenCache;
   readonly sessions: SessionCache;
+  readonly sessionCookie: SessionCookie;
   /** The ways of proving an address, and what was counted of them. */
   readonly activations: ActivationCodes;
   /** Requests by session. */

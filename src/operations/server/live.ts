@@ -12,11 +12,18 @@ import { epochSchema, serializeEpoch, serializeFirstSeq } from '../core/serializ
 
 const MAX_TOKEN_LENGTH = 200;
 const MAX_LISTED_ONLINE = 1_000;
+const MISSING_TOKEN =
+  'Give the token of a session: this connection was not opened by a page of http.base-uri with its session cookie';
 
 export const authenticateLive = defineOperation({
   name: 'live.authenticate',
-  summary: 'Say on a live connection who you are, by the token of a session or of a bot.',
-  input: z.strictObject({ token: z.string().max(MAX_TOKEN_LENGTH) }),
+  summary:
+    'Say on a live connection who you are, by the token of a session or of a bot; a page of http.base-uri by its session ' +
+    'cookie.',
+  input: z.strictObject({
+    /** Not given: the session whose cookie came with the handshake counts. */
+    token: z.string().max(MAX_TOKEN_LENGTH).optional(),
+  }),
   output: z.object({
     account: z.object({ id: z.int(), nick: z.string(), name: z.string(), role: z.enum(['admin', 'user', 'bot']) }),
     session: z.int(),
@@ -24,8 +31,10 @@ export const authenticateLive = defineOperation({
   who: 'anybody',
   scope: null,
   errors: ['live_only', 'unauthenticated', 'forbidden', 'quota_exceeded'],
-  run: async ({ sessions }, { token }, caller) => {
+  run: async ({ sessions, sessionCookie }, { token: given }, caller) => {
     const { live, source } = requireLive(caller);
+    const token = given ?? (await sessionCookie.tokenAmong(live.handshakeCookies));
+    if (token === null) throw new KlatchError('unauthenticated', { sentence: MISSING_TOKEN });
     const account = await sessions.authenticate(token, { source, live }).catch(async (error: unknown) => {
       if (error instanceof KlatchError && error.code === 'unauthenticated') await live.onTokenRejected();
       throw error;

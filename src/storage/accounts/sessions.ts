@@ -25,6 +25,9 @@ interface NewSessionOrToken {
   readonly expiresAt: Date | null;
 }
 
+/** After how many seconds without use a session ends; null: it lasts until somebody ends it. */
+export type IdleTimeoutS = number | null;
+
 export async function insertSessionOrToken(
   tx: Sql | Transaction,
   session: NewSessionOrToken,
@@ -37,22 +40,43 @@ export async function insertSessionOrToken(
   return row!.id;
 }
 
+/** Lets a session that was just made end after some time without use. */
+export async function setIdleTimeout(tx: Transaction, id: SessionOrTokenId, idleTimeoutS: number): Promise<void> {
+  await tx`
+    update session set idle_timeout_s = ${idleTimeoutS}, expires_at = now() + ${idleTimeoutS} * interval '1 second'
+    where id = ${id}`;
+}
+
+/**
+ * Counts a live connection as use of the sessions that end without it: once a day, since the time-outs are longer than
+ * that by far.
+ */
+export async function touchIdleSessions(sql: Sql, ids: readonly SessionOrTokenId[]): Promise<void> {
+  await sql`
+    update session set last_used_at = now(), expires_at = now() + idle_timeout_s * interval '1 second'
+    where id = any(${[...ids]}::bigint[]) and idle_timeout_s is not null and expires_at > now()
+      and last_used_at < now() - interval '1 day'`;
+}
+
 /**
  * The session of a token that is neither over nor of a deactivated account, or null. It counts as used now, which is
- * written down when the last time is some minutes old: most look-ups write nothing.
+ * written down when the last time is some minutes old: most look-ups write nothing. A session that ends without use is
+ * good for its whole time again then.
  */
 export async function findAndTouchSession(sql: Sql, tokenHash: string): Promise<FoundSession | null> {
   const [row] = await sql<FoundSession[]>`
     with found as (
-      select s.id, a.id as account_id, a.kind, a.role, a.nick, a.name, s.scopes, s.expires_at, s.last_used_at
+      select s.id, a.id as account_id, a.kind, a.role, a.nick, a.name, s.scopes, s.expires_at, s.last_used_at,
+        s.last_used_at < now() - interval '5 minutes' as is_touched,
+        now() + s.idle_timeout_s * interval '1 second' as extended_to
       from session s join account a on a.id = s.account_id
       where s.token_hash = ${tokenHash} and a.deactivated_at is null and (s.expires_at is null or s.expires_at > now())
     ), used as (
-      update session set last_used_at = now()
-      where id = (select id from found where last_used_at < now() - interval '5 minutes')
+      update session set last_used_at = now(), expires_at = coalesce(extended_to, session.expires_at)
+      from found where session.id = found.id and is_touched
     )
     select id, account_id as "accountId", kind as "accountKind", role, nick, name, to_json(scopes) as scopes,
-      expires_at as "expiresAt"
+      case when is_touched then coalesce(extended_to, expires_at) else expires_at end as "expiresAt"
     from found`;
   return row ?? null;
 }

@@ -1,0 +1,24 @@
+import type { IncomingMessage } from 'node:http';
+import { KlatchError } from '../../errors.ts';
+
+/** Requests that change nothing; browsers send no Origin with those to the own server. */
+const SAFE_METHODS: ReadonlySet<string | undefined> = new Set(['GET', 'HEAD']);
+/** Absent: the connection is no secure context for the browser, or the client is older than these headers. */
+const OWN_FETCH_SITES: ReadonlySet<string | undefined> = new Set([undefined, 'same-origin', 'none']);
+
+/**
+ * Throws `forbidden` unless a request that brings a cookie comes from a page of `ownOrigin`. `SameSite=Strict` keeps the
+ * cookie from other sites, and not from other ports and subdomains of this one.
+ */
+export function requireOwnPage(
+  { method, headers }: Pick<IncomingMessage, 'method' | 'headers'>,
+  ownOrigin: string,
+): void {
+  const isOwn = SAFE_METHODS.has(method)
+    ? OWN_FETCH_SITES.has(headers['sec-fetch-site'])
+    : headers.origin === ownOrigin;
+  if (isOwn) return;
+  throw new KlatchError('forbidden', {
+    sentence: `The session cookie is for pages of ${ownOrigin} (http.base-uri), and this request comes from elsewhere`,
+  });
+}

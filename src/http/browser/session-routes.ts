@@ -1,0 +1,131 @@
+import { Router, type Request, type RequestHandler, type Response } from 'express';
+import { KlatchError } from '../../errors.ts';
+import { signUpInBrowser } from '../../operations/auth/auth-sign-up.ts';
+import { verifyBrowserSignIn, type VerifyOutput } from '../../operations/auth/auth-verify.ts';
+import { endOwnSession } from '../../operations/auth/session-list.ts';
+import type { AccountCaller, Caller } from '../../operations/core/caller.ts';
+import { callerSource } from '../../operations/core/caller.ts';
+import { callOperation } from '../../operations/core/call-operation.ts';
+import { ANYBODY_OPERATION_LIMITS } from '../../operations/core/input-limits.ts';
+import type { Services } from '../../operations/core/services.ts';
+import { klatchCookiesIn } from '../../operations/core/session-cookie.ts';
+import type { Authenticator } from '../authenticator.ts';
+import { bodySizeLimit, readBody } from '../body.ts';
+import { parseJsonBodyAsInput } from '../json-body.ts';
+import { sendJson, sendMethodNotAllowed, sendThrownError } from '../responses.ts';
+import { requireOwnPage } from './own-page.ts';
+
+const METHODS = ['GET', 'POST', 'DELETE'];
+
+/** What a person is told of the session that the request came with, or that it has opened. */
+interface BrowserSession {
+  readonly session: number;
+  readonly account: { readonly id: number; readonly nick: string; readonly name: string; readonly role: string };
+}
+
+/**
+ * `/v1/session`: the session of a browser, in a cookie that no script can read. `POST` signs in with the input of
+ * `auth.verify`, or with that of `auth.sign-up`, and answers as they do, without the token. `GET` says who is signed in.
+ * `DELETE` signs out.
+ */
+export function sessionRoutes(services: Services, authenticator: Authenticator): Router {
+  const handlers: Readonly<Record<string, (req: Request, res: Response) => Promise<void>>> = {
+    GET: (req, res) => showSession(services, authenticator, req, res),
+    HEAD: (req, res) => showSession(services, authenticator, req, res),
+    POST: (req, res) => signIn(services, authenticator, req, res),
+    DELETE: (req, res) => signOut(services, authenticator, req, res),
+  };
+  const handler: RequestHandler = async (req, res) => {
+    const handle = handlers[req.method];
+    if (handle === undefined) {
+      sendMethodNotAllowed(req, res, METHODS);
+      return;
+    }
+    try {
+      // Also without a cookie: another page must not sign a visitor in as somebody else.
+      requireOwnPage(req, services.sessionCookie.origin);
+      refuseToken(req);
+      await handle(req, res);
+    } catch (error) {
+      sendThrownError(res, error, { log: services.log });
+    }
+  };
+  const router = Router({ caseSensitive: true });
+  router.all('/', handler);
+  return router;
+}
+
+function refuseToken(req: Request): void {
+  if (req.headers.authorization === undefined) return;
+  throw new KlatchError('invalid_input', {
+    sentence:
+      'This address works with the session cookie. With a token, call auth.verify, profile.show or sessions.end',
+  });
+}
+
+async function showSession(
+  services: Services,
+  authenticator: Authenticator,
+  req: Request,
+  res: Response,
+): Promise<void> {
+  const caller = await authenticator.authenticate(req);
+  if (caller.kind !== 'account') {
+    sendJson(res, 200, { session: null, account: null });
+    return;
+  }
+  const { sessionCookie } = services;
+  const token = await sessionCookie.tokenAmong(klatchCookiesIn(req.headers.cookie));
+  const serialize = await sessionCookie.serializer();
+  // The session lasts as long again from here on, and so does the cookie.
+  sendJson(res, 200, shownSession(caller), { 'set-cookie': serialize(token) });
+}
+
+function shownSession({ sessionId, accountId: id, nick, name, role }: AccountCaller): BrowserSession {
+  return { session: sessionId, account: { id, nick, name, role } };
+}
+
+async function signIn(services: Services, authenticator: Authenticator, req: Request, res: Response): Promise<void> {
+  const previous = await authenticator.authenticate(req);
+  const caller: Caller = { kind: 'anonymous', source: callerSource(previous)!, live: null };
+  const body = await readBody(req, res, bodySizeLimit(services.config.http, ANYBODY_OPERATION_LIMITS));
+  const refusal = (): KlatchError => new KlatchError('rate_limited');
+  const input = await services.parseBudget.run(caller.source, refusal, () =>
+    parseJsonBodyAsInput(req, body, ANYBODY_OPERATION_LIMITS),
+  );
+  // Before anything is used up: it may need the database.
+  const serialize = await services.sessionCookie.serializer();
+  const call = { services, caller, input };
+  const output = await authenticator.throttleFailedGuesses<VerifyOutput>(
+    req,
+    'nick' in input ? callOperation(signUpInBrowser, call) : callOperation(verifyBrowserSignIn, call),
+  );
+  if (output.status === 'sign_up') {
+    sendJson(res, 200, output);
+    return;
+  }
+  const { token, ...shown } = output;
+  sendJson(res, 200, shown, { 'set-cookie': serialize(token) });
+  await endReplacedSession(services, previous);
+}
+
+/** No browser has the cookie of the former session any more. Where its end fails, it ends without use. */
+async function endReplacedSession(services: Services, previous: Caller): Promise<void> {
+  if (previous.kind !== 'account') return;
+  const end = callOperation(endOwnSession, { services, caller: previous, input: { session: previous.sessionId } });
+  await end.catch((error: unknown) => services.log.debug('a session that a sign-in replaced was not ended', { error }));
+}
+
+async function signOut(services: Services, authenticator: Authenticator, req: Request, res: Response): Promise<void> {
+  const caller = await authenticator.authenticate(req);
+  if (caller.kind === 'account') {
+    try {
+      await callOperation(endOwnSession, { services, caller, input: { session: caller.sessionId } });
+    } catch (error) {
+      // Somebody else has ended it at the same moment.
+      if (!(error instanceof KlatchError) || error.code !== 'not_found') throw error;
+    }
+  }
+  const serialize = await services.sessionCookie.serializer();
+  sendJson(res, 200, { session: null, account: null }, { 'set-cookie': serialize(null) });
+}

@@ -1,0 +1,83 @@
+import type { Pool } from '../../storage/db/pool.ts';
+import { findStoreId, UNASSIGNED_STORE_ID } from '../../storage/files/store-id.ts';
+import { translateLostRead } from './database-errors.ts';
+
+/** How long a browser's session lasts without being used; each use begins this time again. */
+export const BROWSER_SESSION_IDLE_S = 30 * 24 * 60 * 60;
+/** Digits of the store id in the cookie's name. */
+const NAME_DIGITS = 8;
+/** Their place as long as no server has marked the store of files. */
+const NO_DIGITS = '0'.repeat(NAME_DIGITS);
+const COOKIE_PATTERN = /^((?:__Host-|__Secure-)?klatch-[0-9a-f]{8})=(kls_[A-Za-z0-9_-]{43})$/;
+/** Browsers send the cookies of all servers of a host, whatever their ports. */
+const MAX_COOKIES_OF_HOST = 16;
+
+/** A cookie of a Klatch server, this one or another one of the same host. */
+export interface KlatchCookie {
+  readonly name: string;
+  readonly token: string;
+}
+
+/** The cookies of Klatch servers in a Cookie header, at most 16, in its order: a short part of a long header. */
+export function klatchCookiesIn(header: string | undefined): readonly KlatchCookie[] {
+  const cookies: KlatchCookie[] = [];
+  for (const pair of (header ?? '').split(';')) {
+    const match = COOKIE_PATTERN.exec(pair.trim());
+    if (match !== null) cookies.push({ name: match[1]!, token: match[2]! });
+    if (cookies.length === MAX_COOKIES_OF_HOST) break;
+  }
+  return cookies;
+}
+
+/**
+ * The cookie that carries a session in a browser, for pages of `http.base-uri` alone. Its name has digits of this
+ * installation: cookies ignore ports, and two servers of one host must not take each other's.
+ */
+export class SessionCookie {
+  /** The origin of `http.base-uri`: no other page may use the cookie. */
+  readonly origin: string;
+  readonly #path: string;
+  readonly #prefix: '' | '__Host-' | '__Secure-';
+  readonly #pool: Pick<Pool, 'run'>;
+  #digits: string | null = null;
+
+  constructor(baseUri: string, pool: Pick<Pool, 'run'>) {
+    const { origin, protocol, pathname } = new URL(baseUri);
+    this.origin = origin;
+    this.#path = pathname;
+    this.#prefix = protocol !== 'https:' ? '' : pathname === '/' ? '__Host-' : '__Secure-';
+    this.#pool = pool;
+  }
+
+  /** The token in this installation's cookie, or null. Rejects with `database_unavailable`. */
+  async tokenAmong(cookies: readonly KlatchCookie[]): Promise<string | null> {
+    if (cookies.length === 0) return null;
+    const own = await this.#name();
+    return cookies.find(({ name }) => name === own)?.token ?? null;
+  }
+
+  /**
+   * Resolves with what makes a value of Set-Cookie: of a token, one that gives a browser its session, or keeps it for the
+   * whole time again; of null, one that takes the session from the browser. Rejects with `database_unavailable`.
+   */
+  async serializer(): Promise<(token: string | null) => string> {
+    const name = await this.#name();
+    const secure = this.#prefix === '' ? '' : '; Secure';
+    return (token) => {
+      const maxAgeS = token === null ? 0 : BROWSER_SESSION_IDLE_S;
+      return `${name}=${token ?? ''}; Path=${this.#path}; Max-Age=${maxAgeS}; HttpOnly; SameSite=Strict${secure}`;
+    };
+  }
+
+  async #name(): Promise<string> {
+    return `${this.#prefix}klatch-${this.#digits ?? (await this.#readDigits())}`;
+  }
+
+  /** From the database and not from the store: all nodes have the same name for it, also while the store is away. */
+  async #readDigits(): Promise<string> {
+    const id = await translateLostRead(this.#pool.run(findStoreId));
+    if (id === null || id === UNASSIGNED_STORE_ID) return NO_DIGITS;
+    this.#digits = id.slice(0, NAME_DIGITS);
+    return this.#digits;
+  }
+}
