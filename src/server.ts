@@ -31,6 +31,7 @@ import { SearchAndMentionIndexer } from './workers/search-and-mention-indexer.ts
 import { Housekeeping } from './workers/housekeeping.ts';
 import { LostHistoryDetector } from './workers/lost-history-detector.ts';
 import { createRateLimiters } from './operations/core/rate-limiters.ts';
+import { RefusedPostRecorder } from './operations/core/refused-post-recorder.ts';
 import { SearchLimiterByPerson } from './operations/core/search-limiter.ts';
 import { retryOrReportUnsignedHooks } from './operations/server/unsigned-hooks.ts';
 import type { Services } from './operations/core/services.ts';
@@ -168,6 +169,7 @@ export class Server {
     await this.#startLostHistoryDetector({ database: opened.database, bus, node });
     const services = this.#createServices(opened, { sealer, serverKeys, bus, node, tls });
     this.#addPart('message log', () => services.messageLog.stop());
+    this.#addPart('refused posts', () => services.refusedPosts.stop());
     this.#addPart('activations', () => services.activations.stop());
     this.#addPart('file store', () => services.fileStore.stop());
     this.#addPart('uploads', () => stopUploadsDrainingNonResumable(services, config.http.stopDrainTimeoutMs), true);
@@ -220,6 +222,7 @@ export class Server {
       database,
       databaseVersion: opened.version,
       messageLog,
+      refusedPosts: new RefusedPostRecorder({ pool: database.general, log }),
       tokens: new IntegrationTokenCache(database.general, bus, limits),
       sessions: new SessionCache(database.general, bus),
       sessionCookie: new SessionCookie(config.http.baseUri, database.general),

@@ -18,6 +18,7 @@ import { sendAnswer, sendThrownError, parseBudgetExhaustedError } from './respon
 import { mayHaveFiles, postForm, readFormMessageOrBody } from './post-form.ts';
 import { ownDialect } from './callers/answer-dialects.ts';
 import { callerRouteOf } from './callers/caller-route.ts';
+import { recordIfRefused } from './callers/refused-post.ts';
 import { nextHopCount, idempotencyKey } from './post-headers.ts';
 import { isMultipartForm, postFromMultipartFields, parseNonMultipartPost } from './post-input.ts';
 import type { TokenGrant } from './token-auth.ts';
@@ -39,7 +40,20 @@ export type PostHandler = (
 /** What a body is read to, unless it is a form with files. */
 type ReadPost = WebhookMessage | ReportedAlert | Ignored;
 
+/** The handler of all posts. What it refuses for its content is recorded for the group. */
 export function createPostHandler(services: Services, proxies: TrustedProxies): PostHandler {
+  const handle = createUnrecordedPostHandler(services, proxies);
+  return async (req, res, grant, body) => {
+    try {
+      await handle(req, res, grant, body);
+    } catch (error) {
+      recordIfRefused(services.refusedPosts, { req, res, integration: grant.integration }, error);
+      throw error;
+    }
+  };
+}
+
+function createUnrecordedPostHandler(services: Services, proxies: TrustedProxies): PostHandler {
   const { parseBudget, config } = services;
   const { limits, http } = config;
   const alerts = new AlertWriter(services);

@@ -1,6 +1,7 @@
 import { schedule, type ScheduledTask } from 'node-cron';
 import { EVENT_RETENTION_MS, MAX_EVENTS_PER_CONVERSATION, removeExpiredEvents } from '../storage/hooks/event-expiry.ts';
 import { MAX_ALERTS_PER_CONVERSATION, removeExpiredAlerts } from '../storage/retention/alert-expiry.ts';
+import { removeExpiredRefusedPosts } from '../storage/retention/refused-post-expiry.ts';
 import { renewJobLock, takeFreeJobLock } from '../storage/retention/job-locks.ts';
 import {
   ensureAttemptPartitions,
@@ -30,7 +31,7 @@ type HousekeepingServices = Pick<Services, 'database' | 'bus' | 'config' | 'node
 /** How many rows a round removed. */
 type RemovedRows = RemovedCounts &
   RemovedSignInCounts &
-  Awaited<ReturnType<typeof removeExpiredEvents>> & { readonly alerts: number };
+  Awaited<ReturnType<typeof removeExpiredEvents>> & { readonly alerts: number; readonly refusedPosts: number };
 
 /** Makes the delivery log's partitions ahead of time and removes what is past its retention: one node at a time. */
 export class Housekeeping {
@@ -79,8 +80,9 @@ export class Housekeeping {
       const signIns = await removeExpiredSignIns(pool, beforeStep);
       const events = await this.#removeEvents(round);
       const alerts = await removeExpiredAlerts(pool, { maxAlerts: MAX_ALERTS_PER_CONVERSATION, beforeStep });
+      const refusedPosts = await removeExpiredRefusedPosts(pool, beforeStep);
       if (expired.status === 'rejected') throw expired.reason;
-      const removed = { ...expired.value, ...signIns, ...events, alerts };
+      const removed = { ...expired.value, ...signIns, ...events, alerts, refusedPosts };
       log.debug('removed what is past its retention', { ...removed });
       return removed;
     } catch (error) {

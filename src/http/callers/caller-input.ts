@@ -13,7 +13,7 @@ import { checkMessageText } from '../../operations/core/message-text.ts';
 import { originalUrlOf } from '../responses.ts';
 import { alertUpdateModeOf, OWN_SOURCE, ownAlertUpdate, type AlertReport } from './alert-report.ts';
 import type { AlertUpdateMode } from './alert-texts.ts';
-import { callerRouteOf } from './caller-route.ts';
+import { callerRouteOf, noteFormat } from './caller-route.ts';
 
 /** What a post says, before it is known who posts it. */
 export interface PostInput {
@@ -40,6 +40,8 @@ export interface PostContext {
   /** Files of a multipart form are enough: then there need not be text. */
   readonly hasAttachments: boolean;
   readonly alertUpdateMode: AlertUpdateMode;
+  /** Told of the format that the body is read as, before it can be refused. */
+  readonly onFormat: (format: CallerFormat) => void;
 }
 
 export function postContext(
@@ -50,7 +52,15 @@ export function postContext(
   const url = originalUrlOf(req);
   const format = callerRouteOf(req)?.format ?? null;
   const alertUpdateMode = alertUpdateModeOf(url);
-  return { headers: req.headers, url, format, maxTextCodePoints: textCodePoints, hasAttachments, alertUpdateMode };
+  return {
+    headers: req.headers,
+    url,
+    format,
+    maxTextCodePoints: textCodePoints,
+    hasAttachments,
+    alertUpdateMode,
+    onFormat: (read) => noteFormat(req, read),
+  };
 }
 
 /** A chat that shows every success hides the failures. */
@@ -121,6 +131,7 @@ export function postFromNtfyText(text: string, context: PostContext): PostInput 
 
 function postFromForm(form: MessageForm | Ignored, format: CallerFormat, context: PostContext): PostInput | Ignored {
   if (isIgnored(form)) return form;
+  context.onFormat(format);
   const { alert: update, cardsKnowing } = form;
   if (update?.onlyAfterFiring === true && context.hasAttachments) return NEEDLESS_SUCCESS;
   const text = renderText(withFileNames(form), context.maxTextCodePoints);

@@ -33,7 +33,7 @@ interface CallerRoute {
   readonly dialect: AnswerDialect | null;
 }
 
-type RoutedRequest = IncomingMessage & { callerRoute?: CallerRoute };
+type RoutedRequest = IncomingMessage & { callerRoute?: CallerRoute; readFormat?: CallerFormat };
 
 /** From here on every answer to the request is in the route's dialect, whoever gives it. */
 export function setCallerRoute(req: IncomingMessage, route: CallerRoute): void {
@@ -43,4 +43,14 @@ export function setCallerRoute(req: IncomingMessage, route: CallerRoute): void {
 /** Null: a path of ours. */
 export function callerRouteOf(req: IncomingMessage): CallerRoute | null {
   return (req as RoutedRequest).callerRoute ?? null;
+}
+
+/** Notes the format that the body of a request is read as. */
+export function noteFormat(req: IncomingMessage, format: CallerFormat): void {
+  (req as RoutedRequest).readFormat = format;
+}
+
+/** The name of the format that the body was read as; where it was not, the one that the path names. Null: neither. */
+export function formatNameOf(req: IncomingMessage): string | null {
+  return ((req as RoutedRequest).readFormat ?? callerRouteOf(req)?.format)?.name ?? null;
 }

@@ -16,6 +16,7 @@ import type { ActivationCodes } from './activation-codes.ts';
 import type { DeliveryReportCache } from './delivery-report-cache.ts';
 import type { ParseBudget } from './parse-budget.ts';
 import type { NumberPair, RateLimiter } from './rate-limiter.ts';
+import type { RefusedPostRecorder } from './refused-post-recorder.ts';
 import type { SearchLimiterByPerson } from './search-limiter.ts';
 import type { SessionCache } from './session-cache.ts';
 import type { SessionCookie } from './session-cookie.ts';
@@ -40,6 +41,7 @@ export interface Services extends FileServices {
   /** In the order of the configuration; the first `MAX_KEYS_THAT_SIGN` sign. */
   readonly serverKeys: readonly ServerKey[];
   readonly messageLog: MessageLog;
+  readonly refusedPosts: RefusedPostRecorder;
   readonly bus: Bus;
   readonly tokens: IntegrationTokenCache;
   readonly sessions: SessionCache;

@@ -11,6 +11,7 @@ import { groupNotFound } from '../core/group-transaction.ts';
 import { hookSummarySchema, readHookSummaries } from '../hooks/hooks.ts';
 import { groupRoleSchema } from '../core/schemas.ts';
 import type { Services } from '../core/services.ts';
+import { readRefusedPosts, refusedPostsSchema } from './refused-posts.ts';
 
 /** How groups look to those who may see them. */
 
@@ -26,13 +27,15 @@ export const groupSchema = z.object({
   messages: z.int(),
 });
 
-/** Two of the keys are there for the group's owner and admins, and the installation's administrators, alone. */
+/** Its optional keys are there for the group's owner and admins, and the installation's administrators, alone. */
 export const groupInfoSchema = groupSchema.extend({
   /** The caller's own; null for an administrator who is no member. */
   role: groupRoleSchema.nullable(),
   /** Where to post: it holds the token. */
   webhook: z.string().optional(),
   hooks: z.array(hookSummarySchema).optional(),
+  /** Posts of the last 7 days that were refused for what they hold, newest first: 20 kinds at most. */
+  refused_posts: z.array(refusedPostsSchema).optional(),
 });
 
 /** A group as the caller with this role may see it. */
@@ -47,7 +50,8 @@ export async function readGroupInfo(
   if (!maySeeIntegration(caller, role)) return shown;
   const token = await readIntegrationToken(services, sql, id);
   const hooks = await readHookSummaries(services, sql, id);
-  return { ...shown, webhook: webhookUrl(services, token), hooks };
+  const refused = await readRefusedPosts(sql, id);
+  return { ...shown, webhook: webhookUrl(services, token), hooks, refused_posts: refused };
 }
 
 /** Members never, and no bot whose token is not for it. */

@@ -110,7 +110,8 @@ async function insertWithIntegration(
 
 export const groupInfo = defineTargetedOperation({
   name: 'groups.info',
-  summary: 'Show a group; to its owner and admins with its webhook URL, and its reverse webhooks with their state.',
+  summary:
+    'Show a group; to its owner and admins with its webhook URL, its reverse webhooks, and refused posts.',
   input: z.strictObject({ group: groupReference }),
   output: groupInfoSchema,
   who: 'member',

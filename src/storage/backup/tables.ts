@@ -43,6 +43,7 @@ export const EXCLUDED_TABLE_REASONS: Readonly<Record<string, string>> = {
   search_index_progress: 'after a restore the server derives everything from messages again',
   search_index: 'derived from messages',
   mention: 'derived from messages',
+  refused_post: 'of the last 7 days: a program that is still refused is recorded again',
   job_lock: 'says which process cleans up right now',
 };
 

@@ -1,0 +1,89 @@
+import type { ConversationId } from '../../model/ids.ts';
+import type { Sql } from '../db/connection.ts';
+
+/** Beyond so many of a group those go whose newest post is the oldest. */
+export const MAX_REFUSED_POSTS_PER_GROUP = 20;
+
+/** What refused posts of a group have in common. Nothing of it comes from a body. */
+export interface RefusalReason {
+  /** Printable ASCII; null: the request had none. */
+  readonly userAgent: string | null;
+  /** As what the body was read; null: as none of another product. */
+  readonly format: string | null;
+  /** Of the catalogue of errors. */
+  readonly code: string;
+  /** What the sender was answered. */
+  readonly sentence: string;
+}
+
+/** Refused posts that are added to those in the database. */
+export interface NewRefusedPosts extends RefusalReason {
+  readonly conversationId: ConversationId;
+  /** Equal for reasons that are the same. */
+  readonly fingerprint: string;
+  readonly posts: number;
+  /** How long ago the first and the last of them came. */
+  readonly firstAgeMicros: number;
+  readonly lastAgeMicros: number;
+}
+
+/** Refused posts of one reason; the sentence is the newest one's. */
+interface StoredRefusedPosts extends RefusalReason {
+  readonly posts: number;
+  readonly firstAt: Date;
+  readonly lastAt: Date;
+}
+
+/**
+ * Adds refused posts, at most one entry for each group and fingerprint, in one statement. Rows beyond the bound of a group
+ * are deleted, or not inserted. Two nodes at once may leave more until the next call for the group.
+ */
+export async function addRefusedPosts(sql: Sql, added: readonly NewRefusedPosts[]): Promise<void> {
+  const column = <Value>(valueOf: (entry: NewRefusedPosts) => Value): Value[] => added.map(valueOf);
+  await sql`
+    with input as (
+      select i.*, now() - first_age_micros * interval '1 microsecond' as first_at,
+        now() - last_age_micros * interval '1 microsecond' as last_at
+      from unnest(
+        ${column((entry) => entry.conversationId)}::bigint[], ${column((entry) => entry.fingerprint)}::text[],
+        ${column((entry) => entry.userAgent)}::text[], ${column((entry) => entry.format)}::text[],
+        ${column((entry) => entry.code)}::text[], ${column((entry) => entry.sentence)}::text[],
+        ${column((entry) => entry.posts)}::bigint[], ${column((entry) => entry.firstAgeMicros)}::bigint[],
+        ${column((entry) => entry.lastAgeMicros)}::bigint[]
+      ) as i (conversation_id, fingerprint, user_agent, format, code, sentence, posts, first_age_micros, last_age_micros)
+    ), ranked as (
+      select conversation_id, fingerprint,
+        row_number() over (partition by conversation_id order by max(last_at) desc, fingerprint) as rank
+      from (
+        select conversation_id, fingerprint, last_at from input
+        union all
+        select conversation_id, fingerprint, last_at from refused_post
+        where conversation_id in (select conversation_id from input)
+      ) known
+      group by conversation_id, fingerprint
+    ), dropped as (
+      delete from refused_post where ctid = any(array(
+        select r.ctid from refused_post r
+        join ranked k on k.conversation_id = r.conversation_id and k.fingerprint = r.fingerprint
+        where k.rank > ${MAX_REFUSED_POSTS_PER_GROUP} for update of r skip locked))
+    )
+    insert into refused_post as r (
+      conversation_id, fingerprint, user_agent, format, code, sentence, posts, first_at, last_at)
+    select i.conversation_id, i.fingerprint, i.user_agent, i.format, i.code, i.sentence, i.posts, i.first_at, i.last_at
+    from input i join ranked k on k.conversation_id = i.conversation_id and k.fingerprint = i.fingerprint
+    -- A group that somebody deleted by hand must not make all others wait.
+    where k.rank <= ${MAX_REFUSED_POSTS_PER_GROUP} and exists (select from conversation c where c.id = i.conversation_id)
+    -- One order for all nodes: none waits for a row of another one that waits for a row of this one.
+    order by i.conversation_id, i.fingerprint
+    on conflict (conversation_id, fingerprint) do update set
+      posts = r.posts + excluded.posts, sentence = excluded.sentence,
+      first_at = least(r.first_at, excluded.first_at), last_at = greatest(r.last_at, excluded.last_at)`;
+}
+
+/** Those of a group, newest first. */
+export async function listRefusedPosts(sql: Sql, conversationId: ConversationId): Promise<StoredRefusedPosts[]> {
+  return sql<StoredRefusedPosts[]>`
+    select user_agent as "userAgent", format, code, sentence, posts, first_at as "firstAt", last_at as "lastAt"
+    from refused_post where conversation_id = ${conversationId}
+    order by last_at desc, fingerprint limit ${MAX_REFUSED_POSTS_PER_GROUP}`;
+}

@@ -1,0 +1,20 @@
+import type { Sql } from '../db/connection.ts';
+import type { Pool } from '../db/pool.ts';
+import { DELETE_PAGE_ROWS, deleteInPages } from './retention.ts';
+
+/** For how long refused posts are kept after the newest one of the same reason. */
+export const REFUSED_POST_RETENTION_DAYS = 7;
+
+/** Removes old refused posts, by the database's clock. `beforeStep` is awaited before each statement. */
+export function removeExpiredRefusedPosts(pool: Pool, beforeStep: () => Promise<void>): Promise<number> {
+  return deleteInPages(pool, deletePageOfOldRows, beforeStep);
+}
+
+/** Without rows that a node adds to at this moment: they are not old any more. */
+async function deletePageOfOldRows(sql: Sql): Promise<number> {
+  const { count } = await sql`
+    delete from refused_post where ctid = any(array(
+      select ctid from refused_post where last_at < now() - ${REFUSED_POST_RETENTION_DAYS} * interval '1 day'
+      order by last_at limit ${DELETE_PAGE_ROWS} for update skip locked))`;
+  return count;
+}
