@@ -5,6 +5,7 @@ import { reportDatabase, type DatabaseReport } from '../storage/database-report.
 import { EmbeddedError } from '../storage/embedded/embedded-error.ts';
 import { inspectEmbeddedPostgresql } from '../storage/embedded/inspection.ts';
 import { reportPush, type DevicesAndLongPendingReport } from '../storage/push/device-report.ts';
+import { reportRefusedPosts, type RefusedPostReport } from '../storage/groups/refused-post-report.ts';
 import { reportHooks, type HookHostsAndFailuresReport } from '../storage/hooks/hook-report.ts';
 import {
   requireSessionPooling,
@@ -21,6 +22,7 @@ import { error, ok, skipped, unexpected, type CheckResult } from './finding.ts';
 import { MAX_CHECKED_HOSTS } from './hook-addresses.ts';
 import { MAX_LISTED_FAILING_HOOKS, RECENTLY_REMOVED_DAYS } from './hooks.ts';
 import { PUSH_OVERDUE_MS } from './push.ts';
+import { MAX_LISTED_REFUSING_GROUPS, RECENTLY_REFUSED_HOURS } from './refused-posts.ts';
 import { evaluateHostNames, evaluateReplication } from './replication.ts';
 
 const TIMEOUT_MS = 5_000;
@@ -39,23 +41,22 @@ export interface DatabaseFacts {
   readonly hooks: HookHostsAndFailuresReport | null;
   /** Null: likewise, or its schema is an older one. */
   readonly push: DevicesAndLongPendingReport | null;
+  /** Null: likewise. */
+  readonly refusedPosts: RefusedPostReport | null;
 }
+
+/** What is not known where the database says nothing. */
+export const NO_REPORTS = { report: null, hooks: null, push: null, refusedPosts: null } as const;
 
 /** Examines the configured database; the embedded one only where it runs, since looking must not start it. */
 export async function collectDatabaseFacts(config: Config, serverRuns: boolean): Promise<DatabaseFacts> {
   try {
     const place = await locateDatabase(config, serverRuns);
     if (place.target !== null) return await queryAndEvaluateReports(place.target, config, serverRuns);
-    return { verdicts: place.verdicts, startBlockers: [], report: null, hooks: null, push: null };
+    return { ...NO_REPORTS, verdicts: place.verdicts, startBlockers: [] };
   } catch (cause) {
     const verdicts = [failureResult(cause, config, serverRuns)];
-    return {
-      verdicts,
-      startBlockers: verdicts.filter(({ level }) => level === 'error'),
-      report: null,
-      hooks: null,
-      push: null,
-    };
+    return { ...NO_REPORTS, verdicts, startBlockers: verdicts.filter(({ level }) => level === 'error') };
   }
 }
 
@@ -91,7 +92,7 @@ async function queryAndEvaluateReports(
     startBlockers: evaluateStartBlockers(report, expected),
     report,
   };
-  if (report.schema === 0 || report.schemaMismatch !== null) return { ...judged, hooks: null, push: null };
+  if (report.schema === 0 || report.schemaMismatch !== null) return { ...NO_REPORTS, ...judged };
   const bounds = {
     hosts: MAX_CHECKED_HOSTS + 1,
     failing: MAX_LISTED_FAILING_HOOKS,
@@ -99,11 +100,14 @@ async function queryAndEvaluateReports(
     timeoutMs: TIMEOUT_MS,
   };
   const hooks = await reportHooks(target, bounds);
-  const push =
-    report.schema < newestSchema
-      ? null
-      : await reportPush(target, { longPendingMs: PUSH_OVERDUE_MS, timeoutMs: TIMEOUT_MS });
-  return { ...judged, hooks, push };
+  if (report.schema < newestSchema) return { ...NO_REPORTS, ...judged, hooks };
+  const push = await reportPush(target, { longPendingMs: PUSH_OVERDUE_MS, timeoutMs: TIMEOUT_MS });
+  const refusedPosts = await reportRefusedPosts(target, {
+    withinHours: RECENTLY_REFUSED_HOURS,
+    maxGroups: MAX_LISTED_REFUSING_GROUPS,
+    timeoutMs: TIMEOUT_MS,
+  });
+  return { ...judged, hooks, push, refusedPosts };
 }
 
 /** What a failover would cost; nothing to look at where the server is ours. */

@@ -11,6 +11,7 @@ export const checkNames = [
   'open files',
   'server keys',
   'hooks',
+  'refused posts',
   'push',
   'files',
 ] as const;

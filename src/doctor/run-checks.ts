@@ -6,7 +6,7 @@ import { checkBaseUri } from './base-uri.ts';
 import { evaluateClock } from './clock.ts';
 import { checkConfiguration } from './configuration.ts';
 import { checkDataDirectoryOwnership } from './data-directory.ts';
-import { collectDatabaseFacts, type DatabaseFacts } from './database-facts.ts';
+import { collectDatabaseFacts, NO_REPORTS, type DatabaseFacts } from './database-facts.ts';
 import { checkDiskSpace } from './disk.ts';
 import { checkFileStore } from './files.ts';
 import { checkNames, error, skipped, unexpected, type CheckName, type Finding, type CheckResult } from './finding.ts';
@@ -16,6 +16,7 @@ import { evaluateLastFailure } from './last-failure.ts';
 import { findTakenPorts } from './startup-blockers.ts';
 import { checkOpenFileLimit } from './open-files.ts';
 import { findPushProblems, evaluatePush } from './push.ts';
+import { evaluateRefusedPosts } from './refused-posts.ts';
 import { evaluateServer, type ServerAnswer } from './server.ts';
 
 /** No check may take longer: what it would have said is then not known. */
@@ -52,9 +53,7 @@ export async function runChecks(options: CheckOptions): Promise<Finding[]> {
   const database = withTimeoutFallback(collectDatabaseFacts(config, holder !== null), {
     verdicts: [error(TOO_LONG, 'Look at the database server and its log.')],
     startBlockers: [],
-    report: null,
-    hooks: null,
-    push: null,
+    ...NO_REPORTS,
   });
   const context: CheckContext = { ...options, config, holder, database };
   const found = await Promise.all(rest.map(async (name) => toFindings(name, await runCheck(name, context))));
@@ -110,6 +109,10 @@ const checks: Readonly<Record<Exclude<CheckName, 'configuration'>, Check>> = {
   hooks: async ({ database, config }) => {
     const { hooks } = await database;
     return hooks === null ? [skipped('the hooks could not be read')] : evaluateFailingAndRemovedHooks(hooks, config);
+  },
+  'refused posts': async ({ database }) => {
+    const { refusedPosts } = await database;
+    return refusedPosts === null ? [skipped('they could not be read')] : evaluateRefusedPosts(refusedPosts);
   },
   push: async ({ database, config }) => evaluatePush(config, await findPushProblems(config), (await database).push),
   files: async ({ config, holder, database }) => {

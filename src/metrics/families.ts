@@ -8,7 +8,7 @@ import type { EventLoopDelay } from './event-loop-delay.ts';
 import { gauge, type Family } from './family.ts';
 import { fileFamilies } from './file-families.ts';
 import { httpFamilies, type HttpSources } from './http-families.ts';
-import { intakeFamilies } from './intake-families.ts';
+import { intakeFamilies, refusedPostFamilies } from './intake-families.ts';
 import { liveFamilies } from './live-families.ts';
 import { processFamilies } from './process-families.ts';
 import { pushFamilies } from './push-families.ts';
@@ -27,12 +27,13 @@ export interface MetricSources extends Pick<HttpSources, 'requests' | 'connectio
 /** Every metric there is, in the order in which they are shown. */
 export function allFamilies(sources: MetricSources): Family[] {
   const { services, live, lanes, housekeeping, lookup, eventLoop, requests, connections, limit } = sources;
-  const { version, messageLog, database, tokens, sessions, activations, deliveryReport, push } = services;
+  const { version, messageLog, refusedPosts, database, tokens, sessions, activations, deliveryReport, push } = services;
   return [
     gauge({ name: 'klatch_build_info', help: 'Always 1; the version is its label.', labels: ['version'] }, () => [
       { labels: { version }, value: 1 },
     ]),
     ...intakeFamilies(messageLog),
+    ...refusedPostFamilies(refusedPosts),
     ...httpFamilies({ requests, connections, limit, tokens, sessions }),
     ...signInFamilies(activations),
     ...liveFamilies(live),

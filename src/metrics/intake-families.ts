@@ -1,3 +1,4 @@
+import type { RefusedPostRecorder } from '../operations/core/refused-post-recorder.ts';
 import type { MessageLog } from '../storage/messages/message-log.ts';
 import { byLabel, counter, gauge, histogram, singleSample, type Family } from './family.ts';
 
@@ -42,6 +43,27 @@ export function intakeFamilies(log: MessageLog): Family[] {
     ),
     gauge({ name: 'klatch_intake_blocked_posts', help: 'Waiting posts whose group somebody holds locked.' }, () =>
       singleSample(log.blockedPosts),
+    ),
+  ];
+}
+
+/** Posts that never come to the log. */
+export function refusedPostFamilies({ counts }: RefusedPostRecorder): Family[] {
+  return [
+    counter(
+      {
+        name: 'klatch_refused_posts_total',
+        help: 'Posts with a valid token that were refused for what they hold, by the format that they were read as.',
+        labels: ['format'],
+      },
+      () => byLabel('format', counts.byFormat),
+    ),
+    counter(
+      {
+        name: 'klatch_refused_posts_unrecorded_total',
+        help: 'Refused posts of which no group keeps a record, since too many groups had some at once.',
+      },
+      () => singleSample(counts.dropped),
     ),
   ];
 }

@@ -94,6 +94,23 @@ describe('posts', () => {
     expect(refused.value('klatch_unknown_tokens_total')).toBe(reason === 'invalid_token' ? 1 : 0);
   });
 
+  test('that are refused for what they hold count by the format that they were read as, and no others do', async () => {
+    const group = await start();
+    for (const body of [{ text: '' }, { attachments: [{}] }, { attachments: [{}] }])
+      await postJson(group.webhook, body);
+    await postJson(unknown(), { text: '' });
+    await postJson(group.webhook, { text: 'fine' });
+    const found = await until((all) => all.value('klatch_refused_posts_total', { format: 'slack' }) === 2);
+    const counted = found.series.filter(({ name, value }) => name === 'klatch_refused_posts_total' && value > 0);
+    expect(counted.map(({ labels, value }) => [labels['format'], value])).toEqual([
+      ['slack', 2],
+      ['none', 1],
+    ]);
+    expect(found.value('klatch_refused_posts_unrecorded_total')).toBe(0);
+    // From the start at 0, so that the first one is an increase.
+    expect(found.value('klatch_refused_posts_total', { format: 'grafana' })).toBe(0);
+  });
+
   test('that find the queue full count as such, those behind a lock as held, in posts and bytes', async () => {
     const group = await start({ limits: { intakePosts: 2 } });
     const lock = await lockHead(server.database.target, group.id as ConversationId);
@@ -269,6 +286,7 @@ test('nothing in the exposition names a group, a token, a target or a text, what
   expect([...labels].sort()).toEqual([
     'category',
     'code',
+    'format',
     'le',
     'outcome',
     'pool',

@@ -5,12 +5,12 @@ import type { CommandContext } from '../core/context.ts';
 import { GROUP_ARGUMENT_HELP, groupOnlyAction } from './group-argument.ts';
 import { addMemberCommands } from './group-member.ts';
 import { addTokenCommands } from './group-token.ts';
+import { groupInfoLines } from './group-info-lines.ts';
 import { addTransfer, addUpdate } from './group-update.ts';
-import { formatFields, formatTable } from '../../../client/terminal/table.ts';
+import { formatTable } from '../../../client/terminal/table.ts';
 import { withExamples, withJson, withPages, type PageOptions } from '../core/options.ts';
 import { callAndPrint, nextPageHint } from '../core/call.ts';
 
-type GroupInfo = Awaited<ReturnType<(typeof groupInfo)['run']>>;
 type GroupList = Awaited<ReturnType<(typeof listAllGroups)['run']>>;
 type Archive = Awaited<ReturnType<(typeof archiveGroup)['run']>>;
 
@@ -49,7 +49,12 @@ function addCreate(group: Command, context: CommandContext): void {
     .option('--owner <nick>', 'the account that owns the group (default: nobody)')
     .option('--public', 'let anybody of the installation find and join it')
     .action((title: string, { json, ...options }: CreateOptions, self: Command) =>
-      callAndPrint(context, self, { operation: createGroup, input: { title, ...options }, json, lines: groupLines }),
+      callAndPrint(context, self, {
+        operation: createGroup,
+        input: { title, ...options },
+        json,
+        lines: groupInfoLines,
+      }),
     );
   withExamples(withJson(command), [
     'klatch group create Operations --about "What happens on our servers" --owner alice',
@@ -59,9 +64,9 @@ function addCreate(group: Command, context: CommandContext): void {
 function addInfo(group: Command, context: CommandContext): void {
   const command = group
     .command('info')
-    .description('show a group, its webhook URL, and its reverse webhooks with their state')
+    .description('show a group, its webhook URL, its reverse webhooks with their state, and posts that it refused')
     .argument('<group>', GROUP_ARGUMENT_HELP)
-    .action(groupOnlyAction(context, groupInfo, groupLines));
+    .action(groupOnlyAction(context, groupInfo, groupInfoLines));
   withExamples(withJson(command), ['klatch group info Operations', 'klatch group info 1 --json']);
 }
 
@@ -113,22 +118,4 @@ function archiveLines({ group, archived, changed }: Archive): string[] {
   if (!changed) return [`Group ${group} is ${archived ? 'archived already' : 'not archived'}.`];
   if (!archived) return [`Group ${group} is open again.`];
   return [`Group ${group} is archived: posts are answered 410 until \`klatch group unarchive ${group}\`.`];
-}
-
-function groupLines({ hooks = [], created_at, ...group }: GroupInfo): string[] {
-  const fields = formatFields([
-    ['id', group.id],
-    ['title', group.title],
-    ['about', group.about],
-    ['created', created_at],
-    ['public', group.public ? 'yes' : 'no'],
-    ['archived', group.archived ? 'yes' : 'no'],
-    ['members', group.members],
-    ['messages', group.messages],
-    ['webhook', group.webhook ?? null],
-    ['hooks', hooks.length],
-  ]);
-  if (hooks.length === 0) return fields;
-  const rows = hooks.map(({ id, state, pending, url }) => [id, state, pending, url]);
-  return [...fields, '', ...formatTable(['HOOK', 'STATE', 'PENDING', 'URL'], rows)];
 }

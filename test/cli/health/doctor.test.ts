@@ -135,6 +135,25 @@ describe('doctor beside a running server', () => {
     }
   });
 
+  test('names groups that refused posts, with the reason', async () => {
+    await workspace.configure(database.target);
+    const { url } = await workspace.serve();
+    const created = await workspace.run(['group', 'create', 'Alerts', '--json']);
+    const { id, webhook } = JSON.parse(created.stdout) as { id: number; webhook: string };
+    expect((await examine())('refused posts')).toMatchObject([{ level: 'ok' }]);
+    expect((await postJson(url + new URL(webhook).pathname, { text: '' })).status).toBe(400);
+    const found = await eventually(
+      async () => (await examine())('refused posts'),
+      ([first]) => first?.level === 'warning',
+    );
+    expect(found).toMatchObject([
+      {
+        found: expect.stringMatching(new RegExp(`^group ${id} refused 1 post since .*: text: must hold something`)),
+        todo: expect.stringContaining(`"klatch group info ${id}"`),
+      },
+    ]);
+  });
+
   test('finds the server that runs although the file has mistakes by now', async () => {
     await workspace.configure(database.target);
     await workspace.serve();

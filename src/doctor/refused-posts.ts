@@ -1,0 +1,28 @@
+import type { RefusedPostReport, RefusingGroup } from '../storage/groups/refused-post-report.ts';
+import { countWithNoun, ok, warning, type CheckResult } from './finding.ts';
+
+/** Groups that are shown; the rest is counted. */
+export const MAX_LISTED_REFUSING_GROUPS = 5;
+/** How far back a refused post is a finding. */
+export const RECENTLY_REFUSED_HOURS = 24;
+
+/** Groups to which programs post what is not understood: such a message is nowhere else. */
+export function evaluateRefusedPosts({ count, groups }: RefusedPostReport): CheckResult[] {
+  if (groups.length === 0) return [ok(`no group refused a post in the last ${RECENTLY_REFUSED_HOURS} hours`)];
+  const found = groups.map(evaluateGroup);
+  const more = count - groups.length;
+  if (more > 0) {
+    const todo = '"klatch group info <group>" shows what each of them refused.';
+    found.push(warning(`${countWithNoun(more, 'more group')} likewise`, todo));
+  }
+  return found;
+}
+
+function evaluateGroup({ conversationId, posts, firstAt, lastAt, userAgent, sentence }: RefusingGroup): CheckResult {
+  const sender = userAgent === null ? 'without a User-Agent' : `from "${userAgent}"`;
+  const what =
+    `group ${conversationId} refused ${countWithNoun(posts, 'post')} since ${firstAt.toISOString()}, ` +
+    `the newest at ${lastAt.toISOString()} ${sender}: ${sentence}`;
+  const todo = `"klatch group info ${conversationId}" shows all of them; docs/callers.md has the address and the lines for each program.`;
+  return warning(what, todo);
+}

@@ -1,0 +1,45 @@
+import type { ConversationId } from '../../model/ids.ts';
+import type { ConnectionTarget } from '../db/connection.ts';
+import { readOnly } from '../db/read-only.ts';
+
+/** A group whose posts were refused lately. */
+export interface RefusingGroup {
+  readonly conversationId: ConversationId;
+  /** Since `firstAt`, of the kinds that came lately. */
+  readonly posts: number;
+  readonly firstAt: Date;
+  readonly lastAt: Date;
+  /** Of the newest post. */
+  readonly userAgent: string | null;
+  readonly sentence: string;
+}
+
+export interface RefusedPostReport {
+  /** Of all such groups. */
+  readonly count: number;
+  /** Those whose newest refused post is the newest come first. */
+  readonly groups: readonly RefusingGroup[];
+}
+
+interface ReportBounds {
+  /** Only groups with a refused post in the last hours. */
+  readonly withinHours: number;
+  readonly maxGroups: number;
+  readonly timeoutMs: number;
+}
+
+/** Reads it over a connection of its own, in a transaction that can change nothing. */
+export function reportRefusedPosts(
+  target: ConnectionTarget,
+  { withinHours, maxGroups, timeoutMs }: ReportBounds,
+): Promise<RefusedPostReport> {
+  return readOnly(target, timeoutMs, async (tx) => {
+    const rows = await tx<(RefusingGroup & { count: number })[]>`
+      select conversation_id as "conversationId", sum(posts)::bigint as posts, min(first_at) as "firstAt",
+        max(last_at) as "lastAt", (array_agg(user_agent order by last_at desc, fingerprint))[1] as "userAgent",
+        (array_agg(sentence order by last_at desc, fingerprint))[1] as sentence, count(*) over ()::int as count
+      from refused_post where last_at > now() - make_interval(hours => ${withinHours})
+      group by conversation_id order by max(last_at) desc, conversation_id limit ${maxGroups}`;
+    return { count: rows[0]?.count ?? 0, groups: rows };
+  });
+}
