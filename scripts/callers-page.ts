@@ -7,7 +7,7 @@ import { plain } from './markdown.ts';
 const FIXTURES = join(import.meta.dirname, '../test/callers/fixtures');
 
 const HEAD = `Programs that can post to Slack, Discord, Teams, Telegram, ntfy, Gotify or a webhook can post into a group. Each of them is
-given the URL of the group, which \`klatch group info GROUP\` prints, or a part of it:
+given the URL of the group, or a part of it. \`klatch group info GROUP\` prints what to paste for each kind of program:
 
 | Written here as | Stands for |
 |---|---|

@@ -11,6 +11,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { configure } from '../src/cli/setup/configure.ts';
 import { callServer } from '../src/cli/core/control-client.ts';
 import { exitCodes } from '../src/cli/core/exit-codes.ts';
+import { addressLines } from '../src/cli/group/group-info-lines.ts';
 import { explainFailure } from '../src/cli/core/explain-failure.ts';
 import { CommandError } from '../src/cli/core/failure.ts';
 import { StopSignals } from '../src/cli/core/stop-signals.ts';
@@ -169,7 +170,7 @@ async function firstGroup({ dataDir }: Config): Promise<GroupInfo> {
   return callServer({ dataDir, operation: createGroup, input: { title: 'Lobby', owner: nick } });
 }
 
-function usage({ http }: Config, { title, webhook }: GroupInfo): string {
+function usage({ http }: Config, { title, webhook, addresses = [] }: GroupInfo): string {
   const receiver = `http://127.0.0.1:${http.port + 1}/`;
   const script =
     'require("http").createServer((q,s)=>q.setEncoding("utf8").on("data",console.log).on("end",()=>s.end()))' +
@@ -180,6 +181,7 @@ Klatch runs. The webhook of the group ${title}:
 
 Post a message (in a second terminal, in this folder):
   curl -d 'Hello from the first run' ${webhook}
+${addressLines(addresses).join('\n')}
 
 Receive what is posted: start a receiver,
   node_modules/.bin/node -e '${script}'

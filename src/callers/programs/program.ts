@@ -3,6 +3,8 @@
  * `<server>/v1/webhooks/<token>`, and `<host>` for the server without its scheme.
  */
 export interface CallerAddress {
+  /** The kind of program that it is for, or the program itself. */
+  readonly name: string;
   /** What is pasted, by what programs call it. */
   readonly values: Readonly<Record<string, string>>;
   /** What the program makes of it. */
@@ -31,25 +33,35 @@ export interface Program {
   readonly remarks: readonly string[];
 }
 
-const webhook = (url: string): CallerAddress => ({ values: { URL: url }, url });
+const webhook = (name: string, url: string): CallerAddress => ({ name, values: { URL: url }, url });
 
 /** All that programs are given. */
 export const addresses = {
-  group: webhook('<address>'),
-  slack: webhook('<address>/slack'),
-  discord: webhook('<address>/discord'),
-  teams: webhook('<address>/teams'),
-  googleChat: webhook('<address>/google-chat'),
-  json: webhook('<address>/json'),
-  jenkins: { values: { 'base URL': '<server>/v1/webhooks/', token: '<token>' }, url: '<address>' },
-  mattermost: { values: { server: '<server>', token: '<token>' }, url: '<server>/hooks/<token>' },
+  group: webhook('Webhook', '<address>'),
+  slack: webhook('Slack', '<address>/slack'),
+  discord: webhook('Discord', '<address>/discord'),
+  teams: webhook('Teams', '<address>/teams'),
+  googleChat: webhook('Google Chat', '<address>/google-chat'),
+  json: webhook('JSON', '<address>/json'),
+  jenkins: {
+    name: 'Jenkins',
+    values: { 'base URL': '<server>/v1/webhooks/', token: '<token>' },
+    url: '<address>',
+  },
+  mattermost: {
+    name: 'Mattermost',
+    values: { server: '<server>', token: '<token>' },
+    url: '<server>/hooks/<token>',
+  },
   discordLibrary: {
+    name: 'Discord library',
     values: { 'base URL': '<server>/api', id: '1', token: '<token>' },
     url: '<server>/api/v10/webhooks/1/<token>',
   },
-  gotify: { values: { server: '<server>', token: '<token>' }, url: '<server>/message' },
-  ntfy: { values: { server: '<server>/v1/webhooks', topic: '<token>' }, url: '<address>' },
+  gotify: { name: 'Gotify', values: { server: '<server>', token: '<token>' }, url: '<server>/message' },
+  ntfy: { name: 'ntfy', values: { server: '<server>/v1/webhooks', topic: '<token>' }, url: '<address>' },
   telegram: {
+    name: 'Telegram bot',
     values: { 'base URL': '<server>', token: '100:<token>' },
     url: '<server>/bot100:<token>/sendMessage',
   },

@@ -2,11 +2,15 @@ import type { groupInfo } from '../../operations/groups/groups.ts';
 import { formatFields, formatTable } from '../../../client/terminal/table.ts';
 
 type GroupInfo = Awaited<ReturnType<(typeof groupInfo)['run']>>;
+type Addresses = NonNullable<GroupInfo['addresses']>;
 type RefusedPosts = NonNullable<GroupInfo['refused_posts']>;
+
+/** Of an address; the rest is counted. */
+const MAX_NAMED_PROGRAMS = 4;
 
 /** A group for a terminal; strangers' text in it is sanitized. */
 export function groupInfoLines(info: GroupInfo): string[] {
-  const { hooks = [], refused_posts = [], created_at, ...group } = info;
+  const { addresses = [], hooks = [], refused_posts = [], created_at, ...group } = info;
   const fields = formatFields([
     ['id', group.id],
     ['title', group.title],
@@ -22,9 +26,32 @@ export function groupInfoLines(info: GroupInfo): string[] {
   const hookRows = hooks.map(({ id, state, pending, url }) => [id, state, pending, url]);
   return [
     ...fields,
+    ...addressLines(addresses),
     ...section('', hookRows, ['HOOK', 'STATE', 'PENDING', 'URL']),
     ...refusedPostLines(refused_posts),
   ];
+}
+
+/** One line for each way to reach a group: what is pasted, and programs into which. */
+export function addressLines(addresses: Addresses): string[] {
+  const rows = addresses.map(({ name, values, programs }) => [name, pastedText(values), programsText(programs)]);
+  return section('Paste into other programs (docs/callers.md has the lines for each of them):', rows, [
+    'FOR',
+    'PASTE',
+    'SUCH AS',
+  ]);
+}
+
+function pastedText(values: Addresses[number]['values']): string {
+  const [only, ...others] = values;
+  if (only !== undefined && others.length === 0) return only.value;
+  return values.map(({ name, value }) => `${name} ${value}`).join(', ');
+}
+
+function programsText(programs: readonly string[]): string {
+  const more = programs.length - MAX_NAMED_PROGRAMS;
+  const named = programs.slice(0, MAX_NAMED_PROGRAMS).join(', ');
+  return more > 0 ? `${named} and ${more} more` : named;
 }
 
 function refusedPostLines(refused: RefusedPosts): string[] {

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { groupAddresses } from '../../callers/group-addresses.ts';
 import { KlatchError } from '../../errors.ts';
 import type { ConversationId } from '../../model/ids.ts';
 import type { GroupRole } from '../../model/roles.ts';
@@ -27,12 +28,23 @@ export const groupSchema = z.object({
   messages: z.int(),
 });
 
+const groupAddressSchema = z.object({
+  /** The kind of program that it is for, such as `Slack` or `Gotify`. */
+  name: z.string(),
+  /** What is pasted, by what programs call it: a `URL` alone, or `server` and `token`. */
+  values: z.array(z.object({ name: z.string(), value: z.string() })),
+  /** Programs that are set up so; docs/callers.md has the lines of their configuration. */
+  programs: z.array(z.string()),
+});
+
 /** Its optional keys are there for the group's owner and admins, and the installation's administrators, alone. */
 export const groupInfoSchema = groupSchema.extend({
   /** The caller's own; null for an administrator who is no member. */
   role: groupRoleSchema.nullable(),
   /** Where to post: it holds the token. */
   webhook: z.string().optional(),
+  /** What is pasted into programs, one entry for each way to reach the group; the token is in them. */
+  addresses: z.array(groupAddressSchema).optional(),
   hooks: z.array(hookSummarySchema).optional(),
   /** Posts of the last 7 days that were refused for what they hold, newest first: 20 kinds at most. */
   refused_posts: z.array(refusedPostsSchema).optional(),
@@ -51,7 +63,8 @@ export async function readGroupInfo(
   const token = await readIntegrationToken(services, sql, id);
   const hooks = await readHookSummaries(services, sql, id);
   const refused = await readRefusedPosts(sql, id);
-  return { ...shown, webhook: webhookUrl(services, token), hooks, refused_posts: refused };
+  const addresses = pasteableAddresses(services, token);
+  return { ...shown, webhook: webhookUrl(services, token), addresses, hooks, refused_posts: refused };
 }
 
 /** Members never, and no bot whose token is not for it. */
@@ -69,6 +82,14 @@ export async function readIntegrationToken({ sealer }: Services, sql: Sql, id: C
 
 export function webhookUrl({ config }: Services, token: string): string {
   return `${config.http.baseUri}/v1/webhooks/${token}`;
+}
+
+/** Without those at which the server does not answer. */
+function pasteableAddresses({ config }: Services, token: string): z.infer<typeof groupAddressSchema>[] {
+  const { baseUri, callerPaths: hasCallerPaths } = config.http;
+  return groupAddresses({ baseUri, token, hasCallerPaths }).map(({ name, values, programs }) => {
+    return { name, values: [...values], programs: [...programs] };
+  });
 }
 
 export function serializeGroup(group: Group): z.infer<typeof groupSchema> {

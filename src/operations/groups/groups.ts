@@ -111,7 +111,7 @@ async function insertWithIntegration(
 export const groupInfo = defineTargetedOperation({
   name: 'groups.info',
   summary:
-    'Show a group; to its owner and admins with its webhook URL, its reverse webhooks, and refused posts.',
+    'Show a group; to its owner and admins with its addresses for programs, its reverse webhooks, and refused posts.',
   input: z.strictObject({ group: groupReference }),
   output: groupInfoSchema,
   who: 'member',
