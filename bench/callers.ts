@@ -1,5 +1,6 @@
 import { fixtureNames, readFixture, requestOf } from '../test/callers/fixtures.ts';
 import type { CallerFormat, CallerRequest } from '../src/callers/core/caller-format.ts';
+import { messageCardsJson } from '../src/callers/core/message-cards.ts';
 import { isIgnored } from '../src/callers/core/message-form.ts';
 import { renderText } from '../src/callers/core/render-text.ts';
 import { isObject, type JsonObject } from '../src/callers/core/values.ts';
@@ -42,7 +43,10 @@ export async function benchCallers(): Promise<boolean> {
     const startedAt = performance.now();
     detectFormat(request);
     const result = format.read(request);
-    if (!isIgnored(result)) renderText(result);
+    if (!isIgnored(result)) {
+      renderText(result);
+      messageCardsJson(result);
+    }
     return performance.now() - startedAt;
   };
   // A slow one is read again: the machine may have done something else meanwhile.

@@ -38,12 +38,21 @@ const integrations = await database.general.run(
     from integration`,
 );
 const sender = { label: null, iconUrl: null, hops: 0, key: null, bodyHash: null };
+const NO_CARDS = { cardsJson: null };
 
 let sent = 0;
 
 async function postPlain({ conversationId, accountId: senderId, tokenHash }: Integration, n: number): Promise<void> {
   const text = `message ${n}, as long as such messages are`;
-  const posted = await messageLog.append({ ...sender, conversationId, senderId, tokenHash, text, attachments: [] });
+  const posted = await messageLog.append({
+    ...sender,
+    ...NO_CARDS,
+    conversationId,
+    senderId,
+    tokenHash,
+    text,
+    attachments: [],
+  });
   if (posted.outcome !== 'new') throw new Error(`a post was ${posted.outcome}`);
 }
 
@@ -57,7 +66,11 @@ async function postAlert(n: number): Promise<void> {
     source: 'bench',
     alertKey: `alert ${round % ALERTS}`,
     update: { state: isFiring ? 'firing' : 'resolved', senderAlerts: [], occurredAt: new Date() },
-    writeTexts: ({ after }) => ({ text: `alert ${after.state}, change ${n}`, followUp: isFiring ? null : 'resolved' }),
+    writeTexts: ({ after }) => ({
+      text: `alert ${after.state}, change ${n}`,
+      ...NO_CARDS,
+      followUp: isFiring ? null : { text: 'resolved', ...NO_CARDS },
+    }),
   });
 }
 

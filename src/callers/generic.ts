@@ -31,6 +31,12 @@ function readGeneric({ body }: CallerRequest): MessageForm {
   });
 }
 
+/** What stands beside a `text` of ours, with it; without `title`, `url` and `level` it is the text alone. */
+export function ownCard({ text, title, url, level }: JsonObject): Card {
+  const mood = moodOfLevel(stringOf(level));
+  return card({ title: stringOf(title), url: stringOf(url), mood, text: stringOf(text) });
+}
+
 function cardOf(body: JsonObject): Card {
   if (isMediaEvent(body)) return mediaEventCard(body);
   const levels = LEVEL_FIELDS.map((name) => moodOfLevel(stringOf(body[name])));

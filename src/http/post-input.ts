@@ -56,7 +56,7 @@ export function parseNonMultipartPost(body: Buffer, context: PostContext): PostI
   }
   const ofNtfy = postFromNtfyText(source, context);
   if (ofNtfy !== null) return ofNtfy;
-  return { text: checkMessageText(source, context.maxTextCodePoints), label: null, iconUrl: null };
+  return { text: checkMessageText(source, context.maxTextCodePoints), label: null, iconUrl: null, cardsJson: null };
 }
 
 interface Form {

@@ -12,7 +12,7 @@ const layers: Readonly<Record<string, readonly string[]>> = {
   client: [],
   'assets.ts': [],
   model: [],
-  callers: [],
+  callers: ['model'],
   config: ['packages/hocon', 'assets.ts', 'model'],
   activation: ['model', 'config'],
   'log.ts': [],

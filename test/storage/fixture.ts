@@ -106,6 +106,7 @@ export function post(group: StoredGroup, text: string, changes: Partial<Post> = 
     iconUrl: null,
     hops: 0,
     attachments: [],
+    cardsJson: null,
     key: null,
     bodyHash: null,
     ...changes,

@@ -1,3 +1,4 @@
+import type { MOODS } from '../../model/message-card.ts';
 import { clipped, storableText } from './plain-text.ts';
 
 /** What a program says, in the one form that all formats are read into, before it becomes the text of a message. */
@@ -49,7 +50,6 @@ export interface Card {
   readonly time: string;
 }
 
-export const MOODS = ['good', 'info', 'warning', 'danger'] as const;
 /** How a card is meant, or its own colour as `#rrggbb`. */
 export type Mood = (typeof MOODS)[number] | `#${string}`;
 

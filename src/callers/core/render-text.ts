@@ -4,8 +4,8 @@ import { clipped, defusedText, safeLink, storableText } from './plain-text.ts';
 export const MAX_CARDS = 10;
 export const MAX_FIELDS = 25;
 export const MAX_LINKS = 10;
-const MAX_CARD_TEXT_LENGTH = 4_000;
-const MAX_NAME_LENGTH = 500;
+export const MAX_CARD_TEXT_LENGTH = 4_000;
+export const MAX_NAME_LENGTH = 500;
 export const MAX_TEXT_LENGTH = 40_000;
 
 const MARKS: Readonly<Record<string, string>> = { good: '🟢', info: '🔵', warning: '🟠', danger: '🔴' };
@@ -108,7 +108,7 @@ function remainderLine(count: number, max: number): string {
 }
 
 /** Without white space around it, and without empty lines in a row. */
-function trimmedLines(text: string): string {
+export function trimmedLines(text: string): string {
   return text.trim().replace(/\n{3,}/g, '\n\n');
 }
 

@@ -1,4 +1,5 @@
-import { card, MOODS, type Card, type Field, type Link, type Mood } from './message-form.ts';
+import { MOODS } from '../../model/message-card.ts';
+import { card, type Card, type Field, type Link, type Mood } from './message-form.ts';
 import { labelledLink, safeLink } from './plain-text.ts';
 import { blockPieces } from './slack-blocks.ts';
 import { layoutCard } from './slack-layout.ts';

@@ -3,7 +3,7 @@ import type { AlertUpdate, KnownAlert } from '../../callers/core/message-form.ts
 import { momentOf } from '../../callers/core/moments.ts';
 import type { JsonObject } from '../../callers/core/values.ts';
 import { KlatchError } from '../../errors.ts';
-import type { AlertPost } from '../../operations/messages/alert-writer.ts';
+import type { AlertPost, MessageContent } from '../../operations/messages/alert-writer.ts';
 import { ALERT_UPDATE_MODES, alertTexts, type AlertTextSource, type AlertUpdateMode } from './alert-texts.ts';
 
 /** What a post reports about an alert. */
@@ -12,8 +12,8 @@ export interface AlertReport {
   readonly source: string;
   readonly update: AlertUpdate;
   readonly mode: AlertUpdateMode;
-  /** The text of the post with what is known of the alert; with `only`, a short one about these alerts. */
-  readonly textOf: (known: KnownAlert, only?: ReadonlySet<string>) => string;
+  /** What the post says with what is known of the alert; with `only`, in short about these alerts. */
+  readonly contentOf: (known: KnownAlert, only?: ReadonlySet<string>) => MessageContent;
   readonly maxTextCodePoints: number;
 }
 
@@ -50,11 +50,11 @@ export function reportedAlert(
   { label, iconUrl, hops, key, bodyHash }: SentBesides,
   charge: <Result>(work: () => Result) => Result,
 ): ReportedAlert {
-  const { source, update, mode, textOf, maxTextCodePoints: maxLength } = alertReport;
+  const { source, update, mode, contentOf, maxTextCodePoints: maxLength } = alertReport;
   const { key: alertKey, state, alerts, onlyAfterFiring = false, isReplacement = false } = update;
   const senderAlerts = alerts.map((alert) => ({ ...alert, startsAt: new Date(momentOf(alert.startsAt)!) }));
   const fingerprints = new Set(alerts.map(({ fingerprint }) => fingerprint));
-  const texts: AlertTextSource = { mode, isReplacement, fingerprints, textOf, maxLength };
+  const texts: AlertTextSource = { mode, isReplacement, fingerprints, contentOf, maxLength };
   const alertPost: AlertPost = {
     label,
     iconUrl,

@@ -1,9 +1,11 @@
-import { MOODS, type KnownAlert } from '../../callers/core/message-form.ts';
+import type { KnownAlert } from '../../callers/core/message-form.ts';
+import { boundedCardsJson } from '../../callers/core/message-cards.ts';
 import { sinceMomentText } from '../../callers/core/moments.ts';
 import { clipped } from '../../callers/core/plain-text.ts';
 import { markOf } from '../../callers/core/render-text.ts';
 import type { AlertChange, AlertState, SenderAlert } from '../../model/alert.ts';
-import type { AlertMessage, AlertTexts } from '../../operations/messages/alert-writer.ts';
+import { MOODS, type MessageCard } from '../../model/message-card.ts';
+import type { AlertMessage, AlertTexts, MessageContent } from '../../operations/messages/alert-writer.ts';
 
 /** How a group is told of changes of an alert, besides its first message: by edits, by new messages, or by both. */
 export const ALERT_UPDATE_MODES = ['both', 'edit', 'new'] as const;
@@ -16,8 +18,8 @@ export interface AlertTextSource {
   readonly isReplacement: boolean;
   /** The fingerprints of the alerts that the post tells; empty: the sender tells none apart. */
   readonly fingerprints: ReadonlySet<string>;
-  /** The text of the post with what is known of the alert; with `only`, a short one about these alerts. */
-  readonly textOf: (known: KnownAlert, only?: ReadonlySet<string>) => string;
+  /** What the post says with what is known of the alert; with `only`, in short about these alerts. */
+  readonly contentOf: (known: KnownAlert, only?: ReadonlySet<string>) => MessageContent;
   readonly maxLength: number;
 }
 
@@ -27,23 +29,27 @@ const MAX_HEADLINE_LENGTH = 200;
 
 /** The texts that show a change; `shown` is the message that shows the alert until then. */
 export function alertTexts(source: AlertTextSource, change: AlertChange, shown: AlertMessage | null): AlertTexts {
-  const text = currentText(source, change.after);
-  if (shown === null) return { text, followUp: null };
-  const reminderOf = (current: string): string | null =>
-    shown.isReminderDue ? reminderText(current, change.after.since) : null;
+  const current = currentContent(source, change.after);
+  if (shown === null) return { ...current, followUp: null };
+  const reminderOf = (text: string): MessageContent | null =>
+    shown.isReminderDue ? line(reminderText(text, change.after.since)) : null;
   if (source.mode === 'new') {
-    if (isWorthMessage(source, change, text !== shown.text)) return { text, followUp: null, isNewMessage: true };
-    return { text: shown.text, followUp: source.isReplacement ? null : reminderOf(shown.text) };
+    if (isWorthMessage(source, change, current.text !== shown.text))
+      return { ...current, followUp: null, isNewMessage: true };
+    return { ...shownContent(shown), followUp: source.isReplacement ? null : reminderOf(shown.text) };
   }
-  const edited = editedText(source, change, { text, shownText: shown.text });
-  if (source.mode === 'edit' || source.isReplacement) return { text: edited, followUp: null };
-  if (hasEnded(change)) return { text: edited, followUp: tellsApart(source) ? headlineOf(text) : text };
+  const edited = editedContent(source, change, { current, shown });
+  if (source.mode === 'edit' || source.isReplacement) return { ...edited, followUp: null };
+  if (hasEnded(change)) return { ...edited, followUp: tellsApart(source) ? line(headlineOf(current.text)) : current };
   const added = addedFingerprints(change);
   if (added.size > 0)
-    return { text: edited, followUp: source.textOf(knownAlert(change.after, source.fingerprints), added) };
-  return { text: edited, followUp: reminderOf(edited) };
+    return { ...edited, followUp: source.contentOf(knownAlert(change.after, source.fingerprints), added) };
+  return { ...edited, followUp: reminderOf(edited.text) };
 }
 
+/** A line says all that there is to draw. */
+const line = (text: string): MessageContent => ({ text, cardsJson: null });
+const shownContent = ({ text, cards }: AlertMessage): MessageContent => ({ text, cardsJson: boundedCardsJson(cards) });
 const tellsApart = ({ fingerprints }: AlertTextSource): boolean => fingerprints.size > 0;
 const isRepetition = ({ before, after }: AlertChange): boolean => before === after;
 const hasEnded = ({ before, after }: AlertChange): boolean => before?.state === 'firing' && after.state === 'resolved';
@@ -56,26 +62,35 @@ function isWorthMessage(source: AlertTextSource, change: AlertChange, isOtherTex
 }
 
 /** An end that tells less than its beginning did does not take its place: it is a line of its own. */
-function editedText(
+function editedContent(
   source: AlertTextSource,
   change: AlertChange,
-  { text, shownText }: { readonly text: string; readonly shownText: string },
-): string {
-  if (isRepetition(change)) return shownText;
-  if (source.isReplacement || tellsApart(source) || change.after.state === 'firing') return text;
-  if (!hasEnded(change)) return shownText;
-  return resolvedText(source, shownText);
+  { current, shown }: { readonly current: MessageContent; readonly shown: AlertMessage },
+): MessageContent {
+  if (isRepetition(change)) return shownContent(shown);
+  if (source.isReplacement || tellsApart(source) || change.after.state === 'firing') return current;
+  return hasEnded(change) ? resolvedContent(source, shown) : shownContent(shown);
 }
 
 /** A sender's own title may say the same of what fires and of what is over. */
-function currentText(source: AlertTextSource, after: AlertState): string {
-  const text = source.textOf(knownAlert(after, source.fingerprints));
-  const isSaid = !tellsApart(source) || after.state === 'firing' || /resolved/i.test(headlineOf(text));
-  return isSaid ? text : resolvedText(source, text);
+function currentContent(source: AlertTextSource, after: AlertState): MessageContent {
+  const content = source.contentOf(knownAlert(after, source.fingerprints));
+  const isSaid = !tellsApart(source) || after.state === 'firing' || /resolved/i.test(headlineOf(content.text));
+  if (isSaid) return content;
+  const cards = JSON.parse(content.cardsJson ?? '[]') as readonly MessageCard[];
+  return resolvedContent(source, { text: content.text, cards });
 }
 
-function resolvedText({ maxLength }: AlertTextSource, text: string): string {
-  return clipped(RESOLVED_BEGINNING + withoutMark(text), maxLength);
+/** The cards take the mood of the text's mark. */
+function resolvedContent(
+  { maxLength }: AlertTextSource,
+  { text, cards }: Pick<AlertMessage, 'text' | 'cards'>,
+): MessageContent {
+  const resolved = cards.map((card): MessageCard => ({ ...card, mood: 'good', color: undefined }));
+  return {
+    text: clipped(RESOLVED_BEGINNING + withoutMark(text), maxLength),
+    cardsJson: boundedCardsJson(resolved),
+  };
 }
 
 function withoutMark(text: string): string {

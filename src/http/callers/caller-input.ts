@@ -1,12 +1,20 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { KlatchError } from '../../errors.ts';
 import type { CallerFormat, CallerRequest } from '../../callers/core/caller-format.ts';
-import { card, ignoredEvent, isIgnored, type Ignored, type MessageForm } from '../../callers/core/message-form.ts';
+import { messageCardsJson } from '../../callers/core/message-cards.ts';
+import {
+  card,
+  ignoredEvent,
+  isIgnored,
+  messageForm,
+  type Ignored,
+  type MessageForm,
+} from '../../callers/core/message-form.ts';
 import { clipped } from '../../callers/core/plain-text.ts';
 import { renderText } from '../../callers/core/render-text.ts';
 import type { JsonObject } from '../../callers/core/values.ts';
 import { detectFormat } from '../../callers/formats.ts';
-import { generic } from '../../callers/generic.ts';
+import { generic, ownCard } from '../../callers/generic.ts';
 import { hasNtfyHeaders, ntfy, readNtfyText } from '../../callers/ntfy.ts';
 import { holdsInvisible, removeInvisible } from '../../model/invisible-text.ts';
 import { checkMessageText } from '../../operations/core/message-text.ts';
@@ -20,6 +28,7 @@ export interface PostInput {
   readonly text: string;
   readonly label: string | null;
   readonly iconUrl: string | null;
+  readonly cardsJson: string | null;
 }
 
 /** A post that reports about an alert, whose text stands by itself too. */
@@ -93,15 +102,16 @@ export function postFromObject(object: JsonObject, context: PostContext): PostIn
     text: checkMessageText(text, context.maxTextCodePoints, context),
     label: labelOf(object['username']),
     iconUrl: iconUrlOf(object['icon_url']),
+    cardsJson: isOwn ? null : messageCardsJson(messageForm({ cards: [ownCard(object)] })),
   };
   const update = isOwn ? null : ownAlertUpdate(object);
-  return update === null ? input : withReport(input, { source: OWN_SOURCE, update, textOf: () => input.text }, context);
+  return update === null ? input : withReport(input, { source: OWN_SOURCE, update, contentOf: () => input }, context);
 }
 
 /** A message with files is no alert: an edit could not bring them. */
 function withReport(
   input: PostInput,
-  report: Pick<AlertReport, 'source' | 'update' | 'textOf'>,
+  report: Pick<AlertReport, 'source' | 'update' | 'contentOf'>,
   { alertUpdateMode: mode, maxTextCodePoints, hasAttachments }: PostContext,
 ): PostInput | AlertPostInput {
   if (hasAttachments) return input;
@@ -134,7 +144,8 @@ function postFromForm(form: MessageForm | Ignored, format: CallerFormat, context
   context.onFormat(format);
   const { alert: update, cardsKnowing } = form;
   if (update?.onlyAfterFiring === true && context.hasAttachments) return NEEDLESS_SUCCESS;
-  const text = renderText(withFileNames(form), context.maxTextCodePoints);
+  const complete = withFileNames(form);
+  const text = renderText(complete, context.maxTextCodePoints);
   if (text === '' && !context.hasAttachments) {
     throw invalid(`The body was read as ${format.name}, and nothing in it can be shown`);
   }
@@ -142,13 +153,15 @@ function postFromForm(form: MessageForm | Ignored, format: CallerFormat, context
     text: checkMessageText(text, context.maxTextCodePoints, context),
     label: labelOf(form.label),
     iconUrl: iconUrlOf(form.iconUrl),
+    cardsJson: messageCardsJson(complete),
   };
   if (update === null) return input;
-  const textOf: AlertReport['textOf'] = (known, only) =>
-    cardsKnowing === null
-      ? input.text
-      : renderText({ ...form, cards: cardsKnowing(known, only) }, context.maxTextCodePoints);
-  return withReport(input, { source: format.name, update, textOf }, context);
+  const contentOf: AlertReport['contentOf'] = (known, only) => {
+    if (cardsKnowing === null) return input;
+    const knowing = { ...form, cards: cardsKnowing(known, only) };
+    return { text: renderText(knowing, context.maxTextCodePoints), cardsJson: messageCardsJson(knowing) };
+  };
+  return withReport(input, { source: format.name, update, contentOf }, context);
 }
 
 /** Files within a body are not stored. Their names tell the group that there were some. */

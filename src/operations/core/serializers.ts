@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { messageId, type ConversationId, type Seq } from '../../model/ids.ts';
 import type { Attachment } from '../../model/attachment.ts';
+import { MOODS, orderedCard } from '../../model/message-card.ts';
 import { mentionsOf } from '../../model/mentions.ts';
 import type { Actor, Change, StoredMessage, StoredNotice } from '../../storage/messages/changes.ts';
 import type { EpochBoundary } from '../../storage/messages/log-epoch.ts';
@@ -26,6 +27,41 @@ const attachmentSchema = z.object({
   size: z.int(),
 });
 
+const cardFieldSchema = z.object({
+  name: z.string().optional(),
+  value: z.string().optional(),
+  /** It may stand beside its neighbours that are short as well. */
+  short: z.literal(true).optional(),
+});
+
+const cardLinkSchema = z.object({ label: z.string().optional(), url: z.string() });
+
+/**
+ * A part of what a webhook posted, for clients that draw it: with a title, fields, links. Each key is there only where there
+ * is something of it. A client that draws cards shows them in place of the text, which says the same; where a card's text
+ * ends with `… (cut)`, the message's text goes on.
+ */
+export const cardSchema = z.object({
+  title: z.string().optional(),
+  /** Begins with `http://`, `https://` or `mailto:`, as each address of a card. */
+  url: z.string().optional(),
+  /** How it is meant. */
+  mood: z.enum(MOODS).optional(),
+  /** In place of a mood, the sender's own colour, `#rrggbb`. */
+  color: z.string().optional(),
+  author: z.string().optional(),
+  text: z.string().optional(),
+  /** At most 25. Each has a name, a value, or both. */
+  fields: z.array(cardFieldSchema).optional(),
+  /** At most 10. */
+  links: z.array(cardLinkSchema).optional(),
+  /** Address of a picture. A client that loads it tells its server who reads the message, and when. */
+  image: z.string().optional(),
+  footer: z.string().optional(),
+  /** ISO 8601, in UTC. */
+  time: z.string().optional(),
+});
+
 export const messageSchema = z.object({
   /** `<conversation>:<seq>`. */
   id: z.string(),
@@ -44,6 +80,8 @@ export const messageSchema = z.object({
   /** Nicks that the text mentions, in lower case. */
   mentions: z.array(z.string()),
   attachments: z.array(attachmentSchema),
+  /** What the text says, in parts, at most 10; not there: the text alone. */
+  cards: z.array(cardSchema).optional(),
 });
 
 export const noticeSchema = z.object({
@@ -101,7 +139,7 @@ export function serializeActor({ id, name, nick, kind }: Actor): z.infer<typeof 
 }
 
 export function serializeMessage(conversationId: ConversationId, message: StoredMessage): SerializedMessage {
-  const { seq, rev, logEpoch, sender, text, label, iconUrl, sentAt, editedAt, deletedAt, attachments } = message;
+  const { seq, rev, logEpoch, sender, text, label, iconUrl, sentAt, editedAt, deletedAt, attachments, cards } = message;
   const isDeleted = deletedAt !== null;
   return {
     id: messageId(conversationId, seq, logEpoch),
@@ -116,6 +154,7 @@ export function serializeMessage(conversationId: ConversationId, message: Stored
     ...(isDeleted ? { deleted: true as const } : {}),
     mentions: isDeleted ? [] : mentionsOf(text),
     attachments: isDeleted ? [] : attachments.map(serializeAttachment),
+    ...(cards.length === 0 || isDeleted ? {} : { cards: cards.map(orderedCard) }),
   };
 }
 

@@ -2,7 +2,14 @@ import * as z from 'zod';
 import { errorKinds, type ErrorCode } from '../../errors.ts';
 import { scopeMeanings } from '../../model/scopes.ts';
 import type { Operation, AllowedCallers } from '../core/operation.ts';
-import { actorSchema, changeSchema, conversationSchema, messageSchema, noticeSchema } from '../core/serializers.ts';
+import {
+  actorSchema,
+  cardSchema,
+  changeSchema,
+  conversationSchema,
+  messageSchema,
+  noticeSchema,
+} from '../core/serializers.ts';
 
 /** A JSON Schema (2020-12), as far as zod makes them. */
 export interface JsonSchema {
@@ -61,6 +68,7 @@ export const commonErrors: readonly ErrorCode[] = [
 /** Shapes that appear in many places have a name in documents. */
 const NAMED_SHAPES = {
   Actor: actorSchema,
+  Card: cardSchema,
   Message: messageSchema,
   Notice: noticeSchema,
   Change: changeSchema,

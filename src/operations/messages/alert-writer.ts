@@ -2,6 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { KlatchError } from '../../errors.ts';
 import { applyAlertUpdate, type AlertChange, type AlertState, type AlertUpdate } from '../../model/alert.ts';
 import { messageId, type ConversationId } from '../../model/ids.ts';
+import type { MessageCard } from '../../model/message-card.ts';
 import { CommitUnknownError, DatabaseUnavailableError } from '../../storage/db/database-error.ts';
 import { readAlert, type AlertKey, type AlertWrite, type StoredAlert } from '../../storage/messages/alerts.ts';
 import { AlertConflictError } from '../../storage/messages/message-log.ts';
@@ -9,25 +10,27 @@ import type { PostResult } from '../../storage/messages/write-posts.ts';
 import type { Services } from '../core/services.ts';
 import { postOrExplainRefusal, type PresentedToken, type WebhookMessage } from './post-webhook.ts';
 
-/** The texts that show a change of an alert. */
-export interface AlertTexts {
-  /** The text of its message, new or edited. */
-  readonly text: string;
+/** What a message says. */
+export type MessageContent = Pick<WebhookMessage, 'text' | 'cardsJson'>;
+
+/** The texts that show a change of an alert, with their cards; first those of its message, new or edited. */
+export interface AlertTexts extends MessageContent {
   /** Of a new message that follows the edit; null: the edit says enough. */
-  readonly followUp: string | null;
-  /** True: `text` is a new message, which shows the alert from now on, and the one that showed it stays as it is. */
+  readonly followUp: MessageContent | null;
+  /** True: the text is a new message, which shows the alert from now on, and the one that showed it stays as it is. */
   readonly isNewMessage?: boolean;
 }
 
 /** The message that shows an alert. */
 export interface AlertMessage {
   readonly text: string;
+  readonly cards: readonly MessageCard[];
   /** The alert fires, and no message of it was posted for an hour. */
   readonly isReminderDue: boolean;
 }
 
 /** A post that tells something of an alert. Its `key` is the idempotency key; `alertKey` says which alert of which format. */
-export interface AlertPost extends Omit<WebhookMessage, 'text' | 'attachments' | 'alert'> {
+export interface AlertPost extends Omit<WebhookMessage, keyof MessageContent | 'attachments' | 'alert'> {
   readonly source: string;
   readonly alertKey: string;
   readonly update: AlertUpdate;
@@ -152,24 +155,28 @@ function decideMessage(alertPost: AlertPost, stored: StoredAlert | null): Webhoo
   const { source, alertKey, update, onlyAfterFiring: _, writeTexts, ...rest } = alertPost;
   const decidedFrom = stored === null ? null : { version: stored.version, seq: stored.seq };
   const alert = { source, key: alertKey, decidedFrom };
-  const message = (text: string, write: Omit<AlertWrite, keyof typeof alert>): WebhookMessage => ({
-    ...rest,
-    text,
-    attachments: [],
-    alert: { ...alert, ...write },
-  });
-  const nothing = { editedText: null, newMessage: 'none', state: null } as const;
+  const message = (
+    { text, cardsJson }: MessageContent,
+    write: Omit<AlertWrite, keyof typeof alert>,
+  ): WebhookMessage => ({ ...rest, text, cardsJson, attachments: [], alert: { ...alert, ...write } });
+  const nothing = { editedText: null, editedCardsJson: null, newMessage: 'none', state: null } as const;
   const change = applyAlertUpdate(stored, update) ?? reminderOf(stored);
-  if (change === null) return message('', nothing);
+  if (change === null) return message(NO_CONTENT, nothing);
   const state = change.after;
+  const showingMessage = (content: MessageContent): WebhookMessage =>
+    message(content, { ...nothing, newMessage: 'shows-alert', state });
   if (stored === null || change.isNewIncident || stored.shownText === null)
-    return message(writeTexts(change, null).text, { ...nothing, newMessage: 'shows-alert', state });
+    return showingMessage(writeTexts(change, null));
   const isReminderDue = stored.isReminderDue && state.state === 'firing';
-  const { text, followUp, isNewMessage } = writeTexts(change, { text: stored.shownText, isReminderDue });
-  if (isNewMessage === true) return message(text, { ...nothing, newMessage: 'shows-alert', state });
-  const newMessage = followUp === null ? 'none' : 'follow-up';
-  return message(followUp ?? '', { editedText: text, newMessage, state });
+  const shown = { text: stored.shownText, cards: stored.shownCards, isReminderDue };
+  const { followUp, isNewMessage, ...edited } = writeTexts(change, shown);
+  if (isNewMessage === true) return showingMessage(edited);
+  const edit = { editedText: edited.text, editedCardsJson: edited.cardsJson };
+  return message(followUp ?? NO_CONTENT, { ...edit, newMessage: followUp === null ? 'none' : 'follow-up', state });
 }
+
+/** Of a post that becomes no message. */
+const NO_CONTENT: MessageContent = { text: '', cardsJson: null };
 
 /** A repetition is worth a line where there was none for long: senders repeat what fires so that nobody forgets it. */
 function reminderOf(stored: StoredAlert | null): AlertChange | null {

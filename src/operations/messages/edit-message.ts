@@ -57,7 +57,7 @@ export const editMessage = defineTargetedOperation({
       // Or it would read as if its sender had said that.
       const details = { seq: message.seq };
       if (!isOwn) await insertNotice(tx, { conversationId, kind: 'message_edited', actorId: accountId, details });
-      return { ...message, text, rev, editedAt: at };
+      return { ...message, text, cards: [], rev, editedAt: at };
     });
   },
 });

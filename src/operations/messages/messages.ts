@@ -57,7 +57,7 @@ export const sendMessage = defineTargetedOperation({
     const attachments = checkAttachments(files, limits.attachmentsPerMessage);
     const text = checkMessageText(given, limits.textCodePoints, { hasAttachments: attachments.length > 0 });
     const senderId = await resolveCallerOrNamedMember(services, caller, { conversationId, as });
-    const unlabelled = { tokenHash: null, label: null, iconUrl: null, hops: 0 };
+    const unlabelled = { tokenHash: null, label: null, iconUrl: null, cardsJson: null, hops: 0 };
     // Beside the keys of the webhook and of other members: a key means something to its own sender only.
     const keyed = {
       key: clientId === undefined ? null : `account:${senderId}:${clientId}`,

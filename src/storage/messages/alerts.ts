@@ -1,5 +1,6 @@
 import type { AlertState, SenderAlert } from '../../model/alert.ts';
 import type { ConversationId, Seq } from '../../model/ids.ts';
+import type { MessageCard } from '../../model/message-card.ts';
 import type { Fragment, Sql } from '../db/connection.ts';
 
 /** Which alert of a conversation; `source` is the format that the key is of. */
@@ -17,6 +18,8 @@ export interface StoredAlert extends AlertState {
   readonly seq: Seq;
   /** The text of that message. Null: somebody deleted it, or a retention rule removed it. */
   readonly shownText: string | null;
+  /** The cards of that message. */
+  readonly shownCards: readonly MessageCard[];
   /** For an hour no message of the alert was posted; its edits do not count. */
   readonly isReminderDue: boolean;
 }
@@ -31,6 +34,8 @@ export interface AlertWrite {
   readonly decidedFrom: Pick<StoredAlert, 'version' | 'seq'> | null;
   /** The new text of the message that shows the alert. Null: it stays as it is. */
   readonly editedText: string | null;
+  /** The cards that it has with a text that is another one. */
+  readonly editedCardsJson: string | null;
   /** Whether the post's own text becomes a message: behind the edit, or as the one that shows the alert from now on. */
   readonly newMessage: 'none' | 'follow-up' | 'shows-alert';
   /** Null: the row stays as it is. */
@@ -48,14 +53,21 @@ export interface AlertWriteResult {
 }
 
 export async function readAlert(sql: Sql, { conversationId, source, key }: AlertKey): Promise<StoredAlert | null> {
-  const [row] = await sql<(Omit<StoredAlert, 'senderAlerts'> & { senderAlerts: StoredSenderAlert[] })[]>`
-    select a.version, a.seq, a.state, a.since, a.alerts as "senderAlerts", (
-      select m.text from message m join conversation_head h on h.conversation_id = m.conversation_id and m.seq >= h.first_seq
-      where m.conversation_id = a.conversation_id and m.seq = a.seq and m.deleted_at is null) as "shownText",
+  const [row] = await sql<AlertRow[]>`
+    select a.version, a.seq, a.state, a.since, a.alerts as "senderAlerts", m.text as "shownText", m.cards as "shownCards",
       a.posted_at <= now() - ${ALERT_REMINDER_HOURS}::int * interval '1 hour' as "isReminderDue"
-    from alert a where a.conversation_id = ${conversationId} and a.source = ${source} and a.key = ${key}`;
+    from alert a left join (
+      message m join conversation_head h on h.conversation_id = m.conversation_id and m.seq >= h.first_seq
+    ) on m.conversation_id = a.conversation_id and m.seq = a.seq and m.deleted_at is null
+    where a.conversation_id = ${conversationId} and a.source = ${source} and a.key = ${key}`;
   if (row === undefined) return null;
-  return { ...row, senderAlerts: row.senderAlerts.map((each) => ({ ...each, startsAt: new Date(each.startsAt) })) };
+  const senderAlerts = row.senderAlerts.map((each) => ({ ...each, startsAt: new Date(each.startsAt) }));
+  return { ...row, senderAlerts, shownCards: row.shownCards ?? [] };
+}
+
+interface AlertRow extends Omit<StoredAlert, 'senderAlerts' | 'shownCards'> {
+  readonly senderAlerts: readonly StoredSenderAlert[];
+  readonly shownCards: readonly MessageCard[] | null;
 }
 
 /** A sender's alert as JSON has it. */
@@ -159,11 +171,11 @@ function checkWrites(sql: Sql, writes: readonly (AlertWrite & { ord: number })[]
       from unnest(
         ${writes.map((w) => w.ord)}::int[], ${writes.map((w) => w.source)}::text[], ${writes.map((w) => w.key)}::text[],
         ${writes.map((w) => w.decidedFrom?.version ?? null)}::bigint[], ${writes.map((w) => w.decidedFrom?.seq ?? null)}::bigint[],
-        ${writes.map((w) => w.editedText)}::text[], ${writes.map((w) => count(w.newMessage !== 'none'))}::int[],
+        ${writes.map((w) => w.editedText)}::text[], ${writes.map((w) => w.editedCardsJson)}::text[], ${writes.map((w) => count(w.newMessage !== 'none'))}::int[],
         ${writes.map((w) => count(w.newMessage === 'shows-alert'))}::int[], ${writes.map((w) => w.state?.state ?? null)}::text[],
         ${writes.map((w) => w.state?.since.toISOString() ?? null)}::timestamptz[],
         ${writes.map((w) => (w.state === null ? null : JSON.stringify(w.state.senderAlerts)))}::text[]
-      ) as u(ord, source, alert_key, version, row_seq, edited_text, posts, shows_alert, state, since, sender_alerts)
+      ) as u(ord, source, alert_key, version, row_seq, edited_text, edited_cards, posts, shows_alert, state, since, sender_alerts)
       join ${candidates} c on c.ord = u.ord
       order by c.conversation_id, u.source, u.alert_key, u.ord
     ), alert_row as (
@@ -188,7 +200,7 @@ function checkWrites(sql: Sql, writes: readonly (AlertWrite & { ord: number })[]
 
 const writeAlerts = (sql: Sql): Fragment => sql`
   , edited as (
-    update message m set text = w.edited_text, edited_at = clock_timestamp(), rev = a.rev0 + n.revs - n.posts
+    update message m set text = w.edited_text, cards = w.edited_cards::jsonb, edited_at = clock_timestamp(), rev = a.rev0 + n.revs - n.posts
     from alert_write w join numbered n on n.ord = w.ord join advanced a on a.conversation_id = n.conversation_id
     where w.edits = 1 and m.conversation_id = w.conversation_id and m.seq = w.row_seq
     returning m.conversation_id, m.seq, m.rev, m.edited_at, n.sender_id, n.hops, a.seq0 + n.n - n.posts as after_seq,

@@ -1,5 +1,6 @@
 import type { Attachment } from '../../model/attachment.ts';
 import type { AccountId, ConversationId, LogEpoch, Rev, Seq } from '../../model/ids.ts';
+import type { MessageCard } from '../../model/message-card.ts';
 import type { SenderKind } from '../../model/roles.ts';
 import type { Sql } from '../db/connection.ts';
 import { epochBoundaryColumns, type EpochBoundary } from './log-epoch.ts';
@@ -30,6 +31,8 @@ export interface StoredMessage {
   readonly deletedAt: Date | null;
   /** In the order in which its sender named them. */
   readonly attachments: readonly Attachment[];
+  /** What it says, in parts; none where its text is all that there is. */
+  readonly cards: readonly MessageCard[];
 }
 
 /** Something that happened in a conversation and is no message. */
@@ -80,6 +83,7 @@ interface ChangeRow extends EpochBoundary {
   readonly editedAt: Date | null;
   readonly deletedAt: Date | null;
   readonly attachments: readonly Attachment[] | null;
+  readonly cards: readonly MessageCard[] | null;
   readonly kind: string;
   readonly details: StoredNotice['details'];
   readonly senderOrActorId: AccountId | null;
@@ -100,21 +104,22 @@ export async function readChanges(sql: Sql, request: ChangePageRequest): Promise
   const rows = await sql<ChangeRow[]>`
     select h.last_rev as head, h.first_seq as "firstSeq", ${epochBoundaryColumns(sql)}, c.rev, c.seq, c.epoch as "logEpoch", coalesce(c.before, 0) < ${maxBytes} as fits,
       case when coalesce(c.before, 0) < ${maxBytes} then c.text else '' end as text,
-      case when coalesce(c.before, 0) < ${maxBytes} then c.attachments end as attachments, c.label,
+      case when coalesce(c.before, 0) < ${maxBytes} then c.attachments end as attachments,
+      case when coalesce(c.before, 0) < ${maxBytes} then c.cards end as cards, c.label,
       c.icon_url as "iconUrl", c.at, c.edited_at as "editedAt", c.deleted_at as "deletedAt", c.kind, c.details, a.id as "senderOrActorId",
       a.name as "senderOrActorName", a.nick as "senderOrActorNick", a.kind as "senderOrActorKind"
     from conversation_head h
     left join lateral (
       select u.*,
-        sum(octet_length(u.text) + coalesce(octet_length(u.attachments::text), 0)) over (order by u.rev rows between unbounded preceding and 1 preceding) as before
+        sum(octet_length(u.text) + coalesce(octet_length(u.attachments::text), 0) + coalesce(octet_length(u.cards::text), 0)) over (order by u.rev rows between unbounded preceding and 1 preceding) as before
       from (
         (select m.rev, m.seq, m.epoch, m.sender_id as actor_id, m.text, m.label, m.icon_url, m.sent_at as at, m.edited_at,
-          m.deleted_at, m.attachments, null::text as kind, null::jsonb as details
+          m.deleted_at, m.attachments, m.cards, null::text as kind, null::jsonb as details
         from message m where m.conversation_id = ${conversationId} and m.rev > ${afterRev}
           and m.seq >= h.first_seq
         order by m.rev limit ${limit + 1})
         union all
-        (select n.rev, null, n.epoch, n.actor_id, '', null, null, n.at, null, null, null, n.kind, n.details
+        (select n.rev, null, n.epoch, n.actor_id, '', null, null, n.at, null, null, null, null, n.kind, n.details
         from notice n where n.conversation_id = ${conversationId} and n.rev > ${afterRev}
         order by n.rev limit ${limit + 1})
       ) u
@@ -143,10 +148,10 @@ function changeOf(row: ChangeRow, rev: Rev): Change {
     return { rev, type: 'notice', notice: { kind: row.kind, actor, details: row.details, at: row.at } };
   }
   const { seq, logEpoch, text, label, iconUrl, at: sentAt, editedAt, deletedAt } = row;
-  const attachments = row.attachments ?? [];
+  const contents = { text, label, iconUrl, attachments: row.attachments ?? [], cards: row.cards ?? [] };
   return {
     rev,
     type: 'message',
-    message: { seq, rev, logEpoch, sender: actor!, text, label, iconUrl, sentAt, editedAt, deletedAt, attachments },
+    message: { seq, rev, logEpoch, sender: actor!, ...contents, sentAt, editedAt, deletedAt },
   };
 }

@@ -173,14 +173,15 @@ export class IntakeQueue {
   }
 }
 
-function sizeOf({ text, label, iconUrl, key, attachments, alert }: Post): number {
+function sizeOf({ text, cardsJson, label, iconUrl, key, attachments, alert }: Post): number {
   let bytes = POST_OVERHEAD_BYTES + attachments.length * ATTACHMENT_OVERHEAD_BYTES;
-  for (const part of [text, label, iconUrl, key]) if (part !== null) bytes += Buffer.byteLength(part);
+  for (const part of [text, cardsJson, label, iconUrl, key]) if (part !== null) bytes += Buffer.byteLength(part);
   return alert === undefined ? bytes : bytes + sizeOfAlert(alert);
 }
 
-function sizeOfAlert({ source, key, editedText, state }: AlertWrite): number {
-  let bytes = Buffer.byteLength(source) + Buffer.byteLength(key) + Buffer.byteLength(editedText ?? '');
+function sizeOfAlert({ source, key, editedText, editedCardsJson, state }: AlertWrite): number {
+  let bytes = 0;
+  for (const part of [source, key, editedText, editedCardsJson]) if (part !== null) bytes += Buffer.byteLength(part);
   for (const { fingerprint } of state?.senderAlerts ?? [])
     bytes += SENDER_ALERT_OVERHEAD_BYTES + Buffer.byteLength(fingerprint);
   return bytes;

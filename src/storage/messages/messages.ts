@@ -1,6 +1,7 @@
 import type { Attachment } from '../../model/attachment.ts';
 import type { ChangeEventKind } from '../../model/change-event.ts';
 import type { AccountId, ConversationId, LogEpoch, Rev, Seq } from '../../model/ids.ts';
+import type { MessageCard } from '../../model/message-card.ts';
 import type { GroupRole, SenderKind } from '../../model/roles.ts';
 import type { StoredMessage } from './changes.ts';
 import { noteRev } from '../db/committed-revs.ts';
@@ -16,7 +17,7 @@ interface HistoryRequest {
   readonly direction: 'before' | 'after';
   readonly seq: Seq;
   readonly limit: number;
-  /** Rows are taken only while their texts and attachments fit; the first one is always taken. */
+  /** Rows are taken only while their texts, attachments and cards fit; the first one is always taken. */
   readonly maxBytes: number;
 }
 
@@ -30,8 +31,9 @@ interface HistoryPage extends EpochBoundary {
 }
 
 /** A message with its sender as a row. */
-export interface MessageRow extends Omit<StoredMessage, 'sender' | 'attachments'> {
+export interface MessageRow extends Omit<StoredMessage, 'sender' | 'attachments' | 'cards'> {
   readonly attachments: readonly Attachment[] | null;
+  readonly cards: readonly MessageCard[] | null;
   readonly senderId: AccountId;
   readonly senderName: string;
   readonly senderNick: string | null;
@@ -44,13 +46,13 @@ const MAX_ROWS = 201;
 export function messageColumns(sql: Sql | Transaction): Fragment {
   return (sql as Sql)`
     m.seq, m.rev, m.epoch as "logEpoch", m.text, m.label, m.icon_url as "iconUrl", m.sent_at as "sentAt", m.edited_at as "editedAt",
-    m.deleted_at as "deletedAt", m.attachments, a.id as "senderId", a.name as "senderName", a.nick as "senderNick",
+    m.deleted_at as "deletedAt", m.attachments, m.cards, a.id as "senderId", a.name as "senderName", a.nick as "senderNick",
     a.kind as "senderKind"`;
 }
 
 /** What a message `m` brings with it, in bytes: nearly always its text. */
 export function messageBytes(sql: Sql): Fragment {
-  return sql`octet_length(m.text) + coalesce(octet_length(m.attachments::text), 0)`;
+  return sql`octet_length(m.text) + coalesce(octet_length(m.attachments::text), 0) + coalesce(octet_length(m.cards::text), 0)`;
 }
 
 /** Out of a row what it says of the message. */
@@ -63,8 +65,9 @@ export function messageOf({
 }: MessageRow): StoredMessage {
   const { seq, rev, logEpoch, text, label, iconUrl, sentAt, editedAt, deletedAt } = row;
   const attachments = row.attachments ?? [];
+  const cards = row.cards ?? [];
   const sender = { id, name, nick, kind };
-  return { seq, rev, logEpoch, sender, text, label, iconUrl, sentAt, editedAt, deletedAt, attachments };
+  return { seq, rev, logEpoch, sender, text, label, iconUrl, sentAt, editedAt, deletedAt, attachments, cards };
 }
 
 /** Reads messages next to a place in a conversation; null without such a conversation. */
@@ -136,7 +139,7 @@ interface MessageChange extends ChangeOrigin {
   readonly seq: Seq;
 }
 
-/** Gives a message another text, and the next rev. The conversation is locked (`lockHeadAndReadMessage`). */
+/** Gives a message another text, without cards, which would show the former one, and the next rev. The conversation is locked (`lockHeadAndReadMessage`). */
 export function updateMessageText(
   tx: Transaction,
   change: MessageChange,
@@ -147,7 +150,7 @@ export function updateMessageText(
     tx,
     { ...change, kind: 'message.updated' },
     (rev) => tx`
-    update message set text = ${text}, edited_at = clock_timestamp(), rev = ${rev}
+    update message set text = ${text}, cards = null, edited_at = clock_timestamp(), rev = ${rev}
     where conversation_id = ${conversationId} and seq = ${seq}
     returning edited_at as at`,
   );
@@ -163,7 +166,7 @@ export async function eraseMessage(tx: Transaction, change: MessageChange): Prom
     tx,
     { ...change, kind: 'message.deleted' },
     (rev) => tx`
-    update message set text = '', label = null, icon_url = null, attachments = null, deleted_at = clock_timestamp(), rev = ${rev}
+    update message set text = '', label = null, icon_url = null, attachments = null, cards = null, deleted_at = clock_timestamp(), rev = ${rev}
     where conversation_id = ${conversationId} and seq = ${seq}
     returning deleted_at as at`,
   );

@@ -16,6 +16,8 @@ export interface Post {
   readonly hops: number;
   /** Ids of the files that it carries, in their order; of nearly all posts none. */
   readonly attachments: readonly string[];
+  /** Its cards (`MessageCard`) as JSON; null: none. */
+  readonly cardsJson: string | null;
   /** The caller's key for this post, scoped to the conversation, and the hash of what it was sent with. */
   readonly key: string | null;
   readonly bodyHash: string | null;
@@ -65,7 +67,8 @@ interface PostOutcomeRow {
  *
  * Two statements do it. Where no post has a key, files or an alert and each conversation's posts are one sender's, their numbers
  * can be counted here and the database only adds them: that takes half its time (20 µs a post against 41 in flushes of
- * 27). Flushes without members' posts do not look for memberships, those without attachments not for files.
+ * 27). Flushes without members' posts do not look for memberships, those without attachments not for files, and those
+ * without cards have no column of them.
  */
 export async function writePosts(sql: Sql, posts: readonly Post[]): Promise<FlushResult[]> {
   const numbered = numberPlainPosts(posts);
@@ -103,6 +106,7 @@ function numberPlainPosts(posts: readonly Post[]): NumberedPosts | null {
 
 const isMemberPost = ({ tokenHash }: Pick<Post, 'tokenHash'>): boolean => tokenHash === null;
 const changesAlert = ({ alert }: Pick<Post, 'alert'>): boolean => alert !== undefined;
+const carriesCards = ({ cardsJson }: Pick<Post, 'cardsJson'>): boolean => cardsJson !== null;
 const carriesFiles = ({ attachments }: Pick<Post, 'attachments'>): boolean => attachments.length > 0;
 
 /** Whether the other one of a private conversation has blocked the sender; both given as SQL. */
@@ -128,6 +132,7 @@ async function writePlainPosts(sql: Sql, posts: readonly Post[], numbered: Numbe
   const { byConversation, numbersInConversation } = numbered;
   const each = [...byConversation.values()];
   const hasMembers = each.some(isMemberPost);
+  const hasCards = posts.some(carriesCards);
   const rows = await sql<{ id: ConversationId; seq0: Seq; epoch: LogEpoch }[]>`
     with ${logEpochCte(sql)}, head as (
       select h.conversation_id, h.last_seq, u.token_hash, u.sender_id, u.n
@@ -146,15 +151,16 @@ async function writePlainPosts(sql: Sql, posts: readonly Post[], numbered: Numbe
       from ${hasMembers ? sql`admitted` : sql`head`} c where h.conversation_id = c.conversation_id
       returning h.conversation_id, h.last_seq - c.n as seq0, h.last_rev - c.n as rev0, h.last_at, h.epoch
     ), written as (
-      insert into message (conversation_id, seq, rev, sender_id, text, label, icon_url, hops, epoch, sent_at)
+      insert into message (
+        conversation_id, seq, rev, sender_id, text, label, icon_url, hops, epoch, sent_at ${hasCards ? sql`, cards` : sql``})
       select p.conversation_id, a.seq0 + p.n, a.rev0 + p.n, p.sender_id, p.text, p.label, p.icon_url, p.hops, a.epoch,
-        a.last_at
+        a.last_at ${hasCards ? sql`, p.cards::jsonb` : sql``}
       from unnest(
         ${posts.map((p) => p.conversationId)}::bigint[], ${[...numbersInConversation]}::int[],
         ${posts.map((p) => p.senderId)}::bigint[], ${posts.map((p) => p.text)}::text[],
         ${posts.map((p) => p.label)}::text[], ${posts.map((p) => p.iconUrl)}::text[],
-        ${posts.map((p) => p.hops)}::smallint[]
-      ) as p(conversation_id, n, sender_id, text, label, icon_url, hops)
+        ${posts.map((p) => p.hops)}::smallint[] ${hasCards ? sql`, ${posts.map((p) => p.cardsJson)}::text[]` : sql``}
+      ) as p(conversation_id, n, sender_id, text, label, icon_url, hops ${hasCards ? sql`, cards` : sql``})
       join advanced a on a.conversation_id = p.conversation_id
     )
     select conversation_id as id, seq0, epoch from advanced`;
@@ -192,25 +198,26 @@ const advanceReadPositions = (sql: Sql): Fragment => sql`
   )`;
 
 /** The posts as rows, numbered by `ord`. */
-const inputRows = (sql: Sql, posts: readonly Post[]): Fragment => sql`
+const inputRows = (sql: Sql, posts: readonly Post[], hasCards: boolean): Fragment => sql`
   select u.*
   from unnest(
     ${posts.map((p) => p.conversationId)}::bigint[], ${posts.map((p) => p.tokenHash)}::text[],
     ${posts.map((p) => p.senderId)}::bigint[], ${posts.map((p) => p.text)}::text[],
     ${posts.map((p) => p.label)}::text[], ${posts.map((p) => p.iconUrl)}::text[],
     ${posts.map((p) => p.hops)}::smallint[], ${posts.map((p) => p.key)}::text[],
-    ${posts.map((p) => p.bodyHash)}::text[]
+    ${posts.map((p) => p.bodyHash)}::text[] ${hasCards ? sql`, ${posts.map((p) => p.cardsJson)}::text[]` : sql``}
   ) with ordinality
-    as u(conversation_id, token_hash, sender_id, text, label, icon_url, hops, key, body_hash, ord)`;
+    as u(conversation_id, token_hash, sender_id, text, label, icon_url, hops, key, body_hash ${hasCards ? sql`, cards` : sql``}, ord)`;
 
 async function writeAnyPosts(sql: Sql, posts: readonly Post[]): Promise<FlushResult[]> {
   const hasMembers = posts.some(isMemberPost);
+  const hasCards = posts.some(carriesCards);
   const files = posts.some(carriesFiles) ? fileFragments(sql, posts) : null;
   const candidates = files === null ? sql`fresh` : sql`accepted`;
   const alerts = posts.some(changesAlert) ? alertFragments(sql, posts, candidates) : noAlertFragments(sql, candidates);
   const rows = await sql<PostOutcomeRow[]>`
     with ${logEpochCte(sql)}, input as (
-      ${inputRows(sql, posts)}
+      ${inputRows(sql, posts, hasCards)}
     ), head as (
       select h.conversation_id, h.archived_at, h.first_seq from conversation_head h
       where h.conversation_id = any(${[...new Set(posts.map((p) => p.conversationId))]}::bigint[])
@@ -238,9 +245,10 @@ async function writeAnyPosts(sql: Sql, posts: readonly Post[]): Promise<FlushRes
       returning h.conversation_id, h.last_seq - c.n as seq0, h.last_rev - c.revs as rev0, h.last_at, h.epoch, h.wants_events
     ), written as (
       insert into message (
-        conversation_id, seq, rev, sender_id, text, label, icon_url, hops, epoch, sent_at ${files === null ? sql`` : sql`, attachments`})
+        conversation_id, seq, rev, sender_id, text, label, icon_url, hops, epoch, sent_at
+        ${files === null ? sql`` : sql`, attachments`} ${hasCards ? sql`, cards` : sql``})
       select n.conversation_id, a.seq0 + n.n, a.rev0 + ${alerts.revOffset}, n.sender_id, n.text, n.label, n.icon_url, n.hops, a.epoch, a.last_at
-        ${files === null ? sql`` : sql`, n.attachments`}
+        ${files === null ? sql`` : sql`, n.attachments`} ${hasCards ? sql`, n.cards::jsonb` : sql``}
       from numbered n join advanced a on a.conversation_id = n.conversation_id where ${alerts.becomesMessage}
     ), keyed as (
       insert into idempotency_key (conversation_id, key, seq, body_hash)

@@ -104,6 +104,7 @@ export function alertPost(
 /** `firing: a b` and, where it is over, a message that says so. */
 export function writeTexts({ before, after }: AlertChange): AlertTexts {
   const firing = after.senderAlerts.filter(({ state }) => state === 'firing').map(({ fingerprint }) => fingerprint);
-  const followUp = before !== null && before.state !== after.state ? `cpu is ${after.state}` : null;
-  return { text: [`${after.state}:`, ...firing.sort()].join(' '), followUp };
+  const hasChanged = before !== null && before.state !== after.state;
+  const followUp = hasChanged ? { text: `cpu is ${after.state}`, cardsJson: null } : null;
+  return { text: [`${after.state}:`, ...firing.sort()].join(' '), cardsJson: null, followUp };
 }

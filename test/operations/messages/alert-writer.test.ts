@@ -128,7 +128,9 @@ describe('an alert', () => {
     const node = openNode();
     const reminding: Pick<AlertPost, 'writeTexts'> = {
       writeTexts: (change, shown) =>
-        shown?.isReminderDue === true ? { text: shown.text, followUp: 'still firing' } : writeTexts(change),
+        shown?.isReminderDue === true
+          ? { text: shown.text, cardsJson: null, followUp: { text: 'still firing', cardsJson: null } }
+          : writeTexts(change),
     };
     const repeat = (): Promise<Seq> => tell(openNode(), alertPost('firing', [a], reminding));
     await tell(node, alertPost('firing', [a]));

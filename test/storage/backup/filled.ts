@@ -16,6 +16,8 @@ const TEXTS = ['plain', 'tab\tand\nline\r\n', '\\N', '\\.', 'ПРИВЕТ 👋',
 const GROUPS = 3;
 /** What is in the log of a database that was filled. */
 export const MESSAGES = TEXTS.length * GROUPS + 2;
+/** Of the message with a key. */
+const CARDS = [{ title: 'Über \\N\t1', fields: [{ name: '\\.', value: '"quoted"\n' }], mood: 'danger' }];
 /** What the last message of the first group carries. */
 export const ATTACHED = {
   id: 'Zm9vYmFyYmF6cXV4MTIzNA',
@@ -24,12 +26,12 @@ export const ATTACHED = {
   size: 12_345,
 };
 
-/** Groups with messages, one of them with a file, keys, an alert, hooks, retries, attempts of today and of a day long ago; someone delivers for it. */
+/** Groups with messages, one of them with a file and one with a card, keys, an alert, hooks, retries, attempts of today and of a day long ago; someone delivers for it. */
 export async function fillDatabase(database: TestDatabase): Promise<void> {
   const groups = await makeGroups(database, GROUPS);
   const log = new MessageLog(database.open().intake, logOptions());
   for (const text of TEXTS) for (const group of groups) await log.append(post(group, text));
-  await log.append(keyedPost(groups[0]!, 'key', 'once'));
+  await log.append({ ...keyedPost(groups[0]!, 'key', 'once'), cardsJson: JSON.stringify(CARDS) });
   await insertFile({ database }, groups[0]!.accountId, ATTACHED);
   await log.append(post(groups[0]!, '', { attachments: [ATTACHED.id] }));
   await log.stop();

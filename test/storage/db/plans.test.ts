@@ -130,6 +130,7 @@ const posts = (count: number, keyed: boolean): Post[] =>
     iconUrl: null,
     hops: 0,
     attachments: [],
+    cardsJson: null,
     key: keyed ? `key ${i}` : null,
     bodyHash: keyed ? '-' : null,
   }));
@@ -152,6 +153,7 @@ const alertPosts = (count: number, keyed: boolean): Post[] =>
       key: i % 3 === 0 ? 'new' : 'alert 2',
       decidedFrom: i % 3 === 0 ? null : { version: 1, seq: 2 as Seq },
       editedText: i % 3 === 0 ? null : 'edited',
+      editedCardsJson: null,
       newMessage: i % 3 === 0 ? 'shows-alert' : i % 2 === 0 ? 'follow-up' : 'none',
       state: { state: 'firing', since: new Date(), senderAlerts: [] },
     },

@@ -56,7 +56,14 @@ export class AlertFixture {
   }
 
   alertPost(text: string, alert: Partial<AlertWrite>, changes: Partial<Post> = {}): Post {
-    const write = { source: 'test', key: 'cpu', decidedFrom: null, editedText: null, state: stateOf() };
+    const write = {
+      source: 'test',
+      key: 'cpu',
+      decidedFrom: null,
+      editedText: null,
+      editedCardsJson: null,
+      state: stateOf(),
+    };
     return post(this.group, text, { ...changes, alert: { ...write, newMessage: 'shows-alert', ...alert } });
   }
 

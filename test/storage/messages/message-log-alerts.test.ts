@@ -23,7 +23,14 @@ describe('a post that changes an alert', () => {
       alert: { postedSeq: 1, isEdited: false, wantsEvents: false },
     });
     const row = await it.read();
-    expect(row).toEqual({ ...stateOf(), version: 1, seq: 1, shownText: 'CPU firing', isReminderDue: false });
+    expect(row).toEqual({
+      ...stateOf(),
+      version: 1,
+      seq: 1,
+      shownText: 'CPU firing',
+      shownCards: [],
+      isReminderDue: false,
+    });
     await it.log.append(post(it.group, 'between'));
     const second = await it.log.append(it.edit(row!, 'CPU resolved', 'it is over'));
     expect(second).toEqual({
@@ -43,6 +50,7 @@ describe('a post that changes an alert', () => {
       version: 2,
       seq: 1,
       shownText: 'CPU resolved',
+      shownCards: [],
       isReminderDue: false,
     });
     expect(await it.events()).toEqual([]);
@@ -122,6 +130,26 @@ describe('a post that changes an alert', () => {
     expect(it.log.counts).toMatchObject({ commits: 3, posted: 1 });
   });
 
+  test('gives its message the cards of its new text, and with the text that is there leaves them', async () => {
+    const title = (text: string): string => JSON.stringify([{ title: text }]);
+    const cards = async (): Promise<unknown[]> =>
+      (await it.testDatabase.query((sql) => sql`select cards from message order by seq`)).map((row) => row['cards']);
+    await it.log.append(it.alertPost('CPU firing', {}, { cardsJson: title('firing') }));
+    const row = (await it.read())!;
+    expect(row.shownCards).toEqual([{ title: 'firing' }]);
+    const same = { decidedFrom: row, editedText: 'CPU firing', editedCardsJson: title('others') };
+    await it.log.append(it.alertPost('', { ...same, newMessage: 'none' }));
+    expect(await cards()).toEqual([[{ title: 'firing' }]]);
+    const edit = { decidedFrom: (await it.read())!, editedText: 'CPU over', editedCardsJson: title('over') };
+    await it.log.append(
+      it.alertPost('it is over', { ...edit, newMessage: 'follow-up' }, { cardsJson: title('follow-up') }),
+    );
+    expect(await cards()).toEqual([[{ title: 'over' }], [{ title: 'follow-up' }]]);
+    const last = { decidedFrom: (await it.read())!, editedText: 'CPU again', editedCardsJson: null };
+    await it.log.append(it.alertPost('', { ...last, newMessage: 'none' }));
+    expect(await cards()).toEqual([null, [{ title: 'follow-up' }]]);
+  });
+
   test('and nothing of it is answered with its message, and writes nothing', async () => {
     const row = await it.begin();
     const before = await it.head();
@@ -149,7 +177,13 @@ describe('a post that changes an alert', () => {
       await it.log.append(it.alertPost('first', { ...key, state: stateOf({ senderAlerts }) }));
       const stored = (await it.read(key))!;
       expect(stored.senderAlerts).toEqual(senderAlerts);
-      const write = { ...key, decidedFrom: stored, editedText: text, newMessage: 'none' } as const;
+      const write = {
+        ...key,
+        decidedFrom: stored,
+        editedText: text,
+        editedCardsJson: null,
+        newMessage: 'none',
+      } as const;
       await it.log.append(it.alertPost('', write));
       expect((await it.messages()).at(-1)).toMatchObject([stored.seq, expect.any(Number), text, true]);
     }

@@ -84,13 +84,36 @@ describe('MessageLog', () => {
 
   test('awkward texts, labels and icons come back as they were', async () => {
     const [group] = await makeGroups(test1, 1);
-    const given = (text: string): Partial<Post> => ({ label: text, iconUrl: text, hops: 2 });
+    const cards = (text: string): object[] => [{ title: text, fields: [{ value: text }] }];
+    const cardsJson = (text: string): string => JSON.stringify(cards(text));
+    const given = (text: string): Partial<Post> => ({
+      label: text,
+      iconUrl: text,
+      cardsJson: cardsJson(text),
+      hops: 2,
+    });
     await Promise.all(AWKWARD.map((text) => log.append(post(group!, text, given(text)))));
     // Posts with a key are written by another statement.
     const keyed = (text: string): Partial<Post> => ({ ...given(text), key: `key of ${text}`, bodyHash: '-' });
     await Promise.all(AWKWARD.map((text) => log.append(post(group!, text, keyed(text)))));
-    const rows = await test1.query((sql) => sql`select text, label, icon_url, hops from message order by seq`);
-    expect([...rows]).toEqual([...AWKWARD, ...AWKWARD].map((text) => ({ text, label: text, icon_url: text, hops: 2 })));
+    const rows = await test1.query((sql) => sql`select text, label, icon_url, cards, hops from message order by seq`);
+    const stored = (text: string): object => ({ text, label: text, icon_url: text, cards: cards(text), hops: 2 });
+    expect([...rows]).toEqual([...AWKWARD, ...AWKWARD].map(stored));
+  });
+
+  test('posts with cards share a commit with those without', async () => {
+    const [group] = await makeGroups(test1, 1);
+    const cardsJson = '[{"title":"one"}]';
+    await Promise.all([log.append(post(group!, 'a', { cardsJson })), log.append(post(group!, 'b'))]);
+    await Promise.all([log.append(post(group!, 'c', { cardsJson })), log.append(keyedPost(group!, 'key', 'd'))]);
+    expect(log.counts.commits).toBe(2);
+    const rows = await test1.query((sql) => sql`select text, cards from message order by seq`);
+    expect(rows.map(({ text, cards }) => [text, cards])).toEqual([
+      ['a', [{ title: 'one' }]],
+      ['b', null],
+      ['c', [{ title: 'one' }]],
+      ['d', null],
+    ]);
   });
 
   test('posts of one turn of the event loop share a commit', async () => {
@@ -268,12 +291,12 @@ describe('the bounds of the intake', () => {
     await small.stop();
   });
 
-  test('a post past the bytes that may wait is refused, its label counted with its text', async () => {
+  test('a post past the bytes that may wait is refused, its label and cards counted with its text', async () => {
     const [group] = await makeGroups(test1, 1);
     const small = new MessageLog(database.intake, logOptions({ maxUnansweredBytes: 4_000 }));
     const [first, second, third] = await Promise.allSettled([
       small.append(post(group!, 'é'.repeat(1_000))),
-      small.append(post(group!, 'x'.repeat(200), { label: 'y'.repeat(1_000) })),
+      small.append(post(group!, 'x'.repeat(200), { label: 'y'.repeat(500), cardsJson: `"${'y'.repeat(498)}"` })),
       small.append(post(group!, 'z')),
     ]);
     expect([first?.status, second?.status, third?.status]).toEqual(['fulfilled', 'fulfilled', 'rejected']);

@@ -1,0 +1,126 @@
+import { holdsInvisible, removeHidden } from '../../model/invisible-text.ts';
+import { MOODS, type CardField, type CardLink, type MessageCard } from '../../model/message-card.ts';
+import { card, type Card, type MessageForm } from './message-form.ts';
+import { momentOf } from './moments.ts';
+import { clipped, defusedText, safeLink, storableText } from './plain-text.ts';
+import {
+  MAX_CARDS,
+  MAX_CARD_TEXT_LENGTH,
+  MAX_FIELDS,
+  MAX_LINKS,
+  MAX_NAME_LENGTH,
+  trimmedLines,
+} from './render-text.ts';
+
+/** Of all cards of a message, as JSON in UTF-8. */
+export const MAX_CARDS_BYTES = 65_536;
+
+const COLOUR_PATTERN = /^#[0-9a-f]{6}$/;
+
+/**
+ * The cards of a form, as JSON; null where they say nothing that the text does not. They say all that the text says, within
+ * the bounds of its renderer and of MAX_CARDS_BYTES: a text that stands before them is a card as well.
+ */
+export function messageCardsJson(form: MessageForm): string | null {
+  const clean = form.hasStrangersText ? (text: string): string => defusedText(visibleText(text)) : visibleText;
+  const cards: MessageCard[] = [];
+  let bytes = 0;
+  // What is behind a card that does not fit is not looked at: a body may hold many times as much.
+  for (const each of [...textCard(form), ...form.cards].slice(0, MAX_CARDS)) {
+    if (bytes > MAX_CARDS_BYTES) break;
+    const made = messageCard(each, clean);
+    if (Object.keys(made).length === 0) continue;
+    cards.push(made);
+    bytes += jsonBytes(made);
+  }
+  return boundedCardsJson(cards);
+}
+
+/**
+ * Cards as JSON, with as many of the first ones as fit; of the next one its first fields and links. Null for cards that are
+ * nothing but text.
+ */
+export function boundedCardsJson(cards: readonly MessageCard[]): string | null {
+  if (!cards.some((each) => Object.keys(each).some((part) => part !== 'text'))) return null;
+  const complete = JSON.stringify(cards);
+  if (Buffer.byteLength(complete) <= MAX_CARDS_BYTES) return complete;
+  const fitting = whileFitting(cards, MAX_CARDS_BYTES);
+  const maxBytes = MAX_CARDS_BYTES - jsonBytes(fitting) - ','.length;
+  return JSON.stringify([...fitting, ...shortenedCard(cards[fitting.length]!, maxBytes)]);
+}
+
+/** The first ones whose JSON, as a list, has so many bytes at most. */
+function whileFitting<Part>(parts: readonly Part[], maxBytes: number): Part[] {
+  const fitting: Part[] = [];
+  let bytes = jsonBytes([]);
+  for (const part of parts) {
+    bytes += jsonBytes(part) + (fitting.length === 0 ? 0 : ','.length);
+    if (bytes > maxBytes) break;
+    fitting.push(part);
+  }
+  return fitting;
+}
+
+const jsonBytes = (value: unknown): number => Buffer.byteLength(JSON.stringify(value));
+
+/** None where what is no list is too large. */
+function shortenedCard({ fields = [], links = [], ...rest }: MessageCard, maxBytes: number): MessageCard[] {
+  const maxListBytes = maxBytes - jsonBytes({ ...rest, fields: 0, links: 0 });
+  if (maxListBytes < 0) return [];
+  const fittingFields = whileFitting(fields, maxListBytes);
+  const fittingLinks = whileFitting(links, maxListBytes - jsonBytes(fittingFields));
+  return [present({ ...rest, fields: fittingFields, links: fittingLinks })];
+}
+
+/** The text before the cards, unless one of them says it. */
+function textCard({ text, cards }: MessageForm): Card[] {
+  const beginning = (each: string): string => trimmedLines(clipped(each, MAX_CARD_TEXT_LENGTH));
+  const shown = beginning(text);
+  const isSaid = cards
+    .slice(0, MAX_CARDS)
+    .some((each) => [beginning(each.title), beginning(each.text)].includes(shown));
+  return shown === '' || isSaid ? [] : [card({ text: shown })];
+}
+
+function messageCard(from: Card, clean: (text: string) => string): MessageCard {
+  const shown = (text: string, maxLength: number): string => trimmedLines(clean(clipped(text, maxLength)));
+  const ms = momentOf(from.time);
+  return present({
+    title: shown(from.title, MAX_NAME_LENGTH),
+    url: visibleLink(from.url),
+    mood: MOODS.find((mood) => mood === from.mood),
+    color: COLOUR_PATTERN.test(from.mood ?? '') ? (from.mood ?? undefined) : undefined,
+    author: shown(from.author, MAX_NAME_LENGTH),
+    text: shown(from.text, MAX_CARD_TEXT_LENGTH),
+    fields: from.fields.slice(0, MAX_FIELDS).flatMap(({ name, value, isShort }): CardField[] => {
+      const field = { name: shown(name, MAX_NAME_LENGTH), value: shown(value, MAX_CARD_TEXT_LENGTH) };
+      return field.name === '' && field.value === '' ? [] : [present({ ...field, short: isShort || undefined })];
+    }),
+    links: from.links.slice(0, MAX_LINKS).flatMap(({ label, url }): CardLink[] => {
+      const link = { label: shown(label, MAX_NAME_LENGTH), url: visibleLink(url) };
+      return link.url === '' ? [] : [present(link)];
+    }),
+    image: visibleLink(from.image),
+    footer: shown(from.footer, MAX_NAME_LENGTH),
+    time: ms === null ? undefined : new Date(ms).toISOString(),
+  });
+}
+
+/** Without what is not seen; its lines stay. */
+const visibleText = (text: string): string => removeHidden(storableText(text));
+
+/** An address that holds what is not seen may be shown as another one. */
+function visibleLink(url: string): string {
+  const link = safeLink(url);
+  return holdsInvisible(link) ? '' : link;
+}
+
+/** Without the parts that are empty. */
+function present<Parts extends object>(parts: Parts): Parts {
+  const entries = Object.entries(parts).filter(
+    ([, value]) => value !== undefined && value !== '' && !isEmptyList(value),
+  );
+  return Object.fromEntries(entries) as Parts;
+}
+
+const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0;
