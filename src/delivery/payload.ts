@@ -1,5 +1,6 @@
 import type { Attachment } from '../model/attachment.ts';
 import { epochSuffix, messageId, type ConversationId, type HookId, type LogEpoch } from '../model/ids.ts';
+import { orderedCard } from '../model/message-card.ts';
 import type { ChangedMessage, DeliveryEvent } from '../storage/hooks/hook-events.ts';
 import type { DeliveryMessage } from '../storage/hooks/lanes.ts';
 
@@ -75,6 +76,7 @@ function serializeMessage(
   createFileLink: CreateFileLink,
 ) {
   const attachments = message.deliveredAsDeleted ? [] : (message.attachments ?? []);
+  const cards = message.deliveredAsDeleted ? [] : (message.cards ?? []);
   return {
     id: messageId(conversationId, message.seq, message.logEpoch),
     seq: message.seq,
@@ -91,6 +93,7 @@ function serializeMessage(
       size: file.size,
       url: createFileLink(conversationId, file),
     })),
+    ...(cards.length === 0 ? {} : { cards: cards.map(orderedCard) }),
   };
 }
 

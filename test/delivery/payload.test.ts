@@ -15,6 +15,7 @@ const message: DeliveryMessage = {
   sentAt: new Date('2026-11-21T10:00:00.123Z'),
   deliveredAsDeleted: false,
   attachments: null,
+  cards: null,
   title: 'Ops',
   senderId: 3,
   senderName: 'Ada',
@@ -80,6 +81,18 @@ describe('the body of a delivery', () => {
     expect(Object.keys(shown.attachments[0])).toEqual(['id', 'name', 'type', 'size', 'url']);
     expect(command).toBeUndefined();
     expect(bodyOf({ text: '', deliveredAsDeleted: true, attachments }).data.message.attachments).toEqual([]);
+  });
+
+  test('carries the cards of a message in the order of the documents, none of a deleted one, and no key without any', () => {
+    const cards = [
+      { url: 'https://example.org', mood: 'danger' as const, title: 'Disk', fields: [{ value: 'v', name: 'n' }] },
+    ];
+    const { message: shown } = bodyOf({ cards }).data;
+    expect(shown.cards).toEqual(cards);
+    expect(Object.keys(shown.cards[0])).toEqual(['title', 'url', 'mood', 'fields']);
+    expect(Object.keys(shown.cards[0].fields[0])).toEqual(['name', 'value']);
+    expect(bodyOf({ text: '', deliveredAsDeleted: true, cards }).data.message).not.toHaveProperty('cards');
+    expect(bodyOf({ cards: [] }).data.message).not.toHaveProperty('cards');
   });
 
   test.each([

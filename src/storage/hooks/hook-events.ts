@@ -53,7 +53,7 @@ interface EventRow extends Omit<DeliveryEvent, 'rev' | 'seq' | 'logEpoch' | 'mes
 }
 
 /**
- * The next events at each position: `limit` at most, as many as stay below `bytes` of text and attachments, but one at
+ * The next events at each position: `limit` at most, as many as stay below `bytes` of text, attachments and cards, but one at
  * least. One statement reads head and events, and events are written beneath the head's lock: a message that any statement
  * before this one has seen has all events before it in these pages.
  */
@@ -98,13 +98,13 @@ function pageOf(rows: readonly EventRow[]): DeliveryEventPage {
 function eventOf(row: EventRow): DeliveryEvent {
   const { eventRev, eventSeq, eventLogEpoch: logEpoch, removed, afterSeq, kind, at, hops } = row;
   const { actorId, actorName, actorNick, actorKind } = row;
-  const { seq, rev, text, sentAt, editedAt, deliveredAsDeleted, attachments, title, label } = row;
+  const { seq, rev, text, sentAt, editedAt, deliveredAsDeleted, attachments, cards, title, label } = row;
   const { senderId, senderName, senderNick, senderKind } = row;
   const sender = { senderId, senderName, senderNick, senderKind, label };
   // The message is what this event made of it, or a later one.
   const messageRevLogEpoch = Math.max(row.messageRevLogEpoch, logEpoch) as LogEpoch;
   const numbers = { seq, logEpoch: row.logEpoch, rev, messageRevLogEpoch };
-  const message = { ...numbers, text, sentAt, editedAt, deliveredAsDeleted, attachments, title, ...sender };
+  const message = { ...numbers, text, sentAt, editedAt, deliveredAsDeleted, attachments, cards, title, ...sender };
   const event = {
     rev: eventRev!,
     logEpoch,

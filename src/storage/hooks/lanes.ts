@@ -1,6 +1,7 @@
 import type { Attachment } from '../../model/attachment.ts';
 import type { ChangeEventKind } from '../../model/change-event.ts';
 import type { ConversationId, HookId, LogEpoch, Rev, Seq } from '../../model/ids.ts';
+import type { MessageCard } from '../../model/message-card.ts';
 import type { SenderKind } from '../../model/roles.ts';
 import type { Sql } from '../db/connection.ts';
 import { messageBytes } from '../messages/messages.ts';
@@ -148,6 +149,8 @@ export interface DeliveryMessage {
   readonly deliveredAsDeleted: boolean;
   /** Null: none. */
   readonly attachments: readonly Attachment[] | null;
+  /** Null: none. */
+  readonly cards: readonly MessageCard[] | null;
   readonly title: string;
   readonly senderId: number;
   readonly senderName: string;
@@ -160,7 +163,7 @@ export interface DeliveryMessage {
 /** What a delivery carries of a message `m`, its sender `a` and its group `c` with its head `h`. */
 export const deliveryMessageColumns = (sql: Sql) => sql`
   m.seq, m.epoch as "logEpoch", m.rev, case when m.rev > h.epoch_rev then h.epoch else m.epoch end as "messageRevLogEpoch", case when m.deleted_at is null then m.text else '' end as text, m.sent_at as "sentAt",
-  m.deleted_at is not null as "deliveredAsDeleted", m.attachments, m.label, c.title, a.id as "senderId", a.name as "senderName",
+  m.deleted_at is not null as "deliveredAsDeleted", m.attachments, m.cards, m.label, c.title, a.id as "senderId", a.name as "senderName",
   a.nick as "senderNick", a.kind as "senderKind"`;
 
 /** Where to read on: messages of a conversation after a seq. */
@@ -172,7 +175,7 @@ interface MessageRangeRequest {
 }
 
 /**
- * The next messages at each position, in seq order: as many as stay below `bytes` of text and attachments, but one
+ * The next messages at each position, in seq order: as many as stay below `bytes` of text, attachments and cards, but one
  * at least. Behind a position whose next message was removed they begin with the first one that was not. The answers are
  * in the order of the positions.
  */

@@ -6,6 +6,7 @@ import { joined } from '../../operations/conversation-calls.ts';
 import { callAs } from '../../support/call.ts';
 import { eventually } from '../../support/eventually.ts';
 import type { TestPerson } from '../../support/people.ts';
+import { Receiver } from '../../support/receiver.ts';
 import { postJson, TestServer, type TestGroup } from '../../support/server.ts';
 
 let server: TestServer;
@@ -182,6 +183,20 @@ describe('cards', () => {
     expect(changes.changes.length).toBeLessThan(20);
     expect(changes.more).toBe(true);
   });
+
+  test('are part of what a reverse webhook gets, and without them its body is as ever', async () => {
+    const receiver = await Receiver.start();
+    try {
+      await postJson(`${group.webhook}/reverse`, { url: receiver.url() });
+      await post({ text: 'plain' });
+      await post(SLACK);
+      const [plain, carded] = await receiver.received(2);
+      expect(Object.keys(plain!.body.data.message)).toEqual(['id', 'seq', 'rev', 'text', 'sent_at', 'attachments']);
+      expect(carded!.body.data.message.cards).toEqual(SLACK_CARDS);
+    } finally {
+      await receiver.stop();
+    }
+  });
 });
 
 describe('the cards of an alert', () => {
@@ -247,5 +262,26 @@ describe('the cards of an alert', () => {
     const before = await newest();
     await post(own('firing', { level: 'error' }));
     expect(await messages()).toEqual([before]);
+  });
+
+  test('are in the event that tells of its edit, as they are by then', async () => {
+    const receiver = await Receiver.start();
+    try {
+      await postJson(`${group.webhook}/reverse`, { url: receiver.url(), events: ['message.updated'] });
+      await post(own('firing'));
+      await receiver.received(1);
+      await post(own('resolved'));
+      const [, updated] = await receiver.received(3);
+      expect(updated!.body).toMatchObject({
+        type: 'message.updated',
+        data: { message: { seq: 1, cards: [{ title: 'Disk web-1', mood: 'good', text: 'disk firing' }] } },
+      });
+      await callAs(server, alice, 'messages.edit', { conversation: group.id, seq: 1, text: 'by hand' });
+      const arrivals = await receiver.received(4);
+      expect(arrivals.at(-1)!.body.data.message).toMatchObject({ text: 'by hand' });
+      expect(arrivals.at(-1)!.body.data.message).not.toHaveProperty('cards');
+    } finally {
+      await receiver.stop();
+    }
   });
 });

@@ -95,6 +95,7 @@ describe('readMessages()', () => {
         sentAt: expect.any(Date),
         deliveredAsDeleted: false,
         attachments: null,
+        cards: null,
         title: 'Group 8',
         senderId: group.accountId,
         senderName: 'Sender 8',
@@ -104,6 +105,17 @@ describe('readMessages()', () => {
       },
       expect.objectContaining({ seq: 2, text: '', deliveredAsDeleted: true }),
     ]);
+  });
+
+  test('gives cards, and counts their bytes with those of the text', async () => {
+    const group = groups[9]!;
+    const cards = [{ title: 'x'.repeat(100) }];
+    await database.query(
+      (sql) => sql`update message set cards = ${sql.json(cards)} where conversation_id = ${group.id} and seq = 2`,
+    );
+    const [messages] = await read([[group, 0]]);
+    expect(messages!.slice(0, 2).map((each) => each.cards)).toEqual([null, cards]);
+    expect(seqs((await read([[group, 0]], 100, 100))[0]!)).toEqual([1, 2]);
   });
 
   test('finds nothing in a conversation that is not there', async () => {
