@@ -1,10 +1,14 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { messageLines } from '../client/terminal/chat-text.ts';
+import { isIgnored } from '../src/callers/core/message-form.ts';
+import { formats } from '../src/callers/formats.ts';
 import { programs } from '../src/callers/programs.ts';
 import type { CallerAddress, Program, ProgramSetup } from '../src/callers/programs/program.ts';
+import { readExpectedText, readFixture, requestOf } from '../test/callers/fixtures.ts';
 import { plain } from './markdown.ts';
 
-const FIXTURES = join(import.meta.dirname, '../test/callers/fixtures');
+/** Of the place where the page is made, so that it shows the same time everywhere. */
+const SHOWN_AT = new Date(2026, 10, 22, 10, 2);
+const GROUP_TITLE = 'Operations';
 
 const HEAD = `Programs that can post to Slack, Discord, Teams, Telegram, ntfy, Gotify or a webhook can post into a group. Each of them is
 given the URL of the group, or a part of it. \`klatch group info GROUP\` prints what to paste for each kind of program:
@@ -20,7 +24,7 @@ given the URL of the group, or a part of it. \`klatch group info GROUP\` prints 
 - A suffix such as \`/slack\` says which format the body has, and which answer the program expects. Without one, the shape of the body tells. [Formats of other products](webhooks.md#formats-of-other-products) lists all of them.
 - Addresses that begin with \`<server>\` and do not go on with \`/v1/webhooks\` need \`http.caller-paths\`, which is on by default.
 - While the database is away a post is answered 503. Whether it is repeated depends on the program; its section says so where that is known.
-- A test makes each text under "In the group" of a body as the program sends it.`;
+- Under "In the group" stands what \`klatch chat\` shows. A test makes each of these texts of a body as the program sends it. On a terminal with colours the title has that of its mood.`;
 
 const DIFFERENCES = `Bodies of these products are read for their text. What has no counterpart in a group is left out, and never refuses the
 message.
@@ -105,7 +109,7 @@ function section({ name, setups, remarks }: Program): string[] {
   const parts = setups.flatMap((setup) => {
     const isShown = shownFixtures.has(setup.fixture);
     shownFixtures.add(setup.fixture);
-    return [...configurationOf(setup), ...(isShown ? [] : ['In the group:', codeBlock('text', fixtureText(setup))])];
+    return [...configurationOf(setup), ...(isShown ? [] : ['In the group:', codeBlock('text', shownMessage(setup))])];
   });
   return [`## ${name}`, ...parts, remarks.map((remark) => `- ${plain(remark)}`).join('\n')];
 }
@@ -115,8 +119,21 @@ function configurationOf({ title, place, language, configuration }: ProgramSetup
   return [`${heading}${plain(place)}:`, codeBlock(language, configuration)];
 }
 
-function fixtureText({ fixture }: ProgramSetup): string {
-  return readFileSync(join(FIXTURES, `${fixture}.txt`), 'utf8').trimEnd();
+/** The message of a fixture, as the terminal client shows it. */
+function shownMessage({ fixture }: ProgramSetup): string {
+  const [formatName, ...rest] = fixture.split('/');
+  const [format, name] = [formats.find((each) => each.name === formatName)!, `${rest.join('/')}.json`];
+  const form = format.read(requestOf(readFixture(format, name)));
+  const message = {
+    id: '7:42',
+    seq: 42,
+    rev: 43,
+    sender: { id: 7, name: 'Webhook', nick: null, kind: 'webhook' },
+    label: isIgnored(form) || form.label === null ? undefined : form.label,
+    text: readExpectedText(format, name).trimEnd(),
+    sent_at: SHOWN_AT.toISOString(),
+  };
+  return messageLines(message, { name: GROUP_TITLE, now: SHOWN_AT, paint: (_, text) => text }).join('\n');
 }
 
 /** With a fence that is longer than any in the content. */

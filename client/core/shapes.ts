@@ -27,6 +27,8 @@ const decodeActor = objectWithAtLeast({ id: integer, name: string, nick: nullabl
 
 export const decodeAttachment = objectWithAtLeast({ id: string, name: string, type: string, size: number });
 
+const decodeCard = objectWithAtLeast({ title: optional(string), mood: optional(string) });
+
 export const decodeMessage = objectWithAtLeast({
   id: string,
   seq: integer,
@@ -39,6 +41,7 @@ export const decodeMessage = objectWithAtLeast({
   deleted: optional(constant(true)),
   /** Servers before files had none. */
   attachments: optional(arrayOf(decodeAttachment)),
+  cards: optional(arrayOf(decodeCard)),
 });
 
 const decodeNotice = objectWithAtLeast({
@@ -86,6 +89,7 @@ export const decodeSessionEnded = objectWithAtLeast({ reason: string, code: opti
 
 export type Actor = Decoded<typeof decodeActor>;
 export type Attachment = Decoded<typeof decodeAttachment>;
+export type Card = Decoded<typeof decodeCard>;
 export type Message = Decoded<typeof decodeMessage>;
 export type Notice = Decoded<typeof decodeNotice>;
 export type Change = Decoded<typeof decodeChange>;

@@ -16,6 +16,7 @@ import { CONVERSATION_HELP, ConversationNameCache, findConversation } from './ch
 import { withJsonLines } from './chat-groups.ts';
 import { resumePositionsPath } from './chat-profile.ts';
 import { changeLines, jsonLine } from './chat-text.ts';
+import { moodPaint, type PaintMood } from './mood-colours.ts';
 import { sanitize } from './safe-text.ts';
 import { formatDuration } from './table.ts';
 import { printError, type ChatContext } from './context.ts';
@@ -119,12 +120,14 @@ class ChatEventPrinter {
   readonly #context: ChatContext;
   readonly #isJson: boolean;
   readonly #names: ConversationNameCache;
+  readonly #paint: PaintMood;
   #isOutagePrinted = false;
 
   constructor(context: ChatContext, { isJson, client }: { isJson: boolean; client: () => LiveClient }) {
     this.#context = context;
     this.#isJson = isJson;
     this.#names = new ConversationNameCache(client);
+    this.#paint = moodPaint(context.output);
   }
 
   async show(event: ChatEvent): Promise<void> {
@@ -151,7 +154,8 @@ class ChatEventPrinter {
     if (this.#isJson) return this.#writeLine(jsonLine({ conversation, ...change }));
     if (change.notice?.kind === 'renamed') this.#names.forgetName(conversation);
     const name = await this.#names.findName(conversation);
-    for (const line of changeLines(change, { name, now: new Date() })) await this.#writeLine(line);
+    const place = { name, now: new Date(), paint: this.#paint };
+    for (const line of changeLines(change, place)) await this.#writeLine(line);
   }
 
   async #onMembershipChange({ type, conversation }: Extract<ChatEvent, { type: 'joined' | 'left' }>): Promise<void> {

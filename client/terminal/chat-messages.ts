@@ -19,6 +19,7 @@ import { discardUploads, prepareUploads, uploadAll } from './chat-files.ts';
 import { withJsonLines } from './chat-groups.ts';
 import { historyBeginLines, jsonLine, messageLines, conversationName } from './chat-text.ts';
 import { print, type ChatContext } from './context.ts';
+import { moodPaint } from './mood-colours.ts';
 import { ChatCommandError } from './command-error.ts';
 
 const MAX_READ_MESSAGES = 10_000;
@@ -70,7 +71,7 @@ async function printLastMessages(context: ChatContext, name: string, options: Re
       return { conversation: found, ...last };
     },
   );
-  const place = { name: conversationName(conversation), now: new Date() };
+  const place = { name: conversationName(conversation), now: new Date(), paint: moodPaint(context.output) };
   if (options.json === true) print(context, ...messages.map(jsonLine));
   else
     print(

@@ -1,6 +1,9 @@
-import type { Attachment, Actor, Change, Conversation, Message, Notice } from '../core/shapes.ts';
+import type { Attachment, Actor, Card, Change, Conversation, Message, Notice } from '../core/shapes.ts';
+import type { PaintMood } from './mood-colours.ts';
 import { sanitize, toSafeJson } from './safe-text.ts';
 
+/** What the server puts before a title where it shows the mood of a card. */
+const MARK_PATTERN = /^\p{Extended_Pictographic} /u;
 const LINE_BREAK = /\r\n|[\n\r\u2028\u2029\u0085\v\f]/;
 
 /** A value as one line of JSON that is safe on a terminal and reads back as it was. */
@@ -13,10 +16,11 @@ export function conversationName({ kind, title, peer }: Pick<Conversation, 'kind
   return sanitize(kind === 'private' ? `@${peer?.nick ?? title}` : title);
 }
 
-/** Where a line stands: the time, the conversation's name. */
+/** Where a line stands: the time, the conversation's name, and what shows moods there. */
 interface MessageLineContext {
   readonly name: string;
   readonly now: Date;
+  readonly paint: PaintMood;
 }
 
 /** A change as lines; lines of the text behind the first one are set off, so that none can pass for a message. */
@@ -25,17 +29,39 @@ export function changeLines({ message, notice }: Change, place: MessageLineConte
   return notice === undefined ? [] : [`${formatLocalTime(notice.at, place.now)} ${place.name} * ${noticeText(notice)}`];
 }
 
-/** A message as lines. */
-export function messageLines(message: Message, { name, now }: MessageLineContext): string[] {
-  const { seq, sender, label, text, deleted, attachments = [], edited_at: editedAt, sent_at: sentAt } = message;
+/** A message as lines, all of its text; of its cards they show the moods. */
+export function messageLines(message: Message, { name, now, paint }: MessageLineContext): string[] {
+  const {
+    seq,
+    sender,
+    label,
+    text,
+    deleted,
+    attachments = [],
+    cards = [],
+    edited_at: editedAt,
+    sent_at: sentAt,
+  } = message;
   const head = `${formatLocalTime(sentAt, now)} ${name} #${seq} ${senderName(sender, label)}`;
   if (deleted === true) return [`${head}: (deleted)`];
-  const [first = '', ...rest] = text.split(LINE_BREAK).map(sanitize);
+  const [first = '', ...rest] = paintTitles(text.split(LINE_BREAK).map(sanitize), cards, paint);
   return [
     `${head}${editedAt === undefined ? '' : ' (edited)'}:${text === '' && attachments.length > 0 ? '' : ` ${first}`}`,
     ...rest.map((line) => `    | ${line}`),
     ...attachments.map(attachmentLine),
   ];
+}
+
+/** A line that is the title of a card, with its mark or without, takes its mood; where none is, the first line does. */
+function paintTitles(lines: readonly string[], cards: readonly Card[], paint: PaintMood): string[] {
+  const moodByTitle = new Map<string, string>();
+  for (const { title, mood } of cards)
+    if (title !== undefined && mood !== undefined) moodByTitle.set(sanitize(title), mood);
+  const moods: (string | undefined)[] = lines.map((line) =>
+    line === '' ? undefined : (moodByTitle.get(line) ?? moodByTitle.get(line.replace(MARK_PATTERN, ''))),
+  );
+  if (!moods.some((mood) => mood !== undefined)) moods[0] = cards.find(({ mood }) => mood !== undefined)?.mood;
+  return lines.map((line, index) => (moods[index] === undefined ? line : paint(moods[index], line)));
 }
 
 /** A file, and behind it what `klatch chat download` takes. */

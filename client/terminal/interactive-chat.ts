@@ -9,6 +9,7 @@ import { disconnectedLine, NOT_ALL_FOLLOWED_LINE, conversationRewoundLine } from
 import { joinedLine, decodeJoinedGroup, joinParams, conversationListLines } from './chat-groups.ts';
 import { fetchLastMessages, markRead, sendMessage } from './chat-messages.ts';
 import { changeLines, conversationName, historyBeginLines, messageLines } from './chat-text.ts';
+import { moodPaint, type PaintMood } from './mood-colours.ts';
 import { sanitize } from './safe-text.ts';
 import { formatTable } from './table.ts';
 import { ChatCommandError } from './command-error.ts';
@@ -54,6 +55,7 @@ export class InteractiveChat {
   readonly #options: InteractiveChatOptions;
   readonly #readline: Interface;
   readonly #names: ConversationNameCache;
+  readonly #paint: PaintMood;
   #currentConversation: Conversation | null = null;
   /** The last message of each conversation that was shown, since history and stream overlap. */
   readonly #lastShownSeqByConversation = new Map<number, number>();
@@ -72,6 +74,7 @@ export class InteractiveChat {
     this.#options = options;
     const { input, output, client } = options;
     this.#names = new ConversationNameCache(client);
+    this.#paint = moodPaint(output);
     this.userLeft = new Promise((resolve) => {
       this.#resolveUserLeft = resolve;
     });
@@ -144,7 +147,7 @@ export class InteractiveChat {
     const isNew = message !== undefined && message.edited_at === undefined && message.deleted === undefined;
     if (isNew && message.seq <= (this.#lastShownSeqByConversation.get(conversation) ?? 0)) return;
     const name = await this.#names.findName(conversation);
-    this.#printAboveInput(...changeLines(change, { name, now: new Date() }));
+    this.#printAboveInput(...changeLines(change, { name, now: new Date(), paint: this.#paint }));
     if (message === undefined) return;
     this.#recordShown(conversation, message.seq);
     if (this.#currentConversation?.id === conversation) this.#scheduleMarkRead(message.seq);
@@ -249,7 +252,7 @@ export class InteractiveChat {
     const here = this.#requireCurrent();
     const last = await fetchLastMessages(this.#client, here.id, count);
     const messages = last.messages.filter(({ seq }) => seq > afterSeq);
-    const place = { name: conversationName(here), now: new Date() };
+    const place = { name: conversationName(here), now: new Date(), paint: this.#paint };
     const beginLines = historyBeginLines(last.removedBeforeIfReached);
     this.#printAboveInput(...beginLines, ...messages.flatMap((message) => messageLines(message, place)));
     const newest = last.messages.at(-1);

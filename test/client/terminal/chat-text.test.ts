@@ -1,11 +1,13 @@
+import { PassThrough } from 'node:stream';
 import { describe, expect, test } from '@jest/globals';
 import type { Message } from '../../../client/core/shapes.ts';
 import { changeLines, jsonLine, messageLines, noticeText } from '../../../client/terminal/chat-text.ts';
+import { moodPaint } from '../../../client/terminal/mood-colours.ts';
 import { sanitize } from '../../../client/terminal/safe-text.ts';
 import { holdsInvisible } from '../../../src/model/invisible-text.ts';
 
 const now = new Date('2026-11-20T12:00:00Z');
-const place = { name: 'Lobby', now };
+const place = { name: 'Lobby', now, paint: (mood: string, text: string) => `<${mood}>${text}</>` };
 const alice = { id: 5, name: 'Alice', nick: 'alice', kind: 'user' };
 
 function message(changes: Partial<Message> = {}): Message {
@@ -72,9 +74,47 @@ describe('a message', () => {
     expect(shown({ text: '', deleted: true, attachments })).toEqual(['Lobby #42 alice: (deleted)']);
   });
 
+  test('shows the moods of its cards in their titles, and otherwise in its first line', () => {
+    const cards = [{ title: 'Disk\u202e full', mood: 'danger' }, { title: 'Backup', mood: 'good' }, { title: 'Other' }];
+    expect(shown({ text: 'See\n🔴 Disk\u202e full\nno room\n\nBackup\nOther', cards })).toEqual([
+      'Lobby #42 alice: See',
+      '    | <danger>🔴 Disk\ufffd full</>',
+      '    | no room',
+      '    | ',
+      '    | <good>Backup</>',
+      '    | Other',
+    ]);
+    expect(shown({ text: 'one\ntwo', cards: [{}, { mood: 'warning' }, { mood: 'good' }] })).toEqual([
+      'Lobby #42 alice: <warning>one</>',
+      '    | two',
+    ]);
+    expect(shown({ text: 'one', cards: [{ title: 'one' }] })).toEqual(['Lobby #42 alice: one']);
+    expect(shown({ text: '', deleted: true, cards })).toEqual(['Lobby #42 alice: (deleted)']);
+  });
+
   test('of another day has its date', () => {
     const [line] = messageLines(message({ sent_at: '2026-10-01T12:00:00Z' }), place);
     expect(line).toMatch(/^2026-10-01 \d\d:\d\d Lobby #42 /);
+  });
+});
+
+describe('moods on a terminal', () => {
+  const screen = (colorDepth: number): NodeJS.WriteStream =>
+    Object.assign(new PassThrough(), { isTTY: true, getColorDepth: () => colorDepth }) as unknown as NodeJS.WriteStream;
+
+  test.each([
+    ['good', 32],
+    ['info', 36],
+    ['warning', 33],
+    ['danger', 31],
+  ])('%s has its colour where there are colours', (mood, colour) => {
+    expect(moodPaint(screen(8))(mood, 'text')).toBe(`\u001b[${colour}mtext\u001b[39m`);
+    expect(moodPaint(screen(1))(mood, 'text')).toBe('text');
+    expect(moodPaint(new PassThrough())(mood, 'text')).toBe('text');
+  });
+
+  test('that are newer than the client have none', () => {
+    for (const mood of ['furious', 'constructor', '\u001b[5m']) expect(moodPaint(screen(8))(mood, 'text')).toBe('text');
   });
 });
 

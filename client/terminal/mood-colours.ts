@@ -1,0 +1,20 @@
+import { styleText } from 'node:util';
+
+/** Shows a text in the colour of a mood; moods that are newer than this client have none. */
+export type PaintMood = (mood: string, text: string) => string;
+
+type Colour = 'green' | 'cyan' | 'yellow' | 'red';
+const COLOURS: ReadonlyMap<string, Colour> = new Map<string, Colour>([
+  ['good', 'green'],
+  ['info', 'cyan'],
+  ['warning', 'yellow'],
+  ['danger', 'red'],
+]);
+
+/** Paints where the stream is a terminal that has colours, and `NO_COLOR` does not turn them off. */
+export function moodPaint(stream: NodeJS.WritableStream): PaintMood {
+  return (mood, text) => {
+    const colour = COLOURS.get(mood);
+    return colour === undefined ? text : styleText(colour, text, { stream });
+  };
+}
