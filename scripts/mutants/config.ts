@@ -85,7 +85,7 @@ export const CONFIG_MUTANTS: readonly Mutant[] = [
   {
     name: 'icon-of-any-scheme',
     promise: 'An icon_url that is no address of the web is left out.',
-    file: 'src/http/callers/caller-input.ts',
+    file: 'src/model/shown-sender.ts',
     find: '!/^https?:\\/\\/[^\\s\\\\]+$/i.test(value)',
     replace: 'value.length === 0',
     tests: ['test/contract/send-limits.test.ts', '-t', 'icon_url'],
@@ -93,7 +93,7 @@ export const CONFIG_MUTANTS: readonly Mutant[] = [
   {
     name: 'label-turns-direction',
     promise: 'A label of a post holds nothing that turns the direction of text.',
-    file: 'src/http/callers/caller-input.ts',
+    file: 'src/model/shown-sender.ts',
     find: 'removeInvisible(value.slice(0, MAX_LABEL_CODE_POINTS * LABEL_SCAN_FACTOR))',
     replace: 'value.slice(0, MAX_LABEL_CODE_POINTS * LABEL_SCAN_FACTOR)',
     tests: ['test/contract/send-limits.test.ts', '-t', 'username'],

@@ -16,7 +16,7 @@ import type { JsonObject } from '../../callers/core/values.ts';
 import { detectFormat } from '../../callers/formats.ts';
 import { generic, ownCard } from '../../callers/generic.ts';
 import { hasNtfyHeaders, ntfy, readNtfyText } from '../../callers/ntfy.ts';
-import { holdsInvisible, removeInvisible } from '../../model/invisible-text.ts';
+import { iconUrlOf, labelOf } from '../../model/shown-sender.ts';
 import { checkMessageText } from '../../operations/core/message-text.ts';
 import { originalUrlOf } from '../responses.ts';
 import { alertUpdateModeOf, OWN_SOURCE, ownAlertUpdate, type AlertReport } from './alert-report.ts';
@@ -77,10 +77,6 @@ export const NEEDLESS_SUCCESS = ignoredEvent('a success that no failure came bef
 
 const MAX_FILE_NAMES = 10;
 const MAX_FILE_NAME_LENGTH = 100;
-const MAX_LABEL_CODE_POINTS = 80;
-/** What of a longer label is looked at, in UTF-16 units for each character that is kept. */
-const LABEL_SCAN_FACTOR = 10;
-const MAX_ICON_URL_LENGTH = 2_048;
 
 /** What an object without any other key is: a post as docs/webhooks.md describes it. */
 const OWN_KEYS: ReadonlySet<string> = new Set(['text', 'username', 'icon_url']);
@@ -183,18 +179,4 @@ function callerRequest(body: JsonObject, { headers, url }: PostContext): CallerR
 function jsonTypeName(value: unknown): string {
   if (value === null) return 'null';
   return Array.isArray(value) ? 'an array' : `a ${typeof value}`.replace('a object', 'an object');
-}
-
-/** A label is no reason to refuse a message: what cannot be a name is left out, and the rest is cleaned and cut. */
-function labelOf(value: unknown): string | null {
-  if (typeof value !== 'string') return null;
-  const label = removeInvisible(value.slice(0, MAX_LABEL_CODE_POINTS * LABEL_SCAN_FACTOR)).trim();
-  return label === '' ? null : Array.from(label).slice(0, MAX_LABEL_CODE_POINTS).join('');
-}
-
-/** Clients may open it or fetch it: anything but an address of the web is left out. */
-function iconUrlOf(value: unknown): string | null {
-  if (typeof value !== 'string' || value.length > MAX_ICON_URL_LENGTH || !/^https?:\/\/[^\s\\]+$/i.test(value))
-    return null;
-  return !holdsInvisible(value) && URL.canParse(value) ? value : null;
 }
