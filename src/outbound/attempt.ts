@@ -14,9 +14,14 @@ export interface HttpAttemptOutcome {
   readonly durationMs: number;
   /** `Retry-After` of an answer outside 2xx, in milliseconds, not capped. */
   readonly retryAfterMs: number | null;
+  /** Of a delivery, where it was asked for: the body of the answer, or why there is none. */
+  readonly answer?: Buffer | MissingAnswer;
   /** For the server's log only: error code, address rule; never the URL's path or query. */
   readonly detail: string | null;
 }
+
+/** It passed its bound; or it broke off, or did not end in time. */
+type MissingAnswer = 'too large' | 'incomplete';
 
 /** The bounds of one attempt. */
 interface AttemptBounds {
@@ -32,6 +37,8 @@ interface AttemptCallbacks {
   /** Asked in the tick in which the request is written; false: it is not sent. */
   readonly beforeWrite: (() => boolean) | undefined;
   readonly onSettled: (attempt: AttemptInFlight) => void;
+  /** The body of a 2xx answer is kept, up to so many bytes; undefined: it is not. */
+  readonly keptAnswerBytes: number | undefined;
 }
 
 /** 1xx answers are skipped; a receiver that sends more of them than this does nothing else. */
@@ -41,8 +48,8 @@ const MAX_INTERIM_RESPONSES = 16;
  * One POST on its way: undici's handler, the clock, and the rule of the reused connection.
  *
  * The clock: `responseHeadersTimeoutMs` from the moment a connection slot is assigned, look-up, connecting and a repetition
- * included; before that the same time at most in undici's queue. After the headers `responseBodyReadMs` for the body. undici's
- * own timers are off, since they tick in half seconds and wait per request, not per attempt.
+ * included; before that the same time at most in undici's queue. After the headers `responseBodyReadMs` for the body, but
+ * a body that is kept has to end within the first time. undici's own timers are off, since they tick in half seconds and wait per request, not per attempt.
  *
  * The rule: a receiver may close a kept connection just as we write to it. When a socket that carried requests before
  * fails and no byte was read from it since this request began, then the request is repeated once, on a new socket.
@@ -60,6 +67,9 @@ export class AttemptInFlight implements AssignableHandler {
   #bytesReadBeforeRequest = 0;
   #interimResponses = 0;
   #receivedBodyBytes = 0;
+  /** Null: the answer's body is not kept. */
+  #answerChunks: Buffer[] | null = null;
+  #isAnswerComplete = false;
   #statusCode: number | null = null;
   #retryAfterMs: number | null = null;
   #isSettled = false;
@@ -118,6 +128,10 @@ export class AttemptInFlight implements AssignableHandler {
     }
     this.#statusCode = code;
     if (code >= 300) this.#retryAfterMs = parseRetryAfter(headers['retry-after'], Date.now());
+    else if (this.#callbacks.keptAnswerBytes !== undefined) {
+      this.#answerChunks = [];
+      return;
+    }
     // Nearly every answer is short and ends in this same turn: it needs no clock.
     queueMicrotask(() => {
       if (this.#isSettled) return;
@@ -128,20 +142,26 @@ export class AttemptInFlight implements AssignableHandler {
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     this.#receivedBodyBytes += chunk.length;
-    if (this.#receivedBodyBytes <= this.#bounds.responseBytes) return;
+    const maxBytes = this.#answerChunks === null ? this.#bounds.responseBytes : this.#callbacks.keptAnswerBytes!;
+    if (this.#receivedBodyBytes <= maxBytes) {
+      this.#answerChunks?.push(chunk);
+      return;
+    }
     this.#settleByStatus();
     controller.abort(new Error('answer cut'));
   }
 
   onResponseEnd(): void {
+    this.#isAnswerComplete = true;
     this.#settleByStatus();
     this.#connection?.release();
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
     if (this.#isSettled) return;
-    // Headers decide; what happens to the rest of the answer does not matter.
-    if (this.#statusCode !== null) this.#settleByStatus();
+    // Headers decide; what happens to the rest of the answer does not matter, unless it is kept.
+    const isAnswerLostByStop = this.#answerChunks !== null && error instanceof DeliveryClientStopped;
+    if (this.#statusCode !== null && !isAnswerLostByStop) this.#settleByStatus();
     else if (codeOrNameOf(error) === 'UND_ERR_INVALID_ARG') this.#settle(() => this.#reject(error));
     else if (error instanceof DeliveryClientStopped) this.#fail(null, error.message);
     else if (this.#mayRetryOnNewSocket(error)) this.#retryOnNewSocket();
@@ -199,16 +219,23 @@ export class AttemptInFlight implements AssignableHandler {
 
   #finish(delivered: boolean, category: FailureCategory | null, detail: string | null): void {
     const durationMs = this.#connection === null ? 0 : Math.round(performance.now() - this.#startedAt);
-    this.#settle(() =>
-      this.#resolve({
+    this.#settle(() => {
+      const outcome = {
         delivered,
         category,
         code: this.#statusCode,
         durationMs,
         retryAfterMs: this.#retryAfterMs,
         detail,
-      }),
-    );
+      };
+      const chunks = this.#answerChunks;
+      this.#resolve(chunks === null ? outcome : { ...outcome, answer: this.#keptAnswer(chunks) });
+    });
+  }
+
+  #keptAnswer(chunks: readonly Buffer[]): Buffer | MissingAnswer {
+    if (this.#receivedBodyBytes > this.#callbacks.keptAnswerBytes!) return 'too large';
+    return this.#isAnswerComplete ? Buffer.concat(chunks) : 'incomplete';
   }
 
   #settle(report: () => void): void {

@@ -71,6 +71,8 @@ export class DeliveryClient {
    * @param url absolute http(s) URL, already checked
    * @param beforeWrite asked in the tick of the write, again when the request is repeated; false: it is not sent, and the
    *   outcome has no category. The same outcome says that the client was stopped or no connection was free in time.
+   * @param keptAnswerBytes the outcome of a delivery has the answer's body, of so many bytes at most; undefined: it is not
+   *   kept. A kept body has to end within `responseHeadersTimeoutMs` of the start.
    * @throws TypeError or undici's InvalidArgumentError for a URL or header that cannot be sent at all, and what
    *   `beforeWrite` throws.
    */
@@ -79,6 +81,7 @@ export class DeliveryClient {
     headers: Record<string, string>,
     body: string | Buffer,
     beforeWrite?: () => boolean,
+    keptAnswerBytes?: number,
   ): Promise<HttpAttemptOutcome> {
     return new Promise((resolve, reject) => {
       const parsed = this.#parseUrl(url);
@@ -95,6 +98,7 @@ export class DeliveryClient {
           dispatch: (handler) => this.#agent.dispatch(request, handler),
           beforeWrite,
           onSettled: (settled) => this.#inFlight.delete(settled),
+          keptAnswerBytes,
         },
         { resolve, reject },
       );
