@@ -1,4 +1,4 @@
-import { createSecretKey, randomBytes, type KeyObject } from 'node:crypto';
+import { createHmac, createSecretKey, randomBytes, type KeyObject } from 'node:crypto';
 
 /** Standard Webhooks asks for 24 to 64 random bytes. */
 const SECRET_BYTES = 32;
@@ -12,4 +12,15 @@ export function newHookSecret(): string {
 /** The key of a `whsec_` secret. A KeyObject: signing with the bytes makes one each time, six times as slow. */
 export function hookSecretKey(secret: string): KeyObject {
   return createSecretKey(secret.slice(PREFIX.length), 'base64');
+}
+
+/** As long as Mattermost's tokens are: 104 bits. */
+const TOKEN_LENGTH = 26;
+
+/**
+ * What a receiver recognises requests by that cannot verify signatures: 26 characters of 0-9 and a-f. It follows from the
+ * secret, so that it changes with it, and says nothing about it.
+ */
+export function hookToken(secretKey: KeyObject): string {
+  return createHmac('sha256', secretKey).update('klatch hook token').digest('hex').slice(0, TOKEN_LENGTH);
 }

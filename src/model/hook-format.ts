@@ -1,0 +1,33 @@
+/** How the requests of a reverse webhook look: `klatch` is our own format, the others are those of other products. */
+export const hookFormats = ['klatch', 'mattermost', 'ntfy', 'discord', 'slack'] as const;
+export type HookFormat = (typeof hookFormats)[number];
+export type ForeignHookFormat = Exclude<HookFormat, 'klatch'>;
+
+/** Kinds of sender whose messages a hook can leave out. */
+type SkippableKind = 'webhook' | 'bot';
+
+/** Entries of a hook's `triggers`, and characters (UTF-16 units) of each. */
+export const MAX_TRIGGERS = 20;
+export const MAX_TRIGGER_LENGTH = 50;
+/** In seconds: as long as a failing hook reads as failing or parked by default, and some days more. */
+export const MAX_MAX_AGE_S = 7 * 24 * 60 * 60;
+
+/** A command that a bot gets late does harm: the person who typed it has long given up on it. */
+const BOT_MAX_AGE_S = 300;
+
+/** What of the messages of its group a hook gets. */
+export interface HookFilter {
+  readonly skip: readonly SkippableKind[];
+  readonly triggers: readonly string[];
+  /** In seconds; null: messages of any age. */
+  readonly maxAgeS: number | null;
+}
+
+/**
+ * What a hook that says nothing else gets. Bots of other products do not copy `klatch-hops`, so that their own posts are
+ * kept from them: two of them would answer each other for ever.
+ */
+export function defaultFilter(format: HookFormat): HookFilter {
+  if (format === 'klatch') return { skip: [], triggers: [], maxAgeS: null };
+  return { skip: ['webhook', 'bot'], triggers: [], maxAgeS: format === 'mattermost' ? BOT_MAX_AGE_S : null };
+}

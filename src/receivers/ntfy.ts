@@ -1,0 +1,74 @@
+import { safeLink } from '../callers/core/plain-text.ts';
+import { clippedText, clippedToBytes, shownSender, textWithFiles } from './core/message-text.ts';
+import type { ReceiverFormat, ReceiverHook, ReceiverMessage } from './core/receiver-format.ts';
+
+/** ntfy makes a file of a longer message, which a phone does not show. */
+const MAX_MESSAGE_BYTES = 4_096;
+/** ntfy refuses a longer body, whatever of it is the message. */
+const MAX_BODY_BYTES = 8_192;
+const MAX_TITLE_LENGTH = 250;
+const MAX_CLICK_BYTES = 1_024;
+const TOPIC = /^[-_A-Za-z0-9]{1,64}$/;
+
+/** By the mark that an alert's text begins with: as loud as ntfy's own senders make such a message. */
+const LOUDNESS = [
+  { mark: '🔴', priority: 5, tag: 'rotating_light' },
+  { mark: '🟠', priority: 4, tag: 'warning' },
+  { mark: '🟢', priority: 3, tag: 'white_check_mark' },
+] as const;
+const DEFAULT_PRIORITY = 3;
+const FIRST_LINK = /https?:\/\/[^\s<>"\\]{1,1024}/i;
+/** Behind a link in a sentence. */
+const PUNCTUATION = ".,;:!?)]}'";
+
+/** ntfy's publishing as JSON, which shows messages on a phone. The hook's address is that of the topic. */
+export const ntfy: ReceiverFormat = {
+  name: 'ntfy',
+  headers: { 'content-type': 'application/json' },
+  urlProblem: (url) =>
+    TOPIC.test(topicOf(url))
+      ? null
+      : 'With format ntfy the address has to end in a topic of letters, digits, _ and -, such as https://ntfy.sh/mytopic',
+  // ntfy takes JSON at its root alone; a query may hold the access token.
+  requestUrl: (url) => {
+    const root = new URL(url);
+    root.pathname = url.pathname.slice(0, url.pathname.lastIndexOf('/') + 1);
+    return root.href;
+  },
+  body: (message, hook) => {
+    for (let maxBytes = MAX_MESSAGE_BYTES; ; maxBytes = Math.floor(maxBytes / 2)) {
+      const body = JSON.stringify(notification(message, hook, maxBytes));
+      // Quotes and control characters take several bytes in JSON: the rest of the body is a fraction of the bound.
+      if (Buffer.byteLength(body) <= MAX_BODY_BYTES) return body;
+    }
+  },
+  readReply: null,
+};
+
+function topicOf({ pathname }: URL): string {
+  return pathname.slice(pathname.lastIndexOf('/') + 1);
+}
+
+function notification(message: ReceiverMessage, { url }: ReceiverHook, maxBytes: number) {
+  const { group } = message;
+  const text = textWithFiles(message);
+  const sender = shownSender(message);
+  const loudness = LOUDNESS.find(({ mark }) => text.startsWith(mark));
+  const click = firstLink(text);
+  return {
+    topic: topicOf(url),
+    title: clippedText(sender === group.title ? sender : `${sender} · ${group.title}`, MAX_TITLE_LENGTH),
+    message: clippedToBytes(text, maxBytes),
+    priority: loudness?.priority ?? DEFAULT_PRIORITY,
+    ...(loudness === undefined ? {} : { tags: [loudness.tag] }),
+    ...(click === '' || Buffer.byteLength(click) > MAX_CLICK_BYTES ? {} : { click }),
+  };
+}
+
+/** Empty: there is none. */
+function firstLink(text: string): string {
+  const link = FIRST_LINK.exec(text)?.[0] ?? '';
+  let end = link.length;
+  while (end > 0 && PUNCTUATION.includes(link[end - 1]!)) end -= 1;
+  return safeLink(link.slice(0, end));
+}

@@ -1,0 +1,15 @@
+const HAS_LETTER_OR_DIGIT = /[\p{L}\p{N}]/u;
+/** The longest first word that is looked at, in UTF-16 units; no trigger is longer. */
+const MAX_WORD_LENGTH = 1_024;
+const FIRST_WORD = /^\S+/;
+
+/**
+ * Which of these triggers a text begins with; null: none. A trigger with a letter or a digit is the whole first word, as
+ * it is written; one without, such as `!`, is its beginning.
+ */
+export function findTrigger(text: string, triggers: readonly string[]): string | null {
+  const word = FIRST_WORD.exec(text.trimStart().slice(0, MAX_WORD_LENGTH))?.[0] ?? '';
+  const matches = (trigger: string): boolean =>
+    HAS_LETTER_OR_DIGIT.test(trigger) ? word === trigger : word.startsWith(trigger);
+  return triggers.find(matches) ?? null;
+}
