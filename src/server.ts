@@ -12,7 +12,7 @@ import { createFileServices, stopUploadsDrainingNonResumable } from './files/fil
 import { StoreIdCheck } from './files/store-id.ts';
 import { FileSweeper } from './files/sweeper.ts';
 import { createApp, createStatusOnlyStartingApp } from './http/app.ts';
-import { HttpListener } from './http/listener.ts';
+import { HttpListener, httpUrl } from './http/listener.ts';
 import { RequestCounts } from './http/request-counts.ts';
 import { ControlSocket } from './live/transport/control-socket.ts';
 import { Live } from './live/live.ts';
@@ -30,6 +30,7 @@ import { DeliveryReportCache } from './operations/core/delivery-report-cache.ts'
 import { SearchAndMentionIndexer } from './workers/search-and-mention-indexer.ts';
 import { Housekeeping } from './workers/housekeeping.ts';
 import { LostHistoryDetector } from './workers/lost-history-detector.ts';
+import { createReplyPoster } from './operations/messages/post-reply.ts';
 import { createRateLimiters } from './operations/core/rate-limiters.ts';
 import { RefusedPostRecorder } from './operations/core/refused-post-recorder.ts';
 import { SearchLimiterByPerson } from './operations/core/search-limiter.ts';
@@ -285,7 +286,7 @@ export class Server {
     this.#addPart('pings', () => pinger.stop());
     const createFileLink = createFileLinker(services.fileLinkKey, config.http.baseUri);
     const parts = { database, bus, client, sealer, serverKeys, createFileLink, node, onIncompatibleSchema, log };
-    const lanes = new LaneManager({ ...parts, config: delivery });
+    const lanes = new LaneManager({ ...parts, postReply: createReplyPoster(services), config: delivery });
     this.#lanes = lanes;
     this.#addPart('lanes', () => lanes.stop(config.http.stopDrainTimeoutMs), true);
     await lanes.start();
@@ -393,8 +394,4 @@ function createMessageLog(database: Database, bus: Bus, limits: LimitsConfig): M
 
 function messageAsExitReason(error: unknown): ExitReason {
   return { reason: error instanceof Error ? error.message : 'unknown', exitCode: null };
-}
-
-function httpUrl(host: string, port: number): string {
-  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }

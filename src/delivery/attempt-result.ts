@@ -1,5 +1,6 @@
 import type { Rev, Seq } from '../model/ids.ts';
 import type { HttpAttemptOutcome } from '../outbound/delivery-client.ts';
+import type { ReplyProblem } from '../receivers/core/reply.ts';
 import type { LaneRow } from '../storage/hooks/lanes.ts';
 import type { AttemptRecord, LaneCursorAndFailures } from '../storage/hooks/settlement.ts';
 import type { DeliveryRequest } from './request-body-builder.ts';
@@ -12,6 +13,8 @@ export interface AttemptResult {
   readonly outcome: HttpAttemptOutcome;
   readonly startedAt: Date;
   readonly epoch: number;
+  /** Of a delivery, why what its receiver replied was not posted. */
+  readonly replyProblem?: ReplyProblem | null;
 }
 
 /** Answers by which a target can refuse a message for itself (the contract); every other failure is the hook's. */
@@ -83,7 +86,10 @@ export function isMessageRefused(outcome: HttpAttemptOutcome): boolean {
 }
 
 /** The row of the delivery log; `attempt` counts from 1. */
-export function toAttemptRecord({ request, outcome, startedAt: at }: AttemptResult, attempt: number): AttemptRecord {
+export function toAttemptRecord(
+  { request, outcome, startedAt: at, replyProblem = null }: AttemptResult,
+  attempt: number,
+): AttemptRecord {
   return {
     firstSeq: request.first,
     lastSeq: request.last,
@@ -92,7 +98,7 @@ export function toAttemptRecord({ request, outcome, startedAt: at }: AttemptResu
     attempt,
     at,
     outcome: outcome.delivered ? 'delivered' : 'failed',
-    category: outcome.category,
+    category: outcome.category ?? replyProblem,
     code: outcome.code,
     durationMs: Math.round(outcome.durationMs),
   };

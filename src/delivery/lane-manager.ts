@@ -4,6 +4,7 @@ import type { Bus, ReliableEvent } from '../bus/bus.ts';
 import type { Log } from '../log.ts';
 import type { ConversationId, Seq } from '../model/ids.ts';
 import type { DeliveryClient } from '../outbound/delivery-client.ts';
+import type { PostReply } from '../receivers/core/reply.ts';
 import type { Database } from '../storage/database.ts';
 import { lanesOfConversations, PARTITIONS, type LaneRow } from '../storage/hooks/lanes.ts';
 import type { Sealer } from '../storage/db/sealed.ts';
@@ -30,6 +31,7 @@ interface LaneManagerOptions {
   readonly serverKeys: readonly KeyObject[];
   readonly config: DeliveryConfig;
   readonly createFileLink: CreateFileLink;
+  readonly postReply: PostReply;
   /** Who we are to the lease table: the data directory's identity. */
   readonly node: string;
   /** A newer program has changed the schema: the process must stop. */
@@ -126,6 +128,8 @@ export class LaneManager {
       limiter: this.#limiter,
       slowHooks: new SlowHooks(),
       client,
+      createFileLink: options.createFileLink,
+      postReply: options.postReply,
       settler: this.#settler,
       leases: this.#leases,
       retryPolicy: config,

@@ -1,6 +1,8 @@
 import type { Log } from '../log.ts';
 import type { ConversationId, HookId, Seq } from '../model/ids.ts';
 import type { HttpAttemptOutcome, DeliveryClient } from '../outbound/delivery-client.ts';
+import type { PostReply } from '../receivers/core/reply.ts';
+import { receiverFormat } from '../receivers/formats.ts';
 import { PARTITIONS, type LaneRow } from '../storage/hooks/lanes.ts';
 import type { Pool } from '../storage/db/pool.ts';
 import type { AttemptRecord, Settlement } from '../storage/hooks/settlement.ts';
@@ -17,6 +19,8 @@ import { SlowStart } from './slow-start.ts';
 import type { MessageReader } from './message-reader.ts';
 import type { EventReader } from './events/event-reader.ts';
 import { EventRequestBuilder } from './events/event-request-builder.ts';
+import type { CreateFileLink } from './payload.ts';
+import { Receiver } from './receivers/receiver.ts';
 import { RequestBodyBuilder } from './request-body-builder.ts';
 import type { RetryPolicy } from '../model/retry-policy.ts';
 import { Sender } from './sender.ts';
@@ -35,6 +39,8 @@ export interface LaneContext {
   readonly limiter: HostLimiter;
   readonly slowHooks: SlowHooks;
   readonly client: DeliveryClient;
+  readonly createFileLink: CreateFileLink;
+  readonly postReply: PostReply;
   readonly settler: Settler;
   readonly leases: Leases;
   readonly retryPolicy: RetryPolicy;
@@ -78,6 +84,7 @@ export class Lane {
   readonly #settlementBuffer: SettlementBuffer;
   readonly #tracker: ProgressTracker;
   readonly #limiter: LaneLimiter;
+  readonly #requests: RequestBodyBuilder;
   readonly #strategy: DeliveryStrategy;
   /** Null: the hook asks for no events. */
   readonly #events: EventRequestBuilder | null;
@@ -106,7 +113,11 @@ export class Lane {
     this.#tracker = new ProgressTracker(row, this.#settlementBuffer);
     this.#limiter = new LaneLimiter(context.limiter, this, context.slowHooks);
     this.#events = row.eventCursor === null ? null : new EventRequestBuilder(context.eventReader, row);
-    const deps = this.#buildDeps(row, keys);
+    const receiver = this.#createReceiver(row, keys);
+    const foreign =
+      receiver === null ? null : { receiver, onTooOld: (record: AttemptRecord) => this.#logTooOld(record) };
+    this.#requests = new RequestBodyBuilder(context.reader, row, foreign);
+    const deps = this.#buildDeps(row, keys, receiver);
     this.#strategy = row.order === 'none' ? new UnorderedStrategy(deps) : new OrderedStrategy(deps);
   }
 
@@ -174,22 +185,23 @@ export class Lane {
     await this.#settlementBuffer.flush();
   }
 
-  #buildDeps(row: LaneRow, keys: SigningKeys): StrategyDeps {
+  #buildDeps(row: LaneRow, keys: SigningKeys, receiver: Receiver | null): StrategyDeps {
     const context = this.#context;
-    const { reader, retryQueuePool, client, leases, retryPolicy, counts } = context;
+    const { retryQueuePool, client, leases, retryPolicy, counts } = context;
     const limiter = this.#limiter;
     const isLaneActive = (): boolean => !this.#suspended && !this.#retired;
     return {
       maxMessagesPerRequest: row.batch,
       retryPolicy,
       limiter,
-      requests: new RequestBodyBuilder(reader, row),
+      requests: this.#requests,
       events: this.#events,
       sender: new Sender(row, keys, {
         client,
         leases,
         isLaneActive,
         markHookSlowOrQuick: (outcome) => limiter.markHookSlowOrQuick(outcome),
+        receiver,
       }),
       tracker: this.#tracker,
       retryQueue: new RetryQueue(retryQueuePool, row, retryPolicy),
@@ -207,6 +219,19 @@ export class Lane {
       onError: (error) => this.#logInternalError(error),
       onDeadLetter: (message) => this.#onDeadLetter(message),
     };
+  }
+
+  #createReceiver(row: LaneRow, keys: SigningKeys): Receiver | null {
+    const format = receiverFormat(row.format);
+    if (format === null) return null;
+    const { client, createFileLink, postReply, log } = this.#context;
+    return new Receiver(row, format, keys, { client, createFileLink, postReply, log, isRetired: () => this.#retired });
+  }
+
+  /** Where the lease has lapsed, the lane that passes them over next logs them. */
+  #logTooOld(record: AttemptRecord): void {
+    const epoch = this.#suspended || this.#retired ? null : this.#context.leases.usableEpochOf(this.partition);
+    if (epoch !== null) this.#tracker.settle({}, { epoch, attempts: [record] });
   }
 
   #start(): void {

@@ -144,7 +144,8 @@ export class OrderedStrategy implements DeliveryStrategy {
     if (!isLaneActive()) return 'cancelled';
     const epoch = sender.epoch;
     if (epoch === null) return 'unknown';
-    tracker.settle(positionAndUnreachedMarks(tracker.progress, to), { epoch, attempts: [] });
+    // What the receiver refused so far is among what is left out.
+    tracker.settle({ ...positionAndUnreachedMarks(tracker.progress, to), rejections: 0 }, { epoch, attempts: [] });
     return 'skipped';
   }
 

@@ -7,6 +7,9 @@ import type { DeliveryMessage } from '../storage/hooks/lanes.ts';
 /** The contract's command: a slash, a name, then white space or the end. The rest is its text. */
 const COMMAND = /^\/([A-Za-z0-9_-]{1,255})(?:\s+([\s\S]*))?$/;
 
+/** What our own format tells of a message. */
+type ToldMessage = Omit<DeliveryMessage, 'hops' | 'iconUrl'>;
+
 /** The message or range of messages of a request or, with a `rev`, its events. */
 interface DeliveryRange {
   readonly first: number;
@@ -32,7 +35,7 @@ export type CreateFileLink = (conversationId: ConversationId, file: Attachment) 
 /** The JSON body of one message's delivery. It says nothing of the hook, so one text serves all hooks of the group. */
 export function deliveryBody(
   conversationId: ConversationId,
-  message: Omit<DeliveryMessage, 'hops'>,
+  message: ToldMessage,
   createFileLink: CreateFileLink,
 ): string {
   const command = message.deliveredAsDeleted ? null : COMMAND.exec(message.text.trim());
@@ -70,11 +73,7 @@ export function eventBody(
   });
 }
 
-function serializeMessage(
-  conversationId: ConversationId,
-  message: Omit<DeliveryMessage, 'hops'>,
-  createFileLink: CreateFileLink,
-) {
+function serializeMessage(conversationId: ConversationId, message: ToldMessage, createFileLink: CreateFileLink) {
   const attachments = message.deliveredAsDeleted ? [] : (message.attachments ?? []);
   const cards = message.deliveredAsDeleted ? [] : (message.cards ?? []);
   return {
@@ -102,7 +101,7 @@ function epochField(name: 'epoch' | 'rev_epoch', logEpoch: LogEpoch): Record<str
   return logEpoch === 0 ? {} : { [name]: logEpoch };
 }
 
-function serializeSender({ senderId, senderName, senderNick, senderKind, label }: Omit<DeliveryMessage, 'hops'>) {
+function serializeSender({ senderId, senderName, senderNick, senderKind, label }: ToldMessage) {
   return {
     id: senderId,
     name: senderName,

@@ -2,12 +2,20 @@ import type { KeyObject } from 'node:crypto';
 import type { DeliveryConfig } from '../config/config.ts';
 import type { Log } from '../log.ts';
 import type { ConversationId } from '../model/ids.ts';
+import { hookToken } from '../model/hook-secret.ts';
 import type { AddressPolicy } from '../outbound/address-policy.ts';
 import { DeliveryClient, type HttpAttemptOutcome } from '../outbound/delivery-client.ts';
 import type { DnsResolver } from '../outbound/dns-resolver.ts';
+import { receiverFormat } from '../receivers/formats.ts';
 import type { PingTarget } from '../storage/hooks/hook-control.ts';
 import type { Sealer } from '../storage/db/sealed.ts';
-import { deliveryHeaders, lacksServerKey, openSigningKeys, MISSING_SERVER_KEY_FAILURE } from './headers.ts';
+import {
+  deliveryHeaders,
+  lacksServerKey,
+  openSigningKeys,
+  MISSING_SERVER_KEY_FAILURE,
+  type SigningKeys,
+} from './headers.ts';
 
 /** What a {@link Pinger} works with. */
 interface PingerOptions {
@@ -85,9 +93,10 @@ export class Pinger {
     const keys = openSigningKeys(sealer, serverKeys, target);
     if (lacksServerKey(keys, target.signature)) return MISSING_SERVER_KEY_FAILURE;
     const at = new Date();
-    const body = pingBody(target, at);
+    const { url, headers, body } = pingRequest(target, keys, at);
     const request = { id: `${target.hookId}_ping_${at.getTime()}`, at, body, hops: 0 };
-    const attempt = await this.#client.post(target.url, deliveryHeaders(keys, target.signature, request), body);
+    const signed = deliveryHeaders(keys, target.signature, request);
+    const attempt = await this.#client.post(url, { ...signed, ...headers }, body);
     const { category, code, detail, durationMs } = attempt;
     log.info('a ping', { hook: target.hookId, host: new URL(target.url).hostname, category, code, detail, durationMs });
     // Without a verdict: the client was stopped.
@@ -95,7 +104,23 @@ export class Pinger {
   }
 }
 
-function pingBody({ conversationId, title, hookId }: PingTarget, at: Date): Buffer {
-  const data = { group: { id: conversationId, title }, hook: { id: hookId } };
-  return Buffer.from(JSON.stringify({ type: 'webhook.ping', timestamp: at.toISOString(), data }));
+/** In a format of another product a ping is a message that is in no group; what it is answered with is not posted. */
+function pingRequest(
+  { conversationId, title, hookId, url: target, format: name }: PingTarget,
+  keys: SigningKeys,
+  at: Date,
+): { url: string; headers: Readonly<Record<string, string>>; body: Buffer } {
+  const group = { id: conversationId, title };
+  const format = receiverFormat(name);
+  if (format === null) {
+    const data = { group, hook: { id: hookId } };
+    const body = JSON.stringify({ type: 'webhook.ping', timestamp: at.toISOString(), data });
+    return { url: target, headers: {}, body: Buffer.from(body) };
+  }
+  const url = new URL(target);
+  const text = `Klatch tests reverse webhook ${hookId} of the group ${title}.`;
+  const sender = { id: 0, name: 'Klatch', nick: null, kind: 'bot', label: null, iconUrl: null } as const;
+  const message = { id: `${conversationId}:0`, sentAt: at, text, trigger: '', files: [], group, sender };
+  const body = Buffer.from(format.body(message, { url, token: hookToken(keys.current) }));
+  return { url: format.requestUrl(url), headers: format.headers, body };
 }

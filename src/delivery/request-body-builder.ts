@@ -1,7 +1,9 @@
 import type { LogEpoch, Rev, Seq } from '../model/ids.ts';
 import type { LaneRow } from '../storage/hooks/lanes.ts';
+import type { AttemptRecord } from '../storage/hooks/settlement.ts';
 import { deliveryId } from './payload.ts';
 import type { MessageReader, EncodedMessage } from './message-reader.ts';
+import type { Receiver } from './receivers/receiver.ts';
 
 /** One request: a message or a batch in `seq` order, or an event or a batch in `rev` order. */
 export interface DeliveryRequest {
@@ -46,14 +48,23 @@ export const MAX_BATCH_BYTES = 1024 * 1024;
 /** Messages or events that are left out are passed over this many at a time. */
 export const MAX_SKIPPED = 500;
 
+/** The receiver of a hook whose format is not ours, whose requests hold one message each. */
+interface ForeignReceiver {
+  readonly receiver: Receiver;
+  /** Told of messages that the receiver does not get because of their age: the row of the delivery log for them. */
+  readonly onTooOld: (record: AttemptRecord) => void;
+}
+
 /** Makes a hook's requests out of the log. */
 export class RequestBodyBuilder {
   readonly #reader: MessageReader;
   readonly #row: LaneRow;
+  readonly #foreign: ForeignReceiver | null;
 
-  constructor(reader: MessageReader, row: LaneRow) {
+  constructor(reader: MessageReader, row: LaneRow, foreign: ForeignReceiver | null = null) {
     this.#reader = reader;
     this.#row = row;
+    this.#foreign = foreign;
   }
 
   /** `webhook-id`: the same whenever this range is sent. */
@@ -65,7 +76,7 @@ export class RequestBodyBuilder {
   peek(after: Seq): DeliveryRequest | null {
     if (this.#row.batch !== 1) return null;
     const message = this.#reader.peek(this.#row.conversationId, after);
-    return message === undefined || this.isUnwantedSenderKind(message) ? null : singleMessageRequest(message);
+    return message === undefined || this.#isPassedOver(message) ? null : this.#single(message);
   }
 
   /** What comes after a seq, with its text as it is now. Rejects when the database is away. */
@@ -75,23 +86,50 @@ export class RequestBodyBuilder {
     let message = await this.#read(after, readAhead);
     // A gap: the hook's row has to say that it went on behind it, with a notice (`skipRemovedMessages`).
     if (message !== null && message.seq > after + 1) return { skippedTo, request: null, isNextMessageRemoved: true };
-    for (let n = 0; message !== null && this.isUnwantedSenderKind(message) && n < MAX_SKIPPED; n += 1) {
+    let tooOldFrom: Seq | null = null;
+    let tooOldTo = after;
+    for (let n = 0; message !== null && this.#isPassedOver(message) && n < MAX_SKIPPED; n += 1) {
       skippedTo = message.seq;
+      if (this.#isOnlyTooOld(message)) {
+        tooOldFrom ??= skippedTo;
+        tooOldTo = skippedTo;
+      }
       // Beyond a fixed range lies what it never contained.
       if (bounds.resendRangeEnd !== null && skippedTo >= bounds.resendRangeEnd) break;
       message = await this.#read(skippedTo);
     }
+    if (tooOldFrom !== null) this.#foreign!.onTooOld(tooOldRecord(tooOldFrom, tooOldTo));
     const isPastEnd = message !== null && bounds.resendRangeEnd !== null && message.seq > bounds.resendRangeEnd;
     if (skippedTo > after || message === null || isPastEnd) return { skippedTo, request: null };
     const isRange = bounds.resendRangeEnd !== null && bounds.resendRangeEnd > message.seq;
-    if (this.#row.batch === 1 && !isRange) return { skippedTo, request: singleMessageRequest(message) };
+    const isSingle = this.#foreign !== null || (this.#row.batch === 1 && !isRange);
+    if (isSingle) return { skippedTo, request: this.#single(message) };
     const request = await this.#batch(message, bounds);
     return request === null ? { skippedTo, request, isNextMessageRemoved: true } : { skippedTo, request };
   }
 
-  /** True for a message of a kind of sender that the hook does not want. */
-  isUnwantedSenderKind(message: EncodedMessage): boolean {
-    return message.senderKind !== 'user' && this.#row.skip.includes(message.senderKind);
+  #single(message: EncodedMessage): DeliveryRequest {
+    const { seq, logEpoch, hops } = message;
+    const body = this.#foreign === null ? message.body : this.#foreign.receiver.encode(message);
+    return { ...NO_EVENTS, first: seq, last: seq, logEpoch, body, hops };
+  }
+
+  /** True for a message that the hook does not want, by its sender, or in a format of another product also otherwise. */
+  #isPassedOver(message: EncodedMessage): boolean {
+    if (this.#isUnwantedSenderKind(message)) return true;
+    if (this.#foreign === null) return false;
+    const { receiver } = this.#foreign;
+    return !receiver.takes(message) || receiver.isTooOld(message);
+  }
+
+  /** Of a message that is passed over: whether its age alone is the reason. */
+  #isOnlyTooOld(message: EncodedMessage): boolean {
+    if (this.#foreign === null || this.#isUnwantedSenderKind(message)) return false;
+    return this.#foreign.receiver.takes(message);
+  }
+
+  #isUnwantedSenderKind({ senderKind }: EncodedMessage): boolean {
+    return senderKind !== 'user' && this.#row.skip.includes(senderKind);
   }
 
   /** Null: a retention rule removed messages of it while they were read. */
@@ -111,7 +149,7 @@ export class RequestBodyBuilder {
         break;
       }
       after = message.seq;
-      if (this.isUnwantedSenderKind(message)) {
+      if (this.#isPassedOver(message)) {
         skipped += 1;
         // What lies behind them is for the next request: this one has a slot in hand.
         if (skipped > MAX_SKIPPED && bounds.resendRangeEnd === null) break;
@@ -154,6 +192,8 @@ function readAheadOf(after: Seq, { maxMessages: messages, resendRangeEnd: last }
   return last === null ? messages : Math.max(1, last - after);
 }
 
-function singleMessageRequest({ seq, logEpoch, body, hops }: EncodedMessage): DeliveryRequest {
-  return { ...NO_EVENTS, first: seq, last: seq, logEpoch, body, hops };
+/** What the delivery log says of messages that a hook did not get because of their age. */
+function tooOldRecord(firstSeq: Seq, lastSeq: Seq): AttemptRecord {
+  const noAttempt = { attempt: 0, outcome: 'skipped', category: 'too old', code: null, durationMs: 0 } as const;
+  return { ...noAttempt, firstSeq, lastSeq, rev: 0, lastRev: null, at: new Date() };
 }

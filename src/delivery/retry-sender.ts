@@ -132,6 +132,12 @@ export function retryRecordsAfterAttempt(
   row: RetryRangeWithAttempts,
   result: AttemptResult,
 ): readonly RetryRangeUpdate[] {
+  const { last } = result.request;
+  if (row.rev === 0 && result.outcome.delivered && last < row.lastSeq) {
+    // A batch of before its hook got a format without batches: its first message is delivered, the others are due.
+    const rest = messageRange({ first: (last + 1) as Seq, last: row.lastSeq as Seq });
+    return [retryRecordAfterAttempt(deps, row, result), { ...rest, attempts: 0, nextAt: new Date() }];
+  }
   const length = row.rev > 0 ? result.request.revs.length : row.lastSeq - row.seq + 1;
   const isSingle = row.rev === row.lastRev && row.seq === row.lastSeq;
   if (!isMessageRefused(result.outcome) || isSingle || deps.retryQueue.rowCount + length > MAX_RETRY_ROWS)

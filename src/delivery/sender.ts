@@ -3,6 +3,7 @@ import { PARTITIONS, type LaneRow } from '../storage/hooks/lanes.ts';
 import { deliveryHeaders, lacksServerKey, MISSING_SERVER_KEY_FAILURE, type SigningKeys } from './headers.ts';
 import type { Leases } from './leases.ts';
 import type { AttemptResult } from './attempt-result.ts';
+import type { Receiver } from './receivers/receiver.ts';
 import type { DeliveryRequest } from './request-body-builder.ts';
 
 /** `cancelled`: the lane was told to stop before it was written; `unknown`: it could not be sent, or nobody knows. */
@@ -16,6 +17,7 @@ export class Sender {
   readonly #leases: Leases;
   readonly #isLaneActive: () => boolean;
   readonly #markHookSlowOrQuick: (outcome: HttpAttemptOutcome) => void;
+  readonly #receiver: Receiver | null;
 
   /** `isLaneActive`: false from the moment on that nothing may be sent any more; `markHookSlowOrQuick` is told of each answer. */
   constructor(
@@ -26,6 +28,8 @@ export class Sender {
       readonly leases: Leases;
       readonly isLaneActive: () => boolean;
       readonly markHookSlowOrQuick: (outcome: HttpAttemptOutcome) => void;
+      /** Null: the hook's format is ours. */
+      readonly receiver: Receiver | null;
     },
   ) {
     this.#row = row;
@@ -34,6 +38,7 @@ export class Sender {
     this.#leases = deps.leases;
     this.#isLaneActive = deps.isLaneActive;
     this.#markHookSlowOrQuick = deps.markHookSlowOrQuick;
+    this.#receiver = deps.receiver;
   }
 
   /** The lease's epoch for what is written now; null when the hook is not ours at this moment. */
@@ -61,15 +66,21 @@ export class Sender {
       return { request, outcome: MISSING_SERVER_KEY_FAILURE, startedAt: at, epoch };
     const headers = deliveryHeaders(this.#keys, signature, { id, at, body: request.body, hops: request.hops });
     // Asked again in the tick of the write: a lane that lost its partition, or was told to stop, sends nothing more.
-    const outcome = await this.#client.post(url, headers, request.body, () => {
+    const beforeWrite = (): boolean => {
       epoch = checkEpoch();
       if (epoch !== null) onWrite();
       return epoch !== null;
-    });
+    };
+    const outcome = await (this.#receiver === null
+      ? this.#client.post(url, headers, request.body, beforeWrite)
+      : this.#receiver.post(headers, request.body, beforeWrite));
     if (cancelled) return 'cancelled';
     // Without a verdict: the lease has lapsed, the client was stopped, or no connection was free.
     if (epoch === null || (!outcome.delivered && outcome.category === null)) return 'unknown';
     this.#markHookSlowOrQuick(outcome);
-    return { request, outcome, startedAt: at, epoch };
+    if (this.#receiver === null || !outcome.delivered) return { request, outcome, startedAt: at, epoch };
+    // Before the delivery is settled: whoever is killed in between delivers again, and the reply's key is known then.
+    const replyProblem = await this.#receiver.postReply(request, outcome);
+    return replyProblem === 'unknown' ? 'unknown' : { request, outcome, startedAt: at, epoch, replyProblem };
   }
 }

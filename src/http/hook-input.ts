@@ -1,7 +1,7 @@
 import type { Request } from 'express';
 import * as z from 'zod';
 import { KlatchError } from '../errors.ts';
-import { changeEventKinds } from '../model/change-event.ts';
+import { hookOptionChanges, hookOptionsSchema, newHookOptions } from '../operations/hooks/hook-options.ts';
 import type { HookChangesAndSecretRotation } from '../operations/hooks/hook-update.ts';
 import { MAX_LOG_PAGE_SIZE, type HookLogPageRequest } from '../operations/hooks/hook-delivery-log.ts';
 import {
@@ -15,24 +15,10 @@ import { countCodePoints } from '../operations/core/message-text.ts';
 import { parseJsonRepairingControls } from '../operations/core/parse-json.ts';
 import { decodeUtf8 } from './json-body.ts';
 
-const MAX_BATCH = 100;
 const MAX_DESCRIPTION_CODE_POINTS = 200;
 /** Mistakes of a body that its answer names. */
 const MAX_REPORTED_ISSUES = 5;
 const MAX_INT32 = 2_147_483_647;
-
-const oneOf = <const Value extends string>(values: readonly Value[]) =>
-  z.enum(values, { error: `must be one of ${values.join(', ')}` });
-
-const order = oneOf(['strict', 'none']);
-const batch = z.int().min(1).max(MAX_BATCH);
-const signature = oneOf(['v1', 'v1a', 'both']);
-const withoutRepeats = <Value>(values: readonly Value[]): Value[] => [...new Set(values)];
-const skip = z
-  .array(oneOf(['webhook', 'bot']))
-  .max(2)
-  .transform(withoutRepeats);
-const events = z.array(oneOf(changeEventKinds)).max(changeEventKinds.length).transform(withoutRepeats);
 
 const registrationSchema = z.object({
   url: z.string().optional(),
@@ -45,20 +31,12 @@ const registrationSchema = z.object({
       `has more than ${MAX_DESCRIPTION_CODE_POINTS} characters`,
     )
     .nullish(),
-  order: order.default('strict'),
-  batch: batch.default(1),
-  signature: signature.default('v1'),
-  skip: skip.default([]),
-  events: events.default([]),
+  ...hookOptionsSchema,
 });
 
 const updateSchema = z.object({
   paused: z.boolean().optional(),
-  order: order.optional(),
-  batch: batch.optional(),
-  signature: signature.optional(),
-  skip: skip.optional(),
-  events: events.optional(),
+  ...hookOptionsSchema,
   rotate_secret: z.boolean().optional(),
 });
 
@@ -82,14 +60,14 @@ export function parseRegistration(body: Buffer): HookRequest {
     url,
     target_url: targetUrl,
     description,
-    ...rest
+    ...options
   } = parseBody(body, registrationSchema, '{"url": "https://…"}');
   const target = url ?? targetUrl;
   if (target === undefined) throw new KlatchError('invalid_input', { sentence: 'url: is required' });
   if (description?.includes('\u0000') === true || description?.isWellFormed() === false) {
     throw new KlatchError('invalid_input', { sentence: 'description: must be valid text without NUL' });
   }
-  return { ...rest, url: target, description: description ?? null };
+  return { ...newHookOptions(options), url: target, description: description ?? null };
 }
 
 /** What of a hook a body wants changed. Throws `invalid_input`, also when it names nothing that can be. */
@@ -100,8 +78,8 @@ export function parseHookUpdate(body: Buffer): HookChangesAndSecretRotation {
     const sentence = `The body names nothing to change: give one or more of ${Object.keys(updateSchema.shape).join(', ')}`;
     throw new KlatchError('invalid_input', { sentence });
   }
-  const { rotate_secret: rotateSecret = false, ...rest } = input;
-  return { ...rest, rotateSecret };
+  const { rotate_secret: rotateSecret = false, paused, ...options } = input;
+  return { ...hookOptionChanges(options), paused, rotateSecret };
 }
 
 /** The range or the messages that a body asks to redeliver, or the order to discard the backlog. Throws `invalid_input`. */

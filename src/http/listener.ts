@@ -184,3 +184,8 @@ function errorStatusAndMessage(code: string | undefined): [string, string] {
     return ['431 Request Header Fields Too Large', 'The headers are larger than http.max-header-size allows'];
   return ['400 Bad Request', errorKinds.invalid_request.sentence];
 }
+
+/** The address of a listener, as people type it. */
+export function httpUrl(host: string, port: number): string {
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+}

@@ -86,8 +86,8 @@ function addSingleHookRoutes(router: Router, services: Services, { withToken, re
       withTokenAndHookId(withToken, async (req, res, hook) => {
         limitGroupHookChanges(services, hook);
         const update = await readInput(req, res, parseHookUpdate);
-        const { health, secret } = await applyHookUpdate(services, hook, update);
-        sendJson(res, 200, { status: 'Ok', ...health, ...(secret === null ? {} : { secret }) });
+        const { health, shown } = await applyHookUpdate(services, hook, update);
+        sendJson(res, 200, { status: 'Ok', ...health, ...shown });
       }),
     )
     .delete(

@@ -13,6 +13,7 @@ const layers: Readonly<Record<string, readonly string[]>> = {
   'assets.ts': [],
   model: [],
   callers: ['model'],
+  receivers: ['model', 'callers'],
   config: ['packages/hocon', 'assets.ts', 'model'],
   activation: ['model', 'config'],
   'log.ts': [],
@@ -32,6 +33,7 @@ const layers: Readonly<Record<string, readonly string[]>> = {
   operations: [
     'model',
     'callers',
+    'receivers',
     'config',
     'activation',
     'log.ts',
@@ -42,7 +44,7 @@ const layers: Readonly<Record<string, readonly string[]>> = {
     'outbound',
     'push',
   ],
-  delivery: ['model', 'config', 'log.ts', 'histogram.ts', 'storage', 'bus', 'files', 'outbound'],
+  delivery: ['model', 'receivers', 'config', 'log.ts', 'histogram.ts', 'storage', 'bus', 'files', 'outbound'],
   http: [
     'model',
     'callers',

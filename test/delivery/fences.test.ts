@@ -164,7 +164,7 @@ describe('while the connection to a target is being made', () => {
     const leases = await openLeases(database);
     const may = { go: true };
     const client = patientClient(outbound, lookups.resolve);
-    const deps = { client, leases, isLaneActive: () => may.go, markHookSlowOrQuick: () => {} };
+    const deps = { client, leases, isLaneActive: () => may.go, markHookSlowOrQuick: () => {}, receiver: null };
     const sender = new Sender(row!, openSigningKeys(SEALER, [], row!), deps);
     const request = {
       first: 1 as Seq,

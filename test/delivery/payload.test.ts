@@ -22,6 +22,7 @@ const message: DeliveryMessage = {
   senderNick: 'ada',
   senderKind: 'user',
   label: null,
+  iconUrl: null,
 };
 // oxlint-disable-next-line typescript/no-explicit-any
 const bodyOf = (change: Partial<DeliveryMessage>): any =>

@@ -209,6 +209,18 @@ export async function isWaiting(sql: Sql, name: string, count = 1): Promise<bool
   return rows.length === count;
 }
 
+/**
+ * Ends the sessions of this name and waits until they are gone: one of a killed server that waits for a lock would do its
+ * work once it gets it.
+ */
+export async function endSessions(database: TestDatabase, name: string): Promise<void> {
+  await database.query(
+    (sql) => sql`
+      select pg_terminate_backend(pid, 10000) from pg_stat_activity
+      where datname = current_database() and application_name = ${`klatch ${name}`}`,
+  );
+}
+
 /** Writes settlements as the thread does that is sent them; the hooks that took theirs. */
 export async function settle(sql: Sql, settlements: readonly Settlement[]): Promise<Set<HookId>> {
   return new Set(await settlePacked(sql, packSettlements(settlements)));
@@ -229,7 +241,10 @@ export async function makeHook(
     order: 'strict',
     batch: 1,
     signature: 'v1',
+    format: 'klatch',
     skip: [],
+    triggers: [],
+    maxAgeS: null,
     events: [],
     secretSealed: '-',
     startAfterSeq: 0 as Seq,

@@ -12,6 +12,7 @@ export interface Arrival {
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
   readonly raw: string;
+  /** Of a form, its fields. */
   readonly body: any; // oxlint-disable-line typescript/no-explicit-any -- tests look into it freely
 }
 
@@ -80,7 +81,7 @@ export class Receiver {
       return;
     }
     const raw = Buffer.concat(chunks).toString('utf8');
-    const arrival: Arrival = { path: req.url!, headers: req.headers, raw, body: JSON.parse(raw) };
+    const arrival: Arrival = { path: req.url!, headers: req.headers, raw, body: bodyOf(req.headers, raw) };
     this.arrivals.push(arrival);
     this.#waiters = this.#waiters.filter((waiter) => {
       if (this.arrivals.length < waiter.count) return true;
@@ -90,4 +91,9 @@ export class Receiver {
     const status = await this.answer(arrival, res);
     if (typeof status === 'number') res.writeHead(status).end();
   }
+}
+
+function bodyOf(headers: IncomingHttpHeaders, raw: string): unknown {
+  const isForm = headers['content-type'] === 'application/x-www-form-urlencoded';
+  return isForm ? Object.fromEntries(new URLSearchParams(raw)) : JSON.parse(raw);
 }

@@ -57,12 +57,13 @@ export function addRotateSecret(hook: Command, context: CommandContext): void {
   withExamples(withJson(command), ['klatch hook rotate-secret 5']);
 }
 
-function rotatedLines({ id, group, secret }: Updated): string[] {
+function rotatedLines({ id, group, secret, token }: Updated): string[] {
   return [
     ...formatFields([
       ['hook', id],
       ['group', group],
       ['secret', secret ?? null],
+      ...(token === undefined ? [] : ([['token', token]] as const)),
     ]),
     '',
     'It is not shown again: give it to the receiver. Until then, for 24 hours, the secret before it signs too.',

@@ -31,6 +31,20 @@ export function errorSentence({ category, code }: DeliveryError): string {
   return CATEGORY_SENTENCES[category ?? ''] ?? `the delivery failed${category === null ? '' : `: ${category}`}`;
 }
 
+const REPLY_PROBLEM_SENTENCES: Readonly<Record<string, string>> = {
+  'reply too large': 'its reply has more than 256 KiB and was not posted',
+  'reply incomplete': 'its reply did not end in time, or broke off, and was not posted',
+  'reply unreadable': 'its reply cannot be read and was not posted',
+  'reply refused': 'its reply was refused and not posted',
+  'reply hop limit': 'its reply was not posted, since the message had passed through too many webhooks (limits.hops)',
+  'group archived': 'its reply was not posted, since the group is archived',
+};
+
+/** Why what a target replied is not in the group, for a person. */
+export function replyProblemSentence(category: string): string {
+  return REPLY_PROBLEM_SENTENCES[category] ?? `its reply was not posted: ${category}`;
+}
+
 /** A number of messages with its verb: `1 message is`, `12 messages are`. */
 export function messageCountWithVerb(count: number): string {
   return count === 1 ? '1 message is' : `${count} messages are`;

@@ -1,6 +1,6 @@
 import type { hookInfo } from '../../operations/hooks/hook-list.ts';
 import { ago, attemptedRange, errorSentence } from './hook-format.ts';
-import { formatFields, formatTable } from '../../../client/terminal/table.ts';
+import { formatDuration, formatFields, formatTable } from '../../../client/terminal/table.ts';
 
 type HookInfo = Awaited<ReturnType<(typeof hookInfo)['run']>>;
 
@@ -25,11 +25,19 @@ type Field = readonly [string, string | number | null];
 
 function settingFields(hook: HookInfo): Field[] {
   const rotation: Field[] = hook.old_secret_until === null ? [] : [['old secret until', hook.old_secret_until]];
+  const { triggers, max_age: maxAgeS } = hook;
   return [
+    ['format', hook.format],
     ['order', hook.order],
     ['batch', hook.batch],
     ['signature', hook.signature],
     ['skip', hook.skip.length === 0 ? 'nothing' : hook.skip.join(', ')],
+    ...(hook.format === 'klatch'
+      ? []
+      : ([
+          ['triggers', triggers.join(' ') || 'none'],
+          ['max age', maxAgeS === null ? 'none' : formatDuration(maxAgeS * 1_000)],
+        ] satisfies Field[])),
     ['events', hook.events.length === 0 ? 'none' : hook.events.join(', ')],
     ...rotation,
   ];

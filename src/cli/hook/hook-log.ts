@@ -5,7 +5,14 @@ import { parseTimestamp } from '../../operations/core/timestamp.ts';
 import type { CommandContext } from '../core/context.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import { CommandError } from '../core/failure.ts';
-import { ago, attemptedRange, errorSentence, hookNumberArgument, messageCountWithVerb } from './hook-format.ts';
+import {
+  ago,
+  attemptedRange,
+  errorSentence,
+  hookNumberArgument,
+  messageCountWithVerb,
+  replyProblemSentence,
+} from './hook-format.ts';
 import { formatTable } from '../../../client/terminal/table.ts';
 import { wholeNumber, withExamples, withJson } from '../core/options.ts';
 import { callAndPrint, nextPageHint } from '../core/call.ts';
@@ -57,14 +64,18 @@ function logLines({ attempts, next }: DeliveryLogPage): string[] {
 }
 
 function describeResult(attempt: LoggedAttempt): string {
-  const { outcome, code, seq, last_seq: last, rev } = attempt;
-  if (outcome === 'delivered') return `delivered, the target answered ${code}`;
+  const { outcome, category, code, seq, last_seq: last, rev } = attempt;
+  if (outcome === 'delivered') {
+    const problem = category === null ? '' : `; ${replyProblemSentence(category)}`;
+    return `delivered, the target answered ${code}${problem}`;
+  }
   if (outcome === 'expired') {
     const what = rev === undefined ? 'removed by a retention rule' : 'expired';
     return `${what} before ${rev === undefined && seq === last ? 'it was' : 'they were'} delivered`;
   }
   if (outcome === 'skipped') {
-    return `dropped on request${seq === last || rev !== undefined ? '' : `, from ${seq} to ${last}`}`;
+    const why = category === 'too old' ? 'passed over, older than max_age' : 'dropped on request';
+    return `${why}${seq === last || rev !== undefined ? '' : `, from ${seq} to ${last}`}`;
   }
   if (outcome === 'dead_lettered') return `given up: ${errorSentence(attempt)}`;
   if (outcome === 'unregistered') return `removed: ${errorSentence(attempt)}`;

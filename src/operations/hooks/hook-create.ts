@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { actorByAccess } from './hook-actor.ts';
-import { hookChangesSchema } from './hook-update.ts';
+import { hookOptionsSchema, newHookOptions } from './hook-options.ts';
 import { limitGroupHookRegistrations, registerNewHook } from './hooks.ts';
 import { countCodePoints } from '../core/message-text.ts';
 import { defineTargetedOperation } from '../core/operation.ts';
@@ -25,17 +25,15 @@ export const createHook = defineTargetedOperation({
         `has more than ${MAX_DESCRIPTION_LENGTH} characters`,
       )
       .optional(),
-    order: hookChangesSchema.order,
-    batch: hookChangesSchema.batch,
-    signature: hookChangesSchema.signature,
-    skip: hookChangesSchema.skip,
-    events: hookChangesSchema.events,
+    ...hookOptionsSchema,
   }),
   output: z.object({
     id: z.int(),
     group: z.int(),
     /** Shown here, and when it is replaced, only. */
     secret: z.string(),
+    /** With format `mattermost`: what its requests carry as `token`. It follows from the secret. */
+    token: z.string().optional(),
   }),
   who: 'group-admin',
   on: 'group',
@@ -49,12 +47,9 @@ export const createHook = defineTargetedOperation({
     'token_rate_limited',
   ],
   run: async (services, { url, description = null, ...options }, caller, access) => {
-    const { order = 'strict', batch = 1, signature = 'v1', skip = [], events = [] } = options;
-    const kinds = { skip: [...new Set(skip)], events: [...new Set(events)] };
-    const request = { url, description, order, batch, signature, ...kinds };
     const actor = actorByAccess(access, caller);
     limitGroupHookRegistrations(services, actor);
-    const { id, secret } = await registerNewHook(services, actor, request);
-    return { id, group: access.conversationId, secret };
+    const { id, ...shown } = await registerNewHook(services, actor, { url, description, ...newHookOptions(options) });
+    return { id, group: access.conversationId, ...shown };
   },
 });

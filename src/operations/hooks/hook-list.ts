@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { changeEventKinds } from '../../model/change-event.ts';
+import { hookFormats } from '../../model/hook-format.ts';
 import { criteriaByHookState } from '../../model/hook.ts';
 import type { ConversationId } from '../../model/ids.ts';
 import { readLogPage } from '../../storage/hooks/delivery-log.ts';
@@ -32,6 +33,8 @@ const listedHookSchema = hookHealthSchema.extend({
   state: listedStateSchema,
   /** Host of the target, with its port where it is not the scheme's own. */
   host: z.string(),
+  /** How its requests look. */
+  format: z.enum(hookFormats),
   /** What it asks for besides new messages. */
   events: z.array(z.enum(changeEventKinds)),
   removed: pastRemovalSchema.nullable(),
@@ -90,6 +93,10 @@ const hookInfoSchema = listedHookSchema.extend({
   batch: z.int(),
   signature: z.enum(['v1', 'v1a', 'both']),
   skip: z.array(z.enum(['webhook', 'bot'])),
+  /** It gets only messages that begin with one of these; empty: all of them. */
+  triggers: z.array(z.string()),
+  /** In seconds; null: it gets messages of any age. */
+  max_age: z.int().nullable(),
   /** Until when the secret before the last rotation signs too. */
   old_secret_until: z.string().nullable(),
   created_at: z.string(),
@@ -138,6 +145,8 @@ function serializeDetails(hook: HookDetails) {
     batch: hook.batch,
     signature: hook.signature,
     skip: [...hook.skip],
+    triggers: [...hook.triggers],
+    max_age: hook.maxAgeS,
     old_secret_until: isInFuture(hook.oldSecretUntil) ? hook.oldSecretUntil.toISOString() : null,
     created_at: hook.createdAt.toISOString(),
     start_seq: hook.startAfterSeq,
@@ -162,6 +171,7 @@ function serializeListedHook(services: Services, hook: ListedHook): z.infer<type
     id: hook.id,
     group: hook.conversationId,
     host: new URL(hook.url).host,
+    format: hook.format,
     events: [...hook.events],
     removed,
   };

@@ -1,6 +1,5 @@
 import * as z from 'zod';
 import { KlatchError } from '../../errors.ts';
-import { changeEventKinds } from '../../model/change-event.ts';
 import { newHookSecret } from '../../model/hook-secret.ts';
 import type { Transaction } from '../../storage/db/connection.ts';
 import { lockGroup } from '../../storage/groups/groups.ts';
@@ -15,6 +14,13 @@ import { insertNotice } from '../../storage/messages/notices.ts';
 import { translateCommitUnknown } from '../core/database-errors.ts';
 import { limitGroupHookChanges, hookByAccess, type HookAccess } from './hook-actor.ts';
 import { withAnnouncedHookChange } from './hook-announce.ts';
+import {
+  hookOptionChanges,
+  hookOptionsSchema,
+  optionsAfterChange,
+  requireOptionsOfFormat,
+  tokenOfFormat,
+} from './hook-options.ts';
 import { healthOf, hookHealthSchema, requireServerKeyForSignature, type HookHealthReport } from './hooks.ts';
 import { defineTargetedOperation } from '../core/operation.ts';
 import { hookNumber } from '../core/schemas.ts';
@@ -59,24 +65,45 @@ export interface HookChangesAndSecretRotation extends Omit<HookOptionsAndPauseCh
 const UPDATE_OUTCOME_UNKNOWN_SENTENCE =
   'The hook may have been changed: look at it before you repeat it; if its secret was to be replaced, replace it again, since the new one is not shown twice';
 
+/** What became of a change: the hook's health, and what of its secrets its receiver has to learn of. */
+interface HookUpdateResult {
+  readonly health: HookHealthReport;
+  readonly shown: {
+    /** The new one, where it was to get one. */
+    readonly secret?: string;
+    /** What its requests carry, where it has changed and the format has such a field. */
+    readonly token?: string;
+  };
+}
+
 /**
- * Changes how a hook delivers; what is so already stays without a trace. Resolves with its health, and its new secret if
- * it was to get one. Throws `hook_not_found` and `no_server_key`.
+ * Changes how a hook delivers; what is so already stays without a trace. Throws `hook_not_found`, `no_server_key`,
+ * `invalid_input` and `invalid_hook_url`.
  */
 export async function applyHookUpdate(
   services: Services,
   hook: HookAccess,
   { rotateSecret, ...changes }: HookChangesAndSecretRotation,
-): Promise<{ health: HookHealthReport; secret: string | null }> {
+): Promise<HookUpdateResult> {
   if (changes.signature !== undefined) requireServerKeyForSignature(services, changes.signature);
   const secret = rotateSecret ? newHookSecret() : null;
   const secretSealed = secret === null ? undefined : services.sealer.seal('hook-secret', secret);
-  let updated: { health: HookHealthReport; secret: string | null } | null = null;
-  const work = async (tx: Transaction, locked: LockedHook): Promise<NonNullable<typeof updated>> => {
-    await applyChanges(tx, locked, { ...changes, secretSealed });
+  let updated: HookUpdateResult | null = null;
+  const work = async (tx: Transaction, locked: LockedHook): Promise<HookUpdateResult> => {
+    const options = optionsAfterChange(locked, changes);
+    requireOptionsOfFormat(locked.url, options);
+    await applyChanges(tx, locked, { ...options, paused: changes.paused, secretSealed });
     // In the same transaction: a secret whose answer fails after the commit would be known to nobody.
     const [info] = await findHooks(tx, hook.conversationId, hook.hookId);
-    updated = { health: healthOf(services, info!), secret };
+    const isTokenNew = secret !== null || options.format !== locked.format;
+    const openSecret = (): string => secret ?? services.sealer.open('hook-secret', locked.secretSealed);
+    updated = {
+      health: healthOf(services, info!),
+      shown: {
+        ...(secret === null ? {} : { secret }),
+        ...(isTokenNew ? tokenOfFormat(options.format, openSecret) : {}),
+      },
+    };
     return updated;
   };
   try {
@@ -117,18 +144,9 @@ export async function unregisterHook(services: Services, hook: HookAccess): Prom
   }
 }
 
-/** What can be changed of a hook, as every edge takes it. */
-export const hookChangesSchema = {
+const hookChangesSchema = {
   paused: z.boolean().optional(),
-  order: z.enum(['strict', 'none']).optional(),
-  batch: z.int().min(1).max(100).optional(),
-  signature: z.enum(['v1', 'v1a', 'both']).optional(),
-  skip: z
-    .array(z.enum(['webhook', 'bot']))
-    .max(2)
-    .optional(),
-  /** What it gets besides new messages: changes of them. */
-  events: z.array(z.enum(changeEventKinds)).max(changeEventKinds.length).optional(),
+  ...hookOptionsSchema,
   rotate_secret: z.boolean().optional(),
 };
 
@@ -141,16 +159,19 @@ export const updateHook = defineTargetedOperation({
     group: z.int(),
     /** Only when it was replaced; the one before it signs too for 24 hours. */
     secret: z.string().optional(),
+    /** With format `mattermost`, when it is another one than before: what its requests carry as `token`. */
+    token: z.string().optional(),
   }),
   who: 'group-admin',
   on: 'hook',
   scope: 'hooks:manage',
-  errors: ['hook_not_found', 'no_server_key', 'token_rate_limited', 'change_unconfirmed'],
-  run: async (services, { hook: id, rotate_secret: rotateSecret = false, ...changes }, caller, access) => {
+  errors: ['hook_not_found', 'invalid_hook_url', 'no_server_key', 'token_rate_limited', 'change_unconfirmed'],
+  run: async (services, { hook: id, rotate_secret: rotateSecret = false, paused, ...options }, caller, access) => {
     const hook = await hookByAccess(services, access, caller);
     limitGroupHookChanges(services, hook);
-    const { health, secret } = await applyHookUpdate(services, hook, { ...changes, rotateSecret });
-    return { id, group: hook.conversationId, ...health, ...(secret === null ? {} : { secret }) };
+    const changes = { ...hookOptionChanges(options), paused, rotateSecret };
+    const { health, shown } = await applyHookUpdate(services, hook, changes);
+    return { id, group: hook.conversationId, ...health, ...shown };
   },
 });
 

@@ -12,6 +12,7 @@ import type { HookInfo, HookSignature, NewHook } from '../../storage/hooks/hooks
 import { insertNotice } from '../../storage/messages/notices.ts';
 import { translateLostRead, translateCommitUnknown } from '../core/database-errors.ts';
 import type { HookActor } from './hook-actor.ts';
+import { requireOptionsOfFormat, tokenOfFormat } from './hook-options.ts';
 import { parseHookUrl } from './hook-url.ts';
 import type { Services } from '../core/services.ts';
 
@@ -33,7 +34,7 @@ export const hookHealthSchema = z.object({
 export type HookHealthReport = z.infer<typeof hookHealthSchema>;
 
 /** What a registration asks for, checked by its edge except for the URL. */
-export type HookRequest = Pick<NewHook, 'url' | 'description' | 'order' | 'batch' | 'signature' | 'skip' | 'events'>;
+export type HookRequest = Omit<NewHook, 'conversationId' | 'secretSealed' | 'startAfterSeq' | 'startRev'>;
 
 /** Counts a registration, before its input is read. Throws `token_rate_limited`. */
 export function limitGroupHookRegistrations(
@@ -47,16 +48,18 @@ export function limitGroupHookRegistrations(
 
 /**
  * Registers a reverse webhook that was counted; forwarding starts with the first message committed after it. Throws what
- * `admit` throws, `invalid_hook_url`, `hook_address_forbidden`, `no_server_key`, `too_many_hooks` and `hook_exists`.
+ * `admit` throws, `invalid_hook_url`, `hook_address_forbidden`, `invalid_input`, `no_server_key`, `too_many_hooks` and
+ * `hook_exists`. `token`: what its requests carry, in a format that has such a field.
  */
 export async function registerNewHook(
   services: Services,
   actor: HookActor,
   request: HookRequest,
-): Promise<{ id: HookId; secret: string }> {
+): Promise<{ id: HookId; secret: string; token?: string }> {
   const { database, sealer, bus, config, policy } = services;
   const { conversationId, actorId } = actor;
   const url = parseHookUrl(request.url, policy);
+  requireOptionsOfFormat(url, request);
   requireServerKeyForSignature(services, request.signature);
   const secret = newHookSecret();
   const secretSealed = sealer.seal('hook-secret', secret);
@@ -77,7 +80,7 @@ export async function registerNewHook(
       await insertNotice(tx, { conversationId, kind: 'hook_added', actorId, details });
       return hookId;
     });
-    return { id, secret };
+    return { id, secret, ...tokenOfFormat(request.format, () => secret) };
   } catch (error) {
     if (violatesUnique(error, 'reverse_hook_url')) throw new KlatchError('hook_exists', { cause: error });
     throw translateCommitUnknown(error, 'The hook may have been registered: look at the list before you repeat it');

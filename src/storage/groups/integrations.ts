@@ -34,6 +34,19 @@ export async function findIntegration(sql: Sql, tokenHash: string): Promise<Inte
   return row ?? null;
 }
 
+/** Null: a private conversation, which has none, or a group that is gone. */
+export async function findIntegrationOfConversation(
+  sql: Sql,
+  conversationId: ConversationId,
+): Promise<Integration | null> {
+  const [row] = await sql<Integration[]>`
+    select i.conversation_id as "conversationId", i.account_id as "accountId", i.token_hash as "tokenHash",
+      h.archived_at is not null as archived
+    from integration i join conversation_head h on h.conversation_id = i.conversation_id
+    where i.conversation_id = ${conversationId}`;
+  return row ?? null;
+}
+
 export async function findSealedToken(sql: Sql, conversationId: ConversationId): Promise<string | null> {
   const [row] = await sql<{ sealed: string }[]>`
     select token_sealed as sealed from integration where conversation_id = ${conversationId}`;

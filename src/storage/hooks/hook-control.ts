@@ -1,7 +1,8 @@
 import type { ChangeEventKind } from '../../model/change-event.ts';
+import type { HookFilter, HookFormat } from '../../model/hook-format.ts';
 import type { ConversationId, HookId, Rev, Seq } from '../../model/ids.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
-import type { HookOrder, HookSignature, SkippableKind } from './hooks.ts';
+import type { HookOrder, HookSignature } from './hooks.ts';
 import { MAX_RETRY_ROWS, type RetryRangeWithAttempts } from './retries.ts';
 import { updateWantsEvents } from './wants-events.ts';
 
@@ -12,13 +13,15 @@ export interface HookReference {
 }
 
 /** A hook's row while it is locked for a change, and the newest seq of its group. */
-export interface LockedHook extends HookReference {
+export interface LockedHook extends HookReference, HookFilter {
+  readonly url: string;
+  readonly secretSealed: string;
+  readonly format: HookFormat;
   readonly paused: boolean;
   readonly failures: number;
   readonly order: HookOrder;
   readonly batch: number;
   readonly signature: HookSignature;
-  readonly skip: readonly SkippableKind[];
   readonly startAfterSeq: Seq;
   readonly cursor: Seq;
   readonly events: readonly ChangeEventKind[];
@@ -31,13 +34,15 @@ export interface LockedHook extends HookReference {
   readonly lastRev: Rev;
 }
 
+type OptionalHookFilter = { readonly [Key in keyof HookFilter]?: HookFilter[Key] | undefined };
+
 /** What is left out stays as it is. */
-export interface HookOptionsAndPauseChanges {
+export interface HookOptionsAndPauseChanges extends OptionalHookFilter {
   readonly paused?: boolean | undefined;
+  readonly format?: HookFormat | undefined;
   readonly order?: HookOrder | undefined;
   readonly batch?: number | undefined;
   readonly signature?: HookSignature | undefined;
-  readonly skip?: readonly SkippableKind[] | undefined;
   /** The head of the hook's group has to be locked for it. */
   readonly events?: readonly ChangeEventKind[] | undefined;
   /** A new secret; the one until now signs beside it for 24 hours. */
@@ -51,7 +56,8 @@ export interface HookOptionsAndPauseChanges {
 export async function lockHook(tx: Transaction, { conversationId, hookId }: HookReference): Promise<LockedHook | null> {
   const [row] = await tx<Omit<LockedHook, 'firstSeq' | 'lastSeq' | 'lastRev'>[]>`
     select id as "hookId", conversation_id as "conversationId", paused_at is not null as paused, failures,
-      ordering as "order", batch, signature, to_json(skip) as skip, start_seq as "startAfterSeq", cursor,
+      url, secret_sealed as "secretSealed", format, ordering as "order", batch, signature, to_json(skip) as skip, to_json(triggers) as triggers,
+      max_age as "maxAgeS", start_seq as "startAfterSeq", cursor,
       to_json(events) as events, event_start_rev as "eventStartAfterRev", event_cursor as "eventCursor"
     from reverse_hook where id = ${hookId} and conversation_id = ${conversationId} and removed_at is null
     for no key update`;
@@ -77,28 +83,34 @@ export async function applyChanges(
   changes: HookOptionsAndPauseChanges,
 ): Promise<boolean> {
   const {
+    format = hook.format,
     order = hook.order,
     batch = hook.batch,
     signature = hook.signature,
     skip = hook.skip,
+    triggers = hook.triggers,
+    maxAgeS = hook.maxAgeS,
     events = hook.events,
     secretSealed,
   } = changes;
   const resumes = changes.paused === false;
   const hurried = resumes ? await makeRetryRowsDue(tx, hook.hookId) : 0;
   const differs =
+    format !== hook.format ||
     order !== hook.order ||
     batch !== hook.batch ||
     signature !== hook.signature ||
     !hasSameMembers(skip, hook.skip) ||
+    triggers.join('\n') !== hook.triggers.join('\n') ||
+    maxAgeS !== hook.maxAgeS ||
     !hasSameMembers(events, hook.events) ||
     secretSealed !== undefined ||
     (changes.paused === true && !hook.paused) ||
     (resumes && (hook.paused || hook.failures > 0 || hurried > 0));
   if (!differs) return false;
   await tx`
-    update reverse_hook set generation = generation + 1, ordering = ${order}, batch = ${batch},
-      signature = ${signature}, skip = ${[...skip]}::text[]
+    update reverse_hook set generation = generation + 1, format = ${format}, ordering = ${order}, batch = ${batch},
+      signature = ${signature}, skip = ${[...skip]}::text[], triggers = ${[...triggers]}::text[], max_age = ${maxAgeS}
       ${changes.paused === true ? tx`, paused_at = coalesce(paused_at, now())` : tx``}
       ${resumes ? tx`, paused_at = null, ${resetFailureColumns(tx)}` : tx``}
       ${
@@ -345,6 +357,7 @@ export async function firstSeqSince(
 export interface PingTarget extends HookReference {
   readonly title: string;
   readonly url: string;
+  readonly format: HookFormat;
   readonly signature: HookSignature;
   readonly secretSealed: string;
   readonly oldSecretSealed: string | null;
@@ -366,7 +379,7 @@ export async function claimPing(
     from conversation c
     where r.id = ${hookId} and r.conversation_id = ${conversationId} and r.removed_at is null and c.id = r.conversation_id
       and (r.pinged_at is null or r.pinged_at > now() or r.pinged_at <= now() - make_interval(secs => ${intervalS}))
-    returning r.id as "hookId", r.conversation_id as "conversationId", c.title, r.url, r.signature,
+    returning r.id as "hookId", r.conversation_id as "conversationId", c.title, r.url, r.format, r.signature,
       r.secret_sealed as "secretSealed", r.old_secret_sealed as "oldSecretSealed", r.old_secret_until as "oldSecretUntil"`;
   if (claimed !== undefined) return claimed;
   const [found] = await sql`

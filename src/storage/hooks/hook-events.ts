@@ -26,7 +26,7 @@ export interface DeliveryEvent {
   readonly message: ChangedMessage | null;
 }
 
-export type ChangedMessage = Omit<DeliveryMessage, 'hops'> & { readonly editedAt: Date | null };
+export type ChangedMessage = Omit<DeliveryMessage, 'hops' | 'iconUrl'> & { readonly editedAt: Date | null };
 
 /** Where to read on: events of a conversation behind a rev. */
 interface EventPagePosition {

@@ -1,15 +1,9 @@
 import type { ChangeEventKind } from '../../model/change-event.ts';
 import type { HookStateCriteria } from '../../model/hook.ts';
+import type { HookFilter, HookFormat } from '../../model/hook-format.ts';
 import type { ConversationId, Rev, Seq } from '../../model/ids.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
-import {
-  hookColumns,
-  hookJoins,
-  type HookInfo,
-  type HookOrder,
-  type HookSignature,
-  type SkippableKind,
-} from './hooks.ts';
+import { hookColumns, hookJoins, type HookInfo, type HookOrder, type HookSignature } from './hooks.ts';
 
 /** Whose doing the end of a hook was: its group's, by DELETE, or its target's, by a 410. */
 type RemovedBy = 'client' | 'target';
@@ -17,19 +11,19 @@ type RemovedBy = 'client' | 'target';
 /** A hook among those of all groups. */
 export interface ListedHook extends HookInfo {
   readonly conversationId: ConversationId;
+  readonly format: HookFormat;
   readonly events: readonly ChangeEventKind[];
   readonly removedAt: Date | null;
   readonly removedBy: RemovedBy | null;
 }
 
 /** Everything that is to be said about a hook, but for its secrets. */
-export interface HookDetails extends ListedHook {
+export interface HookDetails extends ListedHook, HookFilter {
   readonly title: string;
   readonly description: string | null;
   readonly order: HookOrder;
   readonly batch: number;
   readonly signature: HookSignature;
-  readonly skip: readonly SkippableKind[];
   readonly oldSecretUntil: Date | null;
   readonly startAfterSeq: Seq;
   readonly cursor: Seq;
@@ -56,7 +50,7 @@ const MAX_LISTED = 1_001;
 export async function listHooks(sql: Sql, page: HookPageRequest): Promise<ListedHook[]> {
   const { conversationId } = page;
   return sql<ListedHook[]>`
-    select ${hookColumns(sql)}, r.conversation_id as "conversationId", to_json(r.events) as events,
+    select ${hookColumns(sql)}, r.conversation_id as "conversationId", r.format, to_json(r.events) as events,
       r.removed_at as "removedAt", r.removed_by as "removedBy"
     from (
       select * from reverse_hook r
@@ -80,9 +74,9 @@ function stateCriteriaSql(sql: Sql, stateCriteria: HookPageRequest['stateCriteri
 /** A hook by its id alone, removed or not; null when there is none. */
 export async function findHookDetails(sql: Sql | Transaction, id: number): Promise<HookDetails | null> {
   const [row] = await sql<HookDetails[]>`
-    select ${hookColumns(sql)}, r.conversation_id as "conversationId", to_json(r.events) as events,
+    select ${hookColumns(sql)}, r.conversation_id as "conversationId", r.format, to_json(r.events) as events,
       r.event_cursor as "eventCursor", r.removed_at as "removedAt", r.removed_by as "removedBy", c.title, r.description, r.ordering as "order", r.batch, r.signature,
-      to_json(r.skip) as skip, r.old_secret_until as "oldSecretUntil", r.start_seq as "startAfterSeq", r.cursor,
+      to_json(r.skip) as skip, to_json(r.triggers) as triggers, r.max_age as "maxAgeS", r.old_secret_until as "oldSecretUntil", r.start_seq as "startAfterSeq", r.cursor,
       h.last_seq as "lastSeq", r.created_at as "createdAt"
     from reverse_hook r ${hookJoins(sql)} join conversation c on c.id = r.conversation_id
     where r.id = ${id}`;

@@ -1,22 +1,20 @@
 import type { ChangeEventKind } from '../../model/change-event.ts';
 import type { HookHealth } from '../../model/hook.ts';
+import type { HookFilter, HookFormat } from '../../model/hook-format.ts';
 import type { ConversationId, HookId, Rev, Seq } from '../../model/ids.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
 import { updateWantsEvents } from './wants-events.ts';
 
 export type HookOrder = 'strict' | 'none';
 export type HookSignature = 'v1' | 'v1a' | 'both';
-/** Kinds of sender whose messages a hook can leave out. */
-export type SkippableKind = 'webhook' | 'bot';
-
-export interface NewHook {
+export interface NewHook extends HookFilter {
   readonly conversationId: ConversationId;
   readonly url: string;
   readonly description: string | null;
+  readonly format: HookFormat;
   readonly order: HookOrder;
   readonly batch: number;
   readonly signature: HookSignature;
-  readonly skip: readonly SkippableKind[];
   /** What it asks for besides new messages. */
   readonly events: readonly ChangeEventKind[];
   readonly secretSealed: string;
@@ -47,11 +45,11 @@ export async function insertHook(tx: Transaction, hook: NewHook): Promise<HookId
   const startRev = events.length > 0 ? hook.startRev : null;
   const [row] = await tx<{ id: HookId }[]>`
     insert into reverse_hook
-      (conversation_id, url, description, ordering, batch, signature, skip, secret_sealed, start_seq, cursor, events,
-        event_start_rev, event_cursor)
-    values (${conversationId}, ${hook.url}, ${hook.description}, ${hook.order}, ${hook.batch}, ${hook.signature},
-      ${[...hook.skip]}::text[], ${hook.secretSealed}, ${hook.startAfterSeq}, ${hook.startAfterSeq}, ${[...events]}::text[],
-      ${startRev}, ${startRev})
+      (conversation_id, url, description, format, ordering, batch, signature, skip, triggers, max_age, secret_sealed,
+        start_seq, cursor, events, event_start_rev, event_cursor)
+    values (${conversationId}, ${hook.url}, ${hook.description}, ${hook.format}, ${hook.order}, ${hook.batch},
+      ${hook.signature}, ${[...hook.skip]}::text[], ${[...hook.triggers]}::text[], ${hook.maxAgeS}, ${hook.secretSealed},
+      ${hook.startAfterSeq}, ${hook.startAfterSeq}, ${[...events]}::text[], ${startRev}, ${startRev})
     returning id`;
   if (events.length > 0) await updateWantsEvents(tx, conversationId);
   return row!.id;

@@ -1,24 +1,25 @@
 import type { Attachment } from '../../model/attachment.ts';
 import type { ChangeEventKind } from '../../model/change-event.ts';
+import type { HookFilter, HookFormat } from '../../model/hook-format.ts';
 import type { ConversationId, HookId, LogEpoch, Rev, Seq } from '../../model/ids.ts';
 import type { MessageCard } from '../../model/message-card.ts';
 import type { SenderKind } from '../../model/roles.ts';
 import type { Sql } from '../db/connection.ts';
 import { messageBytes } from '../messages/messages.ts';
-import type { HookOrder, HookSignature, SkippableKind } from './hooks.ts';
+import type { HookOrder, HookSignature } from './hooks.ts';
 
 /** Lanes belong to partitions: a hook's id modulo this number. The lease table has a row for each. */
 export const PARTITIONS = 64;
 
 /** What a lane needs of its hook's row to deliver. */
-export interface LaneRow {
+export interface LaneRow extends HookFilter {
   readonly id: HookId;
   readonly conversationId: ConversationId;
   readonly url: string;
+  readonly format: HookFormat;
   readonly order: HookOrder;
   readonly batch: number;
   readonly signature: HookSignature;
-  readonly skip: readonly SkippableKind[];
   readonly secretSealed: string;
   readonly oldSecretSealed: string | null;
   readonly oldSecretUntil: Date | null;
@@ -52,7 +53,8 @@ export interface LaneRow {
 
 /** Columns of a LaneRow from `reverse_hook r`, `conversation_head h` and what `delivery_retry` holds as `d`. */
 const laneColumns = (sql: Sql) => sql`
-  r.id, r.conversation_id as "conversationId", r.url, r.ordering as "order", r.batch, r.signature, to_json(r.skip) as skip,
+  r.id, r.conversation_id as "conversationId", r.url, r.format, r.ordering as "order", r.batch, r.signature,
+  to_json(r.skip) as skip, to_json(r.triggers) as triggers, r.max_age as "maxAgeS",
   r.secret_sealed as "secretSealed", r.old_secret_sealed as "oldSecretSealed", r.old_secret_until as "oldSecretUntil",
   r.start_seq as "startAfterSeq", r.cursor, to_json(r.events) as events, r.event_start_rev as "eventStartAfterRev",
   r.event_cursor as "eventCursor", r.batch_last_rev as "batchLastRev", r.unbatched_until_rev as "unbatchedUntilRev",
@@ -156,14 +158,15 @@ export interface DeliveryMessage {
   readonly senderName: string;
   readonly senderNick: string | null;
   readonly senderKind: SenderKind;
-  /** The name that its post gave itself. */
+  /** The name and the picture that its post gave itself. */
   readonly label: string | null;
+  readonly iconUrl: string | null;
 }
 
 /** What a delivery carries of a message `m`, its sender `a` and its group `c` with its head `h`. */
 export const deliveryMessageColumns = (sql: Sql) => sql`
   m.seq, m.epoch as "logEpoch", m.rev, case when m.rev > h.epoch_rev then h.epoch else m.epoch end as "messageRevLogEpoch", case when m.deleted_at is null then m.text else '' end as text, m.sent_at as "sentAt",
-  m.deleted_at is not null as "deliveredAsDeleted", m.attachments, m.cards, m.label, c.title, a.id as "senderId", a.name as "senderName",
+  m.deleted_at is not null as "deliveredAsDeleted", m.attachments, m.cards, m.label, m.icon_url as "iconUrl", c.title, a.id as "senderId", a.name as "senderName",
   a.nick as "senderNick", a.kind as "senderKind"`;
 
 /** Where to read on: messages of a conversation after a seq. */

@@ -38,7 +38,8 @@ export function packSettlements(settlements: readonly Settlement[]): PackedSettl
     let successMs = NaN;
     for (const record of settlement.attempts) {
       if (record.outcome === 'delivered') successMs = record.at.getTime();
-      else hasFailures = true;
+      // Only the statement with the columns of failures writes an outcome and a category.
+      if (record.outcome !== 'delivered' || record.category !== null) hasFailures = true;
       writeAttemptRow(attempts, row, settlement.hookId, record);
       row += ATTEMPT_COLUMNS.length;
     }

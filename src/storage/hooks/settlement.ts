@@ -1,7 +1,10 @@
 import type { HookId, Rev, Seq } from '../../model/ids.ts';
 
-/** What became of a request. `dead_lettered`: no attempt; the message was given up, since the target refuses it alone. */
-type AttemptOutcome = 'delivered' | 'failed' | 'dead_lettered';
+/**
+ * What became of a request. No attempts are `dead_lettered`, the message was given up since the target refuses it alone,
+ * and `skipped`, the messages were too old for their hook.
+ */
+type AttemptOutcome = 'delivered' | 'failed' | 'dead_lettered' | 'skipped';
 
 /** The delivery log's row of one attempt. */
 export interface AttemptRecord {
@@ -14,6 +17,7 @@ export interface AttemptRecord {
   readonly attempt: number;
   readonly at: Date;
   readonly outcome: AttemptOutcome;
+  /** Why it failed or was skipped; of what was delivered, why the receiver's reply was not posted. */
   readonly category: string | null;
   readonly code: number | null;
   readonly durationMs: number;

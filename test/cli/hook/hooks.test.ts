@@ -67,6 +67,7 @@ describe('the commands about reverse webhooks', () => {
       `id: +${id}`,
       `group: +${group.id} \\(Failing\\)`,
       `url: +${receiver.url('/hook').replaceAll('.', '\\.')}\\?key=hidden`,
+      'format: +klatch',
       'order: +strict',
       'batch: +1',
       'signature: +v1',

@@ -1,0 +1,113 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Log } from '../../log.ts';
+import { messageId, type LogEpoch, type Seq } from '../../model/ids.ts';
+import { hookToken } from '../../model/hook-secret.ts';
+import type { DeliveryClient, HttpAttemptOutcome } from '../../outbound/delivery-client.ts';
+import type { ReceiverFormat, ReceiverHook } from '../../receivers/core/receiver-format.ts';
+import type { PostReply, ReplyProblem } from '../../receivers/core/reply.ts';
+import { findTrigger } from '../../receivers/triggers.ts';
+import type { DeliveryMessage, LaneRow } from '../../storage/hooks/lanes.ts';
+import type { SigningKeys } from '../headers.ts';
+import type { CreateFileLink } from '../payload.ts';
+
+/** What a {@link Receiver} works with. */
+interface ReceiverDeps {
+  readonly client: DeliveryClient;
+  readonly createFileLink: CreateFileLink;
+  readonly postReply: PostReply;
+  /** True once the lane is told to end: another one sends the message again. */
+  readonly isRetired: () => boolean;
+  readonly log: Log;
+}
+
+/** Of the request that was answered. */
+interface DeliveredMessage {
+  readonly last: Seq;
+  readonly logEpoch: LogEpoch;
+  readonly hops: number;
+}
+
+/** More of an answer is no reply. */
+const MAX_ANSWER_BYTES = 256 * 1024;
+/** While the database is away, or the group's replies are too many. */
+const REPLY_RETRY_MS = 500;
+
+/** The receiver of a hook with the format of another product: which messages it gets, as what, and what it answers. */
+export class Receiver {
+  readonly #row: LaneRow;
+  readonly #format: ReceiverFormat;
+  readonly #hook: ReceiverHook;
+  readonly #requestUrl: string;
+  readonly #deps: ReceiverDeps;
+
+  constructor(row: LaneRow, format: ReceiverFormat, keys: SigningKeys, deps: ReceiverDeps) {
+    const url = new URL(row.url);
+    this.#row = row;
+    this.#format = format;
+    this.#hook = { url, token: hookToken(keys.current) };
+    this.#requestUrl = format.requestUrl(url);
+    this.#deps = deps;
+  }
+
+  /** False for what says nothing to the receiver: another text than it listens to, or a message that is deleted. */
+  takes({ deliveredAsDeleted, text }: DeliveryMessage): boolean {
+    const { triggers } = this.#row;
+    return !deliveredAsDeleted && (triggers.length === 0 || findTrigger(text, triggers) !== null);
+  }
+
+  isTooOld({ sentAt }: DeliveryMessage): boolean {
+    const { maxAgeS } = this.#row;
+    return maxAgeS !== null && Date.now() - sentAt.getTime() > maxAgeS * 1_000;
+  }
+
+  encode(message: DeliveryMessage): Buffer {
+    const { conversationId, triggers } = this.#row;
+    const { seq, logEpoch, sentAt, text, title, label, iconUrl, senderId, senderName, senderNick, senderKind } =
+      message;
+    const files = (message.attachments ?? []).map((file) => {
+      return { id: file.id, name: file.name, url: this.#deps.createFileLink(conversationId, file) };
+    });
+    const body = this.#format.body(
+      {
+        id: messageId(conversationId, seq, logEpoch),
+        sentAt,
+        text,
+        trigger: findTrigger(text, triggers) ?? '',
+        files,
+        group: { id: conversationId, title },
+        sender: { id: senderId, name: senderName, nick: senderNick, kind: senderKind, label, iconUrl },
+      },
+      this.#hook,
+    );
+    return Buffer.from(body);
+  }
+
+  post(headers: Record<string, string>, body: Buffer, beforeWrite: () => boolean): Promise<HttpAttemptOutcome> {
+    const keptAnswerBytes = this.#format.readReply === null ? undefined : MAX_ANSWER_BYTES;
+    const all = { ...headers, ...this.#format.headers };
+    return this.#deps.client.post(this.#requestUrl, all, body, beforeWrite, keptAnswerBytes);
+  }
+
+  /**
+   * Posts what a delivery was answered with. `unknown`: the lane ended before the reply was posted, so that the delivery
+   * must not count. As long as the reply is here, the message is not sent again: its receiver would act once more.
+   */
+  async postReply(
+    { last: seq, logEpoch, hops }: DeliveredMessage,
+    { answer }: HttpAttemptOutcome,
+  ): Promise<ReplyProblem | 'unknown' | null> {
+    if (answer === undefined) return null;
+    if (typeof answer === 'string') return `reply ${answer}`;
+    const { id: hookId, conversationId } = this.#row;
+    const received = { conversationId, hookId, format: this.#format.name, seq, logEpoch, hops, body: answer };
+    for (;;) {
+      try {
+        return await this.#deps.postReply(received);
+      } catch (error) {
+        this.#deps.log.debug('a reply cannot be posted, repeating', { hook: hookId, error });
+        if (this.#deps.isRetired()) return 'unknown';
+      }
+      await wait(REPLY_RETRY_MS);
+    }
+  }
+}

@@ -1,0 +1,105 @@
+import * as z from 'zod';
+import { KlatchError } from '../../errors.ts';
+import { changeEventKinds } from '../../model/change-event.ts';
+import {
+  defaultFilter,
+  hookFormats,
+  MAX_MAX_AGE_S,
+  MAX_TRIGGER_LENGTH,
+  MAX_TRIGGERS,
+  type HookFilter,
+  type HookFormat,
+} from '../../model/hook-format.ts';
+import { hookSecretKey, hookToken } from '../../model/hook-secret.ts';
+import { receiverFormat } from '../../receivers/formats.ts';
+import type { NewHook } from '../../storage/hooks/hooks.ts';
+
+const MAX_BATCH = 100;
+const ONE_WORD = /^\S+$/;
+
+const oneOf = <const Value extends string>(values: readonly Value[]) =>
+  z.enum(values, { error: `must be one of ${values.join(', ')}` });
+const withoutRepeats = <Value>(values: readonly Value[]): Value[] => [...new Set(values)];
+
+/** How a hook delivers, as every edge takes it. */
+export const hookOptionsSchema = {
+  /** How its requests look: ours, or those of another product. */
+  format: oneOf(hookFormats).optional(),
+  order: oneOf(['strict', 'none']).optional(),
+  batch: z.int().min(1).max(MAX_BATCH).optional(),
+  signature: oneOf(['v1', 'v1a', 'both']).optional(),
+  skip: z
+    .array(oneOf(['webhook', 'bot']))
+    .max(2)
+    .transform(withoutRepeats)
+    .optional(),
+  /**
+   * It gets only messages that begin with one of these, in formats other than `klatch`. One with a letter or a digit is
+   * the whole first word, as it is written; any other one, such as `!`, is its beginning.
+   */
+  triggers: z
+    .array(z.string().max(MAX_TRIGGER_LENGTH).regex(ONE_WORD, 'must be one word without white space'))
+    .max(MAX_TRIGGERS)
+    .transform(withoutRepeats)
+    .optional(),
+  /** In seconds: messages that are older at an attempt are passed over, in formats other than `klatch`; null: none is. */
+  max_age: z.int().min(1).max(MAX_MAX_AGE_S).nullable().optional(),
+  /** What it gets besides new messages: changes of them. */
+  events: z.array(oneOf(changeEventKinds)).max(changeEventKinds.length).transform(withoutRepeats).optional(),
+};
+
+type HookOptionsInput = z.infer<z.ZodObject<typeof hookOptionsSchema>>;
+type HookOptions = Pick<NewHook, 'format' | 'order' | 'batch' | 'signature' | 'events' | keyof HookFilter>;
+/** What is left out stays as it is; a new format brings the filter of its own. */
+type HookOptionChanges = { readonly [Key in keyof HookOptions]?: HookOptions[Key] | undefined };
+
+const DEFAULT_OPTIONS: HookOptions = {
+  format: 'klatch',
+  order: 'strict',
+  batch: 1,
+  signature: 'v1',
+  events: [],
+  ...defaultFilter('klatch'),
+};
+
+/** What a registration asks for, with what it leaves out. */
+export function newHookOptions(input: HookOptionsInput): HookOptions {
+  return optionsAfterChange(DEFAULT_OPTIONS, hookOptionChanges(input));
+}
+
+/** What a request wants changed. */
+export function hookOptionChanges({ max_age: maxAgeS, ...changes }: HookOptionsInput): HookOptionChanges {
+  return { ...changes, maxAgeS };
+}
+
+/** The options of a hook once it is changed. */
+export function optionsAfterChange(current: HookOptions, changes: HookOptionChanges): HookOptions {
+  const { format = current.format, order = current.order, batch = current.batch } = changes;
+  const { signature = current.signature, events = current.events } = changes;
+  const filter = format === current.format ? current : defaultFilter(format);
+  const { skip = filter.skip, triggers = filter.triggers, maxAgeS = filter.maxAgeS } = changes;
+  return { format, order, batch, signature, events, skip, triggers, maxAgeS };
+}
+
+/** Throws `invalid_hook_url` or `invalid_input`, with what to do, where a hook's format cannot do what the hook asks. */
+export function requireOptionsOfFormat(url: string, options: HookOptions): void {
+  const { format, batch, events, triggers, maxAgeS } = options;
+  const receiver = receiverFormat(format);
+  if (receiver === null) {
+    const only = 'is for the formats of other products, and this reverse webhook has format klatch';
+    if (triggers.length > 0) throw invalid(`triggers: ${only}`);
+    if (maxAgeS !== null) throw invalid(`max_age: ${only}`);
+    return;
+  }
+  const problem = receiver.urlProblem(new URL(url));
+  if (problem !== null) throw new KlatchError('invalid_hook_url', { sentence: problem });
+  if (batch > 1) throw invalid(`batch: must be 1, since format ${format} has one message in a request`);
+  if (events.length > 0) throw invalid(`events: must be empty, since format ${format} cannot tell of changes`);
+}
+
+const invalid = (sentence: string): KlatchError => new KlatchError('invalid_input', { sentence });
+
+/** The token in the requests of a hook, where its format has one. */
+export function tokenOfFormat(format: HookFormat, openSecret: () => string): { token?: string } {
+  return format === 'mattermost' ? { token: hookToken(hookSecretKey(openSecret())) } : {};
+}
