@@ -240,6 +240,7 @@ export class Server {
       ...createFileServices(config, { pool: database.general, log }),
       sendPingUnlessBusy: (target) => this.#pinger?.send(target) ?? Promise.resolve(null),
       deliveriesInFlight: () => this.#lanes?.load.inFlight ?? 0,
+      loopingHooks: () => this.#lanes?.loopingHooks ?? [],
       deliveryReport: new DeliveryReportCache({ pool: database.general, parkAfterMs: delivery.parkAfterMs, log }),
       log,
     };

@@ -6,6 +6,7 @@ import type { ConversationId, Seq } from '../model/ids.ts';
 import type { DeliveryClient } from '../outbound/delivery-client.ts';
 import type { PostReply } from '../receivers/core/reply.ts';
 import type { Database } from '../storage/database.ts';
+import type { HookReference } from '../storage/hooks/hook-control.ts';
 import { lanesOfConversations, PARTITIONS, type LaneRow } from '../storage/hooks/lanes.ts';
 import type { Sealer } from '../storage/db/sealed.ts';
 import { DeliveryCounts } from './delivery-counts.ts';
@@ -153,6 +154,16 @@ export class LaneManager {
       pendingSettlements: this.#settler.pendingCount,
       partitionCountNotHandingOver: this.#leases.partitionsNotHandingOver.length,
     };
+  }
+
+  /** Hooks of this process whose receivers seem to answer posts of their group's webhook with further ones. */
+  get loopingHooks(): readonly HookReference[] {
+    const nowMs = Date.now();
+    return [...this.#loaded.values()].flatMap(({ groupLanesByHook }) =>
+      [...groupLanesByHook.values()]
+        .filter((lane) => lane.isLoop(nowMs))
+        .map(({ conversationId, id: hookId }) => ({ conversationId, hookId })),
+    );
   }
 
   async start(): Promise<void> {

@@ -136,6 +136,11 @@ export class Lane {
     return isQuiet && !this.#strategy.hasPendingWork;
   }
 
+  /** Whether the receiver seems to answer posts of the group's webhook with further ones. */
+  isLoop(nowMs: number): boolean {
+    return this.#requests.isLoop(nowMs);
+  }
+
   /** True when the row is known to have changed beneath this lane, so that what it remembers must not be used. */
   get stale(): boolean {
     return this.#stale;

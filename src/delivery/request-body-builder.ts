@@ -3,6 +3,7 @@ import type { LaneRow } from '../storage/hooks/lanes.ts';
 import type { AttemptRecord } from '../storage/hooks/settlement.ts';
 import { deliveryId } from './payload.ts';
 import type { MessageReader, EncodedMessage } from './message-reader.ts';
+import { LoopDetector } from './loops/loop-detector.ts';
 import type { Receiver } from './receivers/receiver.ts';
 
 /** One request: a message or a batch in `seq` order, or an event or a batch in `rev` order. */
@@ -57,14 +58,23 @@ interface ForeignReceiver {
 
 /** Makes a hook's requests out of the log. */
 export class RequestBodyBuilder {
+  /** Made with the first message of a webhook. */
+  #loopDetector: LoopDetector | null = null;
   readonly #reader: MessageReader;
   readonly #row: LaneRow;
   readonly #foreign: ForeignReceiver | null;
+  readonly #nowMs: () => number;
 
-  constructor(reader: MessageReader, row: LaneRow, foreign: ForeignReceiver | null = null) {
+  constructor(reader: MessageReader, row: LaneRow, foreign: ForeignReceiver | null = null, nowMs = Date.now) {
     this.#reader = reader;
     this.#row = row;
     this.#foreign = foreign;
+    this.#nowMs = nowMs;
+  }
+
+  /** Whether the receiver seems to answer posts of the group's webhook with further ones. */
+  isLoop(nowMs: number): boolean {
+    return this.#loopDetector?.isLoop(nowMs) ?? false;
   }
 
   /** `webhook-id`: the same whenever this range is sent. */
@@ -109,9 +119,16 @@ export class RequestBodyBuilder {
   }
 
   #single(message: EncodedMessage): DeliveryRequest {
+    this.#observeLoop(message);
     const { seq, logEpoch, hops } = message;
     const body = this.#foreign === null ? message.body : this.#foreign.receiver.encode(message);
     return { ...NO_EVENTS, first: seq, last: seq, logEpoch, body, hops };
+  }
+
+  #observeLoop({ senderKind, sentAt }: EncodedMessage): void {
+    if (senderKind !== 'webhook') return;
+    this.#loopDetector ??= new LoopDetector();
+    this.#loopDetector.observe(sentAt.getTime(), this.#nowMs());
   }
 
   /** True for a message that the hook does not want, by its sender, or in a format of another product also otherwise. */
@@ -160,6 +177,7 @@ export class RequestBodyBuilder {
       if (bytes > MAX_BATCH_BYTES && bounds.resendRangeEnd === null) break;
       messages.push(message);
     }
+    for (const message of messages) this.#observeLoop(message);
     return {
       ...NO_EVENTS,
       first: head.seq,

@@ -1,10 +1,17 @@
 import { statSync } from 'node:fs';
-import { error, ok, warning, type CheckResult } from './finding.ts';
+import { countWithNoun, error, ok, warning, type CheckResult } from './finding.ts';
 import type { LastFailure } from './last-failure.ts';
 
 /** What the running server says about itself, or what to think of it saying nothing. */
 export type ServerAnswer =
-  | { readonly version: string; readonly pid: number; readonly ready: boolean; readonly startedAt: Date }
+  | {
+      readonly version: string;
+      readonly pid: number;
+      readonly ready: boolean;
+      readonly startedAt: Date;
+      /** Hooks whose receivers seem to answer posts of the group's webhook with further ones. */
+      readonly loops: readonly { readonly hook: number; readonly group: number }[];
+    }
   | ServerUnreachable;
 
 /** A server that says nothing. */
@@ -35,5 +42,20 @@ export function evaluateServer(
   if (!answer.ready) {
     found.push(error('the server runs and its database does not answer', 'See what is said about the database.'));
   }
+  found.push(...evaluateLoops(answer.loops));
   return found.length > 0 ? found : [ok(`Klatch ${version} runs (pid ${answer.pid}) and can do its work`)];
+}
+
+/** Loops that are shown; the rest is counted. */
+const MAX_LISTED_LOOPS = 5;
+
+function evaluateLoops(loops: readonly { readonly hook: number; readonly group: number }[]): CheckResult[] {
+  const todo =
+    'Let its receiver copy the header klatch-hops into its posts, or change the hook with "skip": ["webhook"].';
+  const listed = loops.slice(0, MAX_LISTED_LOOPS).map(({ hook, group }) => {
+    const what = `hook ${hook} of group ${group} looks like a loop: each delivery is followed by a post within 2 s`;
+    return warning(what, todo);
+  });
+  const more = loops.length - listed.length;
+  return more === 0 ? listed : [...listed, warning(`${countWithNoun(more, 'more hook')} likewise`, todo)];
 }

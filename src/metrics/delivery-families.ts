@@ -46,6 +46,12 @@ export function deliveryFamilies(lanes: LaneManager, expired: { readonly lostEve
       },
       () => deliveryOutcomes.map((outcome) => ({ labels: { outcome }, value: counts.durationS[outcome].read() })),
     ),
+    ...laneFamilies(lanes),
+  ];
+}
+
+function laneFamilies(lanes: LaneManager): Family[] {
+  return [
     gauge({ name: 'klatch_deliveries_in_flight', help: 'Deliveries under way.' }, () =>
       singleSample(lanes.load.inFlight),
     ),
@@ -61,6 +67,13 @@ export function deliveryFamilies(lanes: LaneManager, expired: { readonly lostEve
     ),
     gauge({ name: 'klatch_partitions_held', help: 'Partitions, of 64, whose hooks this process delivers for.' }, () =>
       singleSample(lanes.load.partitionCountNotHandingOver),
+    ),
+    gauge(
+      {
+        name: 'klatch_hook_loops',
+        help: "Hooks whose receivers seem to answer posts of the group's webhook with further ones, for five minutes.",
+      },
+      () => singleSample(lanes.loopingHooks.length),
     ),
   ];
 }

@@ -242,6 +242,7 @@ describe('the control client', () => {
       ready: true,
       waiting_posts: 0,
       deliveries_in_flight: 0,
+      loops: [],
       deliveries: null,
     };
     const answer = `${JSON.stringify({ jsonrpc: '2.0', id: 1, result })}\n`;

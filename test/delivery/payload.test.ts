@@ -143,3 +143,25 @@ test('no batch leaves out messages that a retention rule removes while it is rea
     expect(next).toEqual({ skippedTo: 0, request: null, isNextMessageRemoved: true });
   }
 });
+
+test('a hook that is sent post after post of a webhook looks like a loop, and not one that is sent those of people', async () => {
+  const startMs = Date.UTC(2026, 10, 21, 10);
+  const looksLikeLoop = async (senderKind: DeliveryMessage['senderKind']): Promise<boolean> => {
+    let nowMs = startMs;
+    const reader = {
+      peek: (_: ConversationId, after: Seq) => ({
+        ...message,
+        senderKind,
+        seq: (after + 1) as Seq,
+        sentAt: new Date(nowMs),
+        body: Buffer.from('{}'),
+      }),
+    };
+    const row = { id: 5, conversationId: group, batch: 1, skip: [] };
+    const requests = new RequestBodyBuilder(reader as never, row as never, null, () => nowMs + 10);
+    for (let seq = 0; nowMs < startMs + 6 * 60_000; seq += 1, nowMs += 500) requests.peek(seq as Seq);
+    return requests.isLoop(nowMs);
+  };
+  expect(await looksLikeLoop('webhook')).toBe(true);
+  expect(await looksLikeLoop('user')).toBe(false);
+});

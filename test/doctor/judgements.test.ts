@@ -343,7 +343,7 @@ describe('a last run that failed', () => {
 
 describe('the server', () => {
   const parts = { version: '1.0.0', file: '/nowhere/server.conf' };
-  const answer = { version: '1.0.0', pid: 7, ready: true, startedAt: new Date() };
+  const answer = { version: '1.0.0', pid: 7, ready: true, startedAt: new Date(), loops: [] };
 
   test('is fine, of another version, without its database, or silent', () => {
     expect(evaluateServer(answer, parts)).toMatchObject([{ level: 'ok' }]);
@@ -353,6 +353,18 @@ describe('the server', () => {
     expect(evaluateServer({ unreachableResult, isDataDirUnlocked: true, failure: null }, parts)).toEqual([
       unreachableResult,
     ]);
+  });
+
+  test('names hooks that look like loops, and what ends them', () => {
+    const loops = Array.from({ length: 7 }, (_, n) => ({ hook: n + 1, group: 9 }));
+    const found = evaluateServer({ ...answer, loops }, parts);
+    expect(found).toHaveLength(6);
+    expect(found[0]).toMatchObject({
+      level: 'warning',
+      found: 'hook 1 of group 9 looks like a loop: each delivery is followed by a post within 2 s',
+      todo: expect.stringMatching(/klatch-hops.*"skip": \["webhook"\]/),
+    });
+    expect(found[5]).toMatchObject({ found: '2 more hooks likewise' });
   });
 
   test('has not read what was written into the configuration after its start', () => {

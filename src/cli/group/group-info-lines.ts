@@ -10,7 +10,7 @@ const MAX_NAMED_PROGRAMS = 4;
 
 /** A group for a terminal; strangers' text in it is sanitized. */
 export function groupInfoLines(info: GroupInfo): string[] {
-  const { addresses = [], hooks = [], refused_posts = [], created_at, ...group } = info;
+  const { addresses = [], hooks = [], loops = [], refused_posts = [], created_at, ...group } = info;
   const fields = formatFields([
     ['id', group.id],
     ['title', group.title],
@@ -28,7 +28,16 @@ export function groupInfoLines(info: GroupInfo): string[] {
     ...fields,
     ...addressLines(addresses),
     ...section('', hookRows, ['HOOK', 'STATE', 'PENDING', 'URL']),
+    ...loops.flatMap(loopLines),
     ...refusedPostLines(refused_posts),
+  ];
+}
+
+function loopLines(hook: number): string[] {
+  return [
+    '',
+    `Reverse webhook ${hook} looks like a loop: its receiver posts into the group within 2 s of each delivery of such a post.`,
+    'Let the receiver copy the header klatch-hops into its posts, or change the hook: "skip": ["webhook"].',
   ];
 }
 

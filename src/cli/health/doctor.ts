@@ -69,8 +69,8 @@ function findDataDir(file: string, env: CommandContext['env']): string | null {
 async function askServer(dataDir: string): Promise<ServerAnswer> {
   try {
     const status = await callServer({ dataDir, operation: serverStatus, input: {}, timeoutMs: STATUS_TIMEOUT_MS });
-    const { version, pid, ready, started_at } = status;
-    return { version, pid, ready, startedAt: new Date(started_at) };
+    const { version, pid, ready, started_at, loops } = status;
+    return { version, pid, ready, startedAt: new Date(started_at), loops };
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;
     if (error.exitCode !== exitCodes.unavailable || error instanceof OtherVersionError) {

@@ -8,7 +8,7 @@ import type { AddressPolicy } from '../../outbound/address-policy.ts';
 import type { HttpAttemptOutcome } from '../../outbound/delivery-client.ts';
 import type { PushQueue } from '../../push/queue.ts';
 import type { Database } from '../../storage/database.ts';
-import type { PingTarget } from '../../storage/hooks/hook-control.ts';
+import type { HookReference, PingTarget } from '../../storage/hooks/hook-control.ts';
 import type { MessageLog } from '../../storage/messages/message-log.ts';
 import type { Sealer } from '../../storage/db/sealed.ts';
 import type { IntegrationTokenCache } from './access.ts';
@@ -66,6 +66,8 @@ export interface Services extends FileServices {
   /** Sends one ping; resolves, within 8 s, with what became of it, or null when too many are on their way. */
   readonly sendPingUnlessBusy: (target: PingTarget) => Promise<HttpAttemptOutcome | null>;
   readonly deliveriesInFlight: () => number;
+  /** Hooks whose receivers seem to answer posts of their group's webhook with further ones, as far as this node sees. */
+  readonly loopingHooks: () => readonly HookReference[];
   readonly deliveryReport: DeliveryReportCache;
   readonly log: Log;
 }

@@ -48,6 +48,11 @@ export const groupInfoSchema = groupSchema.extend({
   hooks: z.array(hookSummarySchema).optional(),
   /** Posts of the last 7 days that were refused for what they hold, newest first: 20 kinds at most. */
   refused_posts: z.array(refusedPostsSchema).optional(),
+  /**
+   * Reverse webhooks whose receivers seem to answer posts of the group's webhook with further ones, without an end: for
+   * five minutes more than 60 a minute, each within 2 s of a delivery. As far as the node sees that is asked.
+   */
+  loops: z.array(z.int()).optional(),
 });
 
 /** A group as the caller with this role may see it. */
@@ -64,7 +69,15 @@ export async function readGroupInfo(
   const hooks = await readHookSummaries(services, sql, id);
   const refused = await readRefusedPosts(sql, id);
   const addresses = pasteableAddresses(services, token);
-  return { ...shown, webhook: webhookUrl(services, token), addresses, hooks, refused_posts: refused };
+  const loops = services.loopingHooks().filter(({ conversationId }) => conversationId === id);
+  return {
+    ...shown,
+    webhook: webhookUrl(services, token),
+    addresses,
+    hooks,
+    refused_posts: refused,
+    loops: loops.map(({ hookId }) => hookId),
+  };
 }
 
 /** Members never, and no bot whose token is not for it. */

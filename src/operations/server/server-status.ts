@@ -59,6 +59,8 @@ export const serverStatus = defineOperation({
     waiting_posts: z.int(),
     /** Deliveries that were begun by this process and have no outcome yet. */
     deliveries_in_flight: z.int(),
+    /** Reverse webhooks whose receivers seem to answer posts of the group's webhook with further ones (`groups.info`). */
+    loops: z.array(z.object({ hook: z.int(), group: z.int() })),
     /** Null: the database has not told yet. */
     deliveries: deliveriesSchema.nullable(),
   }),
@@ -85,6 +87,7 @@ export const serverStatus = defineOperation({
       ready,
       waiting_posts: messageLog.depth,
       deliveries_in_flight: services.deliveriesInFlight(),
+      loops: services.loopingHooks().map(({ hookId, conversationId }) => ({ hook: hookId, group: conversationId })),
       deliveries: aged === null ? null : serializeDeliveries(aged),
     };
   },
