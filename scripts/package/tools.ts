@@ -44,6 +44,10 @@ const PACKAGES = {
   '/usr/share/doc/ruby-slack-notifier': 'ruby-slack-notifier',
   '/usr/share/doc/ruby-discordrb-webhooks': 'ruby-discordrb-webhooks',
   '/usr/share/doc/python3-python-telegram-bot': 'python3-python-telegram-bot',
+  // They take messages in test/foreign/receivers, and verify deliveries.
+  webhook: 'webhook',
+  '/usr/bin/php': 'php-cli',
+  '/usr/bin/python3': 'python3',
 } as const;
 
 /** A program by name, or by path where it is in no folder of programs, as `requireTools` knows it. */
