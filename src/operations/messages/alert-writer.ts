@@ -1,12 +1,11 @@
-import { setTimeout as wait } from 'node:timers/promises';
 import { KlatchError } from '../../errors.ts';
 import { applyAlertUpdate, type AlertChange, type AlertState, type AlertUpdate } from '../../model/alert.ts';
 import { messageId, type ConversationId } from '../../model/ids.ts';
 import type { MessageCard } from '../../model/message-card.ts';
-import { CommitUnknownError, DatabaseUnavailableError } from '../../storage/db/database-error.ts';
 import { readAlert, type AlertKey, type AlertWrite, type StoredAlert } from '../../storage/messages/alerts.ts';
 import { AlertConflictError } from '../../storage/messages/message-log.ts';
 import type { PostResult } from '../../storage/messages/write-posts.ts';
+import { retryWhileDatabaseIsAway } from '../core/database-wait.ts';
 import type { Services } from '../core/services.ts';
 import { postOrExplainRefusal, type PresentedToken, type WebhookMessage } from './post-webhook.ts';
 
@@ -48,7 +47,6 @@ export interface AlertPost extends Omit<WebhookMessage, keyof MessageContent | '
 const MAX_TRIES = 50;
 /** Posts of this process that wait for others of the same alert, or for the database. */
 const MAX_UNANSWERED_POSTS = 1_000;
-const READ_RETRY_MS = 100;
 
 /**
  * Posts what senders tell of alerts. A new incident is a message; what follows edits that one and may add a message. Posts of
@@ -126,17 +124,10 @@ export class AlertWriter {
 
   /** Waits for a database that is away as long as the post itself would. */
   async #read(alert: AlertKey, deadlineMs: number): Promise<StoredAlert | null> {
-    for (;;) {
-      try {
-        return await this.#services.database.general.run((sql) => readAlert(sql, alert));
-      } catch (error) {
-        const isAway = error instanceof DatabaseUnavailableError || error instanceof CommitUnknownError;
-        if (!isAway) throw error;
-        if (performance.now() + READ_RETRY_MS >= deadlineMs)
-          throw new KlatchError('database_unavailable', { cause: error });
-        await wait(READ_RETRY_MS);
-      }
-    }
+    return retryWhileDatabaseIsAway(
+      () => this.#services.database.general.run((sql) => readAlert(sql, alert)),
+      deadlineMs,
+    );
   }
 
   /** New messages are announced by the log. Null: nobody knows what was written. */

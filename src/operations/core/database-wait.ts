@@ -1,0 +1,25 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { KlatchError } from '../../errors.ts';
+import { CommitUnknownError, DatabaseUnavailableError } from '../../storage/db/database-error.ts';
+
+const RETRY_MS = 100;
+
+/**
+ * Repeats work that may be done twice while the database is away, until `deadlineMs` on the monotonic clock. Throws
+ * `database_unavailable` then, and what else the work throws.
+ */
+export async function retryWhileDatabaseIsAway<Result>(
+  work: () => Promise<Result>,
+  deadlineMs: number,
+): Promise<Result> {
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      const isAway = error instanceof DatabaseUnavailableError || error instanceof CommitUnknownError;
+      if (!isAway) throw error;
+      if (performance.now() + RETRY_MS >= deadlineMs) throw new KlatchError('database_unavailable', { cause: error });
+      await wait(RETRY_MS);
+    }
+  }
+}
