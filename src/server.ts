@@ -1,7 +1,6 @@
 import { createProviders } from './activation/providers.ts';
 import { PostgresBus } from './bus/postgres-bus.ts';
-import type { Bus } from './bus/bus.ts';
-import type { Config, LimitsConfig } from './config/config.ts';
+import type { Config } from './config/config.ts';
 import { maxClientConnections, ConnectionLimit } from './connection-limit.ts';
 import { readEndpointTls, type EndpointTls } from './config/endpoint-tls.ts';
 import { readServerKeys } from './config/keys/server-key-files.ts';
@@ -28,12 +27,14 @@ import { IntegrationTokenCache } from './operations/core/access.ts';
 import { ActivationCodes } from './operations/core/activation-codes.ts';
 import { DeliveryReportCache } from './operations/core/delivery-report-cache.ts';
 import { SearchAndMentionIndexer } from './workers/search-and-mention-indexer.ts';
+import { ExpectationMonitor } from './workers/expectation-monitor.ts';
 import { Housekeeping } from './workers/housekeeping.ts';
 import { LostHistoryDetector } from './workers/lost-history-detector.ts';
 import { createReplyPoster } from './operations/messages/post-reply.ts';
 import { createRateLimiters } from './operations/core/rate-limiters.ts';
 import { RefusedPostRecorder } from './operations/core/refused-post-recorder.ts';
 import { SearchLimiterByPerson } from './operations/core/search-limiter.ts';
+import { createMessageLog } from './operations/messages/create-message-log.ts';
 import { retryOrReportUnsignedHooks } from './operations/server/unsigned-hooks.ts';
 import type { Services } from './operations/core/services.ts';
 import { SessionCache } from './operations/core/session-cache.ts';
@@ -50,7 +51,6 @@ import { prepareControlSocket } from './data-dir/control-socket-path.ts';
 import { DataDirLock } from './data-dir/lock.ts';
 import { Database } from './storage/database.ts';
 import { openDatabase, type OpenDatabase } from './storage/open-database.ts';
-import { MessageLog } from './storage/messages/message-log.ts';
 import { readOrCreateNodeId } from './data-dir/node-id.ts';
 import { LastRunRecorder, startIdOf, type ExitReason } from './data-dir/server-state.ts';
 import { Sealer } from './storage/db/sealed.ts';
@@ -79,6 +79,7 @@ export class Server {
   #lanes: LaneManager | null = null;
   #pinger: Pinger | null = null;
   #live: Live | null = null;
+  #expectations: ExpectationMonitor | null = null;
   readonly #listenerUrls: string[] = [];
   #isRefusingRequests = false;
   #httpPort = 0;
@@ -190,8 +191,11 @@ export class Server {
     const live = await this.#startLive(services, tls, listener);
     const requests = this.#requestCounts;
     listener.setHandler(requests.counting(createApp(services, { stopping: () => this.#isRefusingRequests })));
+    const expectations = (this.#expectations = new ExpectationMonitor(services));
+    this.#addPart('monitor of expectations', () => expectations.stop(), true);
+    expectations.start();
     if (metrics !== null)
-      this.#startMetrics(metrics, { ...delivery, services, live, housekeeping, requests, listener });
+      this.#startMetrics(metrics, { ...delivery, services, live, housekeeping, expectations, requests, listener });
     this.#lastRunRecorder.markReady();
     const { version, databaseVersion } = services;
     log.info('ready', { port: this.#httpPort, metricsPort: this.#metricsPort, version, database: databaseVersion });
@@ -241,6 +245,7 @@ export class Server {
       sendPingUnlessBusy: (target) => this.#pinger?.send(target) ?? Promise.resolve(null),
       deliveriesInFlight: () => this.#lanes?.load.inFlight ?? 0,
       loopingHooks: () => this.#lanes?.loopingHooks ?? [],
+      lookForReturnedExpectations: () => this.#expectations?.lookForReturned(),
       deliveryReport: new DeliveryReportCache({ pool: database.general, parkAfterMs: delivery.parkAfterMs, log }),
       log,
     };
@@ -380,17 +385,6 @@ export class Server {
     await this.#startPromise.catch(() => {});
     await this.#parts.stop();
   }
-}
-
-function createMessageLog(database: Database, bus: Bus, limits: LimitsConfig): MessageLog {
-  return new MessageLog(database.intake, {
-    maxUnansweredPosts: limits.intakePosts,
-    maxUnansweredBytes: limits.intakeBytes,
-    maxFlushPosts: limits.maxFlushPosts,
-    maxFlushBytes: limits.maxFlushBytes,
-    maxQueueWaitMs: limits.intakeTimeoutMs,
-    onCommitted: (advanced) => bus.publish('messagesCommitted', advanced),
-  });
 }
 
 function messageAsExitReason(error: unknown): ExitReason {

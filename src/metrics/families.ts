@@ -6,6 +6,7 @@ import { databaseFamilies, lostHistoryFamilies } from './database-families.ts';
 import { deliveryFamilies, hookFamilies, dnsLookupFamilies } from './delivery-families.ts';
 import type { EventLoopDelay } from './event-loop-delay.ts';
 import { gauge, type Family } from './family.ts';
+import { expectationFamilies } from './expectation-families.ts';
 import { fileFamilies } from './file-families.ts';
 import { httpFamilies, type HttpSources } from './http-families.ts';
 import { intakeFamilies, refusedPostFamilies } from './intake-families.ts';
@@ -20,13 +21,15 @@ export interface MetricSources extends Pick<HttpSources, 'requests' | 'connectio
   readonly live: Live;
   readonly lanes: LaneManager;
   readonly housekeeping: { readonly counts: { readonly lostEvents: number } };
+  readonly expectations: { readonly overdue: number | null };
   readonly lookup: DnsResolver;
   readonly eventLoop: EventLoopDelay;
 }
 
 /** Every metric there is, in the order in which they are shown. */
 export function allFamilies(sources: MetricSources): Family[] {
-  const { services, live, lanes, housekeeping, lookup, eventLoop, requests, connections, limit } = sources;
+  const { services, live, lanes, housekeeping, expectations, lookup, eventLoop, requests, connections, limit } =
+    sources;
   const { version, messageLog, refusedPosts, database, tokens, sessions, activations, deliveryReport, push } = services;
   return [
     gauge({ name: 'klatch_build_info', help: 'Always 1; the version is its label.', labels: ['version'] }, () => [
@@ -34,6 +37,7 @@ export function allFamilies(sources: MetricSources): Family[] {
     ]),
     ...intakeFamilies(messageLog),
     ...refusedPostFamilies(refusedPosts),
+    ...expectationFamilies(expectations),
     ...httpFamilies({ requests, connections, limit, tokens, sessions }),
     ...signInFamilies(activations),
     ...liveFamilies(live),

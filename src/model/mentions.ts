@@ -12,3 +12,8 @@ export function mentionsOf(text: string): string[] {
   }
   return [...found];
 }
+
+/** The text with an invisible character behind each `@` where a mention could begin, so that it mentions nobody. */
+export function disarmMentions(text: string): string {
+  return text.replace(/(?<![\p{L}\p{N}._@/-])@/gu, '@\u2060');
+}

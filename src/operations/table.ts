@@ -15,6 +15,7 @@ import { endOtherSessions, endOwnSession, listOwnSessions } from './auth/session
 import type { Operation } from './core/operation.ts';
 import { archiveGroup, unarchiveGroup } from './groups/archive.ts';
 import { listOwnConversations, showOwnConversation } from './groups/conversations.ts';
+import { listGroupExpectations, removeGroupExpectation, setGroupExpectation } from './groups/expectations.ts';
 import { leaveGroup, setRole, transferGroup } from './groups/group-roles.ts';
 import { rotateToken, showToken } from './groups/group-token.ts';
 import { createGroup, editGroup, groupInfo, listAllGroups } from './groups/groups.ts';
@@ -59,6 +60,7 @@ export function operationTable(): ReadonlyMap<string, Operation> {
     [listGroupMembers, addMember, removeMember, setRole, transferGroup, leaveGroup],
     [findPublicGroups, joinGroup, showToken, rotateToken],
     [createInvite, listGroupInvites, revokeInvite, previewInvite],
+    [setGroupExpectation, listGroupExpectations, removeGroupExpectation],
     [openPrivateConversation],
     [listOwnConversations, showOwnConversation, syncChanges],
     [updateNotifications],

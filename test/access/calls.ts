@@ -159,6 +159,16 @@ const members: Record<string, Call> = {
     },
   },
   'invites.preview': { input: async (situation) => ({ invite: (await situation.invite()).link }) },
+  'expectations.set': { input: (at) => ({ ...ofGroup(at), key: 'backup', within: '26h' }) },
+  'expectations.set (privately)': { input: (at) => ({ ...ofPrivate(at), key: 'backup', within: '26h' }) },
+  'expectations.list': { input: ofGroup },
+  'expectations.remove': {
+    input: async (situation) => {
+      const input = { ...ofGroup(situation), key: 'backup' };
+      await situation.server.operate('expectations.set', { ...input, within: '26h' });
+      return input;
+    },
+  },
   'private.open': { input: ({ people }) => ({ user: people.outsider.nick }) },
   'conversations.list': { input: () => ({}) },
   'conversations.show': { input: ({ group }) => ({ conversation: group.id }) },

@@ -64,12 +64,19 @@ describe('what somebody may no longer do ends with the answer that says so', () 
   test('an admin who is one no longer has neither token nor hooks', async () => {
     await call('admin', 'groups.show-token', inGroup());
     await call('owner', 'groups.set-role', { ...inGroup(), user: situation.people.admin.nick, role: 'member' });
-    for (const name of ['groups.show-token', 'groups.rotate-token', 'hooks.list', 'invites.list']) {
+    for (const name of [
+      'groups.show-token',
+      'groups.rotate-token',
+      'hooks.list',
+      'invites.list',
+      'expectations.list',
+    ]) {
       await expectRefused('forbidden', call('admin', name, inGroup()));
     }
     const info = await call('admin', 'groups.info', inGroup());
     expect(Object.keys(info)).not.toContain('webhook');
     expect(Object.keys(info)).not.toContain('hooks');
+    expect(Object.keys(info)).not.toContain('expectations');
   });
 
   test.each([
@@ -89,9 +96,13 @@ describe('what somebody may no longer do ends with the answer that says so', () 
     expect(await Promise.all(asked)).toEqual([expect.objectContaining({ code: 'not_found' })]);
   });
 
-  test.each(['groups.show-token', 'groups.info'])('also the token that waits for its turn in %s', async (name) => {
+  test.each([
+    ['groups.show-token', 'integration'],
+    ['groups.info', 'integration'],
+    ['expectations.list', 'expectation'],
+  ])('also what admins alone may see that waits for its turn in %s', async (name, table) => {
     const { database } = stage.server;
-    const asked = await whileLocked('integration', async () => {
+    const asked = await whileLocked(table, async () => {
       const answer = call('admin', name, inGroup()).catch((error: unknown) => error);
       await eventually(
         () => waitingSessions(database),

@@ -86,6 +86,10 @@ groups.show-token                               | unauthenticated | not_found | 
 groups.show-token (privately)                   | unauthenticated | not_found | not_found | not_a_group | not_found      | not_a_group    | not_found      | not_found | missing_scope
 groups.rotate-token                        | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
 groups.rotate-token (privately)            | unauthenticated | not_found | not_found | not_a_group | not_found      | not_a_group    | not_found      | not_found | missing_scope
+expectations.set                           | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
+expectations.set (privately)               | unauthenticated | not_found | not_found | not_a_group | not_found      | not_a_group    | not_found      | not_found | missing_scope
+expectations.list                          | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
+expectations.remove                        | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
 private.open                               | unauthenticated | yes       | yes       | yes         | yes            | yes            | yes            | yes       | missing_scope
 conversations.list                         | unauthenticated | yes       | yes       | yes         | yes            | yes            | yes            | yes       | missing_scope
 conversations.show                         | unauthenticated | not_found | not_found | yes         | yes            | yes            | not_found      | yes       | missing_scope
@@ -152,9 +156,10 @@ export const scopesByHand = `
 messages:read  | conversations.list conversations.show messages.history messages.search conversations.sync live.subscribe
 messages:read  | files.link files.list
 messages:write | messages.send messages.edit messages.delete messages.mark-read messages.typing private.open files.remove
-groups:read    | groups.info groups.members groups.find accounts.find presence.list
+groups:read    | groups.info groups.members groups.find accounts.find presence.list expectations.list
 groups:write   | groups.create groups.update groups.archive groups.unarchive groups.add-member groups.remove-member
 groups:write   | groups.set-role groups.transfer groups.leave groups.join invites.create invites.list invites.revoke
+groups:write   | expectations.set expectations.remove
 hooks:manage   | groups.show-token groups.rotate-token hooks.create hooks.list hooks.info hooks.log hooks.stats hooks.update
 hooks:manage   | hooks.ping hooks.redeliver hooks.discard-backlog hooks.remove hooks.restore
 account        | profile.show profile.update sessions.list sessions.end sessions.end-others

@@ -115,6 +115,9 @@ describe('reverse webhooks are for groups only', () => {
     ['invites.create', {}],
     ['invites.list', {}],
     ['invites.revoke', { invite: 1 }],
+    ['expectations.set', { key: 'backup', within: '26h' }],
+    ['expectations.list', {}],
+    ['expectations.remove', { key: 'backup' }],
     ['hooks.create', { url: 'https://example.org/' }],
     ['hooks.list', {}],
   ])('says %s of a private conversation', async (name, input) => {

@@ -68,6 +68,8 @@ export interface Services extends FileServices {
   readonly deliveriesInFlight: () => number;
   /** Hooks whose receivers seem to answer posts of their group's webhook with further ones, as far as this node sees. */
   readonly loopingHooks: () => readonly HookReference[];
+  /** Lets the group be told soon that a post came for which it waited too long; told also without. */
+  readonly lookForReturnedExpectations: () => void;
   readonly deliveryReport: DeliveryReportCache;
   readonly log: Log;
 }

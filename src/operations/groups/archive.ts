@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { restartExpectations } from '../../storage/groups/expectations.ts';
 import { setArchived } from '../../storage/groups/groups.ts';
 import { findIntegrationTokenHash } from '../../storage/groups/integrations.ts';
 import type { Caller } from '../core/caller.ts';
@@ -50,6 +51,8 @@ async function setGroupArchived(
       const { tx, conversationId } = group;
       const isChange = await setArchived(tx, conversationId, archived);
       if (isChange) await group.addNotice(archived ? 'archived' : 'unarchived');
+      // Nobody could post meanwhile.
+      if (isChange && !archived) await restartExpectations(tx, conversationId);
       return { changed: isChange, hash: await findIntegrationTokenHash(tx, conversationId) };
     },
   );

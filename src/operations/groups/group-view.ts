@@ -1,9 +1,11 @@
 import * as z from 'zod';
 import { groupAddresses } from '../../callers/group-addresses.ts';
 import { KlatchError } from '../../errors.ts';
+import { formatWithin } from '../../model/expectation.ts';
 import type { ConversationId } from '../../model/ids.ts';
 import type { GroupRole } from '../../model/roles.ts';
 import type { Sql } from '../../storage/db/connection.ts';
+import { listExpectations, type Expectation } from '../../storage/groups/expectations.ts';
 import { findGroup, type Group } from '../../storage/groups/groups.ts';
 import { findSealedToken } from '../../storage/groups/integrations.ts';
 import { openIntegrationToken } from '../core/access.ts';
@@ -37,6 +39,20 @@ const groupAddressSchema = z.object({
   programs: z.array(z.string()),
 });
 
+/** What a group expects: a post with this key at least so often. */
+export const expectationSchema = z.object({
+  key: z.string(),
+  /** A duration, such as `26h`. */
+  within: z.string(),
+  /** When the last post with the key came; null: none since it was set. */
+  last_post_at: z.string().nullable(),
+  set_at: z.string(),
+  /** True: none came in time, and the group was told. */
+  overdue: z.boolean(),
+  /** When it is overdue unless a post comes, if the server runs until then; null: it is, or the group is archived. */
+  due_at: z.string().nullable(),
+});
+
 /** Its optional keys are there for the group's owner and admins, and the installation's administrators, alone. */
 export const groupInfoSchema = groupSchema.extend({
   /** The caller's own; null for an administrator who is no member. */
@@ -53,6 +69,8 @@ export const groupInfoSchema = groupSchema.extend({
    * five minutes more than 60 a minute, each within 2 s of a delivery. As far as the node sees that is asked.
    */
   loops: z.array(z.int()).optional(),
+  /** At most 100, by key. */
+  expectations: z.array(expectationSchema).optional(),
 });
 
 /** A group as the caller with this role may see it. */
@@ -69,6 +87,7 @@ export async function readGroupInfo(
   const hooks = await readHookSummaries(services, sql, id);
   const refused = await readRefusedPosts(sql, id);
   const addresses = pasteableAddresses(services, token);
+  const expectations = (await listExpectations(sql, id)).map(serializeExpectation);
   const loops = services.loopingHooks().filter(({ conversationId }) => conversationId === id);
   return {
     ...shown,
@@ -77,6 +96,19 @@ export async function readGroupInfo(
     hooks,
     refused_posts: refused,
     loops: loops.map(({ hookId }) => hookId),
+    expectations,
+  };
+}
+
+export function serializeExpectation(expectation: Expectation): z.infer<typeof expectationSchema> {
+  const { key, withinS, lastPostAt, setAt, isOverdue, dueAt } = expectation;
+  return {
+    key,
+    within: formatWithin(withinS),
+    last_post_at: lastPostAt?.toISOString() ?? null,
+    set_at: setAt.toISOString(),
+    overdue: isOverdue,
+    due_at: dueAt?.toISOString() ?? null,
   };
 }
 

@@ -19,6 +19,8 @@ export const BACKED_UP_TABLES = [
   'hook_event',
   'idempotency_key',
   'alert',
+  'expectation',
+  'intake_clock',
   'reverse_hook',
   'delivery_retry',
   'delivery_attempt',

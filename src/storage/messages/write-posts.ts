@@ -1,8 +1,10 @@
+import type { PostedExpectation } from '../../model/expectation.ts';
 import type { AccountId, ConversationId, LogEpoch, Seq } from '../../model/ids.ts';
 import type { Fragment, Sql } from '../db/connection.ts';
 import { alertFragments, noAlertFragments, type AlertWrite, type AlertWriteResult } from './alerts.ts';
 import { logEpochCte, stampHeadEpoch } from './log-epoch.ts';
 import { fileFragments } from './message-log-files.ts';
+import { signsOfLifeCte } from './signs-of-life.ts';
 
 /** A message to be written. */
 export interface Post {
@@ -23,6 +25,8 @@ export interface Post {
   readonly bodyHash: string | null;
   /** What it changes of an alert; such a post carries no files. */
   readonly alert?: AlertWrite;
+  /** Of which expectation it is a sign of life, if its group has one with this key. */
+  readonly expectation?: Pick<PostedExpectation, 'key'>;
 }
 
 /**
@@ -65,7 +69,7 @@ interface PostOutcomeRow {
  * removal holds the head until its commit, and whoever waited for that finds the row gone, whatever the snapshot shows.
  * The same row takes the read position: who writes has read what stands above.
  *
- * Two statements do it. Where no post has a key, files or an alert and each conversation's posts are one sender's, their numbers
+ * Two statements do it. Where no post has a key, files, an alert or an expectation and each conversation's posts are one sender's, their numbers
  * can be counted here and the database only adds them: that takes half its time (20 µs a post against 41 in flushes of
  * 27). Flushes without members' posts do not look for memberships, those without attachments not for files, and those
  * without cards have no column of them.
@@ -93,8 +97,8 @@ interface NumberedPosts {
 function numberPlainPosts(posts: readonly Post[]): NumberedPosts | null {
   const byConversation = new Map<ConversationId, ConversationBatch>();
   const numbersInConversation: number[] = [];
-  for (const { conversationId, tokenHash, senderId, key, attachments, alert } of posts) {
-    if (key !== null || attachments.length > 0 || alert !== undefined) return null;
+  for (const { conversationId, tokenHash, senderId, key, attachments, alert, expectation } of posts) {
+    if (key !== null || attachments.length > 0 || alert !== undefined || expectation !== undefined) return null;
     let batch = byConversation.get(conversationId);
     if (batch === undefined)
       byConversation.set(conversationId, (batch = { conversationId, tokenHash, senderId, count: 0 }));
@@ -254,7 +258,7 @@ async function writeAnyPosts(sql: Sql, posts: readonly Post[]): Promise<FlushRes
       insert into idempotency_key (conversation_id, key, seq, body_hash)
       select n.conversation_id, n.key, ${alerts.answeredSeq}, n.body_hash
       from numbered n left join advanced a on a.conversation_id = n.conversation_id where n.key is not null
-    ) ${hasMembers ? advanceReadPositions(sql) : sql``} ${files === null ? sql`` : files.attached} ${alerts.writeCtes}
+    ) ${hasMembers ? advanceReadPositions(sql) : sql``} ${files === null ? sql`` : files.attached} ${alerts.writeCtes} ${signsOfLifeCte(sql, posts)}
     select i.ord::int as ord, coalesce(k.seq, ${alerts.answeredSeq})::bigint as seq,
       coalesce(k.epoch, ${alerts.answeredEpoch}) as epoch, ${alerts.resultColumns}
       case ${alerts.conflictCase} when m.ord is null ${files === null ? sql`` : sql`or k.ord is null and n.ord is null`} then 'refused' when k.ord is null and n.ord = i.ord then 'new' else 'repeat' end as outcome,

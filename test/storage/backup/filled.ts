@@ -54,6 +54,10 @@ export async function fillDatabase(database: TestDatabase): Promise<void> {
       insert into alert (conversation_id, source, key, seq, state, since, alerts, version)
       values (${groups[0]!.id}, 'test', 'tab\tkey', 1, 'firing', now(), ${sql.json(alerts)}, 7)`;
     await sql`
+      insert into expectation (conversation_id, key, within_s, state, due_ms, last_post_at)
+      values (${groups[0]!.id}, 'tab\tkey', 93600, 'overdue', 7, now()), (${groups[0]!.id}, 'waits', 60, 'waiting', null, null)`;
+    await sql`insert into intake_clock (open_ms, advanced_at) values (12345, now())`;
+    await sql`
       insert into delivery_attempt (conversation_id, hook_id, seq, last_seq, attempt, at, outcome, duration_ms)
       select (select conversation_id from reverse_hook where id = ${hook}), ${hook}, 3, 3, n, at, 'failed', 12
       from (values (1, now()), (2, '2020-01-01'::timestamptz)) as v (n, at)`;

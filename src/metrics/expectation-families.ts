@@ -1,0 +1,14 @@
+import { gauge, singleSample, type Family } from './family.ts';
+
+/** What groups wait for. Null: not known yet. */
+export function expectationFamilies(expectations: { readonly overdue: number | null }): Family[] {
+  return [
+    gauge(
+      {
+        name: 'klatch_expectations_overdue',
+        help: 'Expectations of groups for which no post came in time, of all servers together.',
+      },
+      () => (expectations.overdue === null ? [] : singleSample(expectations.overdue)),
+    ),
+  ];
+}

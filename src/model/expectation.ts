@@ -1,0 +1,60 @@
+import { holdsInvisible } from './invisible-text.ts';
+
+/** How long a group may wait for the next post with a key. */
+const EXPECTATION_BOUNDS_S = { min: 60, max: 366 * 86_400 } as const;
+export const MAX_EXPECTATIONS_PER_GROUP = 100;
+/** In UTF-16 units. */
+const MAX_EXPECTATION_KEY_LENGTH = 200;
+
+/** What a post says about an expectation. Each post with the key of one is a sign of life. */
+export interface PostedExpectation {
+  readonly key: string;
+  /** Seconds: it is set to that. `off`: it is removed. Null: it stays as it is. */
+  readonly within: number | 'off' | null;
+  /** Whether the post is refused where the group has as many expectations as it may have. */
+  readonly isRefusedOverLimit: boolean;
+}
+
+export const WITHIN_SENTENCE = 'must be a duration from 1m to 366d, such as 26h';
+export const EXPECTATION_KEY_SENTENCE = `must be one line of 1 to ${MAX_EXPECTATION_KEY_LENGTH} characters that can be seen`;
+
+const DURATION_PATTERN = /^(\d{1,9}(?:\.\d{1,9})?)\s{0,3}([a-z]{1,7})$/;
+/** The units of the configuration from seconds on. */
+const UNITS_S: ReadonlyMap<string, number> = new Map(
+  (
+    [
+      ['s second seconds', 1],
+      ['m minute minutes', 60],
+      ['h hour hours', 3_600],
+      ['d day days', 86_400],
+      ['w week weeks', 604_800],
+    ] as const
+  ).flatMap(([names, seconds]) => names.split(' ').map((name) => [name, seconds] as const)),
+);
+const SHOWN_UNITS = [
+  ['d', 86_400],
+  ['h', 3_600],
+  ['m', 60],
+] as const;
+
+/** Seconds of a duration such as `26h`, in the notation of the configuration; null where it is none or out of bounds. */
+export function parseWithin(text: string): number | null {
+  const match = DURATION_PATTERN.exec(text.trim());
+  const unit = UNITS_S.get(match?.[2] ?? '');
+  if (match === null || unit === undefined) return null;
+  const seconds = Math.round(Number(match[1]) * unit);
+  return seconds >= EXPECTATION_BOUNDS_S.min && seconds <= EXPECTATION_BOUNDS_S.max ? seconds : null;
+}
+
+/** The same with the largest unit that divides it: `26h`. */
+export function formatWithin(seconds: number): string {
+  const [name, unit] = SHOWN_UNITS.find(([, each]) => seconds % each === 0) ?? ['s', 1];
+  return `${seconds / unit}${name}`;
+}
+
+/** The key without white space around it; null where it cannot be one. */
+export function parseExpectationKey(text: string): string | null {
+  if (text.length > 2 * MAX_EXPECTATION_KEY_LENGTH) return null;
+  const key = text.trim();
+  return key === '' || key.length > MAX_EXPECTATION_KEY_LENGTH || holdsInvisible(key) ? null : key;
+}

@@ -1,0 +1,87 @@
+import * as z from 'zod';
+import { KlatchError } from '../../errors.ts';
+import {
+  EXPECTATION_KEY_SENTENCE,
+  MAX_EXPECTATIONS_PER_GROUP,
+  parseExpectationKey,
+  parseWithin,
+  WITHIN_SENTENCE,
+} from '../../model/expectation.ts';
+import { deleteExpectation, listExpectations, setExpectation } from '../../storage/groups/expectations.ts';
+import { readThenRecheckRole } from '../core/conversation-access.ts';
+import { tooManyExpectations } from '../core/expectation-limit.ts';
+import { withLockedGroup } from '../core/group-transaction.ts';
+import { defineTargetedOperation } from '../core/operation.ts';
+import { groupReference } from '../core/schemas.ts';
+import { expectationSchema, serializeExpectation } from './group-view.ts';
+
+const keySchema = z.string().transform((text, context) => {
+  const key = parseExpectationKey(text);
+  if (key !== null) return key;
+  context.addIssue({ code: 'custom', message: EXPECTATION_KEY_SENTENCE });
+  return z.NEVER;
+});
+
+const withinSchema = z.string().refine((text) => parseWithin(text) !== null, WITHIN_SENTENCE);
+
+export const setGroupExpectation = defineTargetedOperation({
+  name: 'expectations.set',
+  summary:
+    'Expect a post with this key at least so often: the group is told when none came in time, and when one comes again.',
+  input: z.strictObject({
+    group: groupReference,
+    /** The `key` that the posts have, in their body or behind their address. */
+    key: keySchema,
+    /** A duration from 1m to 366d, such as `26h`. Time in which no server could take posts does not count. */
+    within: withinSchema,
+  }),
+  output: expectationSchema.extend({
+    group: z.int(),
+    /** False: it was so already. */
+    changed: z.boolean(),
+  }),
+  who: 'group-admin',
+  on: 'group',
+  scope: 'groups:write',
+  errors: ['quota_exceeded'],
+  run: async (services, { key, within }, caller, access) =>
+    withLockedGroup(services, { access, caller, requiredRole: 'group-admin' }, async ({ tx, conversationId }) => {
+      const max = MAX_EXPECTATIONS_PER_GROUP;
+      const withinS = parseWithin(within)!;
+      const result = await setExpectation(tx, conversationId, { key, withinS, max });
+      if (result === 'full') throw tooManyExpectations();
+      const [expectation] = await listExpectations(tx, conversationId, key);
+      return { group: conversationId, ...serializeExpectation(expectation!), changed: result === 'set' };
+    }),
+});
+
+export const listGroupExpectations = defineTargetedOperation({
+  name: 'expectations.list',
+  summary: 'List what a group expects by key, with the last post of each: at most 100.',
+  input: z.strictObject({ group: groupReference }),
+  output: z.object({ expectations: z.array(expectationSchema) }),
+  who: 'group-admin',
+  on: 'group',
+  scope: 'groups:read',
+  errors: [],
+  run: async (services, _input, caller, access) =>
+    readThenRecheckRole(services, { access, caller, on: 'group', requiredRole: 'group-admin' }, async (sql) => ({
+      expectations: (await listExpectations(sql, access.conversationId)).map(serializeExpectation),
+    })),
+});
+
+export const removeGroupExpectation = defineTargetedOperation({
+  name: 'expectations.remove',
+  summary: 'Expect posts with this key no longer; the group is not told any more when none comes.',
+  input: z.strictObject({ group: groupReference, key: keySchema }),
+  output: z.object({ group: z.int(), key: z.string() }),
+  who: 'group-admin',
+  on: 'group',
+  scope: 'groups:write',
+  errors: ['not_found'],
+  run: async (services, { key }, caller, access) =>
+    withLockedGroup(services, { access, caller, requiredRole: 'group-admin' }, async ({ tx, conversationId }) => {
+      if (await deleteExpectation(tx, conversationId, key)) return { group: conversationId, key };
+      throw new KlatchError('not_found', { sentence: `Group ${conversationId} expects no post with this key` });
+    }),
+});

@@ -1,0 +1,163 @@
+import type { AccountId, ConversationId, Seq } from '../../model/ids.ts';
+import type { Sql, Transaction } from '../db/connection.ts';
+import { dueMsFromNow, intakeClockMs } from '../messages/signs-of-life.ts';
+import { writePosts, type Post } from '../messages/write-posts.ts';
+import { lockGroup } from './groups.ts';
+
+/** An expectation of a group. */
+export interface Expectation {
+  readonly key: string;
+  readonly withinS: number;
+  readonly isOverdue: boolean;
+  /** When the last post with the key came; null: none since it was set. */
+  readonly lastPostAt: Date | null;
+  readonly setAt: Date;
+  /** When it is overdue unless a post comes, if a node can take posts until then. Null: it is overdue, or archived. */
+  readonly dueAt: Date | null;
+}
+
+/** The expectations of a group by key, or the one with this key. */
+export async function listExpectations(
+  sql: Sql | Transaction,
+  conversationId: ConversationId,
+  only: string | null = null,
+): Promise<Expectation[]> {
+  return (sql as Sql)<Expectation[]>`
+    select e.key, e.within_s as "withinS", e.state = 'overdue' as "isOverdue", e.last_post_at as "lastPostAt",
+      e.set_at as "setAt", case when e.state <> 'overdue' and h.archived_at is null
+        then now() + greatest(e.due_ms - ${intakeClockMs(sql)}, 0) * interval '1 millisecond' end as "dueAt"
+    from expectation e join conversation_head h on h.conversation_id = e.conversation_id
+    where e.conversation_id = ${conversationId} and (${only}::text is null or e.key = ${only}) order by e.key`;
+}
+
+/**
+ * Sets an expectation of a group whose head the caller has locked. A new one, or one with another duration, begins to wait
+ * now; an overdue one stays so until a post comes. `full`: the group has `max` others.
+ */
+export async function setExpectation(
+  tx: Transaction,
+  conversationId: ConversationId,
+  { key, withinS, max }: { key: string; withinS: number; max: number },
+): Promise<'set' | 'unchanged' | 'full'> {
+  const [known] = await tx<{ withinS: number | null; count: number }[]>`
+    select max(within_s) filter (where key = ${key}) as "withinS", count(*) filter (where key <> ${key}) as count
+    from expectation where conversation_id = ${conversationId}`;
+  const { withinS: knownS, count } = known!;
+  if (knownS === withinS) return 'unchanged';
+  if (knownS === null && count >= max) return 'full';
+  await tx`
+    insert into expectation (conversation_id, key, within_s) values (${conversationId}, ${key}, ${withinS})
+    on conflict (conversation_id, key) do update set within_s = excluded.within_s`;
+  await tx`
+    update expectation e set due_ms = ${dueMsFromNow(tx)} where e.conversation_id = ${conversationId} and e.key = ${key}`;
+  return 'set';
+}
+
+/** Removes one of a group whose head the caller has locked; false: there is none. */
+export async function deleteExpectation(
+  tx: Transaction,
+  conversationId: ConversationId,
+  key: string,
+): Promise<boolean> {
+  const { count } = await tx`delete from expectation where conversation_id = ${conversationId} and key = ${key}`;
+  return count > 0;
+}
+
+/** Lets all that are not overdue begin to wait now, of a group whose head the caller has locked. */
+export async function restartExpectations(tx: Transaction, conversationId: ConversationId): Promise<void> {
+  await tx`
+    update expectation e set due_ms = ${dueMsFromNow(tx)}
+    where e.conversation_id = ${conversationId} and e.state <> 'overdue'`;
+}
+
+/** What a group is to be told of an expectation. */
+export interface ExpectationNews {
+  readonly kind: 'overdue' | 'returned';
+  readonly key: string;
+  readonly withinS: number;
+  /** When the last post with the key came, or when it was set. */
+  readonly since: Date;
+}
+
+/** At most so many expectations are looked at at once. */
+const MAX_DUE_EXPECTATIONS = 1_000;
+
+/** The conversations that are to be told something, those that wait longest first. */
+export async function findConversationsWithNews(sql: Sql): Promise<ConversationId[]> {
+  const rows = await sql<{ id: ConversationId }[]>`
+    (select e.conversation_id as id from expectation e
+      where e.state = 'waiting' and e.due_ms <= ${intakeClockMs(sql)}
+      order by e.due_ms limit ${MAX_DUE_EXPECTATIONS})
+    union all
+    (select e.conversation_id as id from expectation e where e.state = 'returned' limit ${MAX_DUE_EXPECTATIONS})`;
+  return [...new Set(rows.map(({ id }) => id))];
+}
+
+/**
+ * Tells a group what is overdue and what returned, as its webhook: messages and states are there together or not at all,
+ * and under the head's lock each is told once, however many nodes do it. Resolves to the seq of the last message; null:
+ * there was nothing to tell (any more). An archived group is told nothing, and waits for nothing until it is open again.
+ */
+export async function tellGroup(
+  tx: Transaction,
+  conversationId: ConversationId,
+  toText: (news: ExpectationNews) => string,
+): Promise<Seq | null> {
+  const head = await lockGroup(tx, conversationId);
+  if (head === null) return null;
+  const news = await tx<ExpectationNews[]>`
+    select case e.state when 'waiting' then 'overdue' else 'returned' end as kind, e.key, e.within_s as "withinS",
+      coalesce(e.last_post_at, e.set_at) as since
+    from expectation e
+    where e.conversation_id = ${conversationId}
+      and (e.state = 'returned' or (e.state = 'waiting' and e.due_ms <= ${intakeClockMs(tx)}))
+    order by e.due_ms, e.key for no key update`;
+  if (news.length === 0) return null;
+  const keys = news.map(({ key }) => key);
+  if (head.archived) {
+    await tx`
+      update expectation set state = 'waiting', due_ms = null
+      where conversation_id = ${conversationId} and key = any(${keys}::text[])`;
+    return null;
+  }
+  await tx`
+    update expectation set state = case state when 'waiting' then 'overdue' else 'waiting' end
+    where conversation_id = ${conversationId} and key = any(${keys}::text[])`;
+  const [sender] = await tx<{ accountId: AccountId; tokenHash: string }[]>`
+    select account_id as "accountId", token_hash as "tokenHash" from integration where conversation_id = ${conversationId}`;
+  if (sender === undefined) return null;
+  const posts = news.map((each) => linePost({ ...sender, conversationId }, toText(each)));
+  const written = (await writePosts(tx as unknown as Sql, posts)).at(-1)!;
+  if (written.outcome !== 'new') throw new Error(`a line about an expectation was not written: ${written.outcome}`);
+  return written.seq;
+}
+
+function linePost(
+  sender: { conversationId: ConversationId; accountId: AccountId; tokenHash: string },
+  text: string,
+): Post {
+  const { conversationId, accountId: senderId, tokenHash } = sender;
+  const unlabelled = { cardsJson: null, label: null, iconUrl: null, hops: 0, attachments: [], key: null, bodyHash: null };
+  return { ...unlabelled, conversationId, senderId, tokenHash, text };
+}
+
+/** How many expectations are overdue in groups that are not archived. */
+export async function countOverdueExpectations(sql: Sql): Promise<number> {
+  const [row] = await sql<{ count: number }[]>`
+    select count(*) as count from expectation e join conversation_head h on h.conversation_id = e.conversation_id
+    where e.state = 'overdue' and h.archived_at is null`;
+  return row!.count;
+}
+
+/**
+ * Adds to the intake clock the time since it was advanced last, at most `openMs`: for so long this node could take posts
+ * without a break until now. So no time counts in which no node could, and none counts twice, whatever becomes of clocks:
+ * one that is set back or forward costs at most a step. Writes nothing where no group expects anything.
+ */
+export async function advanceIntakeClock(sql: Sql, openMs: number): Promise<void> {
+  await sql`
+    insert into intake_clock as c (open_ms, advanced_at)
+    select 0, clock_timestamp() where exists (select from expectation)
+    on conflict (is_only_row) do update set advanced_at = clock_timestamp(), open_ms = c.open_ms
+      + greatest(0, least(${openMs}::bigint, extract(epoch from clock_timestamp() - c.advanced_at) * 1000))::bigint`;
+}

@@ -1,0 +1,46 @@
+import type { PostedExpectation } from '../../model/expectation.ts';
+import type { Fragment, Sql, Transaction } from '../db/connection.ts';
+
+/** The most that the intake clock is advanced by at once, so that it is never further behind while it runs. */
+export const MAX_INTAKE_CLOCK_STEP_MS = 10_000;
+
+/** The intake clock as SQL. */
+export const intakeClockMs = (sql: Sql | Transaction): Fragment => (sql as Sql)`
+  coalesce((select c.open_ms from intake_clock c), 0)`;
+
+/**
+ * When an expectation `e` is due that begins to wait now, as SQL. The clock may be a step behind, so that one is
+ * added: the group is told too late rather than too early.
+ */
+export const dueMsFromNow = (sql: Sql | Transaction): Fragment => (sql as Sql)`
+  ${intakeClockMs(sql)} + e.within_s * 1000::bigint + ${MAX_INTAKE_CLOCK_STEP_MS}::int`;
+
+/** What a sign of life sets of an expectation `e`. */
+const signOfLife = (sql: Sql | Transaction): Fragment => (sql as Sql)`
+  last_post_at = clock_timestamp(), due_ms = ${dueMsFromNow(sql)},
+  state = case e.state when 'overdue' then 'returned' else e.state end`;
+
+/**
+ * A CTE behind `numbered` that notes the posts which are written as signs of life, in the commit of their messages. The
+ * rows are locked behind the head, as everybody does who writes them, so that what is compared is their newest version. Empty where
+ * no post has such a key.
+ */
+export function signsOfLifeCte(
+  sql: Sql,
+  posts: readonly { readonly expectation?: Pick<PostedExpectation, 'key'> }[],
+): Fragment {
+  const signs = posts.flatMap(({ expectation }, index) =>
+    expectation === undefined ? [] : [{ ord: index + 1, key: expectation.key }],
+  );
+  if (signs.length === 0) return sql``;
+  return sql`
+    , sign_of_life as (
+      update expectation e set ${signOfLife(sql)}
+      from (
+        select distinct n.conversation_id, u.key
+        from unnest(${signs.map(({ ord }) => ord)}::int[], ${signs.map(({ key }) => key)}::text[]) as u(ord, key)
+        join numbered n on n.ord = u.ord
+      ) s
+      where e.conversation_id = s.conversation_id and e.key = s.key
+    )`;
+}

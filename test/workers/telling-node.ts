@@ -1,0 +1,22 @@
+// A process that tells groups what is overdue and what returned, until its standard input ends: `node telling-node.ts <JSON of
+// a ConnectionTarget>`. For each round with something to tell it writes a line, so that it can be killed in the middle.
+import { writeSync } from 'node:fs';
+import { LocalBus } from '../../src/bus/bus.ts';
+import { silentLog } from '../../src/log.ts';
+import type { Services } from '../../src/operations/core/services.ts';
+import { Database } from '../../src/storage/database.ts';
+import type { ConnectionTarget } from '../../src/storage/db/connection.ts';
+import { ExpectationMonitor } from '../../src/workers/expectation-monitor.ts';
+import { postgresqlConfig } from '../support/database.ts';
+
+const database = new Database(JSON.parse(process.argv[2]!) as ConnectionTarget, postgresqlConfig, silentLog());
+const bus = new LocalBus();
+bus.subscribe({ messagesCommitted: () => void writeSync(1, 'told\n') });
+const services = { database, bus, messageLog: { isSuspended: false }, log: silentLog() };
+const monitor = new ExpectationMonitor(services as unknown as Services);
+
+let ended = false;
+process.stdin.on('end', () => (ended = true)).resume();
+// oxlint-disable-next-line no-unmodified-loop-condition -- the end of the input does.
+while (!ended) await monitor.runOnce();
+await database.stop();
