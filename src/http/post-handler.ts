@@ -8,13 +8,15 @@ import { WEBHOOK_POST_LIMITS } from '../operations/core/input-limits.ts';
 import { RateLimiter } from '../operations/core/rate-limiter.ts';
 import type { Services } from '../operations/core/services.ts';
 import { AlertWriter } from '../operations/messages/alert-writer.ts';
+import { countWithoutMessage } from '../operations/messages/posted-expectation.ts';
 import { awaitRateLimit, postMessage, type WebhookMessage } from '../operations/messages/post-webhook.ts';
 import { bodySizeLimit, readBody } from './body.ts';
 import { startDeadline } from './deadline.ts';
 import { readMultipartFields } from './form-fields.ts';
 import { reportedAlert, type ReportedAlert } from './callers/alert-report.ts';
 import { NEEDLESS_SUCCESS, postContext, reportsAlert } from './callers/caller-input.ts';
-import { sendAnswer, sendThrownError, parseBudgetExhaustedError } from './responses.ts';
+import { foreignExpectation } from './callers/posted-expectation.ts';
+import { originalUrlOf, sendAnswer, sendThrownError, parseBudgetExhaustedError } from './responses.ts';
 import { mayHaveFiles, postForm, readFormMessageOrBody } from './post-form.ts';
 import { ownDialect } from './callers/answer-dialects.ts';
 import { callerRouteOf } from './callers/caller-route.ts';
@@ -96,15 +98,15 @@ function createUnrecordedPostHandler(services: Services, proxies: TrustedProxies
     const message = Buffer.isBuffer(received) ? await read(req, received, source).catch(rejectRead) : received;
     const dialect = callerRouteOf(req)?.dialect ?? ownDialect;
     if (isIgnored(message)) {
+      await countWithoutMessage(services, grant.integration, foreignExpectation(originalUrlOf(req)));
       sendAnswer(res, dialect.ignored(message));
       return;
     }
     if ('alertPost' in message) {
-      const id = await alerts.post(grant, message.alertPost);
-      sendAnswer(
-        res,
-        id === null ? dialect.ignored(NEEDLESS_SUCCESS) : dialect.success({ id, text: message.text }, req),
-      );
+      const { alertPost, text } = message;
+      const id = await alerts.post(grant, alertPost);
+      if (id === null) await countWithoutMessage(services, grant.integration, alertPost.expectation ?? null);
+      sendAnswer(res, id === null ? dialect.ignored(NEEDLESS_SUCCESS) : dialect.success({ id, text }, req));
       return;
     }
     const { text } = 'message' in message ? message.message : message;

@@ -6,6 +6,7 @@ import { checkMessageText } from '../operations/core/message-text.ts';
 import { WEBHOOK_POST_LIMITS } from '../operations/core/input-limits.ts';
 import { parseJsonRepairingControls } from '../operations/core/parse-json.ts';
 import { postFromNtfyText, postFromObject, type PostContext, type PostInput } from './callers/caller-input.ts';
+import { ownExpectation } from './callers/posted-expectation.ts';
 import { beginsLikeObject } from './form-fields.ts';
 import { mediaType } from './json-body.ts';
 import { urlEncodedForm } from './url-encoded-form.ts';
@@ -22,7 +23,7 @@ const TEXT_FIELDS = ['message', 'body', 'msg', 'content'] as const;
 const KNOWN_FIELDS: ReadonlySet<string> = new Set(
   (
     'message body msg text title subject type level priority severity status url link click username icon_url version ' +
-    'format tag tags topic chat_id parse_mode caption content avatar_url tts'
+    'format tag tags topic chat_id parse_mode caption content avatar_url tts key expect'
   ).split(' '),
 );
 
@@ -56,7 +57,10 @@ export function parseNonMultipartPost(body: Buffer, context: PostContext): PostI
   }
   const ofNtfy = postFromNtfyText(source, context);
   if (ofNtfy !== null) return ofNtfy;
-  return { text: checkMessageText(source, context.maxTextCodePoints), label: null, iconUrl: null, cardsJson: null };
+  const text = checkMessageText(source, context.maxTextCodePoints);
+  const input = { text, label: null, iconUrl: null, cardsJson: null };
+  const expectation = ownExpectation(null, context.url);
+  return expectation === null ? input : { ...input, expectation };
 }
 
 interface Form {

@@ -42,12 +42,12 @@ export interface ReportedAlert {
   readonly text: string;
 }
 
-type SentBesides = Pick<AlertPost, 'label' | 'iconUrl' | 'hops' | 'key' | 'bodyHash'>;
+type SentBesides = Pick<AlertPost, 'label' | 'iconUrl' | 'hops' | 'key' | 'bodyHash' | 'expectation'>;
 
 /** `sent` has what the request says besides; `charge` counts the time for which texts are written. */
 export function reportedAlert(
   { text, alertReport }: { readonly text: string; readonly alertReport: AlertReport },
-  { label, iconUrl, hops, key, bodyHash }: SentBesides,
+  { label, iconUrl, hops, key, bodyHash, expectation }: SentBesides,
   charge: <Result>(work: () => Result) => Result,
 ): ReportedAlert {
   const { source, update, mode, contentOf, maxTextCodePoints: maxLength } = alertReport;
@@ -61,6 +61,7 @@ export function reportedAlert(
     hops,
     key,
     bodyHash,
+    ...(expectation === undefined ? {} : { expectation }),
     source,
     alertKey,
     onlyAfterFiring,

@@ -16,12 +16,14 @@ import type { JsonObject } from '../../callers/core/values.ts';
 import { detectFormat } from '../../callers/formats.ts';
 import { generic, ownCard } from '../../callers/generic.ts';
 import { hasNtfyHeaders, ntfy, readNtfyText } from '../../callers/ntfy.ts';
+import type { PostedExpectation } from '../../model/expectation.ts';
 import { iconUrlOf, labelOf } from '../../model/shown-sender.ts';
 import { checkMessageText } from '../../operations/core/message-text.ts';
 import { originalUrlOf } from '../responses.ts';
 import { alertUpdateModeOf, OWN_SOURCE, ownAlertUpdate, type AlertReport } from './alert-report.ts';
 import type { AlertUpdateMode } from './alert-texts.ts';
 import { callerRouteOf, noteFormat } from './caller-route.ts';
+import { foreignExpectation, ownExpectation } from './posted-expectation.ts';
 
 /** What a post says, before it is known who posts it. */
 export interface PostInput {
@@ -29,6 +31,7 @@ export interface PostInput {
   readonly label: string | null;
   readonly iconUrl: string | null;
   readonly cardsJson: string | null;
+  readonly expectation?: PostedExpectation;
 }
 
 /** A post that reports about an alert, whose text stands by itself too. */
@@ -100,8 +103,10 @@ export function postFromObject(object: JsonObject, context: PostContext): PostIn
     iconUrl: iconUrlOf(object['icon_url']),
     cardsJson: isOwn ? null : messageCardsJson(messageForm({ cards: [ownCard(object)] })),
   };
+  const expectation = ownExpectation(isOwn ? null : object, context.url);
+  const post = expectation === null ? input : { ...input, expectation };
   const update = isOwn ? null : ownAlertUpdate(object);
-  return update === null ? input : withReport(input, { source: OWN_SOURCE, update, contentOf: () => input }, context);
+  return update === null ? post : withReport(post, { source: OWN_SOURCE, update, contentOf: () => input }, context);
 }
 
 /** A message with files is no alert: an edit could not bring them. */
@@ -145,11 +150,13 @@ function postFromForm(form: MessageForm | Ignored, format: CallerFormat, context
   if (text === '' && !context.hasAttachments) {
     throw invalid(`The body was read as ${format.name}, and nothing in it can be shown`);
   }
+  const expectation = foreignExpectation(context.url);
   const input = {
     text: checkMessageText(text, context.maxTextCodePoints, context),
     label: labelOf(form.label),
     iconUrl: iconUrlOf(form.iconUrl),
     cardsJson: messageCardsJson(complete),
+    ...(expectation === null ? {} : { expectation }),
   };
   if (update === null) return input;
   const contentOf: AlertReport['contentOf'] = (known, only) => {

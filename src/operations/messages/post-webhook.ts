@@ -1,15 +1,19 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { KlatchError } from '../../errors.ts';
+import type { PostedExpectation } from '../../model/expectation.ts';
 import { messageId } from '../../model/ids.ts';
 import type { Integration } from '../../storage/groups/integrations.ts';
 import type { Post, PostResult } from '../../storage/messages/write-posts.ts';
 import { assertAttachable } from './attachments.ts';
 import { appendPost } from './messages.ts';
+import { applyPostedExpectation } from './posted-expectation.ts';
 import type { RateLimiter } from '../core/rate-limiter.ts';
 import type { Services } from '../core/services.ts';
 
 /** A message from outside, checked by its edge; `key` with its namespace. */
-export type WebhookMessage = Omit<Post, 'conversationId' | 'tokenHash' | 'senderId'>;
+export interface WebhookMessage extends Omit<Post, 'conversationId' | 'tokenHash' | 'senderId' | 'expectation'> {
+  readonly expectation?: PostedExpectation;
+}
 
 /** Waits for this token's turn. Throws `token_rate_limited` when that is further away than a post may wait. */
 export async function awaitRateLimit(
@@ -24,7 +28,8 @@ export async function awaitRateLimit(
 
 /**
  * Posts into the token's group as its integration. Resolves, after the commit, to the message's id; for a repeat, to
- * the first one's. Throws `invalid_token`, `group_archived`, `idempotency_key_reused`, and what the log rejects with.
+ * the first one's. Throws `invalid_token`, `group_archived`, `idempotency_key_reused`, `quota_exceeded` (for its
+ * expectation), and what the log rejects with.
  */
 export async function postMessage(
   services: Services,
@@ -56,6 +61,8 @@ export async function postOrExplainRefusal(
   { integration, token }: PresentedToken,
   message: WebhookMessage,
 ): Promise<Exclude<PostResult, { outcome: 'refused' }>> {
+  const { expectation } = message;
+  if (expectation !== undefined) await applyPostedExpectation(services, integration, expectation);
   const posted = await appendPost(services, toPost(integration, message));
   if (posted.outcome === 'refused') {
     // What is remembered of the token was out of date, or the group is archived: the database knows.
@@ -64,6 +71,7 @@ export async function postOrExplainRefusal(
     throw new KlatchError(now !== null && now.archived ? 'group_archived' : 'invalid_token');
   }
   if (posted.outcome === 'repeat' && !posted.sameBody) throw new KlatchError('idempotency_key_reused');
+  if (expectation !== undefined) services.lookForReturnedExpectations();
   return posted;
 }
 

@@ -1,6 +1,6 @@
 import type { AccountId, ConversationId, Seq } from '../../model/ids.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
-import { dueMsFromNow, intakeClockMs } from '../messages/signs-of-life.ts';
+import { dueMsFromNow, intakeClockMs, signOfLife } from '../messages/signs-of-life.ts';
 import { writePosts, type Post } from '../messages/write-posts.ts';
 import { lockGroup } from './groups.ts';
 
@@ -28,6 +28,13 @@ export async function listExpectations(
         then now() + greatest(e.due_ms - ${intakeClockMs(sql)}, 0) * interval '1 millisecond' end as "dueAt"
     from expectation e join conversation_head h on h.conversation_id = e.conversation_id
     where e.conversation_id = ${conversationId} and (${only}::text is null or e.key = ${only}) order by e.key`;
+}
+
+/** Seconds; null: the group has none with this key. */
+export async function findWithin(sql: Sql, conversationId: ConversationId, key: string): Promise<number | null> {
+  const [row] = await sql<{ withinS: number }[]>`
+    select within_s as "withinS" from expectation where conversation_id = ${conversationId} and key = ${key}`;
+  return row?.withinS ?? null;
 }
 
 /**
@@ -68,6 +75,20 @@ export async function restartExpectations(tx: Transaction, conversationId: Conve
   await tx`
     update expectation e set due_ms = ${dueMsFromNow(tx)}
     where e.conversation_id = ${conversationId} and e.state <> 'overdue'`;
+}
+
+/** Notes a sign of life that comes without a message. Nothing happens where the token is not the group's, or it is archived. */
+export async function recordSignOfLife(
+  tx: Transaction,
+  { conversationId, tokenHash }: { conversationId: ConversationId; tokenHash: string },
+  key: string,
+): Promise<void> {
+  const head = await lockGroup(tx, conversationId);
+  if (head === null || head.archived) return;
+  await tx`
+    update expectation e set ${signOfLife(tx)}
+    where e.conversation_id = ${conversationId} and e.key = ${key} and exists (
+      select from integration t where t.conversation_id = e.conversation_id and t.token_hash = ${tokenHash})`;
 }
 
 /** What a group is to be told of an expectation. */

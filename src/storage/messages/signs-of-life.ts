@@ -16,7 +16,7 @@ export const dueMsFromNow = (sql: Sql | Transaction): Fragment => (sql as Sql)`
   ${intakeClockMs(sql)} + e.within_s * 1000::bigint + ${MAX_INTAKE_CLOCK_STEP_MS}::int`;
 
 /** What a sign of life sets of an expectation `e`. */
-const signOfLife = (sql: Sql | Transaction): Fragment => (sql as Sql)`
+export const signOfLife = (sql: Sql | Transaction): Fragment => (sql as Sql)`
   last_post_at = clock_timestamp(), due_ms = ${dueMsFromNow(sql)},
   state = case e.state when 'overdue' then 'returned' else e.state end`;
 

@@ -4,6 +4,7 @@ import type { Sql } from '../../../src/storage/db/connection.ts';
 import {
   countOverdueExpectations,
   findConversationsWithNews,
+  findWithin,
   listExpectations,
   tellGroup,
 } from '../../../src/storage/groups/expectations.ts';
@@ -62,6 +63,7 @@ test.each<[string, (sql: Sql) => Promise<unknown>]>([
   ['the search for what is due', async (sql) => expect(await findConversationsWithNews(sql)).toHaveLength(5)],
   ['the count of what is overdue', async (sql) => expect(await countOverdueExpectations(sql)).toBe(1)],
   ['the list of a group', async (sql) => expect(await listExpectations(sql, group(7))).toHaveLength(KEYS)],
+  ['the look-up of a key', async (sql) => expect(await findWithin(sql, group(7), 'key 4')).toBe(3_600)],
 ])('%s does not scan the expectations of all groups', async (_name, statement) => {
   await database.query(async (sql) => {
     const before = await scanned(sql);

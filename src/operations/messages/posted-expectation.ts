@@ -1,0 +1,49 @@
+import { MAX_EXPECTATIONS_PER_GROUP, type PostedExpectation } from '../../model/expectation.ts';
+import { deleteExpectation, findWithin, recordSignOfLife, setExpectation } from '../../storage/groups/expectations.ts';
+import { lockGroup } from '../../storage/groups/groups.ts';
+import { lockAndCompareTokenHash, type Integration } from '../../storage/groups/integrations.ts';
+import { retryWhileDatabaseIsAway } from '../core/database-wait.ts';
+import { tooManyExpectations } from '../core/expectation-limit.ts';
+import type { Services } from '../core/services.ts';
+
+/**
+ * Sets or removes the expectation of a post, before the post is written: where it then is not, the group waits for its
+ * repetition. Does nothing where the group is archived or the token no longer its own, which the post itself is refused
+ * for. Waits for a database that is away as long as the post would. Throws `quota_exceeded`.
+ */
+export async function applyPostedExpectation(
+  { database, config }: Services,
+  { conversationId, tokenHash }: Integration,
+  { key, within, isRefusedOverLimit }: PostedExpectation,
+): Promise<void> {
+  if (within === null) return;
+  const deadlineMs = performance.now() + config.limits.intakeTimeoutMs;
+  const result = await retryWhileDatabaseIsAway(async () => {
+    const known = await database.general.run((sql) => findWithin(sql, conversationId, key));
+    if (known === (within === 'off' ? null : within)) return 'unchanged';
+    return database.general.transaction(async (tx) => {
+      const head = await lockGroup(tx, conversationId);
+      if (head === null || head.archived) return 'unchanged';
+      if (!(await lockAndCompareTokenHash(tx, conversationId, tokenHash))) return 'unchanged';
+      if (within === 'off') return deleteExpectation(tx, conversationId, key);
+      return setExpectation(tx, conversationId, { key, withinS: within, max: MAX_EXPECTATIONS_PER_GROUP });
+    });
+  }, deadlineMs);
+  if (result === 'full' && isRefusedOverLimit) throw tooManyExpectations();
+}
+
+/** Counts a post that becomes no message as a sign of life, and does what it says about the expectation. Null: it has no key. */
+export async function countWithoutMessage(
+  services: Services,
+  integration: Integration,
+  expectation: PostedExpectation | null,
+): Promise<void> {
+  if (expectation === null) return;
+  await applyPostedExpectation(services, integration, expectation);
+  const { database, config } = services;
+  await retryWhileDatabaseIsAway(
+    () => database.general.transaction((tx) => recordSignOfLife(tx, integration, expectation.key)),
+    performance.now() + config.limits.intakeTimeoutMs,
+  );
+  services.lookForReturnedExpectations();
+}
