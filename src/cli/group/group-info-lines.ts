@@ -1,5 +1,6 @@
 import type { groupInfo } from '../../operations/groups/groups.ts';
 import { formatFields, formatTable } from '../../../client/terminal/table.ts';
+import { expectationTable } from './group-expect.ts';
 
 type GroupInfo = Awaited<ReturnType<(typeof groupInfo)['run']>>;
 type Addresses = NonNullable<GroupInfo['addresses']>;
@@ -10,7 +11,7 @@ const MAX_NAMED_PROGRAMS = 4;
 
 /** A group for a terminal; strangers' text in it is sanitized. */
 export function groupInfoLines(info: GroupInfo): string[] {
-  const { addresses = [], hooks = [], loops = [], refused_posts = [], created_at, ...group } = info;
+  const { addresses = [], hooks = [], loops = [], refused_posts = [], expectations = [], created_at, ...group } = info;
   const fields = formatFields([
     ['id', group.id],
     ['title', group.title],
@@ -30,6 +31,7 @@ export function groupInfoLines(info: GroupInfo): string[] {
     ...section('', hookRows, ['HOOK', 'STATE', 'PENDING', 'URL']),
     ...loops.flatMap(loopLines),
     ...refusedPostLines(refused_posts),
+    ...(expectations.length === 0 ? [] : ['', ...expectationTable(expectations)]),
   ];
 }
 

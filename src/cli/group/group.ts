@@ -3,6 +3,7 @@ import { archiveGroup, unarchiveGroup } from '../../operations/groups/archive.ts
 import { createGroup, groupInfo, listAllGroups } from '../../operations/groups/groups.ts';
 import type { CommandContext } from '../core/context.ts';
 import { GROUP_ARGUMENT_HELP, groupOnlyAction } from './group-argument.ts';
+import { addExpectationCommands } from './group-expect.ts';
 import { addMemberCommands } from './group-member.ts';
 import { addTokenCommands } from './group-token.ts';
 import { groupInfoLines } from './group-info-lines.ts';
@@ -38,6 +39,7 @@ export function addGroup(program: Command, context: CommandContext): void {
   addArchive(group, context);
   addUnarchive(group, context);
   addTokenCommands(group, context);
+  addExpectationCommands(group, context);
 }
 
 function addCreate(group: Command, context: CommandContext): void {
@@ -64,7 +66,9 @@ function addCreate(group: Command, context: CommandContext): void {
 function addInfo(group: Command, context: CommandContext): void {
   const command = group
     .command('info')
-    .description('show a group, its webhook URL, its reverse webhooks with their state, and posts that it refused')
+    .description(
+      'show a group, its webhook URL, its reverse webhooks with their state, posts that it refused, and what it expects',
+    )
     .argument('<group>', GROUP_ARGUMENT_HELP)
     .action(groupOnlyAction(context, groupInfo, groupInfoLines));
   withExamples(withJson(command), ['klatch group info Operations', 'klatch group info 1 --json']);

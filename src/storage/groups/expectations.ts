@@ -158,7 +158,15 @@ function linePost(
   text: string,
 ): Post {
   const { conversationId, accountId: senderId, tokenHash } = sender;
-  const unlabelled = { cardsJson: null, label: null, iconUrl: null, hops: 0, attachments: [], key: null, bodyHash: null };
+  const unlabelled = {
+    cardsJson: null,
+    label: null,
+    iconUrl: null,
+    hops: 0,
+    attachments: [],
+    key: null,
+    bodyHash: null,
+  };
   return { ...unlabelled, conversationId, senderId, tokenHash, text };
 }
 

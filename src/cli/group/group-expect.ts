@@ -1,0 +1,89 @@
+import type { Command } from 'commander';
+import { formatTable } from '../../../client/terminal/table.ts';
+import {
+  listGroupExpectations,
+  removeGroupExpectation,
+  setGroupExpectation,
+} from '../../operations/groups/expectations.ts';
+import { callAndPrint } from '../core/call.ts';
+import type { CommandContext } from '../core/context.ts';
+import { withExamples, withJson } from '../core/options.ts';
+import { GROUP_ARGUMENT_HELP, groupOnlyAction } from './group-argument.ts';
+
+type Set = Awaited<ReturnType<(typeof setGroupExpectation)['run']>>;
+type List = Awaited<ReturnType<(typeof listGroupExpectations)['run']>>;
+type Removed = Awaited<ReturnType<(typeof removeGroupExpectation)['run']>>;
+
+interface JsonOption {
+  readonly json?: boolean;
+}
+
+const KEY_HELP = 'the key that the posts have: "key" in their body, or ?key= behind their address';
+
+export function addExpectationCommands(group: Command, context: CommandContext): void {
+  const expect = group
+    .command('expect')
+    .description('tell a group when posts with a key stay away, and when one comes again');
+  withExamples(expect, ['klatch group expect set Operations backup 26h', 'klatch group expect list Operations']);
+  const set = expect
+    .command('set')
+    .description('expect a post with a key at least so often')
+    .argument('<group>', GROUP_ARGUMENT_HELP)
+    .argument('<key>', KEY_HELP)
+    .argument('<within>', 'a duration from 1m to 366d, such as 26h; time in which no server took posts does not count')
+    .action((name: string, key: string, within: string, { json }: JsonOption, self: Command) =>
+      callAndPrint(context, self, {
+        operation: setGroupExpectation,
+        input: { group: name, key, within },
+        json,
+        lines: setLines,
+      }),
+    );
+  withExamples(withJson(set), ['klatch group expect set Operations backup 26h']);
+  const list = expect
+    .command('list')
+    .description('list what a group expects, with the last post of each key')
+    .argument('<group>', GROUP_ARGUMENT_HELP)
+    .action(groupOnlyAction(context, listGroupExpectations, listLines));
+  withExamples(withJson(list), ['klatch group expect list Operations']);
+  const remove = expect
+    .command('remove')
+    .description('expect posts with a key no longer')
+    .argument('<group>', GROUP_ARGUMENT_HELP)
+    .argument('<key>', KEY_HELP)
+    .action((name: string, key: string, { json }: JsonOption, self: Command) =>
+      callAndPrint(context, self, {
+        operation: removeGroupExpectation,
+        input: { group: name, key },
+        json,
+        lines: removedLines,
+      }),
+    );
+  withExamples(withJson(remove), ['klatch group expect remove Operations backup']);
+}
+
+/** What a group expects, as `klatch group info` shows it too. */
+export function expectationTable(expectations: List['expectations']): string[] {
+  const rows = expectations.map(({ within, last_post_at: lastPostAt, overdue, due_at: dueAt, key }) => [
+    within,
+    lastPostAt ?? 'never',
+    overdue ? 'overdue' : (dueAt ?? '-'),
+    key,
+  ]);
+  return formatTable(['EXPECTED EVERY', 'LAST POST', 'DUE', 'KEY'], rows);
+}
+
+function setLines({ group, key, within, changed }: Set): string[] {
+  if (!changed) return [`Group ${group} expects a post with the key ${key} every ${within} already.`];
+  return [`Group ${group} now expects a post with the key ${key} every ${within}.`];
+}
+
+function listLines({ expectations }: List): string[] {
+  if (expectations.length === 0)
+    return ['The group expects nothing. `klatch group expect set GROUP KEY 26h` changes that.'];
+  return expectationTable(expectations);
+}
+
+function removedLines({ group, key }: Removed): string[] {
+  return [`Group ${group} expects no post with the key ${key} any longer.`];
+}
