@@ -16,6 +16,7 @@ $(INSTALLED): package.json package-lock.json
 install: $(INSTALLED) ## install what the project needs into node_modules
 
 run: $(INSTALLED) ## set everything up and run the server on its embedded PostgreSQL (./var)
+	@npm run --silent web
 	@npm run --silent first-run
 
 test: $(INSTALLED) ## run all tests (one file: make test ARGS=test/http)

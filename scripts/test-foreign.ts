@@ -16,7 +16,7 @@ const callers = [
   '/usr/share/doc/python3-python-telegram-bot',
 ] as const;
 const receivers = ['webhook', '/usr/bin/php', '/usr/bin/python3', 'openssl'] as const;
-requireTools(['curl', ...callers, ...receivers], { startsDaemons: false });
+requireTools(['curl', 'chromium', ...callers, ...receivers], { startsDaemons: false });
 const { result, status } = runJest(process.argv.slice(2), { env: { KLATCH_FOREIGN_TESTS: '1' } });
 const counts = countsOf(result);
 if (counts.skipped > 0) console.error(`foreign-test: ${counts.skipped} skipped: here nothing may be`);

@@ -4,18 +4,22 @@ import { fileURLToPath } from 'node:url';
 import { Worker, type WorkerOptions } from 'node:worker_threads';
 
 /**
- * Where a file that ships with the program stands, unless it is inside the single binary. In the bundle everything is beside it; in the source tree
- * `etc/` and `package.json` are one level up.
+ * Where a file that ships with the program is, unless it is inside the single binary. In the bundle everything is beside it; in the source tree
+ * the browser client is below `build/`, and `etc/` and `package.json` are one level up.
  */
 function locateAsset(name: string): string {
-  const beside = fileURLToPath(new URL(`./${name}`, import.meta.url));
-  if (statSync(beside, { throwIfNoEntry: false }) !== undefined) return beside;
-  return fileURLToPath(new URL(`../${name}`, import.meta.url));
+  const places = ['./', '../build/', '../'].map((place) => fileURLToPath(new URL(`${place}${name}`, import.meta.url)));
+  return places.find((path) => statSync(path, { throwIfNoEntry: false }) !== undefined) ?? places.at(-1)!;
 }
 
 /** The text of a file that ships with the program, such as `config/reference.conf`; throws for any other. */
 export function readAsset(name: string): string {
   return isSea() ? getAsset(name, 'utf8') : readFileSync(locateAsset(name), 'utf8');
+}
+
+/** The bytes of such a file. */
+export function readAssetBytes(name: string): Buffer {
+  return isSea() ? Buffer.from(getAsset(name)) : readFileSync(locateAsset(name));
 }
 
 /** Names of the files in a folder that ships with the program, sorted. */

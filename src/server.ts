@@ -320,9 +320,8 @@ export class Server {
   /** Before anything that takes time: a port that is taken is told at once, and who asks is told to wait. */
   async #listen(): Promise<HttpListener> {
     const { http } = this.#config;
-    const listener = new HttpListener(http, this.#requestCounts.counting(createStatusOnlyStartingApp(this.#log)), {
-      limit: this.#connectionLimit,
-    });
+    const starting = this.#requestCounts.counting(createStatusOnlyStartingApp(this.#config, this.#log));
+    const listener = new HttpListener(http, starting, { limit: this.#connectionLimit });
     this.#addPart('HTTP listener', () => listener.stop(http.stopDrainTimeoutMs), true);
     this.#httpPort = await listener.start();
     this.#listenerUrls.push(httpUrl(http.interface, this.#httpPort));

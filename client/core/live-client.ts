@@ -30,8 +30,8 @@ const NOTIFICATION_QUEUE_OVERFLOW_BYTES = 64 * 1024 * 1024;
 /** Who connects how, and what for. */
 export interface LiveClientOptions {
   readonly connect: ConnectFunction;
-  /** Of the session. It leaves this process only towards the server. */
-  readonly token: string;
+  /** Of the session. It leaves this process only towards the server. Null: a page, whose session cookie counts. */
+  readonly token: string | null;
   /** Null: only requests are made. */
   readonly follow: FollowOptions | null;
   readonly listener: ChatListener;
@@ -257,8 +257,8 @@ export class LiveClient {
     notificationQueue: NotificationQueue,
     onFailed: (error: unknown) => void,
   ): Promise<void> {
-    const params = { token: this.#options.token };
-    const { account, session: number } = await session.call('live.authenticate', params, {
+    const { token } = this.#options;
+    const { account, session: number } = await session.call('live.authenticate', token === null ? {} : { token }, {
       decode: decodeAuthenticated,
     });
     this.#account = account;

@@ -2,7 +2,9 @@ import { isAscii } from 'node:buffer';
 import { cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { build, transform, type BuildOptions, type TransformOptions } from 'esbuild';
+import { libraryOf } from './licences.ts';
 import { BUILD, buildVersion, readJson, ROOT } from './paths.ts';
+import { buildWeb } from './web.ts';
 
 /** A bundle and what is in it. */
 export interface Bundle {
@@ -26,6 +28,7 @@ export async function bundle(folder = join(BUILD, 'bundle')): Promise<Bundle> {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   const inputs = [...(await bundleProgram(folder)), ...(await bundleThread(folder, 'storage/hooks/settlement-thread'))];
+  const webLibraries = await buildWeb(join(folder, 'web'));
   for (const [from, to] of [
     ['src/config/reference.conf', 'config/reference.conf'],
     ['src/storage/migrations', 'storage/migrations'],
@@ -35,7 +38,8 @@ export async function bundle(folder = join(BUILD, 'bundle')): Promise<Bundle> {
   }
   const { name, license } = readJson(join(ROOT, 'package.json')) as { name: string; license: string };
   writeFileSync(join(folder, 'package.json'), `${JSON.stringify({ name, version: buildVersion(), license })}\n`);
-  return { folder, libraries: [...new Set(inputs.map(libraryOf).filter((each) => each !== null))].sort() };
+  const libraries = inputs.map(libraryOf).filter((each) => each !== null);
+  return { folder, libraries: [...new Set([...libraries, ...webLibraries])].sort() };
 }
 
 /**
@@ -95,9 +99,4 @@ async function bundleThread(folder: string, name: string): Promise<string[]> {
     logLevel: 'warning',
   });
   return Object.keys(metafile.inputs);
-}
-
-/** The npm package that a source file belongs to; null for one of ours. */
-function libraryOf(file: string): string | null {
-  return /.*node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(file)?.[1] ?? null;
 }

@@ -13,6 +13,11 @@ interface Library {
 
 const RULE = '-'.repeat(79);
 
+/** The npm package that a source file belongs to; null for one of ours. */
+export function libraryOf(file: string): string | null {
+  return /.*node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(file)?.[1] ?? null;
+}
+
 /** One line for each library: name, version, licence. `names` are npm packages. */
 export function listLibraries(names: readonly string[]): string[] {
   return names.map(readLibrary).map(({ name, version, license }) => `${name} ${version} (${license})`);

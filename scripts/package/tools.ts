@@ -36,6 +36,8 @@ const PACKAGES = {
   ip: 'iproute2',
   '/usr/lib/postgresql/15/bin/postgres': 'postgresql-15',
   pgbouncer: 'pgbouncer',
+  // Opens the browser client in test/foreign/web.
+  chromium: 'chromium',
   // They post to the server in test/foreign/callers. A library is known by the folder of its package.
   'prometheus-alertmanager': 'prometheus-alertmanager',
   apprise: 'apprise',

@@ -36,6 +36,7 @@ export function buildConfig(file: string, settings: Settings): Config {
     publicEndpoints: settings['public-endpoints'],
     heapBytes: settings['memory.heap'],
     http: buildHttp(settings),
+    web: { webClientEnabled: settings['web.enabled'] },
     metrics: {
       metricsEnabled: settings['metrics.enabled'],
       interface: settings['metrics.interface'],

@@ -18,6 +18,7 @@ export interface Config {
   /** The most that the heap of JavaScript may hold; null: what V8 chooses. */
   readonly heapBytes: number | null;
   readonly http: HttpConfig;
+  readonly web: WebConfig;
   readonly metrics: MetricsConfig;
   readonly postgresql: PostgresqlConfig;
   readonly registration: Registration;
@@ -172,6 +173,11 @@ export interface HttpConfig {
   readonly requestToResponseTimeoutMs: number;
   /** How long a stop waits for requests and deliveries in hand. */
   readonly stopDrainTimeoutMs: number;
+}
+
+/** The client that browsers are served. */
+interface WebConfig {
+  readonly webClientEnabled: boolean;
 }
 
 /** Where metrics are served from, on a port of their own. */

@@ -159,6 +159,8 @@ export const SCHEMA = {
   'http.request-timeout': defaulted(duration({ min: MS.second, max: 10 * MS.minute })),
   'http.stop-timeout': defaulted(duration({ min: 0, max: 10 * MS.minute })),
 
+  'web.enabled': defaulted(flag()),
+
   'metrics.enabled': defaulted(flag()),
   'metrics.interface': defaulted(listenHost()),
   'metrics.port': defaulted(port(0)),

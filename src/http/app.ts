@@ -1,8 +1,9 @@
 import cors from 'cors';
 import express, { type Express, type RequestHandler } from 'express';
 import type { RequestListener } from 'node:http';
+import type { Config } from '../config/config.ts';
 import { KlatchError } from '../errors.ts';
-import type { Log } from '../log.ts';
+import { silentLog, type Log } from '../log.ts';
 import { TrustedProxies } from '../model/trusted-proxies.ts';
 import type { Services } from '../operations/core/services.ts';
 import { operationTable } from '../operations/table.ts';
@@ -13,6 +14,7 @@ import { ntfyRootRoute } from './callers/ntfy-root.ts';
 import { startDeadline } from './deadline.ts';
 import { Authenticator } from './authenticator.ts';
 import { sessionRoutes } from './browser/session-routes.ts';
+import { webRoutes } from './browser/web-routes.ts';
 import { exposedFileHeaders, fileRoutes } from './files/file-routes.ts';
 import { healthRoutes } from './health-routes.ts';
 import { invitePreviewRoutes } from './invite-routes.ts';
@@ -23,11 +25,12 @@ import { TokenAuth } from './token-auth.ts';
 import { signInLinkPage } from './sign-in-link-page.ts';
 import { webhookRoutes } from './webhook-routes.ts';
 
-/** What is answered while the database is opened and brought up to date: alive, and not ready. */
-export function createStatusOnlyStartingApp(log: Log): Express {
+/** What is answered while the database is opened and brought up to date: alive, and not ready; to browsers the page that says so. */
+export function createStatusOnlyStartingApp(config: Config, log: Log): Express {
   const app = express();
   app.disable('x-powered-by');
   app.get('/v1/status', (_req, res) => sendJson(res, 200, { status: 'Ok' }));
+  app.use(webRoutes(config, log));
   app.use(() => {
     throw new KlatchError('starting');
   });
@@ -74,6 +77,8 @@ function createExpress(services: Services, options: AppDeps): Express {
   app.use(suffixRoutes({ tokenAuth, handlePost, log }));
   app.use('/v1/webhooks', reverseWebhookRoutes(services, tokenAuth, options.proxies));
   app.use('/v1/groups/invites', invitePreviewRoutes(services, options.proxies));
+  // The starting app has said what is wrong with it.
+  app.use(webRoutes(config, silentLog()));
   app.use('/v1/sign-in', signInLinkPage(config));
   app.use('/v1/session', sessionRoutes(services, authenticator));
   app.use('/v1/api', apiRoutes(services, authenticator, operationTable()));

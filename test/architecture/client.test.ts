@@ -1,7 +1,7 @@
 import { join, relative } from 'node:path';
 import { afterAll, describe, expect, test } from '@jest/globals';
 import { build, stop } from 'esbuild';
-import { client, importGraph, modulesOf, root, sourceFiles, src } from './source-graph.ts';
+import { client, importGraph, modulesOf, root, sourceFiles, src, web } from './source-graph.ts';
 
 /** What a folder of the client may import besides files: `node:` stands for all modules of Node. */
 const packages: Readonly<Record<string, readonly string[]>> = {
@@ -28,6 +28,15 @@ describe('the client', () => {
 
   test('is imported by the command line, and by nothing else of the server', () => {
     expect(imports(src, (file, target) => file.startsWith('src/cli/') || !target.startsWith('client/'))).toEqual([]);
+  });
+
+  test('is imported of the browser client as its core alone', () => {
+    expect(imports(web, (_, target) => target.startsWith('web/') || target.startsWith('client/core/'))).toEqual([]);
+  });
+
+  test('is in the browser beside Preact and its signals, and nothing else of npm', () => {
+    const modules = new Set(sourceFiles(web).flatMap(modulesOf));
+    expect([...modules].sort()).toEqual(['@preact/signals', 'preact']);
   });
 
   test.each(Object.entries(packages))('imports in client/%s the packages %j only', (folder, allowed) => {

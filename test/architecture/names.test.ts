@@ -10,7 +10,7 @@ const retired = JSON.parse(readFileSync(join(import.meta.dirname, 'retired-names
 >;
 
 /** Every identifier of a file, declared or used: properties and private names too, not what is in texts and comments. */
-function identifiersOf(text: string): Set<string> {
+function identifiersOf(text: string, tsx = false): Set<string> {
   const found = new Set<string>();
   const visit = (node: unknown): void => {
     if (typeof node !== 'object' || node === null) return;
@@ -18,7 +18,7 @@ function identifiersOf(text: string): Set<string> {
     if ((type === 'Identifier' || type === 'PrivateName') && typeof value === 'string') found.add(value);
     for (const child of Object.values(node)) visit(child);
   };
-  visit(parseSync(text, { syntax: 'typescript', target: 'es2024' }));
+  visit(parseSync(text, { syntax: 'typescript', tsx, target: 'es2024' }));
   return found;
 }
 
@@ -29,7 +29,7 @@ test('identifiers are found wherever they stand', () => {
 
 test('no retired name comes back', () => {
   const back = FOLDERS.flatMap((folder) => sourceFiles(join(root, folder))).flatMap((file) =>
-    [...identifiersOf(readFileSync(file, 'utf8'))]
+    [...identifiersOf(readFileSync(file, 'utf8'), file.endsWith('.tsx'))]
       .filter((name) => Object.hasOwn(retired, name))
       .map((name) => `${relative(root, file)}: ${name}, which is ${retired[name]} now`),
   );

@@ -1,7 +1,18 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
-import { client, cyclesIn, FOLDERS, importGraph, importsOf, packages, root, sourceFiles, src } from './source-graph.ts';
+import {
+  client,
+  cyclesIn,
+  FOLDERS,
+  importGraph,
+  importsOf,
+  packages,
+  root,
+  sourceFiles,
+  src,
+  web,
+} from './source-graph.ts';
 
 /**
  * What each room of a layer imports of the others: exactly that, in an order in which each stands above all that it
@@ -38,6 +49,7 @@ const roomsOf: Readonly<Record<string, Readonly<Record<string, readonly string[]
     provision: ['db'],
   },
   client: { core: [], node: ['core'], terminal: ['core', 'node'] },
+  web: { core: [], words: [], screens: ['core', 'words'], 'main.tsx': ['core', 'screens'] },
   cli: {
     core: [],
     'api.ts': ['core'],
@@ -77,7 +89,7 @@ const roomsOf: Readonly<Record<string, Readonly<Record<string, readonly string[]
 const MAX_FILES = 30;
 
 /** The folder of a layer. */
-const folderOf = (layer: string): string => (layer === 'client' ? client : join(src, layer));
+const folderOf = (layer: string): string => ({ client, web })[layer] ?? join(src, layer);
 
 /** The room of a file of a layer: its folder, or the file itself. */
 const roomOf = (layer: string, file: string): string => relative(folderOf(layer), file).split('/')[0]!;
@@ -133,7 +145,7 @@ test('every export is imported somewhere', () => {
     }
   }
   const declared = /^export (?:async )?(?:abstract )?(?:class|function\*?|const|let|type|interface) (\w+)/gm;
-  const unused = [src, client, ...packages.values()].flatMap(sourceFiles).flatMap((file) => {
+  const unused = [src, client, web, ...packages.values()].flatMap(sourceFiles).flatMap((file) => {
     if (used.has(file)) return [];
     const names = [...readFileSync(file, 'utf8').matchAll(declared)].map(([, name]) => name!);
     return names.filter((name) => !used.has(`${file}:${name}`)).map((name) => `${relative(root, file)}: ${name}`);

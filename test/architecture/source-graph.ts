@@ -4,17 +4,18 @@ import { dirname, join, relative, resolve } from 'node:path';
 export const root = resolve(import.meta.dirname, '../..');
 export const src = join(root, 'src');
 export const client = join(root, 'client');
+export const web = join(root, 'web');
 /** The sources of each package, by its path: `packages/hocon`. */
 export const packages: ReadonlyMap<string, string> = new Map(
   readdirSync(join(root, 'packages')).map((name) => [`packages/${name}`, join(root, 'packages', name, 'src')]),
 );
 /** The folders of the project that hold TypeScript. */
-export const FOLDERS = ['src', 'client', 'packages', 'test', 'scripts', 'bench', 'faults'] as const;
+export const FOLDERS = ['src', 'client', 'web', 'packages', 'test', 'scripts', 'bench', 'faults'] as const;
 
 /** All files of TypeScript below a folder, absolute, sorted. */
 export function sourceFiles(folder: string): string[] {
   return readdirSync(folder, { withFileTypes: true, recursive: true })
-    .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
+    .filter((entry) => entry.isFile() && /\.tsx?$/.test(entry.name))
     .map((entry) => join(entry.parentPath, entry.name))
     .sort();
 }

@@ -2,6 +2,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { chmod, mkdtemp, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { buildWeb } from '../../scripts/package/web.ts';
 import { SUPERUSER } from '../../src/storage/embedded/cluster.ts';
 import { startEmbedded, type EmbeddedServer } from '../../src/storage/embedded/embedded.ts';
 import { calibrate } from './machine-calibration.ts';
@@ -69,8 +70,10 @@ export default async function globalSetup(): Promise<void> {
     stdio: ['pipe', 'ignore', 'ignore'],
   });
   const making = makeTestProgram(programDir);
+  // Servers in the processes of jest read it from the source tree.
+  const building = buildWeb();
   const server = await startEmbedded({ dataDir, binDir: null, log: () => {}, settings: SETTINGS });
-  await making;
+  await Promise.all([making, building]);
   await calibrate(join(programDir, 'lib/klatch.cjs'), 'bundle');
   const { socketDir, port } = server;
   process.env['KLATCH_TEST_POSTGRES'] = JSON.stringify({ socketDir, port, user: SUPERUSER });

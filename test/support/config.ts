@@ -70,6 +70,7 @@ export function testConfig(target: ConnectionTarget, dataDir: string, changes: C
       requestToResponseTimeoutMs: 10_000,
       stopDrainTimeoutMs: 20_000,
     },
+    web: { webClientEnabled: true },
     // Several servers run at once in tests; those that look at metrics switch them on.
     metrics: { metricsEnabled: false, interface: '127.0.0.1', port: 0 },
     limits: {

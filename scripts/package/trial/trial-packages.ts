@@ -41,6 +41,7 @@ const QUICK_LEVEL = '1';
 const SOURCES = [
   'src',
   'client',
+  'web',
   'packages',
   'scripts/package',
   'debian',

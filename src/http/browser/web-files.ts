@@ -1,0 +1,58 @@
+import { listAssets, readAsset, readAssetBytes } from '../../assets.ts';
+
+const FOLDER = 'web';
+const MEDIA_TYPES: ReadonlyMap<string, string> = new Map([
+  ['css', 'text/css; charset=utf-8'],
+  ['js', 'text/javascript; charset=utf-8'],
+  ['svg', 'image/svg+xml'],
+]);
+/** In the order in which they are taken where a browser knows both. */
+export const webFileEncodings = ['br', 'gzip'] as const;
+const SUFFIXES = { br: '.br', gzip: '.gz' } as const;
+
+/** A file of the browser client, plain and compressed. */
+interface WebFile {
+  readonly mediaType: string;
+  readonly plain: Buffer;
+  readonly br: Buffer;
+  readonly gzip: Buffer;
+}
+
+/** The browser client as it was built with the program. */
+export interface WebFiles {
+  /** With place holders for what the server knows. */
+  readonly shell: string;
+  /** By name, which has a hash of the content. */
+  readonly assets: ReadonlyMap<string, WebFile>;
+}
+
+/** Null in a source tree in which it was not built: `npm run web`. */
+export function readWebFiles(): WebFiles | null {
+  try {
+    const shell = readAsset(`${FOLDER}/shell.html`);
+    // Of the sources, not of the build.
+    if (shell.includes('{{script}}')) return null;
+    return { shell, assets: new Map(plainNames().map((name) => [name, readWebFile(name)])) };
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw error;
+  }
+}
+
+function plainNames(): string[] {
+  return listAssets(`${FOLDER}/assets`).filter((name) => MEDIA_TYPES.has(endingOf(name)));
+}
+
+function readWebFile(name: string): WebFile {
+  const path = `${FOLDER}/assets/${name}`;
+  return {
+    mediaType: MEDIA_TYPES.get(endingOf(name))!,
+    plain: readAssetBytes(path),
+    br: readAssetBytes(`${path}${SUFFIXES.br}`),
+    gzip: readAssetBytes(`${path}${SUFFIXES.gzip}`),
+  };
+}
+
+function endingOf(name: string): string {
+  return name.split('.').at(-1)!;
+}

@@ -1,0 +1,164 @@
+import type { IncomingMessage } from 'node:http';
+import { Router, type Request, type RequestHandler, type Response } from 'express';
+import type { Config } from '../../config/config.ts';
+import type { Log } from '../../log.ts';
+import { escapeHtml } from '../invite-page.ts';
+import { sendMethodNotAllowed } from '../responses.ts';
+import { readWebFiles, webFileEncodings, type WebFiles } from './web-files.ts';
+
+/**
+ * The paths that the browser client has screens for. Everything else keeps its own answer: a person who opens a path of
+ * a program by mistake gets that one.
+ */
+const PAGE_PATHS = ['/', '/v1/sign-in'];
+const LOOPBACK_NAMES: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]']);
+const HTML_PATTERN = /(?:^|[,\s])text\/html\s*(?:$|[,;])/i;
+
+/** Of everything that is served to browsers here. */
+const COMMON_HEADERS = {
+  'cross-origin-resource-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+} as const;
+
+/**
+ * Nothing from elsewhere, nothing inline, in nobody's frame. No text becomes code: the one policy of Trusted Types is for
+ * the address of a service worker.
+ */
+const CONTENT_SECURITY_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' blob:",
+  "media-src 'self' blob:",
+  "connect-src 'self'",
+  "manifest-src 'self'",
+  "worker-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+  'trusted-types klatch',
+].join('; ');
+
+const SHELL_HEADERS = {
+  ...COMMON_HEADERS,
+  'content-type': 'text/html; charset=utf-8',
+  // Asked for each time: it names the files of this version.
+  'cache-control': 'no-cache',
+  'content-security-policy': CONTENT_SECURITY_POLICY,
+  vary: 'Accept',
+  'x-frame-options': 'DENY',
+  'x-robots-tag': 'noindex',
+} as const;
+
+/** Browsers take it for an error from an address that is neither https nor loopback. */
+const OPENER_POLICY = { 'cross-origin-opener-policy': 'same-origin' } as const;
+
+/** The page as it is sent. */
+interface Shell {
+  readonly html: Buffer;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly base: URL;
+}
+
+type WebConfig = Pick<Config, 'projectName' | 'http' | 'web'>;
+
+/**
+ * The browser client: its page at the paths that it has screens for, where `Accept` names text/html, and its files below
+ * `/assets`. Nothing where `web.enabled` is false, or where a source tree was not built, which the log is told.
+ */
+export function webRoutes(config: WebConfig, log: Log): Router {
+  const router = Router({ caseSensitive: true });
+  if (!config.web.webClientEnabled) return router;
+  const files = readWebFiles();
+  if (files === null) {
+    log.warn('the browser client is not served: it was not built. Run "npm run web"');
+    return router;
+  }
+  const base = new URL(config.http.baseUri);
+  const html = Buffer.from(fillShell(files.shell, config));
+  const headers = isTrustworthy(base) ? { ...SHELL_HEADERS, ...OPENER_POLICY } : SHELL_HEADERS;
+  for (const path of PAGE_PATHS) router.all(path, pageHandler({ html, headers, base }, path));
+  router.all('/assets/:name', assetHandler(files));
+  return router;
+}
+
+/** The path of base-uri is part of each address, since a page may not have `<base>`. */
+function fillShell(shell: string, { projectName, http }: WebConfig): string {
+  const base = `${http.baseUri}/`;
+  const values = new Map([
+    ['base', base],
+    ['path', new URL(base).pathname],
+    ['project', projectName],
+  ]);
+  return shell.replaceAll(/\{\{(\w+)\}\}/g, (_, name: string) => escapeHtml(values.get(name)!));
+}
+
+function pageHandler({ html, headers, base }: Shell, path: string): RequestHandler {
+  return (req, res, next) => {
+    if (!isLook(req) || !HTML_PATTERN.test(req.headers.accept ?? '')) {
+      next();
+      return;
+    }
+    if (isOtherLoopbackName(req.headers.host, base)) {
+      // Another name is another origin, whose requests would be refused.
+      const location = `${base.origin}${base.pathname.replace(/\/$/, '')}${path}`;
+      res.writeHead(307, { ...COMMON_HEADERS, 'cache-control': 'no-store', location }).end();
+      return;
+    }
+    sendBytes(req, res, html, headers);
+  };
+}
+
+function isTrustworthy({ protocol, hostname }: URL): boolean {
+  return protocol === 'https:' || LOOPBACK_NAMES.has(hostname);
+}
+
+/** Whether a browser asks by another name of this machine than base-uri has, on the same port: it is the same server. */
+function isOtherLoopbackName(host: string | undefined, base: URL): boolean {
+  const asked = URL.parse(`${base.protocol}//${host ?? ''}`);
+  if (asked === null || asked.hostname === base.hostname || asked.port !== base.port) return false;
+  return LOOPBACK_NAMES.has(asked.hostname) && LOOPBACK_NAMES.has(base.hostname);
+}
+
+function assetHandler({ assets }: WebFiles): RequestHandler {
+  return (req, res, next) => {
+    const file = assets.get(req.params['name'] as string);
+    if (file === undefined) {
+      next();
+      return;
+    }
+    if (!isLook(req)) {
+      sendMethodNotAllowed(req, res, ['GET', 'HEAD']);
+      return;
+    }
+    const encoding = webFileEncodings.find((each) => accepts(req, each));
+    sendBytes(req, res, encoding === undefined ? file.plain : file[encoding], {
+      ...COMMON_HEADERS,
+      'content-type': file.mediaType,
+      // Another content has another name.
+      'cache-control': 'public, max-age=31536000, immutable',
+      vary: 'Accept-Encoding',
+      ...(encoding === undefined ? {} : { 'content-encoding': encoding }),
+    });
+  };
+}
+
+/** Whether the client takes the encoding; one that it refuses has `q=0`. */
+function accepts({ headers }: IncomingMessage, encoding: string): boolean {
+  const listed = (headers['accept-encoding'] ?? '').split(',');
+  return listed.some((each) => {
+    const [name, ...parameters] = each.split(';').map((part) => part.trim().toLowerCase());
+    return name === encoding && !parameters.some((parameter) => /^q=0(?:\.0*)?$/.test(parameter));
+  });
+}
+
+function isLook({ method }: IncomingMessage): boolean {
+  return method === 'GET' || method === 'HEAD';
+}
+
+function sendBytes(req: Request, res: Response, bytes: Buffer, headers: Readonly<Record<string, string>>): void {
+  res.writeHead(200, { ...headers, 'content-length': bytes.length });
+  res.end(req.method === 'HEAD' ? undefined : bytes);
+}

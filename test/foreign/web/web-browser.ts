@@ -1,0 +1,65 @@
+import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core';
+import { freePort } from '../../support/ports.ts';
+import type { ConfigChanges } from '../../support/config.ts';
+import { TestServer } from '../../support/server.ts';
+
+/** Debian's; playwright-core brings none. */
+const PROGRAM = '/usr/bin/chromium';
+
+/** A name that these browsers take for this machine, and that is no name of loopback to them. */
+export const FAR_HOST = 'chat.test';
+
+/** A server whose base-uri is the address that browsers open. */
+export async function startServerForBrowsers(changes: ConfigChanges = {}, host = '127.0.0.1'): Promise<TestServer> {
+  const port = await freePort();
+  const http = { port, baseUri: `http://${host}:${port}`, ...changes.http };
+  return TestServer.start({ projectName: 'Klatch of a test', ...changes, http });
+}
+
+/** A page, and everything that its browser complained of. */
+export interface WatchedPage {
+  readonly page: Page;
+  /** Violations of the Content-Security-Policy, errors of scripts, and what the console shows as an error. */
+  readonly complaints: readonly string[];
+}
+
+/** Texts, since scripts of pages have other types than those of Node. */
+const REPORT_VIOLATIONS =
+  'document.addEventListener("securitypolicyviolation", ({ violatedDirective, blockedURI }) => ' +
+  'console.error(`CSP: ${violatedDirective} ${blockedURI}`))';
+
+/** A real Chromium. */
+export class WebBrowser {
+  readonly #browser: Browser;
+
+  private constructor(browser: Browser) {
+    this.#browser = browser;
+  }
+
+  static async start(): Promise<WebBrowser> {
+    // As root Chromium starts without its sandbox only.
+    const args = ['--no-sandbox', `--host-resolver-rules=MAP ${FAR_HOST} 127.0.0.1`];
+    return new WebBrowser(await chromium.launch({ executablePath: PROGRAM, args }));
+  }
+
+  /** A profile of its own: no cookies, nothing kept. */
+  newProfile(): Promise<BrowserContext> {
+    return this.#browser.newContext();
+  }
+
+  /** A page in a profile, with its complaints from its first moment on. */
+  static async watch(profile: BrowserContext): Promise<WatchedPage> {
+    const page = await profile.newPage();
+    const complaints: string[] = [];
+    page.on('pageerror', (error) => complaints.push(error.message));
+    page.on('console', (message) => {
+      if (message.type() === 'error') complaints.push(message.text());
+    });
+    await page.addInitScript(REPORT_VIOLATIONS);
+    return { page, complaints };
+  }
+
+  async stop(): Promise<void> {
+    await this.#browser.close();
+  }
+}

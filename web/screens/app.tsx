@@ -1,0 +1,47 @@
+import type { AppState } from '../core/app-state.ts';
+import { words } from '../words/words.ts';
+import { Conversations } from './conversations.tsx';
+import { SignIn } from './sign-in.tsx';
+
+/** The whole page. */
+export function App({ state }: { readonly state: AppState }) {
+  const phase = state.phase.value;
+  if (phase.name === 'loading') return <Loading />;
+  if (phase.name === 'unavailable') return <Unavailable sentence={phase.sentence} />;
+  if (phase.name === 'elsewhere') return <Elsewhere state={state} />;
+  if (phase.name === 'signed-out') return <SignIn state={state} sentence={phase.sentence} />;
+  return <Conversations state={state} account={phase.account} />;
+}
+
+function Loading() {
+  return (
+    <main aria-busy="true">
+      <p class="quiet">{words.loading}</p>
+    </main>
+  );
+}
+
+function Unavailable({ sentence }: { readonly sentence: string }) {
+  return (
+    <main>
+      <h1>{words.unavailable}</h1>
+      <p role="status">
+        {sentence}. {words.trying}
+      </p>
+    </main>
+  );
+}
+
+/** A link that opened the page goes on to the right address. */
+function Elsewhere({ state }: { readonly state: AppState }) {
+  const { base, pageOrigin } = state.place;
+  const token = state.link.value?.token ?? null;
+  return (
+    <main>
+      <h1>{words.elsewhere}</h1>
+      <p>
+        {words.elsewhereReason(pageOrigin)} <a href={`${base.href}${token === null ? '' : `#${token}`}`}>{base.href}</a>
+      </p>
+    </main>
+  );
+}

@@ -1,0 +1,23 @@
+/** Every sentence of the page, so that another language is another file. */
+export const words = {
+  loading: 'One moment …',
+  signIn: 'Sign in',
+  signOut: 'Sign out',
+  signInByLink: 'Sign in with the link',
+  linkOpened: 'The link that you opened signs you in, once.',
+  otherLinkOpened: 'You opened a sign-in link, and are signed in already.',
+  useOtherLink: 'Sign in with it instead',
+  pasteLink: 'Paste the sign-in link that you were sent',
+  notALink: 'This is not a sign-in link: it ends in #kll_ and 43 more characters.',
+  whereLinksComeFrom: 'The administrator of this server makes sign-in links.',
+  signedInAs: (name: string, nick: string) => `Signed in as ${name} (@${nick})`,
+  conversations: 'Conversations',
+  noConversations: 'You are in no conversation yet. Somebody can add you to a group, or send you an invitation.',
+  unread: (count: number) => `${new Intl.NumberFormat().format(count)} unread`,
+  archived: 'archived',
+  whatIsHere: 'This page shows your conversations and what is unread. To read and to write, use a client:',
+  trying: 'The page tries again by itself.',
+  unavailable: 'The server cannot answer',
+  elsewhere: 'This is not the address of this server',
+  elsewhereReason: (page: string) => `You opened ${page}, and a session works at one address only. Open:`,
+} as const;
