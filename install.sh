@@ -644,8 +644,10 @@ print_next() {
   say "  ${sudo}$setup"
   say "  ${sudo}service klatch start"
   say "  ${sudo}klatch group create Lobby"
+  say "  ${sudo}klatch admin-link"
   say ''
-  say 'The last one makes a first group and prints the address to post messages to.'
+  say 'The third one makes a first group and prints the address to post messages to. The last one prints the address to'
+  say 'open in a browser.'
 }
 
 main() {

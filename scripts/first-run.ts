@@ -8,6 +8,7 @@ import { createServer } from 'node:net';
 import { constants } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
+import { firstAdministrator, makeAdminLink } from '../src/cli/admin-link.ts';
 import { configure } from '../src/cli/setup/configure.ts';
 import { callServer } from '../src/cli/core/control-client.ts';
 import { exitCodes } from '../src/cli/core/exit-codes.ts';
@@ -51,7 +52,10 @@ async function main(): Promise<number> {
   try {
     // A start that was asked to stop ends without being ready, which is no failure.
     const isReady = await Promise.race([waitUntilReady(config, child), signals.firstSignal.then(() => false)]);
-    if (isReady) say(usage(config, await firstGroup(config)));
+    if (isReady) {
+      const group = await firstGroup(config);
+      say(usage(config, group, await addressToOpen(config)));
+    }
     return await endOf(child, signals);
   } finally {
     signals.stop();
@@ -170,12 +174,19 @@ async function firstGroup({ dataDir }: Config): Promise<GroupInfo> {
   return callServer({ dataDir, operation: createGroup, input: { title: 'Lobby', owner: nick } });
 }
 
-function usage({ http }: Config, { title, webhook, addresses = [] }: GroupInfo): string {
+/** Signs the first administrator in; the plain address once that one has a session, whose browser needs no more. */
+async function addressToOpen({ dataDir, http }: Config): Promise<string> {
+  const { isSignedIn } = await firstAdministrator(dataDir);
+  return isSignedIn ? `${http.baseUri}/` : (await makeAdminLink(dataDir)).link;
+}
+
+function usage({ http }: Config, { title, webhook, addresses = [] }: GroupInfo, address: string): string {
   const receiver = `http://127.0.0.1:${http.port + 1}/`;
   const script =
     'require("http").createServer((q,s)=>q.setEncoding("utf8").on("data",console.log).on("end",()=>s.end()))' +
     `.listen(${http.port + 1},"127.0.0.1")`;
-  return `
+  return `Open ${address}
+
 Klatch runs. The webhook of the group ${title}:
   ${webhook}
 
@@ -188,7 +199,10 @@ Receive what is posted: start a receiver,
 and register it as a reverse webhook:
   curl -H 'Content-Type: application/json' -d '{"url":"${receiver}"}' ${webhook}/reverse
 
-Talk, as the owner of the group (the first command prints a link, the second one asks for it):
+Another address to open, for another browser or when that one was used:
+  bin/klatch --config ${CONFIG} admin-link
+
+Talk in a terminal, as the owner of the group (the first command prints a link, the second one asks for it):
   bin/klatch --config ${CONFIG} user invite owner
   bin/klatch chat sign-in --server http://127.0.0.1:${http.port} --link
   bin/klatch chat

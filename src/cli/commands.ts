@@ -18,6 +18,7 @@ const COMMAND_LOADERS: Readonly<Record<string, () => Promise<AddCommand>>> = {
   status: async () => (await import('./health/status.ts')).addStatus,
   ready: async () => (await import('./health/ready.ts')).addReady,
   doctor: async () => (await import('./health/doctor.ts')).addDoctor,
+  'admin-link': async () => (await import('./admin-link.ts')).addAdminLink,
   user: async () => (await import('./user.ts')).addUser,
   group: async () => (await import('./group/group.ts')).addGroup,
   hook: async () => (await import('./hook/hook.ts')).addHook,

@@ -52,6 +52,7 @@ const roomsOf: Readonly<Record<string, Readonly<Record<string, readonly string[]
   web: { core: [], words: [], screens: ['core', 'words'], 'main.tsx': ['core', 'screens'] },
   cli: {
     core: [],
+    'admin-link.ts': ['core'],
     'api.ts': ['core'],
     'bash-completion.ts': [],
     'chat.ts': ['core'],
@@ -68,6 +69,7 @@ const roomsOf: Readonly<Record<string, Readonly<Record<string, readonly string[]
     'user.ts': ['core', 'group', 'user-change-commands.ts'],
     'commands.ts': [
       'core',
+      'admin-link.ts',
       'api.ts',
       'chat.ts',
       'completion.ts',

@@ -50,6 +50,7 @@ describe('the help', () => {
         'status',
         'ready',
         'doctor',
+        'admin-link',
         'user create',
         'user list',
         'group create',

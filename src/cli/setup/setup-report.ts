@@ -36,7 +36,9 @@ export function reportSetup(
     if (keysMadeIn !== null) print(context, `Made a pair of server keys in ${keysMadeIn}.`);
   }
   for (const warning of loadConfig(file, { env: context.env }).warnings) printError(context, `warning: ${warning}`);
-  if (json !== true) print(context, `Next: ${nextStep(context, file)}`);
+  if (json === true) return;
+  print(context, `Next: ${nextStep(context, file)}`);
+  print(context, `Then open the address that this prints: ${adminLinkCommand(context, file)}`);
 }
 
 const ROLE_VERBS = { made: 'Made', kept: 'Kept', 'new password': 'Gave a new password to' } as const;
@@ -64,10 +66,21 @@ export function nextStep(
   const { kind, command } = hostFacts.installation ?? thisInstallation();
   const isService = hostFacts.isService ?? SERVICE_FILES.some((path) => existsSync(path));
   if (file === SYSTEM_CONFIG && isService) return 'start the server: sudo service klatch start';
-  const found = file === SYSTEM_CONFIG || file === join(programBinDir, '../conf/server.conf');
-  const flag = found ? '' : ` --config ${shellWord(file)}`;
+  const flag = configFlagFor(programBinDir, file);
   if (kind === 'archive') return `start the server: nohup ${shellWord(command)}${flag} >> klatch.log 2>&1 &`;
   return `start the server with "klatch serve${flag}".`;
+}
+
+/** The command that signs the first administrator in. */
+function adminLinkCommand({ programBinDir }: Pick<CommandContext, 'programBinDir'>, file: string): string {
+  const { kind, command } = thisInstallation();
+  const program = file === SYSTEM_CONFIG ? 'sudo klatch' : kind === 'archive' ? shellWord(command) : 'klatch';
+  return `${program} admin-link${configFlagFor(programBinDir, file)}`;
+}
+
+function configFlagFor(programBinDir: string, file: string): string {
+  const isFound = file === SYSTEM_CONFIG || file === join(programBinDir, '../conf/server.conf');
+  return isFound ? '' : ` --config ${shellWord(file)}`;
 }
 
 function shellWord(text: string): string {

@@ -4,7 +4,7 @@ import { lockActiveAccount } from '../../storage/accounts/accounts.ts';
 import { replaceSignInLink } from '../../storage/accounts/sign-in-links.ts';
 import { resolveActiveAccount } from '../core/access.ts';
 import { defineOperation } from '../core/operation.ts';
-import { hashOpaqueToken, signInLinkFor, newLinkToken } from '../auth/sign-in.ts';
+import { browserLinkFor, hashOpaqueToken, signInLinkFor, newLinkToken } from '../auth/sign-in.ts';
 import { nickSchema } from '../core/schemas.ts';
 
 const LINK_TTL_MS = 24 * 60 * 60_000;
@@ -13,7 +13,14 @@ export const createSignInLink = defineOperation({
   name: 'accounts.invite',
   summary: 'Make a link that signs a person in, once and within 24 hours. A new one ends the one before.',
   input: z.strictObject({ user: nickSchema }),
-  output: z.object({ user: z.string(), link: z.string(), expires_at: z.string() }),
+  output: z.object({
+    user: z.string(),
+    /** For a person: its page signs in with a click, so that programs which look at mail do not use it up. */
+    link: z.string(),
+    /** For whoever asks, to open at once: on the server's machine it signs in without a click. Null where `web.enabled` is false. */
+    browser_link: z.string().nullable(),
+    expires_at: z.string(),
+  }),
   who: 'administrator',
   scope: null,
   errors: ['not_found'],
@@ -29,6 +36,11 @@ export const createSignInLink = defineOperation({
       }
       return replaceSignInLink(tx, { accountId: id, tokenHash: hashOpaqueToken(token), validMs: LINK_TTL_MS });
     });
-    return { user, link: signInLinkFor(services, token), expires_at: expiresAt.toISOString() };
+    return {
+      user,
+      link: signInLinkFor(services, token),
+      browser_link: browserLinkFor(services, token),
+      expires_at: expiresAt.toISOString(),
+    };
   },
 });

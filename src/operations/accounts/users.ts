@@ -51,6 +51,8 @@ export const listUsersAndBots = defineOperation({
         group_role: groupRoleSchema.nullable(),
         created_at: z.string(),
         deactivated: z.boolean(),
+        /** Whether the account has a session, or a bot a token. */
+        signed_in: z.boolean(),
       }),
     ),
     next: z.string().nullable(),
@@ -63,16 +65,19 @@ export const listUsersAndBots = defineOperation({
     const page = { after: after.toLowerCase(), limit: limit + 1, role, conversationId };
     const rows = await translateLostRead(database.general.run((sql) => listAccounts(sql, page)));
     const { page: accounts, next } = pageOf(rows, limit, (account) => account.nick);
-    const users = accounts.map(({ id, nick, name, role: ownRole, groups, groupRole, createdAt, deactivated }) => ({
-      id,
-      nick,
-      name,
-      role: ownRole,
-      groups,
-      group_role: groupRole,
-      created_at: createdAt.toISOString(),
-      deactivated,
-    }));
+    const users = accounts.map(
+      ({ id, nick, name, role: ownRole, groups, groupRole, createdAt, deactivated, signedIn }) => ({
+        id,
+        nick,
+        name,
+        role: ownRole,
+        groups,
+        group_role: groupRole,
+        created_at: createdAt.toISOString(),
+        deactivated,
+        signed_in: signedIn,
+      }),
+    );
     return { users, next };
   },
 });

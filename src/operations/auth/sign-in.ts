@@ -67,6 +67,11 @@ export function signInLinkFor({ config }: Pick<Services, 'config'>, token: strin
   return `${config.http.baseUri}/v1/sign-in#${token}`;
 }
 
+/** The same as an address of the browser client, which signs in without a click on the server's machine; null without one. */
+export function browserLinkFor({ config }: Pick<Services, 'config'>, token: string): string | null {
+  return config.web.webClientEnabled ? `${config.http.baseUri}/#${token}` : null;
+}
+
 /** The token out of a whole link, or as it is; null when it can be none. */
 export function parseLinkToken(text: string): string | null {
   const token = text.trim().split('#').at(-1)!;

@@ -31,6 +31,8 @@ interface ListedAccount extends Account {
   readonly nick: string;
   readonly createdAt: Date;
   readonly deactivated: boolean;
+  /** Whether it has a session, or a bot a token. */
+  readonly signedIn: boolean;
   readonly groups: number;
   readonly groupRole: GroupRole | null;
 }
@@ -53,6 +55,9 @@ export async function listAccounts(sql: Sql, page: AccountPageRequest): Promise<
   return sql<ListedAccount[]>`
     select a.id, a.kind, a.nick, a.name, a.role, a.created_at as "createdAt",
       a.deactivated_at is not null as deactivated, a."groupRole",
+      exists (
+        select from session s where s.account_id = a.id and (s.expires_at is null or s.expires_at > now())
+      ) as "signedIn",
       (
         select count(*) from membership g join conversation c on c.id = g.conversation_id
         where g.account_id = a.id and c.kind = 'group'

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { loadConfig } from '../../../src/config/load.ts';
+import { callAs } from '../../support/call.ts';
 import { postJson } from '../../support/server.ts';
 import { Program, root } from '../program.ts';
 
@@ -41,6 +42,7 @@ describe('the first run', () => {
     await Promise.race([once(taken, 'listening'), once(taken, 'error')]);
     try {
       const run = firstRun();
+      const token = await run.text(/^Open http:\/\/127\.0\.0\.1:\d+\/#(kll_[\w-]{43})\n/m);
       const webhook = await run.text(/The webhook of the group Lobby:\n {2}(\S+)\n[^]*Stop with Ctrl-C/);
       const { config } = loadConfig(join(folder, 'var/server.conf'), { env: {} });
       expect(config.http.port).toBeGreaterThan(9090);
@@ -49,6 +51,8 @@ describe('the first run', () => {
       expect(config.endpoints.map(({ type }) => type)).toEqual(['websocket', 'tcp']);
       expect(await readFile(config.file, 'utf8')).toMatch(/# .*receivers on this machine.*\n *allow = \["loopback"\]/);
       expect(await postJson(webhook, { text: 'one' })).toMatchObject({ status: 200, body: { id: '1:1' } });
+      const { session } = await callAs({ url: config.http.baseUri }, null, 'auth.verify', { link: token });
+      expect(session).toBeGreaterThan(0);
       run.process.kill('SIGTERM');
       const { code, stdout } = await run.ended;
       expect(code).toBe(0);
@@ -56,8 +60,11 @@ describe('the first run', () => {
       // The token stands in what the wrapper printed, never in the server's log.
       const log = stdout.split('\n').filter((line) => line.startsWith('{'));
       expect(log.join('\n')).not.toContain(webhook.split('/').at(-1));
+      expect(log.join('\n')).not.toContain(token);
 
       const again = firstRun();
+      // The owner has a session by now.
+      await again.text(/^(Open http:\/\/127\.0\.0\.1:\d+\/)\n/m);
       expect(await again.text(/The webhook of the group Lobby:\n {2}(\S+)\n/)).toBe(webhook);
       expect(await postJson(webhook, { text: 'two' })).toMatchObject({ status: 200, body: { id: '1:2' } });
       again.process.kill('SIGINT');

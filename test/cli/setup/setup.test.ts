@@ -62,6 +62,7 @@ describe('klatch setup', () => {
     expect((await stat(config.serverSigningKeys[0]!.private)).mode & 0o777).toBe(0o600);
     expect(stdout).toContain('http.port = 7071');
     expect(stdout).toMatch(/Next: start the server with "klatch serve --config/);
+    expect(stdout).toMatch(/Then open the address that this prints: klatch admin-link --config \S+\n$/);
     expect(stdout).not.toContain(config.secret);
     expect(config.webPush).toMatchObject({ vapidSubject: 'https://chat.example.org' });
     expect(stdout).toContain(config.webPush!.public);

@@ -1,0 +1,77 @@
+import type { Command } from 'commander';
+import { createSignInLink } from '../operations/accounts/sign-in-links.ts';
+import { createUser, listUsersAndBots } from '../operations/accounts/users.ts';
+import { print, printJson, type CommandContext } from './core/context.ts';
+import { callServer } from './core/control-client.ts';
+import { configuredDataDir } from './core/data-dir.ts';
+import { configFlag, withExamples, withJson } from './core/options.ts';
+
+/** Of the account that is made where there is no administrator. */
+const NICK = 'admin';
+const NAME = 'Administrator';
+/** Administrators that are looked at; an installation has a few. */
+const LISTED_ADMINISTRATORS = 1_000;
+
+/** The administrator that an installation had first. */
+interface FirstAdministrator {
+  readonly nick: string;
+  /** Whether the account has a session already. */
+  readonly isSignedIn: boolean;
+  /** Whether it was made by this call. */
+  readonly isNew: boolean;
+}
+
+/** What opens the browser client as the first administrator. */
+interface AdminLink {
+  readonly user: string;
+  readonly created: boolean;
+  readonly link: string;
+  readonly expires_at: string;
+}
+
+export function addAdminLink(program: Command, context: CommandContext): void {
+  const command = program
+    .command('admin-link')
+    .description(
+      'print an address that signs the first administrator in, in a browser, once and within 24 hours; without an ' +
+        'administrator it makes one',
+    )
+    .option('--nick <nick>', 'the nick of the administrator that is made', NICK)
+    .action(async ({ nick, json }: { nick: string; json?: boolean }, self: Command) => {
+      const dataDir = configuredDataDir(context, configFlag(self));
+      const made = await makeAdminLink(dataDir, nick);
+      if (json === true) printJson(context, made);
+      else print(context, ...adminLinkLines(made));
+    });
+  withExamples(withJson(command), ['klatch admin-link']);
+}
+
+function adminLinkLines({ user, created, link, expires_at }: AdminLink): string[] {
+  return [
+    `Open ${link}`,
+    '',
+    ...(created ? [`Made the administrator ${user}.`] : []),
+    `Whoever opens this address first is signed in as ${user}. It is good once, until ${expires_at}.`,
+  ];
+}
+
+/** Makes a link for the first administrator, and an administrator where there is none. Rejects with CommandError. */
+export async function makeAdminLink(dataDir: string, nick = NICK): Promise<AdminLink> {
+  const { nick: user, isNew: created } = await firstAdministrator(dataDir, nick);
+  const { link, browser_link, expires_at } = await callServer({
+    dataDir,
+    operation: createSignInLink,
+    input: { user },
+  });
+  return { user, created, link: browser_link ?? link, expires_at };
+}
+
+/** The administrator with the lowest number who is active; makes one where there is none. Rejects with CommandError. */
+export async function firstAdministrator(dataDir: string, nick = NICK): Promise<FirstAdministrator> {
+  const input = { after: '', limit: LISTED_ADMINISTRATORS, role: 'admin' as const };
+  const { users } = await callServer({ dataDir, operation: listUsersAndBots, input });
+  const [first] = users.filter(({ deactivated }) => !deactivated).sort((a, b) => a.id - b.id);
+  if (first !== undefined) return { nick: first.nick, isSignedIn: first.signed_in, isNew: false };
+  await callServer({ dataDir, operation: createUser, input: { nick, name: NAME, admin: true } });
+  return { nick, isSignedIn: false, isNew: true };
+}
