@@ -15,14 +15,24 @@ import { defineTargetedOperation } from '../core/operation.ts';
 import { groupReference } from '../core/schemas.ts';
 import { expectationSchema, serializeExpectation } from './group-view.ts';
 
-const keySchema = z.string().transform((text, context) => {
-  const key = parseExpectationKey(text);
-  if (key !== null) return key;
-  context.addIssue({ code: 'custom', message: EXPECTATION_KEY_SENTENCE });
-  return z.NEVER;
-});
+/** With white space around it, which is taken off. */
+const MAX_GIVEN_KEY_LENGTH = 400;
+const MAX_DURATION_LENGTH = 100;
 
-const withinSchema = z.string().refine((text) => parseWithin(text) !== null, WITHIN_SENTENCE);
+const keySchema = z
+  .string()
+  .max(MAX_GIVEN_KEY_LENGTH)
+  .transform((text, context) => {
+    const key = parseExpectationKey(text);
+    if (key !== null) return key;
+    context.addIssue({ code: 'custom', message: EXPECTATION_KEY_SENTENCE });
+    return z.NEVER;
+  });
+
+const withinSchema = z
+  .string()
+  .max(MAX_DURATION_LENGTH)
+  .refine((text) => parseWithin(text) !== null, WITHIN_SENTENCE);
 
 export const setGroupExpectation = defineTargetedOperation({
   name: 'expectations.set',
