@@ -37,10 +37,19 @@ function readHeartbeat(heartbeat: JsonObject, monitor: JsonObject, body: JsonObj
   const isDown = status.state === 'firing';
   return messageForm({
     cards: cardsSince(momentOf(since)),
-    alert: status.state === null ? null : alertUpdate(id, status.state, [], isDown ? { since } : {}),
+    alert: status.state === null ? null : alertUpdate(keyOf(id, monitor), status.state, [], isDown ? { since } : {}),
     // A monitor that stays down tells the time of its last check.
     cardsKnowing: isDown ? (known) => cardsSince(known.since.getTime()) : null,
   });
+}
+
+/** Each installation numbers its monitors from 1, so that a group of two needs the name and the address as well. */
+function keyOf(id: string, monitor: JsonObject): string {
+  if (id === '') return '';
+  return [id, stringOf(monitor['name']), addressOf(monitor), hostOf(monitor)]
+    .map((part) => part.trim())
+    .filter((part) => part !== '')
+    .join(' ');
 }
 
 function heartbeatCard(

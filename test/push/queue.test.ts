@@ -152,6 +152,26 @@ describe('a message', () => {
     expect(stage.told()).toEqual([['web-1', 'Sender 0: stays']]);
   });
 
+  test('that tells of an alert which ended before it was sent is not told, and a message that was posted for an end is', async () => {
+    await stage.device(alice);
+    stage.foreground.add(alice);
+    stage.start();
+    for (const text of ['stays', 'fires', 'still fires', 'ended']) await stage.post(text);
+    await stage.setForeground(4);
+    stage.foreground.clear();
+    await stage.database.query(async (sql) => {
+      await sql`update message set edited_at = now() where seq in (2, 3)`;
+      await sql`
+        insert into alert (conversation_id, source, key, seq, state, since)
+        select ${stage.group.id}, 'grafana', seq::text, seq, state, now()
+        from (values (2, 'resolved'), (3, 'firing'), (4, 'resolved')) as v(seq, state)`;
+      await sql`update push_pending set next_at = now()`;
+    });
+    stage.start();
+    await stage.settled(4);
+    expect(stage.told()).toEqual([['web-1', 'Sender 0: ended']]);
+  });
+
   test('in any letters, with a file and no text, or under the name of a hook is told as it is', async () => {
     await stage.database.query((sql) => sql`update account set name = 'Ærøskøbing 🚂 Ирина' where id = ${bob}`);
     await stage.database.query(

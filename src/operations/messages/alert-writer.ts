@@ -4,7 +4,9 @@ import { messageId, type ConversationId } from '../../model/ids.ts';
 import type { MessageCard } from '../../model/message-card.ts';
 import { readAlert, type AlertKey, type AlertWrite, type StoredAlert } from '../../storage/messages/alerts.ts';
 import { AlertConflictError } from '../../storage/messages/message-log.ts';
+import { findKeyedPost } from '../../storage/messages/keyed-posts.ts';
 import type { PostResult } from '../../storage/messages/write-posts.ts';
+import { translateLostRead } from '../core/database-errors.ts';
 import { retryWhileDatabaseIsAway } from '../core/database-wait.ts';
 import type { Services } from '../core/services.ts';
 import { postOrExplainRefusal, type PresentedToken, type WebhookMessage } from './post-webhook.ts';
@@ -40,7 +42,7 @@ export interface AlertPost extends Omit<WebhookMessage, keyof MessageContent | '
    * time passes. The same state has the same text, so that its repetition is no edit. `shown` is null where a new message
    * will show the alert. `before` and `after` of the change are the same object where nothing but a reminder is due.
    */
-  readonly writeTexts: (change: AlertChange, shown: AlertMessage | null) => AlertTexts;
+  readonly writeTexts: (change: AlertChange, shown: AlertMessage | null) => AlertTexts | Promise<AlertTexts>;
 }
 
 /** A post is decided so often, each time because another node changed the alert since it was read. */
@@ -104,8 +106,9 @@ export class AlertWriter {
   ): Promise<string | null> {
     for (let tries = 1; tries <= MAX_TRIES && performance.now() < deadlineMs; tries += 1) {
       const stored = await this.#read(alert, deadlineMs);
-      if (alertPost.onlyAfterFiring === true && stored?.state !== 'firing') return null;
-      const message = decideMessage(alertPost, stored);
+      if (alertPost.onlyAfterFiring === true && stored?.state !== 'firing')
+        return this.#readFirstAnswer(alert.conversationId, alertPost);
+      const message = await decideMessage(alertPost, stored);
       try {
         const posted = await postOrExplainRefusal(this.#services, access, message);
         this.#announceEdit(alert.conversationId, posted);
@@ -120,6 +123,17 @@ export class AlertWriter {
     }
     const sentence = 'Too many posts change this alert at the same time; this one was not posted, please repeat it';
     throw new KlatchError('overloaded', { sentence });
+  }
+
+  /** The end that a repeated post told at first, by its idempotency key; null: nothing was posted for it. */
+  async #readFirstAnswer(conversationId: ConversationId, { key, bodyHash }: AlertPost): Promise<string | null> {
+    if (key === null) return null;
+    const first = await translateLostRead(
+      this.#services.database.general.run((sql) => findKeyedPost(sql, { conversationId, key })),
+    );
+    if (first === null) return null;
+    if (first.bodyHash !== bodyHash) throw new KlatchError('idempotency_key_reused');
+    return messageId(conversationId, first.seq, first.logEpoch);
   }
 
   /** Waits for a database that is away as long as the post itself would. */
@@ -142,7 +156,7 @@ export class AlertWriter {
 }
 
 /** How a post changes an alert, decided from its row alone. */
-function decideMessage(alertPost: AlertPost, stored: StoredAlert | null): WebhookMessage {
+async function decideMessage(alertPost: AlertPost, stored: StoredAlert | null): Promise<WebhookMessage> {
   const { source, alertKey, update, onlyAfterFiring: _, writeTexts, ...rest } = alertPost;
   const decidedFrom = stored === null ? null : { version: stored.version, seq: stored.seq };
   const alert = { source, key: alertKey, decidedFrom };
@@ -157,10 +171,10 @@ function decideMessage(alertPost: AlertPost, stored: StoredAlert | null): Webhoo
   const showingMessage = (content: MessageContent): WebhookMessage =>
     message(content, { ...nothing, newMessage: 'shows-alert', state });
   if (stored === null || change.isNewIncident || stored.shownText === null)
-    return showingMessage(writeTexts(change, null));
+    return showingMessage(await writeTexts(change, null));
   const isReminderDue = stored.isReminderDue && state.state === 'firing';
   const shown = { text: stored.shownText, cards: stored.shownCards, isReminderDue };
-  const { followUp, isNewMessage, ...edited } = writeTexts(change, shown);
+  const { followUp, isNewMessage, ...edited } = await writeTexts(change, shown);
   if (isNewMessage === true) return showingMessage(edited);
   const edit = { editedText: edited.text, editedCardsJson: edited.cardsJson };
   return message(followUp ?? NO_CONTENT, { ...edit, newMessage: followUp === null ? 'none' : 'follow-up', state });

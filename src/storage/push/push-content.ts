@@ -1,6 +1,6 @@
 import type { AccountId, ConversationId, Seq } from '../../model/ids.ts';
 import { mentionsOf } from '../../model/mentions.ts';
-import type { Sql } from '../db/connection.ts';
+import type { Fragment, Sql } from '../db/connection.ts';
 import type { PushClaim, PushRecipient, ClaimedPush } from './push-claims.ts';
 
 /** Messages of a row that are looked at for what it says and for mentions. */
@@ -34,8 +34,8 @@ export interface NotifiedContent {
 
 /**
  * What claimed rows are about, in their order; null: nothing any more, since there is no recipient, or the messages were
- * deleted, or their sender was blocked. The messages of a conversation are read once for all its devices: they are the
- * same for nearly everybody.
+ * deleted, or tell of alerts that have ended, or their sender was blocked. The messages of a conversation are read once for
+ * all its devices: they are the same for nearly everybody.
  */
 export async function readNotifiedContent(
   sql: Sql,
@@ -115,7 +115,12 @@ async function readSeparately(
   return apart.length === 0 ? new Map() : readRanges(sql, new Map(apart.map((each) => [each, each.range])));
 }
 
-/** The newest of each range that are not deleted, newest first. */
+/** A message that told of an alert and was edited when that ended. A message that was posted for the end is none. */
+const isEditedToResolved = (sql: Sql): Fragment => sql`
+  (m.edited_at is not null and exists (
+    select from alert a where a.conversation_id = m.conversation_id and a.seq = m.seq and a.state = 'resolved'))`;
+
+/** The newest of each range that are not deleted, and whose alert has not ended, newest first. */
 async function readRanges<Key>(
   sql: Sql,
   wanted: ReadonlyMap<Key, MessageRangeForAccount>,
@@ -133,7 +138,7 @@ async function readRanges<Key>(
         when 1 then ${NEWEST_MESSAGE_CHARACTERS}::int else ${OLDER_MESSAGE_CHARACTERS}::int end) as text
       from message m
       where m.conversation_id = r."conversationId" and m.seq >= r."firstSeq" and m.seq <= r."lastSeq"
-        and m.deleted_at is null and (r."accountId" is null or (m.sender_id <> r."accountId"
+        and m.deleted_at is null and not ${isEditedToResolved(sql)} and (r."accountId" is null or (m.sender_id <> r."accountId"
           and not exists (select from block b where b.account_id = r."accountId" and b.blocked_id = m.sender_id)))
       order by m.seq desc limit ${MAX_CANDIDATE_MESSAGES_PER_PUSH}
     ) n

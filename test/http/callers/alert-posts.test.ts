@@ -72,9 +72,9 @@ const alertmanager = (...instances: readonly Instance[]): object => ({
   })),
 });
 
-const kuma = (status: 0 | 1, time: string, msg: string): object => ({
+const kuma = (status: 0 | 1, time: string, msg: string, name = 'web'): object => ({
   heartbeat: { monitorID: 7, status, time: `${DAY} ${time}:00`, msg },
-  monitor: { id: 7, name: 'web', url: 'https://web.example' },
+  monitor: { id: 7, name, url: 'https://web.example' },
   msg: `[web] ${msg}`,
 });
 
@@ -175,6 +175,17 @@ test('a monitor of Uptime Kuma keeps the moment at which it went down, and its e
   expect(await tell(kuma(1, '10:41', '200 - OK'))).toBe(1);
   expect(await texts()).toEqual([`🟢 resolved · ${down}`, up]);
   expect(await tell(kuma(0, '11:00', 'timeout'))).toBe(3);
+});
+
+test('monitors of two installations of Uptime Kuma with one number are two alerts', async () => {
+  expect(await tell(kuma(0, '10:02', 'ECONNREFUSED'))).toBe(1);
+  expect(await tell(kuma(0, '10:03', 'timeout', 'mail'))).toBe(2);
+  expect(await tell(kuma(1, '10:04', '200 - OK', 'mail'))).toBe(2);
+  expect(await texts()).toEqual([
+    expect.stringMatching(/^🔴 web is down/),
+    expect.stringMatching(/^🟢 resolved · mail is down/),
+    expect.stringMatching(/^🟢 mail is up/),
+  ]);
 });
 
 describe('a post of ours with key and state', () => {
@@ -320,6 +331,24 @@ test('a run that succeeds is told only where it failed before', async () => {
     '🟢 resolved · [analytical/engine:main] workflow Tests #3 failed',
     '🟢 [analytical/engine:main] workflow Tests #4 succeeded again',
   ]);
+});
+
+test('a success that is repeated under its key is answered as at first', async () => {
+  const run = (conclusion: string): object => ({
+    action: 'completed',
+    workflow_run: { id: 1, name: 'Tests', run_number: 1, workflow_id: 4, conclusion, head_branch: 'main' },
+    repository: { full_name: 'analytical/engine', default_branch: 'main' },
+  });
+  const headers = { 'x-github-event': 'workflow_run' };
+  const keyed = { headers: { ...headers, 'idempotency-key': 'the-end' } };
+  expect(await tell(run('failure'), { headers })).toBe(1);
+  expect(await tell(run('success'), keyed)).toBe(1);
+  expect(await tell(run('success'), keyed)).toBe(1);
+  expect((await send({ ...run('success'), sender: { login: 'ada' } }, keyed)).status).toBe(422);
+  expect((await send(run('success'), { headers: { ...headers, 'idempotency-key': 'another' } })).body).toMatchObject({
+    ignored: expect.any(String),
+  });
+  expect((await texts()).length).toBe(2);
 });
 
 test('a sequence of ntfy edits its message, and nothing else', async () => {
