@@ -52,6 +52,8 @@ export interface ReceivedForm {
 }
 
 const FILE_FIELD_NAME = /^(?:files?(?:\[\d{0,3}\])?|file\d{1,3}|document|photo)$/;
+/** By it a field of Telegram's methods names the one that has its file. */
+const FILE_REFERENCE = /^attach:\/\/([\w-]{1,64})$/;
 
 const invalid = (sentence: string): KlatchError => new KlatchError('invalid_input', { sentence });
 
@@ -63,6 +65,7 @@ export class MultipartReceiver {
   readonly #options: MultipartOptions;
   readonly #parser: InstanceType<typeof Busboy>;
   readonly #fields = new Map<string, string>();
+  readonly #referencedFields = new Set<string>();
   readonly #files: ReceivedFile[] = [];
   readonly #abortController = new AbortController();
   readonly #failure: Promise<never>;
@@ -219,6 +222,8 @@ export class MultipartReceiver {
     if (isTruncated || this.#fieldValueBytes > this.#options.maxBodyBytes)
       this.#onParseError(fieldsTooLargeError(this.#options.maxBodyBytes));
     else if (!this.#fields.has(name)) this.#fields.set(name, value);
+    const referenced = FILE_REFERENCE.exec(value)?.[1];
+    if (referenced !== undefined) this.#referencedFields.add(referenced);
   }
 
   #enqueueFileOrFail(field: string | undefined, stream: BusboyFileStream, name: string): void {
@@ -232,7 +237,7 @@ export class MultipartReceiver {
     if (field === 'text' || field === 'payload') {
       const sentence = `${field}: was sent as a file; with curl it is -F '${field}=<name', not -F '${field}=@name'`;
       this.#fail(invalid(sentence));
-    } else if (field === undefined || !FILE_FIELD_NAME.test(field)) {
+    } else if (field === undefined || !(FILE_FIELD_NAME.test(field) || this.#referencedFields.has(field))) {
       this.#fail(invalid('A file is in another field than file: name the field of each file "file"'));
     }
     // What has no name may be no file: that shows when its turn comes.

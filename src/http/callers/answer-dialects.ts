@@ -42,11 +42,11 @@ const DISCORD_CODES: Partial<Record<ErrorCode, number>> = {
   too_large: 50_035,
 };
 
-/** Discord's: an answer with the message only where `wait` asks for it. */
+/** Discord's: an answer with the message only where `wait` asks for it, or files came with it. */
 export const discordDialect: AnswerDialect = {
   ...constantSuccess({ status: 204, body: null }),
   success: ({ id, text }, req) => {
-    if (!asksToWait(req)) return { status: 204, body: null };
+    if (!asksToWait(req) && !carriesFiles(req)) return { status: 204, body: null };
     const { conversationId, seq } = parseMessageId(id)!;
     const message = {
       id: String(seq),
@@ -77,6 +77,8 @@ export function discordWebhook(group: ConversationId): Answer {
 /** Python's libraries write `True`. */
 const WAIT_PATTERN = /[?&]wait=(?:true|1)(?:&|$)/i;
 const asksToWait = (req: IncomingMessage): boolean => WAIT_PATTERN.test(req.url ?? '');
+/** Libraries that send a file take another status than 200 for a failure. */
+const carriesFiles = (req: IncomingMessage): boolean => /^multipart\//i.test(req.headers['content-type'] ?? '');
 
 /** Microsoft Teams' connectors. */
 export const teamsDialect: AnswerDialect = {

@@ -200,8 +200,20 @@ describe('a path of another product', () => {
     form.set(textField, 'with a file');
     form.set(fileField, new Blob(['all is well']), 'report.txt');
     const answer = await fetch(server.url + path.replace('T', group.token), { method: 'POST', body: form });
-    expect(answer.ok).toBe(true);
+    expect(answer.status).toBe(200);
     expect(await newestText(server, group)).toBe('with a file');
+  });
+
+  test('takes a file from the field that another one names, as libraries of Telegram do', async () => {
+    const form = new FormData();
+    form.set('chat_id', '1');
+    form.set('caption', 'with a file');
+    form.set('document', 'attach://k3j4');
+    form.set('k3j4', new Blob(['all is well']), 'report.txt');
+    const path = `/bot100:${group.token}/sendDocument`;
+    expect((await fetch(server.url + path, { method: 'POST', body: form })).status).toBe(200);
+    form.set('document', 'attach://other');
+    expect((await fetch(server.url + path, { method: 'POST', body: form })).status).toBe(400);
   });
 
   test('refuses a body that says nothing', async () => {
