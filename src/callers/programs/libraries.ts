@@ -78,21 +78,21 @@ await bot.api.sendMessage(1, html, { parse_mode: 'HTML' });`,
         fixture: 'telegram/healthchecks',
       },
       {
-        title: 'node-telegram-bot-api',
+        title: 'node-telegram-bot-api 2',
         address: addresses.telegram,
         place: 'the program',
         language: 'js',
-        configuration: `import TelegramBot from 'node-telegram-bot-api';
+        configuration: `import { Api } from 'node-telegram-bot-api';
 
-const bot = new TelegramBot('100:<token>', { baseApiUrl: '<server>' });
-await bot.sendMessage(1, html, { parse_mode: 'HTML' });`,
+const api = new Api('100:<token>', { apiRoot: '<server>' });
+await api.sendMessage({ chat_id: 1, text: html, parse_mode: 'HTML' });`,
         fixture: 'telegram/healthchecks',
       },
     ],
     remarks: [
       'The digits before the colon are for libraries that check them; the chat may be any number.',
       '`sendMessage`, `sendPhoto` and `sendDocument` are answered. Bots that read messages use [reverse webhooks](reverse-webhooks.md).',
-      'python-telegram-bot 13 takes the same token with `base_url="<server>/bot"`.',
+      'python-telegram-bot 13 takes the same token with `base_url="<server>/bot"`, node-telegram-bot-api 0.x with `baseApiUrl: \'<server>\'`.',
     ],
   },
   {
