@@ -1,16 +1,10 @@
-import { spawn, type ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { storedMessages } from '../../http/wire.ts';
 import { eventually } from '../../support/eventually.ts';
-import { freePort } from '../../support/ports.ts';
 import { TestServer, type TestGroup } from '../../support/server.ts';
-import { describeWith, programEnv, runProgram } from './programs.ts';
+import { ALERTMANAGER, Alertmanager } from './alertmanager.ts';
+import { describeWith, runProgram } from './programs.ts';
 
-const ALERTMANAGER = '/usr/bin/prometheus-alertmanager';
 const INTEGRATIONS = ['slack', 'webhook', 'discord', 'telegram'] as const;
 type Integration = (typeof INTEGRATIONS)[number];
 
@@ -54,44 +48,22 @@ receivers:
 describeWith(ALERTMANAGER, 'Alertmanager 0.25', () => {
   let server: TestServer;
   let groups: Record<Integration, TestGroup>;
-  let folder: string;
-  let address: string;
-  let child: ChildProcess;
+  let alertmanager: Alertmanager;
   beforeAll(async () => {
     server = await TestServer.start();
     const made = await Promise.all(INTEGRATIONS.map(async (name) => [name, await server.createGroup()] as const));
     groups = Object.fromEntries(made) as Record<Integration, TestGroup>;
-    folder = await mkdtemp(join(tmpdir(), 'klatch-alertmanager-'));
-    const config = join(folder, 'alertmanager.yml');
-    await writeFile(config, configuration(server.url, groups));
-    address = `127.0.0.1:${await freePort()}`;
-    const options = [
-      `--config.file=${config}`,
-      `--storage.path=${folder}`,
-      `--web.listen-address=${address}`,
-      '--web.external-url=http://alerts.example.org',
-      '--cluster.listen-address=',
-    ];
-    child = spawn(ALERTMANAGER, options, { stdio: 'ignore', env: programEnv() });
-    const isReady = (): Promise<boolean> =>
-      fetch(`http://${address}/-/ready`).then(
-        ({ ok }) => ok,
-        () => false,
-      );
-    await eventually(isReady, (ready) => ready);
+    alertmanager = await Alertmanager.start(configuration(server.url, groups));
   });
   afterAll(async () => {
-    const ended = once(child, 'exit');
-    child.kill();
-    await ended;
+    await alertmanager.stop();
     await server.stop();
-    await rm(folder, { recursive: true, force: true });
   });
 
   /** Tells the instance of the one alert of this test. */
   async function tell(args: readonly string[]): Promise<void> {
     const alert = ['HighCPU', 'instance=web-1', 'severity=critical', '--annotation=summary=CPU <97 %>'];
-    const target = `--alertmanager.url=http://${address}`;
+    const target = `--alertmanager.url=http://${alertmanager.address}`;
     expect(await runProgram('/usr/bin/amtool', ['alert', 'add', ...alert, ...args, target])).toMatchObject({
       status: 0,
     });
@@ -101,14 +73,9 @@ describeWith(ALERTMANAGER, 'Alertmanager 0.25', () => {
     (await storedMessages(server, groups[name])).map(({ text }) => text);
 
   /** The instance's own count of what it sent, by kind. */
-  async function notifications(metric: string): Promise<Record<string, number>> {
-    const lines = (await (await fetch(`http://${address}/metrics`)).text()).split('\n');
-    const pattern = new RegExp(`^alertmanager_${metric}\\{integration="(\\w+)"\\} (\\d+)$`);
-    const counts = lines.flatMap((line) => {
-      const [, name = '', count] = pattern.exec(line) ?? [];
-      return INTEGRATIONS.includes(name as Integration) ? [[name, Number(count)] as const] : [];
-    });
-    return Object.fromEntries(counts);
+  async function notifications(metric: 'notifications_total' | 'notifications_failed_total') {
+    const counts = await alertmanager.notifications(metric);
+    return Object.fromEntries([...counts].filter(([name]) => INTEGRATIONS.includes(name as Integration)));
   }
 
   /** Waits until each receiver has got `count` notifications by the instance's own metric. */

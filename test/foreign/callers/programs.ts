@@ -4,6 +4,7 @@ import { text as readText } from 'node:stream/consumers';
 import { describe, expect } from '@jest/globals';
 import { storedMessages, type StoredMessage } from '../../http/wire.ts';
 import type { TestGroup, TestServer } from '../../support/server.ts';
+import { programEnv } from './program-env.ts';
 
 /** `describe`, or its skipped form with the reason as a part of the name, where a program is missing. */
 export function describeWith(path: string, name: string, tests: () => void): void {
@@ -43,9 +44,9 @@ export async function runProgram(
   return { status, output: output + errors };
 }
 
-/** Programs of Debian read the proxy of the machine, which must not see 127.0.0.1. */
-export function programEnv(): NodeJS.ProcessEnv {
-  return { ...process.env, LC_ALL: 'C.UTF-8', NO_PROXY: '127.0.0.1', no_proxy: '127.0.0.1' };
+/** Runs a module by a Node of its own, for a library that cannot live in one process with the server. */
+export function runNode(script: string, env: Record<string, string> = {}): Promise<ProgramOutcome> {
+  return runProgram(process.execPath, ['--input-type=module', '-'], { input: script, env });
 }
 
 /** Reads what a group gets while `work` runs. */

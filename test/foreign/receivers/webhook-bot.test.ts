@@ -11,7 +11,8 @@ import { readRecipe } from '../../support/recipes.ts';
 import { postJson, readJson, type TestGroup } from '../../support/server.ts';
 import { ServerProcess } from '../../support/server-process.ts';
 import { endSessions, holdOpen } from '../../storage/fixture.ts';
-import { describeWith, programEnv } from '../callers/programs.ts';
+import { programEnv } from '../callers/program-env.ts';
+import { describeWith } from '../callers/programs.ts';
 
 const WEBHOOK = '/usr/bin/webhook';
 
