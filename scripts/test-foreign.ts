@@ -14,6 +14,14 @@ const callers = [
   '/usr/share/doc/ruby-slack-notifier',
   '/usr/share/doc/ruby-discordrb-webhooks',
   '/usr/share/doc/python3-python-telegram-bot',
+  'monit',
+  '/usr/share/smartmontools/smartd_warning.sh',
+  'nagios4',
+  'icinga2',
+  '/usr/share/doc/ruby-slack-messenger',
+  '/usr/share/doc/php-curl',
+  '/usr/share/doc/php-monolog',
+  '/usr/share/doc/php-symfony-discord-notifier',
 ] as const;
 const receivers = ['webhook', '/usr/bin/php', '/usr/bin/python3', 'openssl'] as const;
 requireTools(['curl', 'chromium', ...callers, ...receivers], { startsDaemons: false });

@@ -50,6 +50,14 @@ const PACKAGES = {
   webhook: 'webhook',
   '/usr/bin/php': 'php-cli',
   '/usr/bin/python3': 'python3',
+  monit: 'monit',
+  '/usr/share/smartmontools/smartd_warning.sh': 'smartmontools',
+  nagios4: 'nagios4-core',
+  icinga2: 'icinga2-bin',
+  '/usr/share/doc/ruby-slack-messenger': 'ruby-slack-messenger',
+  '/usr/share/doc/php-curl': 'php-curl',
+  '/usr/share/doc/php-monolog': 'php-monolog',
+  '/usr/share/doc/php-symfony-discord-notifier': 'php-symfony-discord-notifier',
 } as const;
 
 /** A program by name, or by path where it is in no folder of programs, as `requireTools` knows it. */

@@ -16,6 +16,7 @@ describeWith(APPRISE, 'apprise 1.2 posts', () => {
   test.each<[string, { text: string; label?: string | null }]>([
     ['mmost://127.0.0.1:P/T', { text: 'Backup\nis <done> & well', label: 'Apprise' }],
     ['gotify://127.0.0.1:P/T', { text: 'Backup\nis <done> & well' }],
+    ['ntfy://127.0.0.1:P/T', { text: 'Backup\nis <done> & well' }],
     ['json://127.0.0.1:P/v1/webhooks/T', { text: 'Backup\nis <done> & well' }],
     ['form://127.0.0.1:P/v1/webhooks/T', { text: 'Backup\nis <done> & well' }],
     ['matrix://T@127.0.0.1:P/?mode=matrix', { text: 'Backup\r\nis <done> & well' }],

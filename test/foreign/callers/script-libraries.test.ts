@@ -50,6 +50,26 @@ describeWith(
   },
 );
 
+describeWith('/usr/share/doc/ruby-slack-messenger/copyright', 'slack-messenger 2.3 of Ruby posts', () => {
+  test.each(['/hooks/T', '/v1/webhooks/T', '/v1/webhooks/T/slack'])('blocks on %s', async (path) => {
+    const url = server.url + path.replace('T', group.token);
+    await expectOneMessage(
+      server,
+      group,
+      { text: 'Deployed\nVersion 1.2\nto production (http://x.example.org)', label: 'deploy' },
+      () =>
+        ruby(`
+        require 'slack-messenger'
+        messenger = Slack::Messenger.new '${url}', channel: '#a', username: 'deploy'
+        answers = messenger.post text: 'Deployed', blocks: [
+          { type: 'header', text: { type: 'plain_text', text: 'Version 1.2' } },
+          { type: 'section', text: { type: 'mrkdwn', text: 'to <http://x.example.org|production>' } }]
+        codes = [answers].flatten.map(&:code)
+        abort codes.inspect unless codes == ['200']`),
+    );
+  });
+});
+
 describeWith('/usr/share/doc/ruby-discordrb-webhooks/copyright', 'discordrb-webhooks 3.4 of Ruby posts', () => {
   const head = (path: string): string => `
     require 'discordrb/webhooks'
