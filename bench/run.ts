@@ -13,6 +13,7 @@ import { benchIdle } from './idle.ts';
 import { benchIntake } from './intake.ts';
 import { benchIsolation } from './isolation.ts';
 import { benchLatency } from './latency.ts';
+import { benchMutatedPosts } from './mutated-posts.ts';
 import { packagedOptions } from './support/packaged-options.ts';
 import { benchPresence } from './presence.ts';
 import { benchPush } from './push.ts';
@@ -36,6 +37,7 @@ const benches: Record<string, () => Promise<boolean>> = {
   push: benchPush,
   start: benchStart,
   callers: benchCallers,
+  mutated: benchMutatedPosts,
 };
 const given = (process.argv[2] ?? '').split(',').filter((name) => name !== '');
 const base = process.env['BASE'] ?? '';
