@@ -1,5 +1,6 @@
 import { addressFaults } from './address-faults.ts';
 import { answerSizeFault } from './answer-size-fault.ts';
+import { callersKillFault } from './callers/callers-kill-fault.ts';
 import { clockFaults } from './clock-faults.ts';
 import { clusterFaults } from './cluster/cluster-faults.ts';
 import { databaseFaults } from './database-faults.ts';
@@ -12,6 +13,7 @@ import { serverFaults } from './server-faults.ts';
 /** Every fault of the report, in its order. */
 export const allFaults: readonly Fault[] = [
   ...serverFaults,
+  callersKillFault,
   ...databaseFaults,
   ...receiverFaults,
   answerSizeFault,

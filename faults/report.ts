@@ -148,6 +148,8 @@ ${notes.length === 0 ? '' : `\n${notes.map((note) => `- ${note}`).join('\n')}\n`
 
 Rows that begin with "cluster" have three machines as [cluster.md](cluster.md) describes them, as network namespaces, and two servers, the first one through HAProxy and the second one with the list of database servers. One more hook of each group asks for \`message.updated\`; live clients follow all groups and edit messages. Between two runs the callers pause until all lanes have caught up (since 2026-11-26; before, they posted on). The fault ends with the first post that is taken again. What a live client misses, an edit that the hook misses which asks for them, and history that is said to be lost fail such a row.
 
+In the row "kill -9 of the server among real callers" two clustered Alertmanagers report alerts that begin, get a second instance and are resolved, and events of GitHub are replayed, each with its delivery id until it is answered 200. It fails when an alert is shown by another message than those it should have, or in another state than its last one, and when an event is shown twice or not at all.
+
 The suite runs with short retries (50, 100 and 200 ms), a time-out of 6 s for the answers of receivers that hang or are slow, and shorter time-outs for a blackholed database; leases keep their 10 s. Beyond the table a row fails when the server ends by itself, when a caller gets anything but 200 or 503, when a redirect is followed, when a private address is connected to, when an attempt comes before a \`Retry-After\` is over, or when a node is not replaced within 15 s, and 8 s more for the pauses of a busy machine.
 `;
 }

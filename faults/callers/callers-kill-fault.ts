@@ -1,0 +1,68 @@
+import { accessSync, constants } from 'node:fs';
+import { setTimeout as wait } from 'node:timers/promises';
+import { MAX_UNSETTLED_ATTEMPTS } from '../../src/delivery/lane.ts';
+import { ALERTMANAGER } from '../../test/foreign/callers/alertmanager.ts';
+import type { CleanUp } from '../clean-up.ts';
+import type { Fault, Lack, Scene } from '../fault.ts';
+import { endedByItself } from '../server-faults.ts';
+import { Stage } from '../stage.ts';
+import { GithubReplay } from './github-replay.ts';
+import { PairedAlertmanagers } from './paired-alertmanagers.ts';
+import { readStoredTexts } from './past-the-server.ts';
+
+/** The kill comes at any moment in which one of the Alertmanagers may be posting: the second waits a second for the first. */
+const MAX_DELAY_MS = 2_500;
+/** Rest of each of the stage's own callers, which leave room for the programs. */
+const GAP_MS = 30;
+
+async function lacksPrograms(): Promise<Lack> {
+  try {
+    accessSync(ALERTMANAGER, constants.X_OK);
+    return null;
+  } catch {
+    return `${ALERTMANAGER} is missing: apt-get install prometheus-alertmanager`;
+  }
+}
+
+async function open(cleanUp: CleanUp): Promise<Scene> {
+  const stage = await Stage.start(cleanUp, { load: { gapMs: GAP_MS } });
+  const [alerts, events] = [await stage.server.createGroup('Alerts'), await stage.server.createGroup('Events')];
+  const readTexts = (): Promise<string[]> => readStoredTexts(stage.server, alerts.id);
+  const alertmanagers = await PairedAlertmanagers.start({ webhook: alerts.webhook, readTexts }, cleanUp);
+  const replay = new GithubReplay(events.webhook);
+  await cleanUp.add('replay', () => replay.abort());
+  replay.start();
+  const violations: string[] = [];
+  return {
+    stage,
+    strike: async () => {
+      await alertmanagers.report();
+      await wait(Math.random() * MAX_DELAY_MS);
+      await stage.server.end('SIGKILL');
+      stage.faultEnds();
+      await stage.server.start();
+    },
+    afterwards: () => alertmanagers.areShown(),
+    settle: async () => {
+      await replay.stop();
+      await alertmanagers.finish();
+      violations.push(...(await alertmanagers.violations()));
+      violations.push(...replay.violationsOf(await readStoredTexts(stage.server, events.id)));
+    },
+    violations: () => [...endedByItself(stage), ...violations],
+    remark: () =>
+      `besides, two clustered Alertmanagers reported ${alertmanagers.count} alerts, ` +
+      `and ${replay.delivered} events of GitHub were replayed`,
+  };
+}
+
+/** Killed while real programs post; what they report is shown once, and in its last state. */
+export const callersKillFault: Fault = {
+  name: 'callers-kill',
+  title: 'kill -9 of the server among real callers',
+  runs: { full: 100, quick: 3, test: 2 },
+  runMs: 40_000,
+  repeatsPerLane: MAX_UNSETTLED_ATTEMPTS,
+  lacks: lacksPrograms,
+  open,
+};
