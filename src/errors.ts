@@ -12,6 +12,11 @@ interface ErrorKind {
 
 const errorCatalogue = {
   invalid_token: { status: 404, rpcCode: -32004, sentence: 'Wrong integration token' },
+  invalid_signature: {
+    status: 401,
+    rpcCode: -32069,
+    sentence: 'This group takes such a post only with a valid signature',
+  },
   group_archived: { status: 410, rpcCode: -32010, sentence: 'This group is archived' },
   hook_not_found: { status: 410, rpcCode: -32011, sentence: 'Webhook with given id not found' },
   hook_exists: { status: 409, rpcCode: -32009, sentence: 'Webhooks with provided uri is already registered' },
@@ -176,6 +181,12 @@ const errorCatalogue = {
     sentence:
       'Requests from your network take too much of the time of the server; nothing was done, please repeat it later',
     retryAfterS: 2,
+  },
+  signing_changed: {
+    status: 503,
+    rpcCode: -32070,
+    sentence: 'The secret for signatures of this group has just been changed; nothing was posted, please repeat it',
+    retryAfterS: 1,
   },
   ping_rate_limited: {
     status: 503,

@@ -34,7 +34,8 @@ const services = { database, messageLog, bus: new LocalBus(), config: { limits: 
 const writer = new AlertWriter(services as unknown as Services);
 const integrations = await database.general.run(
   (sql) => sql<Integration[]>`
-    select conversation_id as "conversationId", account_id as "accountId", token_hash as "tokenHash", false as archived
+    select conversation_id as "conversationId", account_id as "accountId", token_hash as "tokenHash",
+      token_hash as admission, false as archived, null as "incomingSecretSealed", false as "signedOnly"
     from integration`,
 );
 const sender = { label: null, iconUrl: null, hops: 0, key: null, bodyHash: null };

@@ -100,6 +100,9 @@ const NOTICE_SENTENCES: Readonly<Record<string, (who: string, actor: string, det
   archived: (_, actor) => `${actor} archived the group`,
   unarchived: (_, actor) => `${actor} opened the group again`,
   token_rotated: (_, actor) => `${actor} replaced the integration token`,
+  incoming_secret_set: (_, actor, { signed_only: signedOnly }) =>
+    `${actor} set the secret for signed posts${signedOnly === true ? '; others are refused' : ''}`,
+  incoming_secret_removed: (_, actor) => `${actor} removed the secret for signed posts`,
   hook_messages_expired: (_, __, { host, messages }) =>
     `${stringifyAndSanitize(messages)} messages were removed before the webhook to ${stringifyAndSanitize(host)} had them`,
   hook_events_expired: (_, __, { host, events }) =>

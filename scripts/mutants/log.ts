@@ -130,7 +130,7 @@ export const LOG_MUTANTS: readonly Mutant[] = [
     name: 'rotated-token-still-posts',
     promise: 'A rotated token writes nothing in the statement of a plain post.',
     file: 'src/storage/messages/write-posts.ts',
-    find: 'where h.archived_at is null and (u.token_hash is null or exists (\n        select from integration t where t.conversation_id = u.conversation_id and t.token_hash = u.token_hash))',
+    find: 'where h.archived_at is null and (u.token_hash is null or exists (\n        select from integration t where t.conversation_id = u.conversation_id and coalesce(t.admission, t.token_hash) = u.token_hash))',
     replace: 'where h.archived_at is null',
     tests: ['test/storage/messages/message-log.test.ts', '-t', 'from its rotation on'],
   },

@@ -57,7 +57,7 @@ export interface BusEvents {
   hookEventsCommitted(conversations: readonly ConversationId[]): void;
   /** The reverse webhooks of these conversations were changed. */
   hooksChanged(conversations: readonly ConversationId[]): void;
-  /** These tokens (SHA-256, hex) are no longer valid. */
+  /** These tokens (SHA-256, hex) are no longer valid, or their posts have to be signed in another way. */
   tokensRevoked(hashes: readonly string[]): void;
   /** A node released partitions of the lanes, or a node started that has none yet. */
   leasesNeedRebalancing(): void;

@@ -18,6 +18,7 @@ import { listOwnConversations, showOwnConversation } from './groups/conversation
 import { listGroupExpectations, removeGroupExpectation, setGroupExpectation } from './groups/expectations.ts';
 import { leaveGroup, setRole, transferGroup } from './groups/group-roles.ts';
 import { rotateToken, showToken } from './groups/group-token.ts';
+import { removeIncomingSecret, setIncomingSecret, showIncomingSecret } from './groups/incoming-secret.ts';
 import { createGroup, editGroup, groupInfo, listAllGroups } from './groups/groups.ts';
 import { previewInvite } from './groups/invite-preview.ts';
 import { createInvite, listGroupInvites, revokeInvite } from './groups/invites.ts';
@@ -59,6 +60,7 @@ export function operationTable(): ReadonlyMap<string, Operation> {
     [createGroup, editGroup, groupInfo, listAllGroups, archiveGroup, unarchiveGroup],
     [listGroupMembers, addMember, removeMember, setRole, transferGroup, leaveGroup],
     [findPublicGroups, joinGroup, showToken, rotateToken],
+    [showIncomingSecret, setIncomingSecret, removeIncomingSecret],
     [createInvite, listGroupInvites, revokeInvite, previewInvite],
     [setGroupExpectation, listGroupExpectations, removeGroupExpectation],
     [openPrivateConversation],

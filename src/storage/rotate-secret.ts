@@ -1,4 +1,5 @@
 import { DEVICE_TOKEN_SEAL_PURPOSE } from '../model/device.ts';
+import { INCOMING_SECRET_SEAL_PURPOSE } from '../model/incoming-secret.ts';
 import type { Transaction } from './db/connection.ts';
 import { SCHEMA_LOCK_KEY } from './db/migrate.ts';
 import type { Pool } from './db/pool.ts';
@@ -21,6 +22,12 @@ interface SealedColumn {
 /** Every such column of the schema; a test holds it against the database. */
 export const SEALED_COLUMNS: readonly SealedColumn[] = [
   { table: 'integration', id: 'conversation_id', column: 'token_sealed', authenticatedPurpose: 'integration-token' },
+  {
+    table: 'integration',
+    id: 'conversation_id',
+    column: 'incoming_secret_sealed',
+    authenticatedPurpose: INCOMING_SECRET_SEAL_PURPOSE,
+  },
   { table: 'group_invite', id: 'id', column: 'token_sealed', authenticatedPurpose: 'group-invite' },
   { table: 'device', id: 'id', column: 'token_sealed', authenticatedPurpose: DEVICE_TOKEN_SEAL_PURPOSE },
   { table: 'reverse_hook', id: 'id', column: 'secret_sealed', authenticatedPurpose: 'hook-secret' },

@@ -109,6 +109,18 @@ const groups: Record<string, Call> = {
   'groups.show-token (privately)': { input: ofPrivate },
   'groups.rotate-token': { input: ofGroup, changes: true },
   'groups.rotate-token (privately)': { input: ofPrivate },
+  'groups.show-incoming-secret': { input: ofGroup },
+  'groups.show-incoming-secret (privately)': { input: ofPrivate },
+  'groups.set-incoming-secret': { input: ofGroup, changes: true },
+  'groups.set-incoming-secret (privately)': { input: ofPrivate },
+  'groups.remove-incoming-secret': {
+    input: async (situation) => {
+      await situation.server.operate('groups.set-incoming-secret', ofGroup(situation));
+      return ofGroup(situation);
+    },
+    changes: true,
+  },
+  'groups.remove-incoming-secret (privately)': { input: ofPrivate },
 };
 
 const members: Record<string, Call> = {

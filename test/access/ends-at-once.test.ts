@@ -67,6 +67,7 @@ describe('what somebody may no longer do ends with the answer that says so', () 
     for (const name of [
       'groups.show-token',
       'groups.rotate-token',
+      'groups.show-incoming-secret',
       'hooks.list',
       'invites.list',
       'expectations.list',
@@ -98,6 +99,7 @@ describe('what somebody may no longer do ends with the answer that says so', () 
 
   test.each([
     ['groups.show-token', 'integration'],
+    ['groups.show-incoming-secret', 'integration'],
     ['groups.info', 'integration'],
     ['expectations.list', 'expectation'],
   ])('also what admins alone may see that waits for its turn in %s', async (name, table) => {

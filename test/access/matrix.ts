@@ -90,6 +90,12 @@ expectations.set                           | unauthenticated | not_found | not_f
 expectations.set (privately)               | unauthenticated | not_found | not_found | not_a_group | not_found      | not_a_group    | not_found      | not_found | missing_scope
 expectations.list                          | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
 expectations.remove                        | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
+groups.show-incoming-secret                | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
+groups.show-incoming-secret (privately)    | unauthenticated | not_found | not_found | not_a_group | not_found      | not_a_group    | not_found      | not_found | missing_scope
+groups.set-incoming-secret                 | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
+groups.set-incoming-secret (privately)     | unauthenticated | not_found | not_found | not_a_group | not_found      | not_a_group    | not_found      | not_found | missing_scope
+groups.remove-incoming-secret              | unauthenticated | not_found | not_found | forbidden   | yes            | yes            | yes            | forbidden | missing_scope
+groups.remove-incoming-secret (privately)  | unauthenticated | not_found | not_found | not_a_group | not_found      | not_a_group    | not_found      | not_found | missing_scope
 private.open                               | unauthenticated | yes       | yes       | yes         | yes            | yes            | yes            | yes       | missing_scope
 conversations.list                         | unauthenticated | yes       | yes       | yes         | yes            | yes            | yes            | yes       | missing_scope
 conversations.show                         | unauthenticated | not_found | not_found | yes         | yes            | yes            | not_found      | yes       | missing_scope
@@ -160,6 +166,7 @@ groups:read    | groups.info groups.members groups.find accounts.find presence.l
 groups:write   | groups.create groups.update groups.archive groups.unarchive groups.add-member groups.remove-member
 groups:write   | groups.set-role groups.transfer groups.leave groups.join invites.create invites.list invites.revoke
 groups:write   | expectations.set expectations.remove
+hooks:manage   | groups.show-incoming-secret groups.set-incoming-secret groups.remove-incoming-secret
 hooks:manage   | groups.show-token groups.rotate-token hooks.create hooks.list hooks.info hooks.log hooks.stats hooks.update
 hooks:manage   | hooks.ping hooks.redeliver hooks.discard-backlog hooks.remove hooks.restore
 account        | profile.show profile.update sessions.list sessions.end sessions.end-others

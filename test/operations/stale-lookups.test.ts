@@ -5,11 +5,15 @@ import { IntegrationTokenCache } from '../../src/operations/core/access.ts';
 import { SessionCache } from '../../src/operations/core/session-cache.ts';
 import type { Database } from '../../src/storage/database.ts';
 import type { Pool } from '../../src/storage/db/pool.ts';
+import { Sealer } from '../../src/storage/db/sealed.ts';
 import { testConfig } from '../support/config.ts';
 import { DatabaseProxy } from '../support/database-proxy.ts';
 import { eventually } from '../support/eventually.ts';
 import { createPerson } from '../support/people.ts';
 import { TestServer } from '../support/server.ts';
+
+/** No group here has a secret to open. */
+const sealer = new Sealer('unused');
 
 let server: TestServer;
 let database: Database;
@@ -60,7 +64,7 @@ test('a look-up that is older than the revocation of its token is not remembered
   const bus = new LocalBus();
   const pool = new SlowPool(database.general);
   const { limits } = testConfig(server.database.target, '/nowhere');
-  const tokens = new IntegrationTokenCache(pool, bus, limits);
+  const tokens = new IntegrationTokenCache(pool, bus, limits, sealer);
 
   const lookUp = tokens.find(token);
   await pool.held();
@@ -79,7 +83,12 @@ test('a look-up that is older than the revocation of its token is not remembered
 test('a look-up that no revocation crosses is remembered', async () => {
   const { token } = await server.createGroup();
   const pool = new SlowPool(database.general);
-  const tokens = new IntegrationTokenCache(pool, new LocalBus(), testConfig(server.database.target, '/nowhere').limits);
+  const tokens = new IntegrationTokenCache(
+    pool,
+    new LocalBus(),
+    testConfig(server.database.target, '/nowhere').limits,
+    sealer,
+  );
   const lookUp = tokens.find(token);
   await pool.held();
   pool.release();
@@ -92,7 +101,7 @@ test('what was known of a token will do while the database is away, and no longe
   const proxy = await DatabaseProxy.start(server.database.target);
   const bus = new LocalBus();
   const { limits } = testConfig(server.database.target, '/nowhere');
-  const tokens = new IntegrationTokenCache(server.database.open(proxy.address).general, bus, limits);
+  const tokens = new IntegrationTokenCache(server.database.open(proxy.address).general, bus, limits, sealer);
   await eventually(
     () => tokens.find(token).catch(() => null),
     (found) => found !== null,

@@ -78,6 +78,7 @@ describe('reseal()', () => {
     expect(await rotateSealedCountingByPurpose(pool(), { from: old, to: next })).toEqual(
       new Map([
         ['integration-token', 3],
+        ['incoming-secret', 0],
         ['group-invite', 0],
         ['device-token', 0],
         ['hook-secret', 1_604],
@@ -86,7 +87,7 @@ describe('reseal()', () => {
     expect(await opened(next)).toEqual(before);
     expect(new Set(Object.values(await opened(old)).flat())).toEqual(new Set([null]));
     const again = await rotateSealedCountingByPurpose(pool(), { from: old, to: next });
-    expect([...again.values()]).toEqual([0, 0, 0, 0]);
+    expect([...again.values()]).toEqual([0, 0, 0, 0, 0]);
     // With the new secret in place the old one is not asked for anything.
     expect([...(await rotateSealedCountingByPurpose(pool(), { from: other, to: next })).values()]).toEqual([
       0, 0, 0, 0,
@@ -158,7 +159,9 @@ describe('reseal()', () => {
   });
 
   test('has nothing to do in a database that no server has used', async () => {
-    expect([...(await rotateSealedCountingByPurpose(pool(), { from: old, to: next })).values()]).toEqual([0, 0, 0, 0]);
+    expect([...(await rotateSealedCountingByPurpose(pool(), { from: old, to: next })).values()]).toEqual([
+      0, 0, 0, 0, 0,
+    ]);
     await database.query((sql) => createOrCheckCanary(sql, other));
   });
 });

@@ -76,6 +76,13 @@ describe('a post that does not come', () => {
     expect([...senders]).toEqual([{ seq: 2, rev: 3, webhook: true }]);
   });
 
+  test('is said also in a group that has a secret for signatures', async () => {
+    await one.operate('groups.set-incoming-secret', { group: group.id });
+    await post({ text: 'done', key: 'backup', expect: '1h' });
+    await passOpenTime(database, 2 * HOUR_MS);
+    expect(await saidLinesOnceThereAre(database, group, 1)).toHaveLength(1);
+  });
+
   test('is not said while posts with its key come, whatever else they say', async () => {
     await post({ text: 'done', key: 'backup', expect: '1h' });
     await passOpenTime(database, HOUR_MS - MINUTE_MS);

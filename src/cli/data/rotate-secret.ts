@@ -1,11 +1,10 @@
-import { createReadStream } from 'node:fs';
-import type { Readable } from 'node:stream';
 import type { Command } from 'commander';
 import type { Config } from '../../config/config.ts';
 import { loadConfig } from '../../config/load.ts';
 import { findConfigFile } from '../../config/tree.ts';
 import { silentLog } from '../../log.ts';
 import { DEVICE_TOKEN_SEAL_PURPOSE } from '../../model/device.ts';
+import { INCOMING_SECRET_SEAL_PURPOSE } from '../../model/incoming-secret.ts';
 import { DataDirLock } from '../../data-dir/lock.ts';
 import { openDatabase } from '../../storage/open-database.ts';
 import { rotateSealedCountingByPurpose } from '../../storage/rotate-secret.ts';
@@ -16,9 +15,7 @@ import { CommandError } from '../core/failure.ts';
 import { configFlag, withExamples, withJson } from '../core/options.ts';
 import { Prompt } from '../core/prompt.ts';
 import { dropPrivileges } from '../core/privileges.ts';
-
-/** Longer than any secret; what is longer is another file. */
-const MAX_SECRET_BYTES = 65_536;
+import { readSecretFile } from '../core/secret-file.ts';
 
 interface RotateSecretOptions {
   readonly oldSecretFile?: string;
@@ -68,35 +65,7 @@ async function rotateSecretCountingByPurpose(config: Config, oldSecret: string):
 /** The secret is never an argument, which every user of the machine could read in the list of processes. */
 async function readOldSecret(context: CommandContext, file: string | undefined): Promise<string> {
   if (file === undefined) return askOldSecret(context);
-  try {
-    const secret = await readBounded(file === '-' ? context.input : createReadStream(file));
-    if (secret === '') throw new Error('there is no secret in it');
-    return secret;
-  } catch (error) {
-    throw new CommandError(exitCodes.usage, `--old-secret-file: ${unreadableReason(file, error)}`, { cause: error });
-  }
-}
-
-function unreadableReason(file: string, error: unknown): string {
-  const { code, message } = error as NodeJS.ErrnoException;
-  if (code === 'ENOENT') return `${file} does not exist`;
-  if (code === 'EISDIR') return `${file} is a folder`;
-  if (code === 'EACCES') return `this user may not read ${file}`;
-  return message;
-}
-
-/** The text without the line's end that editors add. */
-async function readBounded(stream: Readable): Promise<string> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of stream as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (bytes > MAX_SECRET_BYTES) throw new Error('it is too large for a secret');
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks)
-    .toString('utf8')
-    .replace(/\r?\n$/, '');
+  return readSecretFile(context, '--old-secret-file', file);
 }
 
 async function askOldSecret({ input, errorOutput: errors }: CommandContext): Promise<string> {
@@ -119,21 +88,28 @@ function reportRotation(
   { json }: RotateSecretOptions,
 ): void {
   const tokens = moved.get('integration-token') ?? 0;
+  const incomingSecrets = moved.get(INCOMING_SECRET_SEAL_PURPOSE) ?? 0;
   const hookSecrets = moved.get('hook-secret') ?? 0;
   const invitations = moved.get('group-invite') ?? 0;
   const devices = moved.get(DEVICE_TOKEN_SEAL_PURPOSE) ?? 0;
   if (json === true) {
-    const counts = { integration_tokens: tokens, hook_secrets: hookSecrets, invitations, devices };
+    const counts = {
+      integration_tokens: tokens,
+      incoming_secrets: incomingSecrets,
+      hook_secrets: hookSecrets,
+      invitations,
+      devices,
+    };
     printJson(context, counts);
     return;
   }
-  if (tokens + hookSecrets + invitations + devices === 0) {
+  if (tokens + incomingSecrets + hookSecrets + invitations + devices === 0) {
     print(context, 'Nothing to do: all there is in the database opens with the secret in server.conf.');
     return;
   }
   const count = (number: number, what: string): string => `${number} ${what}${number === 1 ? '' : 's'}`;
   const some = (number: number, noun: string): string => (number === 0 ? '' : `${count(number, noun)}, `);
-  const others = `${some(devices, 'device')}${some(invitations, 'invitation')}`;
+  const others = `${some(devices, 'device')}${some(invitations, 'invitation')}${some(incomingSecrets, 'incoming secret')}`;
   const what = `${others}${count(tokens, 'integration token')} and ${count(hookSecrets, 'hook secret')}`;
   print(context, `Moved ${what}: the database opens with the secret in server.conf.`);
 }

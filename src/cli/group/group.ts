@@ -5,6 +5,7 @@ import type { CommandContext } from '../core/context.ts';
 import { GROUP_ARGUMENT_HELP, groupOnlyAction } from './group-argument.ts';
 import { addExpectationCommands } from './group-expect.ts';
 import { addMemberCommands } from './group-member.ts';
+import { addSecretCommands } from './group-secret.ts';
 import { addTokenCommands } from './group-token.ts';
 import { groupInfoLines } from './group-info-lines.ts';
 import { addTransfer, addUpdate } from './group-update.ts';
@@ -40,6 +41,7 @@ export function addGroup(program: Command, context: CommandContext): void {
   addUnarchive(group, context);
   addTokenCommands(group, context);
   addExpectationCommands(group, context);
+  addSecretCommands(group, context);
 }
 
 function addCreate(group: Command, context: CommandContext): void {

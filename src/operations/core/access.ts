@@ -4,6 +4,7 @@ import type { LimitsConfig } from '../../config/config.ts';
 import { KlatchError } from '../../errors.ts';
 import { BoundedCache } from '../../model/bounded-cache.ts';
 import type { ConversationId } from '../../model/ids.ts';
+import { INCOMING_SECRET_SEAL_PURPOSE, incomingSecretOf, type IncomingSecret } from '../../model/incoming-secret.ts';
 import { findActiveAccountByNick, type Account } from '../../storage/accounts/accounts.ts';
 import type { Sql, Transaction } from '../../storage/db/connection.ts';
 import { DatabaseUnavailableError } from '../../storage/db/database-error.ts';
@@ -39,9 +40,14 @@ function hashIntegrationToken(token: string): string {
   return createHash('sha256').update(token).digest('hex');
 }
 
+/** What a valid token gives access to, with the secret ready to verify signatures with; null: nothing has to be signed. */
+export interface KnownIntegration extends Integration {
+  readonly incomingSecret: IncomingSecret | null;
+}
+
 /** What was found of a token, and how often anything may have changed by then. */
 interface CachedIntegration {
-  readonly integration: Integration;
+  readonly integration: KnownIntegration;
   readonly busResyncCountWhenCached: number;
 }
 
@@ -53,19 +59,21 @@ export class IntegrationTokenCache {
   /** Requests with a token that is not known, for metrics. */
   readonly counts = { unknown: 0 };
   readonly #pool: Pick<Pool, 'run'>;
+  readonly #sealer: Sealer;
   readonly #integrationByToken = new BoundedCache<string, CachedIntegration>(MAX_CACHED_TOKENS, {
     ttl: CACHE_TTL_MS,
     ttlResolution: 1_000,
     noDeleteOnStaleGet: true,
   });
   readonly #unknownTokens: BoundedCache<string, true>;
-  readonly #lookupByToken = new Map<string, Promise<Integration | null>>();
+  readonly #lookupByToken = new Map<string, Promise<KnownIntegration | null>>();
   #revocationGeneration = 0;
   /** Rises when anything may have changed: what was cached before is out of date. */
   #busResyncCount = 0;
 
-  constructor(pool: Pick<Pool, 'run'>, bus: Bus, limits: LimitsConfig) {
+  constructor(pool: Pick<Pool, 'run'>, bus: Bus, limits: LimitsConfig, sealer: Sealer) {
     this.#pool = pool;
+    this.#sealer = sealer;
     this.#unknownTokens = new BoundedCache(limits.unknownTokenCacheSize, { ttl: limits.unknownTokenTtlMs });
     bus.subscribe({
       tokensRevoked: (hashes) => this.#evict(new Set(hashes)),
@@ -78,7 +86,7 @@ export class IntegrationTokenCache {
   }
 
   /** The token's integration if it is remembered: the fast path of every post. */
-  cached(token: string): Integration | undefined {
+  cached(token: string): KnownIntegration | undefined {
     const cached = this.#integrationByToken.get(token);
     return cached?.busResyncCountWhenCached === this.#busResyncCount ? cached.integration : undefined;
   }
@@ -87,7 +95,7 @@ export class IntegrationTokenCache {
    * The token's integration, or null when there is none. While the database is away what is out of date will do, so that a
    * post can wait for its return; else it rejects.
    */
-  async find(token: string): Promise<Integration | null> {
+  async find(token: string): Promise<KnownIntegration | null> {
     const cached = this.cached(token);
     if (cached !== undefined) return cached;
     if (!TOKEN_PATTERN.test(token) || this.#unknownTokens.has(token)) return this.#countUnknown();
@@ -107,12 +115,14 @@ export class IntegrationTokenCache {
   }
 
   /** The same as the database knows it now, whatever is remembered of a valid token. */
-  async findBypassingCache(token: string): Promise<Integration | null> {
+  async findBypassingCache(token: string): Promise<KnownIntegration | null> {
     // Not remembered here and not shared with others who ask: their question may be older than a revocation.
     if (!TOKEN_PATTERN.test(token) || this.#unknownTokens.has(token)) return this.#countUnknown();
     const integration = await this.#query(token);
     if (integration === null) this.#unknownTokens.set(token, true);
-    if (integration === null || integration.archived) this.#integrationByToken.delete(token);
+    const cached = this.#integrationByToken.get(token);
+    if (integration === null || integration.archived || cached?.integration.admission !== integration.admission)
+      this.#integrationByToken.delete(token);
     return integration ?? this.#countUnknown();
   }
 
@@ -121,7 +131,7 @@ export class IntegrationTokenCache {
     return null;
   }
 
-  async #queryAndCache(token: string): Promise<Integration | null> {
+  async #queryAndCache(token: string): Promise<KnownIntegration | null> {
     const revocationGeneration = this.#revocationGeneration;
     const integration = await this.#query(token);
     if (integration === null) this.#unknownTokens.set(token, true);
@@ -132,10 +142,16 @@ export class IntegrationTokenCache {
     return integration;
   }
 
-  async #query(token: string): Promise<Integration | null> {
-    return translateLostRead(
+  async #query(token: string): Promise<KnownIntegration | null> {
+    const found = await translateLostRead(
       this.#pool.run((sql) => findIntegration(sql, hashIntegrationToken(token)), LOOKUP_TIMEOUT_MS),
     );
+    return found === null ? null : { ...found, incomingSecret: this.#openIncomingSecret(found) };
+  }
+
+  #openIncomingSecret({ incomingSecretSealed: sealed, signedOnly }: Integration): IncomingSecret | null {
+    if (sealed === null) return null;
+    return incomingSecretOf(this.#sealer.open(INCOMING_SECRET_SEAL_PURPOSE, sealed), signedOnly);
   }
 
   #evict(hashes: ReadonlySet<string>): void {

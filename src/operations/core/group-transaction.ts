@@ -23,7 +23,7 @@ export interface LockedGroup {
   addNotice(kind: string, details?: NoticeDetails): Promise<void>;
   /** Tells everybody, after the commit, that what they remember of this membership is old. */
   queueMemberChangedEvent(accountId: AccountId): void;
-  /** Tells every node, after the commit, that the integration token with this hash works no longer. */
+  /** Tells every node, after the commit, to forget what it remembers of the integration token with this hash. */
   queueTokenRevokedEvent(hash: string): void;
 }
 

@@ -96,11 +96,11 @@ async function postAsIntegration(
 
 /** Callers' keys begin with the name of a header, so that none of theirs is one of these. */
 function toPost(integration: Integration, { hookId, seq, logEpoch, hops }: ReceivedAnswer, reply: ReceiverReply): Post {
-  const { conversationId, tokenHash, accountId: senderId } = integration;
+  const { conversationId, admission, accountId: senderId } = integration;
   const { text } = reply;
   return {
     conversationId,
-    tokenHash,
+    tokenHash: admission,
     senderId,
     text,
     cardsJson: reply.cardsJson,

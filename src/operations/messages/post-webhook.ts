@@ -28,8 +28,8 @@ export async function awaitRateLimit(
 
 /**
  * Posts into the token's group as its integration. Resolves, after the commit, to the message's id; for a repeat, to
- * the first one's. Throws `invalid_token`, `group_archived`, `idempotency_key_reused`, `quota_exceeded` (for its
- * expectation), and what the log rejects with.
+ * the first one's. Throws `invalid_token`, `group_archived`, `signing_changed`, `idempotency_key_reused`, `quota_exceeded`
+ * (for its expectation), and what the log rejects with.
  */
 export async function postMessage(
   services: Services,
@@ -67,6 +67,7 @@ export async function postOrExplainRefusal(
   if (posted.outcome === 'refused') {
     // What is remembered of the token was out of date, or the group is archived: the database knows.
     const now = await services.tokens.findBypassingCache(token);
+    if (now?.archived === false && now.admission !== integration.admission) throw new KlatchError('signing_changed');
     if (now?.archived === false) await assertAttachable(services, integration.accountId, message.attachments);
     throw new KlatchError(now !== null && now.archived ? 'group_archived' : 'invalid_token');
   }
@@ -75,6 +76,6 @@ export async function postOrExplainRefusal(
   return posted;
 }
 
-function toPost({ conversationId, tokenHash, accountId: senderId }: Integration, message: WebhookMessage): Post {
-  return { ...message, conversationId, tokenHash, senderId };
+function toPost({ conversationId, admission, accountId: senderId }: Integration, message: WebhookMessage): Post {
+  return { ...message, conversationId, tokenHash: admission, senderId };
 }

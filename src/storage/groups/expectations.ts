@@ -145,7 +145,7 @@ export async function tellGroup(
     update expectation set state = case state when 'waiting' then 'overdue' else 'waiting' end
     where conversation_id = ${conversationId} and key = any(${keys}::text[])`;
   const [sender] = await tx<{ accountId: AccountId; tokenHash: string }[]>`
-    select account_id as "accountId", token_hash as "tokenHash" from integration where conversation_id = ${conversationId}`;
+    select account_id as "accountId", coalesce(admission, token_hash) as "tokenHash" from integration where conversation_id = ${conversationId}`;
   if (sender === undefined) return null;
   const posts = news.map((each) => linePost({ ...sender, conversationId }, toText(each)));
   const written = (await writePosts(tx as unknown as Sql, posts)).at(-1)!;

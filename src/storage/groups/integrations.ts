@@ -1,5 +1,6 @@
+import { randomBytes } from 'node:crypto';
 import type { AccountId, ConversationId } from '../../model/ids.ts';
-import type { Sql, Transaction } from '../db/connection.ts';
+import type { Fragment, Sql, Transaction } from '../db/connection.ts';
 import { deleteTokenKnowledge } from './departures.ts';
 
 /** What a valid token gives access to. */
@@ -7,8 +8,16 @@ export interface Integration {
   readonly conversationId: ConversationId;
   readonly accountId: AccountId;
   readonly tokenHash: string;
+  /** What admits a post: another one after each change of the token or of the incoming secret. */
+  readonly admission: string;
   readonly archived: boolean;
+  /** Null: nothing has to be signed. */
+  readonly incomingSecretSealed: string | null;
+  /** Every post has to be signed with the incoming secret, also one of a format without signatures. */
+  readonly signedOnly: boolean;
 }
+
+const ADMISSION_SUFFIX_BYTES = 8;
 
 export interface HashedAndSealedToken {
   readonly hash: string;
@@ -25,11 +34,14 @@ export async function insertIntegration(
     values (${conversationId}, ${accountId}, ${token.hash}, ${token.sealed})`;
 }
 
+const integrationColumns = (sql: Sql): Fragment => sql`
+  i.conversation_id as "conversationId", i.account_id as "accountId", i.token_hash as "tokenHash",
+  coalesce(i.admission, i.token_hash) as admission, h.archived_at is not null as archived,
+  i.incoming_secret_sealed as "incomingSecretSealed", i.signed_only as "signedOnly"`;
+
 export async function findIntegration(sql: Sql, tokenHash: string): Promise<Integration | null> {
   const [row] = await sql<Integration[]>`
-    select i.conversation_id as "conversationId", i.account_id as "accountId", i.token_hash as "tokenHash",
-      h.archived_at is not null as archived
-    from integration i join conversation_head h on h.conversation_id = i.conversation_id
+    select ${integrationColumns(sql)} from integration i join conversation_head h on h.conversation_id = i.conversation_id
     where i.token_hash = ${tokenHash}`;
   return row ?? null;
 }
@@ -40,9 +52,7 @@ export async function findIntegrationOfConversation(
   conversationId: ConversationId,
 ): Promise<Integration | null> {
   const [row] = await sql<Integration[]>`
-    select i.conversation_id as "conversationId", i.account_id as "accountId", i.token_hash as "tokenHash",
-      h.archived_at is not null as archived
-    from integration i join conversation_head h on h.conversation_id = i.conversation_id
+    select ${integrationColumns(sql)} from integration i join conversation_head h on h.conversation_id = i.conversation_id
     where i.conversation_id = ${conversationId}`;
   return row ?? null;
 }
@@ -74,6 +84,10 @@ export async function lockAndCompareTokenHash(
   return rows.length > 0;
 }
 
+/** One that no post was admitted by before. */
+const newAdmission = (tokenHash: string): string =>
+  `${tokenHash}.${randomBytes(ADMISSION_SUFFIX_BYTES).toString('hex')}`;
+
 /** Puts a new token in the place of the old one; the hooks stay. Returns the old token's hash, null without a group. */
 export async function replaceIntegrationToken(
   tx: Transaction,
@@ -84,8 +98,43 @@ export async function replaceIntegrationToken(
     select token_hash as hash from integration where conversation_id = ${conversationId} for update`;
   if (old === undefined) return null;
   await tx`
-    update integration set token_hash = ${token.hash}, token_sealed = ${token.sealed}, rotated_at = now()
+    update integration set token_hash = ${token.hash}, token_sealed = ${token.sealed}, rotated_at = now(),
+      admission = case when incoming_secret_sealed is null then null else ${newAdmission(token.hash)} end
     where conversation_id = ${conversationId}`;
   await deleteTokenKnowledge(tx, conversationId);
   return old.hash;
+}
+
+/** A secret for the signatures of posts, and whether posts of formats without signatures are taken. */
+export interface SealedIncomingSecret {
+  readonly sealed: string;
+  readonly signedOnly: boolean;
+}
+
+/** Null: the group has none. */
+export async function findIncomingSecret(
+  sql: Sql | Transaction,
+  conversationId: ConversationId,
+): Promise<SealedIncomingSecret | null> {
+  const [row] = await sql<SealedIncomingSecret[]>`
+    select incoming_secret_sealed as sealed, signed_only as "signedOnly" from integration
+    where conversation_id = ${conversationId} and incoming_secret_sealed is not null`;
+  return row ?? null;
+}
+
+/**
+ * Sets or, with null, removes the secret. Posts that were admitted before and are not written yet are refused. The caller
+ * holds the lock of the group. Returns the hash of the group's token.
+ */
+export async function updateIncomingSecret(
+  tx: Transaction,
+  conversationId: ConversationId,
+  secret: SealedIncomingSecret | null,
+): Promise<string> {
+  const tokenHash = (await findIntegrationTokenHash(tx, conversationId))!;
+  await tx`
+    update integration set incoming_secret_sealed = ${secret?.sealed ?? null}, signed_only = ${secret?.signedOnly ?? false},
+      admission = ${secret === null ? null : newAdmission(tokenHash)}
+    where conversation_id = ${conversationId}`;
+  return tokenHash;
 }

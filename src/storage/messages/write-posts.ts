@@ -9,7 +9,7 @@ import { signsOfLifeCte } from './signs-of-life.ts';
 /** A message to be written. */
 export interface Post {
   readonly conversationId: ConversationId;
-  /** SHA-256 (hex) of the integration token that admits the post; null: a member's, which the membership admits. */
+  /** The `admission` of the integration whose token admits the post; null: a member's, which the membership admits. */
   readonly tokenHash: string | null;
   readonly senderId: AccountId;
   readonly text: string;
@@ -146,7 +146,7 @@ async function writePlainPosts(sql: Sql, posts: readonly Post[], numbered: Numbe
       ) as u(conversation_id, token_hash, sender_id, n)
       join conversation_head h on h.conversation_id = u.conversation_id
       where h.archived_at is null and (u.token_hash is null or exists (
-        select from integration t where t.conversation_id = u.conversation_id and t.token_hash = u.token_hash))
+        select from integration t where t.conversation_id = u.conversation_id and coalesce(t.admission, t.token_hash) = u.token_hash))
       order by h.conversation_id for no key update of h
     ), ${hasMembers ? admitPlainSendersMarkingRead(sql) : sql``} advanced as (
       update conversation_head h
@@ -229,7 +229,7 @@ async function writeAnyPosts(sql: Sql, posts: readonly Post[]): Promise<FlushRes
     ), ${hasMembers ? lockSenderMemberships(sql) : sql``} admitted as (
       select i.* from input i join head h on h.conversation_id = i.conversation_id and h.archived_at is null
       where ${hasMembers ? hasLockedMembership(sql) : sql`false`} or exists (
-        select from integration t where t.conversation_id = i.conversation_id and t.token_hash = i.token_hash)
+        select from integration t where t.conversation_id = i.conversation_id and coalesce(t.admission, t.token_hash) = i.token_hash)
     ), known as (
       select i.ord, k.seq, coalesce(m.epoch, 0) as epoch, k.body_hash = i.body_hash as same from admitted i
       join idempotency_key k on k.conversation_id = i.conversation_id and k.key = i.key

@@ -95,6 +95,17 @@ describe('a reply in the answer to a delivery', () => {
     expect(token).toMatch(/^[0-9a-f]{26}$/);
   });
 
+  test('is posted also where the group has a secret for signatures', async () => {
+    const group = await server.createGroup();
+    await server.operate('groups.set-incoming-secret', { group: group.id });
+    await bot(group, json({ text: 'pong' }));
+    await postJson(group.webhook, { text: '!ping' });
+    await eventually(
+      () => textsOf(group),
+      (found) => found.length === 2,
+    );
+  });
+
   test('has its attachments in it', async () => {
     const group = await server.createGroup();
     const attachment = {

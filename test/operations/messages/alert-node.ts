@@ -11,6 +11,7 @@ import type { Database } from '../../../src/storage/database.ts';
 import { MessageLog } from '../../../src/storage/messages/message-log.ts';
 import { logOptions, type StoredGroup } from '../../storage/fixture.ts';
 import { testConfig } from '../../support/config.ts';
+import { Sealer } from '../../../src/storage/db/sealed.ts';
 import type { TestDatabase } from '../../support/database.ts';
 
 interface AlertNodeOptions {
@@ -33,7 +34,7 @@ export class AlertNode {
     this.bus = new PostgresBus(pools, silentLog());
     const options = logOptions({ onCommitted: (heads) => this.bus.publish('messagesCommitted', heads) });
     this.log = new MessageLog(pools.intake, options);
-    this.tokens = new IntegrationTokenCache(pools.general, this.bus, limits);
+    this.tokens = new IntegrationTokenCache(pools.general, this.bus, limits, new Sealer('unused'));
     this.#writer = new AlertWriter({
       database: reads ?? pools,
       bus: this.bus,
@@ -68,7 +69,15 @@ export class AlertNode {
 
 /** What a token of a group that is straight in the database gives access to. */
 export const accessTo = ({ id, accountId, tokenHash }: StoredGroup): PresentedToken => ({
-  integration: { conversationId: id, accountId, tokenHash, archived: false },
+  integration: {
+    conversationId: id,
+    accountId,
+    tokenHash,
+    admission: tokenHash,
+    archived: false,
+    incomingSecretSealed: null,
+    signedOnly: false,
+  },
   token: 'none',
 });
 

@@ -1,0 +1,39 @@
+import { createHash, createSecretKey, type KeyObject } from 'node:crypto';
+import { hookSecretKey } from './hook-secret.ts';
+
+export const INCOMING_SECRET_SEAL_PURPOSE = 'incoming-secret';
+
+/** A group's secret for the signatures of posts, ready to verify with. */
+export interface IncomingSecret {
+  /** The bytes of the text: the key of GitHub, Gitea, Grafana and Sentry. */
+  readonly textKey: KeyObject;
+  /** The key of Standard Webhooks: of `whsec_…` the decoded rest, of any other text its bytes. */
+  readonly standardKey: KeyObject;
+  /** SHA-256 of the text, which GitLab sends as it is. */
+  readonly textDigest: Buffer;
+  /** Posts of formats without signatures have to be signed too. */
+  readonly signedOnly: boolean;
+}
+
+const MIN_LENGTH = 16;
+const MAX_LENGTH = 256;
+const VISIBLE_ASCII_PATTERN = /^[\x21-\x7e]*$/;
+const STANDARD_PREFIX = 'whsec_';
+/** Base64 of 12 bytes or more. */
+const STANDARD_PATTERN = /^whsec_[A-Za-z0-9+/]{16,}={0,2}$/;
+
+/** What is wrong with a secret that somebody chose; null: nothing. */
+export function incomingSecretProblem(text: string): string | null {
+  if (text.length < MIN_LENGTH || text.length > MAX_LENGTH || !VISIBLE_ASCII_PATTERN.test(text))
+    return `must have ${MIN_LENGTH} to ${MAX_LENGTH} visible ASCII characters`;
+  if (text.startsWith(STANDARD_PREFIX) && !STANDARD_PATTERN.test(text))
+    return `must have base64 of 12 bytes or more behind ${STANDARD_PREFIX}`;
+  return null;
+}
+
+/** A text without a problem, as keys. */
+export function incomingSecretOf(text: string, signedOnly: boolean): IncomingSecret {
+  const textKey = createSecretKey(text, 'utf8');
+  const standardKey = text.startsWith(STANDARD_PREFIX) ? hookSecretKey(text) : textKey;
+  return { textKey, standardKey, textDigest: createHash('sha256').update(text).digest(), signedOnly };
+}

@@ -1,0 +1,128 @@
+import * as z from 'zod';
+import { newHookSecret } from '../../model/hook-secret.ts';
+import { INCOMING_SECRET_SEAL_PURPOSE, incomingSecretProblem } from '../../model/incoming-secret.ts';
+import {
+  findIncomingSecret,
+  updateIncomingSecret,
+  type SealedIncomingSecret,
+} from '../../storage/groups/integrations.ts';
+import { readThenRecheckRole } from '../core/conversation-access.ts';
+import { translateCommitUnknown } from '../core/database-errors.ts';
+import { withLockedGroup } from '../core/group-transaction.ts';
+import { defineTargetedOperation } from '../core/operation.ts';
+import { groupReference } from '../core/schemas.ts';
+import type { Services } from '../core/services.ts';
+
+const incomingSecretSchema = z.object({
+  group: z.int(),
+  /** Null: the group has none, and signatures are not looked at. */
+  secret: z.string().nullable(),
+  /** Every post has to be signed, also one of a format without signatures. */
+  signed_only: z.boolean(),
+});
+
+const secretSchema = z.string().superRefine((text, context) => {
+  const problem = incomingSecretProblem(text);
+  if (problem !== null) context.addIssue({ code: 'custom', message: problem });
+});
+
+export const showIncomingSecret = defineTargetedOperation({
+  name: 'groups.show-incoming-secret',
+  summary: 'Show the secret with which posts into a group are signed.',
+  input: z.strictObject({ group: groupReference }),
+  output: incomingSecretSchema,
+  who: 'group-admin',
+  on: 'group',
+  scope: 'hooks:manage',
+  errors: [],
+  run: async (services, _input, caller, access) => {
+    const { conversationId } = access;
+    const found = await readThenRecheckRole(
+      services,
+      { access, caller, on: 'group', requiredRole: 'group-admin' },
+      (sql) => findIncomingSecret(sql, conversationId),
+    );
+    return incomingSecretResponse(services, conversationId, found);
+  },
+});
+
+export const setIncomingSecret = defineTargetedOperation({
+  name: 'groups.set-incoming-secret',
+  summary: 'Demand signatures of posts into a group, and set or make the secret for them.',
+  input: z
+    .strictObject({
+      group: groupReference,
+      /** The secret that a program made, such as Sentry. Absent: the present one stays, or a new one is made. */
+      secret: secretSchema.optional(),
+      /** Make a new secret in the place of the present one. */
+      rotate: z.boolean().optional(),
+      /** Refuse every post without a signature, also of formats that have none. Absent: as before. */
+      signed_only: z.boolean().optional(),
+    })
+    .refine(({ secret, rotate }) => secret === undefined || rotate !== true, 'give "secret" or "rotate", not both'),
+  output: incomingSecretSchema,
+  who: 'group-admin',
+  on: 'group',
+  scope: 'hooks:manage',
+  errors: [],
+  run: async (services, { secret, rotate = false, signed_only: signedOnly }, caller, access) => {
+    const { sealer } = services;
+    const seal = (text: string): string => sealer.seal(INCOMING_SECRET_SEAL_PURPOSE, text);
+    const set = withLockedGroup(services, { access, caller, requiredRole: 'group-admin' }, async (group) => {
+      const { tx, conversationId } = group;
+      const present = await findIncomingSecret(tx, conversationId);
+      const sealed = secret === undefined && !rotate ? present?.sealed : seal(secret ?? newHookSecret());
+      const changed = {
+        sealed: sealed ?? seal(newHookSecret()),
+        signedOnly: signedOnly ?? present?.signedOnly ?? false,
+      };
+      await group.addNotice('incoming_secret_set', { signed_only: changed.signedOnly });
+      group.queueTokenRevokedEvent(await updateIncomingSecret(tx, conversationId, changed));
+      return changed;
+    });
+    return incomingSecretResponse(services, access.conversationId, await withUnknownCommitTold(set));
+  },
+});
+
+export const removeIncomingSecret = defineTargetedOperation({
+  name: 'groups.remove-incoming-secret',
+  summary: 'Remove the secret for signatures of posts into a group: signatures are not looked at any more.',
+  input: z.strictObject({ group: groupReference }),
+  output: z.object({
+    group: z.int(),
+    /** False: there was none. */
+    changed: z.boolean(),
+  }),
+  who: 'group-admin',
+  on: 'group',
+  scope: 'hooks:manage',
+  errors: [],
+  run: async (services, _input, caller, access) => {
+    const removal = withLockedGroup(services, { access, caller, requiredRole: 'group-admin' }, async (group) => {
+      const { tx, conversationId } = group;
+      if ((await findIncomingSecret(tx, conversationId)) === null) return false;
+      await group.addNotice('incoming_secret_removed');
+      group.queueTokenRevokedEvent(await updateIncomingSecret(tx, conversationId, null));
+      return true;
+    });
+    return { group: access.conversationId, changed: await withUnknownCommitTold(removal) };
+  },
+});
+
+async function withUnknownCommitTold<T>(change: Promise<T>): Promise<T> {
+  try {
+    return await change;
+  } catch (error) {
+    const sentence = 'The secret may have been changed: look at it before you repeat it (groups.show-incoming-secret)';
+    throw translateCommitUnknown(error, sentence);
+  }
+}
+
+function incomingSecretResponse(
+  { sealer }: Services,
+  group: number,
+  found: SealedIncomingSecret | null,
+): z.infer<typeof incomingSecretSchema> {
+  const secret = found === null ? null : sealer.open(INCOMING_SECRET_SEAL_PURPOSE, found.sealed);
+  return { group, secret, signed_only: found?.signedOnly ?? false };
+}
