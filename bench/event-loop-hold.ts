@@ -13,7 +13,15 @@ import { describeOperation } from '../src/operations/describe/operation-docs.ts'
 import { operationTable } from '../src/operations/table.ts';
 import { ServerProcess } from '../test/support/server-process.ts';
 import { createUsers } from './seed-users.ts';
-import { attacks, formBodies, frames, jsonBodies, type Attack, type HostileBody } from './hostile-bodies.ts';
+import {
+  attacks,
+  formBodies,
+  gitEventBodies,
+  frames,
+  jsonBodies,
+  type Attack,
+  type HostileBody,
+} from './hostile-bodies.ts';
 import { BenchProcess } from './process.ts';
 
 const REPEATS = Number(process.env['REPEATS'] ?? 5);
@@ -133,6 +141,7 @@ async function targets(server: ServerProcess): Promise<Target[]> {
       path,
       bodies: [...jsonBodies(), ...formBodies()],
     }),
+    httpTarget(server, 'POST /v1/webhooks/<token> (git)', { method: 'POST', path, bodies: gitEventBodies() }),
     httpTarget(server, 'POST …/reverse', { method: 'POST', path: `${path}/reverse`, bodies: jsonBodies('url') }),
     httpTarget(server, 'PATCH …/reverse/<id>', {
       method: 'PATCH',

@@ -70,6 +70,20 @@ export function jsonBodies(field = 'text'): HostileBody[] {
   return [...plain, ...packed, ...parts];
 }
 
+/** Events of a git host, which may be the largest of all posts. */
+export function gitEventBodies(): HostileBody[] {
+  const headers = { ...JSON_TYPE, 'x-github-event': 'push' };
+  const repository = '"repository":{"full_name":"a/b"}';
+  const commits = Array.from({ length: 20_000 }, (_, n) => `{"id":"${n}","message":"Fix ${n}","url":"https://x/${n}"}`);
+  const events: [Attack, string, string][] = [
+    ['largest', 'a text of 4 MiB', `{${repository},"ref":"${'a'.repeat(4 * MIB - 200)}"}`],
+    ['most keys', '20,000 commits', `{${repository},"ref":"refs/heads/main","commits":[${commits.join()}]}`],
+    ['most keys', '239,000 values', `{${repository},"a":[${'1,'.repeat(238_000)}1]}`],
+    ['deepest', '60 levels', `{${repository},"a":${nested(60)},"b":"${'a'.repeat(2 * MIB)}"}`],
+  ];
+  return events.map(([attack, what, text]) => ({ attack, what, body: Buffer.from(text), headers }));
+}
+
 /** The same as forms and as text, for posts. */
 export function formBodies(): HostileBody[] {
   const fields = texts('text').filter(([, , text]) => text.length < MIB - 200);

@@ -29,6 +29,15 @@ given the URL of the group, or a part of it. \`klatch group info GROUP\` prints 
 const DIFFERENCES = `Bodies of these products are read for their text. What has no counterpart in a group is left out, and never refuses the
 message.
 
+### All three
+
+- The answer comes when the message is on disk. Where nothing was posted, it has a status that says so; [webhooks.md](webhooks.md#answers) lists them.
+- A server or token that is busy answers 503 with \`Retry-After\`, never 429. A token may post 100 messages a second.
+- A message has at most 40,000 characters, and what is longer is cut. Of a text that is read as Slack's or Mattermost's, the first 60,000 characters are looked at.
+- Files and pictures behind an address are never fetched. Links other than http, https and mailto lose their address.
+- Bodies up to 1 MiB are taken (\`http.max-body-size\`).
+- The programs that post do not sign. A group can refuse everything that is [not signed](signed-posts.md).
+
 ### Slack
 
 - \`channel\` is ignored: the token says which group it is.
@@ -40,6 +49,7 @@ message.
 - \`<!here>\`, \`<!channel>\`, \`<!everyone>\`, user groups and ids without a name mention nobody. \`<@U1|ada>\` becomes \`@ada\`.
 - The colours \`good\`, \`warning\` and \`danger\`, and those that Slack draws for them, are shown as 🟢, 🟠 and 🔴. Other colours are not shown.
 - Pictures are shown as their address. Nothing fetches them.
+- Of Slack's error texts there are \`invalid_payload\` (400), \`no_service\` (404) and \`channel_is_archived\` (410). Other errors are a sentence.
 - There are incoming webhooks alone: no Web API (\`chat.postMessage\`, \`chat.update\`), no slash commands, no Events API, no Socket Mode.
 
 ### Discord
@@ -51,7 +61,7 @@ message.
 - The colour of an embed is not shown.
 - Ids in mentions (\`<@1>\`, \`<#1>\`) stay numbers and mention nobody. \`allowed_mentions\` that names no users takes all mentions away.
 - A message cannot be got, edited or deleted by its id. With \`?wait=true\` the answer has the id, without the embeds.
-- A token that posts too fast is answered 503 with \`Retry-After\`, where Discord answers 429.
+- Of Discord's error codes there are 10015 (404 and 410) and 50035 (400 and 413). Others are 0 with a sentence; 503 has \`retry_after\` too.
 - There is no gateway and no bot interface.
 
 ### Mattermost

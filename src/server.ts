@@ -11,6 +11,7 @@ import { createFileServices, stopUploadsDrainingNonResumable } from './files/fil
 import { StoreIdCheck } from './files/store-id.ts';
 import { FileSweeper } from './files/sweeper.ts';
 import { createApp, createStatusOnlyStartingApp } from './http/app.ts';
+import { LargePostReader } from './http/large-posts/large-post-reader.ts';
 import { HttpListener, httpUrl } from './http/listener.ts';
 import { RequestCounts } from './http/request-counts.ts';
 import { ControlSocket } from './live/transport/control-socket.ts';
@@ -190,7 +191,10 @@ export class Server {
     await this.#startControl(services);
     const live = await this.#startLive(services, tls, listener);
     const requests = this.#requestCounts;
-    listener.setHandler(requests.counting(createApp(services, { stopping: () => this.#isRefusingRequests })));
+    const largePosts = new LargePostReader({ log });
+    this.#addPart('reader of large posts', () => largePosts.stop());
+    const app = createApp(services, { stopping: () => this.#isRefusingRequests, largePosts });
+    listener.setHandler(requests.counting(app));
     const expectations = (this.#expectations = new ExpectationMonitor(services));
     this.#addPart('monitor of expectations', () => expectations.stop(), true);
     expectations.start();
@@ -228,7 +232,7 @@ export class Server {
       databaseVersion: opened.version,
       messageLog,
       refusedPosts: new RefusedPostRecorder({ pool: database.general, log }),
-      tokens: new IntegrationTokenCache(database.general, bus, limits),
+      tokens: new IntegrationTokenCache(database.general, bus, limits, parts.sealer),
       sessions: new SessionCache(database.general, bus),
       sessionCookie: new SessionCookie(config.http.baseUri, database.general),
       activations: new ActivationCodes(createProviders(config, userAgent()), {

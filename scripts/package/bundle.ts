@@ -14,6 +14,8 @@ export interface Bundle {
   readonly libraries: readonly string[];
 }
 
+/** By their places in src, as `startThread` names them. */
+const THREADS = ['storage/hooks/settlement-thread', 'http/large-posts/post-thread'] as const;
 const COMMON = { platform: 'node', target: 'node24' } as const;
 /** CommonJS has no import.meta. */
 const DEFINE = { 'import.meta.url': 'moduleUrl', 'import.meta.dirname': '__dirname' };
@@ -27,7 +29,8 @@ const MODULE_URL = "const moduleUrl = require('node:url').pathToFileURL(__filena
 export async function bundle(folder = join(BUILD, 'bundle')): Promise<Bundle> {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
-  const inputs = [...(await bundleProgram(folder)), ...(await bundleThread(folder, 'storage/hooks/settlement-thread'))];
+  const inputs = await bundleProgram(folder);
+  for (const name of THREADS) inputs.push(...(await bundleThread(folder, name)));
   const webLibraries = await buildWeb(join(folder, 'web'));
   for (const [from, to] of [
     ['src/config/reference.conf', 'config/reference.conf'],

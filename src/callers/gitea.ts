@@ -11,6 +11,7 @@ const OBJECTS = ['repository', 'sender', 'organization', 'run'] as const;
 /** Gitea, Forgejo and Gogs: webhooks in their own format. */
 export const gitea: CallerFormat = {
   name: 'gitea',
+  isSignedBySenders: true,
   matches: ({ body, headers }) =>
     EVENT_HEADERS.some((header) => headers[header] !== undefined) && OBJECTS.some((name) => isObject(body[name])),
   read: readGitea,

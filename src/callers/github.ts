@@ -18,6 +18,7 @@ const OBJECTS = ['repository', 'sender', 'organization', 'installation', 'hook',
 /** GitHub, also Enterprise Server: webhooks of repositories, organizations and apps. */
 export const github: CallerFormat = {
   name: 'github',
+  isSignedBySenders: true,
   matches: ({ body, headers }) =>
     stringOf(headers[EVENT_HEADER]) !== '' &&
     (OBJECTS.some((name) => isObject(body[name])) || isObject(body['security_advisory'])),

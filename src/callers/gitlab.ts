@@ -20,6 +20,7 @@ import { firstStringOf, numberOf, objectOf, objectsOf, stringOf, type JsonObject
 /** GitLab: webhooks of projects and groups, and system hooks. A body made by a template of its own is none of it. */
 export const gitlab: CallerFormat = {
   name: 'gitlab',
+  isSignedBySenders: true,
   matches: ({ body, headers }) =>
     isName(body['object_kind']) || (stringOf(headers['x-gitlab-event']) !== '' && isName(body['event_name'])),
   read: readGitlab,

@@ -12,6 +12,7 @@ import { alertmanager } from './alertmanager.ts';
  */
 export const grafana: CallerFormat = {
   name: 'grafana',
+  isSignedBySenders: true,
   matches: (request) =>
     isLegacy(request.body) ||
     (alertmanager.matches(request) && ['state', 'orgId', 'title'].some((name) => name in request.body)),

@@ -21,6 +21,7 @@ const MAX_RULES = 5;
 /** Sentry: internal and public integrations, and the older plugin WebHooks. */
 export const sentry: CallerFormat = {
   name: 'sentry',
+  isSignedBySenders: true,
   matches: ({ body, headers }) => isOfIntegration(body, headers) || isOfPlugin(body),
   read: readSentry,
 };

@@ -180,6 +180,7 @@ function buildHttp(settings: Settings): HttpConfig {
       entry === 'loopback' || entry === 'private' ? NAMED_RANGES[entry] : [entry],
     ),
     maxBodyBytes: settings['http.max-body-size'],
+    maxEventBodyBytes: settings['http.max-event-body'],
     maxHeaderBytes: settings['http.max-header-size'],
     requestToResponseTimeoutMs: settings['http.request-timeout'],
     stopDrainTimeoutMs: settings['http.stop-timeout'],

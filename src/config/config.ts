@@ -169,6 +169,8 @@ export interface HttpConfig {
   /** Addresses and CIDR ranges of proxies whose `X-Forwarded-For` names the caller. */
   readonly trustedProxies: readonly string[];
   readonly maxBodyBytes: number;
+  /** Of events of git hosts, where that is more than `maxBodyBytes`. */
+  readonly maxEventBodyBytes: number;
   readonly maxHeaderBytes: number;
   readonly requestToResponseTimeoutMs: number;
   /** How long a stop waits for requests and deliveries in hand. */

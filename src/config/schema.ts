@@ -155,6 +155,7 @@ export const SCHEMA = {
   'http.caller-paths': defaulted(flag()),
   'http.trusted-proxies': defaulted(list('a list of addresses', trustedProxy(), { max: 1000 })),
   'http.max-body-size': defaulted(size({ min: BYTES.kib, max: 64 * BYTES.mib })),
+  'http.max-event-body': defaulted(size({ min: BYTES.kib, max: 32 * BYTES.mib })),
   'http.max-header-size': defaulted(size({ min: 4 * BYTES.kib, max: BYTES.mib })),
   'http.request-timeout': defaulted(duration({ min: MS.second, max: 10 * MS.minute })),
   'http.stop-timeout': defaulted(duration({ min: 0, max: 10 * MS.minute })),

@@ -18,6 +18,7 @@ import { webRoutes } from './browser/web-routes.ts';
 import { exposedFileHeaders, fileRoutes } from './files/file-routes.ts';
 import { healthRoutes } from './health-routes.ts';
 import { invitePreviewRoutes } from './invite-routes.ts';
+import type { LargePostReader } from './large-posts/large-post-reader.ts';
 import { sendJson, sendError, errorHandler } from './responses.ts';
 import { reverseWebhookRoutes } from './reverse-webhook-routes.ts';
 import { createPostHandler, createCachedTokenFastPath, type PostHandler } from './post-handler.ts';
@@ -39,9 +40,12 @@ export function createStatusOnlyStartingApp(config: Config, log: Log): Express {
 }
 
 /** The HTTP interface: this is the whole order of things. */
-export function createApp(services: Services, lifecycle: { stopping: () => boolean }): RequestListener {
+export function createApp(
+  services: Services,
+  lifecycle: { stopping: () => boolean; largePosts: LargePostReader },
+): RequestListener {
   const proxies = new TrustedProxies(services.config.http.trustedProxies);
-  const handlePost = createPostHandler(services, proxies);
+  const handlePost = createPostHandler(services, proxies, lifecycle.largePosts);
   const fastPath = createCachedTokenFastPath(services, handlePost);
   const app = createExpress(services, { handlePost, proxies, stopping: lifecycle.stopping });
   return (req, res) => {

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate, type ZlibOptions } from 'node:zlib';
+import type { HttpConfig } from '../config/config.ts';
 import { KlatchError } from '../errors.ts';
 import { maxExpandedBytes, type BodyLimits } from '../operations/core/input-limits.ts';
 import { processBodyMemory, type BodyMemory } from './body-memory.ts';
@@ -19,13 +20,28 @@ const DECOMPRESS_BY_ENCODING: ReadonlyMap<string, Decompress> = new Map([
 ]);
 
 /** The most bytes that a body may have. */
-interface BodySizeLimit {
+export interface BodySizeLimit {
   /** Before decompression and after it. */
   readonly maxBytes: number;
   /** Whether `http.max-body-size` says so, or the request takes less than that. */
   readonly isFromConfig: boolean;
+  /** The key of the configuration, if it is another one. */
+  readonly key?: 'http.max-event-body';
   /** Whether the body may come compressed. */
   readonly allowsCompression: boolean;
+}
+
+interface ReadBodyOptions {
+  readonly memory?: BodyMemory;
+  /** Sees the body as it was sent, before it is decompressed. */
+  readonly check?: RawBodyCheck | undefined;
+}
+
+interface RawBodyCheck {
+  /** The next bytes. */
+  readonly update: (chunk: Buffer) => void;
+  /** Behind the last ones; what it throws refuses the request. */
+  readonly verify: () => void;
 }
 
 /**
@@ -39,7 +55,7 @@ export async function readBody(
   req: IncomingMessage,
   res: ServerResponse,
   size: BodySizeLimit,
-  memory: BodyMemory = processBodyMemory,
+  { memory = processBodyMemory, check }: ReadBodyOptions = {},
 ): Promise<Buffer> {
   const { maxBytes, allowsCompression: compressed } = size;
   if (Number(req.headers['content-length'] ?? 0) > maxBytes) throw sizeExceededError(size);
@@ -53,7 +69,8 @@ export async function readBody(
     throw new KlatchError('unsupported_media', { sentence: 'Send this body without a Content-Encoding' });
   }
   sendContinue(req, res);
-  const raw = await readRawBody(req, size, memory);
+  const raw = await readRawBody(req, size, { memory, check });
+  check?.verify();
   if (decompress === undefined) return raw;
   const maxExpanded = maxExpandedBytes(raw.length);
   try {
@@ -74,7 +91,11 @@ export function sendContinue(req: IncomingMessage, res: ServerResponse): void {
   if (req.httpVersion === '1.1' && req.headers.expect?.toLowerCase() === '100-continue') res.writeContinue();
 }
 
-function readRawBody(req: IncomingMessage, size: BodySizeLimit, memory: BodyMemory): Promise<Buffer> {
+function readRawBody(
+  req: IncomingMessage,
+  size: BodySizeLimit,
+  { memory, check }: Pick<ReadBodyOptions, 'check'> & { readonly memory: BodyMemory },
+): Promise<Buffer> {
   return new Promise<Buffer>((resolve, reject) => {
     let body: GrowingBuffer | null = new GrowingBuffer();
     let bytes = 0;
@@ -89,6 +110,7 @@ function readRawBody(req: IncomingMessage, size: BodySizeLimit, memory: BodyMemo
       bytes += chunk.length;
       if (bytes <= size.maxBytes) {
         body?.append(chunk);
+        check?.update(chunk);
         usage.add(chunk.length);
         return;
       }
@@ -118,15 +140,21 @@ export function bodySizeLimit({ maxBodyBytes }: { maxBodyBytes: number }, limits
   };
 }
 
-function sizeExceededError({ maxBytes: bytes, isFromConfig }: BodySizeLimit): KlatchError {
-  if (isFromConfig) return maxBodySizeExceededError(bytes);
+/** Of events of git hosts, which are never smaller than those of other posts. */
+export function eventBodySizeLimit({ maxBodyBytes, maxEventBodyBytes }: HttpConfig): BodySizeLimit {
+  const maxBytes = Math.max(maxBodyBytes, maxEventBodyBytes);
+  return { maxBytes, isFromConfig: true, allowsCompression: true, key: 'http.max-event-body' };
+}
+
+function sizeExceededError({ maxBytes: bytes, isFromConfig, key }: BodySizeLimit): KlatchError {
+  if (isFromConfig) return maxBodySizeExceededError(bytes, key);
   const sentence = `The body is larger than ${bytes} bytes, which is the most that this request takes`;
   return new KlatchError('too_large', { sentence });
 }
 
 /** A body past `http.max-body-size`. */
-export function maxBodySizeExceededError(maxBytes: number): KlatchError {
-  return new KlatchError('too_large', { sentence: `The body is larger than ${maxBytes} bytes (http.max-body-size)` });
+export function maxBodySizeExceededError(maxBytes: number, key = 'http.max-body-size'): KlatchError {
+  return new KlatchError('too_large', { sentence: `The body is larger than ${maxBytes} bytes (${key})` });
 }
 
 function expansionExceededError(sentBytes: number, maxExpanded: number): KlatchError {

@@ -33,6 +33,8 @@ export interface MultipartOptions {
   /** Does what takes time to parse, and counts it for the sender. */
   readonly chargeParseTime: <T>(work: () => T) => T;
   readonly store: (file: FormFile) => Promise<Attachment>;
+  /** Sees every byte of the body, as it was sent. */
+  readonly onChunk: (chunk: Buffer) => void;
   /** Gives up a file that was stored. Does not reject. */
   readonly discardFile: (id: string) => Promise<void>;
 }
@@ -162,6 +164,7 @@ export class MultipartReceiver {
   /** Null: it takes more at once. */
   #consume(chunk: Buffer): Promise<void> | null {
     this.#receivedBytes += chunk.length;
+    this.#options.onChunk(chunk);
     // Bytes of files go to the store; what came before them stays here.
     if (this.#body !== null) this.#bodyMemoryHandle?.add(chunk.length);
     this.#body?.append(chunk);

@@ -1,74 +1,88 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isIgnored, type Ignored } from '../callers/core/message-form.ts';
 import type { SourceKey } from '../model/source-key.ts';
-import { WEBHOOK_POST_LIMITS } from '../operations/core/input-limits.ts';
 import type { Services } from '../operations/core/services.ts';
-import { postMessageReportingIsNew, postMessage, type WebhookMessage } from '../operations/messages/post-webhook.ts';
-import { sendContinue, bodySizeLimit, readBody, maxBodySizeExceededError } from './body.ts';
+import { postMessageReportingIsNew, postMessage } from '../operations/messages/post-webhook.ts';
+import { sendContinue, readBody, maxBodySizeExceededError, type BodySizeLimit } from './body.ts';
 import { disableTimeoutsUntilAnswered } from './deadline.ts';
 import { MultipartReceiver, type MultipartOptions, type ReceivedForm } from './multipart-receiver.ts';
 import { parseBudgetExhaustedError } from './responses.ts';
 import { nextHopCount, idempotencyKey } from './post-headers.ts';
 import { reportedAlert, type ReportedAlert } from './callers/alert-report.ts';
-import { postContext, reportsAlert } from './callers/caller-input.ts';
+import type { PostWithStoredFiles } from './callers/body-files.ts';
+import { reportsAlert } from './callers/caller-input.ts';
+import { postContext } from './callers/post-context.ts';
+import type { PostSignature } from './callers/post-signature.ts';
 import { postFromMultipartFields } from './post-input.ts';
+import type { PostWithFiles } from './post-reading.ts';
 import type { TokenGrant } from './token-auth.ts';
 
 const MULTIPART_TYPE_PATTERN = /^\s*multipart\/form-data\s*;/i;
 const IDENTITY_ENCODING_PATTERN = /^\s*(?:identity\s*)?$/i;
 
 /** True for what may be a form with files. What is compressed is read whole, like everything else. */
-export function mayHaveFiles({ headers }: IncomingMessage): boolean {
+function mayHaveFiles({ headers }: IncomingMessage): boolean {
   return (
     MULTIPART_TYPE_PATTERN.test(headers['content-type'] ?? '') &&
     IDENTITY_ENCODING_PATTERN.test(headers['content-encoding'] ?? '')
   );
 }
 
-/** A request with the network that it counts for. */
-interface FormRequestWithSource {
+/** A request with the network that it counts for, and what verifies its signatures; null: it needs none. */
+export interface FormRequest {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
   readonly source: SourceKey;
+  readonly signature: PostSignature | null;
 }
 
-/** A form; its files are stored by now. */
-interface FormMessage {
-  readonly message: WebhookMessage;
-  /** Gives up its files. Does not reject. */
-  readonly discardFiles: () => Promise<void>;
+/** Reads the whole request: a form with files to its message, everything else to its body. Its signatures hold. */
+export function readFormOrBody(
+  services: Services,
+  request: FormRequest,
+  { grant, size }: { readonly grant: TokenGrant; readonly size: BodySizeLimit },
+): Promise<Buffer | PostWithStoredFiles | ReportedAlert | Ignored> {
+  return mayHaveFiles(request.req)
+    ? readFormMessageOrBody(services, request, { grant, size })
+    : readSignedBody(request, size);
+}
+
+function readSignedBody({ req, res, signature }: FormRequest, size: BodySizeLimit): Promise<Buffer> {
+  return readBody(req, res, size, { check: signature ?? undefined });
 }
 
 /**
  * Reads a multipart form to its message, or to its body where that is none, which is read as every other one. Rejects with
  * what is wrong with it; nothing that it brought stays then.
  */
-export async function readFormMessageOrBody(
+async function readFormMessageOrBody(
   services: Services,
-  { req, res, source }: FormRequestWithSource,
-  grant: TokenGrant,
-): Promise<Buffer | FormMessage | ReportedAlert | Ignored> {
+  request: FormRequest,
+  { grant, size }: { readonly grant: TokenGrant; readonly size: BodySizeLimit },
+): Promise<Buffer | PostWithStoredFiles | ReportedAlert | Ignored> {
   const { limits, http } = services.config;
+  const { req, res, signature } = request;
   if (
     Number(req.headers['content-length'] ?? 0) >
     http.maxBodyBytes + limits.attachmentsPerMessage * limits.fileBytes
   ) {
     throw maxBodySizeExceededError(http.maxBodyBytes);
   }
-  const parser = createReceiver(req, multipartOptions(services, { req, res, source }, grant));
-  if (parser === null) return readBody(req, res, bodySizeLimit(http, WEBHOOK_POST_LIMITS));
+  const parser = createReceiver(req, multipartOptions(services, request, grant));
+  if (parser === null) return readSignedBody(request, size);
   sendContinue(req, res);
   const form = await parser.read(req).catch((error: unknown) => {
     destroyLater(req, http.requestToResponseTimeoutMs);
     throw error;
   });
-  if (Buffer.isBuffer(form)) return form;
   const discard = (): Promise<void> => parser.discardFiles();
   try {
-    const message = await webhookMessageOf(services, { req, res, source }, form);
-    if (!isIgnored(message) && !('alertPost' in message)) return { message, discardFiles: discard };
+    signature?.verify();
+    if (Buffer.isBuffer(form)) return form;
+    const post = await webhookMessageOf(services, request, form);
+    if ('message' in post) return { ...post, discardFiles: discard };
     await discard();
-    return message;
+    return post;
   } catch (error) {
     await discard();
     throw error;
@@ -77,13 +91,14 @@ export async function readFormMessageOrBody(
 
 async function webhookMessageOf(
   { config: { limits }, parseBudget }: Services,
-  { req, source }: FormRequestWithSource,
+  { req, source, signature }: FormRequest,
   form: ReceivedForm,
-): Promise<WebhookMessage | ReportedAlert | Ignored> {
+): Promise<PostWithFiles | ReportedAlert | Ignored> {
   const attachments = form.files.map(({ attachment }) => attachment.id);
   const hasFiles = attachments.length > 0;
+  const context = { hasAttachments: hasFiles, isUnsigned: signature?.isSigned === false };
   const parse = (): ReturnType<typeof postFromMultipartFields> =>
-    postFromMultipartFields(form.fields, postContext(req, limits, hasFiles));
+    postFromMultipartFields(form.fields, postContext(req, limits, context));
   // Files are stored by now: their form waits for time rather than to lose them.
   const wait = { maxMs: limits.tokenQueueTimeoutMs, refusal: parseBudgetExhaustedError };
   const parsing = hasFiles
@@ -92,17 +107,18 @@ async function webhookMessageOf(
   const input = await parsing;
   if (isIgnored(input)) return input;
   const keyed = idempotencyKey(req.headers, form.body ?? canonicalFormBody(form));
-  const message = { ...input, ...keyed, hops: nextHopCount(req.headers, limits.hopLimit) };
+  const { files = [], ...post } = input;
+  const message = { ...post, ...keyed, hops: nextHopCount(req.headers, limits.hopLimit) };
   // It has no files: an edit could not bring them.
   if (reportsAlert(input)) return reportedAlert(input, message, (work) => parseBudget.measure(source, work));
-  return { ...message, attachments };
+  return { message: { ...message, attachments }, files };
 }
 
 /**
  * Posts it, and resolves to the message's id. Whatever this rejects with, and where an earlier message is the answer, its
  * files are given up.
  */
-export async function postForm(services: Services, grant: TokenGrant, form: FormMessage): Promise<string> {
+export async function postForm(services: Services, grant: TokenGrant, form: PostWithStoredFiles): Promise<string> {
   if (form.message.attachments.length === 0) return postMessage(services, grant, form.message);
   let isPosted = false;
   try {
@@ -117,7 +133,7 @@ export async function postForm(services: Services, grant: TokenGrant, form: Form
 
 function multipartOptions(
   { uploads, config, parseBudget }: Services,
-  { req, res, source }: FormRequestWithSource,
+  { req, res, source, signature }: FormRequest,
   { integration }: TokenGrant,
 ): MultipartOptions {
   const { limits, http } = config;
@@ -137,6 +153,7 @@ function multipartOptions(
       const { accountId, conversationId } = integration;
       return uploads.storeFile({ ...file, accountId, conversationId, announcedBytes: null });
     },
+    onChunk: (chunk) => signature?.update(chunk),
     discardFile: (id) => uploads.discardIfUnattached(id),
   };
 }

@@ -1,28 +1,23 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { KlatchError } from '../errors.ts';
-import { isIgnored, type Ignored } from '../callers/core/message-form.ts';
+import { isIgnored } from '../callers/core/message-form.ts';
 import type { Log } from '../log.ts';
-import type { SourceKey } from '../model/source-key.ts';
 import type { TrustedProxies } from '../model/trusted-proxies.ts';
-import { WEBHOOK_POST_LIMITS } from '../operations/core/input-limits.ts';
 import { RateLimiter } from '../operations/core/rate-limiter.ts';
 import type { Services } from '../operations/core/services.ts';
 import { AlertWriter } from '../operations/messages/alert-writer.ts';
 import { countWithoutMessage } from '../operations/messages/posted-expectation.ts';
-import { awaitRateLimit, postMessage, type WebhookMessage } from '../operations/messages/post-webhook.ts';
-import { bodySizeLimit, readBody } from './body.ts';
+import { awaitRateLimit, postMessage } from '../operations/messages/post-webhook.ts';
 import { startDeadline } from './deadline.ts';
-import { readMultipartFields } from './form-fields.ts';
-import { reportedAlert, type ReportedAlert } from './callers/alert-report.ts';
-import { NEEDLESS_SUCCESS, postContext, reportsAlert } from './callers/caller-input.ts';
+import { NEEDLESS_SUCCESS } from './callers/caller-input.ts';
 import { foreignExpectation } from './callers/posted-expectation.ts';
 import { originalUrlOf, sendAnswer, sendThrownError, parseBudgetExhaustedError } from './responses.ts';
-import { mayHaveFiles, postForm, readFormMessageOrBody } from './post-form.ts';
 import { ownDialect } from './callers/answer-dialects.ts';
 import { callerRouteOf } from './callers/caller-route.ts';
 import { recordIfRefused } from './callers/refused-post.ts';
-import { nextHopCount, idempotencyKey } from './post-headers.ts';
-import { isMultipartForm, postFromMultipartFields, parseNonMultipartPost } from './post-input.ts';
+import type { LargePostReader } from './large-posts/large-post-reader.ts';
+import { postForm } from './post-form.ts';
+import { createPostReceiver } from './post-receiver.ts';
 import type { TokenGrant } from './token-auth.ts';
 
 const MAX_RATE_LIMITED_GROUPS = 100_000;
@@ -39,12 +34,13 @@ export type PostHandler = (
   body?: Buffer,
 ) => Promise<void>;
 
-/** What a body is read to, unless it is a form with files. */
-type ReadPost = WebhookMessage | ReportedAlert | Ignored;
-
 /** The handler of all posts. What it refuses for its content is recorded for the group. */
-export function createPostHandler(services: Services, proxies: TrustedProxies): PostHandler {
-  const handle = createUnrecordedPostHandler(services, proxies);
+export function createPostHandler(
+  services: Services,
+  proxies: TrustedProxies,
+  largePosts: LargePostReader,
+): PostHandler {
+  const handle = createUnrecordedPostHandler(services, proxies, largePosts);
   return async (req, res, grant, body) => {
     try {
       await handle(req, res, grant, body);
@@ -55,36 +51,20 @@ export function createPostHandler(services: Services, proxies: TrustedProxies): 
   };
 }
 
-function createUnrecordedPostHandler(services: Services, proxies: TrustedProxies): PostHandler {
+function createUnrecordedPostHandler(
+  services: Services,
+  proxies: TrustedProxies,
+  largePosts: LargePostReader,
+): PostHandler {
   const { parseBudget, config } = services;
-  const { limits, http } = config;
+  const { limits } = config;
   const alerts = new AlertWriter(services);
-  const size = bodySizeLimit(http, WEBHOOK_POST_LIMITS);
   const rate = new RateLimiter<number>({
     perSecond: limits.postsPerSecondPerToken,
     burst: limits.postBurstPerToken,
     keys: MAX_RATE_LIMITED_GROUPS,
   });
-  // Each of the two steps of a form has a turn of its own, and is counted: one step after a wait was counted for nobody.
-  const read = async (req: IncomingMessage, body: Buffer, source: SourceKey): Promise<ReadPost> => {
-    const withBudget = <T>(work: () => T | Promise<T>): Promise<T> =>
-      parseBudget.run(source, parseBudgetExhaustedError, work);
-    const contentType = req.headers['content-type'];
-    const fields = isMultipartForm(body, contentType)
-      ? await withBudget(() => readMultipartFields(body, contentType))
-      : null;
-    return withBudget(() => {
-      const context = postContext(req, limits);
-      const input = fields === null ? parseNonMultipartPost(body, context) : postFromMultipartFields(fields, context);
-      if (isIgnored(input)) return input;
-      const hops = nextHopCount(req.headers, limits.hopLimit);
-      if (reportsAlert(input)) {
-        const sent = { ...input, ...idempotencyKey(req.headers, body), hops };
-        return reportedAlert(input, sent, (work) => parseBudget.measure(source, work));
-      }
-      return { ...input, ...idempotencyKey(req.headers, body), hops, attachments: [] };
-    });
-  };
+  const receive = createPostReceiver(services, largePosts);
   return async (req, res, grant, body) => {
     if (grant.integration.archived) throw new KlatchError('group_archived');
     const source = proxies.sourceKeyOf(req);
@@ -92,10 +72,7 @@ function createUnrecordedPostHandler(services: Services, proxies: TrustedProxies
     if (!parseBudget.hasTimeLeft(source)) throw parseBudgetExhaustedError();
     await awaitRateLimit(rate, grant.integration, limits.tokenQueueTimeoutMs);
     const rejectRead = (error: unknown): Promise<never> => revalidateTokenAndReject(services, grant, error);
-    const readReceived = (): Promise<Awaited<ReturnType<typeof readFormMessageOrBody>>> =>
-      mayHaveFiles(req) ? readFormMessageOrBody(services, { req, res, source }, grant) : readBody(req, res, size);
-    const received = body ?? (await readReceived().catch(rejectRead));
-    const message = Buffer.isBuffer(received) ? await read(req, received, source).catch(rejectRead) : received;
+    const message = await receive({ req, res, source }, grant, body).catch(rejectRead);
     const dialect = callerRouteOf(req)?.dialect ?? ownDialect;
     if (isIgnored(message)) {
       await countWithoutMessage(services, grant.integration, foreignExpectation(originalUrlOf(req)));
@@ -104,15 +81,15 @@ function createUnrecordedPostHandler(services: Services, proxies: TrustedProxies
     }
     if ('alertPost' in message) {
       const { alertPost, text } = message;
-      const id = await alerts.post(grant, alertPost);
+      const id = await alerts.post(grant, alertPost).finally(message.release);
       if (id === null) await countWithoutMessage(services, grant.integration, alertPost.expectation ?? null);
       sendAnswer(res, id === null ? dialect.ignored(NEEDLESS_SUCCESS) : dialect.success({ id, text }, req));
       return;
     }
-    const { text } = 'message' in message ? message.message : message;
+    const post = message.message;
     const id =
-      'message' in message ? await postForm(services, grant, message) : await postMessage(services, grant, message);
-    sendAnswer(res, dialect.success({ id, text }, req));
+      'discardFiles' in message ? await postForm(services, grant, message) : await postMessage(services, grant, post);
+    sendAnswer(res, dialect.success({ id, text: post.text }, req));
   };
 }
 
@@ -120,12 +97,19 @@ function createUnrecordedPostHandler(services: Services, proxies: TrustedProxies
  * A post that cannot be read never comes to the log, which admits all others by the database: it is admitted here, so
  * that a token which was rotated on another node is told nothing about its bodies. Rejects in any case.
  */
-async function revalidateTokenAndReject({ tokens }: Services, { token }: TokenGrant, error: unknown): Promise<never> {
+async function revalidateTokenAndReject(
+  { tokens }: Services,
+  { token, integration: remembered }: TokenGrant,
+  error: unknown,
+): Promise<never> {
   if (!(error instanceof KlatchError) || error.status === 503) throw error;
   // What is wrong with the body is known also while the database is away.
   const integration = await tokens.findBypassingCache(token).catch(() => undefined);
   if (integration === null) throw new KlatchError('invalid_token');
   if (integration?.archived === true) throw new KlatchError('group_archived');
+  // The secret by which it was refused, or by which it need not be signed, is an old one.
+  if (integration !== undefined && integration.admission !== remembered.admission)
+    throw new KlatchError('signing_changed');
   throw error;
 }
 

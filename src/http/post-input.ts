@@ -3,7 +3,7 @@ import { KlatchError } from '../errors.ts';
 import { isObject, type JsonObject } from '../callers/core/values.ts';
 import type { Ignored } from '../callers/core/message-form.ts';
 import { checkMessageText } from '../operations/core/message-text.ts';
-import { WEBHOOK_POST_LIMITS } from '../operations/core/input-limits.ts';
+import type { JsonLimits } from '../operations/core/json-limits.ts';
 import { parseJsonRepairingControls } from '../operations/core/parse-json.ts';
 import { postFromNtfyText, postFromObject, type PostContext, type PostInput } from './callers/caller-input.ts';
 import { ownExpectation } from './callers/posted-expectation.ts';
@@ -45,7 +45,7 @@ export function parseNonMultipartPost(body: Buffer, context: PostContext): PostI
   const isJson = type === 'application/json' || type.endsWith('+json');
   const source = decodeBody(body, isJson ? undefined : contentType);
   if (isJson || (looksLikeObject(source) && !NOT_OBJECT_PATTERN.test(source))) {
-    const parsed = parseJsonRepairingControls(source, WEBHOOK_POST_LIMITS, 'The body');
+    const parsed = parseJsonRepairingControls(source, context.jsonLimits, 'The body');
     if (isObject(parsed.value)) return postFromObject(parsed.value, context);
     if (isJson) throw invalid(parsed.problem ?? 'The body must be a JSON object with text, such as {"text": "hello"}');
   }
@@ -85,7 +85,7 @@ export function postFromMultipartFields(
 /** Null when the form has none of the fields that make it a post. */
 function postFromForm(form: Form, context: PostContext): PostInput | Ignored | null {
   for (const name of JSON_FIELDS) {
-    const value = jsonField(name, form.field(name));
+    const value = jsonField(name, form.field(name), context.jsonLimits);
     if (value !== null) return postFromObject(value, context);
   }
   const isPost =
@@ -97,12 +97,10 @@ function postFromForm(form: Form, context: PostContext): PostInput | Ignored | n
 }
 
 /** Null when there is no such field. Only `payload` promises JSON: another one may be a field of somebody's own form. */
-function jsonField(name: (typeof JSON_FIELDS)[number], source: string | null): JsonObject | null {
+function jsonField(name: (typeof JSON_FIELDS)[number], source: string | null, limits: JsonLimits): JsonObject | null {
   if (source === null) return null;
   // What is not even a bracket needs no parser, which takes 5 ms for 1 MiB of white space.
-  const value = looksLikeObject(source)
-    ? parseJsonRepairingControls(source, WEBHOOK_POST_LIMITS, `${name}:`).value
-    : undefined;
+  const value = looksLikeObject(source) ? parseJsonRepairingControls(source, limits, `${name}:`).value : undefined;
   if (isObject(value)) return value;
   if (name === 'payload') throw invalid('payload: must be a JSON object with text');
   return null;

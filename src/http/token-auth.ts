@@ -1,14 +1,14 @@
 import type { Request, RequestHandler, Response } from 'express';
 import { KlatchError } from '../errors.ts';
 import type { TrustedProxies } from '../model/trusted-proxies.ts';
+import type { KnownIntegration } from '../operations/core/access.ts';
 import type { Services } from '../operations/core/services.ts';
-import type { Integration } from '../storage/groups/integrations.ts';
 import { AuthThrottle } from './auth-throttle.ts';
 
 /** What a valid token in the path gives a handler. */
 export interface TokenGrant {
   readonly token: string;
-  readonly integration: Integration;
+  readonly integration: KnownIntegration;
 }
 
 export type TokenHandler = (req: Request, res: Response, grant: TokenGrant) => Promise<void>;
@@ -43,14 +43,14 @@ export class TokenAuth {
   }
 
   /** The request's integration as the database knows it; null for an unknown token, after holding back who tries many. */
-  async verify(req: Request): Promise<Integration | null> {
+  async verify(req: Request): Promise<KnownIntegration | null> {
     const integration = await this.#services.tokens.findBypassingCache(tokenInPath(req));
     if (integration === null) await this.#authThrottle.delayRejection(this.#proxies.sourceKeyOf(req));
     return integration;
   }
 
   #authorizeBy(
-    find: (token: string) => Integration | Promise<Integration | null>,
+    find: (token: string) => KnownIntegration | Promise<KnownIntegration | null>,
     tokenOf: TokenFinder = tokenInPath,
   ): WithToken {
     return (handler) => async (req, res) => {

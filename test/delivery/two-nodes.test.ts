@@ -88,6 +88,22 @@ describe('two servers on one database', () => {
     expect(answer.body.id).toBe(`${group.id}:3`);
   });
 
+  test('refuse what is not signed as soon as a secret was set on the other one, also before they hear of it', async () => {
+    receiver = await Receiver.start();
+    const group = await first.createGroup();
+    expect((await postJson(on(second, group), { text: 'before' })).status).toBe(200);
+    await killListenSessions();
+    await first.operate('groups.set-incoming-secret', { group: group.id, signed_only: true });
+    // 503, with the request to repeat it, unless the node has asked the database anew by then.
+    expect([401, 503]).toContain((await postJson(on(second, group), { text: 'after' })).status);
+    expect((await postJson(on(second, group), { text: 'after' })).status).toBe(401);
+    await killListenSessions();
+    await first.operate('groups.remove-incoming-secret', { group: group.id });
+    expect([200, 503]).toContain((await postJson(on(second, group), { text: 'after' })).status);
+    const taken = await postJson(on(second, group), { text: 'last' });
+    expect([`${group.id}:2`, `${group.id}:3`]).toContain(taken.body.id);
+  });
+
   test('refuse a rotated token that they know nothing of yet, whatever it is used for', async () => {
     receiver = await Receiver.start();
     const group = await first.createGroup();

@@ -17,7 +17,7 @@ const wires: Wire[] = [];
 beforeEach(async () => {
   memory = new BodyMemory(MAX_BYTES);
   listener = createServer((req, res) => {
-    readBody(req, res, SIZE, memory).then(
+    readBody(req, res, SIZE, { memory }).then(
       (body) => res.writeHead(200, { 'content-length': 0, bytes: body.length }).end(),
       (error: unknown) => res.writeHead((error as KlatchError).status, { 'content-length': 0 }).end(),
     );

@@ -67,6 +67,7 @@ async function receive(req: IncomingMessage): Promise<Outcome> {
       chargeParseTime: (work) => work(),
       onFirstFile: () => (uploads += 1),
       store: (file) => store(file),
+      onChunk: () => {},
       discardFile: async (id) => void storedFiles.delete(id),
       ...changes,
     },

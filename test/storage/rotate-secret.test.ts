@@ -90,7 +90,7 @@ describe('reseal()', () => {
     expect([...again.values()]).toEqual([0, 0, 0, 0, 0]);
     // With the new secret in place the old one is not asked for anything.
     expect([...(await rotateSealedCountingByPurpose(pool(), { from: other, to: next })).values()]).toEqual([
-      0, 0, 0, 0,
+      0, 0, 0, 0, 0,
     ]);
     await database.query((sql) => createOrCheckCanary(sql, next));
   });

@@ -66,6 +66,7 @@ export function testConfig(target: ConnectionTarget, dataDir: string, changes: C
       callerPaths: true,
       trustedProxies: [],
       maxBodyBytes: 1024 * 1024,
+      maxEventBodyBytes: 4 * 1024 * 1024,
       maxHeaderBytes: 16 * 1024,
       requestToResponseTimeoutMs: 10_000,
       stopDrainTimeoutMs: 20_000,

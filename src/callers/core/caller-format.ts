@@ -15,12 +15,16 @@ export interface CallerFormat {
   readonly name: string;
   /** Whether the shape is surely this format's. Looks at the first level alone, so that it costs next to nothing. */
   readonly matches: (request: CallerRequest) => boolean;
+  /** Its senders sign their requests where they are given a secret. */
+  readonly isSignedBySenders?: boolean;
+  /** Where a suffix stands for several formats: the one that the body has. */
+  readonly delegateOf?: (request: CallerRequest) => CallerFormat;
   readonly read: (request: CallerRequest) => MessageForm | Ignored;
 }
 
 const GIT_HEADERS = ['x-gitea-event', 'x-gogs-event', 'x-forgejo-event', 'x-github-event', 'x-gitlab-event'] as const;
 
 /** Whether a git host sent it, in whatever format: Gitea sends its headers with those of chats too. */
-export function isFromGitHost({ headers }: CallerRequest): boolean {
+export function isFromGitHost({ headers }: Pick<CallerRequest, 'headers'>): boolean {
   return GIT_HEADERS.some((name) => (headers[name] ?? '') !== '');
 }

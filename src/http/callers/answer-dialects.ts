@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { ErrorCode, KlatchError } from '../../errors.ts';
-import type { Answer, AnswerDialect } from './caller-route.ts';
+import { adaptiveCard } from '../../callers/adaptive-card.ts';
+import { formatNameOf, type Answer, type AnswerDialect } from './caller-route.ts';
 import { parseMessageId, type ConversationId } from '../../model/ids.ts';
 
 /** Of a group's own address. The keys of a success pass the check of every program that is known to look at them. */
@@ -80,9 +81,11 @@ const asksToWait = (req: IncomingMessage): boolean => WAIT_PATTERN.test(req.url 
 /** Libraries that send a file take another status than 200 for a failure. */
 const carriesFiles = (req: IncomingMessage): boolean => /^multipart\//i.test(req.headers['content-type'] ?? '');
 
-/** Microsoft Teams' connectors. */
+/** Microsoft Teams' connectors for a MessageCard, and its workflows for an Adaptive Card, which programs tell by the status. */
 export const teamsDialect: AnswerDialect = {
   ...constantSuccess({ status: 200, body: '1' }),
+  success: (_posted, req) =>
+    formatNameOf(req) === adaptiveCard.name ? { status: 202, body: '' } : { status: 200, body: '1' },
   failure: (error) => ({ status: error.status, body: error.message }),
 };
 

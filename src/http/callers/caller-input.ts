@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders } from 'node:http';
 import { KlatchError } from '../../errors.ts';
 import type { CallerFormat, CallerRequest } from '../../callers/core/caller-format.ts';
 import { messageCardsJson } from '../../callers/core/message-cards.ts';
@@ -10,7 +10,6 @@ import {
   type Ignored,
   type MessageForm,
 } from '../../callers/core/message-form.ts';
-import { clipped } from '../../callers/core/plain-text.ts';
 import { renderText } from '../../callers/core/render-text.ts';
 import type { JsonObject } from '../../callers/core/values.ts';
 import { detectFormat } from '../../callers/formats.ts';
@@ -18,11 +17,12 @@ import { generic, ownCard } from '../../callers/generic.ts';
 import { hasNtfyHeaders, ntfy, readNtfyText } from '../../callers/ntfy.ts';
 import type { PostedExpectation } from '../../model/expectation.ts';
 import { iconUrlOf, labelOf } from '../../model/shown-sender.ts';
+import type { JsonLimits } from '../../operations/core/json-limits.ts';
 import { checkMessageText } from '../../operations/core/message-text.ts';
-import { originalUrlOf } from '../responses.ts';
-import { alertUpdateModeOf, OWN_SOURCE, ownAlertUpdate, type AlertReport } from './alert-report.ts';
+import { OWN_SOURCE, ownAlertUpdate, type AlertReport } from './alert-report.ts';
 import type { AlertUpdateMode } from './alert-texts.ts';
-import { callerRouteOf, noteFormat } from './caller-route.ts';
+import { decodeBodyFiles, unstoredText, type BodyFile } from './body-files.ts';
+import { requireSignatureOf } from './post-signature.ts';
 import { foreignExpectation, ownExpectation } from './posted-expectation.ts';
 
 /** What a post says, before it is known who posts it. */
@@ -32,6 +32,8 @@ export interface PostInput {
   readonly iconUrl: string | null;
   readonly cardsJson: string | null;
   readonly expectation?: PostedExpectation;
+  /** Files that the body held, for the message to carry. */
+  readonly files?: readonly BodyFile[];
 }
 
 /** A post that reports about an alert, whose text stands by itself too. */
@@ -49,37 +51,20 @@ export interface PostContext {
   /** What the address says that the body is; null: its shape decides. */
   readonly format: CallerFormat | null;
   readonly maxTextCodePoints: number;
+  readonly attachmentsPerMessage: number;
+  readonly fileBytes: number;
+  readonly jsonLimits: JsonLimits;
   /** Files of a multipart form are enough: then there need not be text. */
   readonly hasAttachments: boolean;
   readonly alertUpdateMode: AlertUpdateMode;
   /** Told of the format that the body is read as, before it can be refused. */
   readonly onFormat: (format: CallerFormat) => void;
-}
-
-export function postContext(
-  req: IncomingMessage,
-  { textCodePoints }: { readonly textCodePoints: number },
-  hasAttachments = false,
-): PostContext {
-  const url = originalUrlOf(req);
-  const format = callerRouteOf(req)?.format ?? null;
-  const alertUpdateMode = alertUpdateModeOf(url);
-  return {
-    headers: req.headers,
-    url,
-    format,
-    maxTextCodePoints: textCodePoints,
-    hasAttachments,
-    alertUpdateMode,
-    onFormat: (read) => noteFormat(req, read),
-  };
+  /** The group has a secret for signatures, and the post has none: formats that have them are refused. */
+  readonly isUnsigned: boolean;
 }
 
 /** A chat that shows every success hides the failures. */
 export const NEEDLESS_SUCCESS = ignoredEvent('a success that no failure came before');
-
-const MAX_FILE_NAMES = 10;
-const MAX_FILE_NAME_LENGTH = 100;
 
 /** What an object without any other key is: a post as docs/webhooks.md describes it. */
 const OWN_KEYS: ReadonlySet<string> = new Set(['text', 'username', 'icon_url']);
@@ -92,8 +77,16 @@ const invalid = (sentence: string): KlatchError => new KlatchError('invalid_inpu
  */
 export function postFromObject(object: JsonObject, context: PostContext): PostInput | Ignored {
   const isOwn = context.format === null && isOwnPost(object);
-  const format = context.format ?? (isOwn ? null : foreignFormatOf(object, context));
-  if (format !== null) return postFromForm(format.read(callerRequest(object, context)), format, context);
+  const named = context.format ?? (isOwn ? null : foreignFormatOf(object, context));
+  if (named !== null) {
+    const request = callerRequest(object, context);
+    const format = named.delegateOf?.(request) ?? named;
+    if (context.isUnsigned) {
+      context.onFormat(format);
+      requireSignatureOf(format);
+    }
+    return postFromForm(format.read(request), format, context);
+  }
   const { text = context.hasAttachments ? '' : undefined } = object;
   if (text === undefined) throw invalid('text: is required; with /json behind its address any JSON can be posted');
   if (typeof text !== 'string') throw invalid(`text: must be a string, got ${jsonTypeName(text)}`);
@@ -145,19 +138,22 @@ function postFromForm(form: MessageForm | Ignored, format: CallerFormat, context
   context.onFormat(format);
   const { alert: update, cardsKnowing } = form;
   if (update?.onlyAfterFiring === true && context.hasAttachments) return NEEDLESS_SUCCESS;
-  const complete = withFileNames(form);
+  const { files, unstoredNames } = filesOf(form, context);
+  const complete = withUnstoredNames(form, unstoredNames);
   const text = renderText(complete, context.maxTextCodePoints);
-  if (text === '' && !context.hasAttachments) {
+  const hasAttachments = context.hasAttachments || files.length > 0;
+  if (text === '' && !hasAttachments) {
     throw invalid(`The body was read as ${format.name}, and nothing in it can be shown`);
   }
   const expectation = foreignExpectation(context.url);
   const input = {
-    text: checkMessageText(text, context.maxTextCodePoints, context),
+    text: checkMessageText(text, context.maxTextCodePoints, { hasAttachments }),
     label: labelOf(form.label),
     iconUrl: iconUrlOf(form.iconUrl),
     cardsJson: messageCardsJson(complete),
     ...(expectation === null ? {} : { expectation }),
   };
+  if (files.length > 0) return { ...input, files };
   if (update === null) return input;
   const contentOf: AlertReport['contentOf'] = (known, only) => {
     if (cardsKnowing === null) return input;
@@ -167,13 +163,15 @@ function postFromForm(form: MessageForm | Ignored, format: CallerFormat, context
   return withReport(input, { source: format.name, update, contentOf }, context);
 }
 
-/** Files within a body are not stored. Their names tell the group that there were some. */
-function withFileNames(form: MessageForm): MessageForm {
-  if (form.files.length === 0) return form;
-  const names = form.files
-    .slice(0, MAX_FILE_NAMES)
-    .map(({ name }) => `${clipped(name, MAX_FILE_NAME_LENGTH)} (not stored)`);
-  return { ...form, cards: [...form.cards, card({ text: names.join('\n') })] };
+/** A multipart form has its files beside the body, and those within it are named alone. */
+function filesOf({ files }: MessageForm, context: PostContext): ReturnType<typeof decodeBodyFiles> {
+  if (context.hasAttachments) return { files: [], unstoredNames: files.map(({ name }) => name) };
+  return decodeBodyFiles(files, context);
+}
+
+/** Names tell the group of files that its message does not carry. */
+function withUnstoredNames(form: MessageForm, names: readonly string[]): MessageForm {
+  return names.length === 0 ? form : { ...form, cards: [...form.cards, card({ text: unstoredText(names) })] };
 }
 
 /** Node joins the repeated headers that formats look at, and gives only `set-cookie` as a list. */

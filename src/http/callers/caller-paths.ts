@@ -1,4 +1,6 @@
+import type { CallerFormat } from '../../callers/core/caller-format.ts';
 import { formats } from '../../callers/formats.ts';
+import { teams } from '../../callers/teams.ts';
 import type { ConversationId } from '../../model/ids.ts';
 import {
   discordDialect,
@@ -36,7 +38,7 @@ export interface InformationPath {
 const SPECIAL_SUFFIXES: Readonly<Record<string, Omit<CallerPath, 'path'>>> = {
   slack: { format: 'slack', dialect: slackDialect },
   discord: { format: 'discord', dialect: discordDialect, information: discordWebhook },
-  teams: { format: null, dialect: teamsDialect },
+  teams: { format: 'teams', dialect: teamsDialect },
   message: { format: 'gotify', dialect: gotifyDialect },
   kuma: { format: 'uptime-kuma', dialect: null },
 };
@@ -81,6 +83,14 @@ export function isAliasPath(path: string): boolean {
     path === '/message' ||
     /^\/(?:hooks\/|api\/(?:v\d+\/)?(?:webhooks|matrix)\/|bot|webhook\/|notify\/)/.test(path)
   );
+}
+
+/** A format by its name; null for null. Throws for a name without a format. */
+export function formatNamed(name: string | null): CallerFormat | null {
+  if (name === null) return null;
+  const format = [...formats, teams].find((each) => each.name === name);
+  if (format === undefined) throw new Error(`there is no format ${name}`);
+  return format;
 }
 
 export function isSuffixName(name: string): boolean {

@@ -1,13 +1,18 @@
 import { Router, type Request, type RequestHandler } from 'express';
-import type { CallerFormat } from '../../callers/core/caller-format.ts';
-import { formats } from '../../callers/formats.ts';
 import { KlatchError } from '../../errors.ts';
 import type { Log } from '../../log.ts';
 import type { PostHandler } from '../post-handler.ts';
 import { sendAnswer, sendMethodNotAllowed } from '../responses.ts';
 import type { TokenAuth } from '../token-auth.ts';
 import { withPostErrors } from '../webhook-routes.ts';
-import { aliases, informationPaths, suffixes, type CallerPath, type InformationPath } from './caller-paths.ts';
+import {
+  aliases,
+  formatNamed,
+  informationPaths,
+  suffixes,
+  type CallerPath,
+  type InformationPath,
+} from './caller-paths.ts';
 import { setCallerRoute } from './caller-route.ts';
 
 interface CallerRouteDeps {
@@ -69,13 +74,6 @@ function informationHandler(
     setCallerRoute(req, { format: null, dialect });
     return handler(req, res, next);
   };
-}
-
-function formatNamed(name: string | null): CallerFormat | null {
-  if (name === null) return null;
-  const format = formats.find((each) => each.name === name);
-  if (format === undefined) throw new Error(`there is no format ${name}`);
-  return format;
 }
 
 const BEARER_PATTERN = /^Bearer +([\w-]+)$/i;

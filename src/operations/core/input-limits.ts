@@ -44,6 +44,9 @@ export const WEBHOOK_POST_LIMITS: BodyLimits = {
   maxShapes: 2_000,
 };
 
+/** Events of git hosts, of which large ones are read in a thread: four times as large, with as many times the values. */
+export const GIT_EVENT_LIMITS: BodyLimits = { ...WEBHOOK_POST_LIMITS, maxValues: 4 * WEBHOOK_POST_LIMITS.maxValues };
+
 /** What registers and changes a reverse webhook; the longest list has 100 message ids. */
 export const HOOK_MANAGEMENT_LIMITS: BodyLimits = {
   bytes: NO_LIMIT,

@@ -82,6 +82,12 @@ export class ParseBudget {
     usage.usedMsBySlot[usage.newestSlot % WINDOW_SLOTS]! += Math.min(ms, MAX_CHARGE_MS);
   }
 
+  /** Counts the whole of a longer time, such as that of a thread. Null is the server's own machine. */
+  chargeAll(source: SourceKey | null, ms: number): void {
+    if (source === null) return;
+    for (let rest = ms; rest > 0; rest -= MAX_CHARGE_MS) this.charge(source, rest);
+  }
+
   /**
    * Parses, at once or in the next turn of the event loop. Rejects with what `refusal` gives for a source whose time is
    * used up: nothing is parsed then.

@@ -60,11 +60,49 @@ describe('a foreign body on the address of a group', () => {
     expect(await newestText(server, group)).toBe('Backup\ndone');
   });
 
-  test('names the files that it holds and that are not stored', async () => {
-    const attachments = [{ filename: 'report.txt', base64: 'YQ==', mimetype: 'text/plain' }];
-    const body = { version: '1.0', title: 'Backup', message: 'done', attachments, type: 'info' };
-    expect((await send('/v1/webhooks/T', { body })).status).toBe(200);
-    expect(await newestText(server, group)).toBe('Backup\ndone\n\nreport.txt (not stored)');
+  describe('with files in base64', () => {
+    const file = (filename: string, base64 = 'YWJj'): object => ({ filename, base64, mimetype: 'text/plain' });
+    const apprise = (attachments: readonly object[], message = 'done'): object => {
+      return { version: '1.0', title: '', message, attachments, type: 'info' };
+    };
+    const newestFiles = async (): Promise<unknown> => {
+      const rows = await server.database.query(
+        (sql) => sql<{ attachments: { name: string; size: number }[] }[]>`
+          select attachments from message where conversation_id = ${group.id} order by seq desc limit 1`,
+      );
+      return rows[0]!.attachments.map(({ name, size }) => [name, size]);
+    };
+    const storedFiles = async (): Promise<number> =>
+      (await server.database.query((sql) => sql<{ n: number }[]>`select count(*)::int as n from file`))[0]!.n;
+
+    test('carries them, and names those that cannot be read or are too many', async () => {
+      const attachments = [file('bad.txt', '%%%'), ...Array.from({ length: 11 }, (_, n) => file(`${n}.txt`))];
+      expect((await send('/v1/webhooks/T', { body: apprise(attachments) })).status).toBe(200);
+      expect(await newestText(server, group)).toBe('done\n\nbad.txt (not stored)\n10.txt (not stored)');
+      expect(await newestFiles()).toEqual(Array.from({ length: 10 }, (_, n) => [`${n}.txt`, 3]));
+    });
+
+    test('is posted once under its key, with one copy of the files', async () => {
+      const before = await storedFiles();
+      const sent = { body: apprise([file('once.txt')]), headers: { 'idempotency-key': 'files' } };
+      const [first, second] = [await send('/v1/webhooks/T', sent), await send('/v1/webhooks/T', sent)];
+      expect([first.status, second.body]).toEqual([200, first.body]);
+      expect(await storedFiles()).toBe(before + 1);
+    });
+
+    test('says which file there was no room for', async () => {
+      const tight = await TestServer.start({ limits: { fileBytes: 2 } });
+      try {
+        const { webhook } = await tight.createGroup();
+        const body = JSON.stringify(apprise([file('large.txt'), file('small.txt', 'YQ==')]));
+        const answer = await fetch(webhook, { method: 'POST', body });
+        expect(answer.status).toBe(200);
+        const [row] = await tight.database.query((sql) => sql`select text, attachments from message`);
+        expect(row).toMatchObject({ text: 'done\n\nlarge.txt (not stored)', attachments: [{ name: 'small.txt' }] });
+      } finally {
+        await tight.stop();
+      }
+    });
   });
 
   test('that is understood and not shown is answered as that, and nothing is posted', async () => {
@@ -77,6 +115,20 @@ describe('a foreign body on the address of a group', () => {
     ]);
     expect((await storedMessages(server, group)).length).toBe(before);
   });
+});
+
+test('a card is answered by its kind where Teams is imitated, as its connectors and its workflows do', async () => {
+  const content = { type: 'AdaptiveCard', body: [{ type: 'TextBlock', text: 'Deployed' }] };
+  const attachments = [{ contentType: 'application/vnd.microsoft.card.adaptive', content }];
+  for (const [body, status, told] of [
+    [{ type: 'message', attachments }, 202, ''],
+    [content, 202, ''],
+    [{ type: 'message', attachments, padding: 'x'.repeat(300_000) }, 202, ''],
+    [{ '@type': 'MessageCard', text: 'Deployed' }, 200, '1'],
+  ] as const) {
+    expect(await send('/v1/webhooks/T/teams', { body })).toMatchObject({ status, body: told });
+    expect(await newestText(server, group)).toBe('Deployed');
+  }
 });
 
 describe('a path of another product', () => {
@@ -101,6 +153,7 @@ describe('a path of another product', () => {
       'Deployed\nto production',
       '1',
     ],
+    ['/v1/webhooks/T/teams', { title: 'Deployed', text: 'without a type' }, 'Deployed\nwithout a type', '1'],
     [
       '/message?token=T',
       { message: 'of Gotify', title: 'Title' },

@@ -1,0 +1,35 @@
+import type { IncomingMessage } from 'node:http';
+import { isFromGitHost } from '../../callers/core/caller-format.ts';
+import type { LimitsConfig } from '../../config/config.ts';
+import { WEBHOOK_POST_LIMITS } from '../../operations/core/input-limits.ts';
+import { originalUrlOf } from '../responses.ts';
+import { alertUpdateModeOf } from './alert-report.ts';
+import type { PostContext } from './caller-input.ts';
+import { callerRouteOf, noteFormat } from './caller-route.ts';
+
+const GIT_FORMATS: ReadonlySet<string> = new Set(['github', 'gitlab', 'gitea']);
+
+/** Whether the address or a header says that a git host sent it: its events are larger than other posts. */
+export function mayBeGitEvent(req: IncomingMessage): boolean {
+  const format = callerRouteOf(req)?.format;
+  if (format !== undefined && format !== null && GIT_FORMATS.has(format.name)) return true;
+  return isFromGitHost({ headers: req.headers as Readonly<Record<string, string | undefined>> });
+}
+
+/** Throws KlatchError for what the address says besides. */
+export function postContext(
+  req: IncomingMessage,
+  limits: Pick<LimitsConfig, 'textCodePoints' | 'attachmentsPerMessage' | 'fileBytes'>,
+  {
+    hasAttachments = false,
+    isUnsigned = false,
+  }: { readonly hasAttachments?: boolean; readonly isUnsigned?: boolean } = {},
+): PostContext {
+  const url = originalUrlOf(req);
+  const format = callerRouteOf(req)?.format ?? null;
+  const alertUpdateMode = alertUpdateModeOf(url);
+  const { textCodePoints: maxTextCodePoints, attachmentsPerMessage, fileBytes } = limits;
+  const bounds = { maxTextCodePoints, attachmentsPerMessage, fileBytes, jsonLimits: WEBHOOK_POST_LIMITS };
+  const onFormat: PostContext['onFormat'] = (read) => noteFormat(req, read);
+  return { headers: req.headers, url, format, ...bounds, hasAttachments, alertUpdateMode, isUnsigned, onFormat };
+}

@@ -1,0 +1,179 @@
+import { createHash, createHmac, timingSafeEqual, type Hmac } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
+import type { CallerFormat } from '../../callers/core/caller-format.ts';
+import { KlatchError } from '../../errors.ts';
+import type { IncomingSecret } from '../../model/incoming-secret.ts';
+
+/** Headers with the HMAC-SHA256 of the body in hexadecimal digits, behind a prefix. */
+const BODY_HMAC_HEADERS = [
+  { header: 'X-Hub-Signature-256', prefix: 'sha256=' },
+  { header: 'X-Gitea-Signature', prefix: '' },
+  { header: 'X-Forgejo-Signature', prefix: '' },
+  { header: 'X-Gogs-Signature', prefix: '' },
+  { header: 'Sentry-Hook-Signature', prefix: '' },
+] as const;
+const GRAFANA_HEADER = 'X-Grafana-Alerting-Signature';
+/** Grafana lets its administrators choose the name of this header; with it the time is signed too. */
+const GRAFANA_TIMESTAMP_HEADER = 'X-Grafana-Alerting-Timestamp';
+const GITLAB_HEADER = 'X-Gitlab-Token';
+const STANDARD_HEADER = 'webhook-signature';
+/** How far the signed time may be from the clock here, as Standard Webhooks recommends. */
+const MAX_CLOCK_DIFFERENCE_S = 300;
+const UNIX_TIME_PATTERN = /^\d{1,12}$/;
+const HEX_DIGEST_PATTERN = /^[0-9a-f]{64}$/i;
+
+/** Compares what a header claims with the body, once all of it was given to `hmac`. */
+interface Claim {
+  readonly header: string;
+  readonly isTrue: () => boolean;
+}
+
+/**
+ * The signatures of one post, verified over its body as it was sent: each one that is there has to hold. One that is there
+ * and empty, as git hosts send it without a secret, counts as absent.
+ */
+export class PostSignature {
+  readonly #claims: readonly Claim[];
+  readonly #hmacs: Hmac[] = [];
+  #isVerified = false;
+
+  /** Throws `invalid_signature` for a signed time that is too far away. */
+  constructor(headers: IncomingHttpHeaders, secret: IncomingSecret, nowMs = Date.now()) {
+    this.#claims = this.#claimsOf(headers, secret, nowMs);
+  }
+
+  /** Whether the post claims to be signed. */
+  get isPresent(): boolean {
+    return this.#claims.length > 0;
+  }
+
+  /** The next bytes of the body. */
+  update(chunk: Buffer): void {
+    for (const hmac of this.#hmacs) hmac.update(chunk);
+  }
+
+  /** Behind the last bytes, once. Throws `invalid_signature` where one does not hold. */
+  verify(): void {
+    // All are computed: an answer takes as long whichever of them is wrong.
+    const wrong = this.#claims.filter(({ isTrue }) => !isTrue());
+    if (wrong[0] !== undefined) {
+      const sentence = `${wrong[0].header} does not fit the body and the secret of this group: give the program that posts the secret of the group`;
+      throw new KlatchError('invalid_signature', { sentence });
+    }
+    this.#isVerified = this.#claims.length > 0;
+  }
+
+  /** The whole body. Throws what `verify` throws. */
+  verifyBody(body: Buffer): void {
+    this.update(body);
+    this.verify();
+  }
+
+  /** False before `verify`, and for a post without a signature. */
+  get isSigned(): boolean {
+    return this.#isVerified;
+  }
+
+  #claimsOf(headers: IncomingHttpHeaders, secret: IncomingSecret, nowMs: number): Claim[] {
+    const claims: Claim[] = [];
+    let bodyDigest: (() => Buffer) | null = null;
+    for (const { header, prefix } of BODY_HMAC_HEADERS) {
+      const value = valueOf(headers, header);
+      if (value === '' || value === prefix) continue;
+      bodyDigest ??= this.#digestBehind(secret, '');
+      const digestOnce = bodyDigest;
+      claims.push({
+        header,
+        isTrue: () => value.startsWith(prefix) && isHexOf(digestOnce(), value.slice(prefix.length)),
+      });
+    }
+    const ofGrafana = valueOf(headers, GRAFANA_HEADER);
+    if (ofGrafana !== '') {
+      const time = valueOf(headers, GRAFANA_TIMESTAMP_HEADER);
+      if (time !== '') requireNearTime(GRAFANA_TIMESTAMP_HEADER, time, nowMs);
+      const digest = this.#digestBehind(secret, time === '' ? '' : `${time}:`);
+      claims.push({ header: GRAFANA_HEADER, isTrue: () => isHexOf(digest(), ofGrafana) });
+    }
+    const ofGitlab = valueOf(headers, GITLAB_HEADER);
+    if (ofGitlab !== '') claims.push({ header: GITLAB_HEADER, isTrue: () => isText(secret, ofGitlab) });
+    const standard = this.#standardClaim(headers, secret, nowMs);
+    return standard === null ? claims : [...claims, standard];
+  }
+
+  /** Id and time without a signature are those of Standard Webhooks with the signature left out. */
+  #standardClaim(headers: IncomingHttpHeaders, secret: IncomingSecret, nowMs: number): Claim | null {
+    const [id, time, signatures] = ['webhook-id', 'webhook-timestamp', STANDARD_HEADER].map((name) =>
+      valueOf(headers, name),
+    ) as [string, string, string];
+    if (signatures === '' && (id === '' || time === '')) return null;
+    requireNearTime('webhook-timestamp', time, nowMs);
+    const hmac = this.#hmac(secret.standardKey, `${id}.${time}.`);
+    const isTrue = (): boolean => {
+      const expected = Buffer.from(`v1,${hmac.digest('base64')}`);
+      const sent = signatures.split(' ').map((signature) => Buffer.from(signature));
+      return sent.filter((each) => each.length === expected.length && timingSafeEqual(each, expected)).length > 0;
+    };
+    return { header: STANDARD_HEADER, isTrue };
+  }
+
+  /** A digest may be asked for once; several headers hold the same one. */
+  #digestBehind({ textKey }: IncomingSecret, head: string): () => Buffer {
+    const hmac = this.#hmac(textKey, head);
+    let digest: Buffer | null = null;
+    return () => (digest ??= hmac.digest());
+  }
+
+  #hmac(key: IncomingSecret['textKey'], head: string): Hmac {
+    const hmac = createHmac('sha256', key).update(head);
+    this.#hmacs.push(hmac);
+    return hmac;
+  }
+}
+
+/**
+ * Null: the group has no secret, and signatures are not looked at. Throws `invalid_signature` for a post without one that
+ * needs one whatever its body is; `format` is the one that its address names.
+ */
+export function postSignature(
+  { headers }: { readonly headers: IncomingHttpHeaders },
+  secret: IncomingSecret | null,
+  format: CallerFormat | null,
+): PostSignature | null {
+  if (secret === null) return null;
+  const signature = new PostSignature(headers, secret);
+  if (!signature.isPresent) {
+    if (secret.signedOnly) throw absentSignatureError('Every post into this group has');
+    if (format !== null) requireSignatureOf(format);
+  }
+  return signature;
+}
+
+/** Throws `invalid_signature` where the senders of this format sign. */
+export function requireSignatureOf({ name, isSignedBySenders = false }: CallerFormat): void {
+  if (isSignedBySenders) throw absentSignatureError(`Posts of the format ${name} have`);
+}
+
+function absentSignatureError(beginning: string): KlatchError {
+  const sentence = `${beginning} to be signed with the secret of the group, and this one has no signature: give the program that posts this secret`;
+  return new KlatchError('invalid_signature', { sentence });
+}
+
+function valueOf(headers: IncomingHttpHeaders, name: string): string {
+  const value = headers[name.toLowerCase()];
+  return typeof value === 'string' ? value.trim() : '';
+}
+
+function isHexOf(digest: Buffer, hex: string): boolean {
+  return HEX_DIGEST_PATTERN.test(hex) && timingSafeEqual(digest, Buffer.from(hex, 'hex'));
+}
+
+function isText({ textDigest }: IncomingSecret, text: string): boolean {
+  return timingSafeEqual(textDigest, createHash('sha256').update(text).digest());
+}
+
+function requireNearTime(header: string, seconds: string, nowMs: number): void {
+  const isNear = UNIX_TIME_PATTERN.test(seconds) && Math.abs(Number(seconds) - nowMs / 1_000) <= MAX_CLOCK_DIFFERENCE_S;
+  if (isNear) return;
+  const sentence = `${header} is absent or more than 5 minutes away from the clock of the server`;
+  throw new KlatchError('invalid_signature', { sentence });
+}

@@ -1,0 +1,246 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Worker } from 'node:worker_threads';
+import { startThread } from '../../assets.ts';
+import { isIgnored, type Ignored } from '../../callers/core/message-form.ts';
+import { KlatchError } from '../../errors.ts';
+import type { Log } from '../../log.ts';
+import type { ReportedAlert } from '../callers/alert-report.ts';
+import { formatNamed } from '../callers/caller-paths.ts';
+import type { PostReading, PostWithFiles } from '../post-reading.ts';
+import type { ThreadAnswer, ThreadCall, ThreadResult } from './post-thread.ts';
+
+/** Larger bodies are read by the thread: smaller ones hold the event loop for a few milliseconds at most. */
+export const LARGE_BODY_BYTES = 256 * 1_024;
+/** Calls that wait for the thread, each with its body. */
+const MAX_WAITING_CALLS = 16;
+const MAX_WAIT_MS = 8_000;
+/** One call takes a tenth of it on a slow machine. */
+const CALL_TIMEOUT_MS = 2_000;
+/** From the start of a thread until it can be called: it compiles all formats. */
+const START_TIMEOUT_MS = 10_000;
+const MIN_RESTART_INTERVAL_MS = 500;
+const THREAD_STOP_TIMEOUT_MS = 500;
+/** A body of 4 MiB with the most values takes some 100 MiB while it is read. */
+const THREAD_HEAP_LIMITS = { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 32 };
+
+type AnsweredCall = Exclude<ThreadCall, { kind: 'forget' }>;
+
+interface PendingCall {
+  readonly call: AnsweredCall;
+  /** Throws where the sender may not have the time of the thread any more. */
+  readonly admit: () => void;
+  readonly resolve: (answer: ThreadAnswer) => void;
+  readonly reject: (error: Error) => void;
+  readonly deadline: NodeJS.Timeout;
+}
+
+/** How the time of the thread counts for who sent a body. */
+export interface ThreadCharge {
+  /** Throws where there is none left. Called when the thread is free for the body. */
+  readonly admit: () => void;
+  readonly charge: (ms: number) => void;
+}
+
+export interface LargePostReaderOptions {
+  readonly log: Log;
+  readonly start?: typeof startThread;
+  readonly callTimeoutMs?: number;
+}
+
+/** An alert whose texts the thread writes. */
+type LargeReportedAlert = ReportedAlert & { readonly release: () => void };
+
+/**
+ * Reads large bodies in a thread, one after the other, so that none holds the event loop. The first one starts it; one that
+ * takes too long or ends is replaced.
+ */
+export class LargePostReader {
+  readonly #options: LargePostReaderOptions;
+  #thread: Worker | null = null;
+  /** Runs out while the thread starts; null: it can be called, or there is none. */
+  #startDeadline: NodeJS.Timeout | null = null;
+  #startedMs = -Infinity;
+  #restartTimer: NodeJS.Timeout | null = null;
+  #lastId = 0;
+  #running: PendingCall | null = null;
+  readonly #waiting: PendingCall[] = [];
+  #isStopping = false;
+
+  constructor(options: LargePostReaderOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * What `readPost` gives, and throws. Rejects besides with `overloaded` where too many wait or the thread is lost, and with
+   * `too_large` for a body that takes too much memory. The texts of an alert are to be released.
+   */
+  async read(
+    body: Buffer,
+    { format, onFormat, ...reading }: PostReading,
+    times: ThreadCharge,
+  ): Promise<PostWithFiles | LargeReportedAlert | Ignored> {
+    const id = (this.#lastId += 1);
+    const request = { ...reading, formatName: format?.name ?? null };
+    const result = await this.#call({ kind: 'read', id, body, request }, times, onFormat);
+    if (isIgnored(result)) return result;
+    if ('alert' in result) {
+      const { alert, text } = result;
+      const thread = this.#thread;
+      const writeTexts: ReportedAlert['alertPost']['writeTexts'] = async (change, shown) => {
+        const written = await this.#call({ kind: 'write-texts', id, change, shown }, { ...times, admit: () => {} });
+        return (written as Extract<ThreadResult, { texts: unknown }>).texts;
+      };
+      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- that is for windows of a browser.
+      const release = (): void => thread?.postMessage({ kind: 'forget', id } satisfies ThreadCall);
+      return { alertPost: { ...alert, writeTexts }, text, release };
+    }
+    const { message, files } = result as Extract<ThreadResult, { message: unknown }>;
+    const bufferOf = ({ buffer, byteOffset, byteLength }: Uint8Array): Buffer =>
+      Buffer.from(buffer, byteOffset, byteLength);
+    return { message, files: files.map(({ name, content }) => ({ name, content: bufferOf(content) })) };
+  }
+
+  /** What waits is refused with `stopping`. */
+  async stop(): Promise<void> {
+    this.#isStopping = true;
+    if (this.#restartTimer !== null) clearTimeout(this.#restartTimer);
+    const thread = this.#thread;
+    this.#thread = null;
+    this.#clearStartDeadline();
+    for (const { reject, deadline } of [...this.#waiting.splice(0), ...this.#takeRunning()]) {
+      clearTimeout(deadline);
+      reject(new KlatchError('stopping'));
+    }
+    if (thread !== null) await Promise.race([thread.terminate(), wait(THREAD_STOP_TIMEOUT_MS, null, { ref: false })]);
+  }
+
+  async #call(
+    call: AnsweredCall,
+    { admit, charge }: ThreadCharge,
+    onFormat: PostReading['onFormat'] = () => {},
+  ): Promise<ThreadResult> {
+    const { result, formatName, tookMs } = await this.#enqueue(call, admit);
+    charge(tookMs);
+    const format = formatNamed(formatName);
+    if (format !== null) onFormat(format);
+    if (!('errorCode' in result)) return result;
+    const { errorCode, sentence, cause } = result;
+    throw new KlatchError(errorCode, { sentence, ...(cause === null ? {} : { cause: new Error(cause) }) });
+  }
+
+  #enqueue(call: AnsweredCall, admit: () => void): Promise<ThreadAnswer> {
+    if (this.#isStopping) return Promise.reject(new KlatchError('stopping'));
+    if (this.#waiting.length >= MAX_WAITING_CALLS) return Promise.reject(tooManyError());
+    return new Promise((resolve, reject) => {
+      const onTimeout = (): void => {
+        const at = this.#waiting.findIndex((each) => each.call === call);
+        if (at >= 0) this.#waiting.splice(at, 1)[0]!.reject(tooManyError());
+      };
+      const deadline = setTimeout(onTimeout, MAX_WAIT_MS);
+      this.#waiting.push({ call, admit, resolve, reject, deadline });
+      this.#runNext();
+    });
+  }
+
+  #runNext(): void {
+    while (this.#running === null && this.#waiting.length > 0) {
+      const thread = this.#ensureThread();
+      if (thread === null || this.#startDeadline !== null) return;
+      const pending = this.#waiting.shift()!;
+      clearTimeout(pending.deadline);
+      try {
+        pending.admit();
+      } catch (error) {
+        pending.reject(error as Error);
+        continue;
+      }
+      const { callTimeoutMs = CALL_TIMEOUT_MS } = this.#options;
+      const expire = (): void => this.#onThreadLost(thread, `no answer within ${callTimeoutMs} ms`);
+      this.#running = { ...pending, deadline: setTimeout(expire, callTimeoutMs) };
+      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- that is for windows of a browser.
+      thread.postMessage(pending.call);
+    }
+  }
+
+  /** Null: the last start is too recent, or failed; what waits is looked at again later. */
+  #ensureThread(): Worker | null {
+    if (this.#thread !== null) return this.#thread;
+    const restInMs = this.#startedMs + MIN_RESTART_INTERVAL_MS - performance.now();
+    if (restInMs <= 0) {
+      this.#startedMs = performance.now();
+      try {
+        this.#thread = this.#start();
+        return this.#thread;
+      } catch (error) {
+        this.#options.log.error('the thread that reads large posts cannot be started', { error });
+      }
+    }
+    this.#restartTimer ??= setTimeout(
+      () => {
+        this.#restartTimer = null;
+        this.#runNext();
+      },
+      Math.max(restInMs, 1),
+    );
+    return null;
+  }
+
+  #start(): Worker {
+    const { start = startThread } = this.#options;
+    const thread = start('http/large-posts/post-thread', { name: 'posts', resourceLimits: THREAD_HEAP_LIMITS });
+    thread.on('message', (answer: ThreadAnswer | 'ready') => {
+      if (this.#thread !== thread) return;
+      if (answer === 'ready') this.#clearStartDeadline();
+      else for (const { resolve } of this.#takeRunning()) resolve(answer);
+      this.#runNext();
+    });
+    thread.on('error', (error) => this.#onThreadLost(thread, 'it failed', error));
+    thread.on('messageerror', (error) => this.#onThreadLost(thread, 'it cannot be understood', error));
+    thread.on('exit', () => this.#onThreadLost(thread, 'it ended'));
+    const expire = (): void => this.#onThreadLost(thread, `not ready within ${START_TIMEOUT_MS} ms`);
+    this.#startDeadline = setTimeout(expire, START_TIMEOUT_MS);
+    // The server decides when the process ends. Last, since a listener of messages would hold it again.
+    thread.unref();
+    return thread;
+  }
+
+  /** Told more than once of one thread: an error is followed by the exit. */
+  #onThreadLost(thread: Worker, why: string, cause?: unknown): void {
+    if (this.#thread !== thread) return;
+    this.#thread = null;
+    this.#clearStartDeadline();
+    const { code } = Object(cause) as NodeJS.ErrnoException;
+    this.#options.log.warn('the thread that reads large posts is lost, the next one starts another', { why, code });
+    for (const { reject } of this.#takeRunning()) reject(lostError(code, cause));
+    void thread.terminate();
+    this.#runNext();
+  }
+
+  #clearStartDeadline(): void {
+    if (this.#startDeadline !== null) clearTimeout(this.#startDeadline);
+    this.#startDeadline = null;
+  }
+
+  /** None or one. */
+  #takeRunning(): PendingCall[] {
+    const running = this.#running;
+    this.#running = null;
+    if (running === null) return [];
+    clearTimeout(running.deadline);
+    return [running];
+  }
+}
+
+function tooManyError(): KlatchError {
+  const sentence = 'Too many large posts arrive at the same time; this one was not posted, please repeat it';
+  return new KlatchError('overloaded', { sentence });
+}
+
+function lostError(code: string | undefined, cause: unknown): KlatchError {
+  if (code === 'ERR_WORKER_OUT_OF_MEMORY') {
+    const sentence = 'The body takes more memory to read than a post may: send less at a time';
+    return new KlatchError('too_large', { sentence, cause });
+  }
+  const sentence = 'The body was not read in time; it was not posted, please repeat it later';
+  return new KlatchError('overloaded', { sentence, cause });
+}

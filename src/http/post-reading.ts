@@ -1,0 +1,46 @@
+import { isIgnored, type Ignored } from '../callers/core/message-form.ts';
+import type { WebhookMessage } from '../operations/messages/post-webhook.ts';
+import { reportedAlert, type ReportedAlert } from './callers/alert-report.ts';
+import type { BodyFile } from './callers/body-files.ts';
+import { reportsAlert, type PostContext } from './callers/caller-input.ts';
+import { readMultipartFields } from './form-fields.ts';
+import { idempotencyKey, nextHopCount } from './post-headers.ts';
+import { isMultipartForm, parseNonMultipartPost, postFromMultipartFields } from './post-input.ts';
+
+/** What stands around the body of a post: data alone but for the format. */
+export interface PostReading extends PostContext {
+  readonly hopLimit: number;
+}
+
+/** A message with the files that the body held; they are not stored so far, and `message` does not carry them. */
+export interface PostWithFiles {
+  readonly message: WebhookMessage;
+  readonly files: readonly BodyFile[];
+}
+
+type FormFields = ReadonlyMap<string, string>;
+
+/** The fields of a multipart form; null for any other body. Rejects with what is wrong with the form. */
+export async function readFormFields(body: Buffer, headers: PostContext['headers']): Promise<FormFields | null> {
+  const contentType = headers['content-type'];
+  return isMultipartForm(body, contentType) ? readMultipartFields(body, contentType) : null;
+}
+
+/**
+ * What a post says, from its whole body; `fields` is what `readFormFields` gave. Pure, so that it is the same on the event
+ * loop and in a thread. `charge` counts the time for which texts of alerts are written later. Throws KlatchError.
+ */
+export function readPost(
+  { body, fields }: { readonly body: Buffer; readonly fields: FormFields | null },
+  reading: PostReading,
+  charge: <Result>(work: () => Result) => Result,
+): PostWithFiles | ReportedAlert | Ignored {
+  const { headers, hopLimit } = reading;
+  const input = fields === null ? parseNonMultipartPost(body, reading) : postFromMultipartFields(fields, reading);
+  if (isIgnored(input)) return input;
+  const hops = nextHopCount(headers, hopLimit);
+  const keyed = idempotencyKey(headers, body);
+  if (reportsAlert(input)) return reportedAlert(input, { ...input, ...keyed, hops }, charge);
+  const { files = [], ...post } = input;
+  return { message: { ...post, ...keyed, hops, attachments: [] }, files };
+}

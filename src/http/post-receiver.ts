@@ -1,0 +1,69 @@
+import type { Ignored } from '../callers/core/message-form.ts';
+import type { SourceKey } from '../model/source-key.ts';
+import { GIT_EVENT_LIMITS, WEBHOOK_POST_LIMITS } from '../operations/core/input-limits.ts';
+import type { ParseBudget } from '../operations/core/parse-budget.ts';
+import type { Services } from '../operations/core/services.ts';
+import { bodySizeLimit, eventBodySizeLimit } from './body.ts';
+import type { ReportedAlert } from './callers/alert-report.ts';
+import { storeBodyFiles, type PostWithStoredFiles } from './callers/body-files.ts';
+import { callerRouteOf } from './callers/caller-route.ts';
+import { mayBeGitEvent, postContext } from './callers/post-context.ts';
+import { postSignature } from './callers/post-signature.ts';
+import { LARGE_BODY_BYTES, type LargePostReader, type ThreadCharge } from './large-posts/large-post-reader.ts';
+import { readFormOrBody, type FormRequest } from './post-form.ts';
+import { isMultipartForm } from './post-input.ts';
+import { readFormFields, readPost, type PostWithFiles } from './post-reading.ts';
+import { parseBudgetExhaustedError } from './responses.ts';
+import type { TokenGrant } from './token-auth.ts';
+
+/** What a body is read to, unless it is a form with files. `release` is there where a thread writes the texts. */
+type ReadPost = PostWithFiles | (ReportedAlert & { readonly release?: () => void }) | Ignored;
+
+/** Reads a request to what it says; its signatures hold. `readBefore`: its body, where it was read to find the token. */
+type PostReceiver = (
+  request: Omit<FormRequest, 'signature'>,
+  grant: TokenGrant,
+  readBefore: Buffer | undefined,
+) => Promise<ReadPost | PostWithStoredFiles>;
+
+export function createPostReceiver(services: Services, largePosts: LargePostReader): PostReceiver {
+  const { parseBudget, config } = services;
+  const { limits, http } = config;
+  const size = bodySizeLimit(http, WEBHOOK_POST_LIMITS);
+  const eventSize = eventBodySizeLimit(http);
+  // Each of the two steps of a form has a turn of its own, and is counted: one step after a wait was counted for nobody.
+  const read = async ({ req, source, signature }: FormRequest, body: Buffer): Promise<ReadPost> => {
+    const isUnsigned = signature?.isSigned === false;
+    const reading = { ...postContext(req, limits, { isUnsigned }), hopLimit: limits.hopLimit };
+    if (body.length > LARGE_BODY_BYTES) {
+      const jsonLimits = mayBeGitEvent(req) ? GIT_EVENT_LIMITS : WEBHOOK_POST_LIMITS;
+      return largePosts.read(body, { ...reading, jsonLimits }, threadCharge(parseBudget, source));
+    }
+    const withBudget = <T>(work: () => T | Promise<T>): Promise<T> =>
+      parseBudget.run(source, parseBudgetExhaustedError, work);
+    const fields = isMultipartForm(body, req.headers['content-type'])
+      ? await withBudget(() => readFormFields(body, req.headers))
+      : null;
+    return withBudget(() => readPost({ body, fields }, reading, (work) => parseBudget.measure(source, work)));
+  };
+  return async ({ req, res, source }, grant, readBefore) => {
+    const signature = postSignature(req, grant.integration.incomingSecret, callerRouteOf(req)?.format ?? null);
+    const request = { req, res, source, signature };
+    if (readBefore !== undefined) signature?.verifyBody(readBefore);
+    const received =
+      readBefore ?? (await readFormOrBody(services, request, { grant, size: mayBeGitEvent(req) ? eventSize : size }));
+    const post = Buffer.isBuffer(received) ? await read(request, received) : received;
+    if (!('message' in post) || post.files === undefined || post.files.length === 0) return post;
+    return storeBodyFiles(services, grant.integration, post.message, post.files);
+  };
+}
+
+/** Time of the thread counts as that of the event loop does. */
+function threadCharge(parseBudget: ParseBudget, source: SourceKey): ThreadCharge {
+  return {
+    admit: () => {
+      if (!parseBudget.hasTimeLeft(source)) throw parseBudgetExhaustedError();
+    },
+    charge: (ms) => parseBudget.chargeAll(source, ms),
+  };
+}
