@@ -174,7 +174,7 @@ async function firstGroup({ dataDir }: Config): Promise<GroupInfo> {
   return callServer({ dataDir, operation: createGroup, input: { title: 'Lobby', owner: nick } });
 }
 
-/** Signs the first administrator in; the plain address once that one has a session, whose browser needs no more. */
+/** An address that signs the first administrator in. Once that account has a session, it is the plain address. */
 async function addressToOpen({ dataDir, http }: Config): Promise<string> {
   const { isSignedIn } = await firstAdministrator(dataDir);
   return isSignedIn ? `${http.baseUri}/` : (await makeAdminLink(dataDir)).link;

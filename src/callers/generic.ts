@@ -31,7 +31,7 @@ function readGeneric({ body }: CallerRequest): MessageForm {
   });
 }
 
-/** What stands beside a `text` of ours, with it; without `title`, `url` and `level` it is the text alone. */
+/** A `text` of ours with the `title`, `url` and `level` beside it; without these it is the text alone. */
 export function ownCard({ text, title, url, level }: JsonObject): Card {
   const mood = moodOfLevel(stringOf(level));
   return card({ title: stringOf(title), url: stringOf(url), mood, text: stringOf(text) });

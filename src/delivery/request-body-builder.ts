@@ -52,7 +52,7 @@ export const MAX_SKIPPED = 500;
 /** The receiver of a hook whose format is not ours, whose requests hold one message each. */
 interface ForeignReceiver {
   readonly receiver: Receiver;
-  /** Told of messages that the receiver does not get because of their age: the row of the delivery log for them. */
+  /** Called for messages that are too old for the receiver, with their row of the delivery log. */
   readonly onTooOld: (record: AttemptRecord) => void;
 }
 
