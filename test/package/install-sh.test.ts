@@ -38,6 +38,11 @@ function changes(before: readonly string[], after: readonly string[]): string[] 
   return [...before.filter((line) => !now.has(line)), ...after.filter((line) => !old.has(line))];
 }
 
+/** Catches a hang: each of some 800 shells may take a while on a machine that has other work. */
+const CUT_OFF_MS = 300_000;
+/** Longer than an installation needs to come to its first lock, on a machine that has other work too. */
+const LOCK_S = 20;
+
 describe('install.sh', () => {
   test('is plain POSIX shell, to the satisfaction of shellcheck, dash and busybox', async () => {
     const script = join(publisher.folder, 'install.sh');
@@ -163,6 +168,7 @@ open in a browser.
     const said = await at.must(
       `for n in $(seq 1 ${lines - 2}); do head -n $n /root/install.sh | sh 2>/dev/null; done
        for n in $(seq 2 60); do head -c -$n /root/install.sh | sh 2>/dev/null; done; true`,
+      { timeoutMs: CUT_OFF_MS },
     );
     expect(said).toBe('');
     expect(changes(before, await target!.files())).toEqual([]);
@@ -218,7 +224,7 @@ open in a browser.
 
   test('waits for another installation to end', async () => {
     await machine();
-    await target!.holdLock(4);
+    await target!.holdLock(LOCK_S);
     const { code, stdout } = await target!.install();
     expect(code).toBe(0);
     expect(stdout.match(/another program is installing packages/g)).toHaveLength(1);
