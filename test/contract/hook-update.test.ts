@@ -193,11 +193,11 @@ describe('PATCH of a hook', () => {
     ['[]', 'body: Invalid input: expected object, received array'],
     [
       '{}',
-      'The body names nothing to change: give one or more of paused, order, batch, signature, skip, events, rotate_secret',
+      'The body names nothing to change: give one or more of paused, format, order, batch, signature, skip, triggers, max_age, events, rotate_secret',
     ],
     [
       '{"pause":true}',
-      'The body names nothing to change: give one or more of paused, order, batch, signature, skip, events, rotate_secret',
+      'The body names nothing to change: give one or more of paused, format, order, batch, signature, skip, triggers, max_age, events, rotate_secret',
     ],
     ['{"paused":1}', 'paused: Invalid input: expected boolean, received number'],
     ['{"order":"loose"}', 'order: must be one of strict, none'],
