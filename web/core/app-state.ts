@@ -9,13 +9,13 @@ import type { Api, SignedInAccount } from './api.ts';
 import { isLoopback, type OpenedLink, type Place } from './place.ts';
 import { webSocketConnect } from './websocket.ts';
 
-/** However much is written, the list is read again no more often than this. */
+/** Least time between two reads of the list, whatever the rate of new messages. */
 const RELOAD_INTERVAL_MS = 1_000;
 
 /** Which screen there is. */
 type Phase =
   | { readonly name: 'loading' }
-  /** The server cannot answer now; the page asks again by itself. */
+  /** The server cannot answer now; the page retries. */
   | { readonly name: 'unavailable'; readonly sentence: string }
   /** The page has another address than `http.base-uri`. */
   | { readonly name: 'elsewhere' }
@@ -43,7 +43,7 @@ export class AppState {
     this.link.value = link;
   }
 
-  /** Finds out who is signed in. A link signs in by itself on the server's own machine only, and nobody who is somebody. */
+  /** Reads the session. A link signs in without a click only on loopback, and only where there is no session. */
   async start(): Promise<void> {
     const { base, pageOrigin } = this.place;
     if (pageOrigin !== base.origin) {

@@ -17,7 +17,7 @@ export interface CallerFormat {
   readonly matches: (request: CallerRequest) => boolean;
   /** Its senders sign their requests where they are given a secret. */
   readonly isSignedBySenders?: boolean;
-  /** Where a suffix stands for several formats: the one that the body has. */
+  /** For a suffix of several formats: picks the format that the body has. */
   readonly delegateOf?: (request: CallerRequest) => CallerFormat;
   readonly read: (request: CallerRequest) => MessageForm | Ignored;
 }

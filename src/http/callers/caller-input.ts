@@ -57,7 +57,7 @@ export interface PostContext {
   /** Files of a multipart form are enough: then there need not be text. */
   readonly hasAttachments: boolean;
   readonly alertUpdateMode: AlertUpdateMode;
-  /** Told of the format that the body is read as, before it can be refused. */
+  /** Called with the format that the body is read as, before the body can be refused. */
   readonly onFormat: (format: CallerFormat) => void;
   /** The group has a secret for signatures, and the post has none: formats that have them are refused. */
   readonly isUnsigned: boolean;

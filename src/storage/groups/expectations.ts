@@ -91,7 +91,7 @@ export async function recordSignOfLife(
       select from integration t where t.conversation_id = e.conversation_id and t.token_hash = ${tokenHash})`;
 }
 
-/** What a group is to be told of an expectation. */
+/** The line that the group's webhook posts about an expectation. */
 export interface ExpectationNews {
   readonly kind: 'overdue' | 'returned';
   readonly key: string;

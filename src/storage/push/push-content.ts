@@ -115,7 +115,7 @@ async function readSeparately(
   return apart.length === 0 ? new Map() : readRanges(sql, new Map(apart.map((each) => [each, each.range])));
 }
 
-/** A message that told of an alert and was edited when that ended. A message that was posted for the end is none. */
+/** A message that showed an alert and was edited when it ended; a message posted for the end is not one. */
 const isEditedToResolved = (sql: Sql): Fragment => sql`
   (m.edited_at is not null and exists (
     select from alert a where a.conversation_id = m.conversation_id and a.seq = m.seq and a.state = 'resolved'))`;
