@@ -6,9 +6,11 @@ import type { CleanUp } from '../clean-up.ts';
 import type { Fault, Lack, Scene } from '../fault.ts';
 import { endedByItself } from '../server-faults.ts';
 import { Stage } from '../stage.ts';
+import { CommandedBot } from './commanded-bot.ts';
 import { GithubReplay } from './github-replay.ts';
 import { PairedAlertmanagers } from './paired-alertmanagers.ts';
 import { readStoredTexts } from './past-the-server.ts';
+import { SilentJobs } from './silent-jobs.ts';
 
 /** The kill comes at any moment in which one of the Alertmanagers may be posting: the second waits a second for the first. */
 const MAX_DELAY_MS = 2_500;
@@ -32,11 +34,15 @@ async function open(cleanUp: CleanUp): Promise<Scene> {
   const replay = new GithubReplay(events.webhook);
   await cleanUp.add('replay', () => replay.abort());
   replay.start();
+  const bot = await CommandedBot.start(stage.server, await stage.server.createGroup('Bot'), cleanUp);
+  const jobs = new SilentJobs(stage.server, await stage.server.createGroup('Jobs'));
+  await cleanUp.add('jobs', () => jobs.abort());
   const violations: string[] = [];
   return {
     stage,
     strike: async () => {
       await alertmanagers.report();
+      await jobs.report();
       await wait(Math.random() * MAX_DELAY_MS);
       await stage.server.end('SIGKILL');
       stage.faultEnds();
@@ -46,13 +52,17 @@ async function open(cleanUp: CleanUp): Promise<Scene> {
     settle: async () => {
       await replay.stop();
       await alertmanagers.finish();
+      await bot.finish();
+      await jobs.finish();
+      violations.push(...(await bot.violations()), ...(await jobs.violations()));
       violations.push(...(await alertmanagers.violations()));
       violations.push(...replay.violationsOf(await readStoredTexts(stage.server, events.id)));
     },
     violations: () => [...endedByItself(stage), ...violations],
     remark: () =>
       `besides, two clustered Alertmanagers reported ${alertmanagers.count} alerts, ` +
-      `and ${replay.delivered} events of GitHub were replayed`,
+      `${replay.delivered} events of GitHub were replayed, a bot had ${bot.commands} commands in ${bot.calls} calls, ` +
+      `and ${jobs.count} jobs fell silent and came again`,
   };
 }
 
@@ -60,7 +70,7 @@ async function open(cleanUp: CleanUp): Promise<Scene> {
 export const callersKillFault: Fault = {
   name: 'callers-kill',
   title: 'kill -9 of the server among real callers',
-  runs: { full: 100, quick: 3, test: 2 },
+  runs: { full: 100, quick: 3, test: 1 },
   runMs: 40_000,
   repeatsPerLane: MAX_UNSETTLED_ATTEMPTS,
   lacks: lacksPrograms,
