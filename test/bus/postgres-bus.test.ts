@@ -242,24 +242,31 @@ describe('PostgresBus', () => {
 
   test('says nothing while it is alone, and everything again once another node is heard', async () => {
     const { a, untilWithoutPeers, received, listener } = await nodeWithoutPeers('a');
+    const gaps: string[] = [];
+    const gapListener = new Connection(database.target, 'test', {
+      onNotify: (payload) => payload.endsWith(' *') && gaps.push(payload),
+    });
+    await gapListener.run(listen, 5_000);
     await untilWithoutPeers();
     a.bus.publish('hooksChanged', [group(1)]);
     await untilWithoutPeers();
     expect(received.filter((payload) => !payload.endsWith(' .'))).toEqual([]);
-    const b = await node({ heartbeatMs: 100 });
-    // What was said before b was heard it finds by itself: that is what the gap asks of it.
-    await eventually(
-      async () => received,
-      (all) => all.some((payload) => payload.endsWith(' *')),
-    );
-    // Said again, for on a busy machine b may be late with a heartbeat, and a alone until it is heard.
-    await eventually(
-      async () => {
-        a.bus.publish('hooksChanged', [group(2)]);
-        return b.recorder.events;
-      },
-      (events) => JSON.stringify(events).includes('["hooksChanged",[2]]'),
-    );
+    // On a busy machine a opens its session again just as b starts. It then counts b as heard, and b needs no gap.
+    for (let round = 1; gaps.length === 0 && round <= 20; round++) {
+      await untilWithoutPeers();
+      const b = await node({ heartbeatMs: 100 });
+      // Published again, for on a busy machine b may be late with a heartbeat, and a alone until it is heard.
+      await eventually(
+        async () => {
+          a.bus.publish('hooksChanged', [group(2)]);
+          return b.recorder.events;
+        },
+        (events) => JSON.stringify(events).includes('["hooksChanged",[2]]'),
+      );
+      b.bus.stop();
+    }
+    expect(gaps).toEqual(expect.arrayContaining(['a *']));
+    gapListener.close();
     listener.close();
   });
 
