@@ -50,7 +50,7 @@ async function postPlain({ conversationId, accountId: senderId, tokenHash }: Int
     ...NO_CARDS,
     conversationId,
     senderId,
-    tokenHash,
+    admission: tokenHash,
     text,
     attachments: [],
   });

@@ -102,8 +102,8 @@ export const SIGNATURE_MUTANTS: readonly Mutant[] = [
     name: 'incoming-secret-by-cache',
     promise: 'A node that has not heard of a new secret takes nothing without a signature.',
     file: 'src/storage/messages/write-posts.ts',
-    find: 't.conversation_id = u.conversation_id and coalesce(t.admission, t.token_hash) = u.token_hash',
-    replace: "t.conversation_id = u.conversation_id and t.token_hash = split_part(u.token_hash, '.', 1)",
+    find: 't.conversation_id = u.conversation_id and coalesce(t.admission, t.token_hash) = u.admission',
+    replace: "t.conversation_id = u.conversation_id and t.token_hash = split_part(u.admission, '.', 1)",
     tests: ['test/delivery/two-nodes.test.ts', '-t', 'not signed'],
   },
 ];

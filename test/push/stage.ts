@@ -136,7 +136,7 @@ export class PushStage {
 
   /** A post of the group's integration, or of a member. Resolves with its seq. */
   async post(text: string, sender: AccountId | null = null, group = this.group): Promise<Seq> {
-    const changes = sender === null ? {} : { tokenHash: null, senderId: sender };
+    const changes = sender === null ? {} : { admission: null, senderId: sender };
     const posted = await this.log.append(post(group, text, changes));
     if (posted.outcome !== 'new') throw new Error(`the post was ${posted.outcome}`);
     return posted.seq;

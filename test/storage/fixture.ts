@@ -99,7 +99,7 @@ export async function removeMembers(
 export function post(group: StoredGroup, text: string, changes: Partial<Post> = {}): Post {
   return {
     conversationId: group.id,
-    tokenHash: group.tokenHash,
+    admission: group.tokenHash,
     senderId: group.accountId,
     text,
     label: null,

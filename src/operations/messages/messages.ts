@@ -57,7 +57,7 @@ export const sendMessage = defineTargetedOperation({
     const attachments = checkAttachments(files, limits.attachmentsPerMessage);
     const text = checkMessageText(given, limits.textCodePoints, { hasAttachments: attachments.length > 0 });
     const senderId = await resolveCallerOrNamedMember(services, caller, { conversationId, as });
-    const unlabelled = { tokenHash: null, label: null, iconUrl: null, cardsJson: null, hops: 0 };
+    const unlabelled = { admission: null, label: null, iconUrl: null, cardsJson: null, hops: 0 };
     // Beside the keys of the webhook and of other members: a key means something to its own sender only.
     const keyed = {
       key: clientId === undefined ? null : `account:${senderId}:${clientId}`,
@@ -137,7 +137,7 @@ export async function appendPost({ messageLog }: Services, post: Post): Promise<
     return await messageLog.append(post);
   } catch (error) {
     if (!(error instanceof CommitUnknownError)) throw error;
-    const repeat = post.tokenHash === null ? 'Repeating it is safe with a client_id' : SAFE_REPEAT_HINT;
+    const repeat = post.admission === null ? 'Repeating it is safe with a client_id' : SAFE_REPEAT_HINT;
     const sentence = `The answer of the database was lost: the message may have been posted. ${repeat}`;
     throw new KlatchError('outcome_unknown', { sentence, cause: error });
   }

@@ -100,7 +100,7 @@ function toPost(integration: Integration, { hookId, seq, logEpoch, hops }: Recei
   const { text } = reply;
   return {
     conversationId,
-    tokenHash: admission,
+    admission,
     senderId,
     text,
     cardsJson: reply.cardsJson,

@@ -11,7 +11,7 @@ import type { RateLimiter } from '../core/rate-limiter.ts';
 import type { Services } from '../core/services.ts';
 
 /** A message from outside, checked by its edge; `key` with its namespace. */
-export interface WebhookMessage extends Omit<Post, 'conversationId' | 'tokenHash' | 'senderId' | 'expectation'> {
+export interface WebhookMessage extends Omit<Post, 'conversationId' | 'admission' | 'senderId' | 'expectation'> {
   readonly expectation?: PostedExpectation;
 }
 
@@ -77,5 +77,5 @@ export async function postOrExplainRefusal(
 }
 
 function toPost({ conversationId, admission, accountId: senderId }: Integration, message: WebhookMessage): Post {
-  return { ...message, conversationId, tokenHash: admission, senderId };
+  return { ...message, conversationId, admission, senderId };
 }

@@ -144,8 +144,8 @@ export async function tellGroup(
   await tx`
     update expectation set state = case state when 'waiting' then 'overdue' else 'waiting' end
     where conversation_id = ${conversationId} and key = any(${keys}::text[])`;
-  const [sender] = await tx<{ accountId: AccountId; tokenHash: string }[]>`
-    select account_id as "accountId", coalesce(admission, token_hash) as "tokenHash" from integration where conversation_id = ${conversationId}`;
+  const [sender] = await tx<{ accountId: AccountId; admission: string }[]>`
+    select account_id as "accountId", coalesce(admission, token_hash) as admission from integration where conversation_id = ${conversationId}`;
   if (sender === undefined) return null;
   const posts = news.map((each) => linePost({ ...sender, conversationId }, toText(each)));
   const written = (await writePosts(tx as unknown as Sql, posts)).at(-1)!;
@@ -154,10 +154,10 @@ export async function tellGroup(
 }
 
 function linePost(
-  sender: { conversationId: ConversationId; accountId: AccountId; tokenHash: string },
+  sender: { conversationId: ConversationId; accountId: AccountId; admission: string },
   text: string,
 ): Post {
-  const { conversationId, accountId: senderId, tokenHash } = sender;
+  const { conversationId, accountId: senderId, admission } = sender;
   const unlabelled = {
     cardsJson: null,
     label: null,
@@ -167,7 +167,7 @@ function linePost(
     key: null,
     bodyHash: null,
   };
-  return { ...unlabelled, conversationId, senderId, tokenHash, text };
+  return { ...unlabelled, conversationId, senderId, admission, text };
 }
 
 /** How many expectations are overdue in groups that are not archived. */

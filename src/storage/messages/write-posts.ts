@@ -9,8 +9,8 @@ import { signsOfLifeCte } from './signs-of-life.ts';
 /** A message to be written. */
 export interface Post {
   readonly conversationId: ConversationId;
-  /** The `admission` of the integration whose token admits the post; null: a member's, which the membership admits. */
-  readonly tokenHash: string | null;
+  /** The integration's `admission`, or without one its token's hash; null: a member's post, which the membership admits. */
+  readonly admission: string | null;
   readonly senderId: AccountId;
   readonly text: string;
   readonly label: string | null;
@@ -30,11 +30,14 @@ export interface Post {
 }
 
 /**
- * What became of a post. `refused`: the conversation is archived, the token is not (or no longer) its own, the sender no
- * member (any more), or blocked by the other one of a private conversation; or a file that it carries is not stored, not
- * the sender's, or another message's. `repeat`: its key is known; `seq` is the
- * first post's, with its epoch, and `sameBody` tells whether both bodies are one. Of a post that changes an alert, `seq`
- * is the message that shows it.
+ * The outcome of a post. A post is `refused` if
+ * - the conversation is archived,
+ * - the token is not (or no longer) its own,
+ * - the sender is no member, or is blocked by the other one of a private conversation,
+ * - a file that it carries is not stored, not the sender's, or another message's.
+ *
+ * It is a `repeat` if its key is known: `seq` is the first post's, with its epoch, and `sameBody` tells whether both
+ * bodies are equal. Of a post that changes an alert, `seq` is the message that shows it.
  */
 export type PostResult =
   | { readonly outcome: 'new'; readonly seq: Seq; readonly logEpoch: LogEpoch; readonly alert?: AlertWriteResult }
@@ -62,7 +65,7 @@ interface PostOutcomeRow {
  * Why it holds under concurrency: a head row stays locked until the commit, so within a conversation commits happen in
  * `seq` order and every snapshot sees a prefix of the log without gaps; `last_seq + n` is computed on the newest version
  * of the row after a wait. The order in `head` is what prevents deadlocks, and everybody else who locks several heads
- * keeps it. `sent_at` comes from the clock beneath the lock, never earlier than the message before. Rows come back in no
+ * keeps it. `sent_at` comes from the clock under the lock, never earlier than the message before. Rows come back in no
  * particular order: they are matched by `ord` or by conversation.
  *
  * A member's post is admitted by the row of the membership, which is locked behind the head and so is the newest one: a
@@ -82,7 +85,7 @@ export async function writePosts(sql: Sql, posts: readonly Post[]): Promise<Flus
 /** What one conversation gets of a flush. */
 interface ConversationBatch {
   readonly conversationId: ConversationId;
-  readonly tokenHash: string | null;
+  readonly admission: string | null;
   readonly senderId: AccountId;
   count: number;
 }
@@ -97,18 +100,18 @@ interface NumberedPosts {
 function numberPlainPosts(posts: readonly Post[]): NumberedPosts | null {
   const byConversation = new Map<ConversationId, ConversationBatch>();
   const numbersInConversation: number[] = [];
-  for (const { conversationId, tokenHash, senderId, key, attachments, alert, expectation } of posts) {
+  for (const { conversationId, admission, senderId, key, attachments, alert, expectation } of posts) {
     if (key !== null || attachments.length > 0 || alert !== undefined || expectation !== undefined) return null;
     let batch = byConversation.get(conversationId);
     if (batch === undefined)
-      byConversation.set(conversationId, (batch = { conversationId, tokenHash, senderId, count: 0 }));
-    if (batch.tokenHash !== tokenHash || batch.senderId !== senderId) return null;
+      byConversation.set(conversationId, (batch = { conversationId, admission, senderId, count: 0 }));
+    if (batch.admission !== admission || batch.senderId !== senderId) return null;
     numbersInConversation.push((batch.count += 1));
   }
   return { byConversation, numbersInConversation };
 }
 
-const isMemberPost = ({ tokenHash }: Pick<Post, 'tokenHash'>): boolean => tokenHash === null;
+const isMemberPost = ({ admission }: Pick<Post, 'admission'>): boolean => admission === null;
 const changesAlert = ({ alert }: Pick<Post, 'alert'>): boolean => alert !== undefined;
 const carriesCards = ({ cardsJson }: Pick<Post, 'cardsJson'>): boolean => cardsJson !== null;
 const carriesFiles = ({ attachments }: Pick<Post, 'attachments'>): boolean => attachments.length > 0;
@@ -124,12 +127,12 @@ const admitPlainSendersMarkingRead = (sql: Sql): Fragment => sql`
   member as (
     update membership m set read_seq = greatest(m.read_seq, h.last_seq + h.n)
     from head h
-    where h.token_hash is null and m.conversation_id = h.conversation_id and m.account_id = h.sender_id
+    where h.admission is null and m.conversation_id = h.conversation_id and m.account_id = h.sender_id
       and not ${senderBlockedByPeer(sql, sql`h.conversation_id`, sql`h.sender_id`)}
     returning m.conversation_id
   ), admitted as (
     select h.* from head h
-    where h.token_hash is not null or exists (select from member m where m.conversation_id = h.conversation_id)
+    where h.admission is not null or exists (select from member m where m.conversation_id = h.conversation_id)
   ),`;
 
 async function writePlainPosts(sql: Sql, posts: readonly Post[], numbered: NumberedPosts): Promise<PostResult[]> {
@@ -139,14 +142,14 @@ async function writePlainPosts(sql: Sql, posts: readonly Post[], numbered: Numbe
   const hasCards = posts.some(carriesCards);
   const rows = await sql<{ id: ConversationId; seq0: Seq; epoch: LogEpoch }[]>`
     with ${logEpochCte(sql)}, head as (
-      select h.conversation_id, h.last_seq, u.token_hash, u.sender_id, u.n
+      select h.conversation_id, h.last_seq, u.admission, u.sender_id, u.n
       from unnest(
-        ${each.map((s) => s.conversationId)}::bigint[], ${each.map((s) => s.tokenHash)}::text[],
+        ${each.map((s) => s.conversationId)}::bigint[], ${each.map((s) => s.admission)}::text[],
         ${each.map((s) => s.senderId)}::bigint[], ${each.map((s) => s.count)}::int[]
-      ) as u(conversation_id, token_hash, sender_id, n)
+      ) as u(conversation_id, admission, sender_id, n)
       join conversation_head h on h.conversation_id = u.conversation_id
-      where h.archived_at is null and (u.token_hash is null or exists (
-        select from integration t where t.conversation_id = u.conversation_id and coalesce(t.admission, t.token_hash) = u.token_hash))
+      where h.archived_at is null and (u.admission is null or exists (
+        select from integration t where t.conversation_id = u.conversation_id and coalesce(t.admission, t.token_hash) = u.admission))
       order by h.conversation_id for no key update of h
     ), ${hasMembers ? admitPlainSendersMarkingRead(sql) : sql``} advanced as (
       update conversation_head h
@@ -181,13 +184,13 @@ const lockSenderMemberships = (sql: Sql): Fragment => sql`
   member as (
     select m.conversation_id, m.account_id
     from membership m join head h on h.conversation_id = m.conversation_id and h.archived_at is null
-    where (m.conversation_id, m.account_id) in (select i.conversation_id, i.sender_id from input i where i.token_hash is null)
+    where (m.conversation_id, m.account_id) in (select i.conversation_id, i.sender_id from input i where i.admission is null)
       and not ${senderBlockedByPeer(sql, sql`m.conversation_id`, sql`m.account_id`)}
     order by m.conversation_id, m.account_id for no key update of m
   ),`;
 
 const hasLockedMembership = (sql: Sql): Fragment => sql`
-  i.token_hash is null and exists (
+  i.admission is null and exists (
     select from member m where m.conversation_id = i.conversation_id and m.account_id = i.sender_id)`;
 
 const advanceReadPositions = (sql: Sql): Fragment => sql`
@@ -196,7 +199,7 @@ const advanceReadPositions = (sql: Sql): Fragment => sql`
     from (
       select n.conversation_id, n.sender_id, max(a.seq0 + n.n) as seq
       from numbered n join advanced a on a.conversation_id = n.conversation_id
-      where n.token_hash is null group by n.conversation_id, n.sender_id
+      where n.admission is null group by n.conversation_id, n.sender_id
     ) s
     where m.conversation_id = s.conversation_id and m.account_id = s.sender_id
   )`;
@@ -205,13 +208,13 @@ const advanceReadPositions = (sql: Sql): Fragment => sql`
 const inputRows = (sql: Sql, posts: readonly Post[], hasCards: boolean): Fragment => sql`
   select u.*
   from unnest(
-    ${posts.map((p) => p.conversationId)}::bigint[], ${posts.map((p) => p.tokenHash)}::text[],
+    ${posts.map((p) => p.conversationId)}::bigint[], ${posts.map((p) => p.admission)}::text[],
     ${posts.map((p) => p.senderId)}::bigint[], ${posts.map((p) => p.text)}::text[],
     ${posts.map((p) => p.label)}::text[], ${posts.map((p) => p.iconUrl)}::text[],
     ${posts.map((p) => p.hops)}::smallint[], ${posts.map((p) => p.key)}::text[],
     ${posts.map((p) => p.bodyHash)}::text[] ${hasCards ? sql`, ${posts.map((p) => p.cardsJson)}::text[]` : sql``}
   ) with ordinality
-    as u(conversation_id, token_hash, sender_id, text, label, icon_url, hops, key, body_hash ${hasCards ? sql`, cards` : sql``}, ord)`;
+    as u(conversation_id, admission, sender_id, text, label, icon_url, hops, key, body_hash ${hasCards ? sql`, cards` : sql``}, ord)`;
 
 async function writeAnyPosts(sql: Sql, posts: readonly Post[]): Promise<FlushResult[]> {
   const hasMembers = posts.some(isMemberPost);
@@ -229,7 +232,7 @@ async function writeAnyPosts(sql: Sql, posts: readonly Post[]): Promise<FlushRes
     ), ${hasMembers ? lockSenderMemberships(sql) : sql``} admitted as (
       select i.* from input i join head h on h.conversation_id = i.conversation_id and h.archived_at is null
       where ${hasMembers ? hasLockedMembership(sql) : sql`false`} or exists (
-        select from integration t where t.conversation_id = i.conversation_id and coalesce(t.admission, t.token_hash) = i.token_hash)
+        select from integration t where t.conversation_id = i.conversation_id and coalesce(t.admission, t.token_hash) = i.admission)
     ), known as (
       select i.ord, k.seq, coalesce(m.epoch, 0) as epoch, k.body_hash = i.body_hash as same from admitted i
       join idempotency_key k on k.conversation_id = i.conversation_id and k.key = i.key

@@ -123,7 +123,7 @@ const conversation = (index: number): ConversationId => (((index * 37) % GROUPS)
 const posts = (count: number, keyed: boolean): Post[] =>
   Array.from({ length: count }, (_, i) => ({
     conversationId: conversation(i),
-    tokenHash: `hash ${conversation(i)}`,
+    admission: `hash ${conversation(i)}`,
     senderId: conversation(i) as number as AccountId,
     text: 'text',
     label: null,
@@ -163,7 +163,7 @@ const alertPosts = (count: number, keyed: boolean): Post[] =>
 const memberPosts = (count: number, keyed: boolean): Post[] =>
   posts(count, keyed).map((each) => ({
     ...each,
-    tokenHash: null,
+    admission: null,
     senderId: (GROUPS + each.conversationId) as AccountId,
     key: each.key === null ? null : `member ${each.key}`,
   }));

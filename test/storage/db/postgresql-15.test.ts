@@ -83,7 +83,7 @@ const SNAPSHOT = fileURLToPath(new URL('../schema.snapshot.txt', import.meta.url
     const [group] = (await makeGroups(asTest, 1)) as [StoredGroup];
     const [alice, bob] = (await makeMembers(asTest, group, ['alice', 'bob'])) as [AccountId, AccountId];
     const log = new MessageLog(database.intake, logOptions());
-    const by = { tokenHash: null, senderId: alice };
+    const by = { admission: null, senderId: alice };
     await log.append(post(group, 'Привет @BOB', by));
     await log.append({ ...keyedPost(group, 'k', 'Übermut'), ...by });
     const gone = await log.append(post(group, 'привет, gone', by));

@@ -124,7 +124,7 @@ describe('an expectation', () => {
     await passOpenTime(database, 65_000);
     const sign = (key: string, changes: Partial<Post> = {}): Post =>
       post(group, 'done', { expectation: { key }, ...changes });
-    const refused = sign('c', { tokenHash: 'of another group' });
+    const refused = sign('c', { admission: 'of another group' });
     const results = await write(sign('a'), post(group, 'plain'), sign('a'), sign('unknown'), refused);
     expect(results.map(({ outcome }) => outcome)).toEqual(['new', 'new', 'new', 'new', 'refused']);
     await passOpenTime(database, 10_000);

@@ -34,7 +34,7 @@ afterEach(async () => {
   await test1.drop();
 });
 
-const write = (text: string, senderId = alice) => log.append(post(group, text, { tokenHash: null, senderId }));
+const write = (text: string, senderId = alice) => log.append(post(group, text, { admission: null, senderId }));
 
 const edit = (seq: number, text: string | null): Promise<unknown> => {
   const key = { conversationId: group.id, seq: seq as Seq };

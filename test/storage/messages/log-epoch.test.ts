@@ -62,7 +62,7 @@ describe('the epoch of the log', () => {
     const epoch = await raise();
     expect(await head()).toEqual({ last_rev: 2, epoch: 0, epoch_rev: 0 });
 
-    const byMember = { tokenHash: null, senderId: member! };
+    const byMember = { admission: null, senderId: member! };
     expect(await write(post(group, 'three'))).toEqual([{ outcome: 'new', seq: 3, logEpoch: epoch }]);
     await write(post(group, 'four', byMember));
     await write(keyedPost(group, 'k', 'five'));

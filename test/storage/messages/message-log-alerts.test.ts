@@ -209,7 +209,7 @@ describe('a post that changes an alert', () => {
 
   test('into an archived group, or with a revoked token, is refused and changes nothing', async () => {
     const row = await it.begin();
-    const revoked = it.edit(row, 'CPU resolved', 'over', { tokenHash: 'revoked' });
+    const revoked = it.edit(row, 'CPU resolved', 'over', { admission: 'revoked' });
     expect(await it.log.append(revoked)).toEqual({ outcome: 'refused' });
     await it.database.general.transaction(async (tx) => {
       await lockGroup(tx, it.group.id);

@@ -60,7 +60,7 @@ const makeFile = async (owner: AccountId, state: State = 'stored'): Promise<stri
   (await makeFiles(owner, 1, state))[0]!;
 
 const by = (senderId: AccountId, text: string, attachments: readonly string[], more: Partial<Post> = {}): Post =>
-  post(group, text, { tokenHash: null, senderId, attachments, ...more });
+  post(group, text, { admission: null, senderId, attachments, ...more });
 
 interface FileRow {
   readonly id: string;
@@ -337,7 +337,7 @@ test('no file gets into two messages nor is lost, however flushes, erasures and 
       const place = groups[random(3)]!;
       const keyed = random(2) === 0 ? {} : { key: `${caller} ${i}`, bodyHash: '-' };
       const text = `${caller} ${i}`;
-      const member = post(place, text, { tokenHash: null, senderId: ownerOf(first), attachments: files, ...keyed });
+      const member = post(place, text, { admission: null, senderId: ownerOf(first), attachments: files, ...keyed });
       const [posted] = await Promise.all([own.append(member), own.append(post(place, `${text} plain`))]);
       if (posted.outcome !== 'new') continue;
       for (const id of files) {

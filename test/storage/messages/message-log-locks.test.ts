@@ -118,7 +118,7 @@ test('several keyed posts of a member in one flush move the read position to the
   const [group] = (await makeGroups(database, 1)) as [StoredGroup];
   const [alice, bob] = (await makeMembers(database, group, ['alice', 'bob'])) as [AccountId, AccountId];
   const by = (senderId: AccountId, key: string): Post =>
-    post(group, key, { tokenHash: null, senderId, key, bodyHash: key });
+    post(group, key, { admission: null, senderId, key, bodyHash: key });
   const posts = [by(alice, 'a'), by(alice, 'b'), by(bob, 'c'), by(alice, 'd')];
   const answers = await Promise.all(posts.map((each) => log.append(each)));
   expect(answers).toEqual([1, 2, 3, 4].map((seq) => ({ outcome: 'new', seq, logEpoch: 0 })));

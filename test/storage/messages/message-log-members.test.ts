@@ -43,7 +43,7 @@ const forms: [string, (text: string) => Partial<Post>][] = [
 ];
 
 const by = (senderId: AccountId, text: string, more: Partial<Post> = {}): Post =>
-  post(group, text, { tokenHash: null, senderId, ...more });
+  post(group, text, { admission: null, senderId, ...more });
 
 const positions = (): Promise<Record<string, number>> =>
   test1.query(async (sql) => {

@@ -217,7 +217,7 @@ describe('the idempotency key', () => {
 
   test('of a refused post is not remembered', async () => {
     const [group] = await makeGroups(test1, 1);
-    const wrong = { ...keyedPost(group!, 'k', 'one'), tokenHash: sha256('another') };
+    const wrong = { ...keyedPost(group!, 'k', 'one'), admission: sha256('another') };
     const right = keyedPost(group!, 'k', 'one');
     expect(await Promise.all([log.append(wrong), log.append(right), log.append(wrong)])).toEqual([
       { outcome: 'refused' },
@@ -233,9 +233,9 @@ describe('admission', () => {
     const [alice, eve] = (await makeMembers(test1, group, ['alice', 'eve'])) as [AccountId, AccountId];
     await removeMembers(test1, group, [eve]);
     const posts = [
-      post(group, 'a', { tokenHash: other.tokenHash }),
-      post(group, 'b', { tokenHash: null, senderId: alice }),
-      post(group, 'd', { tokenHash: null, senderId: eve }),
+      post(group, 'a', { admission: other.tokenHash }),
+      post(group, 'b', { admission: null, senderId: alice }),
+      post(group, 'd', { admission: null, senderId: eve }),
       post(group, 'c'),
     ];
     expect(await Promise.all(posts.map((p) => log.append(p)))).toEqual([
@@ -252,7 +252,7 @@ describe('admission', () => {
     const token = { hash: sha256('new token'), sealed: '-' };
     await database.general.transaction((tx) => replaceIntegrationToken(tx, group!.id, token));
     expect(await log.append(post(group!, 'old'))).toEqual({ outcome: 'refused' });
-    expect(await log.append(post(group!, 'new', { tokenHash: token.hash }))).toEqual({
+    expect(await log.append(post(group!, 'new', { admission: token.hash }))).toEqual({
       outcome: 'new',
       seq: 1,
       logEpoch: 0,
