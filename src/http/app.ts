@@ -10,6 +10,7 @@ import { operationTable } from '../operations/table.ts';
 import { aboutKeysOpenApiRoutes } from './about-routes.ts';
 import { apiRoutes } from './api-routes.ts';
 import { aliasRoutes, suffixRoutes } from './callers/caller-routes.ts';
+import { misaddressedPosts } from './callers/misaddressed-posts.ts';
 import { ntfyRootRoute } from './callers/ntfy-root.ts';
 import { startDeadline } from './deadline.ts';
 import { Authenticator } from './authenticator.ts';
@@ -77,9 +78,11 @@ function createExpress(services: Services, options: AppDeps): Express {
   app.use(requireHost);
   app.use(replacePercentsIfUndecodable);
   const { handlePost } = options;
-  app.use('/v1/webhooks', webhookRoutes({ tokenAuth, handlePost, log }));
+  const { refusedPosts } = services;
+  app.use('/v1/webhooks', webhookRoutes({ tokenAuth, handlePost, refusedPosts, log }));
   app.use(suffixRoutes({ tokenAuth, handlePost, log }));
   app.use('/v1/webhooks', reverseWebhookRoutes(services, tokenAuth, options.proxies));
+  app.use('/v1/webhooks', misaddressedPosts({ tokenAuth, refusedPosts }));
   app.use('/v1/groups/invites', invitePreviewRoutes(services, options.proxies));
   // The starting app has said what is wrong with it.
   app.use(webRoutes(config, silentLog()));

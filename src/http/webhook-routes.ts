@@ -1,17 +1,32 @@
 import { Router, type RequestHandler } from 'express';
 import type { Log } from '../log.ts';
+import type { RefusedPostRecorder } from '../operations/core/refused-post-recorder.ts';
+import { recordMisaddressedPost } from './callers/misaddressed-posts.ts';
 import { sendJson, sendMethodNotAllowed } from './responses.ts';
 import { sendPostError, type PostHandler } from './post-handler.ts';
 import type { TokenAuth } from './token-auth.ts';
 
+/** By these a program that does not know better sends what should have been a post. */
+const POST_LIKE_METHODS: ReadonlySet<string> = new Set(['PUT', 'PATCH']);
+
 /** `POST /v1/webhooks/:token` and `/status`. */
-export function webhookRoutes(options: { tokenAuth: TokenAuth; handlePost: PostHandler; log: Log }): Router {
-  const { tokenAuth, handlePost, log } = options;
+export function webhookRoutes(options: {
+  tokenAuth: TokenAuth;
+  handlePost: PostHandler;
+  refusedPosts: RefusedPostRecorder;
+  log: Log;
+}): Router {
+  const { tokenAuth, handlePost, refusedPosts, log } = options;
   const router = Router({ caseSensitive: true });
   router
     .route('/:token')
     .post(withPostErrors(tokenAuth.withPossiblyCachedToken()(handlePost), log))
-    .all(tokenAuth.withVerifiedToken()(async (req, res) => sendMethodNotAllowed(req, res, ['POST'])));
+    .all(
+      tokenAuth.withVerifiedToken()(async (req, res, { integration }) => {
+        if (POST_LIKE_METHODS.has(req.method)) recordMisaddressedPost(refusedPosts, { req, integration }, 'method');
+        sendMethodNotAllowed(req, res, ['POST']);
+      }),
+    );
   router.all('/:token/status', tokenStatus(tokenAuth));
   return router;
 }

@@ -12,7 +12,7 @@ export interface RefusalReason {
   readonly format: string | null;
   /** Of the catalogue of errors. */
   readonly code: string;
-  /** What the sender was answered. */
+  /** What the sender was answered, or what is wrong with the address that it posted to. */
   readonly sentence: string;
 }
 

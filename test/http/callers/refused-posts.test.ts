@@ -221,6 +221,25 @@ describe('a post that is refused for what it holds', () => {
     ]);
   });
 
+  test('because it came to a path or by a method that takes none is stored too, and its answer says what it did', async () => {
+    const group = await server.createGroup();
+    const headers = { 'user-agent': 'Some-Program/1.0' };
+    for (const path of [`${BASE}/${MARKER}`, `${BASE}/slack/${MARKER}`])
+      expect((await send(group, { path, headers, body: MARKER })).status).toBe(404);
+    for (const method of ['PUT', 'PATCH'])
+      expect((await send(group, { method, path: BASE, headers, body: MARKER })).status).toBe(405);
+    for (const path of [`${BASE}/reverse/5/${MARKER}`, `${BASE}/status/${MARKER}`])
+      expect((await send(group, { path, headers, body: MARKER })).status).toBe(404);
+    expect((await send(group, { method: 'GET', path: `${BASE}/${MARKER}`, body: '' })).status).toBe(404);
+    const rows = await storedOf(group, 4);
+    expect(rows.map(({ posts, sentence }) => [posts, sentence])).toEqual([
+      [2, "address: the group's URL takes posts by POST alone; this one came by another method"],
+      [2, "address: nothing takes posts at this path below the group's URL; klatch group info lists the addresses"],
+    ]);
+    await storeEverythingSoFar();
+    expect(await refusedPostsOf(group)).toEqual(rows);
+  });
+
   test('counts with those that differ from it in nothing, or in the numbers of the sentence; newest first', async () => {
     const group = await server.createGroup();
     for (const body of ['{"a" 7', '{"abc" 7', '{']) await send(group, { path: BASE, headers: JSON_TYPE, body });

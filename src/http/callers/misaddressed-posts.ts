@@ -1,0 +1,51 @@
+import { Router, type Request, type RequestHandler } from 'express';
+import { KlatchError } from '../../errors.ts';
+import type { RefusedPostRecorder } from '../../operations/core/refused-post-recorder.ts';
+import type { Integration } from '../../storage/groups/integrations.ts';
+import type { TokenAuth } from '../token-auth.ts';
+
+const SENTENCES = {
+  path: "address: nothing takes posts at this path below the group's URL; klatch group info lists the addresses",
+  method: "address: the group's URL takes posts by POST alone; this one came by another method",
+} as const;
+
+const POST_METHODS: ReadonlySet<string> = new Set(['POST', 'PUT']);
+/** First segments below a token that are not meant for posts. */
+const MANAGEMENT_SEGMENTS: ReadonlySet<string> = new Set(['reverse', 'status']);
+
+/** Records a post that was sent to a path, or by a method, that takes none. */
+export function recordMisaddressedPost(
+  recorder: RefusedPostRecorder,
+  { req, integration }: { readonly req: Request; readonly integration: Integration },
+  fault: keyof typeof SENTENCES,
+): void {
+  recorder.record({
+    conversationId: integration.conversationId,
+    userAgent: req.headers['user-agent'] ?? null,
+    format: null,
+    code: 'not_found',
+    sentence: SENTENCES[fault],
+  });
+}
+
+/**
+ * `POST` and `PUT` to paths below `/v1/webhooks/:token` that no route has: whoever made the address believes that the
+ * group gets these posts. Its owners see them among the refused ones; the answer is the 404 of every unknown path.
+ * Mounted behind all routes.
+ */
+export function misaddressedPosts(deps: {
+  readonly tokenAuth: TokenAuth;
+  readonly refusedPosts: RefusedPostRecorder;
+}): Router {
+  const record: RequestHandler = async (req, _res, next) => {
+    if (!POST_METHODS.has(req.method)) return next();
+    const { path } = req.params as unknown as { path: readonly string[] };
+    const integration = MANAGEMENT_SEGMENTS.has(path[0]!) ? null : await deps.tokenAuth.verify(req);
+    if (integration !== null) recordMisaddressedPost(deps.refusedPosts, { req, integration }, 'path');
+    throw new KlatchError('not_found');
+  };
+  const router = Router({ caseSensitive: true });
+  // Not by `post` and `put`: Express would then answer OPTIONS.
+  router.all('/:token/*path', record);
+  return router;
+}
