@@ -15,7 +15,7 @@ export const databaseFaults: readonly Fault[] = [
   {
     name: 'database-kill',
     title: 'kill -9 of the embedded PostgreSQL',
-    runs: { full: 100, quick: 2, test: 2 },
+    runs: { full: 100, quick: 2, test: 1 },
     runMs: 40_000,
     repeatsPerLane: MAX_UNSETTLED_ATTEMPTS,
     open: async (cleanUp) => {
@@ -31,7 +31,7 @@ export const databaseFaults: readonly Fault[] = [
   {
     name: 'own-database-kill',
     title: 'kill -9 and restart of a PostgreSQL beside the server',
-    runs: { full: 100, quick: 2, test: 2 },
+    runs: { full: 100, quick: 2, test: 1 },
     runMs: 40_000,
     repeatsPerLane: MAX_UNSETTLED_ATTEMPTS,
     open: async (cleanUp) => {

@@ -37,6 +37,8 @@ export interface Scene {
   readonly verdict?: () => Verdict;
   /** What else must not have been, in words; asked at the end. */
   readonly violations?: (recoveries: readonly Recovery[]) => readonly string[];
+  /** What the servers did as a precaution, on a machine too slow for their limits of time: promised, and no good sign. */
+  readonly precautions?: () => readonly string[];
   /** A remark for the row. */
   readonly remark?: () => string;
 }
@@ -90,20 +92,30 @@ export interface FaultOptions {
   readonly limitMs?: number;
   /** Rest of each caller after an answer; the stage's own by default. */
   readonly gapMs?: number;
+  /** Precautions are no violations: for tests, which share the machine with others. */
+  readonly toleratesPrecautions?: boolean;
 }
 
 /** Strikes a fault `runs` times and judges what came out. Closes what it opened, whatever happens. */
 export async function runFault(
   fault: Fault,
   runs: number,
-  { cleanUp = new CleanUp(), limitMs = Number.POSITIVE_INFINITY, gapMs }: FaultOptions = {},
+  {
+    cleanUp = new CleanUp(),
+    limitMs = Number.POSITIVE_INFINITY,
+    gapMs,
+    toleratesPrecautions = false,
+  }: FaultOptions = {},
 ): Promise<FaultResult> {
   const lack = (await fault.lacks?.()) ?? null;
   if (lack !== null) return emptyResult(fault, { notRun: lack, violations: [] });
   const started = performance.now();
   let result: FaultResult;
   try {
-    result = await within(Math.min(limitMs, hangLimitMs(fault, runs)), play(fault, runs, { cleanUp, gapMs }));
+    result = await within(
+      Math.min(limitMs, hangLimitMs(fault, runs)),
+      play(fault, runs, { cleanUp, gapMs, toleratesPrecautions }),
+    );
   } catch (error) {
     result = emptyResult(fault, { notRun: null, violations: [(error as Error).message] });
   }
@@ -112,10 +124,16 @@ export async function runFault(
   return { ...result, seconds, violations: [...result.violations, ...problems] };
 }
 
+interface PlayOptions {
+  readonly cleanUp: CleanUp;
+  readonly gapMs: number | undefined;
+  readonly toleratesPrecautions: boolean;
+}
+
 async function play(
   fault: Fault,
   runs: number,
-  { cleanUp, gapMs }: { cleanUp: CleanUp; gapMs: number | undefined },
+  { cleanUp, gapMs, toleratesPrecautions }: PlayOptions,
 ): Promise<FaultResult> {
   const scene = await fault.open(cleanUp);
   if (gapMs !== undefined) scene.stage.load.pace(gapMs);
@@ -131,7 +149,8 @@ async function play(
   await drain(scene.stage, failures.length === 0 ? DRAIN_MS : DRAIN_AFTER_FAILURE_MS);
   await scene.settle?.();
   const result = resultOf(fault, scene, recoveries);
-  return { ...result, violations: [...failures, ...result.violations] };
+  const precautions = toleratesPrecautions ? [] : (scene.precautions?.() ?? []);
+  return { ...result, violations: [...failures, ...result.violations, ...precautions] };
 }
 
 async function playOnce({ stage, strike, afterwards }: Scene, run: number): Promise<RunTimes> {

@@ -71,6 +71,7 @@ export class HookRecord {
   readonly #arrived: boolean[] = [];
   readonly #arrivedEvents = new Set<string>();
   readonly #takenEvents = new Set<string>();
+  readonly #takenEventRevs = new Set<number>();
   #newestEvent: EventNumber = { epoch: 0, rev: 0 };
   #newest = 0;
   #through = 0;
@@ -120,9 +121,9 @@ export class HookRecord {
     return this.#posts.filter((post) => post > 0).map((post) => post - 1);
   }
 
-  /** Whether an event with this rev of epoch 0 was taken. */
+  /** Whether an event with this rev was taken, of whatever epoch: a new one keeps the revs that are not lost. */
   hasEvent(rev: number): boolean {
-    return this.#takenEvents.has(keyOf({ epoch: 0, rev }));
+    return this.#takenEventRevs.has(rev);
   }
 
   eventsArrived(events: readonly EventNumber[]): void {
@@ -146,6 +147,7 @@ export class HookRecord {
     for (const event of events) {
       if (this.#takenEvents.has(keyOf(event))) this.#countDuplicate();
       this.#takenEvents.add(keyOf(event));
+      this.#takenEventRevs.add(event.rev);
     }
     for (const [index, seq] of seqs.entries()) {
       if (this.postAt(seq) !== null) {

@@ -30,7 +30,7 @@ export const serverFaults: readonly Fault[] = [
   {
     name: 'restart',
     title: 'clean restart of the server',
-    runs: { full: 100, quick: 2, test: 2 },
+    runs: { full: 100, quick: 2, test: 1 },
     runMs: 40_000,
     repeatsPerLane: 0,
     open: async (cleanUp) => {

@@ -5,7 +5,7 @@ import { endedByItself } from '../server-faults.ts';
 import { Stage, type HookKind } from '../stage.ts';
 import { until } from '../until.ts';
 import { LiveClients } from './live-clients.ts';
-import { reportedLoss } from './loss-report.ts';
+import { reportedCertainLoss, reportedLoss } from './loss-report.ts';
 import { PatroniCluster } from './patroni-cluster.ts';
 
 /** With a rest of each caller after an answer: some 300 posts a second. */
@@ -62,25 +62,32 @@ export class ClusterScene {
   }
 
   /** What every fault of a cluster has in common, where nothing may be lost. */
-  get judgement(): Pick<Scene, 'settle' | 'violations' | 'remark'> {
+  get judgement(): Pick<Scene, 'settle' | 'violations' | 'precautions' | 'remark'> {
     return {
       settle: () => this.liveClients.catchUp(CATCH_UP_MS),
       violations: () => this.violations(),
+      precautions: () => this.precautions(),
       remark: () => this.remark(),
     };
   }
 
   violations(): string[] {
-    const { edits, lost, lostEvents, resets, violations } = this.liveClients;
+    const { edits, lost, lostEvents, violations } = this.liveClients;
     return [
       ...endedByItself(this.stage),
       ...violations,
       ...(edits === 0 ? ['no edit was taken: hooks that ask for events had none'] : []),
       ...(lost > 0 ? [`live clients missed ${lost} messages and edits that were acknowledged`] : []),
       ...(lostEvents > 0 ? [`hooks missed ${lostEvents} events of edits that were acknowledged`] : []),
-      ...(reportedLoss(this.stage) === null ? [] : ['a server told that history was lost, and nothing was']),
-      ...(resets > 0 ? [`live clients were told ${resets} times that history was lost`] : []),
+      ...(reportedCertainLoss(this.stage) === null ? [] : ['a server told that history was lost, and nothing was']),
     ];
+  }
+
+  /** A new epoch although nothing was lost: docs/database.md promises it where a server does not answer within 3 s. */
+  precautions(): string[] {
+    const { resets } = this.liveClients;
+    if (reportedCertainLoss(this.stage) !== null || reportedLoss(this.stage) === null) return [];
+    return ['a new epoch began, since a server did not answer in time', `live clients were told so ${resets} times`];
   }
 
   remark(): string {

@@ -17,7 +17,7 @@ export async function testSurvival(faults: readonly Fault[]): Promise<void> {
     run(
       `loses nothing, keeps the order and repeats no more than it may: ${fault.title}`,
       async () => {
-        const result = await runFault(fault, runs, { gapMs: GAP_MS });
+        const result = await runFault(fault, runs, { gapMs: GAP_MS, toleratesPrecautions: true });
         expect(result).toMatchObject({ runs, notRun: null, lost: 0, outOfOrder: 0, violations: [] });
         expect(result.messages).toBeGreaterThan(0);
         expect(result.recoveries).toHaveLength(runs);
