@@ -1,4 +1,5 @@
 import { randomInt } from 'node:crypto';
+import { setTimeout as wait } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { request } from 'undici';
 import { errorKinds } from '../../src/errors.ts';
@@ -31,6 +32,8 @@ afterAll(() => stage.strike());
 interface Answer {
   readonly status: number;
   readonly text: string;
+  /** In seconds; null: the answer says nothing of a repeat. */
+  readonly retryAfterS: number | null;
 }
 
 /** Each call comes from an address of its own: signing in has bounds for one. */
@@ -47,7 +50,21 @@ async function send(operation: Operation, token: string | undefined, body: strin
     },
     body,
   });
-  return { status: response.statusCode, text: await response.body.text() };
+  const retryAfter = response.headers['retry-after'];
+  return {
+    status: response.statusCode,
+    text: await response.body.text(),
+    retryAfterS: retryAfter === undefined ? null : Number(retryAfter),
+  };
+}
+
+/** Repeats what the server refuses for the moment: the database of a busy machine may not answer in time. */
+async function sendUntilAdmitted(...call: Parameters<typeof send>): Promise<Answer> {
+  for (;;) {
+    const answer = await send(...call);
+    if (answer.status !== 503 || answer.retryAfterS === null) return answer;
+    await wait(answer.retryAfterS * 1_000);
+  }
 }
 
 /** What is wrong with an answer to something hostile; empty when it is done, or refused in a sentence. */
@@ -55,7 +72,7 @@ function faultOf({ status, text }: Answer): string[] {
   if (status === 200) return [];
   const { message, code } = JSON.parse(text) as { message: unknown; code: unknown };
   const faults: string[] = [];
-  if (status < 400 || status > 499) faults.push(`status ${status}`);
+  if (status < 400 || status > 499) faults.push(`status ${status} (${String(code)})`);
   if (typeof code !== 'string' || !Object.hasOwn(errorKinds, code)) faults.push(`code ${String(code)}`);
   if (typeof message !== 'string' || message.length < 10 || message.length > 2_500) faults.push('no sentence');
   if (/\n {4}at |node_modules|\.ts:\d|select |postgres|ZodError|undefined|\[object/i.test(String(message))) {
@@ -96,7 +113,7 @@ async function attack(operation: Operation): Promise<string[]> {
   let situation = await stage.situation(operation.scope);
   let good = await call.input(situation, caller);
   const attempt = async (input: object): Promise<boolean> => {
-    const answer = await send(operation, situation.caller(caller)?.token, JSON.stringify(input));
+    const answer = await sendUntilAdmitted(operation, situation.caller(caller)?.token, JSON.stringify(input));
     for (const fault of faultOf(answer)) faults.push(`${fault} for ${JSON.stringify(input).slice(0, 200)}`);
     return answer.status === 200;
   };
