@@ -7,7 +7,7 @@ import type { DeliveryRequest } from './request-body-builder.ts';
 import { retryDelayMs, type RetryPolicy } from '../model/retry-policy.ts';
 import { dueIn } from './next-attempt.ts';
 
-/** What became of a request, as far as it was decided. */
+/** The outcome of a request, as far as it is decided. */
 export interface AttemptResult {
   readonly request: DeliveryRequest;
   readonly outcome: HttpAttemptOutcome;

@@ -2,7 +2,7 @@ import { DURATION_BOUNDS_S, Histogram } from '../histogram.ts';
 import { failureCategories, type FailureCategory } from '../outbound/failure.ts';
 import type { AttemptRecord } from '../storage/hooks/settlement.ts';
 
-/** What became of an attempt; `unregistered`: the target answered 410 and its hook was removed. */
+/** The outcome of an attempt; `unregistered`: the target answered 410 and its hook was removed. */
 export const deliveryOutcomes = ['delivered', 'failed', 'unregistered'] as const;
 type DeliveryOutcome = (typeof deliveryOutcomes)[number];
 

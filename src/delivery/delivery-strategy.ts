@@ -66,7 +66,7 @@ export const ERROR_DELAY: Delay = { ms: 1_000, ignoreWakeups: true };
 /** Failures in a row that make an outage of it: what follows begins slowly. */
 const OUTAGE_FAILURES = 2;
 
-/** Makes the ramp follow from what became of an attempt; true when an outage has ended with it. */
+/** Adapts the ramp to the outcome of an attempt; true when an outage has ended with it. */
 export function updateSlowStartDetectingRecovery(
   slowStart: SlowStart,
   progressBefore: LaneCursorAndFailures,

@@ -58,7 +58,7 @@ export interface LaneContext {
   readonly onParkDue: (lane: Lane, settlement: Settlement) => Promise<boolean>;
 }
 
-/** What became of removing a hook: `stale`, it was changed meanwhile; `failed`, it could not be written. */
+/** The outcome of removing a hook: `stale`, it was changed meanwhile; `failed`, it could not be written. */
 export type RemovalResult = 'removed' | 'stale' | 'failed';
 
 /** Rest of a lane that was refused by the fence, before its hook is read again. */

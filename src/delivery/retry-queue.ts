@@ -61,7 +61,7 @@ export class RetryQueue {
   }
 
   /**
-   * Takes one that is due, to be given back with `done`. `flush` has to write what became of the ones before: what is
+   * Takes one that is due, to be given back with `done`. `flush` has to write the outcomes of the ones before: what is
    * read next must not be what has just been sent. What `isInFlight` is looked at again later. Null: none is due, or the hook
    * was changed by somebody.
    */

@@ -31,7 +31,7 @@ export class SettlementBuffer {
     return this.#writing === null;
   }
 
-  /** Takes what became of the newest attempt. Its values stand for all before it. */
+  /** Takes the outcome of the newest attempt. Its values include all before it. */
   add(settlement: Settlement): void {
     this.#unsettledAttempts += settlement.attempts.length;
     if (this.#buffered.length === MAX_UNMERGED_SETTLEMENTS)

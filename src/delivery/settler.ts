@@ -19,7 +19,7 @@ const SETTLE_RETRY_MS = 250;
 const PAUSE_BETWEEN_WRITES_MS = 5;
 
 /**
- * Writes what became of attempts, those of all lanes together. Each lane has one settlement here at a time
+ * Writes the outcomes of attempts, those of all lanes together. Each lane has one settlement here at a time
  * (`SettlementBuffer` sees to that), also while the database is away.
  */
 export class Settler {

@@ -25,7 +25,7 @@ export interface InFlightRange<Num extends LogNumber> extends RequestRange<Num> 
 
 /**
  * What a lane that keeps no order has begun and not ended: what is on its way, and what has to be sent again because
- * nobody knows what became of it. The cursor stays below all of it, but for what is a row.
+ * its outcome is unknown. The cursor stays below all of it, but for what is a row.
  */
 export class UnorderedInFlightWindow<Num extends LogNumber> {
   #lastRead: Num;
@@ -85,7 +85,7 @@ export class UnorderedInFlightWindow<Num extends LogNumber> {
     this.#firstCompletedAhead.push(range.first);
   }
 
-  /** Nobody knows what became of it. Where it is a row, that is due by itself. */
+  /** Its outcome is unknown. Where it is a row, that is due by itself. */
   requeueUnknownOutcome(range: InFlightRange<Num>): void {
     this.#inFlight.delete(range);
     if (!range.hasRetryRow) this.#toResend.push({ first: range.first, last: range.last });

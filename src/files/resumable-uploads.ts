@@ -111,7 +111,7 @@ export class ResumableUploads {
     });
   }
 
-  /** Ends an upload, or removes what became of it. Throws `file_not_found`, also where a message has the file. */
+  /** Ends an upload, or removes the file that it became. Throws `file_not_found`, also where a message has the file. */
   async remove(id: string, accountId: AccountId): Promise<void> {
     await this.#requireOwnUnexpiredFile(id, accountId);
     const holder = this.#writers.get(id);

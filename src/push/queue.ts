@@ -145,7 +145,7 @@ export class PushQueue {
   }
 
   /**
-   * Sends a push to each of an account's devices at once, past the queue, and says by device what became of it. A device
+   * Sends a push to each of an account's devices at once, past the queue, and returns the outcome by device. A device
    * that its vendor does not know any more is removed as always. Rejects when the database is away.
    */
   sendTestPushes(accountId: AccountId): Promise<readonly TestedDevice[]> {

@@ -18,7 +18,7 @@ interface TestPushDeps extends SendDeps {
   readonly pushExpiresAfterMs: number;
 }
 
-/** Sends one push to each of an account's devices, all at once, and says what became of each. */
+/** Sends one push to each of an account's devices, all at once, and returns the outcome of each. */
 export async function sendTestPushes(accountId: AccountId, deps: TestPushDeps): Promise<readonly TestedDevice[]> {
   const devices = await deps.pool.run((sql) => listSignedInDevices(sql, accountId, MAX_TESTED_DEVICES));
   return Promise.all(

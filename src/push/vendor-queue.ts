@@ -25,7 +25,7 @@ const POLL_MS = 15_000;
 /** Rows that another node is taking are looked at again after this. */
 const CONTENDED_RETRY_MS = 50;
 const DATABASE_RETRY_DELAY_MS = 2_000;
-/** So often what became of pushes is noted again where that fails, but for a database that is away. */
+/** How often the queue tries to store outcomes of pushes; the time of a database that is away does not count. */
 const MAX_NON_OUTAGE_SETTLE_FAILURES = 5;
 /** New rows are taken when so large a share of what may be under way is free: by ones they would cost a statement each. */
 const MIN_FREE_SLOT_SHARE = 0.4;
@@ -33,7 +33,7 @@ const MIN_FREE_SLOT_SHARE = 0.4;
 const MAX_ROWS_PER_CLAIM = 500;
 /** And while nothing is under way: the sooner they are there, the sooner the first is sent (15 ms, of a thousand devices). */
 const MAX_ROWS_IF_NONE_IN_FLIGHT = 100;
-/** What became of pushes is noted together with what comes within this, while others are under way. */
+/** Outcomes of pushes that come within this time are stored together, while others are under way. */
 const SETTLE_DELAY_MS = 20;
 /** Rows are asked for in so many statements at once: while one is answered, what another brought is sent. */
 const CLAIM_LOOP_COUNT = 2;

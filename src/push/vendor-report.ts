@@ -36,7 +36,7 @@ export interface VendorReport {
   readonly backoffUntil: Date | null;
 }
 
-/** What became of a push that somebody asked for to see whether it arrives. */
+/** The outcome of a push that somebody asked for to see whether it arrives. */
 export interface TestedDevice {
   readonly deviceId: DeviceId;
   readonly kind: DeviceKind;

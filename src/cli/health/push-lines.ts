@@ -74,7 +74,7 @@ function categoryWithCode(category: string, code: number | null): string {
   return code === null ? category : `${category} ${code}`;
 }
 
-/** What became of each device. */
+/** The outcome for each device. */
 export function pushTestLines({ user, devices }: PushTest): string[] {
   if (devices.length === 0) return [];
   const rows = devices.map(({ device, kind, outcome, category, code, label }) => [

@@ -31,7 +31,7 @@ function addStatus(push: Command, context: CommandContext): void {
 function addTest(push: Command, context: CommandContext): void {
   const command = push
     .command('test')
-    .description("send a push to each of somebody's devices now, and tell what became of it")
+    .description("send a push to each of somebody's devices now, and print the outcome of each")
     .argument('<user>', 'the nick of the account')
     .action(async (user: string, { json }: { json?: boolean }, self: Command) => {
       const result = await callPrintReturn(context, self, {

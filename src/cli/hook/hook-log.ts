@@ -32,7 +32,7 @@ const DEFAULT_LOG_LIMIT = 20;
 export function addLog(hook: Command, context: CommandContext): void {
   const command = hook
     .command('log')
-    .description('show what was sent to a reverse webhook and what became of it, newest first')
+    .description('show what was sent to a reverse webhook and with which outcome, newest first')
     .addArgument(hookNumberArgument())
     .option('--before <place>', 'go on before this place, as the end of the page before names it, or before a time')
     .option(

@@ -63,7 +63,7 @@ export interface Services extends FileServices {
   readonly hookRegistrationLimiterByGroup: RateLimiter<number>;
   /** Changes of reverse webhooks, and redeliveries, by group. */
   readonly hookChangeLimiterByGroup: RateLimiter<number>;
-  /** Sends one ping; resolves, within 8 s, with what became of it, or null when too many are on their way. */
+  /** Sends one ping; resolves, within 8 s, with its outcome, or null when too many are on their way. */
   readonly sendPingUnlessBusy: (target: PingTarget) => Promise<HttpAttemptOutcome | null>;
   readonly deliveriesInFlight: () => number;
   /** Hooks whose receivers seem to answer posts of their group's webhook with further ones, as far as this node sees. */

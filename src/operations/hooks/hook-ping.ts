@@ -10,7 +10,7 @@ import type { Services } from '../core/services.ts';
 /** A hook is pinged once in this time, over all processes. */
 const MIN_PING_INTERVAL_S = 5;
 
-/** What became of a ping. */
+/** The outcome of a ping. */
 const pingSchema = z.object({
   delivered: z.boolean(),
   category: z.string().nullable(),

@@ -65,7 +65,7 @@ export interface HookChangesAndSecretRotation extends Omit<HookOptionsAndPauseCh
 const UPDATE_OUTCOME_UNKNOWN_SENTENCE =
   'The hook may have been changed: look at it before you repeat it; if its secret was to be replaced, replace it again, since the new one is not shown twice';
 
-/** What became of a change: the hook's health, and what of its secrets its receiver has to learn of. */
+/** The outcome of a change: the hook's health, and what of its secrets its receiver has to learn of. */
 interface HookUpdateResult {
   readonly health: HookHealthReport;
   readonly shown: {

@@ -70,7 +70,7 @@ export async function withSnapshot<T>(
     }, WHOLE_COPY_TIMEOUT_MS);
   } catch (error) {
     signal.throwIfAborted();
-    // Not what became of the session by it, and not taken for a failure of the database.
+    // Not the state in which it left the session, and not taken for a failure of the database.
     throw failure === null ? error : (failure as { readonly error: unknown }).error;
   } finally {
     signal.removeEventListener('abort', close);

@@ -1,7 +1,7 @@
 import type { HookId, Rev, Seq } from '../../model/ids.ts';
 
 /**
- * What became of a request. No attempts are `dead_lettered`, the message was given up since the target refuses it alone,
+ * The outcome of a request. No attempts are `dead_lettered`, the message was given up since the target refuses it alone,
  * and `skipped`, the messages were too old for their hook.
  */
 type AttemptOutcome = 'delivered' | 'failed' | 'dead_lettered' | 'skipped';
@@ -66,7 +66,7 @@ export interface LaneCursorAndFailures {
   readonly unbatchedUntilRev: Rev | null;
 }
 
-/** What became of a lane's attempts: absolute values, so that writing it twice is writing it once. */
+/** The outcomes of a lane's attempts: absolute values, so that writing it twice is writing it once. */
 export interface Settlement extends LaneCursorAndFailures {
   readonly hookId: HookId;
   readonly generation: number;

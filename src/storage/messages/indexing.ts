@@ -9,7 +9,7 @@ const MAX_INDEXED_CHARACTERS = 40_000;
 const MAX_BATCH_MESSAGES = 200;
 const MAX_BATCH_BYTES = 512 * 1024;
 
-/** What became of a turn: nothing, for another node is at it; or so many messages, and whether there are more. */
+/** The outcome of a turn: nothing, since another node indexes; or so many messages, and whether there are more. */
 export type IndexingRun =
   { readonly taken: false } | { readonly taken: true; readonly messages: number; readonly more: boolean };
 
