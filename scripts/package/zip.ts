@@ -8,10 +8,12 @@ import { BUILD, buildVersion, DIST, postgresqlVersion, ROOT, sourceDateEpoch } f
 import { run, step } from './run.ts';
 import { Stage } from './stage.ts';
 
+/** Of zip, from 1 (fastest) to 9 (smallest). */
+const RELEASE_LEVEL = 9;
 const COMMON_LICENCES = '/usr/share/common-licenses';
 
 /** Makes the release zip, dist/klatch-<version>-linux-x64.zip, which unpacks to klatch-<version>/. */
-export function makeZip({ binary, runtime, bundle }: Parts): string {
+export function makeZip({ binary, runtime, bundle }: Parts, level = RELEASE_LEVEL): string {
   const version = buildVersion();
   const name = `klatch-${version}`;
   const stage = new Stage(join(BUILD, 'zip', name));
@@ -31,11 +33,11 @@ export function makeZip({ binary, runtime, bundle }: Parts): string {
   stage.write('licences/third-party-notices.txt', noticesOf(bundle.libraries));
   stage.write('licences/c-library.txt', `${runtime.packages.join('\n')}\n`);
   for (const file of ['LGPL-2.1', 'GPL-3']) stage.copy(join(COMMON_LICENCES, file), `licences/${file}.txt`);
-  return pack(stage, `${name}-linux-x64.zip`);
+  return pack(stage, `${name}-linux-x64.zip`, level);
 }
 
 /** Makes the zip of the private PostgreSQL programs, which unpacks to postgresql/ and belongs beside the server's bin. */
-export function makeCompanionZip(): string {
+export function makeCompanionZip(level = RELEASE_LEVEL): string {
   const stage = new Stage(join(BUILD, 'zip/postgresql'));
   stageCompanion(stage, '.', null);
   mkdirSync(stage.at('libexec'));
@@ -44,10 +46,10 @@ export function makeCompanionZip(): string {
     stage.copy(join(ROOT, 'scripts/package/postgresql-launcher.sh'), `bin/${program}`, 0o755);
   }
   stage.write('LICENCE.txt', readFileSync(join(ROOT, 'debian/klatch-postgresql.copyright')));
-  return pack(stage, `klatch-postgresql-${postgresqlVersion()}-linux-x64.zip`);
+  return pack(stage, `klatch-postgresql-${postgresqlVersion()}-linux-x64.zip`, level);
 }
 
-function pack(stage: Stage, file: string): string {
+function pack(stage: Stage, file: string, level: number): string {
   step(`packing ${file}`);
   stage.settleModes();
   stage.date(sourceDateEpoch());
@@ -57,6 +59,7 @@ function pack(stage: Stage, file: string): string {
   const cwd = join(stage.root, '..');
   // Sorted, without what differs between machines: zip would take the order of the disk and the owners.
   const input = [`${folder}/`, ...stage.entries().map((entry) => `${folder}/${entry}`)].join('\n');
-  run('zip', ['-X', '-9', '-q', '-y', zip, '-@'], { cwd, input, stdio: 'pipe', env: { ...process.env, TZ: 'UTC' } });
+  const flags = ['-X', `-${level}`, '-q', '-y'];
+  run('zip', [...flags, zip, '-@'], { cwd, input, stdio: 'pipe', env: { ...process.env, TZ: 'UTC' } });
   return zip;
 }

@@ -36,7 +36,7 @@ const TRIALS = join(BUILD, 'trials');
 const PACKAGES = join(TRIALS, 'packages');
 const STAMP = join(TRIALS, 'stamp');
 /** Packages that nobody is given are not worth the time of packing them well. */
-const QUICK_LEVEL = '1';
+const QUICK_LEVEL = 1;
 /** All that goes into a package. */
 const SOURCES = [
   'src',
@@ -122,9 +122,10 @@ async function copyRelease(): Promise<void> {
 
 /** What is tried of a release, packed in a third of the time. dist/ is as it was then. */
 async function makeQuickly(): Promise<void> {
-  process.env['DPKG_DEB_COMPRESSOR_LEVEL'] = QUICK_LEVEL;
+  process.env['DPKG_DEB_COMPRESSOR_LEVEL'] = String(QUICK_LEVEL);
   const parts = await makeParts();
-  for (const made of [makeDeb(parts), makeCompanionDeb(), makeZip(parts), makeCompanionZip()]) keep(made);
+  const zips = [makeZip(parts, QUICK_LEVEL), makeCompanionZip(QUICK_LEVEL)];
+  for (const made of [makeDeb(parts), makeCompanionDeb(), ...zips]) keep(made);
 }
 
 /** Takes a package away from dist/, since nobody is to be given it. */
@@ -149,7 +150,7 @@ async function makeLater(steps: number, migrations: readonly string[]): Promise<
   const [major, minor, patch] = buildVersion().replace(/~.*/, '').split('.').map(Number);
   const before = { ...process.env };
   process.env['VERSION'] = `${major}.${minor}.${patch! + steps}`;
-  process.env['DPKG_DEB_COMPRESSOR_LEVEL'] = QUICK_LEVEL;
+  process.env['DPKG_DEB_COMPRESSOR_LEVEL'] = String(QUICK_LEVEL);
   try {
     step(`making version ${buildVersion()} for trials of upgrades`);
     const made = await bundle();
