@@ -8,6 +8,14 @@ const NOTIFICATIONS = 'test/live/notifications.test.ts';
 /** Faults in what live clients follow: feeds, pages, memberships. */
 export const LIVE_FEED_MUTANTS: readonly Mutant[] = [
   {
+    name: 'client-ids-are-told-to-all-senders',
+    promise: 'A client_id is told to the sender of its message alone.',
+    file: 'src/live/change-batch.ts',
+    find: 'this.#ownFrames.filter((frame) => frame.accountId === accountId);',
+    replace: 'this.#ownFrames.filter(() => accountId > 0);',
+    tests: ['test/live/client-ids.test.ts'],
+  },
+  {
     name: 'client-gets-its-last-change-again',
     promise: 'A client gets the changes behind the one that it has.',
     file: 'src/live/change-batch.ts',

@@ -1,4 +1,4 @@
-import type { ConversationId, Rev, Seq } from '../model/ids.ts';
+import type { AccountId, ConversationId, Rev, Seq } from '../model/ids.ts';
 import { serializeChange } from '../operations/core/serializers.ts';
 import type { Change } from '../storage/messages/changes.ts';
 
@@ -9,9 +9,14 @@ interface EventAccount {
   readonly name: string;
 }
 
-/** One change of a conversation, as a notification. */
-export function changeNotification(conversation: ConversationId, change: Change): string {
-  return serializeNotification('conversation.change', { conversation, ...serializeChange(conversation, change) });
+/** One change of a conversation, as a notification for `viewerId`; null: for everybody but the sender of its message. */
+export function changeNotification(
+  conversation: ConversationId,
+  change: Change,
+  viewerId: AccountId | null = null,
+): string {
+  const params = { conversation, ...serializeChange(conversation, change, viewerId) };
+  return serializeNotification('conversation.change', params);
 }
 
 /** The account has come into a conversation; its changes begin behind this one. */

@@ -136,7 +136,7 @@ export class SessionSubscriptions {
     if (batch.upToRev <= subscription.rev) return;
     const skip = batch.countUpTo(subscription.rev);
     subscription.rev = batch.upToRev;
-    if (skip < batch.frames.count) this.session.sendEncoded(batch.frames, skip);
+    if (skip < batch.count) this.session.sendEncoded(batch.framesFor(this.session.accountId), skip);
   }
 
   /** With the change that made the account a member as the first one. */

@@ -11,6 +11,12 @@ export interface HistoryAnswer {
   readonly next: number | null;
 }
 
+/** What `messages.send` answers. */
+export interface SentMessage extends SerializedMessage {
+  readonly conversation: number;
+  readonly repeated: boolean;
+}
+
 /** A page of `conversations.sync`. */
 export interface ChangesAnswer {
   readonly changes: SerializedChange[];
@@ -24,8 +30,7 @@ export const send = (
   conversation: number,
   text: string,
   more: object = {},
-): Promise<{ id: string; conversation: number; seq: number; repeated: boolean }> =>
-  callAs(server, person, 'messages.send', { conversation, text, ...more });
+): Promise<SentMessage> => callAs(server, person, 'messages.send', { conversation, text, ...more });
 
 export const history = (server: TestServer, person: TestPerson, input: object): Promise<HistoryAnswer> =>
   callAs(server, person, 'messages.history', input);

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { messageId, type ConversationId, type Seq } from '../../model/ids.ts';
+import { messageId, type AccountId, type ConversationId, type Seq } from '../../model/ids.ts';
 import type { Attachment } from '../../model/attachment.ts';
 import { MOODS, orderedCard } from '../../model/message-card.ts';
 import { mentionsOf } from '../../model/mentions.ts';
@@ -82,6 +82,8 @@ export const messageSchema = z.object({
   attachments: z.array(attachmentSchema),
   /** What the text says, in parts, at most 10; not there: the text alone. */
   cards: z.array(cardSchema).optional(),
+  /** What its sender gave `messages.send`; only the sender's own sessions and tokens are told. */
+  client_id: z.string().optional(),
 });
 
 export const noticeSchema = z.object({
@@ -138,8 +140,14 @@ export function serializeActor({ id, name, nick, kind }: Actor): z.infer<typeof 
   return { id, name, nick, kind };
 }
 
-export function serializeMessage(conversationId: ConversationId, message: StoredMessage): SerializedMessage {
+/** The message as `viewerId` sees it; null: as it is for everybody but its sender. */
+export function serializeMessage(
+  conversationId: ConversationId,
+  message: StoredMessage,
+  viewerId: AccountId | null,
+): SerializedMessage {
   const { seq, rev, logEpoch, sender, text, label, iconUrl, sentAt, editedAt, deletedAt, attachments, cards } = message;
+  const { clientId } = message;
   const isDeleted = deletedAt !== null;
   return {
     id: messageId(conversationId, seq, logEpoch),
@@ -155,6 +163,8 @@ export function serializeMessage(conversationId: ConversationId, message: Stored
     mentions: isDeleted ? [] : mentionsOf(text),
     attachments: isDeleted ? [] : attachments.map(serializeAttachment),
     ...(cards.length === 0 || isDeleted ? {} : { cards: cards.map(orderedCard) }),
+    // It says nothing of the content, and a deletion may be the first that the sender's client hears of the message.
+    ...(clientId === null || sender.id !== viewerId ? {} : { client_id: clientId }),
   };
 }
 
@@ -202,8 +212,13 @@ function serializeNotice({ kind, actor, details, at }: StoredNotice): Serialized
   return { kind, actor: actor === null ? null : serializeActor(actor), details: { ...details }, at: at.toISOString() };
 }
 
-export function serializeChange(conversationId: ConversationId, change: Change): SerializedChange {
+/** The change as `viewerId` sees it; null: as it is for everybody but the sender of its message. */
+export function serializeChange(
+  conversationId: ConversationId,
+  change: Change,
+  viewerId: AccountId | null,
+): SerializedChange {
   const { rev } = change;
-  if (change.type === 'message') return { rev, message: serializeMessage(conversationId, change.message) };
+  if (change.type === 'message') return { rev, message: serializeMessage(conversationId, change.message, viewerId) };
   return { rev, notice: serializeNotice(change.notice) };
 }

@@ -127,7 +127,7 @@ async function reviseMessage(
       return (await revise(tx, found)) ?? found;
     });
     publish();
-    return serializeMessage(conversationId, message);
+    return serializeMessage(conversationId, message, accountId);
   } catch (error) {
     if (error instanceof CommitUnknownError) publish();
     throw translateCommitUnknown(error, OUTCOME_UNKNOWN_SENTENCE);

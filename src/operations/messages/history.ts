@@ -57,7 +57,7 @@ export const messageHistory = defineTargetedOperation({
     const { messages, more, firstSeq } = page;
     const edge = direction === 'before' ? messages[0] : messages.at(-1);
     return {
-      messages: messages.map((message) => serializeMessage(conversationId, message)),
+      messages: messages.map((message) => serializeMessage(conversationId, message, access.accountId)),
       next: more && edge !== undefined ? edge.seq : null,
       ...serializeFirstSeq(firstSeq),
       ...serializeEpochBoundary(page),

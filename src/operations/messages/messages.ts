@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
 import * as z from 'zod';
 import { KlatchError, SAFE_REPEAT_HINT } from '../../errors.ts';
-import { messageId, type AccountId, type ConversationId } from '../../model/ids.ts';
+import type { AccountId, ConversationId, Seq } from '../../model/ids.ts';
 import { CommitUnknownError } from '../../storage/db/database-error.ts';
 import { findGroupRole, findConversationAndRole } from '../../storage/groups/members.ts';
-import { isBlockedByPeer } from '../../storage/messages/messages.ts';
+import type { StoredMessage } from '../../storage/messages/changes.ts';
+import { isBlockedByPeer, readMessage } from '../../storage/messages/messages.ts';
 import type { Post, PostResult } from '../../storage/messages/write-posts.ts';
 import { resolveActiveAccount } from '../core/access.ts';
 import { checkAttachments, assertAttachable } from './attachments.ts';
@@ -14,6 +15,7 @@ import { MESSAGE_LIMITS } from '../core/input-limits.ts';
 import { checkMessageText } from '../core/message-text.ts';
 import { defineTargetedOperation } from '../core/operation.ts';
 import { conversationReference, fileIdSchema, nickSchema } from '../core/schemas.ts';
+import { messageSchema, serializeMessage } from '../core/serializers.ts';
 import type { Services } from '../core/services.ts';
 import { notAMember } from '../core/conversation-access.ts';
 
@@ -25,7 +27,7 @@ const MAX_POST_ATTEMPTS = 3;
 
 export const sendMessage = defineTargetedOperation({
   name: 'messages.send',
-  summary: 'Post a message into a conversation; the answer comes once it is stored.',
+  summary: 'Post a message into a conversation; the answer, the message as history shows it, comes once it is stored.',
   input: z.strictObject({
     conversation: conversationReference,
     /** May be empty where there are files. */
@@ -37,7 +39,11 @@ export const sendMessage = defineTargetedOperation({
     /** The command line's alone: the nick of the member who posts. */
     as: nickSchema.optional(),
   }),
-  output: z.object({ id: z.string(), conversation: z.int(), seq: z.int(), repeated: z.boolean() }),
+  output: messageSchema.extend({
+    conversation: z.int(),
+    /** The message was posted by an earlier call with this `client_id`; it is shown as it is now. */
+    repeated: z.boolean(),
+  }),
   on: 'conversation',
   who: 'member',
   scope: 'messages:write',
@@ -59,22 +65,41 @@ export const sendMessage = defineTargetedOperation({
     const senderId = await resolveCallerOrNamedMember(services, caller, { conversationId, as });
     const unlabelled = { admission: null, label: null, iconUrl: null, cardsJson: null, hops: 0 };
     // Beside the keys of the webhook and of other members: a key means something to its own sender only.
-    const keyed = {
-      key: clientId === undefined ? null : `account:${senderId}:${clientId}`,
-      bodyHash: null as string | null,
-    };
-    if (clientId !== undefined) keyed.bodyHash = bodyHash(text, attachments);
+    const keyed =
+      clientId === undefined
+        ? { key: null, bodyHash: null }
+        : { key: `account:${senderId}:${clientId}`, bodyHash: bodyHash(text, attachments), clientId };
     const post = { ...unlabelled, ...keyed, conversationId, senderId, text, attachments };
     const posted = await appendAsMember(services, post);
     if (posted.outcome === 'repeat' && !posted.sameBody) {
       const sentence = 'This client_id was used for another text or other files; use a new one for a new message';
       throw new KlatchError('idempotency_key_reused', { sentence });
     }
-    const { seq, logEpoch } = posted;
     const repeated = posted.outcome === 'repeat';
-    return { id: messageId(conversationId, seq, logEpoch), conversation: conversationId, seq, repeated };
+    const message = await readPosted(services, { conversationId, seq: posted.seq, repeated });
+    return { ...serializeMessage(conversationId, message, senderId), conversation: conversationId, repeated };
   },
 });
+
+/**
+ * The message that a post became, as it is now. Throws `outcome_unknown` where a new one is stored and cannot be read: what
+ * says that nothing was written would make the sender post it again.
+ */
+async function readPosted(
+  { database }: Services,
+  place: { conversationId: ConversationId; seq: Seq; repeated: boolean },
+): Promise<StoredMessage> {
+  const reading = database.general.run((sql) => readMessage(sql, place));
+  const message = await (place.repeated ? translateLostRead(reading) : reading.catch(throwPostedButUnread));
+  if (message !== null) return message;
+  throw new KlatchError('not_found', { sentence: 'The message was posted, and a retention rule has removed it since' });
+}
+
+function throwPostedButUnread(cause: unknown): never {
+  const sentence =
+    'The message was posted, and the database failed before it was answered. Repeating it is safe with a client_id';
+  throw new KlatchError('outcome_unknown', { sentence, cause });
+}
 
 /** Ids have a fixed length and no NUL, which no text holds: two different messages are never hashed as one. */
 function bodyHash(text: string, attachments: readonly string[]): string {

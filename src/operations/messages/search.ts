@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { KlatchError } from '../../errors.ts';
-import { MESSAGE_ID_PATTERN, messageId, parseMessageId, type ConversationId } from '../../model/ids.ts';
+import { MESSAGE_ID_PATTERN, messageId, parseMessageId, type AccountId, type ConversationId } from '../../model/ids.ts';
 import { findBotOwner } from '../../storage/accounts/bots.ts';
 import { findConversationAndRole } from '../../storage/groups/members.ts';
 import { SearchTimeoutError, searchMessagesByWords, type SearchPage } from '../../storage/messages/search.ts';
@@ -55,7 +55,7 @@ export const searchMessages = defineOperation({
       const request = { text, accountId, conversationId, before: position, limit, maxBytes: MAX_PAGE_BYTES };
       const page = await translateLostRead(searchMessagesByWords(database.search, request)).catch(translateTimeout);
       if (page === null) throw new KlatchError('not_found', { sentence: 'before: there is no such message' });
-      return serializePage(page);
+      return serializePage(page, accountId);
     });
   },
 });
@@ -64,11 +64,11 @@ function translateTimeout(error: unknown): never {
   throw error instanceof SearchTimeoutError ? new KlatchError('search_timeout', { cause: error }) : error;
 }
 
-function serializePage({ found, next }: SearchPage): z.infer<typeof searchPageSchema> {
+function serializePage({ found, next }: SearchPage, viewerId: AccountId): z.infer<typeof searchPageSchema> {
   return {
     messages: found.map(({ conversationId, message }) => ({
       conversation: conversationId,
-      ...serializeMessage(conversationId, message),
+      ...serializeMessage(conversationId, message, viewerId),
     })),
     next: next === null ? null : messageId(next.conversationId, next.seq, next.logEpoch),
   };

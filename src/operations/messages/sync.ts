@@ -48,7 +48,7 @@ export const syncChanges = defineTargetedOperation({
     if (page === null) throw notAMember(conversationId);
     const { changes, rev, more, firstSeq } = page;
     return {
-      changes: changes.map((change) => serializeChange(conversationId, change)),
+      changes: changes.map((change) => serializeChange(conversationId, change, access.accountId)),
       rev,
       more,
       ...serializeFirstSeq(firstSeq),

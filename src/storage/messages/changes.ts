@@ -33,6 +33,8 @@ export interface StoredMessage {
   readonly attachments: readonly Attachment[];
   /** What it says, in parts; none where its text is all that there is. */
   readonly cards: readonly MessageCard[];
+  /** What its sender's clients recognise it by; nobody else is told. Null: its sender gave none. */
+  readonly clientId: string | null;
 }
 
 /** Something that happened in a conversation and is no message. */
@@ -84,6 +86,7 @@ interface ChangeRow extends EpochBoundary {
   readonly deletedAt: Date | null;
   readonly attachments: readonly Attachment[] | null;
   readonly cards: readonly MessageCard[] | null;
+  readonly clientId: string | null;
   readonly kind: string;
   readonly details: StoredNotice['details'];
   readonly senderOrActorId: AccountId | null;
@@ -106,7 +109,7 @@ export async function readChanges(sql: Sql, request: ChangePageRequest): Promise
       case when coalesce(c.before, 0) < ${maxBytes} then c.text else '' end as text,
       case when coalesce(c.before, 0) < ${maxBytes} then c.attachments end as attachments,
       case when coalesce(c.before, 0) < ${maxBytes} then c.cards end as cards, c.label,
-      c.icon_url as "iconUrl", c.at, c.edited_at as "editedAt", c.deleted_at as "deletedAt", c.kind, c.details, a.id as "senderOrActorId",
+      c.client_id as "clientId", c.icon_url as "iconUrl", c.at, c.edited_at as "editedAt", c.deleted_at as "deletedAt", c.kind, c.details, a.id as "senderOrActorId",
       a.name as "senderOrActorName", a.nick as "senderOrActorNick", a.kind as "senderOrActorKind"
     from conversation_head h
     left join lateral (
@@ -114,12 +117,12 @@ export async function readChanges(sql: Sql, request: ChangePageRequest): Promise
         sum(octet_length(u.text) + coalesce(octet_length(u.attachments::text), 0) + coalesce(octet_length(u.cards::text), 0)) over (order by u.rev rows between unbounded preceding and 1 preceding) as before
       from (
         (select m.rev, m.seq, m.epoch, m.sender_id as actor_id, m.text, m.label, m.icon_url, m.sent_at as at, m.edited_at,
-          m.deleted_at, m.attachments, m.cards, null::text as kind, null::jsonb as details
+          m.deleted_at, m.attachments, m.cards, m.client_id, null::text as kind, null::jsonb as details
         from message m where m.conversation_id = ${conversationId} and m.rev > ${afterRev}
           and m.seq >= h.first_seq
         order by m.rev limit ${limit + 1})
         union all
-        (select n.rev, null, n.epoch, n.actor_id, '', null, null, n.at, null, null, null, null, n.kind, n.details
+        (select n.rev, null, n.epoch, n.actor_id, '', null, null, n.at, null, null, null, null, null, n.kind, n.details
         from notice n where n.conversation_id = ${conversationId} and n.rev > ${afterRev}
         order by n.rev limit ${limit + 1})
       ) u
@@ -147,11 +150,11 @@ function changeOf(row: ChangeRow, rev: Rev): Change {
   if (row.seq === null) {
     return { rev, type: 'notice', notice: { kind: row.kind, actor, details: row.details, at: row.at } };
   }
-  const { seq, logEpoch, text, label, iconUrl, at: sentAt, editedAt, deletedAt } = row;
+  const { seq, logEpoch, text, label, iconUrl, at: sentAt, editedAt, deletedAt, clientId } = row;
   const contents = { text, label, iconUrl, attachments: row.attachments ?? [], cards: row.cards ?? [] };
   return {
     rev,
     type: 'message',
-    message: { seq, rev, logEpoch, sender: actor!, ...contents, sentAt, editedAt, deletedAt },
+    message: { seq, rev, logEpoch, sender: actor!, ...contents, sentAt, editedAt, deletedAt, clientId },
   };
 }

@@ -173,9 +173,10 @@ export class IntakeQueue {
   }
 }
 
-function sizeOf({ text, cardsJson, label, iconUrl, key, attachments, alert, expectation }: Post): number {
+function sizeOf({ text, cardsJson, label, iconUrl, key, clientId, attachments, alert, expectation }: Post): number {
   let bytes = POST_OVERHEAD_BYTES + attachments.length * ATTACHMENT_OVERHEAD_BYTES;
-  for (const part of [text, cardsJson, label, iconUrl, key]) if (part !== null) bytes += Buffer.byteLength(part);
+  for (const part of [text, cardsJson, label, iconUrl, key, clientId ?? null])
+    if (part !== null) bytes += Buffer.byteLength(part);
   if (expectation !== undefined) bytes += Buffer.byteLength(expectation.key);
   return alert === undefined ? bytes : bytes + sizeOfAlert(alert);
 }

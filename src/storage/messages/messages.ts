@@ -46,7 +46,7 @@ const MAX_ROWS = 201;
 export function messageColumns(sql: Sql | Transaction): Fragment {
   return (sql as Sql)`
     m.seq, m.rev, m.epoch as "logEpoch", m.text, m.label, m.icon_url as "iconUrl", m.sent_at as "sentAt", m.edited_at as "editedAt",
-    m.deleted_at as "deletedAt", m.attachments, m.cards, a.id as "senderId", a.name as "senderName", a.nick as "senderNick",
+    m.deleted_at as "deletedAt", m.attachments, m.cards, m.client_id as "clientId", a.id as "senderId", a.name as "senderName", a.nick as "senderNick",
     a.kind as "senderKind"`;
 }
 
@@ -63,11 +63,25 @@ export function messageOf({
   senderKind: kind,
   ...row
 }: MessageRow): StoredMessage {
-  const { seq, rev, logEpoch, text, label, iconUrl, sentAt, editedAt, deletedAt } = row;
+  const { seq, rev, logEpoch, text, label, iconUrl, sentAt, editedAt, deletedAt, clientId } = row;
   const attachments = row.attachments ?? [];
   const cards = row.cards ?? [];
   const sender = { id, name, nick, kind };
-  return { seq, rev, logEpoch, sender, text, label, iconUrl, sentAt, editedAt, deletedAt, attachments, cards };
+  return {
+    seq,
+    rev,
+    logEpoch,
+    sender,
+    text,
+    label,
+    iconUrl,
+    sentAt,
+    editedAt,
+    deletedAt,
+    attachments,
+    cards,
+    clientId,
+  };
 }
 
 /** Reads messages next to a place in a conversation; null without such a conversation. */
@@ -98,6 +112,19 @@ export async function readHistory(sql: Sql, request: HistoryRequest): Promise<Hi
   if (isBefore) messages.reverse();
   const { candidates, firstSeq, currentEpoch, previousEpoch, epochRev } = first;
   return { messages, more: messages.length < (candidates ?? 0), firstSeq, currentEpoch, previousEpoch, epochRev };
+}
+
+/** The message in this place as it is now; null where none is, or a retention rule removed it. */
+export async function readMessage(
+  sql: Sql,
+  { conversationId, seq }: { readonly conversationId: ConversationId; readonly seq: Seq },
+): Promise<StoredMessage | null> {
+  const [row] = await sql<MessageRow[]>`
+    select ${messageColumns(sql)}
+    from message m join account a on a.id = m.sender_id
+    join conversation_head h on h.conversation_id = m.conversation_id and m.seq >= h.first_seq
+    where m.conversation_id = ${conversationId} and m.seq = ${seq}`;
+  return row === undefined ? null : messageOf(row);
 }
 
 /** A message that is to be changed, and who its sender and the one who changes it are to the conversation. */

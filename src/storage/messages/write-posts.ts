@@ -23,6 +23,8 @@ export interface Post {
   /** The caller's key for this post, scoped to the conversation, and the hash of what it was sent with. */
   readonly key: string | null;
   readonly bodyHash: string | null;
+  /** What the sender's clients recognise it by; such a post has a key. */
+  readonly clientId?: string;
   /** What it changes of an alert; such a post carries no files. */
   readonly alert?: AlertWrite;
   /** Of which expectation it is a sign of life, if its group has one with this key. */
@@ -114,6 +116,7 @@ function numberPlainPosts(posts: readonly Post[]): NumberedPosts | null {
 const isMemberPost = ({ admission }: Pick<Post, 'admission'>): boolean => admission === null;
 const changesAlert = ({ alert }: Pick<Post, 'alert'>): boolean => alert !== undefined;
 const carriesCards = ({ cardsJson }: Pick<Post, 'cardsJson'>): boolean => cardsJson !== null;
+const hasClientId = ({ clientId }: Pick<Post, 'clientId'>): boolean => clientId !== undefined;
 const carriesFiles = ({ attachments }: Pick<Post, 'attachments'>): boolean => attachments.length > 0;
 
 /** Whether the other one of a private conversation has blocked the sender; both given as SQL. */
@@ -204,27 +207,35 @@ const advanceReadPositions = (sql: Sql): Fragment => sql`
     where m.conversation_id = s.conversation_id and m.account_id = s.sender_id
   )`;
 
+/** Columns that few posts have: a flush names them only where one of its posts has something there. */
+interface RareColumns {
+  readonly cards: boolean;
+  readonly clientIds: boolean;
+}
+
 /** The posts as rows, numbered by `ord`. */
-const inputRows = (sql: Sql, posts: readonly Post[], hasCards: boolean): Fragment => sql`
+const inputRows = (sql: Sql, posts: readonly Post[], has: RareColumns): Fragment => sql`
   select u.*
   from unnest(
     ${posts.map((p) => p.conversationId)}::bigint[], ${posts.map((p) => p.admission)}::text[],
     ${posts.map((p) => p.senderId)}::bigint[], ${posts.map((p) => p.text)}::text[],
     ${posts.map((p) => p.label)}::text[], ${posts.map((p) => p.iconUrl)}::text[],
     ${posts.map((p) => p.hops)}::smallint[], ${posts.map((p) => p.key)}::text[],
-    ${posts.map((p) => p.bodyHash)}::text[] ${hasCards ? sql`, ${posts.map((p) => p.cardsJson)}::text[]` : sql``}
+    ${posts.map((p) => p.bodyHash)}::text[] ${has.cards ? sql`, ${posts.map((p) => p.cardsJson)}::text[]` : sql``}
+    ${has.clientIds ? sql`, ${posts.map((p) => p.clientId ?? null)}::text[]` : sql``}
   ) with ordinality
-    as u(conversation_id, admission, sender_id, text, label, icon_url, hops, key, body_hash ${hasCards ? sql`, cards` : sql``}, ord)`;
+    as u(conversation_id, admission, sender_id, text, label, icon_url, hops, key, body_hash
+      ${has.cards ? sql`, cards` : sql``} ${has.clientIds ? sql`, client_id` : sql``}, ord)`;
 
 async function writeAnyPosts(sql: Sql, posts: readonly Post[]): Promise<FlushResult[]> {
   const hasMembers = posts.some(isMemberPost);
-  const hasCards = posts.some(carriesCards);
+  const has = { cards: posts.some(carriesCards), clientIds: posts.some(hasClientId) };
   const files = posts.some(carriesFiles) ? fileFragments(sql, posts) : null;
   const candidates = files === null ? sql`fresh` : sql`accepted`;
   const alerts = posts.some(changesAlert) ? alertFragments(sql, posts, candidates) : noAlertFragments(sql, candidates);
   const rows = await sql<PostOutcomeRow[]>`
     with ${logEpochCte(sql)}, input as (
-      ${inputRows(sql, posts, hasCards)}
+      ${inputRows(sql, posts, has)}
     ), head as (
       select h.conversation_id, h.archived_at, h.first_seq from conversation_head h
       where h.conversation_id = any(${[...new Set(posts.map((p) => p.conversationId))]}::bigint[])
@@ -253,9 +264,9 @@ async function writeAnyPosts(sql: Sql, posts: readonly Post[]): Promise<FlushRes
     ), written as (
       insert into message (
         conversation_id, seq, rev, sender_id, text, label, icon_url, hops, epoch, sent_at
-        ${files === null ? sql`` : sql`, attachments`} ${hasCards ? sql`, cards` : sql``})
+        ${files === null ? sql`` : sql`, attachments`} ${has.cards ? sql`, cards` : sql``} ${has.clientIds ? sql`, client_id` : sql``})
       select n.conversation_id, a.seq0 + n.n, a.rev0 + ${alerts.revOffset}, n.sender_id, n.text, n.label, n.icon_url, n.hops, a.epoch, a.last_at
-        ${files === null ? sql`` : sql`, n.attachments`} ${hasCards ? sql`, n.cards::jsonb` : sql``}
+        ${files === null ? sql`` : sql`, n.attachments`} ${has.cards ? sql`, n.cards::jsonb` : sql``} ${has.clientIds ? sql`, n.client_id` : sql``}
       from numbered n join advanced a on a.conversation_id = n.conversation_id where ${alerts.becomesMessage}
     ), keyed as (
       insert into idempotency_key (conversation_id, key, seq, body_hash)

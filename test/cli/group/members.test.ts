@@ -83,9 +83,14 @@ describe('the commands about members and messages', () => {
     await workspace.run(['group', 'add-member', 'Ops', 'alice']);
     const send = ['send', 'Ops', 'nightly', '--as', 'alice', '--idempotency-key', 'night-1', '--json'];
     const [first, second] = [await workspace.run(send), await workspace.run(send)];
-    const { id, seq } = JSON.parse(first.stdout) as { id: string; seq: number };
-    expect(JSON.parse(first.stdout)).toEqual({ id: `${group}:${seq}`, conversation: group, seq, repeated: false });
-    expect(JSON.parse(second.stdout)).toEqual({ id, conversation: group, seq, repeated: true });
+    const posted = JSON.parse(first.stdout) as { seq: number };
+    expect(posted).toMatchObject({
+      id: `${group}:${posted.seq}`,
+      conversation: group,
+      text: 'nightly',
+      repeated: false,
+    });
+    expect(JSON.parse(second.stdout)).toEqual({ ...posted, repeated: true });
   });
 
   test('refuse to post what is no message, with the code that says whose fault it is', async () => {

@@ -102,8 +102,7 @@ describe('messages.edit', () => {
       ...seqs.slice(0, 5).map((seq) => edit(alice, seq, `edited again ${seq}`)),
       ...seqs.map((_, i) => send(server, bob, group.id, `meanwhile ${i}`)),
     ]);
-    const revs = answers.flatMap(({ rev }) => (rev === undefined ? [] : [rev]));
-    expect(new Set(revs).size).toBe(15);
+    expect(new Set(answers.map(({ rev }) => rev)).size).toBe(25);
   });
 });
 

@@ -116,6 +116,22 @@ describe('MessageLog', () => {
     ]);
   });
 
+  test('posts with a client_id share a commit with those without', async () => {
+    const [group] = await makeGroups(test1, 1);
+    const named = (name: string): Partial<Post> => ({ key: name, bodyHash: '-', clientId: name, attachments: [] });
+    await Promise.all([log.append(post(group!, 'a', named('x'))), log.append(post(group!, 'b'))]);
+    const cardsJson = '[{"title":"one"}]';
+    await Promise.all([log.append(post(group!, 'c', { ...named('y'), cardsJson })), log.append(post(group!, 'd'))]);
+    expect(log.counts.commits).toBe(2);
+    const rows = await test1.query((sql) => sql`select text, client_id from message order by seq`);
+    expect(rows.map(({ text, client_id: clientId }) => [text, clientId])).toEqual([
+      ['a', 'x'],
+      ['b', null],
+      ['c', 'y'],
+      ['d', null],
+    ]);
+  });
+
   test('posts of one turn of the event loop share a commit', async () => {
     const groups = await makeGroups(test1, 3);
     await Promise.all(groups.map((group) => log.append(post(group, 'hello'))));
