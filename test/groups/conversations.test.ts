@@ -42,6 +42,46 @@ describe("the list of one's own conversations", () => {
     expect(conversations).toEqual([shown]);
   });
 
+  test('has the newest message of each, cut to 200 characters, as it is now', async () => {
+    const group = await createGroup(server, people['alice']!, { title: 'Previews', members: { bob: 'member' } });
+    const shown = async (): Promise<unknown> => {
+      const { conversations } = await as('bob', 'conversations.list');
+      return conversations.find(({ id }: { id: number }) => id === group).last_message;
+    };
+    expect(await shown()).toBeNull();
+    const clef = '\u{1D11E}';
+    const sent = await as('alice', 'messages.send', { conversation: group, text: clef.repeat(300), client_id: 'own' });
+    const sender = { id: people['alice']!.id, name: 'alice', nick: 'alice', kind: 'user' };
+    const { seq } = sent;
+    expect(await shown()).toEqual({ seq, sender, text: clef.repeat(200), attachments: 0 });
+    await as('alice', 'messages.edit', { conversation: group, seq, text: 'another' });
+    expect(await shown()).toEqual({ seq, sender, text: 'another', attachments: 0 });
+    await as('alice', 'messages.delete', { conversation: group, seq });
+    expect(await shown()).toEqual({ seq, sender, text: '', deleted: true, attachments: 0 });
+    await server.database.query(
+      (sql) => sql`update conversation_head set first_seq = ${seq + 1} where conversation_id = ${group}`,
+    );
+    expect(await shown()).toBeNull();
+  });
+
+  test('shows what a webhook calls itself, and how many files a message carries', async () => {
+    const group = await createGroup(server, people['alice']!);
+    const { webhook } = await as('alice', 'groups.info', { group });
+    const url = webhook.replace('http://klatch.example', server.url);
+    await postJson(url, { text: 'disk full', username: 'Grafana' });
+    const show = () => as('alice', 'conversations.show', { conversation: group });
+    expect((await show()).last_message).toMatchObject({
+      label: 'Grafana',
+      text: 'disk full',
+      sender: { kind: 'webhook' },
+    });
+    const form = new FormData();
+    form.set('text', 'two files');
+    for (const name of ['a.txt', 'b.txt']) form.append('file', new Blob([name]), name);
+    expect((await fetch(url, { method: 'POST', body: form })).status).toBe(200);
+    expect((await show()).last_message).toMatchObject({ text: 'two files', attachments: 2 });
+  });
+
   test('shows to who comes later nothing of before as unread', async () => {
     const group = await createGroup(server, people['alice']!);
     await post(group, 'before');
@@ -79,7 +119,10 @@ describe("the list of one's own conversations", () => {
     await server.database.query(async (sql) => {
       await sql`
         with made as (insert into conversation (kind, title) select 'group', 'G' || i from generate_series(1, 1000) i returning id),
-          heads as (insert into conversation_head (conversation_id) select id from made)
+          heads as (insert into conversation_head (conversation_id, last_seq, last_rev) select id, 1, 1 from made),
+          messages as (
+            insert into message (conversation_id, seq, rev, sender_id, text, sent_at)
+            select id, 1, 1, ${busy}, repeat('long ', 800), now() from made)
         insert into membership (conversation_id, account_id, role) select id, ${busy}, 'member' from made`;
       // 20 others in each, and as many conversations that are not of the one who reads.
       await sql`
@@ -94,7 +137,7 @@ describe("the list of one's own conversations", () => {
     const rows = await server.database.query((sql) => listConversations(sql, asked));
     const tookMs = performance.now() - started;
     expect(rows).toHaveLength(1_001);
-    expect(rows.at(-1)).toMatchObject({ members: 21 });
+    expect(rows.at(-1)).toMatchObject({ members: 21, lastMessage: { seq: 1, text: 'long '.repeat(40) } });
     // 10 to 30 ms here; a query for each row, or a pass over all members for each, is far beyond.
     expect(tookMs).toBeLessThan(within(1_500));
     let next: number | null = 0;

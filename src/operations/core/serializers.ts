@@ -4,6 +4,7 @@ import type { Attachment } from '../../model/attachment.ts';
 import { MOODS, orderedCard } from '../../model/message-card.ts';
 import { mentionsOf } from '../../model/mentions.ts';
 import type { Actor, Change, StoredMessage, StoredNotice } from '../../storage/messages/changes.ts';
+import type { MessagePreview } from '../../storage/groups/conversations.ts';
 import type { EpochBoundary } from '../../storage/messages/log-epoch.ts';
 import { groupRoleSchema } from './schemas.ts';
 
@@ -101,6 +102,19 @@ export const changeSchema = z.object({
   notice: noticeSchema.optional(),
 });
 
+/** The newest message of a conversation, as a list shows it. */
+const messagePreviewSchema = z.object({
+  seq: z.int(),
+  sender: actorSchema,
+  /** A name that a webhook gave itself. */
+  label: z.string().optional(),
+  /** Its first 200 characters; none when it is deleted. */
+  text: z.string(),
+  deleted: z.literal(true).optional(),
+  /** How many files it carries. */
+  attachments: z.int(),
+});
+
 /** A conversation as one of its members sees it. */
 export const conversationSchema = z.object({
   id: z.int(),
@@ -122,6 +136,8 @@ export const conversationSchema = z.object({
   last_seq: z.int(),
   last_rev: z.int(),
   last_at: z.string().nullable(),
+  /** The message `last_seq`; null where there is none, or a retention rule removed it. */
+  last_message: messagePreviewSchema.nullable(),
   /** The caller has read up to here. */
   read_seq: z.int(),
   unread: z.int(),
@@ -165,6 +181,18 @@ export function serializeMessage(
     ...(cards.length === 0 || isDeleted ? {} : { cards: cards.map(orderedCard) }),
     // It says nothing of the content, and a deletion may be the first that the sender's client hears of the message.
     ...(clientId === null || sender.id !== viewerId ? {} : { client_id: clientId }),
+  };
+}
+
+export function serializeMessagePreview(preview: MessagePreview): z.infer<typeof messagePreviewSchema> {
+  const { seq, sender, label, text, deleted, attachments } = preview;
+  return {
+    seq,
+    sender: serializeActor(sender),
+    ...(label === null ? {} : { label }),
+    text,
+    ...(deleted ? { deleted: true as const } : {}),
+    attachments,
   };
 }
 

@@ -7,7 +7,12 @@ import { requireAccount } from '../core/caller.ts';
 import { defineOperation, defineTargetedOperation } from '../core/operation.ts';
 import { limitSchema, pageOf } from '../core/page.ts';
 import type { Services } from '../core/services.ts';
-import { conversationSchema, serializeActor, type SerializedConversation } from '../core/serializers.ts';
+import {
+  conversationSchema,
+  serializeActor,
+  serializeMessagePreview,
+  type SerializedConversation,
+} from '../core/serializers.ts';
 
 export const listOwnConversations = defineOperation({
   name: 'conversations.list',
@@ -51,7 +56,7 @@ export async function showConversation(
 }
 
 function serializeConversation(conversation: OwnConversation): SerializedConversation {
-  const { firstSeq, lastSeq, readSeq, lastMessageAt, peer, title } = conversation;
+  const { firstSeq, lastSeq, readSeq, lastMessageAt, lastMessage, peer, title } = conversation;
   return {
     id: conversation.id,
     kind: conversation.kind,
@@ -67,6 +72,7 @@ function serializeConversation(conversation: OwnConversation): SerializedConvers
     last_seq: lastSeq,
     last_rev: conversation.lastRev,
     last_at: lastMessageAt?.toISOString() ?? null,
+    last_message: lastMessage === null ? null : serializeMessagePreview(lastMessage),
     read_seq: readSeq,
     // Messages that were removed unread no longer count as unread.
     unread: Math.max(0, lastSeq - Math.max(readSeq, firstSeq - 1)),

@@ -4,6 +4,18 @@ import type { GroupRole } from '../../model/roles.ts';
 import type { Actor } from '../messages/changes.ts';
 import type { Sql } from '../db/connection.ts';
 
+/** What a list shows of the newest message of a conversation. */
+export interface MessagePreview {
+  readonly seq: Seq;
+  readonly sender: Actor;
+  readonly label: string | null;
+  /** Its first `PREVIEW_CHARACTERS`. */
+  readonly text: string;
+  readonly deleted: boolean;
+  /** How many files it carries. */
+  readonly attachments: number;
+}
+
 /** A conversation as one of its members sees it. */
 export interface OwnConversation {
   readonly id: ConversationId;
@@ -24,6 +36,8 @@ export interface OwnConversation {
   readonly lastRev: Rev;
   /** Null without a message. */
   readonly lastMessageAt: Date | null;
+  /** Null without a message, and where a retention rule removed all of them. */
+  readonly lastMessage: MessagePreview | null;
   readonly readSeq: Seq;
   readonly unreadMentions: number;
   readonly level: ConversationNotificationLevel;
@@ -34,8 +48,22 @@ export interface OwnConversation {
 const MAX_LISTED = 1_001;
 /** Counted no further: who never reads, as some bots, may have any number. */
 const MAX_MENTIONS = 1_000;
+/** Code points: what one line of a list has room for, so that a page of 1,000 conversations is no 40 MB. */
+const PREVIEW_CHARACTERS = 200;
 
-interface ConversationRow extends Omit<OwnConversation, 'peer'> {
+interface PreviewRow {
+  readonly messageSeq: Seq | null;
+  readonly messageLabel: string | null;
+  readonly messageText: string;
+  readonly messageDeleted: boolean;
+  readonly messageAttachments: number;
+  readonly senderId: AccountId;
+  readonly senderName: string;
+  readonly senderNick: string | null;
+  readonly senderKind: Actor['kind'];
+}
+
+interface ConversationRow extends Omit<OwnConversation, 'peer' | 'lastMessage'>, PreviewRow {
   readonly peerId: AccountId | null;
   readonly peerName: string;
   readonly peerNick: string;
@@ -64,16 +92,29 @@ export async function listConversations(
         select from mention x
         where x.account_id = m.account_id and x.conversation_id = m.conversation_id and x.seq > greatest(m.read_seq, h.first_seq - 1)
         limit ${MAX_MENTIONS}) counted) as "unreadMentions",
-      coalesce(s.level, 'all') as level, s.muted_until as "mutedUntil"
+      coalesce(s.level, 'all') as level, s.muted_until as "mutedUntil",
+      l.seq as "messageSeq", l.label as "messageLabel", left(l.text, ${PREVIEW_CHARACTERS}) as "messageText",
+      l.deleted_at is not null as "messageDeleted", coalesce(jsonb_array_length(l.attachments), 0) as "messageAttachments",
+      b.id as "senderId", b.name as "senderName", b.nick as "senderNick", b.kind as "senderKind"
     from (select * from membership where account_id = ${asked.accountId} ${page}) m
     join conversation c on c.id = m.conversation_id
     join conversation_head h on h.conversation_id = m.conversation_id
     left join notification_setting s on s.conversation_id = m.conversation_id and s.account_id = m.account_id
     left join private_conversation p on p.conversation_id = m.conversation_id
     left join account a on a.id = case when p.low_id = m.account_id then p.high_id else p.low_id end
+    left join message l on l.conversation_id = h.conversation_id and l.seq = h.last_seq and l.seq >= h.first_seq
+    left join account b on b.id = l.sender_id
     order by c.id`;
   return rows.map(({ peerId: id, peerName: name, peerNick: nick, peerKind: kind, ...row }) => ({
     ...row,
     peer: id === null ? null : { id, name, nick, kind },
+    lastMessage: previewOf(row),
   }));
+}
+
+function previewOf(row: PreviewRow): MessagePreview | null {
+  const { messageSeq: seq, messageLabel: label, messageText: text, messageDeleted: deleted } = row;
+  if (seq === null) return null;
+  const { senderId: id, senderName: name, senderNick: nick, senderKind: kind, messageAttachments: attachments } = row;
+  return { seq, sender: { id, name, nick, kind }, label, text, deleted, attachments };
 }
