@@ -190,4 +190,12 @@ export const LOG_MUTANTS: readonly Mutant[] = [
     replace: "new Set(['40001'])",
     tests: ['test/storage/messages/message-log-failures.test.ts', '-t', '40P01 is repeated'],
   },
+  {
+    name: 'notice-comes-with-two-pages',
+    promise: 'A notice belongs to the page of the message behind which it comes, and to no other.',
+    file: 'src/operations/messages/history.ts',
+    find: 'first.seq === firstSeq ? beginning : first.seq',
+    replace: '(first.seq - 1) as Seq',
+    tests: ['test/operations/messages/history-notices.test.ts', '-t', 'in pages of both directions'],
+  },
 ];

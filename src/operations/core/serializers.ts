@@ -93,6 +93,8 @@ export const noticeSchema = z.object({
   actor: actorSchema.nullable(),
   details: z.record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()])),
   at: z.string(),
+  /** It comes behind the message with this seq, the newest one when it was written; 0: before the first one. */
+  after_seq: z.int(),
 });
 
 /** A change of a conversation; exactly one of `message` and `notice` is there. */
@@ -148,7 +150,7 @@ export const conversationSchema = z.object({
 });
 
 export type SerializedMessage = z.infer<typeof messageSchema>;
-type SerializedNotice = z.infer<typeof noticeSchema>;
+export type SerializedNotice = z.infer<typeof noticeSchema>;
 export type SerializedChange = z.infer<typeof changeSchema>;
 export type SerializedConversation = z.infer<typeof conversationSchema>;
 
@@ -236,8 +238,14 @@ export function serializeEpochBoundary(boundary: EpochBoundary): {
   return boundary.currentEpoch === 0 ? {} : { ...serializeEpoch(boundary), epoch_rev: boundary.epochRev };
 }
 
-function serializeNotice({ kind, actor, details, at }: StoredNotice): SerializedNotice {
-  return { kind, actor: actor === null ? null : serializeActor(actor), details: { ...details }, at: at.toISOString() };
+export function serializeNotice({ kind, actor, details, at, afterSeq }: StoredNotice): SerializedNotice {
+  return {
+    kind,
+    actor: actor === null ? null : serializeActor(actor),
+    details: { ...details },
+    at: at.toISOString(),
+    after_seq: afterSeq,
+  };
 }
 
 /** The change as `viewerId` sees it; null: as it is for everybody but the sender of its message. */

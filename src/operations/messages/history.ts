@@ -1,21 +1,28 @@
 import * as z from 'zod';
 import { KlatchError } from '../../errors.ts';
 import type { Seq } from '../../model/ids.ts';
-import { readHistory } from '../../storage/messages/messages.ts';
+import type { Sql } from '../../storage/db/connection.ts';
+import { readHistory, type HistoryPage, type HistoryRequest } from '../../storage/messages/messages.ts';
+import { readNoticesBetween } from '../../storage/messages/notice-history.ts';
 import { defineTargetedOperation } from '../core/operation.ts';
 import { notAMember, readThenRecheckRole } from '../core/conversation-access.ts';
 import { conversationNumber, seqSchema } from '../core/schemas.ts';
 import {
   epochBoundarySchema,
   messageSchema,
+  noticeSchema,
   serializeEpochBoundary,
   serializeFirstSeq,
   serializeMessage,
+  serializeNotice,
+  type SerializedNotice,
 } from '../core/serializers.ts';
 
 const MAX_HISTORY_PAGE_SIZE = 200;
 /** A page ends where its texts have so many bytes, so that 200 of the longest messages are no 32 MB. */
 const MAX_PAGE_BYTES = 512 * 1024;
+/** Of a page. Any number of notices can stand between two messages. */
+const MAX_PAGE_NOTICES = 200;
 
 export const messageHistory = defineTargetedOperation({
   name: 'messages.history',
@@ -27,11 +34,20 @@ export const messageHistory = defineTargetedOperation({
     /** Those after this seq; 0: from the first. */
     after: z.int().nonnegative().optional(),
     limit: z.int().min(1).max(MAX_HISTORY_PAGE_SIZE).default(50),
+    /** With the notices behind each message of the page. */
+    notices: z.boolean().default(false),
   }),
   output: z.object({
     messages: z.array(messageSchema),
     /** What to give as `after`, if it was given, else as `before`, for the messages beyond these; null: there are none. */
     next: z.int().nullable(),
+    /**
+     * If asked for: the notices whose `after_seq` is a message of the page, by rev; with the first message of the history, or
+     * without any message, also those before the first one. At most 200, the newest of the page.
+     */
+    notices: z.array(noticeSchema.extend({ rev: z.int() })).optional(),
+    /** Of `notices` none were left out. */
+    notices_complete: z.boolean().optional(),
     /** The message that the history begins with, where a retention rule removed what was before. */
     first_seq: z.int().optional(),
     ...epochBoundarySchema,
@@ -40,7 +56,7 @@ export const messageHistory = defineTargetedOperation({
   who: 'member',
   scope: 'messages:read',
   errors: [],
-  run: async (services, { before, after, limit }, caller, access) => {
+  run: async (services, { before, after, limit, notices: withNotices }, caller, access) => {
     const { conversationId } = access;
     if (before !== undefined && after !== undefined) {
       throw new KlatchError('invalid_input', { sentence: 'before, after: give one of them' });
@@ -51,16 +67,56 @@ export const messageHistory = defineTargetedOperation({
     const page = await readThenRecheckRole(
       services,
       { access, caller, on: 'conversation', requiredRole: 'member' },
-      (sql) => readHistory(sql, request),
+      (sql) => readPage(sql, request, withNotices),
     );
     if (page === null) throw notAMember(conversationId);
-    const { messages, more, firstSeq } = page;
+    const { messages, more, firstSeq, notices } = page;
     const edge = direction === 'before' ? messages[0] : messages.at(-1);
     return {
       messages: messages.map((message) => serializeMessage(conversationId, message, access.accountId)),
       next: more && edge !== undefined ? edge.seq : null,
+      ...notices,
       ...serializeFirstSeq(firstSeq),
       ...serializeEpochBoundary(page),
     };
   },
 });
+
+interface PageNotices {
+  readonly notices?: (SerializedNotice & { rev: number })[];
+  readonly notices_complete?: boolean;
+}
+
+/**
+ * A page of history; its notices come from a second statement. That one looks behind messages of the page alone: a message
+ * that is written between the two statements is in no page yet, and neither are the notices behind it.
+ */
+async function readPage(
+  sql: Sql,
+  request: HistoryRequest,
+  withNotices: boolean,
+): Promise<(HistoryPage & { readonly notices: PageNotices }) | null> {
+  const page = await readHistory(sql, request);
+  if (page === null) return null;
+  const range = withNotices ? noticeRange(request, page) : null;
+  if (range === null) return { ...page, notices: withNotices ? { notices: [], notices_complete: true } : {} };
+  const { conversationId } = request;
+  const { notices, complete } = await readNoticesBetween(sql, { conversationId, ...range, limit: MAX_PAGE_NOTICES });
+  const serialized = notices.map(({ rev, notice }) => ({ rev, ...serializeNotice(notice) }));
+  return { ...page, notices: { notices: serialized, notices_complete: complete } };
+}
+
+/** Behind which messages the notices of a page come; null: behind none. */
+function noticeRange(
+  { direction, seq }: HistoryRequest,
+  { messages, firstSeq }: HistoryPage,
+): { fromSeq: Seq; toSeq: Seq } | null {
+  const beginning = (firstSeq - 1) as Seq;
+  const [first] = messages;
+  if (first !== undefined) {
+    return { fromSeq: first.seq === firstSeq ? beginning : first.seq, toSeq: messages.at(-1)!.seq };
+  }
+  // A page that could have had the first message, and has none: there is no message.
+  const isWithoutMessages = direction === 'before' ? seq > firstSeq : seq < firstSeq;
+  return isWithoutMessages ? { fromSeq: beginning, toSeq: beginning } : null;
+}

@@ -43,12 +43,18 @@ export interface StoredNotice {
   readonly actor: Actor | null;
   readonly details: Readonly<Record<string, string | number | boolean | null>>;
   readonly at: Date;
+  /** The newest message in that moment: the notice comes behind it. 0: before the first one. */
+  readonly afterSeq: Seq;
+}
+
+export interface NoticeChange {
+  readonly rev: Rev;
+  readonly type: 'notice';
+  readonly notice: StoredNotice;
 }
 
 /** A change of a conversation: the state it led to. What was changed again since then shows up at its newest rev only. */
-export type Change =
-  | { readonly rev: Rev; readonly type: 'message'; readonly message: StoredMessage }
-  | { readonly rev: Rev; readonly type: 'notice'; readonly notice: StoredNotice };
+export type Change = { readonly rev: Rev; readonly type: 'message'; readonly message: StoredMessage } | NoticeChange;
 
 /** A stretch of a conversation's changes. */
 export interface ChangePage extends EpochBoundary {
@@ -89,6 +95,7 @@ interface ChangeRow extends EpochBoundary {
   readonly clientId: string | null;
   readonly kind: string;
   readonly details: StoredNotice['details'];
+  readonly afterSeq: Seq;
   readonly senderOrActorId: AccountId | null;
   readonly senderOrActorName: string;
   readonly senderOrActorNick: string | null;
@@ -109,7 +116,7 @@ export async function readChanges(sql: Sql, request: ChangePageRequest): Promise
       case when coalesce(c.before, 0) < ${maxBytes} then c.text else '' end as text,
       case when coalesce(c.before, 0) < ${maxBytes} then c.attachments end as attachments,
       case when coalesce(c.before, 0) < ${maxBytes} then c.cards end as cards, c.label,
-      c.client_id as "clientId", c.icon_url as "iconUrl", c.at, c.edited_at as "editedAt", c.deleted_at as "deletedAt", c.kind, c.details, a.id as "senderOrActorId",
+      c.client_id as "clientId", c.icon_url as "iconUrl", c.at, c.edited_at as "editedAt", c.deleted_at as "deletedAt", c.kind, c.details, c.after_seq as "afterSeq", a.id as "senderOrActorId",
       a.name as "senderOrActorName", a.nick as "senderOrActorNick", a.kind as "senderOrActorKind"
     from conversation_head h
     left join lateral (
@@ -117,12 +124,12 @@ export async function readChanges(sql: Sql, request: ChangePageRequest): Promise
         sum(octet_length(u.text) + coalesce(octet_length(u.attachments::text), 0) + coalesce(octet_length(u.cards::text), 0)) over (order by u.rev rows between unbounded preceding and 1 preceding) as before
       from (
         (select m.rev, m.seq, m.epoch, m.sender_id as actor_id, m.text, m.label, m.icon_url, m.sent_at as at, m.edited_at,
-          m.deleted_at, m.attachments, m.cards, m.client_id, null::text as kind, null::jsonb as details
+          m.deleted_at, m.attachments, m.cards, m.client_id, null::text as kind, null::jsonb as details, null::bigint as after_seq
         from message m where m.conversation_id = ${conversationId} and m.rev > ${afterRev}
           and m.seq >= h.first_seq
         order by m.rev limit ${limit + 1})
         union all
-        (select n.rev, null, n.epoch, n.actor_id, '', null, null, n.at, null, null, null, null, null, n.kind, n.details
+        (select n.rev, null, n.epoch, n.actor_id, '', null, null, n.at, null, null, null, null, null, n.kind, n.details, n.after_seq
         from notice n where n.conversation_id = ${conversationId} and n.rev > ${afterRev}
         order by n.rev limit ${limit + 1})
       ) u
@@ -148,7 +155,8 @@ function changeOf(row: ChangeRow, rev: Rev): Change {
   const { senderOrActorId: id, senderOrActorName: name, senderOrActorNick: nick, senderOrActorKind } = row;
   const actor: Actor | null = id === null ? null : { id, name, nick, kind: senderOrActorKind };
   if (row.seq === null) {
-    return { rev, type: 'notice', notice: { kind: row.kind, actor, details: row.details, at: row.at } };
+    const { kind, details, at, afterSeq } = row;
+    return { rev, type: 'notice', notice: { kind, actor, details, at, afterSeq } };
   }
   const { seq, logEpoch, text, label, iconUrl, at: sentAt, editedAt, deletedAt, clientId } = row;
   const contents = { text, label, iconUrl, attachments: row.attachments ?? [], cards: row.cards ?? [] };

@@ -11,7 +11,7 @@ import { insertHookEvent, type ChangeOrigin } from './insert-hook-event.ts';
 import { epochBoundaryColumns, logEpochCte, stampHeadEpoch, type EpochBoundary } from './log-epoch.ts';
 
 /** A stretch of a conversation: the messages next to a place, in the order of their seqs. */
-interface HistoryRequest {
+export interface HistoryRequest {
   readonly conversationId: ConversationId;
   /** Those before this one, the nearest; or those after it. */
   readonly direction: 'before' | 'after';
@@ -21,7 +21,7 @@ interface HistoryRequest {
   readonly maxBytes: number;
 }
 
-interface HistoryPage extends EpochBoundary {
+export interface HistoryPage extends EpochBoundary {
   /** In ascending order, whichever direction was asked for. */
   readonly messages: readonly StoredMessage[];
   /** There are more in this direction. */

@@ -85,6 +85,7 @@ describe('conversations.sync', () => {
         actor: { id: alice.id, name: 'alice', nick: 'alice', kind: 'user' },
         details: { title: 'renamed' },
         at: expect.any(String),
+        after_seq: 1,
       },
     });
     expect(all[3]!.message).toMatchObject({ seq: 1, rev: from + 6, edited_at: expect.any(String) });

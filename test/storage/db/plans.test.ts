@@ -27,6 +27,7 @@ import {
   readDeliveryMessages,
 } from '../../../src/storage/hooks/lanes.ts';
 import { eraseMessage, isBlockedByPeer, readHistory } from '../../../src/storage/messages/messages.ts';
+import { readNoticesBetween } from '../../../src/storage/messages/notice-history.ts';
 import { advanceReadPosition } from '../../../src/storage/messages/read-positions.ts';
 import { readAlert } from '../../../src/storage/messages/alerts.ts';
 import { writePosts, type Post } from '../../../src/storage/messages/write-posts.ts';
@@ -228,6 +229,7 @@ const statements: [string, (sql: Sql) => Promise<unknown>][] = [
         maxBytes: 1_000_000,
       }),
   ],
+  ['notices', (sql) => readNoticesBetween(sql, { ...member(5), fromSeq: 0 as Seq, toSeq: 4 as Seq, limit: 9 })],
   ['a read position', (sql) => advanceReadPosition(sql, member(5), 3 as Seq)],
   ['a look for a block', (sql) => isBlockedByPeer(sql, member(5))],
   [
