@@ -1,10 +1,12 @@
 import { Router, type RequestHandler } from 'express';
 import { configuredAppIds } from '../config/push-apps.ts';
+import type { AddressKind } from '../model/proof-address.ts';
 import { announcedEndpoints } from '../operations/server/endpoints.ts';
 import { openApiDocument } from '../operations/describe/openapi.ts';
 import type { Services } from '../operations/core/services.ts';
 import { AboutSigner } from '../operations/server/signed-about.ts';
 import { operationTable } from '../operations/table.ts';
+import { readBuildId } from './browser/web-files.ts';
 import { sendJson, sendMethodNotAllowed } from './responses.ts';
 
 /**
@@ -12,9 +14,10 @@ import { sendJson, sendMethodNotAllowed } from './responses.ts';
  * `/v1/openapi.json` (what may be called).
  */
 export function aboutKeysOpenApiRoutes(services: Services): Router {
-  const { config, version, serverKeys } = services;
+  const { config, version, serverKeys, activations } = services;
   const statement = new AboutSigner(services);
-  const { projectName, registration } = config;
+  const { projectName, registration, limits } = config;
+  const sendsCodesTo = (kind: AddressKind): boolean => activations.chooseProvider(kind, undefined) !== null;
   const about = {
     projectName,
     endpoints: announcedEndpoints(services),
@@ -26,7 +29,12 @@ export function aboutKeysOpenApiRoutes(services: Services): Router {
       apple: configuredAppIds(config, 'apple'),
       webPush: config.webPush?.public ?? null,
     },
-    files: { maxBytes: config.limits.fileBytes },
+    files: { maxBytes: limits.fileBytes },
+    // A link that an administrator made always signs in.
+    sign_in: { link: true, email: sendsCodesTo('email'), phone: sendsCodesTo('phone') },
+    limits: { text: limits.textCodePoints, attachments: limits.attachmentsPerMessage },
+    base_uri: config.http.baseUri,
+    build: config.web.webClientEnabled ? readBuildId() : null,
   };
   const keys = serverKeys.map((key) => ({ id: key.id, public: key.public }));
   const router = Router({ caseSensitive: true });

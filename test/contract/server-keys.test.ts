@@ -87,6 +87,10 @@ describe('GET /v1/about', () => {
       version: readVersion(),
       push: { google: [], apple: [], webPush: null },
       files: { maxBytes: 100 * 1024 * 1024 },
+      sign_in: { link: true, email: false, phone: false },
+      limits: { text: 40_000, attachments: 10 },
+      base_uri: 'http://klatch.example',
+      build: expect.stringMatching(/^[0-9a-f]{16}$/),
     });
     const { date, ...stated } = JSON.parse(statement);
     expect(stated).toEqual({ type: 'klatch.about', ...about, certificates: [] });

@@ -35,3 +35,35 @@ test('/v1/about says what devices can be registered for and how large a file may
     expect(text).not.toContain(secret);
   }
 });
+
+test('/v1/about says how people sign in, what a message may have, and which page belongs to the server', async () => {
+  const { body } = await readJson(await fetch(`${server.url}/v1/about`));
+  expect(body).toMatchObject({
+    sign_in: { link: true, email: false, phone: false },
+    limits: { text: 40_000, attachments: 10 },
+    base_uri: 'http://klatch.example',
+  });
+  const page = await (await fetch(server.url, { headers: { accept: 'text/html' } })).text();
+  expect(page).toContain(` data-build="${body.build}"`);
+});
+
+test('/v1/about names the ways to sign in that are configured, and no build where no page is served', async () => {
+  const other = await TestServer.start({
+    smtp: {
+      host: '127.0.0.1',
+      port: 9,
+      tls: 'none',
+      user: null,
+      password: null,
+      from: 'klatch@example.org',
+      emailTemplatePath: null,
+    },
+    web: { webClientEnabled: false },
+  });
+  try {
+    const { body } = await readJson(await fetch(`${other.url}/v1/about`));
+    expect(body).toMatchObject({ sign_in: { link: true, email: true, phone: false }, build: null });
+  } finally {
+    await other.stop();
+  }
+});

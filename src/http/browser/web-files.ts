@@ -1,6 +1,8 @@
+import { createHash } from 'node:crypto';
 import { listAssets, readAsset, readAssetBytes } from '../../assets.ts';
 
 const FOLDER = 'web';
+const BUILD_ID_DIGITS = 16;
 const MEDIA_TYPES: ReadonlyMap<string, string> = new Map([
   ['css', 'text/css; charset=utf-8'],
   ['js', 'text/javascript; charset=utf-8'],
@@ -28,11 +30,27 @@ export interface WebFiles {
 
 /** Null in a source tree in which it was not built: `npm run web`. */
 export function readWebFiles(): WebFiles | null {
+  const shell = readShell();
+  if (shell === null) return null;
+  return { shell, assets: new Map(plainNames().map((name) => [name, readWebFile(name)])) };
+}
+
+/** Which build of the browser client the program has: another one for any other content. Null where it was not built. */
+export function readBuildId(): string | null {
+  const shell = readShell();
+  return shell === null ? null : buildIdOf(shell);
+}
+
+/** The shell names the first files by hashes of their content, and those the others by theirs. */
+export function buildIdOf(shell: string): string {
+  return createHash('sha256').update(shell).digest('hex').slice(0, BUILD_ID_DIGITS);
+}
+
+function readShell(): string | null {
   try {
     const shell = readAsset(`${FOLDER}/shell.html`);
     // Of the sources, not of the build.
-    if (shell.includes('{{script}}')) return null;
-    return { shell, assets: new Map(plainNames().map((name) => [name, readWebFile(name)])) };
+    return shell.includes('{{script}}') ? null : shell;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
     throw error;

@@ -4,7 +4,7 @@ import type { Config } from '../../config/config.ts';
 import type { Log } from '../../log.ts';
 import { escapeHtml } from '../invite-page.ts';
 import { sendMethodNotAllowed } from '../responses.ts';
-import { readWebFiles, webFileEncodings, type WebFiles } from './web-files.ts';
+import { buildIdOf, readWebFiles, webFileEncodings, type WebFiles } from './web-files.ts';
 
 /**
  * The paths that the browser client has screens for. Everything else keeps its own answer: a person who opens a path of
@@ -91,6 +91,7 @@ function fillShell(shell: string, { projectName, http }: WebConfig): string {
     ['base', base],
     ['path', new URL(base).pathname],
     ['project', projectName],
+    ['build', buildIdOf(shell)],
   ]);
   return shell.replaceAll(/\{\{(\w+)\}\}/g, (_, name: string) => escapeHtml(values.get(name)!));
 }
