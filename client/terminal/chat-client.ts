@@ -13,7 +13,7 @@ import { connectFunctionFor } from '../node/connect-to.ts';
 import type { ChatContext } from './context.ts';
 import { loadProfile, parseProfileName, profilePath, type Profile } from './chat-profile.ts';
 import { ChatCommandError } from './command-error.ts';
-import { replaceControlCharacters } from './safe-text.ts';
+import { replaceControlCharacters } from '../core/safe-text.ts';
 
 /** What every command of `klatch chat` can be told. */
 export interface ChatOptions {

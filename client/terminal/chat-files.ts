@@ -9,8 +9,8 @@ import { anything } from '../core/decode.ts';
 import { downloadFile, uploadFile, type FileServer } from '../node/file-transfer.ts';
 import type { LiveClient } from '../core/live-client.ts';
 import { withExplainedErrors, loadProfileAndServer, withServerAndProfile, type ChatOptions } from './chat-client.ts';
-import { formatBytes } from './chat-text.ts';
-import { sanitize } from './safe-text.ts';
+import { formatBytes } from '../core/format-bytes.ts';
+import { sanitize } from '../core/safe-text.ts';
 import { print, type ChatContext } from './context.ts';
 import { ChatCommandError } from './command-error.ts';
 

@@ -17,7 +17,7 @@ import { withJsonLines } from './chat-groups.ts';
 import { resumePositionsPath } from './chat-profile.ts';
 import { changeLines, jsonLine } from './chat-text.ts';
 import { moodPaint, type PaintMood } from './mood-colours.ts';
-import { sanitize } from './safe-text.ts';
+import { sanitize } from '../core/safe-text.ts';
 import { formatDuration } from './table.ts';
 import { printError, type ChatContext } from './context.ts';
 

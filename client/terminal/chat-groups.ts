@@ -4,7 +4,7 @@ import { decodeConversation, type Conversation } from '../core/shapes.ts';
 import { withSignedInClient, withServerAndProfile, type ChatOptions } from './chat-client.ts';
 import { findConversation, listConversations } from './chat-directory.ts';
 import { jsonLine, conversationName } from './chat-text.ts';
-import { sanitize } from './safe-text.ts';
+import { sanitize } from '../core/safe-text.ts';
 import { formatTable } from './table.ts';
 import { print, type ChatContext } from './context.ts';
 

@@ -22,7 +22,7 @@ import {
   withServerAndProfile,
   type ChatOptions,
 } from './chat-client.ts';
-import { sanitize } from './safe-text.ts';
+import { sanitize } from '../core/safe-text.ts';
 import { hasProfile, loadProfile, parseProfileName, profilePath, removeProfile, saveProfile } from './chat-profile.ts';
 import { ChatCommandError } from './command-error.ts';
 

@@ -10,7 +10,7 @@ import { joinedLine, decodeJoinedGroup, joinParams, conversationListLines } from
 import { fetchLastMessages, markRead, sendMessage } from './chat-messages.ts';
 import { changeLines, conversationName, historyBeginLines, messageLines } from './chat-text.ts';
 import { moodPaint, type PaintMood } from './mood-colours.ts';
-import { sanitize } from './safe-text.ts';
+import { sanitize } from '../core/safe-text.ts';
 import { formatTable } from './table.ts';
 import { ChatCommandError } from './command-error.ts';
 

@@ -1,4 +1,4 @@
-import { sanitize } from './safe-text.ts';
+import { sanitize } from '../core/safe-text.ts';
 
 /** `key: value` lines with their values in one column; null is shown as `-`. */
 export function formatFields(fields: readonly (readonly [string, string | number | boolean | null])[]): string[] {

@@ -77,7 +77,7 @@ export const CONFIG_MUTANTS: readonly Mutant[] = [
   {
     name: 'terminal-json-raw',
     promise: 'What commands print as JSON holds no C1 controls and nothing that turns the direction of text.',
-    file: 'client/terminal/safe-text.ts',
+    file: 'client/core/safe-text.ts',
     find: 'return JSON.stringify(value, null, indent).replace(UNSAFE_IN_JSON,',
     replace: 'return JSON.stringify(value, null, indent).replace(/\\u0000/g,',
     tests: ['test/cli/core/terminal-output.test.ts', 'test/client/terminal/chat-text.test.ts'],

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { Operation } from '../../operations/core/operation.ts';
-import { toSafeJson } from '../../../client/terminal/safe-text.ts';
+import { toSafeJson } from '../../../client/core/safe-text.ts';
 import { print, type CommandContext } from './context.ts';
 import { callServer } from './control-client.ts';
 import { configuredDataDir } from './data-dir.ts';

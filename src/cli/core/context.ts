@@ -1,5 +1,5 @@
 import type { Environment } from '../../config/tree.ts';
-import { toSafeJson } from '../../../client/terminal/safe-text.ts';
+import { toSafeJson } from '../../../client/core/safe-text.ts';
 import type { ClusterLocations } from '../../storage/provision/clusters.ts';
 
 /** What a command sees of the process it runs in. */

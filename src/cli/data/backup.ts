@@ -9,7 +9,7 @@ import { PartialFile } from '../../storage/backup/partial-file.ts';
 import { acquireDatabaseForReading } from '../../storage/backup/connect.ts';
 import { writeBackup, type ConfigurationFiles, type WrittenBackup } from '../../storage/backup/write.ts';
 import { readVersion } from '../../version.ts';
-import { toSafeJson } from '../../../client/terminal/safe-text.ts';
+import { toSafeJson } from '../../../client/core/safe-text.ts';
 import { print, printError, type CommandContext } from '../core/context.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import { CommandError } from '../core/failure.ts';

@@ -17,7 +17,7 @@ import { describeTotalRowsAndBytes } from './backup.ts';
 import { type CommandContext, print, printJson } from '../core/context.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import { CommandError } from '../core/failure.ts';
-import { replaceControlCharacters } from '../../../client/terminal/safe-text.ts';
+import { replaceControlCharacters } from '../../../client/core/safe-text.ts';
 import { formatFields, formatTable } from '../../../client/terminal/table.ts';
 import { describeRows, ProgressLine, runInterruptibly } from '../core/progress.ts';
 import { configFlag, withExamples, withJson } from '../core/options.ts';

@@ -22,7 +22,7 @@ import { readDataDir } from '../core/data-dir.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import { findOfflineStatus } from './find-offline-status.ts';
 import { CommandError } from '../core/failure.ts';
-import { replaceControlCharacters } from '../../../client/terminal/safe-text.ts';
+import { replaceControlCharacters } from '../../../client/core/safe-text.ts';
 import { configFlag, withExamples, withJson } from '../core/options.ts';
 
 const STATUS_TIMEOUT_MS = 5_000;

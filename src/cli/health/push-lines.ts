@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import type { pushStatus } from '../../operations/accounts/push-status.ts';
 import type { testPushToUser } from '../../operations/accounts/push-test.ts';
-import { replaceControlCharacters } from '../../../client/terminal/safe-text.ts';
+import { replaceControlCharacters } from '../../../client/core/safe-text.ts';
 import { formatDuration, formatTable } from '../../../client/terminal/table.ts';
 
 export type PushStatus = z.infer<typeof pushStatus.output>;

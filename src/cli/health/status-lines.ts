@@ -3,7 +3,7 @@ import type { Finding } from '../../doctor/finding.ts';
 import type { serverStatus } from '../../operations/server/server-status.ts';
 import { offlineSentence, type OfflineStatus } from './offline-status.ts';
 import { errorSentence } from '../hook/hook-format.ts';
-import { replaceControlCharacters } from '../../../client/terminal/safe-text.ts';
+import { replaceControlCharacters } from '../../../client/core/safe-text.ts';
 import { formatDuration, formatFields } from '../../../client/terminal/table.ts';
 
 export type Status = z.infer<typeof serverStatus.output>;

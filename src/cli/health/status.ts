@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { findConfigFile } from '../../config/tree.ts';
 import { startCommand, thisInstallation } from '../../installation.ts';
 import { serverStatus } from '../../operations/server/server-status.ts';
-import { toSafeJson } from '../../../client/terminal/safe-text.ts';
+import { toSafeJson } from '../../../client/core/safe-text.ts';
 import { offlineSentence, findBlockersIfUnlocked, type OfflineStatus } from './offline-status.ts';
 import { print, type CommandContext } from '../core/context.ts';
 import { callServer, OtherVersionError } from '../core/control-client.ts';

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { safeFileName } from '../../../client/terminal/chat-files.ts';
-import { formatBytes } from '../../../client/terminal/chat-text.ts';
+import { formatBytes } from '../../../client/core/format-bytes.ts';
 import { callAs } from '../../support/call.ts';
 import { createPerson, type TestPerson } from '../../support/people.ts';
 import { LAUNCHER } from '../../support/program-files.ts';

@@ -1,9 +1,10 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, test } from '@jest/globals';
 import type { Message } from '../../../client/core/shapes.ts';
-import { changeLines, jsonLine, messageLines, noticeText } from '../../../client/terminal/chat-text.ts';
+import { noticeText } from '../../../client/core/notice-text.ts';
+import { changeLines, jsonLine, messageLines } from '../../../client/terminal/chat-text.ts';
 import { moodPaint } from '../../../client/terminal/mood-colours.ts';
-import { sanitize } from '../../../client/terminal/safe-text.ts';
+import { sanitize } from '../../../client/core/safe-text.ts';
 import { holdsInvisible } from '../../../src/model/invisible-text.ts';
 
 const now = new Date('2026-11-20T12:00:00Z');

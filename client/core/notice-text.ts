@@ -1,0 +1,52 @@
+import { sanitize } from './safe-text.ts';
+import type { Notice } from './shapes.ts';
+
+const NOTICE_SENTENCES: Readonly<Record<string, (who: string, actor: string, details: Notice['details']) => string>> = {
+  created: (_, actor) => `${actor} opened this conversation`,
+  joined: (who, actor) => (who === actor ? `${who} joined` : `${actor} added ${who}`),
+  left: (who, _, details) => `${who} left${knownSecretsSuffix(who, details)}`,
+  removed: (who, actor, details) => `${actor} removed ${who}${knownSecretsSuffix(who, details)}`,
+  role: (who, _, details) =>
+    `${who} is ${stringifyAndSanitize(details['role'])} now${knownSecretsSuffix(who, details)}`,
+  renamed: (_, actor, { title }) => `${actor} changed the title to "${stringifyAndSanitize(title)}"`,
+  described: (_, actor) => `${actor} changed what the group is for`,
+  published: (_, actor) => `${actor} made the group public`,
+  unpublished: (_, actor) => `${actor} made the group private`,
+  archived: (_, actor) => `${actor} archived the group`,
+  unarchived: (_, actor) => `${actor} opened the group again`,
+  token_rotated: (_, actor) => `${actor} replaced the integration token`,
+  incoming_secret_set: (_, actor, { signed_only: signedOnly }) =>
+    `${actor} set the secret for signed posts${signedOnly === true ? '; others are refused' : ''}`,
+  incoming_secret_removed: (_, actor) => `${actor} removed the secret for signed posts`,
+  hook_messages_expired: (_, __, { host, messages }) =>
+    `${stringifyAndSanitize(messages)} messages were removed before the webhook to ${stringifyAndSanitize(host)} had them`,
+  hook_events_expired: (_, __, { host, events }) =>
+    `${stringifyAndSanitize(events)} changes of messages expired before the webhook to ${stringifyAndSanitize(host)} had them`,
+  history_lost: (_who, _actor, { first_lost_seq: first, last_lost_seq: last }) =>
+    typeof first === 'number'
+      ? `the server lost messages #${first} to #${stringifyAndSanitize(last)}; their numbers are given out again`
+      : 'the server lost changes of this conversation',
+};
+
+/** What somebody may still know who left a group or is admin no longer; nothing where they know nothing. */
+function knownSecretsSuffix(who: string, { token, invites_seen: invites }: Notice['details']): string {
+  const known = [
+    ...(token === 'seen' ? ['the integration token'] : []),
+    ...(typeof invites === 'number' && invites > 0 ? [`${invites} open invitation${invites === 1 ? '' : 's'}`] : []),
+  ];
+  return known.length === 0 ? '' : `; ${who} still knows ${known.join(' and ')}`;
+}
+
+/** What happened, in words; kinds that are newer than this client by their name. */
+export function noticeText({ kind, actor, details }: Notice): string {
+  const by = actor === null ? 'the administrator' : sanitize(actor.nick ?? actor.name);
+  const who = typeof details['nick'] === 'string' ? stringifyAndSanitize(details['nick']) : by;
+  const describe = NOTICE_SENTENCES[kind];
+  if (describe !== undefined) return describe(who, by, details);
+  const facts = Object.entries(details).map(([key, value]) => `${sanitize(key)} ${stringifyAndSanitize(value)}`);
+  return [sanitize(kind).replaceAll('_', ' '), ...(facts.length === 0 ? [] : [`(${facts.join(', ')})`])].join(' ');
+}
+
+function stringifyAndSanitize(value: unknown): string {
+  return sanitize(String(value));
+}
