@@ -10,7 +10,7 @@ import { buildIdOf, readWebFiles, webFileEncodings, type WebFiles } from './web-
  * The paths that the browser client has screens for. Everything else keeps its own answer: a person who opens a path of
  * a program by mistake gets that one.
  */
-const PAGE_PATHS = ['/', '/v1/sign-in'];
+const PAGE_PATHS = ['/', '/v1/sign-in', /^\/c\/[1-9]\d{0,14}(?:\/[1-9]\d{0,14})?$/];
 const LOOPBACK_NAMES: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]']);
 const HTML_PATTERN = /(?:^|[,\s])text\/html\s*(?:$|[,;])/i;
 
@@ -79,7 +79,7 @@ export function webRoutes(config: WebConfig, log: Log): Router {
   const base = new URL(config.http.baseUri);
   const html = Buffer.from(fillShell(files.shell, config));
   const headers = isTrustworthy(base) ? { ...SHELL_HEADERS, ...OPENER_POLICY } : SHELL_HEADERS;
-  for (const path of PAGE_PATHS) router.all(path, pageHandler({ html, headers, base }, path));
+  for (const path of PAGE_PATHS) router.all(path, pageHandler({ html, headers, base }));
   router.all('/assets/:name', assetHandler(files));
   return router;
 }
@@ -96,7 +96,7 @@ function fillShell(shell: string, { projectName, http }: WebConfig): string {
   return shell.replaceAll(/\{\{(\w+)\}\}/g, (_, name: string) => escapeHtml(values.get(name)!));
 }
 
-function pageHandler({ html, headers, base }: Shell, path: string): RequestHandler {
+function pageHandler({ html, headers, base }: Shell): RequestHandler {
   return (req, res, next) => {
     if (!isLook(req) || !HTML_PATTERN.test(req.headers.accept ?? '')) {
       next();
@@ -104,7 +104,7 @@ function pageHandler({ html, headers, base }: Shell, path: string): RequestHandl
     }
     if (isOtherLoopbackName(req.headers.host, base)) {
       // Another name is another origin, whose requests would be refused.
-      const location = `${base.origin}${base.pathname.replace(/\/$/, '')}${path}`;
+      const location = `${base.origin}${base.pathname.replace(/\/$/, '')}${req.path}`;
       res.writeHead(307, { ...COMMON_HEADERS, 'cache-control': 'no-store', location }).end();
       return;
     }
