@@ -1,11 +1,22 @@
+import { effect } from '@preact/signals';
 import { render } from 'preact';
 import { Api } from './core/api.ts';
 import { AppState } from './core/app-state.ts';
 import { placeOf, takeLink } from './core/place.ts';
 import { App } from './screens/app.tsx';
+import { words } from './words/words.ts';
 
 const place = placeOf(document, location);
 const state = new AppState(place, new Api(place.base), takeLink(place, location, history));
 render(<App state={state} />, document.querySelector('#app')!);
-document.addEventListener('visibilitychange', () => void state.tellForeground(!document.hidden));
+document.addEventListener('visibilitychange', () => {
+  void state.chat?.tellForeground(!document.hidden);
+  if (document.hidden) state.chat?.drafts.keepNow();
+});
+addEventListener('pagehide', () => state.chat?.drafts.keepNow());
+addEventListener('popstate', () => state.followAddress());
+addEventListener('online', () => state.chat?.live.reconnectNow());
+effect(() => {
+  document.title = words.title(place.projectName, state.chat?.waiting ?? 0);
+});
 void state.start();

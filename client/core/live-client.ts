@@ -73,6 +73,7 @@ export class LiveClient {
   #account: Account | null = null;
   #signInSessionNumber: number | null = null;
   #lastConnectionError: Error | null = null;
+  #reconnectWait: AbortController | null = null;
   /** Set with the end of `#connectRepeatedly`. */
   #callRejectionAfterEnd: Error | null = null;
   #runPromise: Promise<void> | null = null;
@@ -122,6 +123,11 @@ export class LiveClient {
     this.#wakeWaiters();
     if (this.#runPromise === null) this.#finish(null);
     await this.#runPromise;
+  }
+
+  /** Ends the wait before the next attempt, for a person who asks for it or a network that came back. */
+  reconnectNow(): void {
+    this.#reconnectWait?.abort();
   }
 
   /** Resolves when the first attempt to connect has succeeded; rejects with why it has not, while further ones go on. */
@@ -208,7 +214,10 @@ export class LiveClient {
       failures = wasGood ? 0 : failures + 1;
       const retryInMs = backoffMs(Math.max(0, failures - 1), this.#options.backoff ?? DEFAULT_BACKOFF);
       await this.#options.listener({ type: 'disconnected', reason: end.reason, retryInMs });
-      await waitOrUntilAborted(retryInMs, signal);
+      const wait = new AbortController();
+      this.#reconnectWait = wait;
+      await waitOrUntilAborted(retryInMs, AbortSignal.any([signal, wait.signal]));
+      this.#reconnectWait = null;
     }
   }
 

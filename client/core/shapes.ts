@@ -27,7 +27,18 @@ const decodeActor = objectWithAtLeast({ id: integer, name: string, nick: nullabl
 
 export const decodeAttachment = objectWithAtLeast({ id: string, name: string, type: string, size: number });
 
-const decodeCard = objectWithAtLeast({ title: optional(string), mood: optional(string) });
+const decodeCard = objectWithAtLeast({
+  title: optional(string),
+  url: optional(string),
+  mood: optional(string),
+  color: optional(string),
+  author: optional(string),
+  text: optional(string),
+  fields: optional(arrayOf(objectWithAtLeast({ name: optional(string), value: optional(string) }))),
+  links: optional(arrayOf(objectWithAtLeast({ label: optional(string), url: string }))),
+  footer: optional(string),
+  time: optional(string),
+});
 
 export const decodeMessage = objectWithAtLeast({
   id: string,
@@ -42,13 +53,20 @@ export const decodeMessage = objectWithAtLeast({
   /** Servers before files had none. */
   attachments: optional(arrayOf(decodeAttachment)),
   cards: optional(arrayOf(decodeCard)),
+  mentions: optional(arrayOf(string)),
+  /** Of the request that sent it; for its sender's sessions alone. */
+  client_id: optional(string),
 });
 
-const decodeNotice = objectWithAtLeast({
+export const decodeNotice = objectWithAtLeast({
   kind: string,
   actor: nullable(decodeActor),
   details: recordOf(anything),
   at: string,
+  /** Of its change; in histories. */
+  rev: optional(rev),
+  /** The message that it comes after. */
+  after_seq: optional(integer),
 });
 
 /** A change of a conversation: a message as it is now, or a notice. */
@@ -66,6 +84,10 @@ export const decodeConversation = objectWithAtLeast({
   last_seq: integer,
   last_at: nullable(string),
   unread: integer,
+  /** Servers of older versions tell neither of these. */
+  unread_mentions: optional(integer),
+  first_seq: optional(integer),
+  read_seq: optional(integer),
 });
 
 export const decodeAccount = objectWithAtLeast({ id, nick: string, name: string });

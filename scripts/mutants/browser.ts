@@ -1,6 +1,6 @@
 import type { Mutant } from './mutant.ts';
 
-/** Faults in what keeps the session cookie for pages of the own origin. */
+/** Faults in what keeps the session cookie for pages of the own origin, and in what the page shows and sends. */
 export const BROWSER_MUTANTS: readonly Mutant[] = [
   {
     name: 'cookie-without-origin',
@@ -33,5 +33,29 @@ export const BROWSER_MUTANTS: readonly Mutant[] = [
     find: 'if (idleTimeoutS !== null) await setIdleTimeout',
     replace: 'if (idleTimeoutS === 0) await setIdleTimeout',
     tests: ['test/http/browser/session', '-t', 'signs up with a code'],
+  },
+  {
+    name: 'link-of-any-scheme',
+    promise: 'A text that names javascript: becomes a link.',
+    file: 'web/text/tokenize.ts',
+    find: 'url !== null && LINK_PROTOCOLS.has(url.protocol)',
+    replace: 'url !== null',
+    tests: ['test/web/tokenize', '-t', 'the target of'],
+  },
+  {
+    name: 'own-message-twice',
+    promise: 'The page shows a message of its own twice where the change comes before the answer.',
+    file: 'web/core/outbox.ts',
+    find: 'this.#byClientId.get(clientId)?.entry.conversation === conversation',
+    replace: 'this.#byClientId.get(clientId)?.seq === conversation',
+    tests: ['test/web/outbox', '-t', 'shows an own message once'],
+  },
+  {
+    name: 'unread-from-an-old-list',
+    promise: 'A list that is older than a change that was heard sets the unread count back.',
+    file: 'web/core/unread.ts',
+    find: 'readSeq: Math.max(known.readSeq, listed.readSeq)',
+    replace: 'readSeq: listed.readSeq',
+    tests: ['test/web/unread', '-t', 'is not set back'],
   },
 ];

@@ -34,9 +34,9 @@ describe('the client', () => {
     expect(imports(web, (_, target) => target.startsWith('web/') || target.startsWith('client/core/'))).toEqual([]);
   });
 
-  test('is in the browser beside Preact and its signals, and nothing else of npm', () => {
+  test('is in the browser beside Preact, its signals and idb, and nothing else of npm', () => {
     const modules = new Set(sourceFiles(web).flatMap(modulesOf));
-    expect([...modules].sort()).toEqual(['@preact/signals', 'preact']);
+    expect([...modules].sort()).toEqual(['@preact/signals', 'idb', 'preact', 'preact/hooks']);
   });
 
   test.each(Object.entries(packages))('imports in client/%s the packages %j only', (folder, allowed) => {

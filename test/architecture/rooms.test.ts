@@ -49,7 +49,14 @@ const roomsOf: Readonly<Record<string, Readonly<Record<string, readonly string[]
     provision: ['db'],
   },
   client: { core: [], node: ['core'], terminal: ['core', 'node'] },
-  web: { core: [], words: [], screens: ['core', 'words'], 'main.tsx': ['core', 'screens'] },
+  web: {
+    core: [],
+    text: [],
+    words: [],
+    timeline: ['text', 'words'],
+    screens: ['core', 'timeline', 'words'],
+    'main.tsx': ['core', 'screens', 'words'],
+  },
   cli: {
     core: [],
     'admin-link.ts': ['core'],

@@ -1,6 +1,7 @@
 import { ConnectionError, ServerError } from '../../client/core/chat-error.ts';
 import {
   arrayOf,
+  boolean,
   decodeReceived,
   integer,
   nullable,
@@ -10,10 +11,18 @@ import {
   type Decoded,
   type Decoder,
 } from '../../client/core/decode.ts';
-import { decodeConversation, type Conversation } from '../../client/core/shapes.ts';
+import {
+  decodeConversation,
+  decodeMessage,
+  decodeNotice,
+  type Conversation,
+  type Message,
+} from '../../client/core/shapes.ts';
 
 const REQUEST_TIMEOUT_MS = 30_000;
 const CONVERSATIONS_OF_PAGE = 1_000;
+const FOUND_MESSAGES = 30;
+const FOUND_GROUPS = 20;
 /** An account is in 1,000 conversations as a rule (`limits`). */
 const MAX_PAGES = 20;
 
@@ -24,6 +33,37 @@ const decodeConversationPage = objectWithAtLeast({
   conversations: arrayOf(decodeConversation),
   next: nullable(integer),
 });
+
+const decodeHistory = objectWithAtLeast({
+  messages: arrayOf(decodeMessage),
+  next: nullable(integer),
+  first_seq: optional(integer),
+  notices: optional(arrayOf(decodeNotice)),
+});
+const decodeReadPosition = objectWithAtLeast({ read_seq: integer });
+
+const decodeSender = objectWithAtLeast({ name: string });
+const decodeFoundMessage = objectWithAtLeast({
+  conversation: integer,
+  seq: integer,
+  sender: decodeSender,
+  text: string,
+  sent_at: string,
+});
+const decodeFound = objectWithAtLeast({ messages: arrayOf(decodeFoundMessage), next: nullable(string) });
+const decodePublicGroups = objectWithAtLeast({
+  groups: arrayOf(objectWithAtLeast({ id: integer, title: string, members: integer, joined: boolean })),
+});
+const decodeCreated = objectWithAtLeast({ id: integer });
+const decodeJoined = objectWithAtLeast({ group: integer });
+
+/** A message that a search found. */
+export type FoundMessage = Decoded<typeof decodeFoundMessage>;
+/** A group that everybody may join. */
+export type PublicGroup = Decoded<typeof decodePublicGroups>['groups'][number];
+
+/** A page of messages. */
+export type History = Decoded<typeof decodeHistory>;
 
 /** Who is signed in. */
 export type SignedInAccount = Decoded<typeof decodeAccount>;
@@ -56,9 +96,8 @@ export class Api {
     let after: number | null = 0;
     for (let page = 0; page < MAX_PAGES && after !== null; page += 1) {
       const input = { after, limit: CONVERSATIONS_OF_PAGE };
-      const answer: Decoded<typeof decodeConversationPage> = await this.#send(
-        'POST',
-        'v1/api/conversations.list',
+      const answer: Decoded<typeof decodeConversationPage> = await this.#call(
+        'conversations.list',
         input,
         decodeConversationPage,
       );
@@ -66,6 +105,56 @@ export class Api {
       after = answer.next;
     }
     return all;
+  }
+
+  /** Messages after a seq with the notices between them, in their order; the server may give fewer than `limit`. */
+  history(conversation: number, after: number, limit: number): Promise<History> {
+    return this.#call('messages.history', { conversation, after, limit, notices: true }, decodeHistory);
+  }
+
+  /** The message as it is stored. The same `clientId` is the same message, however often it is sent. */
+  sendMessage(conversation: number, text: string, clientId: string): Promise<Message> {
+    return this.#call('messages.send', { conversation, text, client_id: clientId }, decodeMessage);
+  }
+
+  editMessage(conversation: number, seq: number, text: string): Promise<Message> {
+    return this.#call('messages.edit', { conversation, seq, text }, decodeMessage);
+  }
+
+  deleteMessage(conversation: number, seq: number): Promise<Message> {
+    return this.#call('messages.delete', { conversation, seq }, decodeMessage);
+  }
+
+  /** Up to where the account has read now. */
+  async markRead(conversation: number, seq: number): Promise<number> {
+    return (await this.#call('messages.mark-read', { conversation, seq }, decodeReadPosition)).read_seq;
+  }
+
+  /** The newest messages with all words of a text, in all conversations of the account. */
+  async search(text: string): Promise<FoundMessage[]> {
+    return (await this.#call('messages.search', { text, limit: FOUND_MESSAGES }, decodeFound)).messages;
+  }
+
+  /** The private conversation with somebody, by nick. */
+  async openPrivate(nick: string): Promise<number> {
+    return (await this.#call('private.open', { user: nick }, decodeCreated)).id;
+  }
+
+  async createGroup(title: string): Promise<number> {
+    return (await this.#call('groups.create', { title }, decodeCreated)).id;
+  }
+
+  /** Public groups with a text in their title or purpose. */
+  async findGroups(text: string): Promise<PublicGroup[]> {
+    return [...(await this.#call('groups.find', { text, limit: FOUND_GROUPS }, decodePublicGroups)).groups];
+  }
+
+  async joinGroup(group: number): Promise<number> {
+    return (await this.#call('groups.join', { group }, decodeJoined)).group;
+  }
+
+  #call<Answer>(operation: string, input: object, decode: Decoder<Answer>): Promise<Answer> {
+    return this.#send('POST', `v1/api/${operation}`, input, decode);
   }
 
   async #send<Answer>(

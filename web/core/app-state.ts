@@ -1,16 +1,10 @@
 import { signal } from '@preact/signals';
-import { isTransient, ServerError, SessionOverError } from '../../client/core/chat-error.ts';
-import type { ChatEvent } from '../../client/core/events.ts';
-import { LiveClient } from '../../client/core/live-client.ts';
-import { anything } from '../../client/core/decode.ts';
+import { isTransient, SessionOverError } from '../../client/core/chat-error.ts';
 import { backoffMs, DEFAULT_BACKOFF } from '../../client/core/backoff.ts';
-import type { Conversation } from '../../client/core/shapes.ts';
 import type { Api, SignedInAccount } from './api.ts';
+import { ChatState } from './chat-state.ts';
 import { isLoopback, type OpenedLink, type Place } from './place.ts';
-import { webSocketConnect } from './websocket.ts';
-
-/** Least time between two reads of the list, whatever the rate of new messages. */
-const RELOAD_INTERVAL_MS = 1_000;
+import { parseRoute, pathOf, type Route } from './routes.ts';
 
 /** Which screen there is. */
 type Phase =
@@ -20,27 +14,40 @@ type Phase =
   /** The page has another address than `http.base-uri`. */
   | { readonly name: 'elsewhere' }
   | { readonly name: 'signed-out'; readonly sentence: string | null }
-  | { readonly name: 'signed-in'; readonly account: SignedInAccount };
+  | { readonly name: 'signed-in'; readonly chat: ChatState };
 
 /** What the page shows, and what its buttons do. */
 export class AppState {
   readonly phase = signal<Phase>({ name: 'loading' });
-  /** Null: not read yet. */
-  readonly conversations = signal<readonly Conversation[] | null>(null);
-  /** Why nothing new comes, or null. */
-  readonly connectionProblem = signal<string | null>(null);
+  readonly route = signal<Route>({ screen: 'list' });
   readonly isBusy = signal(false);
   /** The link that opened the page, as long as it was not used. */
   readonly link = signal<OpenedLink | null>(null);
   readonly place: Place;
   readonly #api: Api;
-  #live: LiveClient | null = null;
-  #reloadTimer: ReturnType<typeof setTimeout> | null = null;
 
   constructor(place: Place, api: Api, link: OpenedLink | null) {
     this.place = place;
     this.#api = api;
     this.link.value = link;
+    this.followAddress();
+  }
+
+  get chat(): ChatState | null {
+    const phase = this.phase.value;
+    return phase.name === 'signed-in' ? phase.chat : null;
+  }
+
+  /** Shows what the address of the page says, after the person went back or forth. */
+  followAddress(): void {
+    this.route.value = parseRoute(location.pathname, this.place.base.pathname);
+  }
+
+  /** `replaces`: going back leads past the screen that there was. */
+  go(route: Route, { replaces = false } = {}): void {
+    const path = pathOf(route, this.place.base.pathname);
+    if (path !== location.pathname) history[replaces ? 'replaceState' : 'pushState'](null, '', path);
+    this.route.value = route;
   }
 
   /** Reads the session. A link signs in without a click only on loopback, and only where there is no session. */
@@ -55,7 +62,7 @@ export class AppState {
     else {
       this.phase.value = { name: 'signed-out', sentence: null };
       const link = this.link.value;
-      // Elsewhere a link that somebody was sent would make them its sender's guest without a word.
+      // Elsewhere a link that somebody was sent would make them its sender's guest without their knowledge.
       if (link?.isPrinted === true && isLoopback(base)) await this.signIn(link.token);
     }
   }
@@ -68,7 +75,7 @@ export class AppState {
         throw error;
       });
       this.link.value = null;
-      await this.#leave();
+      await this.chat?.stop({ isSignOut: false });
       this.#enter(account);
     });
   }
@@ -76,16 +83,11 @@ export class AppState {
   async signOut(): Promise<void> {
     await this.#whileBusy(async () => {
       await this.#api.signOut();
-      await this.#leave();
+      const { chat } = this;
       this.phase.value = { name: 'signed-out', sentence: null };
+      this.go({ screen: 'list' }, { replaces: true });
+      await chat?.stop({ isSignOut: true });
     });
-  }
-
-  /** Tells the server whether somebody looks: devices of an account that nobody looks at are notified. */
-  async tellForeground(isForeground: boolean): Promise<void> {
-    const options = { decode: anything, failsWhenDisconnected: true };
-    // Without a connection there is nothing to tell; the next one is told when it is there.
-    await this.#live?.call('live.foreground', { foreground: isForeground }, options).catch(() => {});
   }
 
   async #currentAccountOnceAvailable(): Promise<SignedInAccount | null> {
@@ -101,14 +103,14 @@ export class AppState {
     }
   }
 
-  /** Shows why it failed where it did: a sign-in on the sign-in screen, a sign-out on top of the list. */
+  /** Shows why it failed where it did: a sign-in on the sign-in screen, a sign-out above the conversations. */
   async #whileBusy(work: () => Promise<void>): Promise<void> {
     this.isBusy.value = true;
     try {
       await work();
     } catch (error) {
       const { message } = error as Error;
-      if (this.phase.value.name === 'signed-in') this.connectionProblem.value = message;
+      if (this.chat !== null) this.chat.actionProblem.value = message;
       else this.phase.value = { name: 'signed-out', sentence: message };
     } finally {
       this.isBusy.value = false;
@@ -116,68 +118,21 @@ export class AppState {
   }
 
   #enter(account: SignedInAccount): void {
-    this.connectionProblem.value = null;
-    this.phase.value = { name: 'signed-in', account };
-    const live = new LiveClient({
-      connect: webSocketConnect(this.place.base),
-      token: null,
-      follow: { resumeRevByConversation: new Map(), unknownStartAt: 'now', onlyConversations: null },
-      listener: (event) => this.#onEvent(event),
-    });
-    this.#live = live;
-    live.start();
-    void live.ended.then((error) => {
-      if (this.#live === live) this.#onLiveEnded(error);
+    const chat = new ChatState(this.place, this.#api, account);
+    this.phase.value = { name: 'signed-in', chat };
+    chat.start();
+    void chat.live.ended.then((error) => {
+      if (this.chat === chat) this.#onLiveEnded(chat, error);
     });
   }
 
-  async #leave(): Promise<void> {
-    const live = this.#live;
-    this.#live = null;
-    if (this.#reloadTimer !== null) clearTimeout(this.#reloadTimer);
-    this.#reloadTimer = null;
-    this.conversations.value = null;
-    await live?.stop();
-  }
-
-  #onEvent(event: ChatEvent): void {
-    if (event.type === 'disconnected') this.connectionProblem.value = event.reason;
-    else if (event.type === 'connected') {
-      this.connectionProblem.value = null;
-      void this.tellForeground(!document.hidden);
-    } else this.#reloadSoon();
-  }
-
-  #onLiveEnded(error: Error | null): void {
-    void this.#leave();
+  /** What was written and not sent stays in the browser. */
+  #onLiveEnded(chat: ChatState, error: Error | null): void {
     const isOver = error instanceof SessionOverError;
     this.phase.value = {
       name: 'signed-out',
       sentence: isOver ? 'Your session has ended: sign in again.' : (error?.message ?? null),
     };
-  }
-
-  #reloadSoon(): void {
-    this.#reloadTimer ??= setTimeout(
-      () => {
-        this.#reloadTimer = null;
-        void this.#reload();
-      },
-      this.conversations.value === null ? 0 : RELOAD_INTERVAL_MS,
-    );
-  }
-
-  async #reload(): Promise<void> {
-    const live = this.#live;
-    if (live === null) return;
-    try {
-      const conversations = await this.#api.conversations();
-      if (this.#live === live) this.conversations.value = conversations;
-    } catch (error) {
-      // The live connection says when the session is over.
-      if (error instanceof ServerError && error.code === 'unauthenticated') return;
-      this.connectionProblem.value = (error as Error).message;
-      if (isTransient(error)) this.#reloadSoon();
-    }
+    void chat.stop({ isSignOut: false });
   }
 }

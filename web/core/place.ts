@@ -1,3 +1,5 @@
+import { parseRoute, pathOf } from './routes.ts';
+
 /** Where a page is served, as the shell says it: `http.base-uri`, with a slash at its end. */
 export interface Place {
   readonly base: URL;
@@ -33,8 +35,9 @@ export interface OpenedLink {
 export function takeLink({ base }: Place, location: Location, history: History): OpenedLink | null {
   const token = LINK_TOKEN_PATTERN.exec(location.hash)?.[1] ?? null;
   const isPrinted = location.pathname === base.pathname;
+  const path = pathOf(parseRoute(location.pathname, base.pathname), base.pathname);
   // The page for sign-in links has another path; the way back leads to neither.
-  if (location.hash !== '' || !isPrinted) history.replaceState(null, '', base.pathname);
+  if (location.hash !== '' || location.pathname !== path) history.replaceState(null, '', path);
   return token === null ? null : { token, isPrinted };
 }
 

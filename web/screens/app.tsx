@@ -1,6 +1,6 @@
 import type { AppState } from '../core/app-state.ts';
 import { words } from '../words/words.ts';
-import { Conversations } from './conversations.tsx';
+import { ChatScreen } from './chat-screen.tsx';
 import { SignIn } from './sign-in.tsx';
 
 /** The whole page. */
@@ -10,12 +10,12 @@ export function App({ state }: { readonly state: AppState }) {
   if (phase.name === 'unavailable') return <Unavailable sentence={phase.sentence} />;
   if (phase.name === 'elsewhere') return <Elsewhere state={state} />;
   if (phase.name === 'signed-out') return <SignIn state={state} sentence={phase.sentence} />;
-  return <Conversations state={state} account={phase.account} />;
+  return <ChatScreen state={state} chat={phase.chat} />;
 }
 
 function Loading() {
   return (
-    <main aria-busy="true">
+    <main class="box" aria-busy="true">
       <p class="quiet">{words.loading}</p>
     </main>
   );
@@ -23,7 +23,7 @@ function Loading() {
 
 function Unavailable({ sentence }: { readonly sentence: string }) {
   return (
-    <main>
+    <main class="box">
       <h1>{words.unavailable}</h1>
       <p role="status">
         {sentence}. {words.trying}
@@ -37,7 +37,7 @@ function Elsewhere({ state }: { readonly state: AppState }) {
   const { base, pageOrigin } = state.place;
   const token = state.link.value?.token ?? null;
   return (
-    <main>
+    <main class="box">
       <h1>{words.elsewhere}</h1>
       <p>
         {words.elsewhereReason(pageOrigin)} <a href={`${base.href}${token === null ? '' : `#${token}`}`}>{base.href}</a>

@@ -7,7 +7,7 @@ import { words } from '../words/words.ts';
 export function SignIn({ state, sentence }: { readonly state: AppState; readonly sentence: string | null }) {
   const token = state.link.value?.token ?? null;
   return (
-    <main>
+    <main class="box">
       <h1 dir="auto">{state.place.projectName}</h1>
       {sentence === null ? null : (
         <p class="error" role="alert">

@@ -1,5 +1,14 @@
+const numberFormat = new Intl.NumberFormat();
+const plural = new Intl.PluralRules('en');
+
+function counted(count: number, one: string, many: string): string {
+  return `${numberFormat.format(count)} ${plural.select(count) === 'one' ? one : many}`;
+}
+
 /** Every sentence of the page, so that another language is another file. */
 export const words = {
+  title: (project: string, waiting: number) =>
+    waiting === 0 ? project : `(${numberFormat.format(waiting)}) ${project}`,
   loading: 'One moment …',
   signIn: 'Sign in',
   signOut: 'Sign out',
@@ -13,11 +22,51 @@ export const words = {
   signedInAs: (name: string, nick: string) => `Signed in as ${name} (@${nick})`,
   conversations: 'Conversations',
   noConversations: 'You are in no conversation yet. Somebody can add you to a group, or send you an invitation.',
-  unread: (count: number) => `${new Intl.NumberFormat().format(count)} unread`,
+  unread: (count: number) => `${numberFormat.format(count)} unread`,
+  mentions: (count: number) => counted(count, 'mention of you', 'mentions of you'),
+  number: (count: number) => (count > 999 ? '999+' : String(count)),
   archived: 'archived',
-  whatIsHere: 'This page shows your conversations and what is unread. To read and to write, use a client:',
+  draft: 'Draft',
   trying: 'The page tries again by itself.',
   unavailable: 'The server cannot answer',
   elsewhere: 'This is not the address of this server',
   elsewhereReason: (page: string) => `You opened ${page}, and a session works at one address only. Open:`,
+  chooseConversation: 'Choose a conversation.',
+  notAMember: 'This conversation does not exist, or you are no longer in it.',
+  back: 'All conversations',
+  members: (count: number) => counted(count, 'member', 'members'),
+  offline: (reason: string) => `No connection: ${reason}.`,
+  retryIn: (seconds: number) => (seconds <= 0 ? 'Trying again …' : `Trying again in ${seconds} s.`),
+  tryNow: 'Try now',
+  dismiss: 'Close',
+  messagesOf: (title: string) => `Messages of ${title}`,
+  emptyConversation: 'Nothing was written here yet.',
+  historyBegins: (seq: number) => `Messages before ${numberFormat.format(seq)} were removed by a retention rule.`,
+  newMessages: 'New',
+  newestMessages: 'To the newest message',
+  newBelow: (count: number) => `${numberFormat.format(count)} new`,
+  deleted: 'This message was deleted.',
+  deletedSoon: 'Deleted.',
+  undo: 'Undo',
+  edited: 'edited',
+  bot: 'BOT',
+  webhook: 'WEBHOOK',
+  edit: 'Edit',
+  delete: 'Delete',
+  deleteMessage: (seq: number) => `Delete message ${seq}`,
+  editMessage: (seq: number) => `Edit message ${seq}`,
+  sending: 'is being sent',
+  notSent: 'Not sent',
+  sendAgain: 'Send again',
+  writeTo: (title: string) => `Write to ${title}`,
+  send: 'Send',
+  save: 'Save',
+  cancel: 'Cancel',
+  editing: 'You edit a message.',
+  charactersLeft: (left: number) =>
+    left < 0 ? `${numberFormat.format(-left)} characters too many` : `${numberFormat.format(left)} characters left`,
+  tooManyWait: 'Too many messages wait to be sent. Wait until the server can be reached.',
+  archivedHere: 'This group is archived: nothing more can be written.',
+  switchTo: 'Switch to a conversation',
+  nothingFound: 'There is no such conversation.',
 } as const;

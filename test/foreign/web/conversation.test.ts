@@ -1,0 +1,251 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import type { BrowserContext, Page } from 'playwright-core';
+import { eventually } from '../../support/eventually.ts';
+import { signIn } from '../../support/people.ts';
+import { postJson, type TestServer } from '../../support/server.ts';
+import { startServerForBrowsers, WebBrowser, type WatchedPage } from './web-browser.ts';
+
+const HOSTILE =
+  '<img src=x onerror=alert(1)> javascript:alert(1) **[x](javascript:alert(1))** \u202E"\'--><script>alert(1)</script>';
+
+/** Scrolls up, and tells by how many pixels a row in view has moved in the frames after that, at most. */
+const SCROLL_AND_MEASURE_DRIFT = `(async () => {
+  const feed = document.querySelector('.feed');
+  const frame = () => new Promise(requestAnimationFrame);
+  let worst = 0;
+  for (let step = 0; step < 60; step += 1) {
+    feed.scrollTop -= 700;
+    await frame();
+    await frame();
+    const { top } = feed.getBoundingClientRect();
+    const row = [...feed.querySelectorAll('.row')].find((each) => each.getBoundingClientRect().bottom > top + 40);
+    const before = row.getBoundingClientRect().top;
+    for (let wait = 0; wait < 6; wait += 1) await frame();
+    const same = feed.querySelector('[data-index="' + row.dataset.index + '"]');
+    worst = Math.max(worst, Math.abs(same.getBoundingClientRect().top - before));
+  }
+  return worst;
+})()`;
+
+let server: TestServer;
+let browser: WebBrowser;
+const accounts = new Map<string, number>();
+const profiles: BrowserContext[] = [];
+const complaints: (readonly string[])[] = [];
+
+beforeAll(async () => {
+  browser = await WebBrowser.start();
+  server = await startServerForBrowsers();
+  for (const nick of ['alice', 'bob']) {
+    const { id } = await server.operate<{ id: number }>('accounts.create', { nick, name: nick });
+    accounts.set(nick, id);
+  }
+});
+afterEach(async () => {
+  for (const profile of profiles.splice(0)) await profile.close();
+  // No page may break its Content-Security-Policy, or throw.
+  expect(complaints.splice(0).flat()).toEqual([]);
+});
+afterAll(async () => {
+  await browser.stop();
+  await server.stop();
+});
+
+async function newGroup(title: string) {
+  const group = await server.createGroup(title);
+  for (const user of accounts.keys()) await server.operate('groups.add-member', { group: group.id, user });
+  return group;
+}
+
+/** A page of somebody who is signed in. */
+async function openAs(nick: string, path: string): Promise<WatchedPage & { profile: BrowserContext }> {
+  const profile = await browser.newProfile();
+  profiles.push(profile);
+  const watched = await WebBrowser.watch(profile);
+  complaints.push(watched.complaints);
+  const { link } = await server.operate<{ link: string }>('accounts.invite', { user: nick });
+  await watched.page.goto(`${server.url}/#${link.split('#')[1]!}`);
+  await watched.page.getByText(`Signed in as ${nick}`).waitFor();
+  await watched.page.goto(`${server.url}${path}`);
+  await watched.page.getByRole('textbox').waitFor();
+  return { ...watched, profile };
+}
+
+const write = async (page: Page, text: string): Promise<void> => {
+  await page.getByRole('textbox').fill(text);
+  await page.getByRole('textbox').press('Enter');
+};
+
+/** The texts that are shown, in their order, those that are being sent included. */
+const shownTexts = (page: Page) => page.locator('.feed .text').allInnerTexts();
+const shows = (page: Page, texts: readonly string[]) =>
+  eventually(
+    () => shownTexts(page),
+    (shown) => JSON.stringify(shown) === JSON.stringify(texts),
+  );
+
+/** What the server has. */
+async function storedTexts(conversation: number): Promise<string[]> {
+  const { token } = await signIn(server, accounts.get('alice')!);
+  const answer = await postJson(
+    `${server.url}/v1/api/messages.history`,
+    { conversation },
+    { authorization: `Bearer ${token}` },
+  );
+  return (answer.body as { messages: { text: string }[] }).messages.map(({ text }) => text);
+}
+
+describe('two people in a conversation', () => {
+  test('see what the other writes, edits and deletes, each message once and in order, and text stays text', async () => {
+    const { id, webhook } = await newGroup(`Talk ${HOSTILE.replace('\u202E', '')}`);
+    const { page: alice } = await openAs('alice', `/c/${id}`);
+    const { page: bob } = await openAs('bob', `/c/${id}`);
+    await write(alice, 'one');
+    await shows(bob, ['one']);
+    await write(bob, HOSTILE);
+    await postJson(webhook, { text: 'three\nof a *script*' });
+    const expected = ['one', HOSTILE, 'three\nof a *script*'];
+    for (const page of [alice, bob]) await shows(page, expected);
+    expect(await alice.locator('#app img, #app script, .feed a').count()).toBe(0);
+
+    await bob.getByRole('textbox').press('ArrowUp');
+    expect(await bob.getByRole('textbox').inputValue()).toBe(HOSTILE);
+    await write(bob, 'two');
+    await shows(alice, ['one', 'two', 'three\nof a *script*']);
+    await alice.getByRole('article').filter({ hasText: 'two' }).getByText('edited').waitFor();
+
+    const own = alice.getByRole('article').filter({ hasText: 'alice' });
+    await own.hover();
+    await own.getByRole('button', { name: 'Delete message 1' }).click();
+    await own.getByRole('button', { name: 'Undo' }).click();
+    await shows(alice, ['one', 'two', 'three\nof a *script*']);
+    await own.hover();
+    await own.getByRole('button', { name: 'Delete message 1' }).click();
+    await shows(bob, ['two', 'three\nof a *script*']);
+    await bob.getByText('This message was deleted').waitFor();
+  });
+
+  test('see what is unread, and that it was read once it was in view', async () => {
+    const [first, second] = [await newGroup('First'), await newGroup('Second')];
+    const { page } = await openAs('alice', `/c/${first.id}`);
+    for (const text of ['a', 'b @alice']) await postJson(second.webhook, { text });
+    const item = page.getByRole('link', { name: /Second/ });
+    await item.getByRole('img', { name: '2 unread' }).waitFor();
+    await item.getByRole('img', { name: '1 mention of you' }).waitFor();
+    expect(await page.title()).toBe('(1) Klatch of a test');
+    await item.click();
+    await page.getByRole('separator', { name: 'New' }).or(page.locator('.new')).first().waitFor();
+    await item.getByRole('img').first().waitFor({ state: 'detached' });
+    const { token } = await signIn(server, accounts.get('alice')!);
+    const { read_seq: readSeq } = (
+      await eventually(
+        () =>
+          postJson(
+            `${server.url}/v1/api/conversations.show`,
+            { conversation: second.id },
+            { authorization: `Bearer ${token}` },
+          ),
+        ({ body }) => body.read_seq === 2,
+      )
+    ).body;
+    expect([readSeq, await page.title()]).toEqual([2, 'Klatch of a test']);
+  });
+});
+
+describe('what somebody writes', () => {
+  test('and does not send stays with its conversation, and survives the page', async () => {
+    const [first, second] = [await newGroup('Drafts 1'), await newGroup('Drafts 2')];
+    const { page } = await openAs('alice', `/c/${first.id}`);
+    await page.getByRole('textbox').fill('for the first');
+    await page.getByRole('link', { name: /Drafts 2/ }).click();
+    await page.getByRole('textbox', { name: 'Write to Drafts 2' }).waitFor();
+    expect(await page.getByRole('textbox').inputValue()).toBe('');
+    await page.getByRole('link', { name: /Drafts 1.*Draft/ }).waitFor();
+    await page.reload();
+    await page.getByRole('link', { name: /Drafts 1/ }).click();
+    await eventually(
+      () => page.getByRole('textbox').inputValue(),
+      (text) => text === 'for the first',
+    );
+    await page.getByRole('textbox').press('Enter');
+    await eventually(
+      () => storedTexts(first.id),
+      (texts) => texts.length === 1,
+    );
+    expect([await storedTexts(first.id), await storedTexts(second.id)]).toEqual([['for the first'], []]);
+  });
+
+  test('while the server cannot be reached is shown at once, survives the browser, and is sent once', async () => {
+    const { id } = await newGroup('Outbox');
+    const { page, profile } = await openAs('alice', `/c/${id}`);
+    // The server takes the message, and its answer is lost.
+    await page.route('**/v1/api/messages.send', async (route) => {
+      await route.fetch();
+      await route.abort();
+    });
+    await write(page, 'first');
+    await write(page, 'second');
+    await shows(page, ['first', 'second']);
+    await eventually(
+      () => storedTexts(id),
+      (texts) => texts.length > 0,
+    );
+    complaints.length = 0;
+    await page.close();
+    const { page: again, complaints: others } = await WebBrowser.watch(profile);
+    complaints.push(others);
+    await again.goto(`${server.url}/c/${id}`);
+    await shows(again, ['first', 'second']);
+    await eventually(
+      () => storedTexts(id),
+      (texts) => texts.length === 2,
+    );
+    expect(await again.locator('.pending').count()).toBe(0);
+    expect(await storedTexts(id)).toEqual(['first', 'second']);
+  });
+
+  test('and the server refuses keeps its text and says why', async () => {
+    const { id } = await newGroup('Refused');
+    const { page } = await openAs('alice', `/c/${id}`);
+    await page.route('**/v1/api/messages.send', (route) =>
+      route.fulfill({
+        status: 403,
+        json: { status: 'failure', code: 'blocked', message: 'The other one has blocked you' },
+      }),
+    );
+    await write(page, 'not wanted');
+    await page.getByText('Not sent: The other one has blocked you').waitFor();
+    complaints.length = 0;
+    await page.unroute('**/v1/api/messages.send');
+    await page.getByRole('button', { name: 'Send again' }).click();
+    await eventually(
+      () => storedTexts(id),
+      (texts) => texts.includes('not wanted'),
+    );
+    await shows(page, ['not wanted']);
+  });
+});
+
+test('a conversation of 100,000 messages opens where reading goes on, is scrolled and jumped in, and nothing moves', async () => {
+  const { id } = await newGroup('Long');
+  await postJson((await newGroup('Other')).webhook, { text: 'x' });
+  const sender = accounts.get('bob')!;
+  await server.database.query(async (sql) => {
+    await sql`insert into message (conversation_id, seq, rev, sender_id, text, sent_at)
+      select ${id}, n, n, ${sender}, 'message ' || n || repeat(' and more of it', (n % 17)::int), now() from generate_series(1, 100000) n`;
+    await sql`update conversation_head set last_seq = 100000, last_rev = 200000, last_at = now() where conversation_id = ${id}`;
+    await sql`update membership set read_seq = 50000 where conversation_id = ${id}`;
+  });
+  const { page } = await openAs('alice', `/c/${id}`);
+  const rowOf = (seq: number) => page.locator(`[aria-posinset="${seq}"]`);
+  await rowOf(50_001).waitFor();
+  await page.locator('.new').waitFor();
+  for (const seq of [1, 77_777, 100_000, 33_333]) {
+    await page.goto(`${server.url}/c/${id}/${seq}`);
+    await rowOf(seq).getByText(`message ${seq}`).waitFor();
+    expect(await page.evaluate('document.querySelectorAll("*").length')).toBeLessThan(2_500);
+  }
+  // The row in view stays where it is, while rows around it are measured and others are fetched.
+  expect(await page.evaluate<number>(SCROLL_AND_MEASURE_DRIFT)).toBeLessThanOrEqual(1);
+  expect(await page.evaluate('document.querySelectorAll("*").length')).toBeLessThan(2_500);
+});

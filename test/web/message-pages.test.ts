@@ -1,0 +1,58 @@
+import { describe, expect, test } from '@jest/globals';
+import type { Message } from '../../client/core/shapes.ts';
+import { MessagePages } from '../../web/core/message-pages.ts';
+
+const message = (seq: number, rev = seq): Message => ({
+  id: `7:${seq}`,
+  seq,
+  rev,
+  sender: { id: 1, name: 'A', nick: 'a', kind: 'user' },
+  text: String(rev),
+  sent_at: '2026-11-26T10:00:00Z',
+});
+const messages = (from: number, to: number): Message[] =>
+  Array.from({ length: to - from + 1 }, (_, at) => message(from + at));
+
+describe('pages of messages', () => {
+  test('keep the newer state of a message, whichever comes first', () => {
+    const pages = new MessagePages();
+    pages.put(7, [message(1, 9)]);
+    pages.put(7, [message(1, 3)]);
+    expect(pages.get(7, 1)!.rev).toBe(9);
+    expect(pages.get(8, 1)).toBeUndefined();
+  });
+
+  test('say what is missing, page by page', () => {
+    const pages = new MessagePages();
+    expect(pages.firstMissing(7, { from: 50, to: 250 })).toEqual({ from: 50, to: 100 });
+    pages.put(7, messages(50, 120));
+    expect(pages.firstMissing(7, { from: 50, to: 250 })).toEqual({ from: 121, to: 200 });
+    pages.put(7, messages(130, 250));
+    expect(pages.firstMissing(7, { from: 50, to: 250 })).toEqual({ from: 121, to: 129 });
+    pages.put(7, messages(121, 129));
+    expect(pages.firstMissing(7, { from: 50, to: 250 })).toBeNull();
+  });
+
+  test('are 30 of a conversation and 200 in all: those that were used last', () => {
+    const pages = new MessagePages();
+    pages.put(7, [message(1)]);
+    for (let page = 1; page <= 29; page += 1) pages.put(7, [message(page * 100 + 1)]);
+    pages.touch(7, { from: 1, to: 1 });
+    pages.put(7, [message(3_001)]);
+    expect([pages.hasPageOf(7, 1), pages.hasPageOf(7, 101), pages.hasPageOf(7, 201)]).toEqual([true, false, true]);
+    for (let conversation = 100; conversation < 271; conversation += 1) pages.put(conversation, [message(1)]);
+    expect(pages.hasPageOf(7, 201)).toBe(false);
+    expect([...Array(271).keys()].filter((each) => pages.hasPageOf(each, 1)).length).toBeLessThanOrEqual(200);
+  });
+
+  test('forget what the server has lost, and nothing else', () => {
+    const pages = new MessagePages();
+    pages.put(7, messages(1, 10));
+    pages.put(8, messages(1, 10));
+    pages.forgetBehind(7, 6);
+    expect(pages.firstMissing(7, { from: 1, to: 10 })).toEqual({ from: 7, to: 10 });
+    expect(pages.firstMissing(8, { from: 1, to: 10 })).toBeNull();
+    pages.forget(8);
+    expect(pages.get(8, 1)).toBeUndefined();
+  });
+});

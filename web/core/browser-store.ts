@@ -1,0 +1,79 @@
+import { deleteDB, openDB, type DBSchema, type IDBPDatabase } from 'idb';
+import type { OutboxEntry } from './outbox.ts';
+
+/** What somebody has begun to write. It holds its conversation, so that it is never sent to another one. */
+export interface Draft {
+  readonly account: number;
+  readonly conversation: number;
+  readonly text: string;
+}
+
+interface Schema extends DBSchema {
+  drafts: { key: [number, number]; value: Draft };
+  outbox: { key: string; value: OutboxEntry };
+}
+
+const VERSION = 1;
+
+/**
+ * What survives the browser: drafts, and messages that were not sent yet. A browser that keeps nothing for this page
+ * (a private window, a full disk) takes nothing from it but that.
+ */
+export class BrowserStore {
+  readonly #name: string;
+  readonly #database: Promise<IDBPDatabase<Schema> | null>;
+
+  /** `basePathname` tells installations of one origin apart. */
+  constructor(basePathname: string) {
+    this.#name = `klatch${basePathname}`;
+    this.#database = openDB<Schema>(this.#name, VERSION, {
+      upgrade: (database) => {
+        database.createObjectStore('drafts', { keyPath: ['account', 'conversation'] });
+        database.createObjectStore('outbox', { keyPath: 'clientId' });
+      },
+      // Another tab signs out, or has a newer version of the page.
+      blocking: (_current, _blocked, event) => (event.target as IDBDatabase).close(),
+    }).catch(() => null);
+  }
+
+  async readAll(): Promise<{ drafts: Draft[]; outbox: OutboxEntry[] }> {
+    const found = await this.#attempt(async (database) => ({
+      drafts: await database.getAll('drafts'),
+      outbox: await database.getAll('outbox'),
+    }));
+    return found ?? { drafts: [], outbox: [] };
+  }
+
+  /** An empty draft is removed. */
+  async keepDraft(draft: Draft): Promise<void> {
+    await this.#attempt((database) =>
+      draft.text === ''
+        ? database.delete('drafts', [draft.account, draft.conversation])
+        : database.put('drafts', draft).then(() => {}),
+    );
+  }
+
+  async keepOutboxEntry(entry: OutboxEntry): Promise<void> {
+    await this.#attempt((database) => database.put('outbox', entry));
+  }
+
+  async removeOutboxEntry(clientId: string): Promise<void> {
+    await this.#attempt((database) => database.delete('outbox', clientId));
+  }
+
+  async close(): Promise<void> {
+    (await this.#database)?.close();
+  }
+
+  /** Leaves nothing in the browser; for a sign-out. */
+  async deleteAll(): Promise<void> {
+    await this.close();
+    await deleteDB(this.#name).catch(() => {});
+  }
+
+  async #attempt<Result>(work: (database: IDBPDatabase<Schema>) => Promise<Result>): Promise<Result | null> {
+    const database = await this.#database;
+    if (database === null) return null;
+    return work(database).catch(() => null);
+  }
+}

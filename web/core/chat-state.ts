@@ -1,0 +1,305 @@
+import { batch, signal } from '@preact/signals';
+import { anything, decodeOrNull, integer, objectWithAtLeast } from '../../client/core/decode.ts';
+import { isTransient, ServerError } from '../../client/core/chat-error.ts';
+import type { ChatEvent } from '../../client/core/events.ts';
+import { LiveClient } from '../../client/core/live-client.ts';
+import type { Change, Message } from '../../client/core/shapes.ts';
+import type { Api, SignedInAccount } from './api.ts';
+import { BrowserStore } from './browser-store.ts';
+import { Drafts } from './drafts.ts';
+import { MessagePages } from './message-pages.ts';
+import { Outbox } from './outbox.ts';
+import type { Place } from './place.ts';
+import { Timeline } from './timeline.ts';
+import { waitingOf, withListed, withMessage, withRead, type ConversationEntry } from './unread.ts';
+import { webSocketConnect } from './websocket.ts';
+
+/** Least time between two reads of the list, whatever the rate of new messages. */
+const RELOAD_INTERVAL_MS = 1_000;
+/** A hidden page draws nothing, and still counts in its title. */
+const HIDDEN_FRAME_MS = 250;
+/** Till then a deletion can be taken back. */
+const UNDO_MS = 5_000;
+
+const decodeReadNotification = objectWithAtLeast({ conversation: integer, seq: integer });
+
+/** Why nothing new comes. */
+export interface ConnectionProblem {
+  readonly reason: string;
+  /** When the next attempt is made, as `Date.now` counts; null: now. */
+  readonly retryAt: number | null;
+}
+
+/** Everything of somebody who is signed in: their conversations, the connection, what they write. */
+export class ChatState {
+  readonly account: SignedInAccount;
+  /** Null: not read yet. */
+  readonly conversations = signal<readonly ConversationEntry[] | null>(null);
+  readonly connectionProblem = signal<ConnectionProblem | null>(null);
+  /** Why something that a person did failed, or null. */
+  readonly actionProblem = signal<string | null>(null);
+  /** Raised when the outbox or which conversations have a draft changes. */
+  readonly writingVersion = signal(0);
+  /** Messages that will be deleted in a moment, as `conversation:seq`. */
+  readonly deletions = signal<ReadonlySet<string>>(new Set());
+  readonly outbox: Outbox;
+  readonly drafts: Drafts;
+  readonly pages = new MessagePages();
+  readonly live: LiveClient;
+  readonly api: Api;
+  readonly #store: BrowserStore;
+  readonly #entries = new Map<number, ConversationEntry>();
+  #timeline: Timeline | null = null;
+  #isListed = false;
+  #isStopped = false;
+  #reloadTimer: ReturnType<typeof setTimeout> | null = null;
+  #isFlushScheduled = false;
+
+  constructor(place: Place, api: Api, account: SignedInAccount) {
+    this.account = account;
+    this.api = api;
+    const store = new BrowserStore(place.base.pathname);
+    this.#store = store;
+    const onChange = (): void => {
+      this.writingVersion.value += 1;
+    };
+    this.drafts = new Drafts({ account: account.id, keep: (draft) => store.keepDraft(draft), onChange });
+    this.outbox = new Outbox({
+      account: account.id,
+      send: async ({ conversation, text, clientId }) => {
+        const message = await api.sendMessage(conversation, text, clientId);
+        this.#show(conversation, message);
+        return message.seq;
+      },
+      keep: (entry) => store.keepOutboxEntry(entry),
+      remove: (clientId) => store.removeOutboxEntry(clientId),
+      lastSeqOf: (conversation) => this.#entries.get(conversation)?.lastSeq ?? 0,
+      onChange,
+    });
+    this.live = new LiveClient({
+      connect: webSocketConnect(place.base),
+      token: null,
+      follow: { resumeRevByConversation: new Map(), unknownStartAt: 'now', onlyConversations: null },
+      listener: (event) => this.#onEvent(event),
+    });
+  }
+
+  start(): void {
+    this.live.start();
+    void this.#store.readAll().then(({ drafts, outbox }) => {
+      if (this.#isStopped) return;
+      this.drafts.restore(drafts);
+      this.outbox.restore(outbox);
+    });
+  }
+
+  /** `isSignOut`: nothing stays in the browser. Else drafts and unsent messages do. */
+  async stop({ isSignOut }: { readonly isSignOut: boolean }): Promise<void> {
+    this.#isStopped = true;
+    this.outbox.stop();
+    this.#timeline?.close();
+    if (this.#reloadTimer !== null) clearTimeout(this.#reloadTimer);
+    if (!isSignOut) this.drafts.keepNow();
+    const stopped = this.live.stop();
+    await (isSignOut ? this.#store.deleteAll() : this.#store.close());
+    await stopped;
+  }
+
+  entryOf(conversation: number): ConversationEntry | undefined {
+    // Read for its signal: who asks is drawn again when the list changes.
+    void this.conversations.value;
+    return this.#entries.get(conversation);
+  }
+
+  /** The timeline of a conversation that is opened; the one that was open is closed. */
+  open(conversation: number): Timeline {
+    if (this.#timeline?.conversation === conversation) return this.#timeline;
+    this.#timeline?.close();
+    this.#timeline = new Timeline({
+      conversation,
+      pages: this.pages,
+      fetchHistory: (after, limit) => this.api.history(conversation, after, limit),
+      onMessages: (messages) => {
+        for (const message of messages) this.#tellOutbox(conversation, message);
+      },
+      onFirstSeq: (firstSeq) =>
+        this.#update(conversation, (entry) => ({ ...entry, firstSeq: Math.max(firstSeq, entry.firstSeq) })),
+    });
+    return this.#timeline;
+  }
+
+  /** Tells the server whether somebody looks: devices of an account that nobody looks at are notified. */
+  async tellForeground(isForeground: boolean): Promise<void> {
+    const options = { decode: anything, failsWhenDisconnected: true };
+    // Without a connection there is nothing to tell; the next one is told when it is there.
+    await this.live.call('live.foreground', { foreground: isForeground }, options).catch(() => {});
+  }
+
+  async markRead(conversation: number, seq: number): Promise<void> {
+    const entry = this.#entries.get(conversation);
+    if (entry === undefined || seq <= entry.readSeq) return;
+    const hadMentions = entry.mentions > 0;
+    this.#update(conversation, (each) => withRead(each, seq));
+    try {
+      await this.api.markRead(conversation, seq);
+      // Which of the mentions were read only the server knows.
+      if (hadMentions) this.#reloadSoon();
+    } catch {
+      // Reading goes on, and with it the next call.
+    }
+  }
+
+  async edit(conversation: number, seq: number, text: string): Promise<void> {
+    await this.#act(async () => this.#show(conversation, await this.api.editMessage(conversation, seq, text)));
+  }
+
+  /** Deletes a message after 5 s, in which it can be taken back. */
+  deleteSoon(conversation: number, seq: number): void {
+    const key = `${conversation}:${seq}`;
+    this.deletions.value = new Set([...this.deletions.value, key]);
+    setTimeout(() => {
+      if (!this.deletions.value.has(key) || this.#isStopped) return;
+      void this.#act(async () => this.#show(conversation, await this.api.deleteMessage(conversation, seq))).then(() =>
+        this.undoDelete(conversation, seq),
+      );
+    }, UNDO_MS);
+  }
+
+  undoDelete(conversation: number, seq: number): void {
+    this.deletions.value = new Set([...this.deletions.value].filter((each) => each !== `${conversation}:${seq}`));
+  }
+
+  /** Messages that wait for this person, in all conversations. */
+  get waiting(): number {
+    return (this.conversations.value ?? []).reduce((sum, entry) => sum + waitingOf(entry), 0);
+  }
+
+  async #act(work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+      this.actionProblem.value = null;
+    } catch (error) {
+      this.actionProblem.value = (error as Error).message;
+    }
+  }
+
+  #onEvent(event: ChatEvent): void {
+    if (event.type === 'change') return this.#onChange(event.conversation, event.change);
+    if (event.type === 'disconnected') {
+      const { reason, retryInMs } = event;
+      this.connectionProblem.value = { reason, retryAt: Date.now() + retryInMs };
+    } else if (event.type === 'connected') {
+      this.connectionProblem.value = null;
+      this.outbox.wake();
+      void this.tellForeground(!document.hidden);
+    } else if (event.type === 'reset') this.#onReset(event.conversation, event.rev);
+    else if (event.type === 'left') this.#onLeft(event.conversation);
+    else if (event.type === 'said') this.#onSaid(event.method, event.params);
+    else this.#reloadSoon();
+    return undefined;
+  }
+
+  #onChange(conversation: number, { rev, message, notice }: Change): void {
+    if (message !== undefined) this.#show(conversation, message);
+    if (notice === undefined) return;
+    if (this.#timeline?.conversation === conversation) this.#timeline.addNotice(rev, notice);
+    // Titles, roles and members are in the list alone.
+    this.#reloadSoon();
+  }
+
+  #show(conversation: number, message: Message): void {
+    const isOpen = this.#timeline?.conversation === conversation;
+    // Pages of others are fetched when they are opened.
+    if (isOpen || this.pages.hasPageOf(conversation, message.seq)) this.pages.put(conversation, [message]);
+    batch(() => {
+      this.#update(conversation, (entry) => withMessage(entry, message, this.account));
+      this.#tellOutbox(conversation, message);
+    });
+    if (!this.#entries.has(conversation)) this.#reloadSoon();
+  }
+
+  #tellOutbox(conversation: number, message: Message): void {
+    const { kind, id } = message.sender;
+    if (kind === 'user' && id === this.account.id) this.outbox.onOwnMessage(conversation, message);
+  }
+
+  #onReset(conversation: number, rev: number): void {
+    this.pages.forgetBehind(conversation, rev);
+    // What was counted may be more than there is now.
+    this.#entries.delete(conversation);
+    if (this.#timeline?.conversation === conversation) this.#timeline.refetch();
+    this.#reloadSoon();
+  }
+
+  #onLeft(conversation: number): void {
+    this.#entries.delete(conversation);
+    this.pages.forget(conversation);
+    this.#flushSoon();
+  }
+
+  #onSaid(method: string, params: unknown): void {
+    if (method === 'typing' || method === 'presence') return;
+    const read = method === 'conversation.read' ? decodeOrNull(decodeReadNotification, params) : null;
+    if (read === null) return this.#reloadSoon();
+    this.#update(read.conversation, (entry) => withRead(entry, read.seq));
+    if ((this.#entries.get(read.conversation)?.mentions ?? 0) > 0) this.#reloadSoon();
+    return undefined;
+  }
+
+  #update(conversation: number, change: (entry: ConversationEntry) => ConversationEntry): void {
+    const entry = this.#entries.get(conversation);
+    if (entry !== undefined) this.#entries.set(conversation, change(entry));
+    this.#flushSoon();
+  }
+
+  /** What came in one frame is drawn at once. */
+  #flushSoon(): void {
+    if (this.#isFlushScheduled) return;
+    this.#isFlushScheduled = true;
+    const flush = (): void => {
+      this.#isFlushScheduled = false;
+      if (!this.#isListed || this.#isStopped) return;
+      batch(() => {
+        this.conversations.value = [...this.#entries.values()].sort(byActivity);
+        this.#timeline?.changed();
+      });
+    };
+    if (document.hidden) setTimeout(flush, HIDDEN_FRAME_MS);
+    else requestAnimationFrame(flush);
+  }
+
+  #reloadSoon(): void {
+    this.#reloadTimer ??= setTimeout(
+      () => {
+        this.#reloadTimer = null;
+        void this.reloadConversations();
+      },
+      this.#isListed ? RELOAD_INTERVAL_MS : 0,
+    );
+  }
+
+  /** Reads the list again, for a conversation that this page has just made. */
+  async reloadConversations(): Promise<void> {
+    if (this.#isStopped) return;
+    try {
+      const listed = await this.api.conversations();
+      if (this.#isStopped) return;
+      const ids = new Set(listed.map(({ id }) => id));
+      for (const id of this.#entries.keys()) if (!ids.has(id)) this.#entries.delete(id);
+      for (const info of listed) this.#entries.set(info.id, withListed(this.#entries.get(info.id), info));
+      this.#isListed = true;
+      this.outbox.forgetShown();
+      this.#flushSoon();
+    } catch (error) {
+      // The live connection says when the session is over.
+      if (error instanceof ServerError && error.code === 'unauthenticated') return;
+      this.actionProblem.value = (error as Error).message;
+      if (isTransient(error)) this.#reloadSoon();
+    }
+  }
+}
+
+/** What was said last comes first. */
+function byActivity(a: ConversationEntry, b: ConversationEntry): number {
+  return (b.lastAt ?? '').localeCompare(a.lastAt ?? '') || a.info.id - b.info.id;
+}

@@ -1,0 +1,54 @@
+import type { Draft } from './browser-store.ts';
+
+/** A draft is kept when nothing was typed for so long, and when the page is hidden. */
+const KEEP_AFTER_MS = 300;
+
+/** What the drafts of an account work with. */
+interface DraftsOptions {
+  readonly account: number;
+  readonly keep: (draft: Draft) => Promise<void>;
+  readonly onChange: () => void;
+}
+
+/** The drafts of an account, one in each conversation. */
+export class Drafts {
+  readonly #options: DraftsOptions;
+  readonly #textByConversation = new Map<number, string>();
+  readonly #unkept = new Set<number>();
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(options: DraftsOptions) {
+    this.#options = options;
+  }
+
+  /** What was typed before the kept drafts were read stays. */
+  restore(drafts: readonly Draft[]): void {
+    for (const { account, conversation, text } of drafts) {
+      if (account !== this.#options.account || this.#textByConversation.has(conversation)) continue;
+      this.#textByConversation.set(conversation, text);
+    }
+    this.#options.onChange();
+  }
+
+  textOf(conversation: number): string {
+    return this.#textByConversation.get(conversation) ?? '';
+  }
+
+  set(conversation: number, text: string): void {
+    const hadText = this.textOf(conversation) !== '';
+    this.#textByConversation.set(conversation, text);
+    this.#unkept.add(conversation);
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.keepNow(), KEEP_AFTER_MS);
+    if (hadText !== (text !== '')) this.#options.onChange();
+  }
+
+  keepNow(): void {
+    clearTimeout(this.#timer);
+    for (const conversation of this.#unkept) {
+      const text = this.textOf(conversation);
+      void this.#options.keep({ account: this.#options.account, conversation, text });
+    }
+    this.#unkept.clear();
+  }
+}

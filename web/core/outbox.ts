@@ -1,0 +1,195 @@
+import { backoffMs, DEFAULT_BACKOFF } from '../../client/core/backoff.ts';
+import { isTransient } from '../../client/core/chat-error.ts';
+import type { Message } from '../../client/core/shapes.ts';
+import { waitOrUntilAborted } from '../../client/core/wait.ts';
+
+/** A message that waits for its place in a conversation. */
+export interface OutboxEntry {
+  /** Makes a repeated request one message. */
+  readonly clientId: string;
+  readonly account: number;
+  readonly conversation: number;
+  readonly text: string;
+  /** Unix time in milliseconds. */
+  readonly createdAt: number;
+  /** Why the server refuses it; null: it waits to be sent, or for its answer. */
+  readonly refusal: string | null;
+}
+
+/** What an outbox works with. */
+interface OutboxOptions {
+  readonly account: number;
+  /** Resolves to the seq. Rejects with ServerError and ConnectionError. */
+  readonly send: (entry: OutboxEntry) => Promise<number>;
+  /** Keep an entry for the next start of the browser, or remove it. They never reject. */
+  readonly keep: (entry: OutboxEntry) => Promise<void>;
+  readonly remove: (clientId: string) => Promise<void>;
+  /** The newest message of a conversation that this page was told of. */
+  readonly lastSeqOf: (conversation: number) => number;
+  readonly onChange: () => void;
+  readonly now?: () => number;
+}
+
+const MAX_ENTRIES = 500;
+/** The server knows the `client_id` of a message for a day. */
+const MAX_AGE_MS = 23 * 60 * 60 * 1_000;
+export const TOO_OLD = 'It waited for a day: look whether it is there already, then send it again or delete it';
+
+interface Sending {
+  entry: OutboxEntry;
+  /** What the server answered; null: nothing yet. */
+  seq: number | null;
+}
+
+/**
+ * Sends messages one after the other in each conversation, and repeats each one until the server has answered it. An
+ * entry is there until its message is shown at its seq, so that it is seen once at any moment.
+ */
+export class Outbox {
+  readonly #options: OutboxOptions;
+  readonly #byClientId = new Map<string, Sending>();
+  readonly #sendingConversations = new Set<number>();
+  readonly #stopped = new AbortController();
+  #wait = new AbortController();
+
+  constructor(options: OutboxOptions) {
+    this.#options = options;
+  }
+
+  /** What is shown behind the newest message of a conversation. */
+  entriesOf(conversation: number): OutboxEntry[] {
+    const mine = [...this.#byClientId.values()].filter(({ entry }) => entry.conversation === conversation);
+    return mine.filter((each) => !this.#isShown(each)).map(({ entry }) => entry);
+  }
+
+  /** Takes a text; false: too many wait. */
+  add(conversation: number, text: string): boolean {
+    if (this.#byClientId.size >= MAX_ENTRIES) return false;
+    const createdAt = this.#now();
+    const entry = {
+      clientId: newClientId(),
+      account: this.#options.account,
+      conversation,
+      text,
+      createdAt,
+      refusal: null,
+    };
+    this.#insert(entry);
+    void this.#options.keep(entry).then(() => this.#sendAll(conversation));
+    this.#options.onChange();
+    return true;
+  }
+
+  /** Goes on with what was kept when the browser was closed. */
+  restore(entries: readonly OutboxEntry[]): void {
+    const mine = entries.filter(
+      ({ account, clientId }) => account === this.#options.account && !this.#byClientId.has(clientId),
+    );
+    for (const entry of mine.sort((a, b) => a.createdAt - b.createdAt).slice(0, MAX_ENTRIES)) {
+      const isTooOld = this.#now() - entry.createdAt > MAX_AGE_MS;
+      this.#insert(isTooOld ? { ...entry, refusal: entry.refusal ?? TOO_OLD } : entry);
+    }
+    for (const { conversation } of mine) void this.#sendAll(conversation);
+    this.#options.onChange();
+  }
+
+  /** Sends a refused entry again, as a new request. */
+  retry(clientId: string): void {
+    const sending = this.#byClientId.get(clientId);
+    if (sending === undefined || sending.entry.refusal === null) return;
+    const { conversation, text } = sending.entry;
+    this.discard(clientId);
+    this.add(conversation, text);
+  }
+
+  /** Gives an entry up that was refused. */
+  discard(clientId: string): void {
+    if (this.#byClientId.get(clientId)?.entry.refusal === null) return;
+    this.#remove(clientId);
+  }
+
+  /** A message of this account is shown from now on: by a change, an answer, or in the history. */
+  onOwnMessage(conversation: number, { client_id: clientId }: Message): void {
+    if (clientId === undefined) return;
+    if (this.#byClientId.get(clientId)?.entry.conversation === conversation) this.#remove(clientId);
+  }
+
+  /** Forgets what a list of conversations says to be shown: a message that was restored comes by no change. */
+  forgetShown(): void {
+    for (const [clientId, sending] of this.#byClientId) if (this.#isShown(sending)) this.#remove(clientId);
+  }
+
+  /** Tries at once, since the server can be reached again. */
+  wake(): void {
+    this.#wait.abort();
+    this.#wait = new AbortController();
+  }
+
+  stop(): void {
+    this.#stopped.abort();
+    this.wake();
+  }
+
+  #isShown({ entry, seq }: Sending): boolean {
+    return seq !== null && this.#options.lastSeqOf(entry.conversation) >= seq;
+  }
+
+  #now(): number {
+    return (this.#options.now ?? Date.now)();
+  }
+
+  #insert(entry: OutboxEntry): void {
+    this.#byClientId.set(entry.clientId, { entry, seq: null });
+  }
+
+  #remove(clientId: string): void {
+    this.#byClientId.delete(clientId);
+    void this.#options.remove(clientId);
+    this.#options.onChange();
+  }
+
+  async #sendAll(conversation: number): Promise<void> {
+    if (this.#sendingConversations.has(conversation)) return;
+    this.#sendingConversations.add(conversation);
+    try {
+      for (let next = this.#next(conversation); next !== undefined; next = this.#next(conversation))
+        await this.#sendOne(next);
+    } finally {
+      this.#sendingConversations.delete(conversation);
+    }
+  }
+
+  #next(conversation: number): Sending | undefined {
+    if (this.#stopped.signal.aborted) return undefined;
+    return [...this.#byClientId.values()].find(
+      ({ entry, seq }) => entry.conversation === conversation && entry.refusal === null && seq === null,
+    );
+  }
+
+  async #sendOne(sending: Sending): Promise<void> {
+    const { clientId } = sending.entry;
+    for (let failures = 0; !this.#stopped.signal.aborted && this.#byClientId.has(clientId); failures += 1) {
+      try {
+        const seq = await this.#options.send(sending.entry);
+        sending.seq = seq;
+        void this.#options.remove(clientId);
+        if (this.#isShown(sending)) this.#remove(clientId);
+        return;
+      } catch (error) {
+        if (!isTransient(error)) return this.#refuse(sending, (error as Error).message);
+        await waitOrUntilAborted(backoffMs(failures, DEFAULT_BACKOFF), this.#wait.signal);
+      }
+    }
+  }
+
+  #refuse(sending: Sending, refusal: string): void {
+    sending.entry = { ...sending.entry, refusal };
+    void this.#options.keep(sending.entry);
+    this.#options.onChange();
+  }
+}
+
+/** `crypto.randomUUID` is there in secure contexts alone. */
+function newClientId(): string {
+  return `web-${[...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, '0')).join('')}`;
+}

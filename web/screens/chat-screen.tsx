@@ -1,0 +1,94 @@
+import { useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+import type { AppState } from '../core/app-state.ts';
+import type { ChatState } from '../core/chat-state.ts';
+import { unreadOf } from '../core/unread.ts';
+import { words } from '../words/words.ts';
+import { ConnectionBar } from './connection-bar.tsx';
+import { ConversationPane } from './conversation-pane.tsx';
+import { Sidebar } from './sidebar.tsx';
+import { Switcher } from './switcher.tsx';
+
+/** Both panes fit beside each other: the one of style.css. */
+const WIDE = '(min-width: 50rem)';
+
+interface ChatScreenProps {
+  readonly state: AppState;
+  readonly chat: ChatState;
+}
+
+/** The conversations, and the one that is open; on a narrow screen one of both. */
+export function ChatScreen({ state, chat }: ChatScreenProps) {
+  const isSwitching = useSignal(false);
+  const route = state.route.value;
+  useOpenFirst(state, chat);
+  useShortcuts(state, chat, () => {
+    isSwitching.value = true;
+  });
+  return (
+    <div class={`chat on-${route.screen}`}>
+      <ConnectionBar chat={chat} />
+      <Sidebar state={state} chat={chat} />
+      <main class="pane">
+        {route.screen === 'list' ? (
+          <p class="quiet centred">{words.chooseConversation}</p>
+        ) : (
+          <ConversationPane
+            key={route.conversation}
+            state={state}
+            chat={chat}
+            conversation={route.conversation}
+            seq={route.seq}
+          />
+        )}
+      </main>
+      {isSwitching.value ? (
+        <Switcher
+          chat={chat}
+          onChoose={(conversation) => {
+            isSwitching.value = false;
+            if (conversation !== null) state.go({ screen: 'conversation', conversation, seq: null });
+          }}
+        />
+      ) : null}
+    </div>
+  );
+}
+
+/** Where there is room for it, the conversation that was written in last is open. */
+function useOpenFirst(state: AppState, chat: ChatState): void {
+  const first = chat.conversations.value?.[0]?.info.id ?? null;
+  const isList = state.route.value.screen === 'list';
+  useEffect(() => {
+    if (first !== null && isList && matchMedia(WIDE).matches)
+      state.go({ screen: 'conversation', conversation: first, seq: null }, { replaces: true });
+  }, [first, isList]);
+}
+
+function useShortcuts(state: AppState, chat: ChatState, openSwitcher: () => void): void {
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent): void => {
+      if ((event.ctrlKey || event.metaKey) && !event.altKey && event.key.toLowerCase() === 'k') openSwitcher();
+      else if (event.altKey && (event.key === 'ArrowUp' || event.key === 'ArrowDown'))
+        goToNeighbour(state, chat, event.key === 'ArrowUp' ? -1 : 1, event.shiftKey);
+      else return;
+      event.preventDefault();
+    };
+    addEventListener('keydown', onKey);
+    return () => removeEventListener('keydown', onKey);
+  }, [state, chat]);
+}
+
+/** The next conversation in the list, or the next one with something unread. */
+function goToNeighbour(state: AppState, chat: ChatState, step: 1 | -1, isUnreadOnly: boolean): void {
+  const all = chat.conversations.value ?? [];
+  const route = state.route.value;
+  const open = route.screen === 'conversation' ? route.conversation : null;
+  const ids = all
+    .filter((entry) => !isUnreadOnly || unreadOf(entry) > 0 || entry.info.id === open)
+    .map(({ info }) => info.id);
+  if (ids.length === 0) return;
+  const at = open === null ? -1 : ids.indexOf(open);
+  const conversation = ids[(at + step + ids.length) % ids.length]!;
+  state.go({ screen: 'conversation', conversation, seq: null });
+}

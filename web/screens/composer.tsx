@@ -1,0 +1,157 @@
+import { useSignal, type Signal } from '@preact/signals';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
+import type { Message } from '../../client/core/shapes.ts';
+import type { ChatState } from '../core/chat-state.ts';
+import type { ConversationEntry } from '../core/unread.ts';
+import { words } from '../words/words.ts';
+import { conversationTitle } from './sidebar.tsx';
+
+/** `limits.text-length` as a rule; a server that takes less says so. */
+const MAX_CHARACTERS = 40_000;
+const COUNT_FROM = 38_000;
+/** Messages in which ↑ looks for the last own one. */
+const LAST_MESSAGES = 200;
+
+interface ComposerProps {
+  readonly chat: ChatState;
+  readonly entry: ConversationEntry;
+  /** The message that is edited; null: a new one is written. */
+  readonly edited: Signal<Message | null>;
+  readonly onSent: () => void;
+  readonly onEscape: () => void;
+}
+
+/** Where people write. */
+export function Composer(props: ComposerProps) {
+  const { entry, edited } = props;
+  const { field, text, left, problem, setText, submit, onKeyDown } = useWriting(props);
+  const isEditing = edited.value !== null;
+  const label = words.writeTo(conversationTitle(entry));
+  if (entry.info.archived) return <p class="quiet composer">{words.archivedHere}</p>;
+  return (
+    <form
+      class="composer"
+      onSubmit={(event) => {
+        event.preventDefault();
+        submit();
+      }}
+    >
+      {isEditing ? <EditingLine edited={edited} /> : null}
+      {problem === null ? null : (
+        <p class="error" role="alert">
+          {problem}
+        </p>
+      )}
+      <div class="composer-row">
+        <textarea
+          ref={field}
+          rows={1}
+          dir="auto"
+          aria-label={label}
+          placeholder={label}
+          value={text}
+          onInput={(event) => setText(event.currentTarget.value)}
+          onKeyDown={onKeyDown}
+        />
+        <button class="primary" type="submit" disabled={text.trim() === '' || left < 0}>
+          {isEditing ? words.save : words.send}
+        </button>
+      </div>
+      {left > MAX_CHARACTERS - COUNT_FROM ? null : (
+        <p class={left < 0 ? 'error' : 'quiet'} role="status">
+          {words.charactersLeft(left)}
+        </p>
+      )}
+    </form>
+  );
+}
+
+function EditingLine({ edited }: Pick<ComposerProps, 'edited'>) {
+  return (
+    <p class="quiet editing">
+      {words.editing}{' '}
+      <button
+        class="link"
+        type="button"
+        onClick={() => {
+          edited.value = null;
+        }}
+      >
+        {words.cancel}
+      </button>
+    </p>
+  );
+}
+
+/**
+ * What is written. It holds its conversation from its first moment on: what was begun here is sent here, whatever is
+ * shown meanwhile.
+ */
+function useWriting({ chat, entry, edited, onSent, onEscape }: ComposerProps) {
+  const conversation = entry.info.id;
+  const field = useRef<HTMLTextAreaElement>(null);
+  const editedText = useSignal('');
+  const problem = useSignal<string | null>(null);
+  const version = useSignal(0);
+  // Drafts are no signals: what is typed draws this field alone.
+  void version.value;
+  const message = edited.value;
+  const text = message === null ? chat.drafts.textOf(conversation) : editedText.value;
+  const left = MAX_CHARACTERS - countCharacters(text);
+
+  useEffect(() => {
+    if (message !== null) editedText.value = message.text;
+    field.current?.focus({ preventScroll: true });
+  }, [message]);
+  useLayoutEffect(() => fitHeight(field.current), [text]);
+  const setText = (next: string): void => {
+    if (message === null) chat.drafts.set(conversation, next);
+    else editedText.value = next;
+    version.value += 1;
+  };
+  const submit = (): void => {
+    if (text.trim() === '' || left < 0) return;
+    if (message !== null) {
+      if (text !== message.text) void chat.edit(conversation, message.seq, text);
+      edited.value = null;
+      return;
+    }
+    problem.value = chat.outbox.add(conversation, text) ? null : words.tooManyWait;
+    if (problem.value !== null) return;
+    setText('');
+    chat.drafts.keepNow();
+    onSent();
+  };
+  const onKeyDown = (event: KeyboardEvent): void => {
+    if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) submit();
+    else if (event.key === 'Escape' && message !== null) edited.value = null;
+    else if (event.key === 'Escape') onEscape();
+    else if (event.key === 'ArrowUp' && text === '' && message === null) edited.value = lastOwnMessage(chat, entry);
+    else return;
+    event.preventDefault();
+  };
+  return { field, text, left, problem: problem.value, setText, submit, onKeyDown };
+}
+
+/** As the server counts: a sign that takes two units of UTF-16 is one. */
+function countCharacters(text: string): number {
+  if (text.length <= COUNT_FROM) return text.length;
+  let count = 0;
+  for (const _ of text) count += 1;
+  return count;
+}
+
+function fitHeight(field: HTMLTextAreaElement | null): void {
+  if (field === null) return;
+  field.style.height = 'auto';
+  field.style.height = `${field.scrollHeight + 2}px`;
+}
+
+function lastOwnMessage(chat: ChatState, { info, lastSeq, firstSeq }: ConversationEntry): Message | null {
+  for (let seq = lastSeq; seq >= Math.max(firstSeq, lastSeq - LAST_MESSAGES); seq -= 1) {
+    const message = chat.pages.get(info.id, seq);
+    const isOwn = message?.sender.kind === 'user' && message.sender.id === chat.account.id;
+    if (message !== undefined && isOwn && message.deleted !== true) return message;
+  }
+  return null;
+}

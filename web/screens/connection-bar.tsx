@@ -1,0 +1,50 @@
+import { useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+import type { ChatState } from '../core/chat-state.ts';
+import { words } from '../words/words.ts';
+
+/** Why nothing new comes, or why something that the person did failed. What is there can be read on, and writing waits. */
+export function ConnectionBar({ chat }: { readonly chat: ChatState }) {
+  const problem = chat.connectionProblem.value;
+  const failure = chat.actionProblem.value;
+  const seconds = useSecondsUntil(problem?.retryAt ?? null);
+  return (
+    <div class="bars" role="status">
+      {problem === null ? null : (
+        <p class="bar-problem">
+          {words.offline(problem.reason)} {words.retryIn(seconds)}{' '}
+          <button class="link" type="button" onClick={() => chat.live.reconnectNow()}>
+            {words.tryNow}
+          </button>
+        </p>
+      )}
+      {failure === null ? null : (
+        <p class="bar-problem">
+          {failure}{' '}
+          <button
+            class="link"
+            type="button"
+            onClick={() => {
+              chat.actionProblem.value = null;
+            }}
+          >
+            {words.dismiss}
+          </button>
+        </p>
+      )}
+    </div>
+  );
+}
+
+function useSecondsUntil(at: number | null): number {
+  const now = useSignal(Date.now());
+  useEffect(() => {
+    now.value = Date.now();
+    if (at === null) return undefined;
+    const timer = setInterval(() => {
+      now.value = Date.now();
+    }, 1_000);
+    return () => clearInterval(timer);
+  }, [at]);
+  return at === null ? 0 : Math.ceil((at - now.value) / 1_000);
+}

@@ -1,0 +1,260 @@
+import { useSignal, type Signal } from '@preact/signals';
+import { useEffect, useMemo, useRef } from 'preact/hooks';
+import type { Message } from '../../client/core/shapes.ts';
+import type { AppState } from '../core/app-state.ts';
+import type { ChatState } from '../core/chat-state.ts';
+import { ReadTracker } from '../core/read-tracker.ts';
+import type { Timeline } from '../core/timeline.ts';
+import { unreadOf, type ConversationEntry } from '../core/unread.ts';
+import type { OutboxEntry } from '../core/outbox.ts';
+import { MessageRow, type RowActions } from '../timeline/message-row.tsx';
+import { RichText } from '../timeline/rich-text.tsx';
+import { VirtualList, type ListView } from '../timeline/virtual-list.tsx';
+import { words } from '../words/words.ts';
+import { Composer } from './composer.tsx';
+import { conversationTitle } from './sidebar.tsx';
+
+/** Rows beyond the view that are fetched with it. */
+const ROWS_AHEAD = 40;
+
+interface ConversationPaneProps {
+  readonly state: AppState;
+  readonly chat: ChatState;
+  readonly conversation: number;
+  /** The message to show; null: where reading goes on. */
+  readonly seq: number | null;
+}
+
+/** A conversation: its messages, and where to write. */
+export function ConversationPane(props: ConversationPaneProps) {
+  const { state, chat, conversation } = props;
+  const entry = chat.entryOf(conversation);
+  if (chat.conversations.value === null) return <p class="quiet centred">{words.loading}</p>;
+  return (
+    <>
+      <header class="pane-head">
+        <button class="back" type="button" aria-label={words.back} onClick={() => state.go({ screen: 'list' })}>
+          ←
+        </button>
+        <h2 dir="auto">{entry === undefined ? '' : conversationTitle(entry)}</h2>
+        {entry?.info.kind === 'group' ? <span class="quiet">{words.members(entry.info.members)}</span> : null}
+      </header>
+      {entry === undefined ? (
+        <p class="quiet centred">{words.notAMember}</p>
+      ) : (
+        <OpenConversation {...props} entry={entry} />
+      )}
+    </>
+  );
+}
+
+type OpenProps = ConversationPaneProps & { readonly entry: ConversationEntry };
+
+function OpenConversation({ state, chat, conversation, seq, entry }: OpenProps) {
+  const timeline = useMemo(() => chat.open(conversation), [conversation]);
+  const list = useRef<VirtualList>(null);
+  const view = useSignal<ListView | null>(null);
+  const edited = useSignal<Message | null>(null);
+  // As it was when the conversation was opened: the divider stays while somebody reads.
+  const firstUnread = useMemo(() => firstUnreadOf(entry), [conversation]);
+  const { firstSeq, lastSeq } = entry;
+  // What came, and what waits to be sent, draws the rows again.
+  void timeline.version.value;
+  void chat.writingVersion.value;
+  const indexOf = (each: number): number => Math.min(Math.max(0, each - firstSeq), Math.max(0, lastSeq - firstSeq));
+  const opensAt = seq ?? firstUnread;
+  const onView = useOnView({ chat, entry, timeline, view });
+  const actions = useActions(chat, conversation, edited);
+  const renderRow = rowRenderer({ state, chat, entry, timeline, firstUnread, jumpedTo: seq, actions });
+  const toNewest = (): void => list.current?.jumpToEnd();
+  useEffect(() => {
+    if (seq !== null) list.current?.jumpTo(indexOf(seq));
+  }, [seq]);
+  return (
+    <>
+      <div class="timeline">
+        {lastSeq < firstSeq ? <p class="quiet centred">{words.emptyConversation}</p> : null}
+        <VirtualList
+          ref={list}
+          count={Math.max(0, lastSeq - firstSeq + 1)}
+          renderRow={renderRow}
+          startIndex={opensAt === null ? null : indexOf(opensAt)}
+          label={words.messagesOf(conversationTitle(entry))}
+          onView={onView}
+        >
+          <Tail chat={chat} entries={chat.outbox.entriesOf(conversation)} />
+        </VirtualList>
+        {timeline.problem.value === null ? null : (
+          <p class="timeline-problem" role="status">
+            {timeline.problem.value}. {words.trying}
+          </p>
+        )}
+        <ToNewest view={view.value} entry={entry} onClick={toNewest} />
+      </div>
+      <Composer
+        key={conversation}
+        chat={chat}
+        entry={entry}
+        edited={edited}
+        onSent={toNewest}
+        onEscape={() => {
+          toNewest();
+          if (lastSeq > 0) void chat.markRead(conversation, lastSeq);
+        }}
+      />
+    </>
+  );
+}
+
+function firstUnreadOf(entry: ConversationEntry): number | null {
+  return unreadOf(entry) > 0 ? Math.max(entry.readSeq + 1, entry.firstSeq) : null;
+}
+
+interface ViewSource {
+  readonly chat: ChatState;
+  readonly entry: ConversationEntry;
+  readonly timeline: Timeline;
+  readonly view: Signal<ListView | null>;
+}
+
+/** Fetches what comes into view, and counts as read what stays there. */
+function useOnView({ chat, entry, timeline, view }: ViewSource): (next: ListView) => void {
+  const { firstSeq, lastSeq, info } = entry;
+  const tracker = useReadTracker(chat, info.id);
+  return (next) => {
+    const before = view.peek();
+    if (before?.first !== next.first || before.last !== next.last || before.isAtEnd !== next.isAtEnd) view.value = next;
+    if (lastSeq < firstSeq) return;
+    const from = Math.max(firstSeq, firstSeq + next.first - ROWS_AHEAD);
+    timeline.want({ from, to: Math.min(lastSeq, firstSeq + next.last + ROWS_AHEAD) });
+    const lastWhole = firstSeq + next.lastWhole;
+    // A row that is not there yet was read by nobody.
+    if (chat.pages.get(info.id, lastWhole) !== undefined) tracker.update(lastWhole);
+  };
+}
+
+function useActions(chat: ChatState, conversation: number, edited: Signal<Message | null>): RowActions {
+  return useMemo(
+    () => ({
+      edit: (message) => {
+        edited.value = message;
+      },
+      remove: (seq) => chat.deleteSoon(conversation, seq),
+      undoRemove: (seq) => chat.undoDelete(conversation, seq),
+    }),
+    [conversation],
+  );
+}
+
+interface ToNewestProps {
+  readonly view: ListView | null;
+  readonly entry: ConversationEntry;
+  readonly onClick: () => void;
+}
+
+/** Nothing where the end is in view. */
+function ToNewest({ view, entry, onClick }: ToNewestProps) {
+  if (view === null || view.isAtEnd) return null;
+  const below = Math.min(entry.lastSeq - entry.firstSeq - view.last, unreadOf(entry));
+  return (
+    <button class="to-newest" type="button" onClick={onClick} aria-label={words.newestMessages}>
+      {below > 0 ? words.newBelow(below) : ''} ↓
+    </button>
+  );
+}
+
+interface RowSource {
+  readonly state: AppState;
+  readonly chat: ChatState;
+  readonly entry: ConversationEntry;
+  readonly timeline: Timeline;
+  readonly firstUnread: number | null;
+  readonly jumpedTo: number | null;
+  readonly actions: RowActions;
+}
+
+function rowRenderer({ state, chat, entry, timeline, firstUnread, jumpedTo, actions }: RowSource) {
+  const { firstSeq, lastSeq, info } = entry;
+  const { id: ownId, nick: ownNick } = chat.account;
+  const mayDeleteAll = info.kind === 'group' && info.role !== 'member';
+  const deletions = chat.deletions.value;
+  const filesBase = `${state.place.base.pathname}v1/files/`;
+  return (index: number) => {
+    const seq = firstSeq + index;
+    const message = chat.pages.get(info.id, seq);
+    const isOwn = message?.sender.kind === 'user' && message.sender.id === ownId;
+    return (
+      <MessageRow
+        key={seq}
+        index={index}
+        seq={seq}
+        lastSeq={lastSeq}
+        message={message}
+        previous={seq === firstSeq ? null : chat.pages.get(info.id, seq - 1)}
+        notices={timeline.noticesAfter(seq)}
+        isFirstUnread={seq === firstUnread}
+        isJumpedTo={seq === jumpedTo}
+        isDeletedSoon={deletions.has(`${info.id}:${seq}`)}
+        mayEdit={isOwn && !info.archived}
+        mayDelete={mayDeleteAll || (isOwn && !info.archived)}
+        ownNick={ownNick}
+        filesBase={filesBase}
+        actions={actions}
+      />
+    );
+  };
+}
+
+/** Messages that have no place yet. */
+function Tail({ chat, entries }: { readonly chat: ChatState; readonly entries: readonly OutboxEntry[] }) {
+  return (
+    <>
+      {entries.map(({ clientId, text, refusal }) => (
+        <div key={clientId} class={refusal === null ? 'message pending' : 'message pending failed'}>
+          <div class="body">
+            <RichText text={text} ownNick={chat.account.nick} />
+            {refusal === null ? (
+              <span class="unseen">{words.sending}</span>
+            ) : (
+              <p class="error" role="alert">
+                {words.notSent}: {refusal}{' '}
+                <button class="link" type="button" onClick={() => chat.outbox.retry(clientId)}>
+                  {words.sendAgain}
+                </button>{' '}
+                <button class="link" type="button" onClick={() => chat.outbox.discard(clientId)}>
+                  {words.delete}
+                </button>
+              </p>
+            )}
+          </div>
+        </div>
+      ))}
+    </>
+  );
+}
+
+/** Moves the read position while somebody looks at the page. */
+function useReadTracker(chat: ChatState, conversation: number): ReadTracker {
+  const tracker = useMemo(
+    () =>
+      new ReadTracker({
+        isLookedAt: () => !document.hidden && document.hasFocus(),
+        onRead: (seq) => void chat.markRead(conversation, seq),
+      }),
+    [conversation],
+  );
+  useEffect(() => {
+    const check = (): void => tracker.check();
+    const events = [
+      [window, 'focus'],
+      [window, 'blur'],
+      [document, 'visibilitychange'],
+    ] as const;
+    for (const [target, name] of events) target.addEventListener(name, check);
+    return () => {
+      tracker.stop();
+      for (const [target, name] of events) target.removeEventListener(name, check);
+    };
+  }, [tracker]);
+  return tracker;
+}

@@ -1,0 +1,130 @@
+import { sanitize } from '../../client/core/safe-text.ts';
+import type { AppState } from '../core/app-state.ts';
+import type { ChatState } from '../core/chat-state.ts';
+import { pathOf } from '../core/routes.ts';
+import { unreadOf, type ConversationEntry } from '../core/unread.ts';
+import { briefMomentOf } from '../words/dates.ts';
+import { words } from '../words/words.ts';
+
+interface SidebarProps {
+  readonly state: AppState;
+  readonly chat: ChatState;
+}
+
+/** Who is signed in, and their conversations. */
+export function Sidebar({ state, chat }: SidebarProps) {
+  const { name, nick } = chat.account;
+  return (
+    <nav class="sidebar" aria-label={words.conversations}>
+      <h1 dir="auto">{state.place.projectName}</h1>
+      <OtherLink state={state} />
+      <List state={state} chat={chat} />
+      <div class="account">
+        <p class="quiet" dir="auto" id="account">
+          {words.signedInAs(sanitize(name), nick)}
+        </p>
+        <button type="button" disabled={state.isBusy.value} onClick={() => void state.signOut()}>
+          {words.signOut}
+        </button>
+      </div>
+    </nav>
+  );
+}
+
+function OtherLink({ state }: { readonly state: AppState }) {
+  const token = state.link.value?.token ?? null;
+  if (token === null) return null;
+  return (
+    <p>
+      {words.otherLinkOpened}{' '}
+      <button type="button" disabled={state.isBusy.value} onClick={() => void state.signIn(token)}>
+        {words.useOtherLink}
+      </button>
+    </p>
+  );
+}
+
+function List({ state, chat }: SidebarProps) {
+  const conversations = chat.conversations.value;
+  // Drafts are marked in the list.
+  void chat.writingVersion.value;
+  if (conversations === null) return <p class="quiet">{words.loading}</p>;
+  if (conversations.length === 0) return <p>{words.noConversations}</p>;
+  return (
+    <ul>
+      {conversations.map((entry) => (
+        <Item key={entry.info.id} state={state} entry={entry} hasDraft={chat.drafts.textOf(entry.info.id) !== ''} />
+      ))}
+    </ul>
+  );
+}
+
+interface ItemProps {
+  readonly state: AppState;
+  readonly entry: ConversationEntry;
+  readonly hasDraft: boolean;
+}
+
+function Item({ state, entry, hasDraft }: ItemProps) {
+  const { id, archived } = entry.info;
+  const current = state.route.value;
+  const isOpen = current.screen === 'conversation' && current.conversation === id;
+  const route = { screen: 'conversation', conversation: id, seq: null } as const;
+  const unread = unreadOf(entry);
+  return (
+    <li>
+      <a
+        class={unread > 0 ? 'item has-unread' : 'item'}
+        href={pathOf(route, state.place.base.pathname)}
+        aria-current={isOpen ? 'page' : undefined}
+        onClick={(event) => {
+          if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+          event.preventDefault();
+          state.go(route);
+        }}
+      >
+        <span class="title" dir="auto">
+          {conversationTitle(entry)}
+        </span>
+        {archived ? <span class="quiet">{words.archived}</span> : null}
+        {hasDraft && !isOpen ? <span class="quiet">{words.draft}</span> : null}
+        <Badge entry={entry} unread={unread} />
+      </a>
+    </li>
+  );
+}
+
+function Badge({ entry, unread }: { readonly entry: ConversationEntry; readonly unread: number }) {
+  if (unread === 0) {
+    return entry.lastAt === null ? null : (
+      <time class="quiet" dateTime={entry.lastAt}>
+        {briefMomentOf(entry.lastAt)}
+      </time>
+    );
+  }
+  const { mentions } = entry;
+  // A private conversation is written to this person, like a mention.
+  const isWaiting = entry.info.kind === 'private';
+  return (
+    <>
+      {mentions === 0 ? null : (
+        <span class="badge waiting" role="img" aria-label={words.mentions(mentions)} title={words.mentions(mentions)}>
+          @{words.number(mentions)}
+        </span>
+      )}
+      <span
+        class={isWaiting ? 'badge waiting' : 'badge'}
+        role="img"
+        aria-label={words.unread(unread)}
+        title={words.unread(unread)}
+      >
+        {words.number(unread)}
+      </span>
+    </>
+  );
+}
+
+/** A title as it is shown: of a private conversation the other's name. */
+export function conversationTitle({ info: { title, peer } }: ConversationEntry): string {
+  return sanitize(peer?.name ?? title);
+}

@@ -1,0 +1,68 @@
+import { useSignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+import type { ChatState } from '../core/chat-state.ts';
+import { words } from '../words/words.ts';
+import { conversationTitle } from './sidebar.tsx';
+
+const MAX_SHOWN = 12;
+
+interface SwitcherProps {
+  readonly chat: ChatState;
+  /** Null: none was chosen. */
+  readonly onChoose: (conversation: number | null) => void;
+}
+
+/** Finds a conversation by a part of its title. */
+export function Switcher({ chat, onChoose }: SwitcherProps) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const text = useSignal('');
+  const chosen = useSignal(0);
+  useEffect(() => dialog.current?.showModal(), []);
+  const wanted = text.value.trim().toLowerCase();
+  const found = (chat.conversations.value ?? [])
+    .filter((entry) => conversationTitle(entry).toLowerCase().includes(wanted))
+    .slice(0, MAX_SHOWN);
+  const at = Math.min(chosen.value, found.length - 1);
+  const onKeyDown = (event: KeyboardEvent): void => {
+    if (event.key === 'ArrowDown') chosen.value = Math.min(at + 1, found.length - 1);
+    else if (event.key === 'ArrowUp') chosen.value = Math.max(at - 1, 0);
+    else if (event.key === 'Enter' && !event.isComposing) onChoose(found[at]?.info.id ?? null);
+    else return;
+    event.preventDefault();
+  };
+  return (
+    <dialog class="switcher" ref={dialog} aria-label={words.switchTo} onClose={() => onChoose(null)}>
+      <input
+        type="text"
+        autocomplete="off"
+        aria-label={words.switchTo}
+        placeholder={words.switchTo}
+        role="combobox"
+        aria-expanded="true"
+        aria-controls="switcher-list"
+        aria-activedescendant={found[at] === undefined ? undefined : `switch-${found[at].info.id}`}
+        value={text}
+        onInput={(event) => {
+          text.value = event.currentTarget.value;
+          chosen.value = 0;
+        }}
+        onKeyDown={onKeyDown}
+      />
+      <ul role="listbox" id="switcher-list" aria-label={words.conversations}>
+        {found.map((entry, index) => (
+          <li
+            key={entry.info.id}
+            id={`switch-${entry.info.id}`}
+            role="option"
+            aria-selected={index === at}
+            dir="auto"
+            onClick={() => onChoose(entry.info.id)}
+          >
+            {conversationTitle(entry)}
+          </li>
+        ))}
+      </ul>
+      {found.length === 0 ? <p class="quiet">{words.nothingFound}</p> : null}
+    </dialog>
+  );
+}

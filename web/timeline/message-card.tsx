@@ -1,0 +1,53 @@
+import type { Card } from '../../client/core/shapes.ts';
+import { RichText, ExternalLink } from './rich-text.tsx';
+import { momentOf } from '../words/dates.ts';
+
+const COLOUR = /^#[0-9a-f]{6}$/i;
+const MOODS: ReadonlySet<string> = new Set(['good', 'info', 'warning', 'danger']);
+
+/** A card of a message, in place of its text. Pictures of other servers are not loaded: they would learn who reads. */
+export function MessageCard({ card, ownNick }: { readonly card: Card; readonly ownNick: string }) {
+  const { title, url, author, text, fields = [], links = [], footer, time } = card;
+  const mood = MOODS.has(card.mood ?? '') ? card.mood : 'none';
+  const style = card.color !== undefined && COLOUR.test(card.color) ? { borderInlineStartColor: card.color } : {};
+  return (
+    <div class={`card mood-${mood}`} style={style}>
+      {author === undefined ? null : (
+        <p class="quiet" dir="auto">
+          {author}
+        </p>
+      )}
+      {title === undefined ? null : (
+        <p class="card-title" dir="auto">
+          {url === undefined ? title : <ExternalLink url={url}>{title}</ExternalLink>}
+        </p>
+      )}
+      {title === undefined && url !== undefined ? <ExternalLink url={url}>{url}</ExternalLink> : null}
+      {text === undefined ? null : <RichText text={text} ownNick={ownNick} />}
+      {fields.length === 0 ? null : (
+        <dl>
+          {fields.map(({ name, value }, index) => (
+            <div key={index}>
+              <dt dir="auto">{name}</dt>
+              <dd dir="auto">{value}</dd>
+            </div>
+          ))}
+        </dl>
+      )}
+      {links.length === 0 ? null : (
+        <p class="card-links">
+          {links.map(({ label, url }, index) => (
+            <ExternalLink key={index} url={url}>
+              {label ?? url}
+            </ExternalLink>
+          ))}
+        </p>
+      )}
+      {footer === undefined && time === undefined ? null : (
+        <p class="quiet" dir="auto">
+          {[footer, time === undefined ? undefined : momentOf(time)].filter((each) => each !== undefined).join(' · ')}
+        </p>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,212 @@
+import { Component, type JSX } from 'preact';
+import { formatBytes } from '../../client/core/format-bytes.ts';
+import { noticeText } from '../../client/core/notice-text.ts';
+import { sanitize } from '../../client/core/safe-text.ts';
+import type { Message, Notice } from '../../client/core/shapes.ts';
+import { dayOf, isSameDay, momentOf, timeOfDay } from '../words/dates.ts';
+import { words } from '../words/words.ts';
+import { MessageCard } from './message-card.tsx';
+import { RichText } from './rich-text.tsx';
+
+/** Messages of one sender that follow each other within this time are one group. */
+const GROUP_MS = 5 * 60 * 1_000;
+const HUES = 12;
+
+/** One row of the timeline. */
+export interface MessageRowProps {
+  readonly index: number;
+  readonly seq: number;
+  readonly lastSeq: number;
+  /** Undefined: not fetched yet. */
+  readonly message: Message | undefined;
+  /** The message before it, where it is known; null: there is none. */
+  readonly previous: Message | null | undefined;
+  /** Before the first message of a conversation; of other rows none. */
+  readonly noticesBefore: readonly Notice[];
+  readonly notices: readonly Notice[];
+  readonly isFirstUnread: boolean;
+  readonly isJumpedTo: boolean;
+  readonly isDeletedSoon: boolean;
+  readonly mayEdit: boolean;
+  readonly mayDelete: boolean;
+  readonly ownNick: string;
+  readonly filesBase: string;
+  readonly actions: RowActions;
+}
+
+/** What the buttons of a row do. */
+export interface RowActions {
+  readonly edit: (message: Message) => void;
+  readonly remove: (seq: number) => void;
+  readonly undoRemove: (seq: number) => void;
+}
+
+/** Drawn again only where something of it is another thing than before. */
+export class MessageRow extends Component<MessageRowProps> {
+  override shouldComponentUpdate(next: MessageRowProps): boolean {
+    const names = Object.keys(next) as (keyof MessageRowProps)[];
+    return names.some((name) =>
+      name === 'notices' || name === 'noticesBefore'
+        ? next[name].length !== this.props[name].length
+        : next[name] !== this.props[name],
+    );
+  }
+
+  override render(): JSX.Element {
+    const { index, message, previous, noticesBefore, notices, isFirstUnread, isJumpedTo } = this.props;
+    const isNewDay =
+      message !== undefined &&
+      previous !== undefined &&
+      (previous === null || !isSameDay(previous.sent_at, message.sent_at));
+    return (
+      <div class={isJumpedTo ? 'row jumped-to' : 'row'} data-index={index}>
+        <Notices notices={noticesBefore} />
+        {isNewDay ? <div class="day">{dayOf(message.sent_at)}</div> : null}
+        {isFirstUnread ? (
+          <div class="new" role="separator">
+            {words.newMessages}
+          </div>
+        ) : null}
+        {message === undefined ? (
+          <div class="unloaded" aria-busy="true" />
+        ) : (
+          <Article {...this.props} message={message} isNewDay={isNewDay} />
+        )}
+        <Notices notices={notices} />
+      </div>
+    );
+  }
+}
+
+/** What happened in the conversation, in words. */
+export function Notices({ notices }: { readonly notices: readonly Notice[] }) {
+  return (
+    <>
+      {notices.map((notice, index) => (
+        <p key={index} class="notice" dir="auto">
+          {noticeText(notice)} <time dateTime={notice.at}>{timeOfDay(notice.at)}</time>
+        </p>
+      ))}
+    </>
+  );
+}
+
+type ArticleProps = MessageRowProps & { readonly message: Message; readonly isNewDay: boolean };
+
+function Article(props: ArticleProps) {
+  const { seq, lastSeq, message, previous, isNewDay, isFirstUnread, isDeletedSoon, actions } = props;
+  const isContinued =
+    !isNewDay && !isFirstUnread && previous !== null && previous !== undefined && isSameGroup(previous, message);
+  return (
+    <article
+      class={isContinued ? 'message continued' : 'message'}
+      aria-setsize={lastSeq}
+      aria-posinset={seq}
+      aria-labelledby={`from-${seq}`}
+    >
+      {isContinued ? (
+        <time class="aside-time" dateTime={message.sent_at}>
+          {timeOfDay(message.sent_at)}
+        </time>
+      ) : (
+        <Avatar message={message} />
+      )}
+      <div class="body">
+        <Heading message={message} seq={seq} isHidden={isContinued} />
+        {isDeletedSoon ? (
+          <p class="quiet">
+            {words.deletedSoon}{' '}
+            <button class="link" type="button" onClick={() => actions.undoRemove(seq)}>
+              {words.undo}
+            </button>
+          </p>
+        ) : (
+          <Content {...props} />
+        )}
+      </div>
+      {isDeletedSoon || message.deleted === true ? null : <Toolbar {...props} />}
+    </article>
+  );
+}
+
+function Heading({
+  message,
+  seq,
+  isHidden,
+}: {
+  readonly message: Message;
+  readonly seq: number;
+  readonly isHidden: boolean;
+}) {
+  const { sender, label, sent_at: sentAt } = message;
+  return (
+    <p class={isHidden ? 'heading unseen' : 'heading'} id={`from-${seq}`}>
+      <strong dir="auto" title={sender.nick === null ? sanitize(sender.name) : `@${sanitize(sender.nick)}`}>
+        {sanitize(label ?? sender.name)}
+      </strong>
+      {sender.kind === 'user' ? null : (
+        <span class="mark">{sender.kind === 'webhook' ? words.webhook : words.bot}</span>
+      )}
+      <time dateTime={sentAt} title={momentOf(sentAt)}>
+        {timeOfDay(sentAt)}
+      </time>
+    </p>
+  );
+}
+
+function Content({ message, ownNick, filesBase }: ArticleProps) {
+  const { text, cards = [], attachments = [], deleted, edited_at: editedAt } = message;
+  if (deleted === true) return <p class="quiet">{words.deleted}</p>;
+  return (
+    <>
+      {cards.length > 0 ? cards.map((card, index) => <MessageCard key={index} card={card} ownNick={ownNick} />) : null}
+      {cards.length === 0 && text !== '' ? <RichText text={text} ownNick={ownNick} /> : null}
+      {attachments.map(({ id, name, size }) => (
+        <a key={id} class="file" href={`${filesBase}${encodeURIComponent(id)}`} download={sanitize(name)}>
+          <span dir="auto">{sanitize(name)}</span> <span class="quiet">{formatBytes(size)}</span>
+        </a>
+      ))}
+      {editedAt === undefined ? null : (
+        <span class="edited" title={momentOf(editedAt)}>
+          {words.edited}
+        </span>
+      )}
+    </>
+  );
+}
+
+function Toolbar({ message, seq, mayEdit, mayDelete, actions }: ArticleProps) {
+  if (!mayEdit && !mayDelete) return null;
+  return (
+    <div class="tools">
+      {mayEdit ? (
+        <button type="button" aria-label={words.editMessage(seq)} onClick={() => actions.edit(message)}>
+          {words.edit}
+        </button>
+      ) : null}
+      {mayDelete ? (
+        <button type="button" aria-label={words.deleteMessage(seq)} onClick={() => actions.remove(seq)}>
+          {words.delete}
+        </button>
+      ) : null}
+    </div>
+  );
+}
+
+function Avatar({ message: { sender, label } }: { readonly message: Message }) {
+  const name = sanitize(label ?? sender.name);
+  const initial = /[\p{L}\p{N}]/u.exec(name)?.[0] ?? '?';
+  return (
+    <span class={`avatar hue-${Math.abs(sender.id) % HUES}`} aria-hidden="true">
+      {initial.toUpperCase()}
+    </span>
+  );
+}
+
+function isSameGroup(previous: Message, message: Message): boolean {
+  const isSameSender =
+    previous.sender.id === message.sender.id &&
+    previous.sender.kind === message.sender.kind &&
+    previous.label === message.label;
+  return isSameSender && Date.parse(message.sent_at) - Date.parse(previous.sent_at) < GROUP_MS;
+}

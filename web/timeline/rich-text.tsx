@@ -1,0 +1,72 @@
+import type { ComponentChildren, JSX } from 'preact';
+import { linkTarget, tokenize, type Block, type Token } from '../text/tokenize.ts';
+
+/** The text of a message, as elements: what people write is never HTML. */
+export function RichText({ text, ownNick }: { readonly text: string; readonly ownNick: string }) {
+  return (
+    <div class="text" dir="auto">
+      {tokenize(text).map((block, index) => (
+        <BlockOf key={index} block={block} ownNick={ownNick} />
+      ))}
+    </div>
+  );
+}
+
+function BlockOf({ block, ownNick }: { readonly block: Block; readonly ownNick: string }) {
+  const last = block.tokens.length - 1;
+  return (
+    <div class={`block ${block.kind}`} dir="auto">
+      {block.tokens.map((token, index) => (
+        // The end of a block is the end of its line.
+        <TokenOf
+          key={index}
+          token={token}
+          text={index === last ? token.text.replace(/\n$/, '') : token.text}
+          ownNick={ownNick}
+        />
+      ))}
+    </div>
+  );
+}
+
+interface TokenProps {
+  readonly token: Token;
+  readonly text: string;
+  readonly ownNick: string;
+}
+
+function TokenOf({ token, text, ownNick }: TokenProps) {
+  return styled(token, content(token, text, ownNick));
+}
+
+function content({ kind }: Token, text: string, ownNick: string): ComponentChildren {
+  if (kind === 'text') return text;
+  if (kind === 'marker') return <span class="marker">{text}</span>;
+  if (kind === 'code') return <code>{text}</code>;
+  if (kind === 'mention')
+    return (
+      <span class={text.slice(1).toLowerCase() === ownNick.toLowerCase() ? 'mention own' : 'mention'}>{text}</span>
+    );
+  return <ExternalLink url={text}>{text}</ExternalLink>;
+}
+
+function styled({ strong, emphasis, struck }: Token, inner: ComponentChildren): JSX.Element {
+  if (strong) return <strong>{styledRest(emphasis, struck, inner)}</strong>;
+  return styledRest(emphasis, struck, inner);
+}
+
+function styledRest(emphasis: boolean, struck: boolean, inner: ComponentChildren): JSX.Element {
+  const shown = struck ? <s>{inner}</s> : inner;
+  return emphasis ? <em>{shown}</em> : <>{shown}</>;
+}
+
+/** A link with a scheme that a page may open; anything else is text. It opens in a tab of its own, which is told nothing. */
+export function ExternalLink({ url, children }: { readonly url: string; readonly children: ComponentChildren }) {
+  const target = linkTarget(url);
+  if (target === null) return <>{children}</>;
+  return (
+    <a href={target} target="_blank" rel="noopener noreferrer">
+      {children}
+    </a>
+  );
+}

@@ -1,0 +1,108 @@
+/** Rows of which sums are kept. */
+const BLOCK_ROWS = 256;
+/** Browsers draw no element that is much higher than this; a long conversation has smaller estimates then. */
+const MAX_ESTIMATED_TOTAL_PX = 12_000_000;
+const USUAL_ROW_PX = 52;
+
+/**
+ * The heights of the rows of a list, in pixels. A row that was not measured counts with an estimate. Finding a row takes
+ * time in proportion to the number of blocks, which is 400 for 100,000 rows.
+ */
+export class RowHeights {
+  /** 0: not measured. */
+  #heights = new Float32Array(BLOCK_ROWS);
+  #sums: number[] = [0];
+  #measured: number[] = [0];
+  #count = 0;
+
+  get count(): number {
+    return this.#count;
+  }
+
+  get total(): number {
+    return this.offsetOf(this.#count);
+  }
+
+  /** What is behind the new end is forgotten. */
+  setCount(count: number): void {
+    for (let index = count; index < this.#count; index += 1) this.#write(index, 0);
+    this.#count = count;
+    const blocks = Math.max(1, Math.ceil(count / BLOCK_ROWS));
+    while (this.#sums.length < blocks) {
+      this.#sums.push(0);
+      this.#measured.push(0);
+    }
+    if (this.#heights.length >= blocks * BLOCK_ROWS) return;
+    const larger = new Float32Array(Math.max(blocks * BLOCK_ROWS, this.#heights.length * 2));
+    larger.set(this.#heights);
+    this.#heights = larger;
+  }
+
+  /** Records a measured height, which is above 0. Returns whether it is another one than before. */
+  set(index: number, height: number): boolean {
+    if (index >= this.#count || Math.abs(this.heightOf(index) - height) < 0.01) {
+      if (index < this.#count && this.#heights[index] === 0) this.#write(index, height);
+      return false;
+    }
+    this.#write(index, height);
+    return true;
+  }
+
+  heightOf(index: number): number {
+    const height = this.#heights[index] ?? 0;
+    return height === 0 ? this.#estimate() : height;
+  }
+
+  /** Where a row begins. For `count`: where the last row ends. */
+  offsetOf(index: number): number {
+    const estimate = this.#estimate();
+    const wholeBlocks = Math.floor(index / BLOCK_ROWS);
+    let offset = 0;
+    for (let block = 0; block < wholeBlocks; block += 1) offset += this.#blockHeight(block, estimate);
+    for (let row = wholeBlocks * BLOCK_ROWS; row < index; row += 1) offset += this.#heights[row] || estimate;
+    return offset;
+  }
+
+  /** The row at an offset; beyond the ends the first or the last row. */
+  indexAt(offset: number): number {
+    const estimate = this.#estimate();
+    let rest = offset;
+    let row = 0;
+    for (let block = 0; row + BLOCK_ROWS < this.#count; block += 1) {
+      const height = this.#blockHeight(block, estimate);
+      if (height > rest) break;
+      rest -= height;
+      row += BLOCK_ROWS;
+    }
+    for (; row < this.#count - 1; row += 1) {
+      const height = this.#heights[row] || estimate;
+      if (height > rest) break;
+      rest -= height;
+    }
+    return row;
+  }
+
+  /** Forgets all measurements, for a list of another width. */
+  clear(): void {
+    this.#heights.fill(0);
+    this.#sums.fill(0);
+    this.#measured.fill(0);
+  }
+
+  #write(index: number, height: number): void {
+    const block = Math.floor(index / BLOCK_ROWS);
+    const before = this.#heights[index]!;
+    this.#sums[block]! += height - before;
+    this.#measured[block]! += (height === 0 ? 0 : 1) - (before === 0 ? 0 : 1);
+    this.#heights[index] = height;
+  }
+
+  #blockHeight(block: number, estimate: number): number {
+    const rows = Math.min(BLOCK_ROWS, this.#count - block * BLOCK_ROWS);
+    return this.#sums[block]! + (rows - this.#measured[block]!) * estimate;
+  }
+
+  #estimate(): number {
+    return Math.min(USUAL_ROW_PX, MAX_ESTIMATED_TOTAL_PX / Math.max(1, this.#count));
+  }
+}

@@ -1,0 +1,174 @@
+import { Component, createRef, type ComponentChildren, type JSX } from 'preact';
+import { RowHeights } from './row-heights.ts';
+
+/** Rows that are drawn beyond each edge of the view, so that scrolling and screen readers find them. */
+const ROWS_BEYOND = 30;
+/** With fewer drawn beyond an edge, more are drawn. */
+const LEAST_ROWS_BEYOND = 12;
+/** Closer to its end than this, a list stays at its end when rows come. */
+const END_TOLERANCE_PX = 80;
+
+/** Which rows are in view. */
+export interface ListView {
+  readonly first: number;
+  readonly last: number;
+  /** The last row whose end is in view; -1: none. */
+  readonly lastWhole: number;
+  readonly isAtEnd: boolean;
+}
+
+interface VirtualListProps {
+  readonly count: number;
+  readonly renderRow: (index: number) => JSX.Element;
+  /** Where it opens: with this row at its top, below what is before; null: at its end. */
+  readonly startIndex: number | null;
+  readonly label: string;
+  readonly onView: (view: ListView) => void;
+  /** Behind the rows. */
+  readonly children: ComponentChildren;
+}
+
+interface DrawnRows {
+  readonly from: number;
+  readonly to: number;
+}
+
+/**
+ * A list of which only the rows around the view are drawn. Row i is row i for ever: rows come at the end alone. What is
+ * in view stays where it is when heights above it become known or change; at its end the list stays at its end.
+ */
+export class VirtualList extends Component<VirtualListProps, DrawnRows> {
+  readonly #heights = new RowHeights();
+  readonly #feed = createRef<HTMLDivElement>();
+  readonly #space = createRef<HTMLDivElement>();
+  readonly #drawn = createRef<HTMLDivElement>();
+  readonly #tail = createRef<HTMLDivElement>();
+  readonly #observer = new ResizeObserver(() => this.#settle());
+  /** A row, and how far below the top of the view it begins. */
+  #anchor = { index: 0, below: 0 };
+  #isAtEnd = true;
+  /** Own writes come back as scroll events. */
+  #writtenTop = -1;
+  #width = 0;
+  /** How far the list could be scrolled. */
+  #maxTop = 0;
+
+  constructor(props: VirtualListProps) {
+    super(props);
+    const { count, startIndex } = props;
+    this.#heights.setCount(count);
+    this.#isAtEnd = startIndex === null;
+    this.#anchor = { index: Math.min(startIndex ?? count, Math.max(0, count - 1)), below: 0 };
+    this.state = this.#rowsAround(this.#anchor.index, this.#anchor.index);
+  }
+
+  override componentDidMount(): void {
+    // A third of the view shows what was read before.
+    if (!this.#isAtEnd) this.#anchor.below = this.#feed.current!.clientHeight / 3;
+    for (const { current } of [this.#feed, this.#drawn, this.#tail]) this.#observer.observe(current!);
+    this.#settle();
+  }
+
+  override componentDidUpdate(): void {
+    this.#settle();
+  }
+
+  override componentWillUnmount(): void {
+    this.#observer.disconnect();
+  }
+
+  jumpToEnd(): void {
+    this.#isAtEnd = true;
+    this.#maxTop = -1;
+    this.#anchor = { index: Math.max(0, this.props.count - 1), below: 0 };
+    this.setState(this.#rowsAround(this.#anchor.index, this.#anchor.index));
+  }
+
+  jumpTo(index: number): void {
+    this.#isAtEnd = false;
+    this.#anchor = { index, below: this.#feed.current!.clientHeight / 3 };
+    this.setState(this.#rowsAround(index, index));
+  }
+
+  #rowsAround(first: number, last: number): DrawnRows {
+    return { from: Math.max(0, first - ROWS_BEYOND), to: Math.min(this.props.count, last + ROWS_BEYOND + 1) };
+  }
+
+  /** Measures what is drawn, and puts what is in view back to where it was. */
+  #settle(): void {
+    const [feed, space, drawn] = [this.#feed.current!, this.#space.current!, this.#drawn.current!];
+    this.#heights.setCount(this.props.count);
+    if (feed.clientWidth !== this.#width) this.#heights.clear();
+    this.#width = feed.clientWidth;
+    for (const row of drawn.children) {
+      const height = row.getBoundingClientRect().height;
+      if (height > 0) this.#heights.set(Number((row as HTMLElement).dataset['index']), height);
+    }
+    space.style.height = `${this.#heights.total}px`;
+    drawn.style.transform = `translateY(${this.#heights.offsetOf(this.state.from)}px)`;
+    const maxTop = feed.scrollHeight - feed.clientHeight;
+    const pullsAlong = this.#isAtEnd && maxTop !== this.#maxTop && getSelection()?.isCollapsed !== false;
+    this.#maxTop = maxTop;
+    const top = pullsAlong ? maxTop : this.#heights.offsetOf(this.#anchor.index) - this.#anchor.below;
+    if (Math.abs(feed.scrollTop - top) >= 0.5) feed.scrollTop = top;
+    this.#writtenTop = feed.scrollTop;
+    // Beyond an end of the list the row cannot be where it was to be.
+    if (Math.abs(this.#writtenTop - top) > 1 || pullsAlong) this.#anchorAt(this.#writtenTop);
+    this.#draw();
+  }
+
+  #anchorAt(top: number): void {
+    const index = this.#heights.indexAt(top);
+    this.#anchor = { index, below: this.#heights.offsetOf(index) - top };
+  }
+
+  readonly #onScroll = (): void => {
+    const feed = this.#feed.current!;
+    if (Math.abs(feed.scrollTop - this.#writtenTop) < 1) return;
+    this.#writtenTop = -1;
+    this.#anchorAt(feed.scrollTop);
+    this.#isAtEnd = this.#isNearEnd();
+    this.#draw();
+  };
+
+  #isNearEnd(): boolean {
+    const { scrollHeight, scrollTop, clientHeight } = this.#feed.current!;
+    return scrollHeight - scrollTop - clientHeight <= END_TOLERANCE_PX;
+  }
+
+  /** Draws other rows where the view comes near to the edge of those that are drawn. */
+  #draw(): void {
+    const feed = this.#feed.current!;
+    const { count } = this.props;
+    const bottom = feed.scrollTop + feed.clientHeight;
+    const first = this.#heights.indexAt(feed.scrollTop);
+    const last = this.#heights.indexAt(bottom);
+    const { from, to } = this.state;
+    const isEnough =
+      from <= Math.max(0, first - LEAST_ROWS_BEYOND) &&
+      to >= Math.min(count, last + 1 + LEAST_ROWS_BEYOND) &&
+      to <= count;
+    if (!isEnough) this.setState(this.#rowsAround(first, last));
+    // Not while heights are estimates: the end may be far away.
+    else if (this.#isNearEnd()) this.#isAtEnd = true;
+    const isLastWhole = this.#heights.offsetOf(last + 1) <= bottom + 1;
+    this.props.onView({ first, last, lastWhole: isLastWhole ? last : last - 1, isAtEnd: this.#isAtEnd });
+  }
+
+  override render(): JSX.Element {
+    const { count, renderRow, label, children } = this.props;
+    const { from, to } = this.state;
+    const rows: JSX.Element[] = [];
+    for (let index = from; index < Math.min(to, count); index += 1) rows.push(renderRow(index));
+    return (
+      <div class="feed" role="feed" aria-label={label} tabIndex={0} ref={this.#feed} onScroll={this.#onScroll}>
+        <div class="feed-space" ref={this.#space}>
+          <div class="feed-rows" ref={this.#drawn}>
+            {rows}
+          </div>
+        </div>
+        <div ref={this.#tail}>{children}</div>
+      </div>
+    );
+  }
+}

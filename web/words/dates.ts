@@ -1,0 +1,39 @@
+const timeFormat = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
+const dayFormat = new Intl.DateTimeFormat(undefined, {
+  weekday: 'long',
+  day: 'numeric',
+  month: 'long',
+  year: 'numeric',
+});
+const momentFormat = new Intl.DateTimeFormat(undefined, { dateStyle: 'full', timeStyle: 'medium' });
+const shortDayFormat = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' });
+
+/** The time of day of a moment. */
+export function timeOfDay(iso: string): string {
+  return formatted(timeFormat, iso);
+}
+
+/** The day of a moment, in full. */
+export function dayOf(iso: string): string {
+  return formatted(dayFormat, iso);
+}
+
+/** A moment in full. */
+export function momentOf(iso: string): string {
+  return formatted(momentFormat, iso);
+}
+
+/** The time of today, else the day. */
+export function briefMomentOf(iso: string, now = new Date()): string {
+  return isSameDay(iso, now.toISOString()) ? timeOfDay(iso) : formatted(shortDayFormat, iso);
+}
+
+/** Whether two moments are of the same day where the browser is. */
+export function isSameDay(a: string, b: string): boolean {
+  return new Date(a).toDateString() === new Date(b).toDateString();
+}
+
+function formatted(format: Intl.DateTimeFormat, iso: string): string {
+  const at = new Date(iso);
+  return Number.isNaN(at.getTime()) ? '' : format.format(at);
+}
