@@ -6,6 +6,8 @@ import { unreadOf } from '../core/unread.ts';
 import { words } from '../words/words.ts';
 import { ConnectionBar } from './connection-bar.tsx';
 import { ConversationPane } from './conversation-pane.tsx';
+import { NewConversation } from './new-conversation.tsx';
+import { Search } from './search.tsx';
 import { Sidebar } from './sidebar.tsx';
 import { Switcher } from './switcher.tsx';
 
@@ -17,18 +19,25 @@ interface ChatScreenProps {
   readonly chat: ChatState;
 }
 
+type OpenDialog = 'switcher' | 'search' | 'new' | null;
+
 /** The conversations, and the one that is open; on a narrow screen one of both. */
 export function ChatScreen({ state, chat }: ChatScreenProps) {
-  const isSwitching = useSignal(false);
+  const dialog = useSignal<OpenDialog>(null);
   const route = state.route.value;
+  const show = (which: OpenDialog) => () => {
+    dialog.value = which;
+  };
   useOpenFirst(state, chat);
-  useShortcuts(state, chat, () => {
-    isSwitching.value = true;
-  });
+  useShortcuts(state, chat, show('switcher'));
+  const leaveFor = (conversation: number | null, seq: number | null = null): void => {
+    dialog.value = null;
+    if (conversation !== null) state.go({ screen: 'conversation', conversation, seq });
+  };
   return (
     <div class={`chat on-${route.screen}`}>
       <ConnectionBar chat={chat} />
-      <Sidebar state={state} chat={chat} />
+      <Sidebar state={state} chat={chat} onSearch={show('search')} onNew={show('new')} />
       <main class="pane">
         {route.screen === 'list' ? (
           <p class="quiet centred">{words.chooseConversation}</p>
@@ -42,15 +51,9 @@ export function ChatScreen({ state, chat }: ChatScreenProps) {
           />
         )}
       </main>
-      {isSwitching.value ? (
-        <Switcher
-          chat={chat}
-          onChoose={(conversation) => {
-            isSwitching.value = false;
-            if (conversation !== null) state.go({ screen: 'conversation', conversation, seq: null });
-          }}
-        />
-      ) : null}
+      {dialog.value === 'switcher' ? <Switcher chat={chat} onChoose={leaveFor} /> : null}
+      {dialog.value === 'search' ? <Search chat={chat} onChoose={leaveFor} /> : null}
+      {dialog.value === 'new' ? <NewConversation chat={chat} onChoose={leaveFor} /> : null}
     </div>
   );
 }

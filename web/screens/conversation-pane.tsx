@@ -1,6 +1,6 @@
 import { useSignal, type Signal } from '@preact/signals';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
-import type { Message } from '../../client/core/shapes.ts';
+import type { Message, Notice } from '../../client/core/shapes.ts';
 import type { AppState } from '../core/app-state.ts';
 import type { ChatState } from '../core/chat-state.ts';
 import { ReadTracker } from '../core/read-tracker.ts';
@@ -14,6 +14,7 @@ import { words } from '../words/words.ts';
 import { Composer } from './composer.tsx';
 import { conversationTitle } from './sidebar.tsx';
 
+const NO_NOTICES: readonly Notice[] = [];
 /** Rows beyond the view that are fetched with it. */
 const ROWS_AHEAD = 40;
 
@@ -191,6 +192,7 @@ function rowRenderer({ state, chat, entry, timeline, firstUnread, jumpedTo, acti
         lastSeq={lastSeq}
         message={message}
         previous={seq === firstSeq ? null : chat.pages.get(info.id, seq - 1)}
+        noticesBefore={seq === firstSeq ? timeline.noticesAfter(seq - 1) : NO_NOTICES}
         notices={timeline.noticesAfter(seq)}
         isFirstUnread={seq === firstUnread}
         isJumpedTo={seq === jumpedTo}

@@ -6,17 +6,30 @@ import { unreadOf, type ConversationEntry } from '../core/unread.ts';
 import { briefMomentOf } from '../words/dates.ts';
 import { words } from '../words/words.ts';
 
-interface SidebarProps {
+interface ListProps {
   readonly state: AppState;
   readonly chat: ChatState;
 }
 
+type SidebarProps = ListProps & {
+  readonly onSearch: () => void;
+  readonly onNew: () => void;
+};
+
 /** Who is signed in, and their conversations. */
-export function Sidebar({ state, chat }: SidebarProps) {
+export function Sidebar({ state, chat, onSearch, onNew }: SidebarProps) {
   const { name, nick } = chat.account;
   return (
     <nav class="sidebar" aria-label={words.conversations}>
       <h1 dir="auto">{state.place.projectName}</h1>
+      <div class="sidebar-tools">
+        <button type="button" onClick={onSearch}>
+          {words.search}
+        </button>
+        <button type="button" onClick={onNew}>
+          {words.newConversation}
+        </button>
+      </div>
       <OtherLink state={state} />
       <List state={state} chat={chat} />
       <div class="account">
@@ -44,7 +57,7 @@ function OtherLink({ state }: { readonly state: AppState }) {
   );
 }
 
-function List({ state, chat }: SidebarProps) {
+function List({ state, chat }: ListProps) {
   const conversations = chat.conversations.value;
   // Drafts are marked in the list.
   void chat.writingVersion.value;

@@ -1,0 +1,98 @@
+import { useSignal } from '@preact/signals';
+import { useRef } from 'preact/hooks';
+import { sanitize } from '../../client/core/safe-text.ts';
+import type { FoundMessage } from '../core/api.ts';
+import type { ChatState } from '../core/chat-state.ts';
+import { briefMomentOf } from '../words/dates.ts';
+import { words } from '../words/words.ts';
+import { Modal } from './modal.tsx';
+import { conversationTitle } from './sidebar.tsx';
+
+/** Of a text, so much is shown. */
+const SHOWN_CHARACTERS = 200;
+
+interface SearchProps {
+  readonly chat: ChatState;
+  /** Null: nothing was chosen. */
+  readonly onChoose: (conversation: number | null, seq: number | null) => void;
+}
+
+/** Finds messages by their words, and opens one in its place. */
+export function Search({ chat, onChoose }: SearchProps) {
+  const text = useSignal('');
+  const found = useSignal<readonly FoundMessage[] | null>(null);
+  const problem = useSignal<string | null>(null);
+  const isBusy = useSignal(false);
+  /** The last search that was asked for: answers may come in another order. */
+  const latest = useRef(0);
+  const search = async (): Promise<void> => {
+    const wanted = text.value.trim();
+    if (wanted === '') return;
+    latest.current += 1;
+    const own = latest.current;
+    isBusy.value = true;
+    try {
+      const messages = await chat.api.search(wanted);
+      if (own !== latest.current) return;
+      found.value = messages;
+      problem.value = null;
+    } catch (error) {
+      if (own === latest.current) problem.value = (error as Error).message;
+    } finally {
+      if (own === latest.current) isBusy.value = false;
+    }
+  };
+  return (
+    <Modal title={words.search} onClose={() => onChoose(null, null)}>
+      <form
+        class="modal-row"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void search();
+        }}
+      >
+        <input
+          type="search"
+          maxLength={200}
+          aria-label={words.searchMessages}
+          placeholder={words.searchMessages}
+          value={text}
+          onInput={(event) => {
+            text.value = event.currentTarget.value;
+          }}
+        />
+        <button class="primary" type="submit" disabled={isBusy.value}>
+          {words.search}
+        </button>
+      </form>
+      {problem.value === null ? null : (
+        <p class="error" role="alert">
+          {problem.value}
+        </p>
+      )}
+      <div role="status">{found.value?.length === 0 ? <p class="quiet">{words.noMessageFound}</p> : null}</div>
+      <ul class="found">
+        {(found.value ?? []).map((message) => (
+          <li key={`${message.conversation}:${message.seq}`}>
+            <button type="button" onClick={() => onChoose(message.conversation, message.seq)}>
+              <Found chat={chat} message={message} />
+            </button>
+          </li>
+        ))}
+      </ul>
+    </Modal>
+  );
+}
+
+function Found({ chat, message }: { readonly chat: ChatState; readonly message: FoundMessage }) {
+  const entry = chat.entryOf(message.conversation);
+  return (
+    <>
+      <span class="quiet" dir="auto">
+        {entry === undefined ? '' : `${conversationTitle(entry)} · `}
+        {sanitize(message.sender.name)} · {briefMomentOf(message.sent_at)}
+      </span>
+      <span dir="auto">{message.text.slice(0, SHOWN_CHARACTERS)}</span>
+    </>
+  );
+}
