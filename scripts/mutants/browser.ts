@@ -45,10 +45,10 @@ export const BROWSER_MUTANTS: readonly Mutant[] = [
   {
     name: 'own-message-twice',
     promise: 'The page shows a message of its own twice where the change comes before the answer.',
-    file: 'web/core/outbox.ts',
+    file: 'web/core/send-queue.ts',
     find: 'this.#byClientId.get(clientId)?.entry.conversation === conversation',
     replace: 'this.#byClientId.get(clientId)?.seq === conversation',
-    tests: ['test/web/outbox', '-t', 'shows an own message once'],
+    tests: ['test/web/send-queue', '-t', 'shows an own message once'],
   },
   {
     name: 'unread-from-an-old-list',

@@ -136,7 +136,7 @@ export class Api {
   }
 
   /** The private conversation with somebody, by nick. */
-  async openPrivate(nick: string): Promise<number> {
+  async openPrivateConversation(nick: string): Promise<number> {
     return (await this.#call('private.open', { user: nick }, decodeCreated)).id;
   }
 

@@ -1,5 +1,5 @@
 import { deleteDB, openDB, type DBSchema, type IDBPDatabase } from 'idb';
-import type { OutboxEntry } from './outbox.ts';
+import type { QueuedMessage } from './send-queue.ts';
 
 /** What somebody has begun to write. It holds its conversation, so that it is never sent to another one. */
 export interface Draft {
@@ -10,7 +10,7 @@ export interface Draft {
 
 interface Schema extends DBSchema {
   drafts: { key: [number, number]; value: Draft };
-  outbox: { key: string; value: OutboxEntry };
+  unsent: { key: string; value: QueuedMessage };
 }
 
 const VERSION = 1;
@@ -29,19 +29,19 @@ export class BrowserStore {
     this.#database = openDB<Schema>(this.#name, VERSION, {
       upgrade: (database) => {
         database.createObjectStore('drafts', { keyPath: ['account', 'conversation'] });
-        database.createObjectStore('outbox', { keyPath: 'clientId' });
+        database.createObjectStore('unsent', { keyPath: 'clientId' });
       },
       // Another tab signs out, or has a newer version of the page.
       blocking: (_current, _blocked, event) => (event.target as IDBDatabase).close(),
     }).catch(() => null);
   }
 
-  async readAll(): Promise<{ drafts: Draft[]; outbox: OutboxEntry[] }> {
+  async readAll(): Promise<{ drafts: Draft[]; unsent: QueuedMessage[] }> {
     const found = await this.#attempt(async (database) => ({
       drafts: await database.getAll('drafts'),
-      outbox: await database.getAll('outbox'),
+      unsent: await database.getAll('unsent'),
     }));
-    return found ?? { drafts: [], outbox: [] };
+    return found ?? { drafts: [], unsent: [] };
   }
 
   /** An empty draft is removed. */
@@ -53,12 +53,12 @@ export class BrowserStore {
     );
   }
 
-  async keepOutboxEntry(entry: OutboxEntry): Promise<void> {
-    await this.#attempt((database) => database.put('outbox', entry));
+  async keepQueuedMessage(entry: QueuedMessage): Promise<void> {
+    await this.#attempt((database) => database.put('unsent', entry));
   }
 
-  async removeOutboxEntry(clientId: string): Promise<void> {
-    await this.#attempt((database) => database.delete('outbox', clientId));
+  async removeQueuedMessage(clientId: string): Promise<void> {
+    await this.#attempt((database) => database.delete('unsent', clientId));
   }
 
   async close(): Promise<void> {

@@ -8,7 +8,7 @@ import type { Api, SignedInAccount } from './api.ts';
 import { BrowserStore } from './browser-store.ts';
 import { Drafts } from './drafts.ts';
 import { MessagePages } from './message-pages.ts';
-import { Outbox } from './outbox.ts';
+import { SendQueue } from './send-queue.ts';
 import type { Place } from './place.ts';
 import { Timeline } from './timeline.ts';
 import { waitingOf, withListed, withMessage, withRead, type ConversationEntry } from './unread.ts';
@@ -24,7 +24,7 @@ const UNDO_MS = 5_000;
 const decodeReadNotification = objectWithAtLeast({ conversation: integer, seq: integer });
 
 /** Why nothing new comes. */
-export interface ConnectionProblem {
+interface ConnectionProblem {
   readonly reason: string;
   /** When the next attempt is made, as `Date.now` counts; null: now. */
   readonly retryAt: number | null;
@@ -38,11 +38,11 @@ export class ChatState {
   readonly connectionProblem = signal<ConnectionProblem | null>(null);
   /** Why something that a person did failed, or null. */
   readonly actionProblem = signal<string | null>(null);
-  /** Raised when the outbox or which conversations have a draft changes. */
+  /** Raised when the send queue or which conversations have a draft changes. */
   readonly writingVersion = signal(0);
   /** Messages that will be deleted in a moment, as `conversation:seq`. */
   readonly deletions = signal<ReadonlySet<string>>(new Set());
-  readonly outbox: Outbox;
+  readonly sendQueue: SendQueue;
   readonly drafts: Drafts;
   readonly pages = new MessagePages();
   readonly live: LiveClient;
@@ -64,15 +64,15 @@ export class ChatState {
       this.writingVersion.value += 1;
     };
     this.drafts = new Drafts({ account: account.id, keep: (draft) => store.keepDraft(draft), onChange });
-    this.outbox = new Outbox({
+    this.sendQueue = new SendQueue({
       account: account.id,
       send: async ({ conversation, text, clientId }) => {
         const message = await api.sendMessage(conversation, text, clientId);
         this.#show(conversation, message);
         return message.seq;
       },
-      keep: (entry) => store.keepOutboxEntry(entry),
-      remove: (clientId) => store.removeOutboxEntry(clientId),
+      keep: (entry) => store.keepQueuedMessage(entry),
+      remove: (clientId) => store.removeQueuedMessage(clientId),
       lastSeqOf: (conversation) => this.#entries.get(conversation)?.lastSeq ?? 0,
       onChange,
     });
@@ -86,17 +86,17 @@ export class ChatState {
 
   start(): void {
     this.live.start();
-    void this.#store.readAll().then(({ drafts, outbox }) => {
+    void this.#store.readAll().then(({ drafts, unsent }) => {
       if (this.#isStopped) return;
       this.drafts.restore(drafts);
-      this.outbox.restore(outbox);
+      this.sendQueue.restore(unsent);
     });
   }
 
   /** `isSignOut`: nothing stays in the browser. Else drafts and unsent messages do. */
   async stop({ isSignOut }: { readonly isSignOut: boolean }): Promise<void> {
     this.#isStopped = true;
-    this.outbox.stop();
+    this.sendQueue.stop();
     this.#timeline?.close();
     if (this.#reloadTimer !== null) clearTimeout(this.#reloadTimer);
     if (!isSignOut) this.drafts.keepNow();
@@ -120,7 +120,7 @@ export class ChatState {
       pages: this.pages,
       fetchHistory: (after, limit) => this.api.history(conversation, after, limit),
       onMessages: (messages) => {
-        for (const message of messages) this.#tellOutbox(conversation, message);
+        for (const message of messages) this.#tellSendQueue(conversation, message);
       },
       onFirstSeq: (firstSeq) =>
         this.#update(conversation, (entry) => ({ ...entry, firstSeq: Math.max(firstSeq, entry.firstSeq) })),
@@ -190,7 +190,7 @@ export class ChatState {
       this.connectionProblem.value = { reason, retryAt: Date.now() + retryInMs };
     } else if (event.type === 'connected') {
       this.connectionProblem.value = null;
-      this.outbox.wake();
+      this.sendQueue.wake();
       void this.tellForeground(!document.hidden);
     } else if (event.type === 'reset') this.#onReset(event.conversation, event.rev);
     else if (event.type === 'left') this.#onLeft(event.conversation);
@@ -213,14 +213,14 @@ export class ChatState {
     if (isOpen || this.pages.hasPageOf(conversation, message.seq)) this.pages.put(conversation, [message]);
     batch(() => {
       this.#update(conversation, (entry) => withMessage(entry, message, this.account));
-      this.#tellOutbox(conversation, message);
+      this.#tellSendQueue(conversation, message);
     });
     if (!this.#entries.has(conversation)) this.#reloadSoon();
   }
 
-  #tellOutbox(conversation: number, message: Message): void {
+  #tellSendQueue(conversation: number, message: Message): void {
     const { kind, id } = message.sender;
-    if (kind === 'user' && id === this.account.id) this.outbox.onOwnMessage(conversation, message);
+    if (kind === 'user' && id === this.account.id) this.sendQueue.onOwnMessage(conversation, message);
   }
 
   #onReset(conversation: number, rev: number): void {
@@ -288,7 +288,7 @@ export class ChatState {
       for (const id of this.#entries.keys()) if (!ids.has(id)) this.#entries.delete(id);
       for (const info of listed) this.#entries.set(info.id, withListed(this.#entries.get(info.id), info));
       this.#isListed = true;
-      this.outbox.forgetShown();
+      this.sendQueue.forgetShown();
       this.#flushSoon();
     } catch (error) {
       // The live connection says when the session is over.

@@ -46,9 +46,9 @@ export class MessagePages {
   firstMissing(conversation: number, { from, to }: SeqRange): SeqRange | null {
     let begin = 0;
     for (let seq = from; seq <= to; seq += 1) {
-      const isHere = this.get(conversation, seq) !== undefined;
-      if (begin === 0 && !isHere) begin = seq;
-      if (begin !== 0 && (isHere || pageOf(seq) !== pageOf(begin))) return { from: begin, to: seq - 1 };
+      const isPresent = this.get(conversation, seq) !== undefined;
+      if (begin === 0 && !isPresent) begin = seq;
+      if (begin !== 0 && (isPresent || pageOf(seq) !== pageOf(begin))) return { from: begin, to: seq - 1 };
     }
     return begin === 0 ? null : { from: begin, to };
   }

@@ -12,7 +12,7 @@ export interface ConversationEntry {
 }
 
 /** Who reads. */
-export interface Reader {
+interface Reader {
   readonly id: number;
   readonly nick: string;
 }

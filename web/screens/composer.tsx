@@ -1,4 +1,4 @@
-import { useSignal, type Signal } from '@preact/signals';
+import { useSignal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import type { Message } from '../../client/core/shapes.ts';
 import type { ChatState } from '../core/chat-state.ts';
@@ -12,11 +12,16 @@ const COUNT_FROM = 38_000;
 /** Messages in which ↑ looks for the last own one. */
 const LAST_MESSAGES = 200;
 
+/** A signal. */
+export interface EditedMessage {
+  value: Message | null;
+}
+
 interface ComposerProps {
   readonly chat: ChatState;
   readonly entry: ConversationEntry;
   /** The message that is edited; null: a new one is written. */
-  readonly edited: Signal<Message | null>;
+  readonly edited: EditedMessage;
   readonly onSent: () => void;
   readonly onEscape: () => void;
 }
@@ -116,7 +121,7 @@ function useWriting({ chat, entry, edited, onSent, onEscape }: ComposerProps) {
       edited.value = null;
       return;
     }
-    problem.value = chat.outbox.add(conversation, text) ? null : words.tooManyWait;
+    problem.value = chat.sendQueue.add(conversation, text) ? null : words.tooManyWait;
     if (problem.value !== null) return;
     setText('');
     chat.drafts.keepNow();

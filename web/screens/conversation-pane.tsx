@@ -1,4 +1,4 @@
-import { useSignal, type Signal } from '@preact/signals';
+import { useSignal } from '@preact/signals';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import type { Message, Notice } from '../../client/core/shapes.ts';
 import type { AppState } from '../core/app-state.ts';
@@ -6,12 +6,12 @@ import type { ChatState } from '../core/chat-state.ts';
 import { ReadTracker } from '../core/read-tracker.ts';
 import type { Timeline } from '../core/timeline.ts';
 import { unreadOf, type ConversationEntry } from '../core/unread.ts';
-import type { OutboxEntry } from '../core/outbox.ts';
+import type { QueuedMessage } from '../core/send-queue.ts';
 import { MessageRow, type RowActions } from '../timeline/message-row.tsx';
 import { RichText } from '../timeline/rich-text.tsx';
 import { VirtualList, type ListView } from '../timeline/virtual-list.tsx';
 import { words } from '../words/words.ts';
-import { Composer } from './composer.tsx';
+import { Composer, type EditedMessage } from './composer.tsx';
 import { conversationTitle } from './sidebar.tsx';
 
 const NO_NOTICES: readonly Notice[] = [];
@@ -83,7 +83,7 @@ function OpenConversation({ state, chat, conversation, seq, entry }: OpenProps) 
           label={words.messagesOf(conversationTitle(entry))}
           onView={onView}
         >
-          <Tail chat={chat} entries={chat.outbox.entriesOf(conversation)} />
+          <Tail chat={chat} entries={chat.sendQueue.entriesOf(conversation)} />
         </VirtualList>
         {timeline.problem.value === null ? null : (
           <p class="timeline-problem" role="status">
@@ -115,7 +115,7 @@ interface ViewSource {
   readonly chat: ChatState;
   readonly entry: ConversationEntry;
   readonly timeline: Timeline;
-  readonly view: Signal<ListView | null>;
+  readonly view: { value: ListView | null; peek(): ListView | null };
 }
 
 /** Fetches what comes into view, and counts as read what stays there. */
@@ -134,7 +134,7 @@ function useOnView({ chat, entry, timeline, view }: ViewSource): (next: ListView
   };
 }
 
-function useActions(chat: ChatState, conversation: number, edited: Signal<Message | null>): RowActions {
+function useActions(chat: ChatState, conversation: number, edited: EditedMessage): RowActions {
   return useMemo(
     () => ({
       edit: (message) => {
@@ -208,7 +208,7 @@ function rowRenderer({ state, chat, entry, timeline, firstUnread, jumpedTo, acti
 }
 
 /** Messages that have no place yet. */
-function Tail({ chat, entries }: { readonly chat: ChatState; readonly entries: readonly OutboxEntry[] }) {
+function Tail({ chat, entries }: { readonly chat: ChatState; readonly entries: readonly QueuedMessage[] }) {
   return (
     <>
       {entries.map(({ clientId, text, refusal }) => (
@@ -220,10 +220,10 @@ function Tail({ chat, entries }: { readonly chat: ChatState; readonly entries: r
             ) : (
               <p class="error" role="alert">
                 {words.notSent}: {refusal}{' '}
-                <button class="link" type="button" onClick={() => chat.outbox.retry(clientId)}>
+                <button class="link" type="button" onClick={() => chat.sendQueue.retry(clientId)}>
                   {words.sendAgain}
                 </button>{' '}
-                <button class="link" type="button" onClick={() => chat.outbox.discard(clientId)}>
+                <button class="link" type="button" onClick={() => chat.sendQueue.discard(clientId)}>
                   {words.delete}
                 </button>
               </p>

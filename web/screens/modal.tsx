@@ -24,3 +24,13 @@ export function Modal({ title, onClose, children }: ModalProps) {
     </dialog>
   );
 }
+
+/** Why something failed, or nothing. */
+export function Problem({ sentence }: { readonly sentence: string | null }) {
+  if (sentence === null) return null;
+  return (
+    <p class="error" role="alert">
+      {sentence}
+    </p>
+  );
+}

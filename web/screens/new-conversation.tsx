@@ -3,7 +3,7 @@ import type { PublicGroup } from '../core/api.ts';
 import { sanitize } from '../../client/core/safe-text.ts';
 import type { ChatState } from '../core/chat-state.ts';
 import { words } from '../words/words.ts';
-import { Modal } from './modal.tsx';
+import { Modal, Problem } from './modal.tsx';
 
 interface NewConversationProps {
   readonly chat: ChatState;
@@ -39,16 +39,12 @@ export function NewConversation({ chat, onChoose }: NewConversationProps) {
     });
   return (
     <Modal title={words.newConversationTitle} onClose={() => onChoose(null)}>
-      {problem.value === null ? null : (
-        <p class="error" role="alert">
-          {problem.value}
-        </p>
-      )}
+      <Problem sentence={problem.value} />
       <Line
         label={words.writeToPerson}
         button={words.open}
         isBusy={isBusy.value}
-        onSubmit={(nick) => enter(() => chat.api.openPrivate(nick.replace(/^@/, '')))}
+        onSubmit={(nick) => enter(() => chat.api.openPrivateConversation(nick.replace(/^@/, '')))}
       />
       <Line
         label={words.titleOfGroup}
@@ -58,23 +54,35 @@ export function NewConversation({ chat, onChoose }: NewConversationProps) {
       />
       <Line label={words.findPublicGroup} button={words.search} isBusy={isBusy.value} onSubmit={find} />
       <div role="status">{groups.value?.length === 0 ? <p class="quiet">{words.noPublicGroup}</p> : null}</div>
-      <ul class="found">
-        {(groups.value ?? []).map(({ id, title, members, joined }) => (
-          <li key={id}>
-            <button
-              type="button"
-              disabled={isBusy.value}
-              onClick={() => (joined ? onChoose(id) : enter(() => chat.api.joinGroup(id)))}
-            >
-              <span dir="auto">{sanitize(title)}</span>
-              <span class="quiet">
-                {words.members(members)} · {joined ? words.open : words.join}
-              </span>
-            </button>
-          </li>
-        ))}
-      </ul>
+      <PublicGroups
+        groups={groups.value ?? []}
+        isBusy={isBusy.value}
+        onChoose={({ id, joined }) => (joined ? onChoose(id) : enter(() => chat.api.joinGroup(id)))}
+      />
     </Modal>
+  );
+}
+
+interface PublicGroupsProps {
+  readonly groups: readonly PublicGroup[];
+  readonly isBusy: boolean;
+  readonly onChoose: (group: PublicGroup) => void;
+}
+
+function PublicGroups({ groups, isBusy, onChoose }: PublicGroupsProps) {
+  return (
+    <ul class="found">
+      {groups.map((group) => (
+        <li key={group.id}>
+          <button type="button" disabled={isBusy} onClick={() => onChoose(group)}>
+            <span dir="auto">{sanitize(group.title)}</span>
+            <span class="quiet">
+              {words.members(group.members)} · {group.joined ? words.open : words.join}
+            </span>
+          </button>
+        </li>
+      ))}
+    </ul>
   );
 }
 

@@ -5,7 +5,7 @@ import type { FoundMessage } from '../core/api.ts';
 import type { ChatState } from '../core/chat-state.ts';
 import { briefMomentOf } from '../words/dates.ts';
 import { words } from '../words/words.ts';
-import { Modal } from './modal.tsx';
+import { Modal, Problem } from './modal.tsx';
 import { conversationTitle } from './sidebar.tsx';
 
 /** Of a text, so much is shown. */
@@ -65,11 +65,7 @@ export function Search({ chat, onChoose }: SearchProps) {
           {words.search}
         </button>
       </form>
-      {problem.value === null ? null : (
-        <p class="error" role="alert">
-          {problem.value}
-        </p>
-      )}
+      <Problem sentence={problem.value} />
       <div role="status">{found.value?.length === 0 ? <p class="quiet">{words.noMessageFound}</p> : null}</div>
       <ul class="found">
         {(found.value ?? []).map((message) => (

@@ -1,5 +1,5 @@
 /** How a token is shown. `marker`: a sign that styles what is beside it; it stays visible. */
-export type TokenKind = 'text' | 'marker' | 'code' | 'link' | 'mention';
+type TokenKind = 'text' | 'marker' | 'code' | 'link' | 'mention';
 
 /** A piece of a message's text, as it was written. */
 export interface Token {

@@ -13,7 +13,7 @@ const GROUP_MS = 5 * 60 * 1_000;
 const HUES = 12;
 
 /** One row of the timeline. */
-export interface MessageRowProps {
+interface MessageRowProps {
   readonly index: number;
   readonly seq: number;
   readonly lastSeq: number;
@@ -79,7 +79,7 @@ export class MessageRow extends Component<MessageRowProps> {
 }
 
 /** What happened in the conversation, in words. */
-export function Notices({ notices }: { readonly notices: readonly Notice[] }) {
+function Notices({ notices }: { readonly notices: readonly Notice[] }) {
   return (
     <>
       {notices.map((notice, index) => (

@@ -176,7 +176,7 @@ describe('what somebody writes', () => {
   });
 
   test('while the server cannot be reached is shown at once, survives the browser, and is sent once', async () => {
-    const { id } = await newGroup('Outbox');
+    const { id } = await newGroup('SendQueue');
     const { page, profile } = await openAs('alice', `/c/${id}`);
     // The server takes the message, and its answer is lost.
     await page.route('**/v1/api/messages.send', async (route) => {

@@ -1,21 +1,21 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { ConnectionError, ServerError } from '../../client/core/chat-error.ts';
 import type { Message } from '../../client/core/shapes.ts';
-import { Outbox, TOO_OLD, type OutboxEntry } from '../../web/core/outbox.ts';
+import { SendQueue, TOO_OLD, type QueuedMessage } from '../../web/core/send-queue.ts';
 import { eventually } from '../support/eventually.ts';
 
 const ACCOUNT = 1;
-const outboxes: Outbox[] = [];
+const queues: SendQueue[] = [];
 afterEach(() => {
-  for (const outbox of outboxes.splice(0)) outbox.stop();
+  for (const queue of queues.splice(0)) queue.stop();
 });
 
-/** An outbox, with a server that answers by hand. */
+/** A send queue, with a server that answers by hand. */
 function start(lastSeq = 0) {
-  const kept = new Map<string, OutboxEntry>();
-  const sent: { entry: OutboxEntry; answer: (seq: number) => void; fail: (error: Error) => void }[] = [];
+  const kept = new Map<string, QueuedMessage>();
+  const sent: { entry: QueuedMessage; answer: (seq: number) => void; fail: (error: Error) => void }[] = [];
   const seen = { lastSeq };
-  const outbox = new Outbox({
+  const queue = new SendQueue({
     account: ACCOUNT,
     send: (entry) => new Promise((answer, fail) => sent.push({ entry, answer, fail })),
     keep: async (entry) => void kept.set(entry.clientId, entry),
@@ -23,10 +23,10 @@ function start(lastSeq = 0) {
     lastSeqOf: () => seen.lastSeq,
     onChange: () => {},
   });
-  outboxes.push(outbox);
+  queues.push(queue);
   const sentTexts = () => sent.map(({ entry }) => entry.text);
-  const shown = (conversation = 7) => outbox.entriesOf(conversation).map(({ text }) => text);
-  return { outbox, kept, sent, seen, sentTexts, shown };
+  const shown = (conversation = 7) => queue.entriesOf(conversation).map(({ text }) => text);
+  return { queue, kept, sent, seen, sentTexts, shown };
 }
 
 const own = (seq: number, text: string, clientId?: string): Message => ({
@@ -38,7 +38,7 @@ const own = (seq: number, text: string, clientId?: string): Message => ({
   sent_at: '2026-11-26T10:00:00Z',
   ...(clientId === undefined ? {} : { client_id: clientId }),
 });
-const entry = (changes: Partial<OutboxEntry>): OutboxEntry => ({
+const entry = (changes: Partial<QueuedMessage>): QueuedMessage => ({
   clientId: 'web-1',
   account: ACCOUNT,
   conversation: 7,
@@ -48,11 +48,11 @@ const entry = (changes: Partial<OutboxEntry>): OutboxEntry => ({
   ...changes,
 });
 
-describe('an outbox', () => {
+describe('a send queue', () => {
   test('sends one after the other in a conversation, and conversations beside each other', async () => {
-    const { outbox, sent, sentTexts } = start();
-    for (const text of ['one', 'two']) outbox.add(7, text);
-    outbox.add(8, 'elsewhere');
+    const { queue, sent, sentTexts } = start();
+    for (const text of ['one', 'two']) queue.add(7, text);
+    queue.add(8, 'elsewhere');
     await eventually(sentTexts, ({ length }) => length === 2);
     expect(sentTexts()).toEqual(['one', 'elsewhere']);
     sent[0]!.answer(1);
@@ -61,8 +61,8 @@ describe('an outbox', () => {
   });
 
   test('keeps a message before it is sent, and removes it once it is answered', async () => {
-    const { outbox, kept, sent } = start();
-    outbox.add(7, 'one');
+    const { queue, kept, sent } = start();
+    queue.add(7, 'one');
     expect([...kept.values()].map(({ text, conversation }) => [text, conversation])).toEqual([['one', 7]]);
     await eventually(
       () => sent.length,
@@ -76,8 +76,8 @@ describe('an outbox', () => {
   });
 
   test('repeats under the same client_id until the server answers', async () => {
-    const { outbox, sent } = start();
-    outbox.add(7, 'one');
+    const { queue, sent } = start();
+    queue.add(7, 'one');
     await eventually(
       () => sent.length,
       (count) => count === 1,
@@ -85,7 +85,7 @@ describe('an outbox', () => {
     for (const [at, error] of [new ConnectionError('cut'), new ServerError('outcome_unknown', 'lost')].entries()) {
       sent[at]!.fail(error);
       await new Promise((resolve) => setImmediate(resolve));
-      outbox.wake();
+      queue.wake();
       await eventually(
         () => sent.length,
         (count) => count === at + 2,
@@ -95,9 +95,9 @@ describe('an outbox', () => {
   });
 
   test('keeps what is refused with its text, says why, and goes on with the next', async () => {
-    const { outbox, kept, sent, sentTexts } = start();
-    outbox.add(7, 'too much');
-    outbox.add(7, 'next');
+    const { queue, kept, sent, sentTexts } = start();
+    queue.add(7, 'too much');
+    queue.add(7, 'next');
     await eventually(
       () => sent.length,
       (count) => count === 1,
@@ -107,11 +107,11 @@ describe('an outbox', () => {
       () => sent.length,
       (count) => count === 2,
     );
-    const [refused] = outbox.entriesOf(7);
+    const [refused] = queue.entriesOf(7);
     expect(refused).toMatchObject({ text: 'too much', refusal: 'The text is too long' });
     expect(kept.get(refused!.clientId)?.refusal).toBe('The text is too long');
     sent[1]!.answer(1);
-    outbox.retry(refused!.clientId);
+    queue.retry(refused!.clientId);
     await eventually(
       () => sentTexts().at(-1),
       (text) => text === 'too much',
@@ -123,8 +123,8 @@ describe('an outbox', () => {
     ['the answer comes first', ['answer', 'change']],
     ['the change comes first', ['change', 'answer']],
   ])('shows an own message once where %s', async (_, order) => {
-    const { outbox, sent, seen, shown } = start();
-    outbox.add(7, 'one ');
+    const { queue, sent, seen, shown } = start();
+    queue.add(7, 'one ');
     await eventually(
       () => sent.length,
       (count) => count === 1,
@@ -133,7 +133,7 @@ describe('an outbox', () => {
     for (const step of order) {
       if (step === 'change') {
         seen.lastSeq = 5;
-        outbox.onOwnMessage(7, own(5, 'one', sent[0]!.entry.clientId));
+        queue.onOwnMessage(7, own(5, 'one', sent[0]!.entry.clientId));
       } else sent[0]!.answer(5);
       await new Promise((resolve) => setImmediate(resolve));
       expect(shown().length + (isInTimeline() ? 1 : 0)).toBe(1);
@@ -141,21 +141,21 @@ describe('an outbox', () => {
   });
 
   test('takes a message that names its client_id for its own, and another of the same text for another', async () => {
-    const { outbox, sent, shown } = start();
-    outbox.add(7, 'yes');
+    const { queue, sent, shown } = start();
+    queue.add(7, 'yes');
     await eventually(
       () => sent.length,
       (count) => count === 1,
     );
-    outbox.onOwnMessage(7, own(4, 'yes', 'of-another-tab'));
+    queue.onOwnMessage(7, own(4, 'yes', 'of-another-tab'));
     expect(shown()).toEqual(['yes']);
-    outbox.onOwnMessage(7, own(5, 'yes', sent[0]!.entry.clientId));
+    queue.onOwnMessage(7, own(5, 'yes', sent[0]!.entry.clientId));
     expect(shown()).toEqual([]);
   });
 
   test('goes on with what the browser kept, in its order, for this account alone', async () => {
-    const { outbox, sent, sentTexts, shown } = start();
-    outbox.restore([
+    const { queue, sent, sentTexts, shown } = start();
+    queue.restore([
       entry({ clientId: 'b', text: 'second', createdAt: Date.now() - 1_000 }),
       entry({ clientId: 'a', text: 'first', createdAt: Date.now() - 2_000 }),
       entry({ clientId: 'c', account: 2, text: 'of somebody else' }),
@@ -172,12 +172,12 @@ describe('an outbox', () => {
     );
     expect(sentTexts()).toEqual(['first', 'second']);
     expect(shown()).toContain('old');
-    expect(outbox.entriesOf(7).find(({ text }) => text === 'old')?.refusal).toBe(TOO_OLD);
+    expect(queue.entriesOf(7).find(({ text }) => text === 'old')?.refusal).toBe(TOO_OLD);
   });
 
   test('shows a restored message once, which was stored before and which no change tells of', async () => {
-    const { outbox, sent, seen, shown } = start();
-    outbox.restore([entry({})]);
+    const { queue, sent, seen, shown } = start();
+    queue.restore([entry({})]);
     await eventually(
       () => sent.length,
       (count) => count === 1,
@@ -188,14 +188,14 @@ describe('an outbox', () => {
     // The list of conversations comes.
     seen.lastSeq = 5;
     expect(shown()).toEqual([]);
-    outbox.forgetShown();
+    queue.forgetShown();
     seen.lastSeq = 0;
     expect(shown()).toEqual([]);
   });
 
   test('takes 500 messages', () => {
-    const { outbox } = start();
-    for (let count = 0; count < 500; count += 1) expect(outbox.add(7, 'x')).toBe(true);
-    expect(outbox.add(7, 'x')).toBe(false);
+    const { queue } = start();
+    for (let count = 0; count < 500; count += 1) expect(queue.add(7, 'x')).toBe(true);
+    expect(queue.add(7, 'x')).toBe(false);
   });
 });

@@ -4,7 +4,7 @@ import type { Message } from '../../client/core/shapes.ts';
 import { waitOrUntilAborted } from '../../client/core/wait.ts';
 
 /** A message that waits for its place in a conversation. */
-export interface OutboxEntry {
+export interface QueuedMessage {
   /** Makes a repeated request one message. */
   readonly clientId: string;
   readonly account: number;
@@ -16,13 +16,13 @@ export interface OutboxEntry {
   readonly refusal: string | null;
 }
 
-/** What an outbox works with. */
-interface OutboxOptions {
+/** What a send queue works with. */
+interface SendQueueOptions {
   readonly account: number;
   /** Resolves to the seq. Rejects with ServerError and ConnectionError. */
-  readonly send: (entry: OutboxEntry) => Promise<number>;
+  readonly send: (entry: QueuedMessage) => Promise<number>;
   /** Keep an entry for the next start of the browser, or remove it. They never reject. */
-  readonly keep: (entry: OutboxEntry) => Promise<void>;
+  readonly keep: (entry: QueuedMessage) => Promise<void>;
   readonly remove: (clientId: string) => Promise<void>;
   /** The newest message of a conversation that this page was told of. */
   readonly lastSeqOf: (conversation: number) => number;
@@ -36,7 +36,7 @@ const MAX_AGE_MS = 23 * 60 * 60 * 1_000;
 export const TOO_OLD = 'It waited for a day: look whether it is there already, then send it again or delete it';
 
 interface Sending {
-  entry: OutboxEntry;
+  entry: QueuedMessage;
   /** What the server answered; null: nothing yet. */
   seq: number | null;
 }
@@ -45,19 +45,19 @@ interface Sending {
  * Sends messages one after the other in each conversation, and repeats each one until the server has answered it. An
  * entry is there until its message is shown at its seq, so that it is seen once at any moment.
  */
-export class Outbox {
-  readonly #options: OutboxOptions;
+export class SendQueue {
+  readonly #options: SendQueueOptions;
   readonly #byClientId = new Map<string, Sending>();
   readonly #sendingConversations = new Set<number>();
   readonly #stopped = new AbortController();
   #wait = new AbortController();
 
-  constructor(options: OutboxOptions) {
+  constructor(options: SendQueueOptions) {
     this.#options = options;
   }
 
   /** What is shown behind the newest message of a conversation. */
-  entriesOf(conversation: number): OutboxEntry[] {
+  entriesOf(conversation: number): QueuedMessage[] {
     const mine = [...this.#byClientId.values()].filter(({ entry }) => entry.conversation === conversation);
     return mine.filter((each) => !this.#isShown(each)).map(({ entry }) => entry);
   }
@@ -81,7 +81,7 @@ export class Outbox {
   }
 
   /** Goes on with what was kept when the browser was closed. */
-  restore(entries: readonly OutboxEntry[]): void {
+  restore(entries: readonly QueuedMessage[]): void {
     const mine = entries.filter(
       ({ account, clientId }) => account === this.#options.account && !this.#byClientId.has(clientId),
     );
@@ -138,7 +138,7 @@ export class Outbox {
     return (this.#options.now ?? Date.now)();
   }
 
-  #insert(entry: OutboxEntry): void {
+  #insert(entry: QueuedMessage): void {
     this.#byClientId.set(entry.clientId, { entry, seq: null });
   }
 
