@@ -1,6 +1,10 @@
 import * as z from 'zod';
 import { newHookSecret } from '../../model/hook-secret.ts';
-import { INCOMING_SECRET_SEAL_PURPOSE, incomingSecretProblem } from '../../model/incoming-secret.ts';
+import {
+  INCOMING_SECRET_SEAL_PURPOSE,
+  incomingSecretProblem,
+  MAX_INCOMING_SECRET_LENGTH,
+} from '../../model/incoming-secret.ts';
 import {
   findIncomingSecret,
   updateIncomingSecret,
@@ -21,10 +25,13 @@ const incomingSecretSchema = z.object({
   signed_only: z.boolean(),
 });
 
-const secretSchema = z.string().superRefine((text, context) => {
-  const problem = incomingSecretProblem(text);
-  if (problem !== null) context.addIssue({ code: 'custom', message: problem });
-});
+const secretSchema = z
+  .string()
+  .max(MAX_INCOMING_SECRET_LENGTH)
+  .superRefine((text, context) => {
+    const problem = incomingSecretProblem(text);
+    if (problem !== null) context.addIssue({ code: 'custom', message: problem });
+  });
 
 export const showIncomingSecret = defineTargetedOperation({
   name: 'groups.show-incoming-secret',
