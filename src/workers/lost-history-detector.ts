@@ -21,6 +21,8 @@ const MAX_LOGGED_CONVERSATIONS = 100;
 const MAX_NOTICE_TRIES = 5;
 const NOTICE_RETRY_MS = 1_000;
 const DELETE_NODE_TIMEOUT_MS = 1_000;
+/** At a start nothing waits for the answer but the start, which a statement that is late would end. */
+const START_STATEMENT_TIMEOUT_MS = 20_000;
 
 interface LostHistoryEvents {
   /** A new timeline begins; nothing was compared yet. */
@@ -53,8 +55,11 @@ export class LostHistoryDetector {
     this.#keeper.start();
     database.onNewTimeline = (timeline) => this.#enterNewTimeline(timeline);
     const { timeline } = database;
-    const mayHaveForgotten = await database.lease.run((sql) => crashedInOtherTimeline(sql, node, timeline));
-    await this.#compareReturningEpochRaised(timeline, mayHaveForgotten);
+    const mayHaveForgotten = await database.lease.run(
+      (sql) => crashedInOtherTimeline(sql, node, timeline),
+      START_STATEMENT_TIMEOUT_MS,
+    );
+    await this.#compareReturningEpochRaised(timeline, mayHaveForgotten, START_STATEMENT_TIMEOUT_MS);
   }
 
   /** Leaves the list of nodes: a new timeline does not wait for this one any more. */
@@ -80,38 +85,45 @@ export class LostHistoryDetector {
   }
 
   /** Whether the epoch was raised in this timeline. */
-  async #compareReturningEpochRaised(timeline: number, mayHaveForgotten: boolean): Promise<boolean> {
+  async #compareReturningEpochRaised(
+    timeline: number,
+    mayHaveForgotten: boolean,
+    timeoutMs?: number,
+  ): Promise<boolean> {
     const startedAtMs = performance.now();
     const { database, node } = this.#deps;
     const { witness, lease: pool } = database;
-    const lost = await pool.run((sql) => findLostHeads(sql, witness.heads));
+    const lost = await pool.run((sql) => findLostHeads(sql, witness.heads), timeoutMs);
     let epochRaised = false;
     // A server that does not tell its timeline does not tell of a new one either: only starts compare.
     if (timeline !== 0) {
       const finding = lost.length > 0 ? 'missing' : mayHaveForgotten ? 'unknown' : 'complete';
-      await pool.run((sql) => reportFinding(sql, { node, timeline, finding }));
-      epochRaised = await this.#awaitEpochRaiseDecision(timeline, startedAtMs);
+      await pool.run((sql) => reportFinding(sql, { node, timeline, finding }), timeoutMs);
+      epochRaised = await this.#awaitEpochRaiseDecision(timeline, startedAtMs, timeoutMs);
     }
     if (lost.length > 0) {
       const knownEpoch = witness.logEpoch;
-      const raisedLate = await pool.transaction((tx) => raiseForLateFinding(tx, { timeline, knownEpoch, lost }));
+      const raisedLate = await pool.transaction(
+        (tx) => raiseForLateFinding(tx, { timeline, knownEpoch, lost }),
+        timeoutMs,
+      );
       epochRaised ||= raisedLate;
     }
-    witness.logEpoch = await pool.run(readLogEpoch);
+    witness.logEpoch = await pool.run(readLogEpoch, timeoutMs);
     if (lost.length > 0) await this.#logAndRecordLoss(lost, timeline);
     return epochRaised;
   }
 
-  async #awaitEpochRaiseDecision(timeline: number, startedAtMs: number): Promise<boolean> {
+  async #awaitEpochRaiseDecision(timeline: number, startedAtMs: number, timeoutMs?: number): Promise<boolean> {
     const { database, log } = this.#deps;
     const { witness, lease: pool } = database;
     for (;;) {
-      const { epochRaised, silentNodes } = await pool.run((sql) => readBarrier(sql, timeline));
+      const { epochRaised, silentNodes } = await pool.run((sql) => readBarrier(sql, timeline), timeoutMs);
       if (epochRaised !== null) return epochRaised;
       const mayWait = performance.now() - startedAtMs < MAX_BARRIER_MS;
       if (!mayWait || silentNodes.length === 0) {
         const options = { timeline, mayWait, epochFloor: witness.logEpoch };
-        const decided = await pool.transaction((tx) => decideTimeline(tx, options));
+        const decided = await pool.transaction((tx) => decideTimeline(tx, options), timeoutMs);
         if (decided?.isNew === true && decided.epochRaised) {
           log.error('the epoch of the log was raised: a node misses changes, or has not said that it misses none', {
             timeline,

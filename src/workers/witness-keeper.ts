@@ -16,6 +16,8 @@ const WRITE_INTERVAL_MS = 1_000;
 /** How many conversations are read per interval, the ones that changed last: a failover loses the newest changes first. */
 const MAX_LOOKUPS_PER_WRITE = 200;
 const LOOKUP_TIMEOUT_MS = 1_000;
+/** Only a start waits for it. */
+const LOAD_TIMEOUT_MS = 20_000;
 
 /** What keeps a witness. */
 export interface WitnessKeeperDeps {
@@ -62,7 +64,7 @@ export class WitnessKeeper {
       return;
     }
     if (content === null) return;
-    this.#storeId = await database.lease.run(findAssignedStoreId);
+    this.#storeId = await database.lease.run(findAssignedStoreId, LOAD_TIMEOUT_MS);
     if (content.database !== this.#storeId) {
       log.info('what the server knew of the log is of another database, and is not compared with this one');
       return;
