@@ -5,7 +5,7 @@ import { silentLog } from '../../src/log.ts';
 import type { ConversationId, Seq } from '../../src/model/ids.ts';
 import type { Pool } from '../../src/storage/db/pool.ts';
 import { createTestDatabase, postgresqlConfig } from '../support/database.ts';
-import { eventually } from '../support/eventually.ts';
+import { eventually, HANG_MS } from '../support/eventually.ts';
 import { TestServer } from '../support/server.ts';
 
 test('a server with everything in use has as many connections as the doctor and the documents reckon with', async () => {
@@ -28,7 +28,7 @@ test('a server with everything in use has as many connections as the doctor and 
         pool.run(async (sql) => {
           await sql`select 1`;
           await counted;
-        }),
+        }, HANG_MS),
       );
     const { intake, lease, live, search, general } = opened;
     const held = [intake, lease, live, search, general].flatMap(hold);

@@ -22,6 +22,7 @@ const row = {
   generation: 1,
   pausedAt: null,
   failures: 0,
+  format: 'klatch',
   failingSince: null,
   parkedAt: null,
   nextAttemptAt: null,
