@@ -3,6 +3,7 @@
  * Codes that are newer than this client are taken for final.
  */
 const RETRY_S_BY_TRANSIENT_CODE: ReadonlyMap<string, number> = new Map([
+  ['signing_changed', 1],
   ['provider_unavailable', 60],
   ['rate_limited', 5],
   ['too_many_uploads', 10],
