@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import { eventually } from '../../test/support/eventually.ts';
 import { postJson, readJson, type JsonAnswer } from '../../test/support/server.ts';
 import type { Behaviour, HookReceiver, HookTarget, LogicalClock } from './hook-receiver.ts';
@@ -15,6 +16,8 @@ const BEHAVIOURS: readonly (readonly [number, Behaviour])[] = [
   [2, 'slow'],
 ];
 const PAGE_SIZES = [7, 100] as const;
+const PATCH_REPEAT_MS = 200;
+const MAX_PATCH_ATTEMPTS = 50;
 
 export function randomSettings(random: Random): HookSettings {
   return {
@@ -88,7 +91,7 @@ export class PlayedHook {
     // Before the first request that overtakes another one: from here on the receiver knows by ids what it handled.
     if (settings.order === 'none') this.#receiver.keepIds();
     const asked = clock.next();
-    await this.#patch({ ...changes, order: settings.order });
+    await this.#patchUntilConfirmed({ ...changes, order: settings.order });
     this.#settings = settings;
     this.#done(asked, { type: 'changed', settings });
   }
@@ -167,11 +170,25 @@ export class PlayedHook {
   }
 
   async #patch(changes: object): Promise<{ secret: string }> {
-    const headers = { 'content-type': 'application/json' };
-    const response = await fetch(this.#url, { method: 'PATCH', headers, body: JSON.stringify(changes) });
-    const { status, body } = await readJson(response);
+    const { status, body } = await this.#sendPatch(changes);
     if (status !== 200) throw new Error(`the change of a hook was answered ${status}`);
     return body;
+  }
+
+  /** Repeats what is answered 503, as the documents say: on a busy machine the lane may learn of a change late. */
+  async #patchUntilConfirmed(settings: object): Promise<void> {
+    for (let attempt = 1; ; attempt += 1) {
+      const { status } = await this.#sendPatch(settings);
+      if (status === 200) return;
+      if (status !== 503 || attempt === MAX_PATCH_ATTEMPTS)
+        throw new Error(`the change of a hook was answered ${status}`);
+      await wait(PATCH_REPEAT_MS);
+    }
+  }
+
+  async #sendPatch(changes: object): Promise<JsonAnswer> {
+    const headers = { 'content-type': 'application/json' };
+    return readJson(await fetch(this.#url, { method: 'PATCH', headers, body: JSON.stringify(changes) }));
   }
 
   #redeliver(request: object): Promise<JsonAnswer> {
