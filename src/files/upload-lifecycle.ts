@@ -6,6 +6,7 @@ import type { LimitsConfig } from '../config/config.ts';
 import { KlatchError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import type { Attachment } from '../model/attachment.ts';
+import { readPictureSize, type PictureSize } from '../model/picture-size.ts';
 import { DatabaseUnavailableError, CommitUnknownError } from '../storage/db/database-error.ts';
 import type { UsageLimits } from '../storage/files/file-usage.ts';
 import {
@@ -23,7 +24,7 @@ import type { FileTransferCounts } from './file-transfer-counts.ts';
 import { UploadStream, type MinThroughput } from './upload-stream.ts';
 import { ProgressWriter } from './progress-writer.ts';
 import type { FileKey, FileStore, UploadProgress } from './store.ts';
-import { SNIFFED_BYTES, sniffType } from './media-type.ts';
+import { isSafeImage, SNIFFED_BYTES, sniffType } from './media-type.ts';
 
 /** What uploads work with. */
 export interface UploadDeps {
@@ -40,6 +41,8 @@ const MIN_UNFINISHED_UPLOAD_LIMIT = 100;
 /** What comes without being announced is granted in steps: the same again as came, within these. */
 const MIN_QUOTA_STEP_BYTES = 256 * 1024;
 const MAX_QUOTA_STEP_BYTES = 16 * 1024 * 1024;
+/** Notes and a small picture of a camera, which come before a JPEG says its size, take 64 KiB each and are few. */
+const JPEG_HEADER_BYTES = 256 * 1024;
 /** A file that is stored whole is not given up for a moment's loss of the database. */
 const FINISH_ROW_ATTEMPTS = 3;
 const FINISH_RETRY_DELAY_MS = 500;
@@ -173,8 +176,10 @@ export async function completeUpload(
   const { id, progress } = upload;
   await deps.store.finish(id, progress);
   const size = progress.received;
-  const type = await sniffType(head ?? (await readHead(deps.store, id, size)));
-  if (!(await finishRowWithRetry(deps, id, { size, type }))) throw new KlatchError('upload_expired');
+  const first = head ?? (await readHead(deps.store, id, { size, most: SNIFFED_BYTES }));
+  const type = await sniffType(first);
+  const picture = await pictureSizeOf(deps, { id, size, type, head: first });
+  if (!(await finishRowWithRetry(deps, id, { size, type, picture }))) throw new KlatchError('upload_expired');
   return { type, size };
 }
 
@@ -254,7 +259,7 @@ async function tryFlushProgress(deps: UploadDeps, progressWriter: ProgressWriter
 async function finishRowWithRetry(
   { pool, log }: UploadDeps,
   id: FileKey,
-  file: { size: number; type: string },
+  file: { size: number; type: string; picture: PictureSize | null },
 ): Promise<boolean> {
   for (let attempt = 1; ; attempt += 1) {
     try {
@@ -268,9 +273,32 @@ async function finishRowWithRetry(
   }
 }
 
-async function readHead(store: FileStore, id: FileKey, size: number): Promise<Buffer> {
+/**
+ * What a picture says of its size. Cameras put a small picture and their notes before it: of a JPEG more is read once, from
+ * the store. A store that fails then costs the size alone.
+ */
+async function pictureSizeOf(
+  { store, log }: UploadDeps,
+  { id, size, type, head }: { id: FileKey; size: number; type: string; head: Buffer },
+): Promise<PictureSize | null> {
+  if (!isSafeImage(type)) return null;
+  const found = readPictureSize(head);
+  if (found !== null || type !== 'image/jpeg' || size <= head.length) return found;
+  try {
+    return readPictureSize(await readHead(store, id, { size, most: JPEG_HEADER_BYTES }));
+  } catch (error) {
+    log.debug('the size of a picture could not be read', { error });
+    return null;
+  }
+}
+
+async function readHead(
+  store: FileStore,
+  id: FileKey,
+  { size, most }: { size: number; most: number },
+): Promise<Buffer> {
   if (size === 0) return Buffer.alloc(0);
-  const stream = await store.read(id, { start: 0, end: Math.min(size, SNIFFED_BYTES) - 1 });
+  const stream = await store.read(id, { start: 0, end: Math.min(size, most) - 1 });
   const chunks: Buffer[] = [];
   for await (const chunk of stream) chunks.push(chunk as Buffer);
   return Buffer.concat(chunks);

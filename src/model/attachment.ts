@@ -6,4 +6,7 @@ export interface Attachment {
   readonly type: string;
   /** Bytes. */
   readonly size: number;
+  /** Of a picture that says it: pixels, as it is shown. */
+  readonly width?: number | undefined;
+  readonly height?: number | undefined;
 }

@@ -26,6 +26,9 @@ const attachmentSchema = z.object({
   type: z.string(),
   /** Bytes. */
   size: z.int(),
+  /** Of a PNG, JPEG, GIF or WebP that says it: pixels, as it is shown. Both are there or none. */
+  width: z.int().optional(),
+  height: z.int().optional(),
 });
 
 const cardFieldSchema = z.object({
@@ -199,8 +202,8 @@ export function serializeMessagePreview(preview: MessagePreview): z.infer<typeof
 }
 
 /** In the order in which documents name its parts; the database has one of its own. */
-function serializeAttachment({ id, name, type, size }: Attachment): Attachment {
-  return { id, name, type, size };
+function serializeAttachment({ id, name, type, size, width, height }: Attachment): z.infer<typeof attachmentSchema> {
+  return { id, name, type, size, ...(width === undefined ? {} : { width, height }) };
 }
 
 /** Where a conversation begins; nothing of one that begins with its first message, as nearly all do. */

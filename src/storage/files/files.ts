@@ -1,4 +1,5 @@
 import type { AccountId, ConversationId, LogEpoch, Seq } from '../../model/ids.ts';
+import type { PictureSize } from '../../model/picture-size.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
 import { reserveUsage, releaseUsage, type ExceededQuota, type UsageLimits } from './file-usage.ts';
 
@@ -122,9 +123,9 @@ export async function recordUploadProgress(
 export async function finishUpload(
   tx: Transaction,
   id: string,
-  complete: { size: number; type: string },
+  complete: { size: number; type: string; picture?: PictureSize | null },
 ): Promise<boolean> {
-  const { size, type } = complete;
+  const { size, type, picture = null } = complete;
   const [row] = await tx<{ ownerId: AccountId; state: FileState; counted: number }[]>`
     select owner_id as "ownerId", state, coalesce(size, 0) as counted from file where id = ${id}
     for no key update`;
@@ -132,7 +133,7 @@ export async function finishUpload(
   if (row.state === 'stored') return true;
   await tx`
     update file set state = 'stored', size = ${size}, received = ${size}, type = ${type}, upload = null,
-      updated_at = now()
+      width = ${picture?.width ?? null}, height = ${picture?.height ?? null}, updated_at = now()
     where id = ${id}`;
   await releaseUsage(tx, row.ownerId, { bytes: row.counted - size, files: 0 });
   return true;

@@ -31,13 +31,16 @@ export function fileFragments(sql: Sql, posts: readonly { readonly attachments: 
         ${named.map((each) => each.id)}::text[]
       ) as u(ord, position, id)
     ), free_file as (
-      select f.id, f.owner_id, f.name, f.type, f.size from file f
+      select f.id, f.owner_id, f.name, f.type, f.size, f.width, f.height from file f
       where f.id = any(${[...new Set(named.map((each) => each.id))]}::text[]) and f.state = 'stored' and f.seq is null
         and (select count(*) from fresh) > 0
       order by f.id for update
     ), carried as (
       select w.ord,
-        jsonb_agg(jsonb_build_object('id', f.id, 'name', f.name, 'type', f.type, 'size', f.size) order by w.position) as files
+        jsonb_agg(
+          jsonb_build_object('id', f.id, 'name', f.name, 'type', f.type, 'size', f.size)
+            || case when f.width is null then '{}' else jsonb_build_object('width', f.width, 'height', f.height) end
+          order by w.position) as files
       from named w join fresh p on p.ord = w.ord
       left join free_file f on f.id = w.id and f.owner_id = p.sender_id and not exists (
         select from named e join fresh q on q.ord = e.ord
