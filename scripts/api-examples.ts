@@ -1,5 +1,6 @@
 /** An input for each operation that needs one, as docs/api.md shows it; a test holds them against the schemas. */
 export const examples: Readonly<Record<string, object>> = {
+  'accounts.search': { text: 'al', conversation: 7 },
   'accounts.create': { nick: 'alice', name: 'Alice Example' },
   'groups.create': { title: 'Operations', about: 'Alerts and what we do about them' },
   'groups.info': { group: 7 },
@@ -27,6 +28,7 @@ export const examples: Readonly<Record<string, object>> = {
   'messages.history': { conversation: 7, before: 1042, limit: 20 },
   'messages.edit': { conversation: 7, seq: 1041, text: 'hello @bob!' },
   'messages.delete': { conversation: 7, seq: 1041 },
+  'mentions.list': { conversation: 7, after: 1038, limit: 1 },
   'conversations.sync': { conversation: 7, after_rev: 1043, limit: 100 },
   'auth.start': { address: 'alice@example.org' },
   'auth.sign-up': { transaction: 'Zk3…', nick: 'alice', name: 'Alice Example' },

@@ -1,3 +1,4 @@
+import { searchForAccounts } from './accounts/account-search.ts';
 import { addBlock, listOwnBlocks, removeBlock } from './accounts/blocks.ts';
 import { createToken, listTokens, revokeToken } from './accounts/bot-tokens.ts';
 import { createBot, listOwnBots, removeBot } from './accounts/bots.ts';
@@ -36,6 +37,7 @@ import { restoreRemovedHook } from './hooks/hook-restore.ts';
 import { removeGroupHook, updateHook } from './hooks/hook-update.ts';
 import { deleteMessage, editMessage } from './messages/edit-message.ts';
 import { messageHistory } from './messages/history.ts';
+import { listMentions } from './messages/mentions.ts';
 import { sendMessage } from './messages/messages.ts';
 import { markRead, sendTyping } from './messages/read-state.ts';
 import { searchMessages } from './messages/search.ts';
@@ -50,7 +52,8 @@ export function operationTable(): ReadonlyMap<string, Operation> {
   // By noun, in the order in which the documents list them; a noun with many operations takes several rows.
   const all = [
     [startSignIn, verifySignIn, signUp],
-    [findAccount, createUser, listUsersAndBots, createSignInLink, updateUser, deactivateUser, reactivateUser],
+    [findAccount, searchForAccounts, createUser, listUsersAndBots],
+    [createSignInLink, updateUser, deactivateUser, reactivateUser],
     [listOwnSessions, endOwnSession, endOtherSessions],
     [showOwnProfile, changeOwnProfile],
     [registerDevice, listOwnDevices, removeDevice],
@@ -69,6 +72,7 @@ export function operationTable(): ReadonlyMap<string, Operation> {
     [createHook, listGroupHooks, listAllHooks, hookInfo, hookLog, hookStats, updateHook, pingHook],
     [redeliverHook, discardHookBacklog, removeGroupHook, restoreRemovedHook],
     [sendMessage, messageHistory, editMessage, deleteMessage, markRead, sendTyping, searchMessages],
+    [listMentions],
     [authenticateLive, subscribeLive, setLiveForeground, pingLive],
     [listPresence],
     [createTemporaryFileLink, listOwnFiles, removeUnattachedFile, checkFiles],

@@ -39,6 +39,8 @@ const accounts: Record<string, Call> = {
   'sessions.end-others': { input: () => ({}) },
   'profile.show': { input: () => ({}) },
   'profile.update': { input: () => ({ nick: `new-${fresh()}`, name: 'New', about: null }) },
+  'accounts.search': { input: () => ({ text: 'a' }) },
+  'accounts.search (in the group)': { input: ({ group }) => ({ text: 'a', conversation: group.id }) },
   'accounts.find': { input: ({ people }) => ({ user: people.outsider.nick }) },
   'blocks.add': { input: ({ people }) => ({ user: people.outsider.nick }) },
   'blocks.remove': {
@@ -259,6 +261,8 @@ const messages: Record<string, Call> = {
   },
   'messages.typing': { input: ({ group }) => ({ conversation: group.id }) },
   'messages.typing (privately)': { input: (situation) => ({ conversation: situation.private }) },
+  'mentions.list': { input: ({ group }) => ({ conversation: group.id }) },
+  'mentions.list (privately)': { input: (situation) => ({ conversation: situation.private }) },
   'messages.search': { input: () => ({ text: 'x' }) },
   'messages.search (in the group)': { input: ({ group }) => ({ text: 'x', conversation: group.id }) },
   'messages.search (privately)': { input: (situation) => ({ text: 'x', conversation: situation.private }) },

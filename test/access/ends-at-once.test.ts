@@ -83,6 +83,7 @@ describe('what somebody may no longer do ends with the answer that says so', () 
   test.each([
     ['messages.history', 'message', {}],
     ['conversations.sync', 'message', { after_rev: 0 }],
+    ['mentions.list', 'message', {}],
   ])('also what waits for its turn in the middle of %s', async (name, table, input) => {
     const { database } = stage.server;
     const asked = await whileLocked(table, async () => {

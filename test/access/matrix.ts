@@ -31,6 +31,8 @@ sessions.end-others                        | unauthenticated | yes       | yes  
 profile.show                               | unauthenticated | yes       | yes       | yes         | yes            | yes            | yes            | yes       | missing_scope
 profile.update                             | unauthenticated | yes       | yes       | yes         | yes            | yes            | yes            | yes       | missing_scope
 accounts.find                              | unauthenticated | yes       | yes       | yes         | yes            | yes            | yes            | yes       | missing_scope
+accounts.search                            | unauthenticated | yes       | yes       | yes         | yes            | yes            | yes            | yes       | missing_scope
+accounts.search (in the group)             | unauthenticated | not_found | not_found | yes         | yes            | yes            | not_found      | yes       | missing_scope
 blocks.add                                 | unauthenticated | yes       | yes       | yes         | yes            | yes            | yes            | forbidden | forbidden
 blocks.remove                              | unauthenticated | yes       | yes       | yes         | yes            | yes            | yes            | forbidden | forbidden
 blocks.list                                | unauthenticated | yes       | yes       | yes         | yes            | yes            | yes            | forbidden | forbidden
@@ -133,6 +135,8 @@ messages.search                            | unauthenticated | yes       | yes  
 messages.search (in the group)             | unauthenticated | not_found | not_found | yes         | yes            | yes            | not_found      | yes       | missing_scope
 messages.search (privately)                | unauthenticated | not_found | not_found | yes         | not_found      | yes            | not_found      | not_found | missing_scope
 messages.search (behind a private message) | unauthenticated | not_found | not_found | yes         | not_found      | yes            | not_found      | not_found | missing_scope
+mentions.list                              | unauthenticated | not_found | not_found | yes         | yes            | yes            | not_found      | yes       | missing_scope
+mentions.list (privately)                  | unauthenticated | not_found | not_found | yes         | not_found      | yes            | not_found      | not_found | missing_scope
 conversations.sync                               | unauthenticated | not_found | not_found | yes         | yes            | yes            | not_found      | yes       | missing_scope
 conversations.sync (privately)                   | unauthenticated | not_found | not_found | yes         | not_found      | yes            | not_found      | not_found | missing_scope
 files.link (own)                           | unauthenticated | yes       | yes       | yes         | yes            | yes            | yes            | yes       | missing_scope
@@ -160,9 +164,9 @@ server.status                              | unauthenticated | forbidden | forbi
  */
 export const scopesByHand = `
 messages:read  | conversations.list conversations.show messages.history messages.search conversations.sync live.subscribe
-messages:read  | files.link files.list
+messages:read  | files.link files.list mentions.list
 messages:write | messages.send messages.edit messages.delete messages.mark-read messages.typing private.open files.remove
-groups:read    | groups.info groups.members groups.find accounts.find presence.list expectations.list
+groups:read    | groups.info groups.members groups.find accounts.find accounts.search presence.list expectations.list
 groups:write   | groups.create groups.update groups.archive groups.unarchive groups.add-member groups.remove-member
 groups:write   | groups.set-role groups.transfer groups.leave groups.join invites.create invites.list invites.revoke
 groups:write   | expectations.set expectations.remove

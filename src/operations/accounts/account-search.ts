@@ -1,0 +1,46 @@
+import * as z from 'zod';
+import type { ConversationId } from '../../model/ids.ts';
+import { searchAccounts } from '../../storage/accounts/account-search.ts';
+import { findGroupRole } from '../../storage/groups/members.ts';
+import { requireAccount } from '../core/caller.ts';
+import { notAMember } from '../core/conversation-access.ts';
+import { translateLostRead } from '../core/database-errors.ts';
+import { defineOperation } from '../core/operation.ts';
+import { limitSchema, pageOf } from '../core/page.ts';
+import { conversationNumber } from '../core/schemas.ts';
+
+export const searchForAccounts = defineOperation({
+  name: 'accounts.search',
+  summary:
+    'Find people and bots by the beginning of their nick or name, to complete what somebody types; a page at a time, by nick.',
+  input: z.strictObject({
+    text: z.string().trim().min(1).max(64),
+    /** Only its members, who are found by any word of their name. */
+    conversation: conversationNumber.optional(),
+    after: z.string().max(64).default(''),
+    limit: limitSchema,
+  }),
+  output: z.object({
+    accounts: z.array(z.object({ id: z.int(), kind: z.enum(['user', 'bot']), nick: z.string(), name: z.string() })),
+    next: z.string().nullable(),
+  }),
+  who: 'account',
+  scope: 'groups:read',
+  errors: ['not_found'],
+  run: async ({ database }, { text, conversation, after, limit }, caller) => {
+    const { accountId } = requireAccount(caller);
+    const conversationId = (conversation ?? null) as ConversationId | null;
+    const request = { text, after: after.toLowerCase(), limit: limit + 1, conversationId, memberId: accountId };
+    const rows = await translateLostRead(
+      database.general.run(async (sql) => {
+        const found = await searchAccounts(sql, request);
+        // Behind the search, which finds nothing for who is no member: the caller may have been removed meanwhile.
+        const role = conversationId === null ? null : await findGroupRole(sql, { conversationId, accountId });
+        if (conversationId !== null && role === null) throw notAMember(conversationId);
+        return found;
+      }),
+    );
+    const { page, next } = pageOf(rows, limit, (account) => account.nick);
+    return { accounts: [...page], next };
+  },
+});

@@ -1,0 +1,55 @@
+import * as z from 'zod';
+import { KlatchError } from '../../errors.ts';
+import type { Seq } from '../../model/ids.ts';
+import { readMentions } from '../../storage/messages/mentions.ts';
+import { requireAccount } from '../core/caller.ts';
+import { readThenRecheckRole } from '../core/conversation-access.ts';
+import { defineTargetedOperation } from '../core/operation.ts';
+import { conversationNumber, seqSchema } from '../core/schemas.ts';
+import { messageSchema, serializeMessage } from '../core/serializers.ts';
+
+const MAX_MENTIONS = 200;
+const MAX_PAGE_BYTES = 512 * 1024;
+
+export const listMentions = defineTargetedOperation({
+  name: 'mentions.list',
+  summary:
+    'Messages of a conversation that mention you, in the order of their seqs: the newest, or those before or after one.',
+  input: z.strictObject({
+    conversation: conversationNumber,
+    /** Those before this seq, the nearest ones. */
+    before: seqSchema.optional(),
+    /** Those after this seq, the nearest ones; with `read_seq` and a `limit` of 1 the first unread one. */
+    after: z.int().nonnegative().optional(),
+    limit: z.int().min(1).max(MAX_MENTIONS).default(50),
+  }),
+  output: z.object({
+    messages: z.array(messageSchema),
+    /** What to give as `after`, if it was given, else as `before`, for the messages beyond these; null: there are none. */
+    next: z.int().nullable(),
+  }),
+  on: 'conversation',
+  who: 'member',
+  scope: 'messages:read',
+  errors: [],
+  run: async (services, { before, after, limit }, caller, access) => {
+    const { conversationId } = access;
+    const { accountId } = requireAccount(caller);
+    if (before !== undefined && after !== undefined) {
+      throw new KlatchError('invalid_input', { sentence: 'before, after: give one of them' });
+    }
+    const direction = after === undefined ? 'before' : 'after';
+    const seq = (after ?? before ?? Number.MAX_SAFE_INTEGER) as Seq;
+    const request = { conversationId, accountId, direction, seq, limit, maxBytes: MAX_PAGE_BYTES } as const;
+    const { messages, more } = await readThenRecheckRole(
+      services,
+      { access, caller, on: 'conversation', requiredRole: 'member' },
+      (sql) => readMentions(sql, request),
+    );
+    const edge = direction === 'before' ? messages[0] : messages.at(-1);
+    return {
+      messages: messages.map((message) => serializeMessage(conversationId, message, accountId)),
+      next: more && edge !== undefined ? edge.seq : null,
+    };
+  },
+});

@@ -1,0 +1,50 @@
+import type { AccountId, ConversationId } from '../../model/ids.ts';
+import type { Fragment, Sql } from '../db/connection.ts';
+
+/** A person or a bot, as completions and pickers show it. */
+interface FoundAccount {
+  readonly id: AccountId;
+  readonly kind: 'user' | 'bot';
+  readonly nick: string;
+  readonly name: string;
+}
+
+interface AccountSearchRequest {
+  readonly text: string;
+  /** By nick, behind this one. */
+  readonly after: string;
+  readonly limit: number;
+  /** Only the members of this conversation, if `memberId` is one of them; null: everybody. */
+  readonly conversationId: ConversationId | null;
+  readonly memberId: AccountId;
+}
+
+const MAX_LISTED = 1_001;
+/** The last code point: behind a prefix it is behind everything that begins so, in the order of bytes. */
+const LAST_CHARACTER = '\u{10ffff}';
+
+/**
+ * Active people and bots by nick whose nick or name begins with the text, in capital or small letters. Among the members of
+ * a conversation, who are few, it is also the beginning of any word of the name.
+ */
+export async function searchAccounts(sql: Sql, request: AccountSearchRequest): Promise<FoundAccount[]> {
+  const { after, limit, conversationId, memberId, text } = request;
+  const prefix = sql`lower(${text}::text)`;
+  const inConversation = sql`
+    join membership m on m.account_id = a.id and m.conversation_id = ${conversationId}
+    join membership own on own.conversation_id = m.conversation_id and own.account_id = ${memberId}`;
+  const nameMatches =
+    conversationId === null
+      ? beginsWith(sql, sql`lower(a.name)`, prefix)
+      : sql`position(' ' || ${prefix} in ' ' || lower(a.name)) > 0`;
+  return sql<FoundAccount[]>`
+    select a.id, a.kind, a.nick, a.name from account a ${conversationId === null ? sql`` : inConversation}
+    where a.nick is not null and a.deactivated_at is null and a.nick > ${after}
+      and (${beginsWith(sql, sql`a.nick`, prefix)} or ${nameMatches})
+    order by a.nick limit ${Math.min(limit, MAX_LISTED)}`;
+}
+
+/** By operators that an index serves also where the text is a parameter, which it is not for LIKE. */
+function beginsWith(sql: Sql, column: Fragment, prefix: Fragment): Fragment {
+  return sql`(${column} ~>=~ ${prefix} and ${column} ~<~ (${prefix} || ${LAST_CHARACTER}))`;
+}
