@@ -98,4 +98,12 @@ export const FILES_MUTANTS: readonly Mutant[] = [
     replace: 'select value from setting where name = ${STORE_ID_NAME}`;',
     tests: ['test/files/store-id.test.ts', '-t', 'one of them is refused'],
   },
+  {
+    name: 'picture-size-ignores-orientation',
+    promise: 'A picture that lies on its side is as large as browsers show it.',
+    file: 'src/model/picture-size.ts',
+    find: 'return isTurned ? { width: height, height: width } : { width, height };',
+    replace: 'return { width, height };',
+    tests: ['test/model/picture-size.test.ts', '-t', 'lies on its side'],
+  },
 ];

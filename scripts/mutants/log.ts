@@ -198,4 +198,12 @@ export const LOG_MUTANTS: readonly Mutant[] = [
     replace: '(first.seq - 1) as Seq',
     tests: ['test/operations/messages/history-notices.test.ts', '-t', 'in pages of both directions'],
   },
+  {
+    name: 'removed-mentions-are-listed',
+    promise: 'Who lists mentions sees nothing of what a retention rule removed.',
+    file: 'src/storage/messages/mentions.ts',
+    find: ' and x.seq >= h.first_seq',
+    replace: '',
+    tests: ['test/operations/messages/mentions.test.ts', '-t', 'removed by a retention rule'],
+  },
 ];
