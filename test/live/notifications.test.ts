@@ -66,9 +66,9 @@ test('a request that waits when its administrator is demoted is judged by the ne
   try {
     await notifyFromPeer(`u${root.id}`);
     await until(live.server.database, (sql) => isWaiting(sql, 'general'));
-    const response = client.request('accounts.list');
+    const response = client.request('hooks.list-all');
     // What this node could answer without knowing the role is answered by then.
-    for (let n = 0; n < 5; n += 1) await fence.call('accounts.list');
+    for (let n = 0; n < 5; n += 1) await fence.call('hooks.list-all');
     await held.release();
     expect(await response).toMatchObject({ error: { data: { code: 'forbidden' } } });
   } finally {
