@@ -67,6 +67,7 @@ function OpenConversation({ state, chat, conversation, seq, entry }: OpenProps) 
   const onView = useOnView({ chat, entry, timeline, view });
   const actions = useActions(chat, conversation, edited);
   const renderRow = rowRenderer({ state, chat, entry, timeline, firstUnread, jumpedTo: seq, actions });
+  const isReady = (index: number): boolean => isRowReady(chat, entry, firstSeq + index);
   const toNewest = (): void => list.current?.jumpToEnd();
   useEffect(() => {
     if (seq !== null) list.current?.jumpTo(indexOf(seq));
@@ -79,6 +80,7 @@ function OpenConversation({ state, chat, conversation, seq, entry }: OpenProps) 
           ref={list}
           count={Math.max(0, lastSeq - firstSeq + 1)}
           renderRow={renderRow}
+          isReady={isReady}
           startIndex={opensAt === null ? null : indexOf(opensAt)}
           label={words.messagesOf(conversationTitle(entry))}
           onView={onView}
@@ -130,7 +132,7 @@ function useOnView({ chat, entry, timeline, view }: ViewSource): (next: ListView
     timeline.want({ from, to: Math.min(lastSeq, firstSeq + next.last + ROWS_AHEAD) });
     const lastWhole = firstSeq + next.lastWhole;
     // A row that is not there yet was read by nobody.
-    if (chat.pages.get(info.id, lastWhole) !== undefined) tracker.update(lastWhole);
+    if (isRowReady(chat, entry, lastWhole)) tracker.update(lastWhole);
   };
 }
 
@@ -174,6 +176,12 @@ interface RowSource {
   readonly actions: RowActions;
 }
 
+/** A row shows its message once it is known who wrote the one before: its heading, and so its height, follows from that. */
+function isRowReady({ pages }: ChatState, { firstSeq, info }: ConversationEntry, seq: number): boolean {
+  const isKnown = (each: number): boolean => pages.get(info.id, each) !== undefined;
+  return isKnown(seq) && (seq === firstSeq || isKnown(seq - 1));
+}
+
 function rowRenderer({ state, chat, entry, timeline, firstUnread, jumpedTo, actions }: RowSource) {
   const { firstSeq, lastSeq, info } = entry;
   const { id: ownId, nick: ownNick } = chat.account;
@@ -182,7 +190,7 @@ function rowRenderer({ state, chat, entry, timeline, firstUnread, jumpedTo, acti
   const filesBase = `${state.place.base.pathname}v1/files/`;
   return (index: number) => {
     const seq = firstSeq + index;
-    const message = chat.pages.get(info.id, seq);
+    const message = isRowReady(chat, entry, seq) ? chat.pages.get(info.id, seq) : undefined;
     const isOwn = message?.sender.kind === 'user' && message.sender.id === ownId;
     return (
       <MessageRow
@@ -191,7 +199,7 @@ function rowRenderer({ state, chat, entry, timeline, firstUnread, jumpedTo, acti
         seq={seq}
         lastSeq={lastSeq}
         message={message}
-        previous={seq === firstSeq ? null : chat.pages.get(info.id, seq - 1)}
+        previous={seq === firstSeq ? null : (chat.pages.get(info.id, seq - 1) ?? null)}
         noticesBefore={seq === firstSeq ? timeline.noticesAfter(seq - 1) : NO_NOTICES}
         notices={timeline.noticesAfter(seq)}
         isFirstUnread={seq === firstUnread}

@@ -17,10 +17,10 @@ interface MessageRowProps {
   readonly index: number;
   readonly seq: number;
   readonly lastSeq: number;
-  /** Undefined: not fetched yet. */
+  /** Undefined: it, or the one before it, is not fetched yet. */
   readonly message: Message | undefined;
-  /** The message before it, where it is known; null: there is none. */
-  readonly previous: Message | null | undefined;
+  /** The message before it; null: there is none. */
+  readonly previous: Message | null;
   /** Before the first message of a conversation; of other rows none. */
   readonly noticesBefore: readonly Notice[];
   readonly notices: readonly Notice[];
@@ -54,10 +54,7 @@ export class MessageRow extends Component<MessageRowProps> {
 
   override render(): JSX.Element {
     const { index, message, previous, noticesBefore, notices, isFirstUnread, isJumpedTo } = this.props;
-    const isNewDay =
-      message !== undefined &&
-      previous !== undefined &&
-      (previous === null || !isSameDay(previous.sent_at, message.sent_at));
+    const isNewDay = message !== undefined && (previous === null || !isSameDay(previous.sent_at, message.sent_at));
     return (
       <div class={isJumpedTo ? 'row jumped-to' : 'row'} data-index={index}>
         <Notices notices={noticesBefore} />
@@ -95,8 +92,7 @@ type ArticleProps = MessageRowProps & { readonly message: Message; readonly isNe
 
 function Article(props: ArticleProps) {
   const { seq, lastSeq, message, previous, isNewDay, isFirstUnread, isDeletedSoon, actions } = props;
-  const isContinued =
-    !isNewDay && !isFirstUnread && previous !== null && previous !== undefined && isSameGroup(previous, message);
+  const isContinued = !isNewDay && !isFirstUnread && previous !== null && isSameGroup(previous, message);
   return (
     <article
       class={isContinued ? 'message continued' : 'message'}

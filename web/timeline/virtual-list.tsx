@@ -20,6 +20,8 @@ export interface ListView {
 interface VirtualListProps {
   readonly count: number;
   readonly renderRow: (index: number) => JSX.Element;
+  /** False for a row whose content has still to come, and with it another height. */
+  readonly isReady: (index: number) => boolean;
   /** Where it opens: with this row at its top, below what is before; null: at its end. */
   readonly startIndex: number | null;
   readonly label: string;
@@ -44,8 +46,10 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
   readonly #drawn = createRef<HTMLDivElement>();
   readonly #tail = createRef<HTMLDivElement>();
   readonly #observer = new ResizeObserver(() => this.#settle());
-  /** A row, and how far below the top of the view it begins. */
+  /** The row that holds still, and how far below the top of the view it begins. */
   #anchor = { index: 0, below: 0 };
+  /** The anchor is where somebody scrolled to, and not a row that was asked for. */
+  #isAnchorByScroll = false;
   #isAtEnd = true;
   /** Own writes come back as scroll events. */
   #writtenTop = -1;
@@ -79,6 +83,7 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
 
   jumpToEnd(): void {
     this.#isAtEnd = true;
+    this.#isAnchorByScroll = false;
     this.#maxTop = -1;
     this.#anchor = { index: Math.max(0, this.props.count - 1), below: 0 };
     this.setState(this.#rowsAround(this.#anchor.index, this.#anchor.index));
@@ -86,6 +91,7 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
 
   jumpTo(index: number): void {
     this.#isAtEnd = false;
+    this.#isAnchorByScroll = false;
     this.#anchor = { index, below: this.#feed.current!.clientHeight / 3 };
     this.setState(this.#rowsAround(index, index));
   }
@@ -114,11 +120,26 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
     this.#writtenTop = feed.scrollTop;
     // Beyond an end of the list the row cannot be where it was to be.
     if (Math.abs(this.#writtenTop - top) > 1 || pullsAlong) this.#anchorAt(this.#writtenTop);
+    else if (this.#isAnchorByScroll && !this.props.isReady(this.#anchor.index)) this.#anchorAt(top);
     this.#draw();
   }
 
+  /**
+   * Anchors the first row that begins in view and has its content: its height does not change any more, and what the rows
+   * before it still gain or lose goes up.
+   */
   #anchorAt(top: number): void {
-    const index = this.#heights.indexAt(top);
+    const bottom = top + this.#feed.current!.clientHeight;
+    const atTop = this.#heights.indexAt(top);
+    let index: number | null = null;
+    for (let each = atTop; each < this.props.count && this.#heights.offsetOf(each) < bottom; each += 1) {
+      if (this.#heights.offsetOf(each) < top) continue;
+      index ??= each;
+      if (!this.props.isReady(each)) continue;
+      index = each;
+      break;
+    }
+    index ??= atTop;
     this.#anchor = { index, below: this.#heights.offsetOf(index) - top };
   }
 
@@ -126,6 +147,7 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
     const feed = this.#feed.current!;
     if (Math.abs(feed.scrollTop - this.#writtenTop) < 1) return;
     this.#writtenTop = -1;
+    this.#isAnchorByScroll = true;
     this.#anchorAt(feed.scrollTop);
     this.#isAtEnd = this.#isNearEnd();
     this.#draw();
