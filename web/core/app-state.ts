@@ -82,8 +82,9 @@ export class AppState {
 
   async signOut(): Promise<void> {
     await this.#whileBusy(async () => {
-      await this.#api.signOut();
+      // Before the answer: the live connection may be told first that the session is over, and end the chat.
       const { chat } = this;
+      await this.#api.signOut();
       this.phase.value = { name: 'signed-out', sentence: null };
       this.go({ screen: 'list' }, { replaces: true });
       await chat?.stop({ isSignOut: true });
