@@ -85,7 +85,7 @@ export class UnorderedInFlightWindow<Num extends LogNumber> {
     this.#firstCompletedAhead.push(range.first);
   }
 
-  /** Its outcome is unknown. Where it is a row, that is due by itself. */
+  /** Its outcome is unknown. Where it has a retry row, that row brings the next attempt. */
   requeueUnknownOutcome(range: InFlightRange<Num>): void {
     this.#inFlight.delete(range);
     if (!range.hasRetryRow) this.#toResend.push({ first: range.first, last: range.last });

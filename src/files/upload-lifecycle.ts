@@ -41,7 +41,7 @@ const MIN_UNFINISHED_UPLOAD_LIMIT = 100;
 /** What comes without being announced is granted in steps: the same again as came, within these. */
 const MIN_QUOTA_STEP_BYTES = 256 * 1024;
 const MAX_QUOTA_STEP_BYTES = 16 * 1024 * 1024;
-/** Notes and a small picture of a camera, which come before a JPEG says its size, take 64 KiB each and are few. */
+/** Metadata and a thumbnail precede the size in a JPEG: a few segments of at most 64 KiB each. */
 const JPEG_HEADER_BYTES = 256 * 1024;
 /** A file that is stored whole is not given up for a moment's loss of the database. */
 const FINISH_ROW_ATTEMPTS = 3;
@@ -274,8 +274,8 @@ async function finishRowWithRetry(
 }
 
 /**
- * What a picture says of its size. Cameras put a small picture and their notes before it: of a JPEG more is read once, from
- * the store. A store that fails then costs the size alone.
+ * The width and height in the header of an image; null for other files. In a JPEG, metadata and a thumbnail may come
+ * first, so it reads up to `JPEG_HEADER_BYTES` from the store. A failure of the store costs the size, not the upload.
  */
 async function pictureSizeOf(
   { store, log }: UploadDeps,

@@ -6,7 +6,7 @@ import { sendJson, sendMethodNotAllowed } from './responses.ts';
 import { sendPostError, type PostHandler } from './post-handler.ts';
 import type { TokenAuth } from './token-auth.ts';
 
-/** By these a program that does not know better sends what should have been a post. */
+/** Methods that a misconfigured program uses in place of POST. */
 const POST_LIKE_METHODS: ReadonlySet<string> = new Set(['PUT', 'PATCH']);
 
 /** `POST /v1/webhooks/:token` and `/status`. */

@@ -11,7 +11,7 @@ afterEach(() => {
 });
 
 /** A send queue, with a server that answers by hand. */
-function start(lastSeq = 0) {
+function start(lastSeq = 0, now = Date.now) {
   const kept = new Map<string, QueuedMessage>();
   const sent: { entry: QueuedMessage; answer: (seq: number) => void; fail: (error: Error) => void }[] = [];
   const seen = { lastSeq };
@@ -22,6 +22,7 @@ function start(lastSeq = 0) {
     remove: async (clientId) => void kept.delete(clientId),
     lastSeqOf: () => seen.lastSeq,
     onChange: () => {},
+    now,
   });
   queues.push(queue);
   const sentTexts = () => sent.map(({ entry }) => entry.text);
@@ -173,6 +174,43 @@ describe('a send queue', () => {
     expect(sentTexts()).toEqual(['first', 'second']);
     expect(shown()).toContain('old');
     expect(queue.entriesOf(7).find(({ text }) => text === 'old')?.refusal).toBe(TOO_OLD);
+  });
+
+  test('asks before it repeats what the server may have forgotten, also on a page that stays open', async () => {
+    let nowMs = Date.now();
+    const { queue, sent } = start(0, () => nowMs);
+    queue.add(7, 'one');
+    await eventually(
+      () => sent.length,
+      (count) => count === 1,
+    );
+    nowMs += 24 * 60 * 60 * 1_000;
+    sent[0]!.fail(new ConnectionError('gone'));
+    await new Promise((resolve) => setImmediate(resolve));
+    queue.wake();
+    await eventually(
+      () => queue.entriesOf(7)[0]?.refusal,
+      (refusal) => refusal === TOO_OLD,
+    );
+    expect(sent).toHaveLength(1);
+  });
+
+  test('keeps what waits when the session ends, and refuses none of it', async () => {
+    const { queue, kept, sent } = start();
+    for (const text of ['one', 'two']) queue.add(7, text);
+    await eventually(
+      () => sent.length,
+      (count) => count === 1,
+    );
+    sent[0]!.fail(new ServerError('unauthenticated', 'Sign in first'));
+    await new Promise((resolve) => setImmediate(resolve));
+    queue.wake();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect([...kept.values()].map(({ text, refusal }) => [text, refusal])).toEqual([
+      ['one', null],
+      ['two', null],
+    ]);
+    expect(sent).toHaveLength(1);
   });
 
   test('shows a restored message once, which was stored before and which no change tells of', async () => {

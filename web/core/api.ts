@@ -173,14 +173,14 @@ export class Api {
       throw new ConnectionError('there is no connection to the server', { cause });
     });
     const answer: unknown = await response.json().catch((cause: unknown) => {
-      throw new ConnectionError('what answers is not the server: is a proxy in between?', { cause });
+      throw new ConnectionError('the answer is incomplete or no JSON: check the proxy before the server', { cause });
     });
     if (response.ok)
       return decodeReceived(decode, answer, `the server answers ${path} in a way that is not known here`);
     const { code, message } = decodeReceived(
       decodeFailure,
       answer,
-      'the server refuses in a way that is not known here',
+      'the server refused the request with an error that this page cannot read: reload the page',
     );
     throw new ServerError(code, message);
   }

@@ -16,8 +16,8 @@ interface Schema extends DBSchema {
 const VERSION = 1;
 
 /**
- * What survives the browser: drafts, and messages that were not sent yet. A browser that keeps nothing for this page
- * (a private window, a full disk) takes nothing from it but that.
+ * Stores drafts and unsent messages in IndexedDB, so that they survive a restart of the browser. Where IndexedDB fails
+ * (a private window, a full disk), the page works without them.
  */
 export class BrowserStore {
   readonly #name: string;

@@ -49,6 +49,9 @@ export class ChatState {
   readonly api: Api;
   readonly #store: BrowserStore;
   readonly #entries = new Map<number, ConversationEntry>();
+  /** By conversation, the position of a call that failed. */
+  readonly #unsentReadSeqs = new Map<number, number>();
+  readonly #deletionTimers = new Map<string, ReturnType<typeof setTimeout>>();
   #timeline: Timeline | null = null;
   #isListed = false;
   #isStopped = false;
@@ -106,7 +109,7 @@ export class ChatState {
   }
 
   entryOf(conversation: number): ConversationEntry | undefined {
-    // Read for its signal: who asks is drawn again when the list changes.
+    // Subscribes the calling component to the signal: a change of `#entries` alone redraws nothing.
     void this.conversations.value;
     return this.#entries.get(conversation);
   }
@@ -140,33 +143,44 @@ export class ChatState {
     if (entry === undefined || seq <= entry.readSeq) return;
     const hadMentions = entry.mentions > 0;
     this.#update(conversation, (each) => withRead(each, seq));
+    await this.#sendReadSeq(conversation, seq, hadMentions);
+  }
+
+  async #sendReadSeq(conversation: number, seq: number, hadMentions: boolean): Promise<void> {
     try {
       await this.api.markRead(conversation, seq);
       // Which of the mentions were read only the server knows.
       if (hadMentions) this.#reloadSoon();
+      this.#unsentReadSeqs.delete(conversation);
     } catch {
-      // Reading goes on, and with it the next call.
+      // Sent again with the next connection: else other devices show it as unread.
+      this.#unsentReadSeqs.set(conversation, seq);
     }
   }
 
-  async edit(conversation: number, seq: number, text: string): Promise<void> {
-    await this.#act(async () => this.#show(conversation, await this.api.editMessage(conversation, seq, text)));
+  /** False: it failed, and `actionProblem` says why. */
+  edit(conversation: number, seq: number, text: string): Promise<boolean> {
+    return this.#act(async () => this.#show(conversation, await this.api.editMessage(conversation, seq, text)));
   }
 
   /** Deletes a message after 5 s, in which it can be taken back. */
   deleteSoon(conversation: number, seq: number): void {
     const key = `${conversation}:${seq}`;
     this.deletions.value = new Set([...this.deletions.value, key]);
-    setTimeout(() => {
-      if (!this.deletions.value.has(key) || this.#isStopped) return;
+    const timer = setTimeout(() => {
+      if (this.#isStopped) return;
       void this.#act(async () => this.#show(conversation, await this.api.deleteMessage(conversation, seq))).then(() =>
         this.undoDelete(conversation, seq),
       );
     }, UNDO_MS);
+    this.#deletionTimers.set(key, timer);
   }
 
   undoDelete(conversation: number, seq: number): void {
-    this.deletions.value = new Set([...this.deletions.value].filter((each) => each !== `${conversation}:${seq}`));
+    const key = `${conversation}:${seq}`;
+    clearTimeout(this.#deletionTimers.get(key));
+    this.#deletionTimers.delete(key);
+    this.deletions.value = new Set([...this.deletions.value].filter((each) => each !== key));
   }
 
   /** Messages that wait for this person, in all conversations. */
@@ -174,12 +188,15 @@ export class ChatState {
     return (this.conversations.value ?? []).reduce((sum, entry) => sum + waitingOf(entry), 0);
   }
 
-  async #act(work: () => Promise<void>): Promise<void> {
+  /** False: it failed. */
+  async #act(work: () => Promise<void>): Promise<boolean> {
     try {
       await work();
       this.actionProblem.value = null;
+      return true;
     } catch (error) {
       this.actionProblem.value = (error as Error).message;
+      return false;
     }
   }
 
@@ -191,6 +208,7 @@ export class ChatState {
     } else if (event.type === 'connected') {
       this.connectionProblem.value = null;
       this.sendQueue.wake();
+      for (const [conversation, seq] of this.#unsentReadSeqs) void this.#sendReadSeq(conversation, seq, true);
       void this.tellForeground(!document.hidden);
     } else if (event.type === 'reset') this.#onReset(event.conversation, event.rev);
     else if (event.type === 'left') this.#onLeft(event.conversation);

@@ -1,7 +1,7 @@
 /** Which screen an address of the page is for. */
 export type Route =
   | { readonly screen: 'list' }
-  /** `seq`: the message to show; null: where reading goes on. */
+  /** `seq`: the message to show; null: the first unread one, or the end where all is read. */
   | { readonly screen: 'conversation'; readonly conversation: number; readonly seq: number | null };
 
 const CONVERSATION_PATH = /^c\/([1-9]\d{0,14})(?:\/([1-9]\d{0,14}))?$/;

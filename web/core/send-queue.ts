@@ -1,5 +1,5 @@
 import { backoffMs, DEFAULT_BACKOFF } from '../../client/core/backoff.ts';
-import { isTransient } from '../../client/core/chat-error.ts';
+import { isTransient, ServerError } from '../../client/core/chat-error.ts';
 import type { Message } from '../../client/core/shapes.ts';
 import { waitOrUntilAborted } from '../../client/core/wait.ts';
 
@@ -24,7 +24,7 @@ interface SendQueueOptions {
   /** Keep an entry for the next start of the browser, or remove it. They never reject. */
   readonly keep: (entry: QueuedMessage) => Promise<void>;
   readonly remove: (clientId: string) => Promise<void>;
-  /** The newest message of a conversation that this page was told of. */
+  /** The greatest seq of a conversation that this page has received. */
   readonly lastSeqOf: (conversation: number) => number;
   readonly onChange: () => void;
   readonly now?: () => number;
@@ -33,7 +33,10 @@ interface SendQueueOptions {
 const MAX_ENTRIES = 500;
 /** The server knows the `client_id` of a message for a day. */
 const MAX_AGE_MS = 23 * 60 * 60 * 1_000;
-export const TOO_OLD = 'It waited for a day: look whether it is there already, then send it again or delete it';
+export const TOO_OLD =
+  'After 23 hours a repeat could post it twice: look for it in the conversation, then send it again or delete it';
+/** The session is over: the entries wait for the next sign-in. */
+const SESSION_OVER_CODE = 'unauthenticated';
 
 interface Sending {
   entry: QueuedMessage;
@@ -80,14 +83,13 @@ export class SendQueue {
     return true;
   }
 
-  /** Goes on with what was kept when the browser was closed. */
+  /** Queues the entries that the browser stored, in the order of their creation. */
   restore(entries: readonly QueuedMessage[]): void {
     const mine = entries.filter(
       ({ account, clientId }) => account === this.#options.account && !this.#byClientId.has(clientId),
     );
     for (const entry of mine.sort((a, b) => a.createdAt - b.createdAt).slice(0, MAX_ENTRIES)) {
-      const isTooOld = this.#now() - entry.createdAt > MAX_AGE_MS;
-      this.#insert(isTooOld ? { ...entry, refusal: entry.refusal ?? TOO_OLD } : entry);
+      this.#insert(this.#isTooOld(entry) ? { ...entry, refusal: entry.refusal ?? TOO_OLD } : entry);
     }
     for (const { conversation } of mine) void this.#sendAll(conversation);
     this.#options.onChange();
@@ -114,7 +116,10 @@ export class SendQueue {
     if (this.#byClientId.get(clientId)?.entry.conversation === conversation) this.#remove(clientId);
   }
 
-  /** Forgets what a list of conversations says to be shown: a message that was restored comes by no change. */
+  /**
+   * Removes the entries whose seq the list of conversations includes. The server sends no change for messages that it
+   * stored before the page connected.
+   */
   forgetShown(): void {
     for (const [clientId, sending] of this.#byClientId) if (this.#isShown(sending)) this.#remove(clientId);
   }
@@ -132,6 +137,10 @@ export class SendQueue {
 
   #isShown({ entry, seq }: Sending): boolean {
     return seq !== null && this.#options.lastSeqOf(entry.conversation) >= seq;
+  }
+
+  #isTooOld({ createdAt }: QueuedMessage): boolean {
+    return this.#now() - createdAt > MAX_AGE_MS;
   }
 
   #now(): number {
@@ -169,6 +178,7 @@ export class SendQueue {
   async #sendOne(sending: Sending): Promise<void> {
     const { clientId } = sending.entry;
     for (let failures = 0; !this.#stopped.signal.aborted && this.#byClientId.has(clientId); failures += 1) {
+      if (this.#isTooOld(sending.entry)) return this.#refuse(sending, TOO_OLD);
       try {
         const seq = await this.#options.send(sending.entry);
         sending.seq = seq;
@@ -176,6 +186,7 @@ export class SendQueue {
         if (this.#isShown(sending)) this.#remove(clientId);
         return;
       } catch (error) {
+        if (error instanceof ServerError && error.code === SESSION_OVER_CODE) return this.stop();
         if (!isTransient(error)) return this.#refuse(sending, (error as Error).message);
         await waitOrUntilAborted(backoffMs(failures, DEFAULT_BACKOFF), this.#wait.signal);
       }

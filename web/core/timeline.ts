@@ -119,7 +119,7 @@ export class Timeline {
         return true;
       }
       // A seq without a message would be asked for without end.
-      this.problem.value = `Message ${from} does not come`;
+      this.problem.value = `The server did not send message ${from}`;
       return false;
     } catch (error) {
       if (this.#closed.signal.aborted) return true;

@@ -89,8 +89,8 @@ function EditingLine({ edited }: Pick<ComposerProps, 'edited'>) {
 }
 
 /**
- * What is written. It holds its conversation from its first moment on: what was begun here is sent here, whatever is
- * shown meanwhile.
+ * The state of the text field. It keeps the conversation that it was created for, so that it never sends a text to
+ * another one.
  */
 function useWriting({ chat, entry, edited, onSent, onEscape }: ComposerProps) {
   const conversation = entry.info.id;
@@ -117,8 +117,11 @@ function useWriting({ chat, entry, edited, onSent, onEscape }: ComposerProps) {
   const submit = (): void => {
     if (text.trim() === '' || left < 0) return;
     if (message !== null) {
-      if (text !== message.text) void chat.edit(conversation, message.seq, text);
-      edited.value = null;
+      const save = text === message.text ? Promise.resolve(true) : chat.edit(conversation, message.seq, text);
+      // What failed stays in the field.
+      void save.then((isDone) => {
+        if (isDone && edited.value === message) edited.value = null;
+      });
       return;
     }
     problem.value = chat.sendQueue.add(conversation, text) ? null : words.tooManyWait;

@@ -22,7 +22,7 @@ interface ConversationPaneProps {
   readonly state: AppState;
   readonly chat: ChatState;
   readonly conversation: number;
-  /** The message to show; null: where reading goes on. */
+  /** The message to show; null: the first unread one, or the end where all is read. */
   readonly seq: number | null;
 }
 

@@ -5,7 +5,7 @@ function counted(count: number, one: string, many: string): string {
   return `${numberFormat.format(count)} ${plural.select(count) === 'one' ? one : many}`;
 }
 
-/** Every sentence of the page, so that another language is another file. */
+/** The words of the screens, so that another language is another file. The server and `web/core` word their errors. */
 export const words = {
   title: (project: string, waiting: number) =>
     waiting === 0 ? project : `(${numberFormat.format(waiting)}) ${project}`,
@@ -28,7 +28,7 @@ export const words = {
   number: (count: number) => (count > 999 ? '999+' : String(count)),
   archived: 'archived',
   draft: 'Draft',
-  trying: 'The page tries again by itself.',
+  trying: 'The page tries again automatically.',
   unavailable: 'The server cannot answer',
   elsewhere: 'This is not the address of this server',
   elsewhereReason: (page: string) => `You opened ${page}, and a session works at one address only. Open:`,
@@ -66,7 +66,7 @@ export const words = {
   editing: 'You edit a message.',
   charactersLeft: (left: number) =>
     left < 0 ? `${numberFormat.format(-left)} characters too many` : `${numberFormat.format(left)} characters left`,
-  tooManyWait: 'Too many messages wait to be sent. Wait until the server can be reached.',
+  tooManyWait: 'Not queued: 500 messages are unsent already. Wait for the connection, or delete refused ones.',
   archivedHere: 'This group is archived: nothing more can be written.',
   switchTo: 'Switch to a conversation',
   search: 'Search',

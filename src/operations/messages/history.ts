@@ -21,7 +21,7 @@ import {
 const MAX_HISTORY_PAGE_SIZE = 200;
 /** A page ends where its texts have so many bytes, so that 200 of the longest messages are no 32 MB. */
 const MAX_PAGE_BYTES = 512 * 1024;
-/** Of a page. Any number of notices can stand between two messages. */
+/** Bounds the notices of a page: their number between two messages has no limit. */
 const MAX_PAGE_NOTICES = 200;
 
 export const messageHistory = defineTargetedOperation({
