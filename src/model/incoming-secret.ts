@@ -17,6 +17,7 @@ export interface IncomingSecret {
 
 const MIN_LENGTH = 16;
 export const MAX_INCOMING_SECRET_LENGTH = 256;
+export const INCOMING_SECRET_LENGTH_PROBLEM = `must have ${MIN_LENGTH} to ${MAX_INCOMING_SECRET_LENGTH} visible ASCII characters`;
 const VISIBLE_ASCII_PATTERN = /^[\x21-\x7e]*$/;
 const STANDARD_PREFIX = 'whsec_';
 /** Base64 of 12 bytes or more. */
@@ -25,7 +26,7 @@ const STANDARD_PATTERN = /^whsec_[A-Za-z0-9+/]{16,}={0,2}$/;
 /** What is wrong with a secret that somebody chose; null: nothing. */
 export function incomingSecretProblem(text: string): string | null {
   if (text.length < MIN_LENGTH || text.length > MAX_INCOMING_SECRET_LENGTH || !VISIBLE_ASCII_PATTERN.test(text))
-    return `must have ${MIN_LENGTH} to ${MAX_INCOMING_SECRET_LENGTH} visible ASCII characters`;
+    return INCOMING_SECRET_LENGTH_PROBLEM;
   if (text.startsWith(STANDARD_PREFIX) && !STANDARD_PATTERN.test(text))
     return `must have base64 of 12 bytes or more behind ${STANDARD_PREFIX}`;
   return null;

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { newHookSecret } from '../../model/hook-secret.ts';
 import {
+  INCOMING_SECRET_LENGTH_PROBLEM,
   INCOMING_SECRET_SEAL_PURPOSE,
   incomingSecretProblem,
   MAX_INCOMING_SECRET_LENGTH,
@@ -27,7 +28,7 @@ const incomingSecretSchema = z.object({
 
 const secretSchema = z
   .string()
-  .max(MAX_INCOMING_SECRET_LENGTH)
+  .max(MAX_INCOMING_SECRET_LENGTH, { error: INCOMING_SECRET_LENGTH_PROBLEM, abort: true })
   .superRefine((text, context) => {
     const problem = incomingSecretProblem(text);
     if (problem !== null) context.addIssue({ code: 'custom', message: problem });
