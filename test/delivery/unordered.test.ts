@@ -1,12 +1,13 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { MAX_IN_FLIGHT } from '../../src/delivery/unordered-strategy.ts';
-import { eventually } from '../support/eventually.ts';
+import { eventually, HANG_MS } from '../support/eventually.ts';
 import { postJson } from '../support/server.ts';
 import { LaneFixture, rangeOf, seqs, upTo } from './fixtures/lane-fixture.ts';
 
 let lane: LaneFixture;
 beforeEach(async () => {
-  lane = await LaneFixture.start();
+  // Requests that a test holds time out on no machine.
+  lane = await LaneFixture.start({ delivery: { responseHeadersTimeoutMs: HANG_MS } });
 });
 afterEach(() => lane.stop());
 
