@@ -35,6 +35,19 @@ const SCROLL_AND_MEASURE_DRIFT = `(async () => {
   return { worst, measured };
 })()`;
 
+/** The texts of the drafts that the browser keeps. */
+const KEPT_DRAFTS = `new Promise((resolve, reject) => {
+  const open = indexedDB.open('klatch/');
+  open.onerror = () => reject(open.error);
+  open.onsuccess = () => {
+    const all = open.result.transaction('drafts').objectStore('drafts').getAll();
+    all.onsuccess = () => {
+      open.result.close();
+      resolve(all.result.map(({ text }) => text));
+    };
+  };
+})`;
+
 let server: TestServer;
 let browser: WebBrowser;
 const accounts = new Map<string, number>();
@@ -169,6 +182,11 @@ describe('what somebody writes', () => {
     await page.getByRole('textbox', { name: 'Write to Drafts 2' }).waitFor();
     expect(await page.getByRole('textbox').inputValue()).toBe('');
     await page.getByRole('link', { name: /Drafts 1.*Draft/ }).waitFor();
+    // A page that ends within 300 ms of the last key, or while the browser still writes, may lose these keys.
+    await eventually(
+      () => page.evaluate<string[]>(KEPT_DRAFTS),
+      (texts) => texts.includes('for the first'),
+    );
     await page.reload();
     await page.getByRole('link', { name: /Drafts 1/ }).click();
     await eventually(
