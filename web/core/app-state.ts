@@ -82,7 +82,7 @@ export class AppState {
 
   async signOut(): Promise<void> {
     await this.#whileBusy(async () => {
-      // Before the answer: the live connection may be told first that the session is over, and end the chat.
+      // Read before the call: the live connection may learn of the session's end first, and end the chat.
       const { chat } = this;
       await this.#api.signOut();
       this.phase.value = { name: 'signed-out', sentence: null };

@@ -309,7 +309,7 @@ export class ChatState {
       this.sendQueue.forgetShown();
       this.#flushSoon();
     } catch (error) {
-      // The live connection says when the session is over.
+      // The live connection reports the end of the session.
       if (error instanceof ServerError && error.code === 'unauthenticated') return;
       this.actionProblem.value = (error as Error).message;
       if (isTransient(error)) this.#reloadSoon();

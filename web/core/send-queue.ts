@@ -35,7 +35,7 @@ const MAX_ENTRIES = 500;
 const MAX_AGE_MS = 23 * 60 * 60 * 1_000;
 export const TOO_OLD =
   'After 23 hours a repeat could post it twice: look for it in the conversation, then send it again or delete it';
-/** The session is over: the entries wait for the next sign-in. */
+/** The code of an answer to an ended session. The entries wait for the next sign-in. */
 const SESSION_OVER_CODE = 'unauthenticated';
 
 interface Sending {
