@@ -319,6 +319,14 @@ export const DELIVERY_MUTANTS: readonly Mutant[] = [
     tests: ['test/delivery/slow-start.test.ts'],
   },
   {
+    name: 'ramp-waits-for-hanging-request',
+    promise: 'After an outage, a hook with order none waits for no request that hangs since before it.',
+    file: 'src/delivery/unordered-strategy.ts',
+    find: 'if (outageEnded) this.#activeSinceOutage = { count: 0 };',
+    replace: '',
+    tests: ['test/delivery/unordered.test.ts', '-t', 'hangs since before it'],
+  },
+  {
     name: 'lane-runs-ahead-without-bound',
     promise: 'A lane has at most eight attempts that are not settled.',
     file: 'src/delivery/settlement-buffer.ts',

@@ -50,6 +50,8 @@ export class UnorderedStrategy implements DeliveryStrategy {
   /** The source that was read last; the other one comes next. */
   #lastSource: Source;
   #active = 0;
+  /** Of these, those that left since the last outage ended. The slow start counts no request that hangs since before. */
+  #activeSinceOutage = { count: 0 };
   #wakeup = Promise.withResolvers<void>();
   #errorDelay: Delay | null = null;
 
@@ -75,12 +77,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
     for (;;) {
       this.#wakeup = Promise.withResolvers();
       try {
-        while (
-          isLaneActive() &&
-          this.#errorDelay === null &&
-          this.#nextKind !== null &&
-          this.#active < this.#inFlightLimit
-        )
+        while (isLaneActive() && this.#errorDelay === null && this.#nextKind !== null && this.#canStartAnother)
           await this.#startNext();
       } catch (error) {
         // Those in flight end first: nobody else would wait for them.
@@ -101,8 +98,8 @@ export class UnorderedStrategy implements DeliveryStrategy {
     clearTimeout(timer);
   }
 
-  get #inFlightLimit(): number {
-    return Math.min(MAX_IN_FLIGHT, this.#deps.slowStart.maxBatchOrInFlight);
+  get #canStartAnother(): boolean {
+    return this.#active < MAX_IN_FLIGHT && this.#activeSinceOutage.count < this.#deps.slowStart.maxBatchOrInFlight;
   }
 
   get #hasBacklog(): boolean {
@@ -219,7 +216,9 @@ export class UnorderedStrategy implements DeliveryStrategy {
   /** A request is on its way; the slot is given back when it is over. */
   #launch(request: Promise<void>, slot: Slot): void {
     const { limiter } = this.#deps;
+    const activeSinceOutage = this.#activeSinceOutage;
     this.#active += 1;
+    activeSinceOutage.count += 1;
     void request
       .catch((error: unknown) => {
         // What could not be decided is sent again after a rest.
@@ -228,6 +227,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
       })
       .finally(() => {
         this.#active -= 1;
+        activeSinceOutage.count -= 1;
         limiter.release(slot);
         this.#wakeup.resolve();
       });
@@ -266,7 +266,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
     const { epoch } = result;
     const row = { ...retryRangeOf(result.request), attempts: 0 };
     if (result.outcome.delivered) {
-      const outageEnded = updateSlowStartDetectingRecovery(this.#deps.slowStart, tracker.progress, true);
+      const outageEnded = this.#updateSlowStart(true);
       const retries = [
         ...(hasRetryRow ? retryRecordsAfterAttempt(this.#deps, row, result) : []),
         ...this.#spillToRetries(),
@@ -292,7 +292,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
   }
 
   async #sendRetry(row: RetryRangeWithAttempts): Promise<void> {
-    const { retryQueue, tracker, counts, slowStart } = this.#deps;
+    const { retryQueue, tracker, counts } = this.#deps;
     let result: AttemptResult | NotSentOrUnknown | 'obsolete' = 'unknown';
     try {
       result = await attemptRow(this.#deps, row);
@@ -306,7 +306,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
     if (typeof result === 'string') return;
     const record = toAttemptRecord(result, row.attempts + 1);
     if (result.outcome.code !== 410) counts.add(record);
-    const outageEnded = updateSlowStartDetectingRecovery(slowStart, tracker.progress, result.outcome.delivered);
+    const outageEnded = this.#updateSlowStart(result.outcome.delivered);
     const details = {
       epoch: result.epoch,
       attempts: [record],
@@ -315,6 +315,14 @@ export class UnorderedStrategy implements DeliveryStrategy {
     if (result.outcome.delivered) tracker.settle(HEALTHY, details);
     else this.#deps.onCountedFailure(result.outcome, tracker.settle(this.#laneHealthAfterFailure(result), details));
     if (outageEnded) await this.#retryAllNow();
+  }
+
+  /** True when an outage has ended with this attempt. */
+  #updateSlowStart(delivered: boolean): boolean {
+    const { slowStart, tracker } = this.#deps;
+    const outageEnded = updateSlowStartDetectingRecovery(slowStart, tracker.progress, delivered);
+    if (outageEnded) this.#activeSinceOutage = { count: 0 };
+    return outageEnded;
   }
 
   /** The target takes deliveries again: what waits for its hour need not. Where that fails, each has its own time. */

@@ -89,6 +89,28 @@ describe('a hook with order none', () => {
     expect(arrived().filter((seq) => seq === 1)).toEqual([1]);
   });
 
+  test('begins slowly after an outage, but waits for no request that hangs since before it', async () => {
+    const held = Promise.withResolvers<number>();
+    let failing = true;
+    await lane.register({ order: 'none' }, (arrival) => {
+      if (seqs(arrival)[0] === 1) return held.promise;
+      return failing && seqs(arrival)[0] === 2 ? 500 : 200;
+    });
+    await lane.post(1, 2);
+    // Two failures in a row are an outage, which the delivery of message 3 ends.
+    await lane.rowWhere(({ failures }) => failures >= 2);
+    await lane.post(3, 12);
+    await eventually(arrived, (numbers) => upTo(12).every((seq) => numbers.includes(seq)));
+    failing = false;
+    held.resolve(200);
+    await lane.rowWhere(({ cursor }) => cursor === 12);
+    expect(
+      arrived()
+        .filter((seq) => seq !== 2)
+        .sort((a, b) => a - b),
+    ).toEqual([1, ...upTo(12).slice(2)]);
+  });
+
   test('repeats a failing message apart, and nothing waits for it', async () => {
     let failing = true;
     await lane.register({ order: 'none' }, (arrival) => (failing && seqs(arrival)[0] === 2 ? 500 : 200));
