@@ -11,7 +11,9 @@ export type EphemeralEvent =
   /** The account is typing a message. */
   | ({ readonly kind: 'typing' } & Membership)
   /** The account has read up to here, on one of its devices. */
-  | ({ readonly kind: 'read'; readonly seq: Seq } & Membership);
+  | ({ readonly kind: 'read'; readonly seq: Seq } & Membership)
+  /** The account has changed its notification setting of the conversation. */
+  | ({ readonly kind: 'settings' } & Membership);
 
 /**
  * What a node tells others about the accounts that have a session in the foreground on it. It numbers its changes one by

@@ -75,18 +75,19 @@ export function encodeReliable<Event extends ReliableEvent>(
   return { letter, items: encode(payload) };
 }
 
-const ephemeralLetters = { typing: 'y', read: 'd' } as const;
+const ephemeralLetters = { typing: 'y', read: 'd', settings: 'n' } as const;
 
 export function encodeEphemeral(signal: EphemeralEvent): { letter: string; item: string } {
   const member = `${signal.conversationId}:${signal.accountId}`;
   const letter = ephemeralLetters[signal.kind];
-  return { letter, item: signal.kind === 'typing' ? member : `${member}:${signal.seq}` };
+  return { letter, item: signal.kind === 'read' ? `${member}:${signal.seq}` : member };
 }
 
 function decodeEphemeral(letter: string, item: string): EphemeralEvent {
   const [conversationId, accountId, seq] = parseNumbers(item) as [ConversationId, AccountId, Seq];
   const member = { conversationId, accountId };
-  return letter === ephemeralLetters.typing ? { kind: 'typing', ...member } : { kind: 'read', ...member, seq };
+  if (letter === ephemeralLetters.read) return { kind: 'read', ...member, seq };
+  return { kind: letter === ephemeralLetters.typing ? 'typing' : 'settings', ...member };
 }
 
 /** The kinds that a resync with these letters names; letters of a newer program stand for all kinds. */

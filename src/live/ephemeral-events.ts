@@ -5,7 +5,13 @@ import type { AccountId } from '../model/ids.ts';
 import { findAccountSummary, listPresenceMemberships, type AccountSummary } from '../storage/groups/presence.ts';
 import type { Pool } from '../storage/db/pool.ts';
 import type { FeedRegistry } from './feed-registry.ts';
-import { presenceNotification, readPositionNotification, typingNotification } from './frames.ts';
+import {
+  accountNotification,
+  presenceNotification,
+  readPositionNotification,
+  typingNotification,
+  updatedNotification,
+} from './frames.ts';
 import type { LiveSessions } from './live-sessions.ts';
 import { EncodedFrames } from './encoded-frames.ts';
 import type { SendableSession } from './sendable-session.ts';
@@ -18,15 +24,23 @@ const TYPING_THROTTLE_MS = 2_000;
 const MAX_TYPING_THROTTLES = 10_000;
 const MAX_CACHED_ACCOUNT_SUMMARIES = 10_000;
 const ACCOUNT_SUMMARY_TTL_MS = 60_000;
-/** Presence changes that wait to be sent, at most one for each account: more than a cluster has online. */
-const MAX_QUEUED_PRESENCE_CHANGES = 1_000_000;
+/** Accounts with a change that waits to be sent, one for each: more than a cluster has online. */
+const MAX_QUEUED_ACCOUNTS = 1_000_000;
 /** That one query finds the audience of. */
-const PRESENCE_CHANGES_PER_QUERY = 200;
+const ACCOUNTS_PER_QUERY = 200;
 const QUERY_TIMEOUT_MS = 1_500;
 
+/** What waits to be told of an account. */
+interface QueuedAccountChange {
+  /** Null: it did not come or go. */
+  readonly online: boolean | null;
+  /** It has another nick or name. */
+  readonly isRenamed: boolean;
+}
+
 /**
- * Tells sessions what is not stored: who types, what was read on another device, who is online. A failure loses what was
- * typed; presence is queued again.
+ * Tells sessions what is not stored: who types, what another device of the account has read or set, who is online, who has
+ * another name. A failure loses what was typed; changes of accounts are queued again.
  */
 export class EphemeralEvents {
   readonly #bus: Bus;
@@ -38,8 +52,8 @@ export class EphemeralEvents {
   readonly #accountSummaries = new BoundedCache<AccountId, AccountSummary>(MAX_CACHED_ACCOUNT_SUMMARIES, {
     ttl: ACCOUNT_SUMMARY_TTL_MS,
   });
-  readonly #queuedPresenceChanges = new Map<AccountId, boolean>();
-  #isSendingPresence = false;
+  readonly #queuedAccounts = new Map<AccountId, QueuedAccountChange>();
+  #isSendingAccounts = false;
   #unsubscribe: () => void = () => {};
 
   constructor(options: { bus: Bus; pool: Pool; sessions: LiveSessions; feeds: FeedRegistry; log: Log }) {
@@ -52,16 +66,19 @@ export class EphemeralEvents {
 
   start(): void {
     this.#unsubscribe = this.#bus.subscribe({
-      ephemeral: (signal) => this.#onTypingOrRead(signal),
+      ephemeral: (signal) => this.#onEphemeral(signal),
       accountsChanged: (ids) => {
-        for (const id of ids) this.#accountSummaries.delete(id);
+        for (const id of ids) {
+          this.#accountSummaries.delete(id);
+          this.#queue(id, { online: null, isRenamed: true });
+        }
       },
     });
   }
 
   stop(): void {
     this.#unsubscribe();
-    this.#queuedPresenceChanges.clear();
+    this.#queuedAccounts.clear();
   }
 
   /**
@@ -69,24 +86,35 @@ export class EphemeralEvents {
    * client that asked for the list in between would keep the account as it was then.
    */
   queuePresenceChange(accountId: AccountId, online: boolean): void {
-    const queued = this.#queuedPresenceChanges;
-    if (queued.has(accountId) || queued.size < MAX_QUEUED_PRESENCE_CHANGES) queued.set(accountId, online);
+    this.#queue(accountId, { online, isRenamed: false });
+  }
+
+  #queue(accountId: AccountId, { online, isRenamed }: QueuedAccountChange): void {
+    const queued = this.#queuedAccounts.get(accountId);
+    if (queued === undefined && this.#queuedAccounts.size >= MAX_QUEUED_ACCOUNTS) return;
+    this.#queuedAccounts.set(accountId, {
+      online: online ?? queued?.online ?? null,
+      isRenamed: isRenamed || queued?.isRenamed === true,
+    });
   }
 
   /** Called about every second. */
-  startSendingPresenceBatch(): void {
-    if (this.#queuedPresenceChanges.size > 0 && !this.#isSendingPresence) void this.#sendPresenceBatch();
+  startSendingAccountChanges(): void {
+    if (this.#queuedAccounts.size > 0 && !this.#isSendingAccounts) void this.#sendAccountChanges();
   }
 
-  #onTypingOrRead(signal: EphemeralEvent): void {
-    if (signal.kind === 'typing') void this.#sendTyping(signal);
-    else if (signal.kind === 'read') {
-      const { conversationId, accountId, seq } = signal;
-      const sessions = this.#sessions
-        .ofAccount(accountId)
-        .filter(({ subscriptions }) => subscriptions?.follows(conversationId));
-      for (const session of sessions) session.send(readPositionNotification(conversationId, seq));
+  #onEphemeral(signal: EphemeralEvent): void {
+    if (signal.kind === 'typing') {
+      void this.#sendTyping(signal);
+      return;
     }
+    const { conversationId, accountId } = signal;
+    const frame =
+      signal.kind === 'read'
+        ? readPositionNotification(conversationId, signal.seq)
+        : updatedNotification(conversationId);
+    for (const session of this.#sessions.ofAccount(accountId))
+      if (session.subscriptions?.follows(conversationId) === true) session.send(frame);
   }
 
   async #sendTyping({ conversationId, accountId }: Membership): Promise<void> {
@@ -113,10 +141,10 @@ export class EphemeralEvents {
     }
   }
 
-  async #sendPresenceBatch(): Promise<void> {
-    this.#isSendingPresence = true;
-    const changes = new Map([...this.#queuedPresenceChanges].slice(0, PRESENCE_CHANGES_PER_QUERY));
-    for (const id of changes.keys()) this.#queuedPresenceChanges.delete(id);
+  async #sendAccountChanges(): Promise<void> {
+    this.#isSendingAccounts = true;
+    const changes = new Map([...this.#queuedAccounts].slice(0, ACCOUNTS_PER_QUERY));
+    for (const id of changes.keys()) this.#queuedAccounts.delete(id);
     try {
       const request = {
         accounts: [...changes.keys()],
@@ -126,18 +154,32 @@ export class EphemeralEvents {
       const audiences = await this.#pool.run((sql) => listPresenceMemberships(sql, request), QUERY_TIMEOUT_MS);
       for (const [id, found] of Map.groupBy(audiences, (each) => each.id)) {
         const { nick, name } = found[0]!;
-        const frame = new EncodedFrames([presenceNotification({ id, nick, name }, changes.get(id)!)]);
         const followers = found.flatMap((each) => [...(this.#feeds.get(each.conversationId)?.attached ?? [])]);
         const sessions = new Set<SendableSession>(followers.map(({ session }) => session));
-        for (const session of sessions) if (session.accountId !== id) session.sendEncoded(frame, 0);
+        sendAccountChange({ id, nick, name }, changes.get(id)!, sessions);
       }
     } catch (error) {
-      logFailureByKind(this.#log, 'live: presence could not be sent, and will be sent again', error);
-      for (const [id, online] of changes) {
-        // A newer change takes the place of this one.
-        if (!this.#queuedPresenceChanges.has(id)) this.queuePresenceChange(id, online);
+      logFailureByKind(this.#log, 'live: changes of accounts could not be sent, and will be sent again', error);
+      for (const [id, change] of changes) {
+        const newer = this.#queuedAccounts.get(id);
+        this.#queue(id, change);
+        if (newer !== undefined) this.#queue(id, newer);
       }
     }
-    this.#isSendingPresence = false;
+    this.#isSendingAccounts = false;
+  }
+}
+
+/** An account's own sessions know that it is online; its other devices do not know its new name. */
+function sendAccountChange(
+  account: AccountSummary,
+  { online, isRenamed }: QueuedAccountChange,
+  sessions: ReadonlySet<SendableSession>,
+): void {
+  const renamed = isRenamed ? new EncodedFrames([accountNotification(account)]) : null;
+  const presence = online === null ? null : new EncodedFrames([presenceNotification(account, online)]);
+  for (const session of sessions) {
+    if (renamed !== null) session.sendEncoded(renamed, 0);
+    if (presence !== null && session.accountId !== account.id) session.sendEncoded(presence, 0);
   }
 }

@@ -34,12 +34,22 @@ export function readPositionNotification(conversation: ConversationId, seq: Seq)
   return serializeNotification('conversation.read', { conversation, seq });
 }
 
+/** The account has changed its own settings of the conversation, on one of its devices. */
+export function updatedNotification(conversation: ConversationId): string {
+  return serializeNotification('conversation.updated', { conversation });
+}
+
 export function typingNotification(conversation: ConversationId, account: EventAccount): string {
   return serializeNotification('typing', { conversation, account });
 }
 
 export function presenceNotification(account: EventAccount, online: boolean): string {
   return serializeNotification('presence', { account, online });
+}
+
+/** The account has another nick or name. */
+export function accountNotification(account: EventAccount): string {
+  return serializeNotification('account.changed', { account });
 }
 
 function serializeNotification(method: string, params: object): string {

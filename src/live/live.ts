@@ -118,7 +118,7 @@ export class Live {
       setInterval(() => this.sessions.tick(tickMs), tickMs),
       setInterval(() => {
         this.presence.tick();
-        this.#ephemeralEvents.startSendingPresenceBatch();
+        this.#ephemeralEvents.startSendingAccountChanges();
         this.#idleGc.tick();
       }, PRESENCE_AND_GC_TICK_MS),
       setInterval(() => {

@@ -120,6 +120,51 @@ describe('what passes', () => {
     expect(other.of('conversation.read')).toEqual([]);
   });
 
+  test('a new name is told to those in a conversation with the account, and to its other devices', async () => {
+    const alice = await live.follow(live.urls[0]);
+    const other = await live.follow(live.urls[2], bob.token);
+    const stranger = await live.follow(live.urls[0], (await createPerson(live.server, 'carol')).token);
+    const client = await live.signIn(live.urls[0], bob.token);
+    await client.call('profile.update', { nick: 'robert', name: 'Robert' });
+    const renamed = {
+      jsonrpc: '2.0',
+      method: 'account.changed',
+      params: { account: { id: bob.id, nick: 'robert', name: 'Robert' } },
+    };
+    for (const told of [alice, other]) {
+      await eventually(
+        () => told.of('account.changed'),
+        (all) => all.length > 0,
+      );
+      expect(told.of('account.changed')).toEqual([renamed]);
+    }
+    await stranger.call('live.ping');
+    expect(stranger.of('account.changed')).toEqual([]);
+  });
+
+  test('a notification setting is told to the other devices of its account', async () => {
+    const device = await live.follow(live.urls[0]);
+    const other = await live.follow(live.urls[2], bob.token);
+    const client = await live.signIn(live.urls[0]);
+    await client.call('notifications.update', { conversation: live.group.id, level: 'nothing' });
+    await eventually(
+      () => device.of('conversation.updated'),
+      (all) => all.length > 0,
+    );
+    const updated = { jsonrpc: '2.0', method: 'conversation.updated', params: { conversation: live.group.id } };
+    expect(device.of('conversation.updated')).toEqual([updated]);
+    await other.call('live.ping');
+    expect(other.of('conversation.updated')).toEqual([]);
+    await eventually(
+      async () => {
+        await notifyFromPeer(`n${live.group.id}:${bob.id}`);
+        return other.of('conversation.updated');
+      },
+      (all) => all.length > 0,
+    );
+    expect(device.of('conversation.updated')).toEqual([updated]);
+  });
+
   test('who comes and goes is told to those in a conversation with them, and listed', async () => {
     const alice = await live.follow(live.urls[0]);
     const stranger = await createPerson(live.server, 'carol');

@@ -38,7 +38,7 @@ const annIs = (online: boolean): unknown => expect.objectContaining({ online });
 test('somebody who leaves before it was told that they came is told to have left: others may have listed them', async () => {
   events.queuePresenceChange(ann, true);
   events.queuePresenceChange(ann, false);
-  events.startSendingPresenceBatch();
+  events.startSendingAccountChanges();
   await eventually(told, (all) => all.length > 0);
   expect(told()).toEqual([annIs(false)]);
 });
@@ -46,7 +46,7 @@ test('somebody who leaves before it was told that they came is told to have left
 test('a change that comes while an older one is being sent is sent after it', async () => {
   pool.hold();
   events.queuePresenceChange(ann, true);
-  events.startSendingPresenceBatch();
+  events.startSendingAccountChanges();
   events.queuePresenceChange(ann, false);
   await eventually(
     () => pool.held,
@@ -56,10 +56,34 @@ test('a change that comes while an older one is being sent is sent after it', as
   await eventually(told, (all) => all.length === 1);
   await eventually(
     () => {
-      events.startSendingPresenceBatch();
+      events.startSendingAccountChanges();
       return told();
     },
     (all) => all.length === 2,
   );
   expect(told()).toEqual([annIs(true), annIs(false)]);
+});
+
+test('a new name and a coming that wait together are both told, also where the first attempt fails', async () => {
+  events.start();
+  pool.hold();
+  events.queuePresenceChange(ann, true);
+  harness.bus.publish('accountsChanged', [ann]);
+  events.startSendingAccountChanges();
+  await eventually(
+    () => pool.held,
+    (held) => held === 1,
+  );
+  pool.failOne();
+  await eventually(
+    () => {
+      pool.release();
+      events.startSendingAccountChanges();
+      return client.methods;
+    },
+    (methods) => methods.length === 2,
+  );
+  events.stop();
+  expect(client.methods).toEqual(['account.changed', 'presence']);
+  expect(told()).toEqual([annIs(true)]);
 });

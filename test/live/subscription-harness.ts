@@ -20,7 +20,7 @@ import type { StoredGroup } from '../storage/fixture.ts';
 export class DelayedPool {
   readonly #database: TestDatabase;
   #isHolding = false;
-  readonly #held: (() => void)[] = [];
+  readonly #held: PromiseWithResolvers<void>[] = [];
 
   constructor(database: TestDatabase) {
     this.#database = database;
@@ -38,19 +38,28 @@ export class DelayedPool {
 
   /** Lets the oldest answer arrive; later ones go on waiting. */
   releaseOne(): void {
-    this.#held.shift()?.();
+    this.#held.shift()?.resolve();
+  }
+
+  /** The oldest answer is lost on its way. */
+  failOne(): void {
+    this.#held.shift()?.reject(new Error('the answer was lost'));
   }
 
   /** Lets all arrive, and holds none from now on. */
   release(): void {
     this.#isHolding = false;
-    for (const arrive of this.#held.splice(0)) arrive();
+    for (const answer of this.#held.splice(0)) answer.resolve();
   }
 
   get pool(): Pool {
     const run: Pool['run'] = async (work) => {
       const result = await this.#database.query(work);
-      if (this.#isHolding) await new Promise<void>((resolve) => this.#held.push(resolve));
+      if (this.#isHolding) {
+        const answer = Promise.withResolvers<void>();
+        this.#held.push(answer);
+        await answer.promise;
+      }
       return result;
     };
     return { run } as Pool;

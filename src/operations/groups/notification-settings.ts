@@ -30,7 +30,7 @@ export const updateNotifications = defineTargetedOperation({
   on: 'conversation',
   scope: null,
   errors: [],
-  run: async ({ database }, { conversation, level, muted_until }, caller, { conversationId }) => {
+  run: async ({ database, bus }, { conversation, level, muted_until }, caller, { conversationId }) => {
     const { accountId } = requireAccount(caller);
     const key = { conversationId, accountId };
     const change = { level, mutedUntil: typeof muted_until === 'string' ? requireTimestamp(muted_until) : muted_until };
@@ -39,6 +39,7 @@ export const updateNotifications = defineTargetedOperation({
       database.general.transaction((tx) => updateNotificationSetting(tx, key, change)),
     );
     if (setting === null) throw notAMember(conversationId);
+    bus.publish('ephemeral', { kind: 'settings', ...key });
     return { conversation, level: setting.level, muted_until: setting.mutedUntil?.toISOString() ?? null };
   },
 });
