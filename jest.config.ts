@@ -30,6 +30,8 @@ const config: Config = {
   // without this limit a worker holds 2 GB at the end of a run.
   maxWorkers: 4,
   workerIdleMemoryLimit: '700MB',
+  // A worker's exit takes longer than jest's half second on a slow machine; one that leaks shows itself all the same.
+  workerGracefulExitTimeout: 30_000,
   testSequencer: '<rootDir>/test/run/slow-first.ts',
 };
 
