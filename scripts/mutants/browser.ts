@@ -30,8 +30,8 @@ export const BROWSER_MUTANTS: readonly Mutant[] = [
     name: 'browser-session-without-end',
     promise: 'A session of a browser that nobody uses lasts for ever.',
     file: 'src/operations/auth/sign-in.ts',
-    find: 'if (idleTimeoutS !== null) await setIdleTimeout',
-    replace: 'if (idleTimeoutS === 0) await setIdleTimeout',
+    find: 'if (lifetime !== null) await setLifetime',
+    replace: 'if (lifetime === undefined) await setLifetime',
     tests: ['test/http/browser/session', '-t', 'signs up with a code'],
   },
   {

@@ -4,7 +4,7 @@ import type { SourceKey } from '../../model/source-key.ts';
 import { insertAccount } from '../../storage/accounts/accounts.ts';
 import { consumeVerifiedActivation } from '../../storage/accounts/activations.ts';
 import { findAddressHolder, insertAddress } from '../../storage/accounts/addresses.ts';
-import type { IdleTimeoutS } from '../../storage/accounts/sessions.ts';
+import type { SessionLifetime } from '../../storage/accounts/sessions.ts';
 import type { Transaction } from '../../storage/db/connection.ts';
 import { violatesUnique } from '../../storage/db/database-error.ts';
 import { transactionSchema } from './auth-verify.ts';
@@ -16,6 +16,8 @@ import { defineOperation } from '../core/operation.ts';
 import type { Services } from '../core/services.ts';
 import {
   accountDeactivated,
+  chooseLifetime,
+  expiresInSchema,
   hashOpaqueToken,
   sessionOrDeviceLabelSchema,
   openSession,
@@ -41,6 +43,8 @@ const signUpInputSchema = z.strictObject({
   name: nameOrTitleSchema.optional(),
   invite: inviteLinkOrTokenSchema.optional(),
   label: sessionOrDeviceLabelSchema.optional(),
+  /** As in `auth.verify`. */
+  expires_in_s: expiresInSchema.optional(),
 });
 
 export const signUp = defineOperation({
@@ -60,20 +64,24 @@ export const signUp = defineOperation({
     'registration_closed',
     'rate_limited',
   ],
-  run: (services, input, caller) => signUpWith(services, input, { source: callerSource(caller), idleTimeoutS: null }),
+  run: (services, input, caller) =>
+    signUpWith(services, input, { source: callerSource(caller), defaultLifetime: null }),
 });
 
 /** The same for a browser, whose session ends when nobody uses it; only `POST /v1/session` serves it. */
 export const signUpInBrowser: typeof signUp = {
   ...signUp,
   run: (services, input, caller) =>
-    signUpWith(services, input, { source: callerSource(caller), idleTimeoutS: BROWSER_SESSION_IDLE_S }),
+    signUpWith(services, input, {
+      source: callerSource(caller),
+      defaultLifetime: { idleTimeoutS: BROWSER_SESSION_IDLE_S },
+    }),
 };
 
 async function signUpWith(
   services: Services,
-  { transaction, nick, name = nick, invite, label }: z.infer<typeof signUpInputSchema>,
-  { source, idleTimeoutS }: { source: SourceKey | null; idleTimeoutS: IdleTimeoutS },
+  { transaction, nick, name = nick, invite, label, expires_in_s: expiresInS }: z.infer<typeof signUpInputSchema>,
+  { source, defaultLifetime }: { source: SourceKey | null; defaultLifetime: SessionLifetime },
 ): Promise<SignedIn> {
   const { config, activations } = services;
   if (source !== null) activations.limitSignInSteps(source);
@@ -81,7 +89,8 @@ async function signUpWith(
   if (registration === 'closed' || (registration === 'invite' && invite === undefined)) {
     throw new KlatchError('registration_closed');
   }
-  const request = { transactionHash: hashOpaqueToken(transaction), nick, name, label, idleTimeoutS, invite };
+  const lifetime = chooseLifetime(expiresInS, defaultLifetime);
+  const request = { transactionHash: hashOpaqueToken(transaction), nick, name, label, lifetime, invite };
   try {
     const opened = await withEventsAfterCommit(services, (tx, events) =>
       createAccountWithSession(services, { tx, events }, request),
@@ -100,7 +109,7 @@ async function signUpWith(
 async function createAccountWithSession(
   services: Services,
   { tx, events }: { tx: Transaction; events: PendingEvents },
-  { transactionHash, nick, name, label, idleTimeoutS, invite }: SignUpRequest,
+  { transactionHash, nick, name, label, lifetime, invite }: SignUpRequest,
 ): Promise<OpenedSession> {
   const address = await consumeVerifiedActivation(tx, transactionHash);
   if (address === null) throw new KlatchError('activation_expired');
@@ -112,7 +121,7 @@ async function createAccountWithSession(
   if (invite !== undefined) {
     await acceptInvite(services, { tx, events }, { link: invite, account: { id: accountId, nick } });
   }
-  const opened = await openSession(tx, { accountId, label, idleTimeoutS }, services.config.limits.sessionsPerUser);
+  const opened = await openSession(tx, { accountId, label, lifetime }, services.config.limits.sessionsPerUser);
   if (opened === null) throw accountDeactivated();
   return opened;
 }

@@ -12,7 +12,7 @@ import {
 } from '../../storage/accounts/activations.ts';
 import { findAddressHolder } from '../../storage/accounts/addresses.ts';
 import type { SourceKey } from '../../model/source-key.ts';
-import type { IdleTimeoutS } from '../../storage/accounts/sessions.ts';
+import type { SessionLifetime } from '../../storage/accounts/sessions.ts';
 import { consumeSignInLink } from '../../storage/accounts/sign-in-links.ts';
 import { MAX_CODE_ATTEMPTS } from './auth-start.ts';
 import { callerSource } from '../core/caller.ts';
@@ -22,6 +22,8 @@ import type { Services } from '../core/services.ts';
 import { withUnknownCommitInvalidation } from './session-revocation.ts';
 import {
   accountDeactivated,
+  chooseLifetime,
+  expiresInSchema,
   hashOpaqueToken,
   sessionOrDeviceLabelSchema,
   parseLinkToken,
@@ -53,6 +55,8 @@ const verifyInputSchema = z
     link: z.string().min(1).max(MAX_LINK_LENGTH).optional(),
     /** What the new session is called in the list of sessions. */
     label: sessionOrDeviceLabelSchema.optional(),
+    /** After so many seconds the new session ends, as on a computer that others use; not given: when somebody ends it. */
+    expires_in_s: expiresInSchema.optional(),
   })
   .refine(
     ({ transaction, code, link }) =>
@@ -72,23 +76,26 @@ export const verifySignIn = defineOperation({
   who: 'anybody',
   scope: null,
   errors: ['activation_expired', 'invalid_code', 'forbidden', 'provider_unavailable', 'rate_limited'],
-  run: (services, input, caller) => verify(services, input, { source: callerSource(caller), idleTimeoutS: null }),
+  run: (services, input, caller) => verify(services, input, { source: callerSource(caller), defaultLifetime: null }),
 });
 
 /** The same for a browser, whose session ends when nobody uses it; only `POST /v1/session` serves it. */
 export const verifyBrowserSignIn: typeof verifySignIn = {
   ...verifySignIn,
   run: (services, input, caller) =>
-    verify(services, input, { source: callerSource(caller), idleTimeoutS: BROWSER_SESSION_IDLE_S }),
+    verify(services, input, {
+      source: callerSource(caller),
+      defaultLifetime: { idleTimeoutS: BROWSER_SESSION_IDLE_S },
+    }),
 };
 
 function verify(
   services: Services,
-  { transaction, code, link, label }: VerifyInput,
-  { source, idleTimeoutS }: { source: SourceKey | null; idleTimeoutS: IdleTimeoutS },
+  { transaction, code, link, label, expires_in_s: expiresInS }: VerifyInput,
+  { source, defaultLifetime }: { source: SourceKey | null; defaultLifetime: SessionLifetime },
 ): Promise<VerifyOutput> {
   if (source !== null) services.activations.limitSignInSteps(source);
-  const choice = { label, idleTimeoutS };
+  const choice = { label, lifetime: chooseLifetime(expiresInS, defaultLifetime) };
   if (link !== undefined) return signInByLink(services, link, choice);
   return signInByCode(services, { transaction: transaction!, code: code! }, choice);
 }

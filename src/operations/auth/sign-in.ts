@@ -7,8 +7,8 @@ import type { Transaction } from '../../storage/db/connection.ts';
 import {
   endLeastRecentlyUsedSessions,
   insertSessionOrToken,
-  setIdleTimeout,
-  type IdleTimeoutS,
+  setLifetime,
+  type SessionLifetime,
 } from '../../storage/accounts/sessions.ts';
 import { installationRoleSchema } from '../core/schemas.ts';
 import type { Services } from '../core/services.ts';
@@ -27,6 +27,17 @@ export const sessionOrDeviceLabelSchema = z
   .min(1, 'must not be empty')
   .max(100, 'has at most 100 characters')
   .regex(/^\P{Cc}*$/u, 'holds no control characters');
+
+const MIN_EXPIRES_IN_S = 60;
+const MAX_EXPIRES_IN_S = 10 * 365 * 24 * 60 * 60;
+
+/** After how many seconds a session ends, whatever uses it. */
+export const expiresInSchema = z.int().min(MIN_EXPIRES_IN_S).max(MAX_EXPIRES_IN_S);
+
+/** `byDefault`: the lifetime of a session that asks for none of its own. */
+export function chooseLifetime(expiresInS: number | undefined, byDefault: SessionLifetime): SessionLifetime {
+  return expiresInS === undefined ? byDefault : { expiresInS };
+}
 
 /** An account as it is shown to itself. */
 const ownAccountSchema = z.object({
@@ -81,7 +92,7 @@ export function parseLinkToken(text: string): string | null {
 /** What a person's new session is called, and how long it lasts. */
 export interface SessionChoice {
   readonly label: string | undefined;
-  readonly idleTimeoutS: IdleTimeoutS;
+  readonly lifetime: SessionLifetime;
 }
 
 /** A session that was made, and those that had to end for it. */
@@ -96,14 +107,14 @@ export interface OpenedSession {
  */
 export async function openSession(
   tx: Transaction,
-  { accountId, label = DEFAULT_LABEL, idleTimeoutS }: SessionChoice & { readonly accountId: AccountId },
+  { accountId, label = DEFAULT_LABEL, lifetime }: SessionChoice & { readonly accountId: AccountId },
   sessionsPerUser: number,
 ): Promise<OpenedSession | null> {
   const account = await lockActiveAccount(tx, accountId);
   if (account === null || account.kind === 'bot') return null;
   const { token, hash: tokenHash } = newSessionToken('user');
   const session = await insertSessionOrToken(tx, { accountId, tokenHash, label, scopes: null, expiresAt: null });
-  if (idleTimeoutS !== null) await setIdleTimeout(tx, session, idleTimeoutS);
+  if (lifetime !== null) await setLifetime(tx, session, lifetime);
   const ended = await endLeastRecentlyUsedSessions(tx, { accountId, newest: session, keep: sessionsPerUser });
   return { response: { status: 'signed_in', token, session, account: serializeOwnAccount(account) }, ended };
 }

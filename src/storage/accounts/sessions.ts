@@ -25,8 +25,8 @@ interface NewSessionOrToken {
   readonly expiresAt: Date | null;
 }
 
-/** After how many seconds without use a session ends; null: it lasts until somebody ends it. */
-export type IdleTimeoutS = number | null;
+/** After how many seconds without use, or after how many in all, a session ends; null: it lasts until somebody ends it. */
+export type SessionLifetime = { readonly idleTimeoutS: number } | { readonly expiresInS: number } | null;
 
 export async function insertSessionOrToken(
   tx: Sql | Transaction,
@@ -40,10 +40,16 @@ export async function insertSessionOrToken(
   return row!.id;
 }
 
-/** Lets a session that was just made end after some time without use. */
-export async function setIdleTimeout(tx: Transaction, id: SessionOrTokenId, idleTimeoutS: number): Promise<void> {
+/** Lets a session that was just made end. */
+export async function setLifetime(
+  tx: Transaction,
+  id: SessionOrTokenId,
+  lifetime: NonNullable<SessionLifetime>,
+): Promise<void> {
+  const [idleTimeoutS, seconds] =
+    'idleTimeoutS' in lifetime ? [lifetime.idleTimeoutS, lifetime.idleTimeoutS] : [null, lifetime.expiresInS];
   await tx`
-    update session set idle_timeout_s = ${idleTimeoutS}, expires_at = now() + ${idleTimeoutS} * interval '1 second'
+    update session set idle_timeout_s = ${idleTimeoutS}, expires_at = now() + ${seconds} * interval '1 second'
     where id = ${id}`;
 }
 

@@ -170,6 +170,42 @@ describe('the session of a browser', () => {
     expect(row).toEqual({ expires_at: null, idle_timeout_s: null });
   });
 
+  test('that was asked for an end has it, however much it is used, as a client with a token has', async () => {
+    const makeLink = () => server.operate<{ link: string }>('accounts.invite', { user: 'alice' });
+    const browser = new TestBrowser(server);
+    const body = JSON.stringify({ link: (await makeLink()).link, expires_in_s: 3_600 });
+    const { session } = (await browser.send({ path: '/v1/session', body })).body;
+    const { link } = await makeLink();
+    const client = await callAs(server, null, 'auth.verify', { link, expires_in_s: 7_200 });
+    const ends = async (): Promise<unknown> =>
+      (
+        await server.database.query(
+          (sql) => sql`
+            select id, round(extract(epoch from expires_at - created_at)) as after_s, idle_timeout_s from session
+            where id = any(${[session, client.session]}::bigint[]) order by id`,
+        )
+      ).map(({ after_s, idle_timeout_s }) => [Number(after_s), idle_timeout_s]);
+    expect(await ends()).toEqual([
+      [3_600, null],
+      [7_200, null],
+    ]);
+    await server.database.query(
+      (sql) => sql`
+        update session set last_used_at = now() - interval '30 minutes'
+        where id = any(${[session, client.session]}::bigint[])`,
+    );
+    // A new process looks them up, and counts that as use.
+    await server.restart();
+    const again = new TestBrowser(server);
+    again.cookie = browser.cookie;
+    expect((await again.call('profile.show')).status).toBe(200);
+    expect((await callAs(server, client, 'profile.show')).nick).toBe('alice');
+    expect(await ends()).toEqual([
+      [3_600, null],
+      [7_200, null],
+    ]);
+  });
+
   test('serves operations, files and resumable uploads', async () => {
     const browser = await TestBrowser.signedIn(server, 'alice');
     const stored = await browser.send({
