@@ -24,7 +24,7 @@ const callers = [
   '/usr/share/doc/php-symfony-discord-notifier',
 ] as const;
 const receivers = ['webhook', '/usr/bin/php', '/usr/bin/python3', 'openssl'] as const;
-requireTools(['curl', 'chromium', ...callers, ...receivers], { startsDaemons: false });
+requireTools(['curl', 'chromium', '/usr/sbin/nginx', ...callers, ...receivers], { startsDaemons: false });
 const { result, status } = runJest(process.argv.slice(2), { env: { KLATCH_FOREIGN_TESTS: '1' } });
 const counts = countsOf(result);
 if (counts.skipped > 0) console.error(`foreign-test: ${counts.skipped} skipped: here nothing may be`);

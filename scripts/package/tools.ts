@@ -38,6 +38,8 @@ const PACKAGES = {
   pgbouncer: 'pgbouncer',
   // Opens the browser client in test/foreign/web.
   chromium: 'chromium',
+  // In front of the server there.
+  '/usr/sbin/nginx': 'nginx-light',
   // They post to the server in test/foreign/callers. A library is known by the folder of its package.
   'prometheus-alertmanager': 'prometheus-alertmanager',
   apprise: 'apprise',

@@ -1,4 +1,5 @@
-import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core';
+import { chromium, type Browser, type BrowserContext, type BrowserContextOptions, type Page } from 'playwright-core';
+import { HANG_MS } from '../../support/eventually.ts';
 import { freePort } from '../../support/ports.ts';
 import type { ConfigChanges } from '../../support/config.ts';
 import { TestServer } from '../../support/server.ts';
@@ -43,13 +44,14 @@ export class WebBrowser {
   }
 
   /** A profile of its own: no cookies, nothing kept. */
-  newProfile(): Promise<BrowserContext> {
-    return this.#browser.newContext();
+  newProfile(options: BrowserContextOptions = {}): Promise<BrowserContext> {
+    return this.#browser.newContext(options);
   }
 
   /** A page in a profile, with its complaints from its first moment on. */
   static async watch(profile: BrowserContext): Promise<WatchedPage> {
     const page = await profile.newPage();
+    page.setDefaultTimeout(HANG_MS);
     const complaints: string[] = [];
     page.on('pageerror', (error) => complaints.push(error.message));
     page.on('console', (message) => {
