@@ -67,6 +67,11 @@ describe.each(FORMATS)('a reverse webhook with format %s', (format) => {
     const receiver = await receive();
     const { body } = await register(group, receiver.url(PATHS[format]), { format });
     await postJson(group.webhook, { text: 'disk full' });
+    // Changed before the lane has read the message, the hook would get it.
+    await eventually(
+      async () => (await readJson(await fetch(`${group.webhook}/reverse/${body.id}`))).body,
+      ({ pending }) => pending === 0,
+    );
     expect((await patch(`${group.webhook}/reverse/${body.id}`, { skip: [] })).status).toBe(200);
     await postJson(group.webhook, { text: 'disk fine' });
     const [arrival] = await receiver.received(1);
