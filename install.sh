@@ -643,11 +643,9 @@ print_next() {
   say ''
   say "  ${sudo}$setup"
   say "  ${sudo}service klatch start"
-  say "  ${sudo}klatch group create Lobby"
   say "  ${sudo}klatch admin-link"
   say ''
-  say 'The third one makes a first group and prints the address to post messages to. The last one prints the address to'
-  say 'open in a browser.'
+  say 'The last one makes a first group. It prints the address to open in a browser, and the one to post messages to.'
 }
 
 main() {

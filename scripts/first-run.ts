@@ -8,7 +8,7 @@ import { createServer } from 'node:net';
 import { constants } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { firstAdministrator, makeAdminLink } from '../src/cli/admin-link.ts';
+import { firstAdministrator, makeAdminLink, makeFirstGroup } from '../src/cli/admin-link.ts';
 import { configure } from '../src/cli/setup/configure.ts';
 import { callServer } from '../src/cli/core/control-client.ts';
 import { exitCodes } from '../src/cli/core/exit-codes.ts';
@@ -18,7 +18,7 @@ import { CommandError } from '../src/cli/core/failure.ts';
 import { StopSignals } from '../src/cli/core/stop-signals.ts';
 import type { Config } from '../src/config/config.ts';
 import { loadConfig } from '../src/config/load.ts';
-import { createGroup, groupInfo, listAllGroups } from '../src/operations/groups/groups.ts';
+import { groupInfo, listAllGroups } from '../src/operations/groups/groups.ts';
 import { serverStatus } from '../src/operations/server/server-status.ts';
 import { createUser } from '../src/operations/accounts/users.ts';
 import { ensureDataDir } from '../src/data-dir/lock.ts';
@@ -171,7 +171,7 @@ async function firstGroup({ dataDir }: Config): Promise<GroupInfo> {
       if (!(error instanceof CommandError) || error.exitCode !== exitCodes.operationFailed) throw error;
     },
   );
-  return callServer({ dataDir, operation: createGroup, input: { title: 'Lobby', owner: nick } });
+  return makeFirstGroup(dataDir, nick);
 }
 
 /** An address that signs the first administrator in. Once that account has a session, it is the plain address. */

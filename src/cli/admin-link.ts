@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { createSignInLink } from '../operations/accounts/sign-in-links.ts';
 import { createUser, listUsersAndBots } from '../operations/accounts/users.ts';
+import { createGroup, listAllGroups } from '../operations/groups/groups.ts';
 import { print, printJson, type CommandContext } from './core/context.ts';
 import { callServer } from './core/control-client.ts';
 import { configuredDataDir } from './core/data-dir.ts';
@@ -9,6 +10,8 @@ import { configFlag, withExamples, withJson } from './core/options.ts';
 /** Of the account that is made where there is no administrator. */
 const NICK = 'admin';
 const NAME = 'Administrator';
+/** The first group: the browser opens in it. */
+const FIRST_GROUP_TITLE = 'Lobby';
 /** Administrators that are looked at; an installation has a few. */
 const LISTED_ADMINISTRATORS = 1_000;
 
@@ -21,20 +24,25 @@ interface FirstAdministrator {
   readonly isNew: boolean;
 }
 
+/** A group as it was made, with the address that messages are posted to. */
+type NewGroup = Awaited<ReturnType<(typeof createGroup)['run']>>;
+
 /** What opens the browser client as the first administrator. */
 interface AdminLink {
   readonly user: string;
   readonly created: boolean;
   readonly link: string;
   readonly expires_at: string;
+  /** The group that was made for a new installation. */
+  readonly group: Pick<NewGroup, 'id' | 'title' | 'webhook'> | null;
 }
 
 export function addAdminLink(program: Command, context: CommandContext): void {
   const command = program
     .command('admin-link')
     .description(
-      'print an address that signs the first administrator in, in a browser, once and within 24 hours; without an ' +
-        'administrator it makes one',
+      'print an address that signs the first administrator in, in a browser, once and within 24 hours; a new ' +
+        'installation gets the administrator and a first group',
     )
     .option('--nick <nick>', 'the nick of the administrator that is made', NICK)
     .action(async ({ nick, json }: { nick: string; json?: boolean }, self: Command) => {
@@ -46,24 +54,42 @@ export function addAdminLink(program: Command, context: CommandContext): void {
   withExamples(withJson(command), ['klatch admin-link']);
 }
 
-function adminLinkLines({ user, created, link, expires_at }: AdminLink): string[] {
+function adminLinkLines({ user, created, link, expires_at, group }: AdminLink): string[] {
   return [
     `Open ${link}`,
     '',
     ...(created ? [`Made the administrator ${user}.`] : []),
+    ...(group === null ? [] : [`Made the group ${group.title}.`]),
     `Whoever opens this address first is signed in as ${user}. It is good once, until ${expires_at}.`,
+    ...(group === null ? [] : ['', `Post a message into ${group.title}:`, `  curl -d 'Hello' ${group.webhook}`]),
   ];
 }
 
-/** Makes a link for the first administrator, and an administrator where there is none. Rejects with CommandError. */
+/**
+ * Makes a link for the first administrator, and an administrator where there is none; before the first sign-in also a group,
+ * where there is none. Rejects with CommandError.
+ */
 export async function makeAdminLink(dataDir: string, nick = NICK): Promise<AdminLink> {
-  const { nick: user, isNew: created } = await firstAdministrator(dataDir, nick);
+  const { nick: user, isNew: created, isSignedIn } = await firstAdministrator(dataDir, nick);
+  // Looked at each time until then: an earlier call may have been cut off between the two.
+  const group = isSignedIn || (await hasGroup(dataDir)) ? null : await makeFirstGroup(dataDir, user);
   const { link, browser_link, expires_at } = await callServer({
     dataDir,
     operation: createSignInLink,
     input: { user },
   });
-  return { user, created, link: browser_link ?? link, expires_at };
+  const shown = group === null ? null : { id: group.id, title: group.title, webhook: group.webhook };
+  return { user, created, link: browser_link ?? link, expires_at, group: shown };
+}
+
+async function hasGroup(dataDir: string): Promise<boolean> {
+  const input = { after: 0, limit: 1, archived: null };
+  return (await callServer({ dataDir, operation: listAllGroups, input })).groups.length > 0;
+}
+
+/** Makes the group in which people of a new installation find each other. Rejects with CommandError. */
+export function makeFirstGroup(dataDir: string, owner: string): Promise<NewGroup> {
+  return callServer({ dataDir, operation: createGroup, input: { title: FIRST_GROUP_TITLE, owner } });
 }
 
 /** The administrator with the lowest number who is active; makes one where there is none. Rejects with CommandError. */

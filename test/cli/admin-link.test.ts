@@ -19,19 +19,22 @@ afterAll(async () => {
 
 const whoComesIn = async (link: string) => (await callAs({ url }, null, 'auth.verify', { link })).account;
 
-test('admin-link makes the first administrator, and prints an address that signs that one in', async () => {
+test('admin-link makes the first administrator and a group, and prints an address that signs that one in', async () => {
   const { code, stdout, stderr } = await workspace.run(['admin-link']);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-  const [, link] = /^Open (https?:\/\/\S+\/#kll_[\w-]{43})\n\nMade the administrator admin\.\nWhoever opens /.exec(
-    stdout,
-  )!;
+  const [, link] =
+    /^Open (https?:\/\/\S+\/#kll_[\w-]{43})\n\nMade the administrator admin\.\nMade the group Lobby\.\nWhoever opens /.exec(
+      stdout,
+    )!;
+  const [, webhook] = /\nPost a message into Lobby:\n {2}curl -d 'Hello' (\S+)\n$/.exec(stdout)!;
+  expect((await fetch(url + new URL(webhook!).pathname, { method: 'POST', body: 'Hello' })).status).toBe(200);
   expect(await whoComesIn(link!)).toMatchObject({ nick: 'admin', name: 'Administrator', role: 'admin' });
 
   // Another one is for the same account, whatever nick a new one would have had.
   await workspace.run(['user', 'create', 'aaron', '--admin']);
   const again = await workspace.run(['admin-link', '--nick', 'root', '--json']);
   const made = JSON.parse(again.stdout) as { user: string; created: boolean; link: string };
-  expect(made).toMatchObject({ user: 'admin', created: false });
+  expect(made).toMatchObject({ user: 'admin', created: false, group: null });
   expect(await whoComesIn(made.link)).toMatchObject({ nick: 'admin' });
 
   // Who is out of use is passed over.

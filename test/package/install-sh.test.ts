@@ -68,11 +68,9 @@ Klatch 0.2.0 is installed. It does not run before it is configured. These come n
 
   klatch setup
   service klatch start
-  klatch group create Lobby
   klatch admin-link
 
-The third one makes a first group and prints the address to post messages to. The last one prints the address to
-open in a browser.
+The last one makes a first group. It prints the address to open in a browser, and the one to post messages to.
 `);
       expect(await target!.installed()).toEqual(['klatch', 'postgresql']);
       expect(await at.must(`cat ${LIST}`)).toBe(`deb [arch=amd64 signed-by=${KEYRING}] ${publisher.url} stable main\n`);

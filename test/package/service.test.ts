@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { eventually } from '../support/eventually.ts';
 import { BASE_URI, Conversation, SETUP } from './support/conversation.ts';
+import { openFirstPage } from './support/first-page.ts';
 import { Host, suites } from './support/host.ts';
 import { Repository } from './support/repository.ts';
 
@@ -91,6 +92,12 @@ describe.each(systems)('a service with the private database on %s with %s', (sui
     expect(await host.act('klatch status, running', 'klatch status')).toMatchObject({ code: 0 });
     expect(await host.act('klatch doctor, running', 'klatch doctor')).toMatchObject({ code: 0, stderr: '' });
     expect(await host.machine.must(`stat -c %U /proc/${await pidOfServer()}`)).toBe('klatch\n');
+  });
+
+  test('admin-link opens the browser client in a first group, which shows what is posted', async () => {
+    const ran = await host.act('klatch admin-link', 'klatch admin-link --json');
+    expect(ran).toMatchObject({ code: 0 });
+    await openFirstPage(ran.stdout);
   });
 
   test('a message that is posted from outside is forwarded', async () => {

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { eventually } from '../support/eventually.ts';
 import { addLookUps, startBare, trialFile } from './support/bare.ts';
 import { BASE_URI, Conversation } from './support/conversation.ts';
+import { openFirstPage } from './support/first-page.ts';
 import { Host, suites } from './support/host.ts';
 import type { InsideOptions, Machine } from './support/machine.ts';
 import { mustRun } from './support/run.ts';
@@ -85,6 +86,12 @@ describe.each(suites('bookworm', 'bullseye', 'trixie'))('the release zip on %s',
         env: { PATH: `${HOME}/klatch/bin:/usr/bin:/bin` },
       }),
     ).toMatchObject({ code: 0 });
+  });
+
+  test('admin-link opens the browser client in a first group, which shows what is posted', async () => {
+    const ran = await act('klatch admin-link', 'klatch admin-link --json');
+    expect(ran).toMatchObject({ code: 0 });
+    await openFirstPage(ran.stdout);
   });
 
   test('forwards what is posted', async () => {

@@ -42,6 +42,7 @@ async function main(args: readonly string[]): Promise<void> {
     'unzip',
     'curl',
     's3cmd',
+    'chromium',
   ]);
   const packages = spawn(process.execPath, [join(import.meta.dirname, 'trial-packages.ts')], { stdio: 'inherit' });
   const built = once(packages, 'exit');
