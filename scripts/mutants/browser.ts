@@ -35,6 +35,14 @@ export const BROWSER_MUTANTS: readonly Mutant[] = [
     tests: ['test/http/browser/session', '-t', 'signs up with a code'],
   },
   {
+    name: 'session-outlives-its-end',
+    promise: 'A sign-in that says when its session ends gets a session that lasts.',
+    file: 'src/operations/auth/sign-in.ts',
+    find: 'return expiresInS === undefined ? byDefault : { expiresInS };',
+    replace: 'return expiresInS === undefined ? byDefault : null;',
+    tests: ['test/http/browser/session', '-t', 'was asked for an end'],
+  },
+  {
     name: 'link-of-any-scheme',
     promise: 'A text that names javascript: becomes a link.',
     file: 'web/text/tokenize.ts',

@@ -92,4 +92,12 @@ export const LIVE_MUTANTS: readonly Mutant[] = [
     replace: '    if (queued.get(accountId) === !online) queued.delete(accountId);\n    else if (queued.size',
     tests: ['test/live/presence-notifications'],
   },
+  {
+    name: 'new-name-is-not-sent',
+    promise: 'Clients that share a conversation with an account get no notification of its new name.',
+    file: 'src/live/ephemeral-events.ts',
+    find: 'const renamed = isRenamed ?',
+    replace: 'const renamed = isRenamed && online !== null ?',
+    tests: ['test/live/notifications', '-t', 'a new name is told'],
+  },
 ];
