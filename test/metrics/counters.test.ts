@@ -182,6 +182,18 @@ describe('requests', () => {
     expect(found.value('klatch_pool_wait_duration_seconds_count', { pool: 'general' })).toBeGreaterThan(0);
     expect(found.value('klatch_pool_wait_duration_seconds_sum', { pool: 'general' })).toBeGreaterThan(0);
   });
+
+  test('that find too many waiting for a connection of a pool count as rejected', async () => {
+    const patience = { lockTimeoutMs: 120_000, databaseCallTimeoutMs: 120_000 };
+    const group = await start({ postgresql: { generalPoolSize: 1, poolQueue: 30, ...patience } });
+    const lock = await lockHead(server.database.target, group.id as ConversationId);
+    const rename = server.operate('groups.update', { group: group.id, title: 'Waits' });
+    const requests = Array.from({ length: 60 }, () => fetch(`${group.webhook}/reverse`));
+    await until((found) => found.value('klatch_pool_rejections_total', { pool: 'general' }) > 0);
+    await lock.release();
+    await rename;
+    expect((await Promise.all(requests)).map(({ status }) => status)).toContain(503);
+  });
 });
 
 describe('deliveries', () => {
