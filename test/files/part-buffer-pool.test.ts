@@ -6,6 +6,7 @@ import { KlatchError } from '../../src/errors.ts';
 import { PART_MEMORY_BYTES, PartBufferPool } from '../../src/files/part-buffer-pool.ts';
 import { S3Store } from '../../src/files/s3/s3-store.ts';
 import { StoreUnavailableError, type UploadProgress } from '../../src/files/store.ts';
+import { HANG_MS } from '../support/eventually.ts';
 import { S3Server } from './s3-server.ts';
 import { newKey, S3_TEST_BOUNDS } from './store-fixture.ts';
 
@@ -68,7 +69,7 @@ describe('uploads that trickle into a bucket', () => {
     store = new S3Store(server.config({}), {
       maxFileBytes: 10_000 * TWO,
       bounds: S3_TEST_BOUNDS,
-      reservationTimeoutMs: 12_000,
+      reservationTimeoutMs: HANG_MS,
     });
   });
   afterAll(async () => {
