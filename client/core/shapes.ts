@@ -25,7 +25,15 @@ const rev = naturalNumber;
 
 const decodeActor = objectWithAtLeast({ id: integer, name: string, nick: nullable(string), kind: string });
 
-export const decodeAttachment = objectWithAtLeast({ id: string, name: string, type: string, size: number });
+export const decodeAttachment = objectWithAtLeast({
+  id: string,
+  name: string,
+  type: string,
+  size: number,
+  /** Of a picture as it is shown, in pixels, where its first bytes say it. */
+  width: optional(positiveInteger),
+  height: optional(positiveInteger),
+});
 
 const decodeCard = objectWithAtLeast({
   title: optional(string),

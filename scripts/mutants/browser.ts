@@ -66,4 +66,12 @@ export const BROWSER_MUTANTS: readonly Mutant[] = [
     replace: 'readSeq: listed.readSeq',
     tests: ['test/web/unread', '-t', 'is not set back'],
   },
+  {
+    name: 'message-before-its-files',
+    promise: 'The page sends a message without a file that is still being uploaded.',
+    file: 'web/core/attachments.ts',
+    find: 'stored.length < files.length',
+    replace: 'stored.length > files.length',
+    tests: ['test/web/attachments', '-t', 'a message takes them'],
+  },
 ];

@@ -1,4 +1,4 @@
-import { ConnectionError, ServerError } from '../../client/core/chat-error.ts';
+import { ConnectionError } from '../../client/core/chat-error.ts';
 import {
   arrayOf,
   boolean,
@@ -18,6 +18,9 @@ import {
   type Conversation,
   type Message,
 } from '../../client/core/shapes.ts';
+import type { FileLimits, StoredFile, UploadOptions } from './attachments.ts';
+import { serverErrorIn, UNREADABLE_ANSWER } from './server-failure.ts';
+import { uploadFile } from './upload.ts';
 
 const REQUEST_TIMEOUT_MS = 30_000;
 const CONVERSATIONS_OF_PAGE = 1_000;
@@ -28,7 +31,6 @@ const MAX_PAGES = 20;
 
 const decodeAccount = objectWithAtLeast({ id: integer, nick: string, name: string, role: string });
 const decodeSession = objectWithAtLeast({ session: nullable(integer), account: nullable(decodeAccount) });
-const decodeFailure = objectWithAtLeast({ message: string, code: optional(string) });
 const decodeConversationPage = objectWithAtLeast({
   conversations: arrayOf(decodeConversation),
   next: nullable(integer),
@@ -56,6 +58,11 @@ const decodePublicGroups = objectWithAtLeast({
 });
 const decodeCreated = objectWithAtLeast({ id: integer });
 const decodeJoined = objectWithAtLeast({ group: integer });
+const decodeRemoved = objectWithAtLeast({ file: string });
+const decodeAbout = objectWithAtLeast({
+  files: objectWithAtLeast({ maxBytes: integer }),
+  limits: objectWithAtLeast({ attachments: integer }),
+});
 
 /** A message that a search found. */
 export type FoundMessage = Decoded<typeof decodeFoundMessage>;
@@ -67,6 +74,15 @@ export type History = Decoded<typeof decodeHistory>;
 
 /** Who is signed in. */
 export type SignedInAccount = Decoded<typeof decodeAccount>;
+
+/** A message to send. */
+interface NewMessage {
+  readonly conversation: number;
+  readonly text: string;
+  /** Ids of uploaded files. */
+  readonly files: readonly string[];
+  readonly clientId: string;
+}
 
 /** The requests of the page over HTTP; the session is in a cookie that the page cannot read. */
 export class Api {
@@ -113,8 +129,24 @@ export class Api {
   }
 
   /** The message as it is stored. The same `clientId` is the same message, however often it is sent. */
-  sendMessage(conversation: number, text: string, clientId: string): Promise<Message> {
-    return this.#call('messages.send', { conversation, text, client_id: clientId }, decodeMessage);
+  sendMessage(message: NewMessage): Promise<Message> {
+    const { conversation, text, files, clientId } = message;
+    return this.#call('messages.send', { conversation, text, files, client_id: clientId }, decodeMessage);
+  }
+
+  /** Rejects with the reason of an aborted signal, too. */
+  uploadFile(file: File, options: UploadOptions): Promise<StoredFile> {
+    return uploadFile(this.#base, file, options);
+  }
+
+  async removeFile(file: string): Promise<void> {
+    await this.#call('files.remove', { file }, decodeRemoved);
+  }
+
+  async fileLimits(): Promise<FileLimits> {
+    const about = await this.#send('GET', 'v1/about', undefined, decodeAbout);
+    const { files, limits: ofMessages } = about;
+    return { maxBytes: files.maxBytes, maxFiles: ofMessages.attachments };
   }
 
   editMessage(conversation: number, seq: number, text: string): Promise<Message> {
@@ -173,15 +205,10 @@ export class Api {
       throw new ConnectionError('there is no connection to the server', { cause });
     });
     const answer: unknown = await response.json().catch((cause: unknown) => {
-      throw new ConnectionError('the answer is incomplete or no JSON: check the proxy before the server', { cause });
+      throw new ConnectionError(UNREADABLE_ANSWER, { cause });
     });
     if (response.ok)
       return decodeReceived(decode, answer, `the server answers ${path} in a way that is not known here`);
-    const { code, message } = decodeReceived(
-      decodeFailure,
-      answer,
-      'the server refused the request with an error that this page cannot read: reload the page',
-    );
-    throw new ServerError(code, message);
+    throw serverErrorIn(answer);
   }
 }

@@ -5,6 +5,7 @@ import type { ChatEvent } from '../../client/core/events.ts';
 import { LiveClient } from '../../client/core/live-client.ts';
 import type { Change, Message } from '../../client/core/shapes.ts';
 import type { Api, SignedInAccount } from './api.ts';
+import { Attachments, type FileLimits } from './attachments.ts';
 import { BrowserStore } from './browser-store.ts';
 import { Drafts } from './drafts.ts';
 import { MessagePages } from './message-pages.ts';
@@ -20,6 +21,9 @@ const RELOAD_INTERVAL_MS = 1_000;
 const HIDDEN_FRAME_MS = 250;
 /** Till then a deletion can be taken back. */
 const UNDO_MS = 5_000;
+
+/** Where the server cannot say its own: then it refuses what is too much. */
+const ASSUMED_FILE_LIMITS: FileLimits = { maxBytes: Number.MAX_SAFE_INTEGER, maxFiles: 10 };
 
 const decodeReadNotification = objectWithAtLeast({ conversation: integer, seq: integer });
 
@@ -44,6 +48,7 @@ export class ChatState {
   readonly deletions = signal<ReadonlySet<string>>(new Set());
   readonly sendQueue: SendQueue;
   readonly drafts: Drafts;
+  readonly attachments: Attachments;
   readonly pages = new MessagePages();
   readonly live: LiveClient;
   readonly api: Api;
@@ -69,8 +74,8 @@ export class ChatState {
     this.drafts = new Drafts({ account: account.id, keep: (draft) => store.keepDraft(draft), onChange });
     this.sendQueue = new SendQueue({
       account: account.id,
-      send: async ({ conversation, text, clientId }) => {
-        const message = await api.sendMessage(conversation, text, clientId);
+      send: async ({ conversation, text, files = [], clientId }) => {
+        const message = await api.sendMessage({ conversation, text, files: files.map(({ id }) => id), clientId });
         this.#show(conversation, message);
         return message.seq;
       },
@@ -78,6 +83,12 @@ export class ChatState {
       remove: (clientId) => store.removeQueuedMessage(clientId),
       lastSeqOf: (conversation) => this.#entries.get(conversation)?.lastSeq ?? 0,
       onChange,
+    });
+    let limits: FileLimits | null = null;
+    this.attachments = new Attachments({
+      upload: (file, options) => api.uploadFile(file, options),
+      remove: (id) => api.removeFile(id),
+      limits: async () => (limits ??= await api.fileLimits().catch(() => null)) ?? ASSUMED_FILE_LIMITS,
     });
     this.live = new LiveClient({
       connect: webSocketConnect(place.base),
@@ -100,6 +111,7 @@ export class ChatState {
   async stop({ isSignOut }: { readonly isSignOut: boolean }): Promise<void> {
     this.#isStopped = true;
     this.sendQueue.stop();
+    this.attachments.stop();
     this.#timeline?.close();
     if (this.#reloadTimer !== null) clearTimeout(this.#reloadTimer);
     if (!isSignOut) this.drafts.keepNow();
@@ -156,6 +168,13 @@ export class ChatState {
       // Sent again with the next connection: else other devices show it as unread.
       this.#unsentReadSeqs.set(conversation, seq);
     }
+  }
+
+  /** Sends a text with the files that are attached in its conversation, all stored. False: too many messages wait. */
+  sendMessage(conversation: number, text: string): boolean {
+    if (!this.sendQueue.hasCapacity) return false;
+    const files = this.attachments.take(conversation);
+    return files !== null && this.sendQueue.add(conversation, text, files);
   }
 
   /** False: it failed, and `actionProblem` says why. */

@@ -2,6 +2,7 @@ import { backoffMs, DEFAULT_BACKOFF } from '../../client/core/backoff.ts';
 import { isTransient, ServerError } from '../../client/core/chat-error.ts';
 import type { Message } from '../../client/core/shapes.ts';
 import { waitOrUntilAborted } from '../../client/core/wait.ts';
+import type { StoredFile } from './attachments.ts';
 
 /** A message that waits for its place in a conversation. */
 export interface QueuedMessage {
@@ -10,6 +11,8 @@ export interface QueuedMessage {
   readonly account: number;
   readonly conversation: number;
   readonly text: string;
+  /** Files that it carries. Versions of this page before files kept none. */
+  readonly files?: readonly StoredFile[];
   /** Unix time in milliseconds. */
   readonly createdAt: number;
   /** Why the server refuses it; null: it waits to be sent, or for its answer. */
@@ -59,21 +62,27 @@ export class SendQueue {
     this.#options = options;
   }
 
+  /** False: `add` would take nothing. */
+  get hasCapacity(): boolean {
+    return this.#byClientId.size < MAX_ENTRIES;
+  }
+
   /** What is shown behind the newest message of a conversation. */
   entriesOf(conversation: number): QueuedMessage[] {
     const mine = [...this.#byClientId.values()].filter(({ entry }) => entry.conversation === conversation);
     return mine.filter((each) => !this.#isShown(each)).map(({ entry }) => entry);
   }
 
-  /** Takes a text; false: too many wait. */
-  add(conversation: number, text: string): boolean {
-    if (this.#byClientId.size >= MAX_ENTRIES) return false;
+  /** Takes a text with its files; false: too many wait. */
+  add(conversation: number, text: string, files: readonly StoredFile[] = []): boolean {
+    if (!this.hasCapacity) return false;
     const createdAt = this.#now();
     const entry = {
       clientId: newClientId(),
       account: this.#options.account,
       conversation,
       text,
+      files,
       createdAt,
       refusal: null,
     };
@@ -99,9 +108,9 @@ export class SendQueue {
   retry(clientId: string): void {
     const sending = this.#byClientId.get(clientId);
     if (sending === undefined || sending.entry.refusal === null) return;
-    const { conversation, text } = sending.entry;
+    const { conversation, text, files } = sending.entry;
     this.discard(clientId);
-    this.add(conversation, text);
+    this.add(conversation, text, files);
   }
 
   /** Gives an entry up that was refused. */

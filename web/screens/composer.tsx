@@ -4,6 +4,7 @@ import type { Message } from '../../client/core/shapes.ts';
 import type { ChatState } from '../core/chat-state.ts';
 import type { ConversationEntry } from '../core/unread.ts';
 import { words } from '../words/words.ts';
+import { AttachButton, AttachedFiles, DropTarget, useAttaching } from './attach-files.tsx';
 import { conversationTitle } from './sidebar.tsx';
 
 /** `limits.text-length` as a rule; a server that takes less says so. */
@@ -28,10 +29,11 @@ interface ComposerProps {
 
 /** Where people write. */
 export function Composer(props: ComposerProps) {
-  const { entry, edited } = props;
-  const { field, text, left, problem, setText, submit, onKeyDown } = useWriting(props);
+  const { chat, entry, edited } = props;
+  const { field, text, left, canSend, problem, setText, submit, attach, onKeyDown, onPaste } = useWriting(props);
   const isEditing = edited.value !== null;
-  const label = words.writeTo(conversationTitle(entry));
+  const title = conversationTitle(entry);
+  const label = words.writeTo(title);
   if (entry.info.archived) return <p class="quiet composer">{words.archivedHere}</p>;
   return (
     <form
@@ -47,7 +49,14 @@ export function Composer(props: ComposerProps) {
           {problem}
         </p>
       )}
+      {isEditing ? null : (
+        <>
+          <AttachedFiles chat={chat} files={chat.attachments.filesOf(entry.info.id)} />
+          <DropTarget title={title} onFiles={attach} />
+        </>
+      )}
       <div class="composer-row">
+        {isEditing ? null : <AttachButton onFiles={attach} />}
         <textarea
           ref={field}
           rows={1}
@@ -57,8 +66,9 @@ export function Composer(props: ComposerProps) {
           value={text}
           onInput={(event) => setText(event.currentTarget.value)}
           onKeyDown={onKeyDown}
+          onPaste={onPaste}
         />
-        <button class="primary" type="submit" disabled={text.trim() === '' || left < 0}>
+        <button class="primary" type="submit" disabled={!canSend}>
           {isEditing ? words.save : words.send}
         </button>
       </div>
@@ -114,8 +124,11 @@ function useWriting({ chat, entry, edited, onSent, onEscape }: ComposerProps) {
     else editedText.value = next;
     version.value += 1;
   };
+  const files = chat.attachments.filesOf(conversation);
+  const hasContent = text.trim() !== '' || (message === null ? files : (message.attachments ?? [])).length > 0;
+  const canSend = hasContent && left >= 0 && (message !== null || files.every(({ stored }) => stored !== null));
   const submit = (): void => {
-    if (text.trim() === '' || left < 0) return;
+    if (!canSend) return;
     if (message !== null) {
       const save = text === message.text ? Promise.resolve(true) : chat.edit(conversation, message.seq, text);
       // What failed stays in the field.
@@ -124,12 +137,13 @@ function useWriting({ chat, entry, edited, onSent, onEscape }: ComposerProps) {
       });
       return;
     }
-    problem.value = chat.sendQueue.add(conversation, text) ? null : words.tooManyWait;
+    problem.value = chat.sendMessage(conversation, text) ? null : words.tooManyWait;
     if (problem.value !== null) return;
     setText('');
     chat.drafts.keepNow();
     onSent();
   };
+  const { attach, onPaste } = useAttaching({ chat, conversation, field, problem, isEditing: message !== null });
   const onKeyDown = (event: KeyboardEvent): void => {
     if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) submit();
     else if (event.key === 'Escape' && message !== null) edited.value = null;
@@ -138,7 +152,7 @@ function useWriting({ chat, entry, edited, onSent, onEscape }: ComposerProps) {
     else return;
     event.preventDefault();
   };
-  return { field, text, left, problem: problem.value, setText, submit, onKeyDown };
+  return { field, text, left, canSend, problem: problem.value, setText, submit, attach, onKeyDown, onPaste };
 }
 
 /** As the server counts: a sign that takes two units of UTF-16 is one. */

@@ -1,5 +1,6 @@
 import { useSignal } from '@preact/signals';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
+import { sanitize } from '../../client/core/safe-text.ts';
 import type { Message, Notice } from '../../client/core/shapes.ts';
 import type { AppState } from '../core/app-state.ts';
 import type { ChatState } from '../core/chat-state.ts';
@@ -219,10 +220,15 @@ function rowRenderer({ state, chat, entry, timeline, firstUnread, jumpedTo, acti
 function Tail({ chat, entries }: { readonly chat: ChatState; readonly entries: readonly QueuedMessage[] }) {
   return (
     <>
-      {entries.map(({ clientId, text, refusal }) => (
+      {entries.map(({ clientId, text, files = [], refusal }) => (
         <div key={clientId} class={refusal === null ? 'message pending' : 'message pending failed'}>
           <div class="body">
             <RichText text={text} ownNick={chat.account.nick} />
+            {files.map(({ id, name }) => (
+              <p key={id} class="quiet" dir="auto">
+                {sanitize(name)}
+              </p>
+            ))}
             {refusal === null ? (
               <span class="unseen">{words.sending}</span>
             ) : (

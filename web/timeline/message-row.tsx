@@ -1,11 +1,11 @@
 import { Component, type JSX } from 'preact';
-import { formatBytes } from '../../client/core/format-bytes.ts';
 import { noticeText } from '../../client/core/notice-text.ts';
 import { sanitize } from '../../client/core/safe-text.ts';
 import type { Message, Notice } from '../../client/core/shapes.ts';
 import { dayOf, isSameDay, momentOf, timeOfDay } from '../words/dates.ts';
 import { words } from '../words/words.ts';
 import { MessageCard } from './message-card.tsx';
+import { MessageFiles } from './message-files.tsx';
 import { RichText } from './rich-text.tsx';
 
 /** Messages of one sender that follow each other within this time are one group. */
@@ -157,11 +157,7 @@ function Content({ message, ownNick, filesBase }: ArticleProps) {
     <>
       {cards.length > 0 ? cards.map((card, index) => <MessageCard key={index} card={card} ownNick={ownNick} />) : null}
       {cards.length === 0 && text !== '' ? <RichText text={text} ownNick={ownNick} /> : null}
-      {attachments.map(({ id, name, size }) => (
-        <a key={id} class="file" href={`${filesBase}${encodeURIComponent(id)}`} download={sanitize(name)}>
-          <span dir="auto">{sanitize(name)}</span> <span class="quiet">{formatBytes(size)}</span>
-        </a>
-      ))}
+      {attachments.length > 0 ? <MessageFiles files={attachments} filesBase={filesBase} /> : null}
       {editedAt === undefined ? null : (
         <span class="edited" title={momentOf(editedAt)}>
           {words.edited}

@@ -67,6 +67,15 @@ export const words = {
   charactersLeft: (left: number) =>
     left < 0 ? `${numberFormat.format(-left)} characters too many` : `${numberFormat.format(left)} characters left`,
   tooManyWait: 'Not queued: 500 messages are unsent already. Wait for the connection, or delete refused ones.',
+  attachFiles: 'Attach files',
+  removeFile: (name: string) => `Remove ${name}`,
+  uploading: (name: string) => `${name} is being uploaded`,
+  tryAgain: 'Try again',
+  dropHere: (title: string) => `Drop files to send them to ${title}`,
+  tooManyFiles: (most: number) =>
+    `A message carries ${counted(most, 'file', 'files')} at most: the others were left out.`,
+  openPicture: (name: string) => `Open the picture ${name}`,
+  download: 'Download',
   archivedHere: 'This group is archived: nothing more can be written.',
   switchTo: 'Switch to a conversation',
   search: 'Search',

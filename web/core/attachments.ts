@@ -1,0 +1,146 @@
+import { signal } from '@preact/signals';
+import { formatBytes } from '../../client/core/format-bytes.ts';
+
+/** A file that the server has stored. */
+export interface StoredFile {
+  readonly id: string;
+  readonly name: string;
+  readonly size: number;
+}
+
+/** How an upload is watched and ended. */
+export interface UploadOptions {
+  readonly onProgress: (sentBytes: number) => void;
+  readonly signal: AbortSignal;
+}
+
+/** What a message of this server may carry. */
+export interface FileLimits {
+  readonly maxBytes: number;
+  readonly maxFiles: number;
+}
+
+/** A file of a message that somebody writes. */
+export interface AttachedFile {
+  readonly key: number;
+  readonly conversation: number;
+  readonly file: File;
+  readonly sentBytes: number;
+  /** As the server has it; null: not yet. */
+  readonly stored: StoredFile | null;
+  /** Why it was not stored, or null. */
+  readonly problem: string | null;
+}
+
+/** What the attached files of an account work with. */
+interface AttachmentsOptions {
+  /** Rejects with ServerError, ConnectionError, and the reason of an aborted signal. */
+  readonly upload: (file: File, options: UploadOptions) => Promise<StoredFile>;
+  /** Removes a file that no message took. */
+  readonly remove: (id: string) => Promise<void>;
+  readonly limits: () => Promise<FileLimits>;
+}
+
+/** More files wait for their turn. */
+const UPLOADS_AT_ONCE = 3;
+
+/** The files of the messages that somebody writes: each is uploaded as soon as it is attached. */
+export class Attachments {
+  /** Of all conversations. */
+  readonly files = signal<readonly AttachedFile[]>([]);
+  readonly #options: AttachmentsOptions;
+  /** Of the uploads under way, by key. */
+  readonly #aborts = new Map<number, AbortController>();
+  #lastKey = 0;
+  #isStopped = false;
+
+  constructor(options: AttachmentsOptions) {
+    this.#options = options;
+  }
+
+  filesOf(conversation: number): AttachedFile[] {
+    return this.files.value.filter((each) => each.conversation === conversation);
+  }
+
+  /** Attaches files, and resolves to how many a message may carry if these were too many; to null where all were taken. */
+  async add(conversation: number, files: readonly File[]): Promise<number | null> {
+    const { maxBytes, maxFiles } = await this.#options.limits();
+    if (this.#isStopped) return null;
+    const room = Math.max(0, maxFiles - this.filesOf(conversation).length);
+    const taken = files.slice(0, room).map((file): AttachedFile => {
+      this.#lastKey += 1;
+      const problem =
+        file.size > maxBytes ? `The file is larger than ${formatBytes(maxBytes)}, the most of this server` : null;
+      return { key: this.#lastKey, conversation, file, sentBytes: 0, stored: null, problem };
+    });
+    this.files.value = [...this.files.value, ...taken];
+    this.#uploadNext();
+    return files.length > room ? maxFiles : null;
+  }
+
+  /** Uploads a file again that was not stored. */
+  retry(key: number): void {
+    this.#change(key, { problem: null, sentBytes: 0 });
+    this.#uploadNext();
+  }
+
+  /** Ends the upload of a file, or removes the file from the server. */
+  remove(key: number): void {
+    const stored = this.#find(key)?.stored ?? null;
+    this.#aborts.get(key)?.abort();
+    this.#forget(key);
+    // What stays there after a failure goes after `retention.orphaned-files`.
+    if (stored !== null) void this.#options.remove(stored.id).catch(() => {});
+    this.#uploadNext();
+  }
+
+  /** The files of a conversation, all stored, for a message that takes them; null: one of them is not stored yet. */
+  take(conversation: number): StoredFile[] | null {
+    const files = this.filesOf(conversation);
+    const stored = files.map((each) => each.stored).filter((each) => each !== null);
+    if (stored.length < files.length) return null;
+    for (const { key } of files) this.#forget(key);
+    return stored;
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    for (const abort of this.#aborts.values()) abort.abort();
+  }
+
+  #uploadNext(): void {
+    const waiting = this.files.value.filter(
+      ({ key, stored, problem }) => stored === null && problem === null && !this.#aborts.has(key),
+    );
+    for (const next of waiting.slice(0, Math.max(0, UPLOADS_AT_ONCE - this.#aborts.size))) void this.#upload(next);
+  }
+
+  async #upload({ key, file }: AttachedFile): Promise<void> {
+    const abort = new AbortController();
+    this.#aborts.set(key, abort);
+    try {
+      const stored = await this.#options.upload(file, {
+        signal: abort.signal,
+        onProgress: (sentBytes) => this.#change(key, { sentBytes }),
+      });
+      this.#change(key, { stored });
+    } catch (error) {
+      if (!abort.signal.aborted) this.#change(key, { problem: (error as Error).message });
+    } finally {
+      this.#aborts.delete(key);
+      if (!this.#isStopped) this.#uploadNext();
+    }
+  }
+
+  #find(key: number): AttachedFile | undefined {
+    return this.files.value.find((each) => each.key === key);
+  }
+
+  #change(key: number, change: Partial<AttachedFile>): void {
+    this.files.value = this.files.value.map((each) => (each.key === key ? { ...each, ...change } : each));
+  }
+
+  #forget(key: number): void {
+    this.files.value = this.files.value.filter((each) => each.key !== key);
+  }
+}

@@ -1,0 +1,152 @@
+import { useSignal } from '@preact/signals';
+import { useCallback, useEffect, useRef } from 'preact/hooks';
+import { formatBytes } from '../../client/core/format-bytes.ts';
+import { sanitize } from '../../client/core/safe-text.ts';
+import type { AttachedFile } from '../core/attachments.ts';
+import type { ChatState } from '../core/chat-state.ts';
+import { words } from '../words/words.ts';
+
+interface AttachingOptions {
+  readonly chat: ChatState;
+  readonly conversation: number;
+  readonly field: { readonly current: HTMLTextAreaElement | null };
+  readonly problem: { value: string | null };
+  /** Then nothing is attached: an edit changes the text alone. */
+  readonly isEditing: boolean;
+}
+
+/** Attaches files that were chosen, dropped or pasted to the message that is written. */
+export function useAttaching({ chat, conversation, field, problem, isEditing }: AttachingOptions) {
+  const attach = useCallback(
+    (chosen: File[]): void => {
+      field.current?.focus({ preventScroll: true });
+      void chat.attachments.add(conversation, chosen).then((most) => {
+        problem.value = most === null ? null : words.tooManyFiles(most);
+      });
+    },
+    [chat, conversation],
+  );
+  const onPaste = (event: ClipboardEvent): void => {
+    const pasted = event.clipboardData;
+    // Office programs put a picture of the text beside the text.
+    if (isEditing || pasted === null || pasted.files.length === 0 || pasted.types.includes('text/plain')) return;
+    event.preventDefault();
+    attach([...pasted.files]);
+  };
+  return { attach, onPaste };
+}
+
+/** Opens the browser's own choice of files. */
+export function AttachButton({ onFiles }: { readonly onFiles: (files: File[]) => void }) {
+  const input = useRef<HTMLInputElement>(null);
+  return (
+    <>
+      <input
+        ref={input}
+        type="file"
+        multiple
+        hidden
+        onChange={({ currentTarget }) => {
+          onFiles([...(currentTarget.files ?? [])]);
+          // The same file can be chosen again.
+          currentTarget.value = '';
+        }}
+      />
+      <button
+        class="attach"
+        type="button"
+        aria-label={words.attachFiles}
+        title={words.attachFiles}
+        onClick={() => input.current?.click()}
+      >
+        <svg viewBox="0 0 24 24" width="20" height="20" aria-hidden="true">
+          <path
+            d="M20 11.5 12.2 19a4.6 4.6 0 0 1-6.5-6.5l8-7.7a3 3 0 0 1 4.3 4.3l-8 7.7a1.5 1.5 0 0 1-2.1-2.1l7.2-7"
+            fill="none"
+            stroke="currentColor"
+            stroke-width="1.8"
+            stroke-linecap="round"
+            stroke-linejoin="round"
+          />
+        </svg>
+      </button>
+    </>
+  );
+}
+
+/** The files of the message that is written, each with its progress. */
+export function AttachedFiles({ chat, files }: { readonly chat: ChatState; readonly files: readonly AttachedFile[] }) {
+  if (files.length === 0) return null;
+  return (
+    <ul class="attached">
+      {files.map((each) => (
+        <Attached key={each.key} chat={chat} attached={each} />
+      ))}
+    </ul>
+  );
+}
+
+function Attached({ chat, attached }: { readonly chat: ChatState; readonly attached: AttachedFile }) {
+  const { key, file, sentBytes, stored, problem } = attached;
+  const name = sanitize(file.name);
+  return (
+    <li>
+      <span class="attached-name" dir="auto">
+        {name}
+      </span>
+      <span class="quiet">{formatBytes(file.size)}</span>
+      <button
+        class="link"
+        type="button"
+        aria-label={words.removeFile(name)}
+        onClick={() => chat.attachments.remove(key)}
+      >
+        ✕
+      </button>
+      {stored === null && problem === null ? (
+        <progress value={sentBytes} max={Math.max(1, file.size)} aria-label={words.uploading(name)} />
+      ) : null}
+      {problem === null ? null : (
+        <p class="error" role="alert">
+          {problem}.{' '}
+          <button class="link" type="button" onClick={() => chat.attachments.retry(key)}>
+            {words.tryAgain}
+          </button>
+        </p>
+      )}
+    </li>
+  );
+}
+
+/** Takes files that are dropped anywhere on the page; else the browser would open them in place of the page. */
+export function DropTarget({ title, onFiles }: { readonly title: string; readonly onFiles: (files: File[]) => void }) {
+  const isOver = useSignal(false);
+  useEffect(() => {
+    const carriesFiles = ({ dataTransfer }: DragEvent): boolean => dataTransfer?.types.includes('Files') === true;
+    const onOver = (event: DragEvent): void => {
+      if (!carriesFiles(event)) return;
+      event.preventDefault();
+      isOver.value = true;
+    };
+    // Over each element on the way there is one; only that without another element leaves the window.
+    const onLeave = ({ relatedTarget }: DragEvent): void => {
+      if (relatedTarget === null) isOver.value = false;
+    };
+    const onDrop = (event: DragEvent): void => {
+      if (!carriesFiles(event)) return;
+      event.preventDefault();
+      isOver.value = false;
+      onFiles([...event.dataTransfer!.files]);
+    };
+    addEventListener('dragover', onOver);
+    addEventListener('dragleave', onLeave);
+    addEventListener('drop', onDrop);
+    return () => {
+      removeEventListener('dragover', onOver);
+      removeEventListener('dragleave', onLeave);
+      removeEventListener('drop', onDrop);
+    };
+  }, [onFiles]);
+  if (!isOver.value) return null;
+  return <div class="drop-here">{words.dropHere(title)}</div>;
+}

@@ -1,0 +1,96 @@
+import { useSignal } from '@preact/signals';
+import { formatBytes } from '../../client/core/format-bytes.ts';
+import { sanitize } from '../../client/core/safe-text.ts';
+import type { Attachment } from '../../client/core/shapes.ts';
+import { words } from '../words/words.ts';
+
+/** Larger pictures are shown as a card: many of them would fill the memory of the browser. */
+const MAX_INLINE_BYTES = 2 * 1024 * 1024;
+const PICTURE_TYPES: ReadonlySet<string> = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']);
+const MAX_WIDTH_PX = 400;
+const MAX_HEIGHT_PX = 320;
+const MIN_SIDE_PX = 24;
+
+interface MessageFilesProps {
+  readonly files: readonly Attachment[];
+  /** The path of `/v1/files/`, with that of the base in front. */
+  readonly filesBase: string;
+}
+
+/** The files of a message: pictures of a known size in their place, others as cards. */
+export function MessageFiles({ files, filesBase }: MessageFilesProps) {
+  return (
+    <>
+      {files.map((file) => {
+        const href = `${filesBase}${encodeURIComponent(file.id)}`;
+        return isInline(file) ? (
+          <Picture key={file.id} file={file} href={href} />
+        ) : (
+          <FileCard key={file.id} file={file} href={href} />
+        );
+      })}
+    </>
+  );
+}
+
+type Sized = Attachment & { readonly width: number; readonly height: number };
+
+interface FileProps<File> {
+  readonly file: File;
+  readonly href: string;
+}
+
+function isInline(file: Attachment): file is Sized {
+  const { type, size, width, height } = file;
+  return PICTURE_TYPES.has(type) && size <= MAX_INLINE_BYTES && width !== undefined && height !== undefined;
+}
+
+/** It has its place before it is loaded, so that nothing moves. */
+function Picture({ file, href }: FileProps<Sized>) {
+  const isBroken = useSignal(false);
+  if (isBroken.value) return <FileCard file={file} href={href} />;
+  const name = sanitize(file.name);
+  const scale = Math.min(1, MAX_WIDTH_PX / file.width, MAX_HEIGHT_PX / file.height);
+  return (
+    <div class="picture">
+      <a href={href} target="_blank" rel="noopener" aria-label={words.openPicture(name)}>
+        <img
+          src={href}
+          alt=""
+          loading="lazy"
+          decoding="async"
+          width={Math.max(MIN_SIDE_PX, Math.round(file.width * scale))}
+          height={Math.max(MIN_SIDE_PX, Math.round(file.height * scale))}
+          onError={() => {
+            isBroken.value = true;
+          }}
+        />
+      </a>
+      <a class="picture-name" href={href} download={name}>
+        <span dir="auto">{name}</span> <span>{formatBytes(file.size)}</span>
+      </a>
+    </div>
+  );
+}
+
+function FileCard({ file, href }: FileProps<Attachment>) {
+  const name = sanitize(file.name);
+  return (
+    <a class="file" href={href} download={name}>
+      <span class="file-kind" aria-hidden="true">
+        {kindOf(name)}
+      </span>
+      <span class="file-name" dir="auto">
+        {name}
+      </span>
+      <span class="quiet">
+        {formatBytes(file.size)} · {words.download}
+      </span>
+    </a>
+  );
+}
+
+/** The ending of a name, where it has a short one. */
+function kindOf(name: string): string {
+  return /\.([a-z0-9]{1,4})$/i.exec(name)?.[1]!.toUpperCase() ?? '…';
+}
