@@ -88,8 +88,9 @@ export const LIVE_MUTANTS: readonly Mutant[] = [
     name: 'live-opposite-presence-cancels',
     promise: 'A client that listed who is online hears when somebody of the list leaves.',
     file: 'src/live/ephemeral-events.ts',
-    find: '    if (queued.has(accountId) || queued.size',
-    replace: '    if (queued.get(accountId) === !online) queued.delete(accountId);\n    else if (queued.size',
+    find: '    if (queued === undefined && this.#queuedAccounts.size',
+    replace:
+      '    if (online !== null && queued?.online === !online) return void this.#queuedAccounts.delete(accountId);\n    if (queued === undefined && this.#queuedAccounts.size',
     tests: ['test/live/presence-notifications'],
   },
   {
