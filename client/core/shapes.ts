@@ -96,6 +96,9 @@ export const decodeConversation = objectWithAtLeast({
   unread_mentions: optional(integer),
   first_seq: optional(integer),
   read_seq: optional(integer),
+  about: optional(nullable(string)),
+  public: optional(boolean),
+  notifications: optional(objectWithAtLeast({ level: string, muted_until: nullable(string) })),
 });
 
 export const decodeAccount = objectWithAtLeast({ id, nick: string, name: string });

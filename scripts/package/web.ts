@@ -45,7 +45,7 @@ export async function buildWeb(folder = join(BUILD, 'web')): Promise<string[]> {
     icon: iconName,
     script: outputOf(metafile, 'web/main.tsx'),
     style: outputOf(metafile, 'web/style.css'),
-  });
+  }).replace('{{preloads}}', () => preloadsOf(metafile, 'web/main.tsx'));
   const assets = join(folder, 'assets');
   mkdirSync(assets, { recursive: true });
   const written = new Set([...files].flatMap(([name, bytes]) => writeCompressed(assets, name, bytes)));
@@ -64,6 +64,24 @@ function outputOf({ outputs }: Metafile, entryPoint: string): string {
   const found = Object.entries(outputs).find(([, output]) => output.entryPoint === entryPoint);
   if (found === undefined) throw new Error(`esbuild has made nothing of ${entryPoint}`);
   return basename(found[0]);
+}
+
+/**
+ * Links to the modules that an entry point imports: without them a browser learns of these only when the entry point has
+ * come. Those that are imported later have none.
+ */
+function preloadsOf({ outputs }: Metafile, entryPoint: string): string {
+  const names = new Set<string>();
+  const visit = (path: string): void => {
+    for (const { path: imported, kind } of outputs[path]!.imports) {
+      if (kind !== 'import-statement' || names.has(imported)) continue;
+      names.add(imported);
+      visit(imported);
+    }
+  };
+  visit(Object.keys(outputs).find((path) => outputs[path]!.entryPoint === entryPoint)!);
+  const links = [...names].map((path) => `<link rel="modulepreload" href="{{path}}assets/${basename(path)}" />`);
+  return links.join('\n    ');
 }
 
 function fillNames(shell: string, names: Readonly<Record<string, string>>): string {

@@ -26,6 +26,7 @@ const REQUEST_TIMEOUT_MS = 30_000;
 const CONVERSATIONS_OF_PAGE = 1_000;
 const FOUND_MESSAGES = 30;
 const FOUND_GROUPS = 20;
+const FOUND_ACCOUNTS = 8;
 /** An account is in 1,000 conversations as a rule (`limits`). */
 const MAX_PAGES = 20;
 
@@ -56,6 +57,9 @@ const decodeFound = objectWithAtLeast({ messages: arrayOf(decodeFoundMessage), n
 const decodePublicGroups = objectWithAtLeast({
   groups: arrayOf(objectWithAtLeast({ id: integer, title: string, members: integer, joined: boolean })),
 });
+const decodeAccounts = objectWithAtLeast({
+  accounts: arrayOf(objectWithAtLeast({ id: integer, nick: string, name: string })),
+});
 const decodeCreated = objectWithAtLeast({ id: integer });
 const decodeJoined = objectWithAtLeast({ group: integer });
 const decodeRemoved = objectWithAtLeast({ file: string });
@@ -68,6 +72,9 @@ const decodeAbout = objectWithAtLeast({
 export type FoundMessage = Decoded<typeof decodeFoundMessage>;
 /** A group that everybody may join. */
 export type PublicGroup = Decoded<typeof decodePublicGroups>['groups'][number];
+
+/** An account that a search found. */
+export type FoundAccount = Decoded<typeof decodeAccounts>['accounts'][number];
 
 /** A page of messages. */
 export type History = Decoded<typeof decodeHistory>;
@@ -112,7 +119,7 @@ export class Api {
     let after: number | null = 0;
     for (let page = 0; page < MAX_PAGES && after !== null; page += 1) {
       const input = { after, limit: CONVERSATIONS_OF_PAGE };
-      const answer: Decoded<typeof decodeConversationPage> = await this.#call(
+      const answer: Decoded<typeof decodeConversationPage> = await this.call(
         'conversations.list',
         input,
         decodeConversationPage,
@@ -125,13 +132,13 @@ export class Api {
 
   /** Messages after a seq with the notices between them, in their order; the server may give fewer than `limit`. */
   history(conversation: number, after: number, limit: number): Promise<History> {
-    return this.#call('messages.history', { conversation, after, limit, notices: true }, decodeHistory);
+    return this.call('messages.history', { conversation, after, limit, notices: true }, decodeHistory);
   }
 
   /** The message as it is stored. The same `clientId` is the same message, however often it is sent. */
   sendMessage(message: NewMessage): Promise<Message> {
     const { conversation, text, files, clientId } = message;
-    return this.#call('messages.send', { conversation, text, files, client_id: clientId }, decodeMessage);
+    return this.call('messages.send', { conversation, text, files, client_id: clientId }, decodeMessage);
   }
 
   /** Rejects with the reason of an aborted signal, too. */
@@ -140,7 +147,7 @@ export class Api {
   }
 
   async removeFile(file: string): Promise<void> {
-    await this.#call('files.remove', { file }, decodeRemoved);
+    await this.call('files.remove', { file }, decodeRemoved);
   }
 
   async fileLimits(): Promise<FileLimits> {
@@ -150,42 +157,49 @@ export class Api {
   }
 
   editMessage(conversation: number, seq: number, text: string): Promise<Message> {
-    return this.#call('messages.edit', { conversation, seq, text }, decodeMessage);
+    return this.call('messages.edit', { conversation, seq, text }, decodeMessage);
   }
 
   deleteMessage(conversation: number, seq: number): Promise<Message> {
-    return this.#call('messages.delete', { conversation, seq }, decodeMessage);
+    return this.call('messages.delete', { conversation, seq }, decodeMessage);
   }
 
   /** Up to where the account has read now. */
   async markRead(conversation: number, seq: number): Promise<number> {
-    return (await this.#call('messages.mark-read', { conversation, seq }, decodeReadPosition)).read_seq;
+    return (await this.call('messages.mark-read', { conversation, seq }, decodeReadPosition)).read_seq;
   }
 
   /** The newest messages with all words of a text, in all conversations of the account. */
   async search(text: string): Promise<FoundMessage[]> {
-    return (await this.#call('messages.search', { text, limit: FOUND_MESSAGES }, decodeFound)).messages;
+    return (await this.call('messages.search', { text, limit: FOUND_MESSAGES }, decodeFound)).messages;
   }
 
   /** The private conversation with somebody, by nick. */
   async openPrivateConversation(nick: string): Promise<number> {
-    return (await this.#call('private.open', { user: nick }, decodeCreated)).id;
+    return (await this.call('private.open', { user: nick }, decodeCreated)).id;
+  }
+
+  /** Accounts whose nick or name begins with a text; of a conversation its members, by any word of their name. */
+  async searchAccounts(text: string, conversation: number | null): Promise<FoundAccount[]> {
+    const input = { text, limit: FOUND_ACCOUNTS, ...(conversation === null ? {} : { conversation }) };
+    return (await this.call('accounts.search', input, decodeAccounts)).accounts;
   }
 
   async createGroup(title: string): Promise<number> {
-    return (await this.#call('groups.create', { title }, decodeCreated)).id;
+    return (await this.call('groups.create', { title }, decodeCreated)).id;
   }
 
   /** Public groups with a text in their title or purpose. */
   async findGroups(text: string): Promise<PublicGroup[]> {
-    return [...(await this.#call('groups.find', { text, limit: FOUND_GROUPS }, decodePublicGroups)).groups];
+    return [...(await this.call('groups.find', { text, limit: FOUND_GROUPS }, decodePublicGroups)).groups];
   }
 
   async joinGroup(group: number): Promise<number> {
-    return (await this.#call('groups.join', { group }, decodeJoined)).group;
+    return (await this.call('groups.join', { group }, decodeJoined)).group;
   }
 
-  #call<Answer>(operation: string, input: object, decode: Decoder<Answer>): Promise<Answer> {
+  /** Calls an operation. Rejects with ServerError and ConnectionError, as the others do. */
+  call<Answer>(operation: string, input: object, decode: Decoder<Answer>): Promise<Answer> {
     return this.#send('POST', `v1/api/${operation}`, input, decode);
   }
 

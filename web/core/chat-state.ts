@@ -1,5 +1,5 @@
 import { batch, signal } from '@preact/signals';
-import { anything, decodeOrNull, integer, objectWithAtLeast } from '../../client/core/decode.ts';
+import { anything, boolean, decodeOrNull, integer, objectWithAtLeast } from '../../client/core/decode.ts';
 import { isTransient, ServerError } from '../../client/core/chat-error.ts';
 import type { ChatEvent } from '../../client/core/events.ts';
 import { LiveClient } from '../../client/core/live-client.ts';
@@ -25,6 +25,7 @@ const UNDO_MS = 5_000;
 /** Where the server cannot say its own: then it refuses what is too much. */
 const ASSUMED_FILE_LIMITS: FileLimits = { maxBytes: Number.MAX_SAFE_INTEGER, maxFiles: 10 };
 
+const decodePresence = objectWithAtLeast({ account: integer, online: boolean });
 const decodeReadNotification = objectWithAtLeast({ conversation: integer, seq: integer });
 
 /** Why nothing new comes. */
@@ -42,6 +43,10 @@ export class ChatState {
   readonly connectionProblem = signal<ConnectionProblem | null>(null);
   /** Why something that a person did failed, or null. */
   readonly actionProblem = signal<string | null>(null);
+  /** Who came online or went offline last. */
+  readonly presence = signal<{ readonly account: number; readonly online: boolean } | null>(null);
+  /** Raised when members, roles or the description of a conversation may have changed. */
+  readonly groupVersion = signal(0);
   /** Raised when the send queue or which conversations have a draft changes. */
   readonly writingVersion = signal(0);
   /** Messages that will be deleted in a moment, as `conversation:seq`. */
@@ -240,6 +245,7 @@ export class ChatState {
     if (message !== undefined) this.#show(conversation, message);
     if (notice === undefined) return;
     if (this.#timeline?.conversation === conversation) this.#timeline.addNotice(rev, notice);
+    this.groupVersion.value += 1;
     // Titles, roles and members are in the list alone.
     this.#reloadSoon();
   }
@@ -275,7 +281,11 @@ export class ChatState {
   }
 
   #onSaid(method: string, params: unknown): void {
-    if (method === 'typing' || method === 'presence') return;
+    if (method === 'typing') return;
+    if (method === 'presence') {
+      this.presence.value = decodeOrNull(decodePresence, params) ?? this.presence.value;
+      return;
+    }
     const read = method === 'conversation.read' ? decodeOrNull(decodeReadNotification, params) : null;
     if (read === null) return this.#reloadSoon();
     this.#update(read.conversation, (entry) => withRead(entry, read.seq));

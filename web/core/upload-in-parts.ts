@@ -1,13 +1,17 @@
 import { DetailedError, Upload } from 'tus-js-client';
-import { ConnectionError } from '../../client/core/chat-error.ts';
 import type { StoredFile, UploadOptions } from './attachments.ts';
-import { parseAnswer, serverErrorIn } from './server-failure.ts';
 
 /** Waits between attempts; progress starts them over. */
 const RETRY_DELAYS_MS = [0, 1_000, 3_000, 10_000, 30_000];
 
+interface PartsOptions extends UploadOptions {
+  /** Words a failure: the body of the server's answer, empty where there was none. */
+  readonly errorOf: (body: string) => Error;
+}
+
 /** Stores a file by the resumable protocol: after a cut connection the upload continues where the server has it. */
-export function uploadInParts(base: URL, file: File, { onProgress, signal }: UploadOptions): Promise<StoredFile> {
+export function uploadInParts(base: URL, file: File, options: PartsOptions): Promise<StoredFile> {
+  const { onProgress, signal, errorOf } = options;
   return new Promise((resolve, reject) => {
     const upload: Upload = new Upload(file, {
       endpoint: new URL('v1/files/uploads', base).href,
@@ -16,7 +20,7 @@ export function uploadInParts(base: URL, file: File, { onProgress, signal }: Upl
       // It would keep the address of the upload in the browser's storage, beyond a sign-out.
       storeFingerprintForResuming: false,
       onProgress,
-      onError: (error) => reject(readableError(error)),
+      onError: (error) => reject(errorOf(bodyOf(error))),
       onSuccess: () => {
         const id = new URL(upload.url!, base).pathname.split('/').at(-1)!;
         resolve({ id, name: file.name, size: file.size });
@@ -32,12 +36,6 @@ export function uploadInParts(base: URL, file: File, { onProgress, signal }: Upl
   });
 }
 
-function readableError(error: Error): Error {
-  const body = error instanceof DetailedError ? error.originalResponse?.getBody() : undefined;
-  if (body === undefined || body === '') return new ConnectionError('the connection broke', { cause: error });
-  try {
-    return serverErrorIn(parseAnswer(body));
-  } catch (unreadable) {
-    return unreadable as Error;
-  }
+function bodyOf(error: Error): string {
+  return (error instanceof DetailedError ? error.originalResponse?.getBody() : undefined) ?? '';
 }

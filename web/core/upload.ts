@@ -12,7 +12,7 @@ export async function uploadFile(base: URL, file: File, options: UploadOptions):
   options.signal.throwIfAborted();
   if (file.size <= MAX_ONE_REQUEST_BYTES) return uploadInOneRequest(base, file, options);
   const uploadInParts = await loadUploadInParts();
-  return uploadInParts(base, file, options);
+  return uploadInParts(base, file, { ...options, errorOf: errorIn });
 }
 
 async function loadUploadInParts() {
@@ -53,4 +53,13 @@ function readAnswer({ status, responseText }: XMLHttpRequest): StoredFile {
   const answer = parseAnswer(responseText);
   if (status !== 201) throw serverErrorIn(answer);
   return decodeReceived(decodeAttachment, answer, 'the server answers an upload in a way that is not known here');
+}
+
+function errorIn(body: string): Error {
+  if (body === '') return new ConnectionError('the connection broke');
+  try {
+    return serverErrorIn(parseAnswer(body));
+  } catch (unreadable) {
+    return unreadable as Error;
+  }
 }

@@ -13,6 +13,7 @@ import { RichText } from '../timeline/rich-text.tsx';
 import { VirtualList, type ListView } from '../timeline/virtual-list.tsx';
 import { words } from '../words/words.ts';
 import { Composer, type EditedMessage } from './composer.tsx';
+import { PaneHead } from './pane-head.tsx';
 import { conversationTitle } from './sidebar.tsx';
 
 const NO_NOTICES: readonly Notice[] = [];
@@ -34,13 +35,7 @@ export function ConversationPane(props: ConversationPaneProps) {
   if (chat.conversations.value === null) return <p class="quiet centred">{words.loading}</p>;
   return (
     <>
-      <header class="pane-head">
-        <button class="back" type="button" aria-label={words.back} onClick={() => state.go({ screen: 'list' })}>
-          ←
-        </button>
-        <h2 dir="auto">{entry === undefined ? '' : conversationTitle(entry)}</h2>
-        {entry?.info.kind === 'group' ? <span class="quiet">{words.members(entry.info.members)}</span> : null}
-      </header>
+      <PaneHead state={state} chat={chat} entry={entry} />
       {entry === undefined ? (
         <p class="quiet centred">{words.notAMember}</p>
       ) : (

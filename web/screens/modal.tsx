@@ -4,16 +4,27 @@ import { words } from '../words/words.ts';
 
 interface ModalProps {
   readonly title: string;
+  /** At the edge of the page, as high as the page. */
+  readonly isDrawer?: boolean;
   readonly onClose: () => void;
   readonly children: ComponentChildren;
 }
 
-/** A dialog over the page; Esc closes it. */
-export function Modal({ title, onClose, children }: ModalProps) {
+/** A dialog over the page; Esc closes it. The focus goes back to where it was. */
+export function Modal({ title, isDrawer = false, onClose, children }: ModalProps) {
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => dialog.current?.showModal(), []);
+  useEffect(() => {
+    const before = document.activeElement;
+    dialog.current?.showModal();
+    return () => {
+      // As long as the dialog is in the document, nothing outside of it takes the focus.
+      queueMicrotask(() => {
+        if (before instanceof HTMLElement && before.isConnected) before.focus({ preventScroll: true });
+      });
+    };
+  }, []);
   return (
-    <dialog class="modal" ref={dialog} aria-label={title} onClose={onClose}>
+    <dialog class={isDrawer ? 'modal drawer' : 'modal'} ref={dialog} aria-label={title} onClose={onClose}>
       <div class="modal-head">
         <h2>{title}</h2>
         <button type="button" onClick={onClose}>

@@ -1,0 +1,191 @@
+import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import type { BrowserContext, Page } from 'playwright-core';
+import { eventually } from '../../support/eventually.ts';
+import type { TestServer } from '../../support/server.ts';
+import { openAs } from './signed-in-page.ts';
+import { startServerForBrowsers, WebBrowser } from './web-browser.ts';
+
+const HOSTILE = '<img src=x onerror=alert(1)>';
+
+let server: TestServer;
+let browser: WebBrowser;
+const profiles: BrowserContext[] = [];
+const complaints: string[][] = [];
+
+beforeAll(async () => {
+  browser = await WebBrowser.start();
+  server = await startServerForBrowsers();
+  for (const nick of ['alice', 'bob', 'carol'])
+    await server.operate('accounts.create', { nick, name: `${nick} ${HOSTILE}` });
+});
+afterEach(async () => {
+  for (const profile of profiles.splice(0)) await profile.close();
+  expect(complaints.splice(0).flat()).toEqual([]);
+});
+afterAll(async () => {
+  await browser.stop();
+  await server.stop();
+});
+
+/** A group of alice, with bob in it. */
+async function newGroup(title: string): Promise<number> {
+  const { id } = await server.createGroup(title);
+  for (const user of ['alice', 'bob']) await server.operate('groups.add-member', { group: id, user });
+  await server.operate('groups.transfer', { group: id, user: 'alice' });
+  return id;
+}
+
+async function open(nick: string, group: number): Promise<Page> {
+  const profile = await browser.newProfile();
+  profiles.push(profile);
+  const watched = await openAs(server, profile, nick, `/c/${group}`);
+  complaints.push(watched.complaints as string[]);
+  return watched.page;
+}
+
+const details = async (page: Page) => {
+  await page.getByRole('button', { name: 'Details' }).click();
+  const panel = page.getByRole('dialog');
+  await panel.getByRole('heading', { name: 'Notifications' }).waitFor();
+  return panel;
+};
+
+interface Listed {
+  readonly members: readonly { nick: string; role: string }[];
+}
+/** The members with their roles, once they are as expected. */
+const haveRoles = (group: number, expected: Readonly<Record<string, string>>) =>
+  eventually(
+    async () => {
+      const { members } = await server.operate<Listed>('groups.members', { group });
+      return Object.fromEntries(members.map(({ nick, role }) => [nick, role]));
+    },
+    (roles) => JSON.stringify(roles) === JSON.stringify(expected),
+  );
+
+test('an owner adds, promotes and removes members, and hands the group over; each sees what the role allows', async () => {
+  const group = await newGroup('Roles');
+  const [alice, bob] = [await open('alice', group), await open('bob', group)];
+  const panel = await details(alice);
+  await panel.getByText('You own this group.').waitFor();
+  await panel.getByLabel('Add somebody').fill('car');
+  await panel.getByRole('button', { name: /^Add carol/ }).click();
+  await haveRoles(group, { alice: 'owner', bob: 'member', carol: 'member' });
+  const carol = panel.getByRole('listitem').filter({ hasText: '@carol' });
+  await carol.waitFor();
+  expect(await panel.locator('img').count()).toBe(0);
+  await panel
+    .getByRole('listitem')
+    .filter({ hasText: '@bob' })
+    .getByRole('img', { name: 'online', exact: true })
+    .waitFor();
+
+  await panel.getByRole('button', { name: 'Change bob' }).click();
+  await panel.getByRole('button', { name: 'Make admin' }).click();
+  await haveRoles(group, { alice: 'owner', bob: 'admin', carol: 'member' });
+
+  // An admin removes members, and hands nothing over; the panel of bob learns of the role by a notice.
+  const ofBob = await details(bob);
+  await ofBob.getByRole('button', { name: 'Change carol' }).waitFor();
+  expect(await ofBob.getByRole('button', { name: 'Change alice' }).count()).toBe(0);
+  await ofBob.getByRole('button', { name: 'Change carol' }).click();
+  expect(await ofBob.getByRole('button', { name: 'Hand the group over' }).count()).toBe(0);
+  expect(await ofBob.getByRole('button', { name: 'Archive' }).count()).toBe(0);
+  await ofBob.getByRole('button', { name: 'Remove', exact: true }).click();
+  await ofBob.getByText('carol will see nothing').waitFor();
+  await ofBob.getByRole('group', { name: 'Remove' }).getByRole('button', { name: 'Remove' }).click();
+  await haveRoles(group, { alice: 'owner', bob: 'admin' });
+  await carol.waitFor({ state: 'detached' });
+
+  await panel.getByRole('button', { name: 'Change bob' }).click();
+  await panel.getByRole('button', { name: 'Hand the group over' }).click();
+  await panel.getByRole('group', { name: 'Hand' }).getByRole('button', { name: 'Hand the group over' }).click();
+  await haveRoles(group, { alice: 'admin', bob: 'owner' });
+  await panel.getByRole('button', { name: 'Leave the group' }).click();
+  await panel.getByRole('group', { name: 'Leave' }).getByRole('button', { name: 'Leave the group' }).click();
+  await haveRoles(group, { bob: 'owner' });
+  await alice.getByText('You are in no conversation yet').waitFor();
+});
+
+test('a member sees who is there, and nothing that is not theirs to do', async () => {
+  const group = await newGroup('Member');
+  const page = await open('bob', group);
+  const panel = await details(page);
+  await panel.getByRole('listitem').filter({ hasText: '@alice' }).getByText('owner').waitFor();
+  const names = await panel.getByRole('button').allInnerTexts();
+  expect(names).toEqual(['Close', '1 hour', '8 hours', '24 hours', '7 days', 'Leave the group']);
+});
+
+test('invitations are created, shown, and revoked', async () => {
+  const group = await newGroup('Invited');
+  const panel = await details(await open('alice', group));
+  await panel.getByLabel('A link holds for').selectOption('1 day');
+  await panel.getByLabel('It lets one person in').check();
+  await panel.getByRole('button', { name: 'Create a link' }).click();
+  const shown = await panel.getByLabel('Link of the invitation').inputValue();
+  // The configuration of tests has another address for links.
+  const link = `${server.url}/v1/groups/invites/${shown.split('/').at(-1)!}`;
+  await panel.getByText('0 of 1 use').waitFor();
+  await panel.getByRole('button', { name: 'Copy' }).click();
+  await panel.getByText(/Copied\.|The link is selected/).waitFor();
+  expect((await fetch(link)).status).toBe(200);
+  await panel.getByRole('button', { name: 'Revoke' }).click();
+  await panel.getByRole('group', { name: 'Revoke' }).getByRole('button', { name: 'Revoke' }).click();
+  await panel.getByLabel('Link of the invitation').waitFor({ state: 'detached' });
+  expect((await fetch(link)).status).toBe(410);
+});
+
+test('the title, the purpose and the notifications are changed, an error is a sentence, and the group is archived', async () => {
+  const group = await newGroup('Before');
+  const page = await open('alice', group);
+  const panel = await details(page);
+  await panel.getByRole('button', { name: 'Change', exact: true }).click();
+  await panel.getByLabel('Title').fill('After');
+  await panel.getByLabel('What it is for').fill(HOSTILE);
+  await panel.getByRole('button', { name: 'Save' }).click();
+  await panel.getByText(HOSTILE, { exact: true }).waitFor();
+  await page.getByRole('heading', { name: 'After' }).first().waitFor();
+
+  await panel.getByLabel('Notify me of').selectOption('mentions of me');
+  await panel.getByRole('button', { name: '8 hours' }).click();
+  await panel.getByText('Muted until').waitFor();
+  await panel.getByRole('button', { name: 'Unmute' }).click();
+  await panel.getByRole('button', { name: '8 hours' }).waitFor();
+  expect(await panel.getByLabel('Notify me of').inputValue()).toBe('mentions');
+
+  await page.route('**/v1/api/groups.archive', (route) =>
+    route.fulfill({ status: 503, json: { status: 'failure', code: 'overloaded', message: 'Too much at once' } }),
+  );
+  const archive = async (): Promise<void> => {
+    await panel.getByRole('button', { name: 'Archive the group' }).click();
+    await panel.getByRole('group', { name: 'Archive' }).getByRole('button', { name: 'Archive the group' }).click();
+  };
+  await archive();
+  await panel.getByRole('alert').getByText('Too much at once').waitFor();
+  for (const each of complaints) each.splice(0);
+  await page.unroute('**/v1/api/groups.archive');
+  await archive();
+  await panel.getByRole('button', { name: 'Open the group again' }).waitFor();
+  await page.keyboard.press('Escape');
+  await page.getByText('This group is archived').waitFor();
+});
+
+test('the panel is used by the keyboard alone, and the focus goes back to where it was', async () => {
+  const group = await newGroup('Keys');
+  const page = await open('alice', group);
+  const focused = () => page.evaluate<string>('document.activeElement.textContent');
+  await page.getByRole('button', { name: 'Details' }).focus();
+  await page.keyboard.press('Enter');
+  const panel = page.getByRole('dialog');
+  await panel.getByRole('button', { name: 'Archive the group' }).focus();
+  await page.keyboard.press('Enter');
+  await eventually(focused, (text) => text === 'Cancel');
+  await page.keyboard.press('Enter');
+  await eventually(focused, (text) => text === 'Archive the group');
+  await page.keyboard.press('Escape');
+  await eventually(focused, (text) => text === 'Details');
+  await page.keyboard.press('Enter');
+  await panel.getByRole('button', { name: 'Close' }).focus();
+  await page.keyboard.press('Enter');
+  await eventually(focused, (text) => text === 'Details');
+});

@@ -1,0 +1,119 @@
+import {
+  arrayOf,
+  boolean,
+  integer,
+  nullable,
+  objectWithAtLeast,
+  string,
+  type Decoded,
+} from '../../client/core/decode.ts';
+import type { Api } from './api.ts';
+
+const MEMBERS_OF_PAGE = 200;
+/** A group has at most 100 open invitations as a rule (`limits.invites-per-group`). */
+const MAX_INVITES = 1_000;
+
+const decodeMember = objectWithAtLeast({ id: integer, nick: string, name: string, kind: string, role: string });
+const decodeMemberPage = objectWithAtLeast({ members: arrayOf(decodeMember), next: nullable(string) });
+const decodeOnline = objectWithAtLeast({ accounts: arrayOf(objectWithAtLeast({ id: integer })) });
+const decodeInvite = objectWithAtLeast({
+  id: integer,
+  link: string,
+  created_by: nullable(string),
+  expires_at: nullable(string),
+  max_uses: nullable(integer),
+  uses: integer,
+});
+const decodeInvites = objectWithAtLeast({ invites: arrayOf(decodeInvite) });
+const decodeGroup = objectWithAtLeast({ group: integer });
+const decodeUpdated = objectWithAtLeast({ id: integer, changed: boolean });
+const decodeNotifications = objectWithAtLeast({ level: string, muted_until: nullable(string) });
+
+/** Somebody in a group. */
+export type Member = Decoded<typeof decodeMember>;
+/** An open invitation. */
+export type Invite = Decoded<typeof decodeInvite>;
+
+/** What a person can set of a group. */
+interface GroupDescription {
+  readonly title: string;
+  readonly about: string | null;
+  readonly public: boolean;
+}
+
+/** Of what one is notified in a conversation. */
+export interface NotificationSetting {
+  readonly level?: 'all' | 'mentions' | 'nothing';
+  /** ISO 8601; null: not muted. */
+  readonly muted_until?: string | null;
+}
+
+/** The operations on a group and its members. They reject with ServerError and ConnectionError. */
+export class GroupApi {
+  readonly #api: Api;
+  readonly #group: number;
+
+  constructor(api: Api, group: number) {
+    this.#api = api;
+    this.#group = group;
+  }
+
+  /** Members by nick, from behind a nick on. `next`: where the next page begins; null: there is none. */
+  members(after: string | null): Promise<{ members: Member[]; next: string | null }> {
+    const input = { group: this.#group, limit: MEMBERS_OF_PAGE, ...(after === null ? {} : { after }) };
+    return this.#api.call('groups.members', input, decodeMemberPage);
+  }
+
+  /** Who of the conversation is online, by number. */
+  async onlineAccounts(): Promise<number[]> {
+    const { accounts } = await this.#api.call('presence.list', { conversation: this.#group }, decodeOnline);
+    return accounts.map(({ id }) => id);
+  }
+
+  async addMember(user: number): Promise<void> {
+    await this.#api.call('groups.add-member', { group: this.#group, user }, decodeGroup);
+  }
+
+  async removeMember(user: number): Promise<void> {
+    await this.#api.call('groups.remove-member', { group: this.#group, user }, decodeGroup);
+  }
+
+  async setRole(user: number, role: 'admin' | 'member'): Promise<void> {
+    await this.#api.call('groups.set-role', { group: this.#group, user, role }, decodeGroup);
+  }
+
+  async transfer(user: number): Promise<void> {
+    await this.#api.call('groups.transfer', { group: this.#group, user }, decodeGroup);
+  }
+
+  async update(description: GroupDescription): Promise<void> {
+    await this.#api.call('groups.update', { group: this.#group, ...description }, decodeUpdated);
+  }
+
+  async setArchived(isArchived: boolean): Promise<void> {
+    await this.#api.call(isArchived ? 'groups.archive' : 'groups.unarchive', { group: this.#group }, decodeGroup);
+  }
+
+  async leave(): Promise<void> {
+    await this.#api.call('groups.leave', { group: this.#group }, decodeGroup);
+  }
+
+  async invites(): Promise<Invite[]> {
+    return (await this.#api.call('invites.list', { group: this.#group, limit: MAX_INVITES }, decodeInvites)).invites;
+  }
+
+  /** `validS`: seconds; null: without end. `maxUses`; null: as many as come. */
+  createInvite(validS: number | null, maxUses: number | null): Promise<Invite> {
+    const input = { group: this.#group, valid_s: validS, max_uses: maxUses };
+    return this.#api.call('invites.create', input, decodeInvite);
+  }
+
+  async revokeInvite(invite: number): Promise<void> {
+    await this.#api.call('invites.revoke', { group: this.#group, invite }, decodeGroup);
+  }
+
+  /** Of a private conversation, too. */
+  async setNotifications(setting: NotificationSetting): Promise<void> {
+    await this.#api.call('notifications.update', { conversation: this.#group, ...setting }, decodeNotifications);
+  }
+}

@@ -1,0 +1,79 @@
+import { useEffect, useRef } from 'preact/hooks';
+
+interface TextFieldProps {
+  readonly label: string;
+  /** A signal. */
+  readonly text: { value: string };
+  readonly maxLength: number;
+  readonly isRequired?: boolean;
+  /** What the browser may fill in. */
+  readonly autocomplete?: 'name' | 'off';
+  /** It has the focus when it comes. */
+  readonly takesFocus?: boolean;
+}
+
+/** One line of text with its label. */
+export function TextField(props: TextFieldProps) {
+  const { label, text, maxLength, isRequired = false, autocomplete = 'off', takesFocus = false } = props;
+  const field = useRef<HTMLInputElement>(null);
+  useEffect(() => {
+    if (takesFocus) field.current?.focus();
+  }, []);
+  return (
+    <label>
+      {label}
+      <input
+        ref={field}
+        type="text"
+        dir="auto"
+        required={isRequired}
+        maxLength={maxLength}
+        autocomplete={autocomplete}
+        value={text.value}
+        onInput={(event) => {
+          text.value = event.currentTarget.value;
+        }}
+      />
+    </label>
+  );
+}
+
+/** Several lines of text with their label. */
+export function LongTextField({ label, text, maxLength }: Pick<TextFieldProps, 'label' | 'text' | 'maxLength'>) {
+  return (
+    <label>
+      {label}
+      <textarea
+        rows={3}
+        dir="auto"
+        maxLength={maxLength}
+        value={text.value}
+        onInput={(event) => {
+          text.value = event.currentTarget.value;
+        }}
+      />
+    </label>
+  );
+}
+
+interface CheckFieldProps {
+  readonly label: string;
+  /** A signal. */
+  readonly checked: { value: boolean };
+}
+
+/** A box to check with its label. */
+export function CheckField({ label, checked }: CheckFieldProps) {
+  return (
+    <label class="check">
+      <input
+        type="checkbox"
+        checked={checked.value}
+        onChange={(event) => {
+          checked.value = event.currentTarget.checked;
+        }}
+      />
+      {label}
+    </label>
+  );
+}

@@ -1,0 +1,202 @@
+import { useComputed, useSignal } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
+import { useEffect } from 'preact/hooks';
+import { sanitize } from '../../client/core/safe-text.ts';
+import type { Member } from '../core/group-api.ts';
+import { words } from '../words/words.ts';
+import { AddMember } from './add-member.tsx';
+import { useAttempt } from './attempt.ts';
+import { ConfirmButton } from './confirm-button.tsx';
+import { Problem } from './modal.tsx';
+import type { PanelPart } from './panel-part.ts';
+
+/** A page of members as it is shown, and where the next one begins. */
+interface MemberList {
+  readonly members: readonly Member[];
+  readonly next: string | null;
+}
+
+/** Who is in the group, with what one may do about each. */
+export function GroupMembers(part: PanelPart) {
+  const { api, entry, mayManage } = part;
+  const { problem, isBusy, run } = useAttempt();
+  const list = useSignal<MemberList | null>(null);
+  const selected = useSignal<number | null>(null);
+  const online = useOnline(part);
+  const load = async (): Promise<void> => {
+    // As many pages again as there were.
+    const wanted = list.value?.members.length ?? 0;
+    let { members, next } = await api.members(null);
+    while (next !== null && members.length < wanted) {
+      const page = await api.members(next);
+      members = [...members, ...page.members];
+      next = page.next;
+    }
+    list.value = { members, next };
+  };
+  const showMore = async (): Promise<void> => {
+    const shown = list.value;
+    if (shown === null || shown.next === null) return;
+    const page = await api.members(shown.next);
+    list.value = { members: [...shown.members, ...page.members], next: page.next };
+  };
+  useEffect(() => void run(load), [part.chat.groupVersion.value]);
+  const change = (work: () => Promise<void>): void =>
+    void run(async () => {
+      await work();
+      selected.value = null;
+      await load();
+    });
+  return (
+    <section>
+      <h3>{words.members(entry.info.members)}</h3>
+      <Problem sentence={problem} />
+      {mayManage && !entry.info.archived ? (
+        <AddMember
+          api={part.chat.api}
+          members={list.value?.members ?? []}
+          isBusy={isBusy}
+          onAdd={(account) => change(() => api.addMember(account))}
+        />
+      ) : null}
+      {list.value === null ? <p class="quiet">{words.loading}</p> : null}
+      <ul class="members">
+        {(list.value?.members ?? []).map((member) => (
+          <MemberRow key={member.id} part={part} member={member} online={online} selected={selected}>
+            {isBusy ? null : <MemberActions part={part} member={member} onChange={change} />}
+          </MemberRow>
+        ))}
+      </ul>
+      {list.value?.next === null || list.value === null ? null : (
+        <button type="button" disabled={isBusy} onClick={() => void run(showMore)}>
+          {words.showMore}
+        </button>
+      )}
+    </section>
+  );
+}
+
+/** Who is online, as far as the server tells: of conversations of at most 200 members. */
+function useOnline({ chat, api }: PanelPart): { readonly value: ReadonlySet<number> } {
+  const online = useSignal<ReadonlySet<number>>(new Set());
+  useEffect(() => {
+    // A hint: the list is complete without it.
+    void api.onlineAccounts().then(
+      (accounts) => {
+        online.value = new Set(accounts);
+      },
+      () => {},
+    );
+  }, [api]);
+  const latest = chat.presence.value;
+  useEffect(() => {
+    if (latest === null) return;
+    const next = new Set(online.peek());
+    if (latest.online) next.add(latest.account);
+    else next.delete(latest.account);
+    online.value = next;
+  }, [latest]);
+  return online;
+}
+
+interface MemberRowProps {
+  readonly part: PanelPart;
+  readonly member: Member;
+  readonly online: { readonly value: ReadonlySet<number> };
+  /** Of whom the buttons are shown; null: of nobody. */
+  readonly selected: { value: number | null };
+  readonly children: ComponentChildren;
+}
+
+function MemberRow({ part, member, online, selected, children }: MemberRowProps) {
+  const { id, nick, name, kind, role } = member;
+  const isOnline = useComputed(() => online.value.has(id)).value;
+  const isOpen = useComputed(() => selected.value === id).value;
+  const isOwn = id === part.chat.account.id;
+  const hasActions = actionsFor(part, member).length > 0;
+  return (
+    <li>
+      <span
+        class={isOnline ? 'dot online' : 'dot'}
+        role="img"
+        aria-label={isOnline ? words.online : words.offlineNow}
+      />
+      <span class="member-name" dir="auto">
+        {sanitize(name)} <span class="quiet">@{sanitize(nick)}</span>
+        {kind === 'bot' ? <span class="mark">{words.bot}</span> : null}
+        {isOwn ? <span class="quiet"> {words.you}</span> : null}
+      </span>
+      {role === 'member' ? null : <span class="quiet">{role === 'owner' ? words.owner : words.admin}</span>}
+      {hasActions ? (
+        <button
+          type="button"
+          aria-expanded={isOpen}
+          aria-label={words.manageMember(sanitize(nick))}
+          onClick={() => {
+            selected.value = isOpen ? null : id;
+          }}
+        >
+          ⋯
+        </button>
+      ) : null}
+      {isOpen ? <div class="panel-buttons">{children}</div> : null}
+    </li>
+  );
+}
+
+type Action = 'promote' | 'demote' | 'transfer' | 'remove';
+
+/** What one may do about a member; what the server would refuse is not offered. */
+function actionsFor({ chat, entry, mayManage, mayOwn }: PanelPart, { id, role }: Member): Action[] {
+  if (id === chat.account.id || entry.info.archived) return [];
+  const isOwner = role === 'owner';
+  return [
+    ...(mayOwn && role === 'member' ? (['promote'] as const) : []),
+    ...(mayOwn && role === 'admin' ? (['demote'] as const) : []),
+    ...(mayOwn && !isOwner ? (['transfer'] as const) : []),
+    ...((mayManage && role === 'member') || (mayOwn && role === 'admin') ? (['remove'] as const) : []),
+  ];
+}
+
+interface MemberActionsProps {
+  readonly part: PanelPart;
+  readonly member: Member;
+  readonly onChange: (work: () => Promise<void>) => void;
+}
+
+function MemberActions({ part, member, onChange }: MemberActionsProps) {
+  const { api } = part;
+  const { id, kind } = member;
+  const nick = sanitize(member.nick);
+  const actions = actionsFor(part, member);
+  return (
+    <>
+      {actions.includes('promote') ? (
+        <button type="button" onClick={() => onChange(() => api.setRole(id, 'admin'))}>
+          {words.makeAdmin}
+        </button>
+      ) : null}
+      {actions.includes('demote') ? (
+        <button type="button" onClick={() => onChange(() => api.setRole(id, 'member'))}>
+          {words.makeMember}
+        </button>
+      ) : null}
+      {actions.includes('transfer') && kind !== 'bot' ? (
+        <ConfirmButton
+          label={words.handOver}
+          question={words.handOverQuestion(nick)}
+          isBusy={false}
+          onConfirm={() => onChange(() => api.transfer(id))}
+        />
+      ) : null}
+      {actions.includes('remove') ? (
+        <ConfirmButton
+          label={words.removeMember}
+          question={words.removeQuestion(nick)}
+          isBusy={false}
+          onConfirm={() => onChange(() => api.removeMember(id))}
+        />
+      ) : null}
+    </>
+  );
+}

@@ -1,0 +1,91 @@
+import { useMemo } from 'preact/hooks';
+import { sanitize } from '../../client/core/safe-text.ts';
+import type { ChatState } from '../core/chat-state.ts';
+import { GroupApi } from '../core/group-api.ts';
+import type { ConversationEntry } from '../core/unread.ts';
+import { words } from '../words/words.ts';
+import { useAttempt } from './attempt.ts';
+import { ConfirmButton } from './confirm-button.tsx';
+import { GroupAbout } from './group-about.tsx';
+import { GroupInvites } from './group-invites.tsx';
+import { GroupMembers } from './group-members.tsx';
+import { Problem } from './modal.tsx';
+import { NotificationSettings } from './notification-settings.tsx';
+import type { PanelPart } from './panel-part.ts';
+
+interface GroupPanelProps {
+  readonly chat: ChatState;
+  readonly entry: ConversationEntry;
+  readonly onClose: () => void;
+}
+
+/** The details of a conversation: what it is for, who is in it, and what one may change of it. */
+export function GroupPanel({ chat, entry, onClose }: GroupPanelProps) {
+  const { id, kind, role, peer } = entry.info;
+  const api = useMemo(() => new GroupApi(chat.api, id), [chat, id]);
+  const isAdministrator = chat.account.role === 'admin';
+  const mayManage = role !== 'member' || isAdministrator;
+  const part: PanelPart = { chat, api, entry, mayManage, mayOwn: role === 'owner' || isAdministrator };
+  return (
+    <>
+      {kind === 'private' ? (
+        <p class="quiet" dir="auto">
+          {peer?.nick === null || peer === null ? '' : `@${sanitize(peer.nick)}`}
+        </p>
+      ) : (
+        <GroupAbout {...part} />
+      )}
+      <NotificationSettings {...part} />
+      {kind === 'private' ? null : (
+        <>
+          <GroupMembers {...part} />
+          {mayManage && !entry.info.archived ? <GroupInvites {...part} /> : null}
+          <LeaveSection {...part} onClose={onClose} />
+        </>
+      )}
+    </>
+  );
+}
+
+/** Leaving and archiving. */
+function LeaveSection({ chat, api, entry, mayOwn, onClose }: PanelPart & { readonly onClose: () => void }) {
+  const { problem, isBusy, run } = useAttempt();
+  const { role, archived } = entry.info;
+  const isOwner = role === 'owner' && !archived;
+  const leave = (): void =>
+    void run(() => api.leave()).then((isDone) => {
+      if (!isDone) return;
+      onClose();
+      void chat.reloadConversations();
+    });
+  const setArchived = (isArchived: boolean): void =>
+    void run(async () => {
+      await api.setArchived(isArchived);
+      await chat.reloadConversations();
+    });
+  return (
+    <section>
+      <h3>{words.leaveOrArchive}</h3>
+      <Problem sentence={problem} />
+      {isOwner ? <p class="quiet">{words.ownerStays}</p> : null}
+      <div class="panel-buttons">
+        {isOwner ? null : (
+          <ConfirmButton label={words.leave} question={words.leaveQuestion} isBusy={isBusy} onConfirm={leave} />
+        )}
+        {mayOwn && !archived ? (
+          <ConfirmButton
+            label={words.archive}
+            question={words.archiveQuestion}
+            isBusy={isBusy}
+            onConfirm={() => setArchived(true)}
+          />
+        ) : null}
+        {mayOwn && archived ? (
+          <button type="button" disabled={isBusy} onClick={() => setArchived(false)}>
+            {words.unarchive}
+          </button>
+        ) : null}
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,69 @@
+import { useSignal } from '@preact/signals';
+import type { AppState } from '../core/app-state.ts';
+import type { ChatState } from '../core/chat-state.ts';
+import type { ConversationEntry } from '../core/unread.ts';
+import { words } from '../words/words.ts';
+import { useLoaded } from './loaded.ts';
+import { Modal, Problem } from './modal.tsx';
+import { conversationTitle } from './sidebar.tsx';
+
+interface PaneHeadProps {
+  readonly state: AppState;
+  readonly chat: ChatState;
+  /** Undefined: there is no such conversation. */
+  readonly entry: ConversationEntry | undefined;
+}
+
+/** The title of a conversation, and the way to its details. */
+export function PaneHead({ state, chat, entry }: PaneHeadProps) {
+  const isOpen = useSignal(false);
+  return (
+    <>
+      <header class="pane-head">
+        <button class="back" type="button" aria-label={words.back} onClick={() => state.go({ screen: 'list' })}>
+          ←
+        </button>
+        <h2 dir="auto">{entry === undefined ? '' : conversationTitle(entry)}</h2>
+        {entry?.info.kind === 'group' ? <span class="quiet">{words.members(entry.info.members)}</span> : null}
+        {entry === undefined ? null : (
+          <button
+            class="details"
+            type="button"
+            onClick={() => {
+              isOpen.value = true;
+            }}
+          >
+            {words.details}
+          </button>
+        )}
+      </header>
+      {isOpen.value && entry !== undefined ? (
+        <Details
+          chat={chat}
+          entry={entry}
+          onClose={() => {
+            isOpen.value = false;
+          }}
+        />
+      ) : null}
+    </>
+  );
+}
+
+const loadPanel = async () => (await import('./group-panel.tsx')).GroupPanel;
+
+interface DetailsProps {
+  readonly chat: ChatState;
+  readonly entry: ConversationEntry;
+  readonly onClose: () => void;
+}
+
+function Details({ chat, entry, onClose }: DetailsProps) {
+  const { part: Panel, hasFailed } = useLoaded(loadPanel);
+  return (
+    <Modal title={conversationTitle(entry)} isDrawer onClose={onClose}>
+      {Panel === null ? null : <Panel chat={chat} entry={entry} onClose={onClose} />}
+      <Problem sentence={hasFailed ? words.cannotLoad : null} />
+    </Modal>
+  );
+}
