@@ -1,7 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { ERROR_DELAY } from '../../src/delivery/delivery-strategy.ts';
 import { eventually } from '../support/eventually.ts';
 import { Receiver, type Answerer } from '../support/receiver.ts';
 import { postJson, readJson, TestServer, type TestGroup } from '../support/server.ts';
+
+const LANE_REST_MS = ERROR_DELAY.ms;
 
 describe('a hook in trouble', () => {
   let server: TestServer;
@@ -97,16 +100,17 @@ describe('a hook in trouble', () => {
     const ids = await register(group, receiver, 20);
     await post(group);
     await receiver.received(20);
-    const delays: number[] = [];
-    for (let n = 0; n < 5; n += 1) {
+    // A lane that is told to wait rests a whole second; one that is only held for the moment of a change does not. On a busy
+    // machine a round may take as long for other reasons, but not each of them.
+    let shortestMs = Infinity;
+    for (let n = 0; n < 15 && shortestMs >= LANE_REST_MS; n += 1) {
       const before = receiver.arrivals.length;
       const started = performance.now();
       await Promise.all([post(group), fetch(`${group.webhook}/reverse/${ids[n]}`, { method: 'DELETE' })]);
       // The removed one may or may not have been sent to already.
       await receiver.received(before + 19 - n);
-      delays.push(performance.now() - started);
+      shortestMs = Math.min(shortestMs, performance.now() - started);
     }
-    // A lane that is told to wait rests a whole second; one that is only held for the moment of a change does not.
-    expect(delays.toSorted((a, b) => a - b)[2]).toBeLessThan(900);
+    expect(shortestMs).toBeLessThan(LANE_REST_MS);
   });
 });

@@ -50,18 +50,20 @@ test('an address is one source, and so is the IPv6 network of one customer', asy
 });
 
 test('an address that tries tokens is answered more and more slowly, and is seen in the metrics', async () => {
-  await start({ unknownTokensPerSecondPerSource: 10 });
+  await start({ unknownTokensPerSecondPerSource: 2 });
   const admin = await createPerson(server, 'root', { admin: true });
   const started = performance.now();
-  // 50 at once, the rest at 10 a second.
-  const tried = Promise.all(Array.from({ length: 70 }, () => callApi(`Bearer ${newSessionToken('user').token}`)));
+  // 10 at once, the rest at 2 a second.
+  const tries = Array.from({ length: 18 }, () => callApi(`Bearer ${newSessionToken('user').token}`));
+  const tried = Promise.all(tries);
+  await Promise.race(tries);
   const other = callAs(server, admin, 'accounts.list').then(() => 'other');
   expect(await Promise.race([other, tried])).toBe('other');
   expect(new Set((await tried).map(({ status }) => status))).toEqual(new Set([401]));
-  expect(performance.now() - started).toBeGreaterThan(1_800);
+  expect(performance.now() - started).toBeGreaterThan(3_800);
   const found = await scrape(server.metricsUrl);
-  expect(found.value('klatch_unknown_session_tokens_total')).toBe(70);
-  expect(found.value('klatch_http_errors_total', { code: 'unauthenticated' })).toBe(70);
+  expect(found.value('klatch_unknown_session_tokens_total')).toBe(18);
+  expect(found.value('klatch_http_errors_total', { code: 'unauthenticated' })).toBe(18);
   expect(found.value('klatch_http_requests_total', { route: 'api', status: '2xx' })).toBe(1);
 });
 

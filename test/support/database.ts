@@ -8,6 +8,7 @@ import { Connection, type ConnectionTarget, type Sql } from '../../src/storage/d
 import { Database } from '../../src/storage/database.ts';
 import { migrate } from '../../src/storage/db/migrate.ts';
 import { Pool } from '../../src/storage/db/pool.ts';
+import { HANG_MS } from './eventually.ts';
 
 /** One advisory lock for all who make or copy the template: PostgreSQL copies no database that somebody is connected to. */
 const TEMPLATE_LOCK = 7_001;
@@ -56,7 +57,7 @@ export interface TestDatabase {
 async function asAdmin<T>(database: string, work: (sql: Sql) => Promise<T>): Promise<T> {
   const connection = new Connection({ ...testServer(database), lockTimeoutMs: 30_000 }, 'test');
   try {
-    return await connection.run(work, 60_000);
+    return await connection.run(work, HANG_MS);
   } finally {
     connection.close();
   }
@@ -66,7 +67,7 @@ async function makeTemplate(admin: Sql): Promise<void> {
   const [found] = await admin`select from pg_database where datname = ${TEMPLATE}`;
   if (found !== undefined) return;
   await admin.unsafe(`create database ${TEMPLATE}_new`);
-  const pool = new Pool(testServer(`${TEMPLATE}_new`), { name: 'migrate', size: 1, maxWaiting: 1, timeoutMs: 60_000 });
+  const pool = new Pool(testServer(`${TEMPLATE}_new`), { name: 'migrate', size: 1, maxWaiting: 1, timeoutMs: HANG_MS });
   await migrate(pool);
   pool.stop();
   // A session ends a moment after its socket; PostgreSQL waits up to 5 s for it before it refuses to rename.

@@ -9,7 +9,7 @@ import { Connection, type Sql } from '../../src/storage/db/connection.ts';
 import { asAdministrator } from '../../src/storage/provision/administrator.ts';
 import type { LocalCluster } from '../../src/storage/provision/clusters.ts';
 import { readPasswd, type PasswdEntry } from '../../src/data-dir/passwd.ts';
-import { eventually } from './eventually.ts';
+import { eventually, HANG_MS } from './eventually.ts';
 import { freePort } from './ports.ts';
 
 /** Runs a server until its standard input ends, however this process ends. */
@@ -64,7 +64,7 @@ export class LocalPostgres {
     await chmod(folder, 0o711);
     const auth = ['--auth-local=peer', '--auth-host=scram-sha-256'];
     const args = ['-D', data, '-U', owner.name, ...auth, '--encoding=UTF8', '--locale=C', '--no-sync'];
-    const made = await runProgram({ file: programs.initdb, args, identity }, 60_000);
+    const made = await runProgram({ file: programs.initdb, args, identity }, HANG_MS);
     if (made.code !== 0) throw new Error(made.stderr);
     const port = await freePort();
     const all = {

@@ -12,7 +12,7 @@ import { Pool } from '../../src/storage/db/pool.ts';
 import type { Programs } from '../../src/storage/embedded/programs.ts';
 import { runProgram } from '../../src/storage/embedded/run-program.ts';
 import { postgresqlConfig, type TestDatabase } from './database.ts';
-import { eventually } from './eventually.ts';
+import { eventually, HANG_MS } from './eventually.ts';
 import { localPrograms, serverOwner } from './local-postgres.ts';
 import { freePort } from './ports.ts';
 
@@ -304,12 +304,12 @@ export class PostgresCluster {
     await primary.start();
     await primary.query((sql) => sql.unsafe(`create role ${ROLE} login`));
     await primary.query((sql) => sql.unsafe(`create database ${DATABASE} owner ${ROLE}`));
-    const pool = new Pool(primary.target, { name: 'migrate', size: 1, maxWaiting: 1, timeoutMs: 60_000 });
+    const pool = new Pool(primary.target, { name: 'migrate', size: 1, maxWaiting: 1, timeoutMs: HANG_MS });
     await migrate(pool);
     pool.stop();
     await primary.stop();
     for (const { dataDir } of standbys) {
-      const copied = await runProgram({ file: '/bin/cp', args: ['-a', primary.dataDir, dataDir], identity }, 60_000);
+      const copied = await runProgram({ file: '/bin/cp', args: ['-a', primary.dataDir, dataDir], identity }, HANG_MS);
       if (copied.code !== 0) throw new Error(copied.stderr);
     }
     await primary.start();

@@ -8,6 +8,7 @@ import { Database } from '../../src/storage/database.ts';
 import { SUPERUSER } from '../../src/storage/embedded/cluster.ts';
 import { startEmbedded, type EmbeddedServer } from '../../src/storage/embedded/embedded.ts';
 import { postgresqlConfig, type TestDatabase } from './database.ts';
+import { HANG_MS } from './eventually.ts';
 
 /** A private server of one version of PostgreSQL, with as many empty databases as a test asks for. */
 export class VersionServer {
@@ -68,7 +69,7 @@ export class VersionServer {
     const target = { host, port, user, database, password: '', connectTimeoutMs: 2_000, lockTimeoutMs: 1_000 };
     const connection = new Connection(target, 'test');
     try {
-      return await connection.run(work, 60_000);
+      return await connection.run(work, HANG_MS);
     } finally {
       connection.close();
     }
