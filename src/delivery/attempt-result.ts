@@ -7,20 +7,26 @@ import type { DeliveryRequest } from './request-body-builder.ts';
 import { retryDelayMs, type RetryPolicy } from '../model/retry-policy.ts';
 import { dueIn } from './next-attempt.ts';
 
-/** The outcome of a request, as far as it is decided. */
+/** The known outcome of a request. */
 export interface AttemptResult {
   readonly request: DeliveryRequest;
   readonly outcome: HttpAttemptOutcome;
   readonly startedAt: Date;
   readonly epoch: number;
-  /** Of a delivery, why what its receiver replied was not posted. */
+  /** For a delivery: why the receiver's reply was not posted. */
   readonly replyProblem?: ReplyProblem | null;
 }
 
-/** Answers by which a target can refuse a message for itself (the contract); every other failure is the hook's. */
+/**
+ * Statuses with which a target can refuse one message for its content (the contract); every other failure counts
+ * against the hook.
+ */
 const MESSAGE_REFUSAL_STATUSES: ReadonlySet<number | null> = new Set([400, 413, 422]);
 
-/** Where a lane goes on from. What a settlement of an older kind left beside its cursor is over. */
+/**
+ * The progress from which a lane continues. Drops marks that an older version's settlement left at or before the
+ * cursor.
+ */
 export function initialProgress(row: LaneRow): LaneCursorAndFailures {
   const { cursor, eventCursor, failures, failingSince, nextAttemptAt, rejections } = row;
   const { batchLastSeq, unbatchedUntil, batchLastRev, unbatchedUntilRev } = row;
@@ -43,7 +49,7 @@ function markIfAhead<Mark extends Seq | Rev>(mark: Mark | null, cursor: Mark | n
   return mark !== null && cursor !== null && mark > cursor ? mark : null;
 }
 
-/** Where a lane stands: every message and every event up to here is over. */
+/** A lane's position: it has finished every message and every event up to here. */
 export type LanePosition = Pick<LaneCursorAndFailures, 'cursor' | 'eventCursor'>;
 
 /** The position behind a request. */
@@ -54,7 +60,7 @@ export function positionAfter(
   return rev > 0 ? { cursor, eventCursor: lastRev } : { cursor: last, eventCursor };
 }
 
-/** What a lane has to remember at a position: marks that it has reached are over. */
+/** The progress fields at a new position, without the marks that the lane has reached. */
 export function positionAndUnreachedMarks(progress: LaneCursorAndFailures, { cursor, eventCursor }: LanePosition) {
   return {
     cursor,
@@ -69,7 +75,7 @@ export function positionAndUnreachedMarks(progress: LaneCursorAndFailures, { cur
 /** The health of a target that has just taken a delivery. */
 export const HEALTHY = { failures: 0, failingSince: null, nextAttemptAt: null } as const;
 
-/** The health after one more failure; the next attempt is when the retry policy, or the target, says. */
+/** The health after one more failure; the retry policy or the target sets the time of the next attempt. */
 export function healthAfterFailure(
   progress: LaneCursorAndFailures,
   { outcome, startedAt: at }: AttemptResult,
@@ -80,12 +86,12 @@ export function healthAfterFailure(
   return { failures, failingSince: progress.failingSince ?? at, nextAttemptAt: dueIn(delayMs) };
 }
 
-/** True when the target refused what it was sent, which may be the fault of that alone. */
+/** True when the target refused the request, perhaps only because of its content. */
 export function isMessageRefused(outcome: HttpAttemptOutcome): boolean {
   return !outcome.delivered && MESSAGE_REFUSAL_STATUSES.has(outcome.code);
 }
 
-/** The row of the delivery log; `attempt` counts from 1. */
+/** The record for the delivery log; `attempt` counts from 1. */
 export function toAttemptRecord(
   { request, outcome, startedAt: at, replyProblem = null }: AttemptResult,
   attempt: number,

@@ -9,14 +9,14 @@ type DeliveryOutcome = (typeof deliveryOutcomes)[number];
 /** Counts attempts since the start, for metrics. */
 export class DeliveryCounts {
   readonly attemptsByOutcome: Record<DeliveryOutcome, number> = { delivered: 0, failed: 0, unregistered: 0 };
-  /** Why the failed ones failed. */
+  /** Failed attempts by category. */
   readonly failedAttemptsByCategory = Object.fromEntries(failureCategories.map((category) => [category, 0])) as Record<
     FailureCategory,
     number
   >;
   /** Attempts that were not the first of their message. */
   retries = 0;
-  /** Messages that were given up, since their target refuses them and accepts others. */
+  /** Dead-lettered messages. */
   deadLettered = 0;
   readonly durationS: Readonly<Record<DeliveryOutcome, Histogram>> = {
     delivered: new Histogram(DURATION_BOUNDS_S),

@@ -12,26 +12,26 @@ import type { RetryPolicy } from '../model/retry-policy.ts';
 import type { Sender } from './sender.ts';
 import type { LaneLimiter } from './lane-limiter.ts';
 
-/** Why a lane stands still for a while. */
+/** A lane's pause. */
 export interface Delay {
   readonly ms: number;
-  /** True: the word of a new message does not end it. */
+  /** True: the notification of a new message does not end the pause. */
   readonly ignoreWakeups: boolean;
 }
 
-/** In which order a lane sends. */
+/** The order in which a lane sends. */
 export interface DeliveryStrategy {
   /** Whether there is anything to do now or later. */
   readonly hasPendingWork: boolean;
-  /** The head moved on while it runs. */
+  /** The head has moved while the strategy runs. */
   wake(): void;
-  /** Sends what may be sent until nothing is left (null) or there is something to wait for. */
+  /** Sends until nothing is left (null) or it must wait. */
   run(): Promise<Delay | null>;
 }
 
-/** What a lane lends to its course. */
+/** The lane's parts that a strategy uses. */
 export interface StrategyDeps {
-  /** Messages of one request at most. */
+  /** Bound of messages in one request. */
   readonly maxMessagesPerRequest: number;
   readonly retryPolicy: RetryPolicy;
   readonly limiter: LaneLimiter;
@@ -44,29 +44,32 @@ export interface StrategyDeps {
   readonly slowStart: SlowStart;
   readonly counts: DeliveryCounts;
   readonly isLaneActive: () => boolean;
-  /** The newest seq that the lane was told of. */
+  /** The newest seq that the lane knows of. */
   readonly head: () => Seq;
-  /** There is nothing to read behind this seq after all, when the lane was told of no more than `expectedHead` meanwhile. */
+  /**
+   * The lane found nothing behind `to`; lowers the head to it unless a notification raised the head above
+   * `expectedHead` meanwhile.
+   */
   readonly lowerHeadAfterEmptyRead: (to: Seq, expectedHead: Seq) => void;
-  /** Reads the hook's row again in a moment: messages that it had still to deliver were removed. */
+  /** Reads the hook's row again in a moment: a retention rule removed messages of its backlog. */
   readonly reloadHook: () => void;
-  /** A target answered 410. True: the hook goes, or was changed; false: it could not be removed. */
+  /** A target answered 410. True: the hook was removed or changed; false: it could not be removed. */
   readonly tryHandleGone: (goneResult: AttemptResult) => Promise<boolean>;
-  /** Told of each failure that counts: for the log, and for the notice of a hook that is parked. */
+  /** Called for each failure that counts: logs it, and parks the hook when that is due. */
   readonly onCountedFailure: (outcome: HttpAttemptOutcome, settlement: Settlement) => void;
-  /** Told of what was thrown while other requests are under way; the lane rests after them. */
+  /** Called with an exception while other requests are in flight; the lane pauses after them. */
   readonly onError: (error: unknown) => void;
-  /** Told of each message that is given up. */
+  /** Called for each dead-lettered message. */
   readonly onDeadLetter: (deadLetterRecord: AttemptRecord) => void;
 }
 
-/** Rest after something on our side failed (the database is away, the lease has lapsed, no connection was free). */
+/** Pause after a failure on our side: the database is unreachable, the lease has lapsed, or no connection was free. */
 export const ERROR_DELAY: Delay = { ms: 1_000, ignoreWakeups: true };
 
-/** Failures in a row that make an outage of it: what follows begins slowly. */
+/** Failures in a row that count as an outage: after it the lane uses a slow start. */
 const OUTAGE_FAILURES = 2;
 
-/** Adapts the ramp to the outcome of an attempt; true when an outage has ended with it. */
+/** Adapts the slow start to an attempt's outcome; true when the attempt ended an outage. */
 export function updateSlowStartDetectingRecovery(
   slowStart: SlowStart,
   progressBefore: LaneCursorAndFailures,

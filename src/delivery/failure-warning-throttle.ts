@@ -2,12 +2,12 @@ import type { Log } from '../log.ts';
 import { BoundedCache } from '../model/bounded-cache.ts';
 import type { HookId } from '../model/ids.ts';
 
-/** The log is told of a hook's failures no more often than this. */
+/** Warnings about one hook are at least this far apart. */
 const WARNING_INTERVAL_MS = 60_000;
-/** Hooks that are remembered; those told of longest ago are forgotten. */
+/** Hooks that are remembered; those warned about longest ago are dropped first. */
 const MAX_REMEMBERED_HOOKS = 10_000;
 
-/** What of a failure is logged. */
+/** The logged fields of a failure. */
 interface FailureFields {
   readonly hook: HookId;
   readonly failures: number;
@@ -15,8 +15,8 @@ interface FailureFields {
 }
 
 /**
- * Tells the log of deliveries that failed. The first failure is news; the repeats would fill the log for as long as a
- * receiver is down, and so would the first ones of a receiver that fails and succeeds in turn.
+ * Logs failed deliveries. Only the first failure is a warning. Repeats would fill the log while a receiver is down, and
+ * so would first failures of a receiver that fails and succeeds in turn.
  */
 export class FirstFailureWarningThrottle {
   readonly #log: Log;

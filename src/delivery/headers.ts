@@ -5,7 +5,7 @@ import type { HookSignature } from '../storage/hooks/hooks.ts';
 import type { Sealer } from '../storage/db/sealed.ts';
 import { signV1, signV1a } from './sign.ts';
 
-/** The signing keys of a hook; the old one counts until its time is over. */
+/** The signing keys of a hook; the old one is used until `untilMs`. */
 export interface SigningKeys {
   readonly current: KeyObject;
   readonly old: { readonly key: KeyObject; readonly untilMs: number } | null;
@@ -13,25 +13,25 @@ export interface SigningKeys {
   readonly server: readonly KeyObject[];
 }
 
-/** What a hook's row keeps of its secrets. */
+/** The secrets in a hook's row. */
 interface SealedSecrets {
   readonly secretSealed: string;
   readonly oldSecretSealed: string | null;
   readonly oldSecretUntil: Date | null;
 }
 
-/** One request to a target: what its headers say, and the body that they sign. */
+/** One request to a target: the values of its headers, and the body that they sign. */
 interface SignedRequest {
   /** `webhook-id`. */
   readonly id: string;
-  /** When this attempt is made. */
+  /** The time of this attempt. */
   readonly at: Date;
   readonly body: Buffer;
   /** `klatch-hops`. */
   readonly hops: number;
 }
 
-/** What becomes of a request that would lack a signature which its hook asks for: it is not sent. */
+/** The outcome of a request whose hook asks for a signature that the server cannot make: it is not sent. */
 export const MISSING_SERVER_KEY_FAILURE: HttpAttemptOutcome = {
   delivered: false,
   category: 'signature',
@@ -49,7 +49,7 @@ export function openSigningKeys(sealer: Sealer, server: readonly KeyObject[], ro
   return { current, old: { key, untilMs: row.oldSecretUntil.getTime() }, server };
 }
 
-/** True when a hook asks for a signature that cannot be made: nothing must be sent to it. */
+/** True when a hook asks for a signature that the server cannot make: nothing must be sent to it. */
 export function lacksServerKey(keys: SigningKeys, requested: HookSignature): boolean {
   return requested !== 'v1' && keys.server.length === 0;
 }

@@ -7,13 +7,13 @@ import type { Pool } from '../storage/db/pool.ts';
 import type { AttemptRecord, Settlement } from '../storage/hooks/settlement.ts';
 import type { Lane, RemovalResult } from './lane.ts';
 
-/** Writes states of hooks that a notice tells the group: removed by its target, failing for days, messages lost. */
+/** Writes hook states that a notice reports to the group: removed by its target, failing for days, messages lost. */
 export class HookStateWriter {
   readonly #pool: Pool;
   readonly #bus: Bus;
   readonly #log: Log;
 
-  /** Not the settling connections: these transactions may wait for the group's head. */
+  /** `pool` is not the one for settlements: these transactions may wait for the group's head. */
   constructor(pool: Pool, bus: Bus, log: Log) {
     this.#pool = pool;
     this.#bus = bus;
@@ -37,7 +37,7 @@ export class HookStateWriter {
     }
   }
 
-  /** Moves hooks past messages of their backlog that a retention rule removed. Rejects when it cannot be written. */
+  /** Moves hooks past messages of their backlog that a retention rule removed. Rejects when the write fails. */
   async skipRemovedMessages(rows: readonly Pick<LaneRow, 'id' | 'conversationId' | 'url'>[]): Promise<void> {
     for (const { id: hookId, conversationId, url } of rows) {
       const removed = await this.#pool.transaction((tx) => skipRemovedMessages(tx, { conversationId, hookId }));
@@ -52,7 +52,7 @@ export class HookStateWriter {
     }
   }
 
-  /** False when it could not be written and has to be tried again. */
+  /** False when the write failed and must be retried. */
   async parkNotifyingGroup(lane: Lane, settlement: Settlement): Promise<boolean> {
     const { id, conversationId, host } = lane;
     try {

@@ -6,22 +6,22 @@ interface HostState {
   readonly name: string;
   readonly quickWaiters: OnGranted[];
   readonly slowWaiters: OnGranted[];
-  /** Requests in flight, and how many of them are slow lanes'. */
+  /** Requests in flight, and those of slow lanes among them. */
   active: number;
   slowActive: number;
-  /** Which of its lanes got a slot last, when both kinds waited. */
+  /** The kind of lane that got the host's last slot while both kinds waited. */
   lastGrantWasSlow: boolean;
 }
 
 /**
- * Who may send now: a global bound of requests in flight and one for each host. Hosts take turns, and the lanes of a
- * host in the order they came, so that neither a slow host nor a busy one keeps others from sending.
+ * Decides which lane may send: a global bound of requests in flight and one for each host. Hosts take turns, and a
+ * host's lanes in the order they came. So neither a slow host nor a busy one keeps others from sending.
  *
  * Slow lanes share at most half of the slots, and half of a host's. Without that, 16 hosts whose 16 hooks each answer
- * just below the time-out hold all 256 for 15 s at a time, and everybody waits for them. Half, since a slot that is
- * left to quick lanes serves a hundred deliveries in the second that a slow one takes for one: they hardly miss the
- * other half, while receivers that are slow for honest reasons go on in parallel. Where both kinds wait, they
- * alternate. A hook is known to be slow after its first slow attempt, so that only that one takes from the quick half.
+ * just below the time-out hold all 256 for 15 s at a time. All other lanes wait for them. A slot of the quick half
+ * serves a hundred deliveries in the second that a slow lane takes for one. So quick lanes hardly miss the other half,
+ * while receivers that are slow for honest reasons continue in parallel. Where both kinds wait, they alternate. A hook
+ * is known to be slow after its first slow attempt, so that only that one takes from the quick half.
  */
 export class HostLimiter {
   readonly #max: number;
@@ -29,9 +29,9 @@ export class HostLimiter {
   readonly #maxSlow: number;
   readonly #slowPerHost: number;
   readonly #hosts = new Map<string, HostState>();
-  /** Hosts with a quick lane that waits and room for it, in turn; some have lost the room since and are passed over. */
+  /** Hosts with a waiting quick lane and a slot for it, in turn; `#grant` skips those that have lost the slot since. */
   readonly #quickQueue = new Set<HostState>();
-  /** The same of slow lanes. Room among all slow ones is not asked here. */
+  /** The same for slow lanes. This queue ignores the bound of all slow lanes. */
   readonly #slowQueue = new Set<HostState>();
   readonly #granted = Promise.resolve(true);
   #active = 0;
@@ -51,7 +51,7 @@ export class HostLimiter {
     return this.#active;
   }
 
-  /** Of these, the ones of slow lanes. */
+  /** Requests in flight of slow lanes. */
   get slowActive(): number {
     return this.#slowActive;
   }
@@ -64,27 +64,30 @@ export class HostLimiter {
   }
 
   /**
-   * Takes a slot that is free now; false when there is none, or the server stops.
+   * Takes a free slot; false when there is none, or the server stops.
    *
-   * @param slow what `isSlowReceiver` says of the caller's last attempt; false when there was none. `release` has to be
-   *   told the same.
+   * @param slow result of `isSlowReceiver` for the caller's last attempt; false if it made none. Pass the same to
+   *   `release`.
    */
   tryAcquire(hostName: string, slow = false): boolean {
     if (this.#stopped) return false;
     const host = this.#hostOf(hostName);
-    // Whoever waits while a slot is free waits for room that is not this one's, so nobody is passed.
+    // A lane that waits while a slot is free cannot use that slot, so this caller overtakes nobody.
     if (!this.#hasCapacity(host, slow)) return false;
     this.#take(host, slow);
     return true;
   }
 
-  /** Waits for a slot; true once it is ours and has to be released, false when the server stops. */
+  /** Waits for a slot; true once the caller has it and must release it, false when the server stops. */
   acquire(hostName: string, slow = false): Promise<boolean> {
     if (this.tryAcquire(hostName, slow)) return this.#granted;
     return new Promise((resolve) => this.wait(hostName, slow, resolve));
   }
 
-  /** The same for one that was not free a moment ago: `granted` is told, in the middle of somebody's `release`. */
+  /**
+   * Waits after a failed `tryAcquire`. Calls `granted` with true in the middle of another caller's `release`, with
+   * false when the server stops.
+   */
   wait(hostName: string, slow: boolean, granted: (isOurs: boolean) => void): void {
     if (this.#stopped) return granted(false);
     const host = this.#hostOf(hostName);
@@ -108,7 +111,7 @@ export class HostLimiter {
       this.#hosts.delete(hostName);
   }
 
-  /** Sends everybody away who waits. Slots that are taken are still to be released. */
+  /** Refuses all waiting callers. Callers still release the slots that they hold. */
   stop(): void {
     this.#stopped = true;
     this.#quickQueue.clear();
@@ -152,14 +155,14 @@ export class HostLimiter {
       const queue = this.#nextQueue();
       if (queue === null) return;
       const [host] = queue;
-      // Taken out and queued again: to the end of the line of hosts.
+      // Removing and adding moves the host to the end of the queue.
       queue.delete(host!);
       this.#grantNext(host!);
       this.#enqueue(host!);
     }
   }
 
-  /** The line whose first host is next: they alternate. */
+  /** The queue whose first host is next: the queues alternate. */
   #nextQueue(): Set<HostState> | null {
     const quick = this.#quickQueue.size > 0;
     const slow = this.#slowQueue.size > 0 && this.#slowActive < this.#maxSlow;
@@ -168,7 +171,10 @@ export class HostLimiter {
     return this.#lastQueueWasSlow ? this.#slowQueue : this.#quickQueue;
   }
 
-  /** Whichever line it came from: its kinds of lanes alternate too, or one could always be first to a slot of the host. */
+  /**
+   * Ignores which queue the host came from: a host's kinds of lanes alternate too, or one kind could always take the
+   * host's slot first.
+   */
   #grantNext(host: HostState): void {
     const quick = host.quickWaiters.length > 0 && this.#hasCapacity(host, false);
     const slow = host.slowWaiters.length > 0 && this.#hasCapacity(host, true);

@@ -4,15 +4,15 @@ import type { HttpAttemptOutcome } from '../outbound/delivery-client.ts';
 import { isSlowReceiver } from '../outbound/slow-receivers.ts';
 import type { HostLimiter } from './host-limiter.ts';
 
-/** A slot that was taken; slow lanes have fewer of them. */
+/** A slot that a lane holds; slow lanes have fewer of them. */
 export type Slot = 'quick' | 'slow';
 
-/** Hooks that are remembered; those that were slow longest ago are forgotten. */
+/** Hooks that are remembered; those that were slow longest ago are dropped first. */
 const MAX_REMEMBERED_HOOKS = 10_000;
 
 /**
- * Hooks whose last attempt was slow. Beyond the life of a lane: it gets a new one when it is changed, or was idle for a
- * while, and would take from the quick half each time.
+ * Hooks whose last attempt was slow. They are remembered beyond the life of a lane. A hook gets a new lane after a
+ * change or an idle time, and that lane would take from the quick half each time.
  */
 export class SlowHooks extends BoundedCache<HookId, true> {
   constructor() {
@@ -20,7 +20,7 @@ export class SlowHooks extends BoundedCache<HookId, true> {
   }
 }
 
-/** A lane's way to the slots: it knows whether the lane is slow, and lets go of its place when the lane is retired. */
+/** A lane's access to the slots: it knows whether the lane is slow, and stops waiting when the lane is retired. */
 export class LaneLimiter {
   readonly #limiter: HostLimiter;
   readonly #lane: { readonly id: HookId; readonly host: string };
@@ -34,7 +34,10 @@ export class LaneLimiter {
     this.#slow = slow;
   }
 
-  /** A slot, to be given back with `release`, at once where one is free; null when the lane, or the server, stops. */
+  /**
+   * Takes a slot, which the caller gives back with `release`. Returns it synchronously when one is free; null when the
+   * lane or the server stops.
+   */
   acquire(): Slot | null | Promise<Slot | null> {
     if (this.#stopped) return null;
     const slot = this.#slow.has(this.#lane.id) ? 'slow' : 'quick';
@@ -43,7 +46,8 @@ export class LaneLimiter {
       this.#waiters.add(resolve);
       this.#limiter.wait(this.#lane.host, slot === 'slow', (granted) => {
         if (this.#waiters.delete(resolve)) resolve(granted ? slot : null);
-        // Nobody waits for it any more. Not in the middle of the release that brought it.
+        // The lane no longer waits for it. Deferred, since this callback runs in the middle of another lane's
+        // `release`.
         else if (granted) queueMicrotask(() => this.release(slot));
       });
     });
@@ -53,13 +57,13 @@ export class LaneLimiter {
     this.#limiter.release(this.#lane.host, slot === 'slow');
   }
 
-  /** What the next slot is asked as. */
+  /** Decides the kind of the next slot. */
   markHookSlowOrQuick(outcome: HttpAttemptOutcome): void {
     if (isSlowReceiver(outcome)) this.#slow.set(this.#lane.id, true);
     else this.#slow.delete(this.#lane.id);
   }
 
-  /** Sends away whoever waits, and whoever comes. */
+  /** Refuses all waiting and future calls of `acquire`. */
   stop(): void {
     this.#stopped = true;
     for (const resolve of this.#waiters) resolve(null);

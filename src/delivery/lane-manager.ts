@@ -28,12 +28,12 @@ interface LaneManagerOptions {
   readonly bus: Bus;
   readonly client: DeliveryClient;
   readonly sealer: Sealer;
-  /** Private keys of the server, those that sign. */
+  /** The server's private keys that sign deliveries. */
   readonly serverKeys: readonly KeyObject[];
   readonly config: DeliveryConfig;
   readonly createFileLink: CreateFileLink;
   readonly postReply: PostReply;
-  /** Who we are to the lease table: the data directory's identity. */
+  /** This node's id in the lease table: the data directory's identity. */
   readonly node: string;
   /** A newer program has changed the schema: the process must stop. */
   readonly onIncompatibleSchema: (error: Error) => void;
@@ -41,39 +41,46 @@ interface LaneManagerOptions {
 }
 
 /**
- * Conversations whose lanes are read with one query. Making the lanes of 200 held the event loop for 10 ms: while a start
- * found 50,000 conversations with something pending, posts fell to a fifth; with 50 they stayed at two thirds.
+ * Conversations whose lanes are read with one query. Making the lanes of 200 blocked the event loop for 10 ms. While a
+ * start found 50,000 conversations with something pending, posts fell to a fifth; with 50 they stayed at two thirds.
  */
 const CONVERSATIONS_PER_QUERY = 50;
 const LOAD_RETRY_MS = 500;
-/** Where a notification of one of these may be lost, all lanes are read again. */
+/** When a notification of one of these kinds may be lost, the manager reads all its lanes again. */
 const RESYNC_KINDS: readonly ReliableEvent[] = ['messagesCommitted', 'hookEventsCommitted', 'hooksChanged'];
-/** Before the rows of a lane that found nothing to read are read again: it reads again at once then. */
+/**
+ * Wait before a lane's row is read again after the lane found nothing to read: without it, the lane would read again at
+ * once.
+ */
 const MISSING_MESSAGES_RELOAD_MS = 1_000;
-/** Sweeps that find a conversation's lanes at rest before it is forgotten until the next word: about a minute. */
+/**
+ * Sweeps that find all lanes of a conversation idle before it is removed from memory until the next notification: about
+ * a minute.
+ */
 const MAX_IDLE_SWEEPS = 12;
 
-/** A moment of the lanes of this process. */
+/** The current load of this process's lanes. */
 interface DeliveryLoad {
   readonly inFlight: number;
-  /** Lanes that wait until they may send. */
+  /** Lanes that wait for a slot. */
   readonly waitingForSlot: number;
-  /** Settlements that are not committed yet: one for each lane at most, of up to eight attempts. */
+  /** Settlements that are not committed yet: at most one for each lane, of up to eight attempts. */
   readonly pendingSettlements: number;
   readonly partitionCountNotHandingOver: number;
 }
 
 interface LoadedConversation {
-  /** A lane that was told to end stays until its last attempt is over, so that a hook never has two. */
+  /** A retired lane stays here until its last attempt has ended, so that a hook never has two lanes. */
   readonly groupLanesByHook: Map<number, Lane>;
-  /** The newest seq that a word told of: it can be ahead of rows that were read before. */
+  /** The newest seq of a notification: it can be ahead of rows that were read earlier. */
   head: Seq;
   idleSweeps: number;
 }
 
 /**
- * All lanes of the partitions that this process holds. A conversation's lanes are in memory while something happens in
- * it; the database knows the rest. Words of the bus wake lanes; sweeps find what no word told of.
+ * All lanes of the partitions that this process holds. A conversation's lanes are in memory only while it is active;
+ * the database holds everything else. Notifications of the bus wake lanes; sweeps find work whose notification was
+ * lost.
  */
 export class LaneManager {
   readonly counts = new DeliveryCounts();
@@ -86,9 +93,9 @@ export class LaneManager {
   readonly #sweep: Sweep;
   readonly #hookStates: HookStateWriter;
   readonly #loaded = new Map<ConversationId, LoadedConversation>();
-  /** Conversations whose rows have to be read (again). */
+  /** Conversations whose rows must be read (again). */
   readonly #dirty = new Set<ConversationId>();
-  /** Those whose rows are being read. */
+  /** Conversations whose rows are being read. */
   #reading: readonly ConversationId[] = [];
   #loading: Promise<void> | null = null;
   #unsubscribe: (() => void) | null = null;
@@ -146,7 +153,7 @@ export class LaneManager {
     };
   }
 
-  /** What is going on right now, for metrics. */
+  /** The current load, for metrics. */
   get load(): DeliveryLoad {
     return {
       inFlight: this.#limiter.active,
@@ -156,7 +163,7 @@ export class LaneManager {
     };
   }
 
-  /** Hooks of this process whose receivers seem to answer posts of their group's webhook with further ones. */
+  /** Hooks of this process whose receivers seem to answer posts of the group's webhook with further posts. */
   get loopingHooks(): readonly HookReference[] {
     const nowMs = Date.now();
     return [...this.#loaded.values()].flatMap(({ groupLanesByHook }) =>
@@ -181,12 +188,12 @@ export class LaneManager {
     this.#sweep.start();
   }
 
-  /** After the database has entered a new timeline: every lane rests until no lease of the old one can be left. */
+  /** For a new timeline of the database: suspends every lane until all leases of the old timeline have expired. */
   suspendUntilOldLeasesExpire(): void {
     this.#leases.suspendUntilLeasesExpire();
   }
 
-  /** Starts no new attempt, waits for those in flight until `deadlineMs` from now, and gives the partitions back. */
+  /** Starts no new attempt, waits up to `deadlineMs` for those in flight, and releases the partitions. */
   async stop(deadlineMs: number): Promise<void> {
     if (this.#stopped) return;
     this.#stopped = true;
@@ -197,7 +204,7 @@ export class LaneManager {
     const lanes = [...this.#loaded.values()].flatMap((loaded) => [...loaded.groupLanesByHook.values()]);
     const retired = Promise.all(lanes.map((lane) => lane.retire()));
     const timer = setTimeout(() => {
-      // Whatever is still open may or may not have arrived: it is sent again after the next start.
+      // An attempt that is still open may or may not have arrived: the lane sends it again after the next start.
       this.#settler.stop();
       void this.#options.client.stop();
     }, deadlineMs);
@@ -234,13 +241,13 @@ export class LaneManager {
     for (const lane of loaded.groupLanesByHook.values()) lane.wake(seq);
   }
 
-  /** Held at once, in the same turn: when the change is answered, no attempt of the old kind starts any more. */
+  /** Suspends in the same turn: once the change is answered, no attempt with the old settings starts. */
   #suspendAndReloadLanes(ids: readonly ConversationId[]): void {
     for (const id of ids) for (const lane of this.#loaded.get(id)?.groupLanesByHook.values() ?? []) lane.suspend();
     this.#markDirtyAndLoad(ids);
   }
 
-  /** Words were lost: rows may have changed as well, also those that are being read. */
+  /** Notifications were lost: any row may have changed, including those that are being read. */
   #resync(): void {
     this.#markDirtyAndLoad([...this.#loaded.keys(), ...this.#reading]);
     this.#sweep.trigger();
@@ -248,7 +255,7 @@ export class LaneManager {
 
   #suspendAndSweepGained(partitions: readonly number[]): void {
     this.#sweep.requestFullSweep(partitions);
-    // While the lease had lapsed, changes were answered that no word has told of yet: first the rows.
+    // While the lease had lapsed, nodes answered changes whose notifications have not arrived yet: read the rows first.
     for (const { lane } of this.#lanesIn(partitions)) lane.suspend();
     this.#resync();
   }
@@ -267,7 +274,7 @@ export class LaneManager {
     return new Map(partitions.map((partition) => [partition, drained(partition)]));
   }
 
-  /** Of each partition, the lanes that have something to do. */
+  /** The number of lanes with something to do, by partition. */
   #busyLanesByPartition(): Map<number, number> {
     const counts = new Map<number, number>();
     for (const { lane } of this.#lanesIn(this.#leases.partitionsNotHandingOver)) {
@@ -318,7 +325,7 @@ export class LaneManager {
     this.#reading = [];
   }
 
-  /** The rows are read again before they make a lane. */
+  /** Marks the conversations dirty, so that their rows are read again before they make a lane. */
   async #skipRemovedMessages(rows: readonly LaneRow[]): Promise<void> {
     const owned = new Set(this.#leases.partitionsNotHandingOver);
     const lagging = rows.filter((row) => row.hasRemovedBacklog && owned.has(row.id % PARTITIONS));
@@ -334,7 +341,7 @@ export class LaneManager {
     loaded.idleSweeps = 0;
     const owned = new Set(this.#leases.partitionsNotHandingOver);
     const present = new Set<number>();
-    // Changed again since: these rows are good for finding what has to end, not for beginning anything.
+    // The conversation changed since the read: these rows can retire lanes, but not create or resume any.
     const outdated = this.#dirty.has(id) || this.#stopped;
     for (const row of rows) {
       present.add(row.id);
@@ -342,7 +349,7 @@ export class LaneManager {
       if (lane === undefined) {
         if (!outdated && owned.has(row.id % PARTITIONS)) this.#create(loaded, row);
       } else if (lane.generation !== row.generation || lane.stale) {
-        // A lane that is stale beneath an unchanged row was refused by the fence: without a rest it would send and be
+        // The fence refused a lane that is stale although its row is unchanged. Without a pause it would send and be
         // refused again until the leases are renewed.
         this.#retireThenReload(loaded, lane, lane.generation === row.generation ? REFUSED_LANE_RELOAD_MS : 0);
       } else {
@@ -366,7 +373,7 @@ export class LaneManager {
     }
   }
 
-  /** Ends a lane; when its attempt in flight is over, and a rest, the hook is read again and may get a new one. */
+  /** Retires a lane. After its attempt in flight and the delay, the hook's row is read again and may get a new lane. */
   #retireThenReload(loaded: LoadedConversation, lane: Lane, delayMs = 0): void {
     if (lane.retired) return;
     void lane.retire().then(async () => {

@@ -34,7 +34,7 @@ import { SettlementBuffer } from './settlement-buffer.ts';
 export interface LaneContext {
   readonly reader: MessageReader;
   readonly eventReader: EventReader;
-  /** Where a lane reads what it repeats apart. */
+  /** The pool with which a lane reads its retry rows. */
   readonly retryQueuePool: Pool;
   readonly limiter: HostLimiter;
   readonly slowHooks: SlowHooks;
@@ -48,30 +48,32 @@ export interface LaneContext {
   readonly counts: DeliveryCounts;
   readonly failureWarningThrottle: FirstFailureWarningThrottle;
   readonly log: Log;
-  /** A settlement was not taken: the hook was changed by somebody and has to be read again. */
+  /** A settlement was refused: somebody changed the hook, and its row must be read again. */
   readonly onStale: (conversationId: ConversationId) => void;
-  /** The head counts a message that was not found: a retention rule may have removed it, so the row is read again. */
+  /** The head counts a message that was not found. A retention rule may have removed it, so the row is read again. */
   readonly onMissingMessages: (conversationId: ConversationId) => void;
   /** The target answered 410. */
   readonly onGone: (lane: Lane, fence: Settlement, attempt: AttemptRecord) => Promise<RemovalResult>;
-  /** The hook has failed for so long that its group is told; true once it was, or need not be. */
+  /** The hook has failed for `parkAfterMs`, so its group is notified. Resolves true once it was, or need not be. */
   readonly onParkDue: (lane: Lane, settlement: Settlement) => Promise<boolean>;
 }
 
-/** The outcome of removing a hook: `stale`, it was changed meanwhile; `failed`, it could not be written. */
+/**
+ * The outcome of removing a hook. `stale`: somebody changed it meanwhile; `failed`: the removal could not be written.
+ */
 export type RemovalResult = 'removed' | 'stale' | 'failed';
 
-/** Rest of a lane that was refused by the fence, before its hook is read again. */
+/** Pause of a lane that the fence refused, before its hook is read again. */
 export const REFUSED_LANE_RELOAD_MS = ERROR_DELAY.ms;
 /**
  * Attempts of a lane that may wait for their settlement, and so the deliveries that a kill can repeat. Waiting for each
- * one's commit cost a third of the rate; beyond 8 there was little to gain.
+ * commit cost a third of the rate; beyond 8 there was little to gain.
  */
 export const MAX_UNSETTLED_ATTEMPTS = 8;
 
 /**
- * One reverse webhook on its way through the log. In which order it sends is its course's; here is when: while something
- * is to be done, unless it is held, and until it is retired.
+ * Delivers for one reverse webhook. The strategy decides the order; the lane decides when it runs: while there is work,
+ * unless it is suspended, and until it is retired.
  */
 export class Lane {
   readonly id: HookId;
@@ -91,9 +93,9 @@ export class Lane {
   #head: Seq;
   #run: Promise<void> | null = null;
   #timer: NodeJS.Timeout | null = null;
-  /** What the timer waits for lets nothing else begin. */
+  /** True: no notification ends the timer's wait. */
   #ignoreWakeups = false;
-  /** A word came while the course ran, which may have looked before. */
+  /** A notification arrived while the strategy ran; the strategy may have checked before. */
   #woken = false;
   #suspended = false;
   #retired = false;
@@ -125,28 +127,28 @@ export class Lane {
     return this.id % PARTITIONS;
   }
 
-  /** True once it was told to end, though its last attempt may still be in flight. */
+  /** True once `retire` was called, though the last attempt may still be in flight. */
   get retired(): boolean {
     return this.#retired;
   }
 
-  /** True when nothing is pending or unsettled as far as this lane knows, so that it may be forgotten. */
+  /** True when this lane knows of nothing pending or unsettled, so that it may be removed from memory. */
   get idle(): boolean {
     const isQuiet = this.#run === null && this.#timer === null && this.#settlementBuffer.isEmpty;
     return isQuiet && !this.#strategy.hasPendingWork;
   }
 
-  /** Whether the receiver seems to answer posts of the group's webhook with further ones. */
+  /** Whether the receiver seems to answer posts of the group's webhook with further posts. */
   isLoop(nowMs: number): boolean {
     return this.#requests.isLoop(nowMs);
   }
 
-  /** True when the row is known to have changed beneath this lane, so that what it remembers must not be used. */
+  /** True when the row is known to have changed, so that the lane's remembered state must not be used. */
   get stale(): boolean {
     return this.#stale;
   }
 
-  /** The conversation is at this seq, at least. */
+  /** The conversation has at least this seq. */
   wake(seq: Seq): void {
     if (seq > this.#head) {
       this.#head = seq;
@@ -169,7 +171,7 @@ export class Lane {
     else if (this.#timer !== null && !this.#ignoreWakeups) this.#stopTimer();
   }
 
-  /** From this moment on no attempt starts, until `resume` or for ever. */
+  /** No attempt starts from this moment until `resume`, or ever if that is not called. */
   suspend(): void {
     this.#suspended = true;
   }
@@ -180,7 +182,7 @@ export class Lane {
     this.#start();
   }
 
-  /** Ends the lane; resolves when its attempts in flight, if any, are over and settled. */
+  /** Ends the lane; resolves when its attempts in flight have ended and are settled. */
   async retire(): Promise<void> {
     this.#retired = true;
     this.#stopTimer();
@@ -233,7 +235,7 @@ export class Lane {
     return new Receiver(row, format, keys, { client, createFileLink, postReply, log, isRetired: () => this.#retired });
   }
 
-  /** Where the lease has lapsed, the lane that passes them over next logs them. */
+  /** If the lease has lapsed, the next lane that skips the messages logs them. */
   #logTooOld(record: AttemptRecord): void {
     const epoch = this.#suspended || this.#retired ? null : this.#context.leases.usableEpochOf(this.partition);
     if (epoch !== null) this.#tracker.settle({}, { epoch, attempts: [record] });
@@ -245,7 +247,7 @@ export class Lane {
     this.#woken = false;
     this.#run = this.#runStrategy().then((delay) => {
       this.#run = null;
-      // A word that came in the last moment of the run found it still going.
+      // A notification in the run's last moment found the run still in progress.
       if (delay === null || (this.#woken && !delay.ignoreWakeups)) this.#start();
       else this.#scheduleRun(delay);
     });
@@ -278,16 +280,16 @@ export class Lane {
     this.#timer = null;
   }
 
-  /** The target answered 410: the hook goes. False where it could not be removed: then it is a failure. */
+  /** The target answered 410: removes the hook. False when that fails: the answer then counts as a failure. */
   async #tryHandleGone(goneResult: AttemptResult): Promise<boolean> {
     const record = toAttemptRecord(goneResult, this.#tracker.progress.failures + 1);
-    // The removal writes no cursor: what was delivered before must stand in the row by then.
+    // The removal writes no cursor: earlier deliveries must be in the row first.
     if (!(await this.#tracker.flush())) return true;
     const health = healthAfterFailure(this.#tracker.progress, goneResult, this.#context.retryPolicy);
     const settlement = this.#tracker.buildSettlement(health, { epoch: goneResult.epoch, attempts: [record] });
     const removal = await this.#context.onGone(this, settlement, record);
     this.#context.counts.add(record, removal === 'removed');
-    // The next attempt tries again, when the retry policy says.
+    // The next attempt tries the removal again, at the time of the retry policy.
     if (removal === 'failed') return false;
     this.#reload();
     return true;
@@ -318,10 +320,10 @@ export class Lane {
     else log.warn('a message was set aside: its target refuses it and accepts those behind it', fields);
   }
 
-  /** Beside the attempts, which go on as before. Where it cannot be written, the next failure tries again. */
+  /** Runs beside the attempts, which continue. If the write fails, the next failure tries again. */
   async #parkHookNotifyingGroup(settlement: Settlement): Promise<void> {
     this.#isParkedOrParking = true;
-    // The row has to say that it fails before it can say that it is parked.
+    // The row must record the failure before it can record that the hook is parked.
     const isOurs = await this.#tracker.flush();
     this.#isParkedOrParking = isOurs && (await this.#context.onParkDue(this, settlement));
   }

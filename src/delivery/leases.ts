@@ -17,30 +17,30 @@ import { leastBusy, fairShare } from './partition-assignment.ts';
 
 const LEASE_MS = 10_000;
 const RENEW_INTERVAL_MS = 3_000;
-/** A lease is not used for its last moments, so that a write that left in time arrives in time. */
+/** The node does not use the last part of a lease, so that a write that left in time also arrives in time. */
 const LEASE_SAFETY_MARGIN_MS = 2_000;
-/** What happens within this time is told to the database together. */
+/** Requests for a round within this time share one round. */
 const DEBOUNCE_MS = 50;
 
 export interface LeaseEvents {
-  /** These partitions are ours, from now on or after a lapse: what is remembered of them may be out of date. */
+  /** This node gained these partitions, or holds them again after a lapse: its memory of them may be out of date. */
   readonly onGainedOrRegained: (partitions: readonly number[]) => void;
-  /** These belong to somebody else now. */
+  /** Another node holds these partitions now. */
   readonly onLost: (partitions: readonly number[]) => void;
   /**
-   * These are to be given to another node: start nothing more in them. Each one's promise resolves when nothing of it is
-   * in flight or unsettled any more, which the time-outs of attempts bound; it waits for no lane's turn to send.
+   * Another node gets these partitions: start nothing new in them. A partition's promise resolves when nothing of it is
+   * in flight or unsettled, which the attempts' time-outs bound. It does not wait for lanes that wait for a slot.
    */
   readonly onHandover: (partitions: readonly number[]) => ReadonlyMap<number, Promise<void>>;
   /** Lanes with something to do, by partition. */
   readonly busyLanesByPartition: () => ReadonlyMap<number, number>;
-  /** Other nodes have reason to look at the leases now. */
+  /** Notifies other nodes that they should check the leases now. */
   readonly notifyPeers: () => void;
-  /** Another program has changed the schema: this process must end. */
+  /** Another program has changed the schema: this process must stop. */
   readonly onIncompatibleSchema: (error: IncompatibleSchemaError) => void;
 }
 
-/** What a round found in the database. */
+/** The results of one round of queries. */
 interface RenewalRound {
   readonly fairPartitionCount: number;
   readonly kept: readonly number[];
@@ -50,11 +50,11 @@ interface RenewalRound {
 }
 
 /**
- * Which partitions of the lanes are ours. Before each attempt a lane asks `usableEpochOf`, which answers by the monotonic and
- * the wall clock: the one does not stand still while a process is stopped, the other not while a machine sleeps.
+ * The partitions of this node. Before each attempt a lane calls `usableEpochOf`, which checks the monotonic and the
+ * wall clock. The monotonic clock runs on while a process is stopped, the wall clock while a machine sleeps.
  *
- * Nodes hold equal shares. Who has more than its share gives the surplus back, each partition as soon as nothing of it is
- * in flight or unsettled, so that the next holder neither repeats nor overtakes anything.
+ * Nodes hold equal shares. A node with more than its share releases the surplus. It releases a partition only when
+ * nothing of it is in flight or unsettled, so that the next holder neither repeats nor overtakes anything.
  */
 export class Leases {
   readonly #pool: Pool;
@@ -62,26 +62,26 @@ export class Leases {
   readonly #events: LeaseEvents;
   readonly #log: Log;
   readonly #epochByPartition = new Map<number, number>();
-  /** Of those held, which are being given back: nothing starts in them any more. */
+  /** Held partitions that this node is releasing: nothing new starts in them. */
   readonly #handingOver = new Set<number>();
-  /** Of those, which are free of anything under way. */
+  /** Partitions of `#handingOver` with nothing in flight or unsettled. */
   readonly #drained = new Set<number>();
   readonly #migrations = listMigrations();
   readonly #timeline: () => number;
   #usableUntil = { monotonic: 0, wall: 0 };
-  /** On the monotonic clock: until then nothing is held. */
+  /** On the monotonic clock: until then this node holds nothing. */
   #oldTimelineLeasesExpireAtMs = 0;
   #nodeCount = 1;
   #timer: NodeJS.Timeout | null = null;
   #round: Promise<void> | null = null;
-  /** True: a round is about to begin, or follows the one under way at once. */
+  /** True: a round is about to begin, or follows immediately after the current one. */
   #promptRoundRequested = false;
   #leaving = false;
   #stopped = true;
 
   /**
-   * `holder` is the data directory's identity: its lock lets one process at a time use it. `timeline`: the one of the
-   * database, 0 where it is not known.
+   * `holder` is the data directory's identity: its lock lets one process at a time use it. `timeline` returns the
+   * database's timeline, 0 if unknown.
    */
   constructor(options: { pool: Pool; holder: string; events: LeaseEvents; log: Log; timeline?: () => number }) {
     this.#pool = options.pool;
@@ -91,7 +91,7 @@ export class Leases {
     this.#timeline = options.timeline ?? (() => 0);
   }
 
-  /** Claims what is free and goes on renewing; resolves after the first round. */
+  /** Claims free partitions and starts renewing; resolves after the first round. */
   async start(): Promise<void> {
     if (!this.#stopped) return;
     this.#stopped = false;
@@ -100,7 +100,7 @@ export class Leases {
     this.#events.notifyPeers();
   }
 
-  /** Begins to give everything back, each partition when it is drained; `stop` ends it. */
+  /** Begins to release all partitions, each one when it is drained; `stop` completes this. */
   leave(): void {
     if (this.#leaving || this.#stopped) return;
     this.#leaving = true;
@@ -108,7 +108,7 @@ export class Leases {
     this.trigger();
   }
 
-  /** Stops renewing and hands everything over that is left. Lanes must have stopped before. */
+  /** Stops renewing and releases all remaining partitions. The caller stops the lanes first. */
   async stop(): Promise<void> {
     if (this.#stopped) return;
     this.#stopped = true;
@@ -126,29 +126,29 @@ export class Leases {
     }
   }
 
-  /** What is ours and stays so, as far as we know. */
+  /** The partitions that this node holds and is not releasing. */
   get partitionsNotHandingOver(): number[] {
     return [...this.#epochByPartition.keys()].filter((partition) => !this.#handingOver.has(partition));
   }
 
-  /** The epoch of a partition that may be used right now, else null. */
+  /** The epoch of a partition if it may be used right now, else null. */
   usableEpochOf(partition: number): number | null {
     const { monotonic, wall } = this.#usableUntil;
     if (performance.now() >= monotonic || Date.now() >= wall || this.#handingOver.has(partition)) return null;
     return this.#epochByPartition.get(partition) ?? null;
   }
 
-  /** Looks at the leases now instead of at its next time. */
+  /** Runs a round now instead of at its next time. */
   trigger(): void {
-    // Not put off by whoever hurries next: leases are renewed in these rounds.
+    // A second trigger does not delay the round: rounds renew the leases.
     if (this.#promptRoundRequested) return;
     this.#promptRoundRequested = true;
     if (this.#round === null) this.#schedule(DEBOUNCE_MS);
   }
 
   /**
-   * After a new timeline began: gives up everything at once, and claims again when every lease of the old timeline has
-   * ended by anybody's clock. The new primary may lack the last claims, and its clock may be ahead.
+   * For a new timeline: gives up all partitions at once. Claims again when every lease of the old timeline has expired
+   * by any node's clock. The new primary may lack the last claims, and its clock may be ahead.
    */
   suspendUntilLeasesExpire(): void {
     if (this.#stopped) return;
@@ -174,7 +174,7 @@ export class Leases {
       });
       const { claimed, kept, fairPartitionCount } = round;
       if (claimed.length > 0) this.#events.onGainedOrRegained(claimed.map((c) => c.partition));
-      // Lanes that found the lease out of date have gone to rest, and changes of hooks may have been answered meanwhile.
+      // Lanes that found the lease expired are suspended, and nodes may have answered changes of hooks meanwhile.
       const ours = this.partitionsNotHandingOver;
       if (!wasValid && kept.length > 0) this.#events.onGainedOrRegained(ours);
       if (ours.length > fairPartitionCount)
@@ -182,7 +182,8 @@ export class Leases {
       if (round.released.length > 0) this.#events.notifyPeers();
       if (this.#isAwaitingOldTimelineExpiry)
         next = Math.min(next, this.#oldTimelineLeasesExpireAtMs - performance.now() + DEBOUNCE_MS);
-      // Nobody else has a lease for less than the rest of its time between two renewals unless it ended.
+      // A live node renews its leases long before they expire, so only the leases of a dead node can expire before the
+      // next round.
       if (round.nextPeerExpiryMs !== null) next = Math.min(next, Math.max(round.nextPeerExpiryMs, 0) + DEBOUNCE_MS);
     } catch (error) {
       if (error instanceof IncompatibleSchemaError) this.#events.onIncompatibleSchema(error);
@@ -226,7 +227,7 @@ export class Leases {
       return 0;
     }
     const nodes = await heartbeatAndListLiveNodes(sql, this.#holder, LEASE_MS);
-    // Being alone from the start is no news.
+    // A node that is alone from the start logs nothing.
     if (nodes.length !== this.#nodeCount) this.#log.info('nodes share the lanes', { nodes: nodes.length });
     this.#nodeCount = nodes.length;
     return fairShare(this.#holder, nodes);
@@ -245,7 +246,8 @@ export class Leases {
     const lost = [...this.#epochByPartition.keys()].filter((partition) => !stays.has(partition));
     for (const partition of lost) this.#forget(partition);
     for (const { partition, epoch } of claimed) this.#epochByPartition.set(partition, epoch);
-    // A round that was under way when the rest began may have claimed in the new timeline, but renewed in the old one.
+    // A round that was running when the suspension began may have claimed in the new timeline but renewed in the old
+    // one.
     if (!this.#isAwaitingOldTimelineExpiry) this.#usableUntil = usableUntil;
     if (lost.length > 0) this.#events.onLost(lost);
   }
@@ -268,10 +270,10 @@ export class Leases {
     try {
       await drained;
     } catch (error) {
-      // Whatever it was, the next holder can do better.
+      // The next holder can do better, whatever the cause was.
       this.#log.error('the lanes of a partition could not be ended before it is given back', { partition, error });
     }
-    // Lost meanwhile, and perhaps gained again: then it is not the same lease any more.
+    // This node may have lost the partition and gained it again meanwhile: then it is another lease.
     if (!this.#handingOver.has(partition) || this.#epochByPartition.get(partition) !== epoch) return;
     this.#drained.add(partition);
     this.trigger();

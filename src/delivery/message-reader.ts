@@ -6,20 +6,23 @@ import type { Pool } from '../storage/db/pool.ts';
 import type { Witness } from '../storage/messages/witness.ts';
 import { deliveryBody, type CreateFileLink } from './payload.ts';
 
-/** A message with its body in UTF-8, made once for all the hooks of its group. */
+/** A message with its body in UTF-8, encoded once for all hooks of its group. */
 export interface EncodedMessage extends DeliveryMessage {
   readonly body: Buffer;
 }
 
-/** What one query reads ahead at a position: this many messages, or the first that pass this many bytes of text. */
+/** Bounds of one query at one position: it reads 64 messages, or the first ones whose text exceeds 128 KiB. */
 const MAX_READ_AHEAD_MESSAGES = 64;
 const READ_AHEAD_BYTES = 128 * 1024;
 /** Positions of one query. */
 const MAX_POSITIONS_PER_QUERY = 128;
-/** All that is remembered, of all conversations, in bytes of bodies. */
+/** Bound of the cache over all conversations, in bytes of bodies. */
 const CACHE_BYTES = 32 * 1024 * 1024;
 const CACHE_ENTRY_OVERHEAD_BYTES = 500;
-/** What was read longer ago is read again: it may have been edited, and links to files are good from when they were made. */
+/**
+ * An older cache entry is read again: the message may have been edited, and links to files are valid from the time of
+ * encoding.
+ */
 const CACHE_TTL_MS = 1_000;
 
 interface ReadRequest {
@@ -31,8 +34,8 @@ interface ReadRequest {
 }
 
 /**
- * Reads on for the lanes. Lanes that ask at the same time are answered by one query. What was read ahead is kept for a
- * moment in one bounded place, and not by the lanes: thousands of them can wait for a slow receiver.
+ * Reads messages for the lanes. One query answers all lanes that call in the same turn. The reader caches what it read
+ * ahead for a moment, in one bounded place. Lanes do not cache, since thousands of them can wait for a slow receiver.
  */
 export class MessageReader {
   readonly #pool: Pool;
@@ -49,7 +52,7 @@ export class MessageReader {
   #reading = false;
   #failing = false;
 
-  /** `witness` gets what was read: a receiver may have it before this node hears of it otherwise. */
+  /** `witness` records what was read: a receiver may get it before this node learns of it in another way. */
   constructor(pool: Pool, options: { createFileLink: CreateFileLink; witness: Witness; log: Log }) {
     this.#pool = pool;
     this.#createFileLink = options.createFileLink;
@@ -57,14 +60,14 @@ export class MessageReader {
     this.#log = options.log;
   }
 
-  /** What `next` would resolve to, if it is known without asking the database. */
+  /** The result of `nextMessage`, if it is cached. */
   peek(conversationId: ConversationId, after: Seq): EncodedMessage | undefined {
     return this.#cache.get(`${conversationId}:${after + 1}`);
   }
 
   /**
-   * The next message after a seq, as it is now or was a second ago; null when there is none. `readAhead`: how many may be
-   * wanted, this one included. Rejects when the database is away.
+   * The next message after a seq, as it is now or was a second ago; null when there is none. `readAhead`: how many
+   * messages the caller may want, this one included. Rejects when the database is unreachable.
    */
   nextMessage(
     conversationId: ConversationId,
@@ -87,7 +90,7 @@ export class MessageReader {
 
   async #drain(): Promise<void> {
     this.#reading = true;
-    // Lanes that were woken by the same word ask in the same turn of the event loop.
+    // Lanes that the same notification woke call `nextMessage` in the same turn of the event loop.
     await new Promise(setImmediate);
     while (this.#requests.length > 0) await this.#queryOneBatch();
     this.#reading = false;
@@ -110,7 +113,7 @@ export class MessageReader {
     }
   }
 
-  /** Requests for the same place together; as many places as one query takes. */
+  /** Groups requests for the same position, up to the number of positions that one query takes. */
   #takeRequestsByPosition(): ReadRequest[][] {
     const byPosition = new Map<string, ReadRequest[]>();
     const later: ReadRequest[] = [];

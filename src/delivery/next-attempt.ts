@@ -1,9 +1,12 @@
 import { longestDelayMs, type RetryPolicy } from '../model/retry-policy.ts';
 
-/** What the monotonic clock says at times that were computed here. */
+/** The monotonic time of each `Date` that `dueIn` computed. */
 const monotonicTimes = new WeakMap<Date, number>();
 
-/** The time in so many ms, which `ClockSafeNextAttempt` knows again: the clock may be set before anybody waits for it. */
+/**
+ * The time in `delayMs` milliseconds. `ClockSafeNextAttempt` recognizes it, since the clock may be set before a lane
+ * waits for it.
+ */
 export function dueIn(delayMs: number): Date {
   const at = new Date(Date.now() + delayMs);
   monotonicTimes.set(at, performance.now() + delayMs);
@@ -11,23 +14,23 @@ export function dueIn(delayMs: number): Date {
 }
 
 /**
- * When a lane may try again: as soon as either clock says so. The wall clock alone would keep it waiting for as much as
- * somebody set the clock back, the monotonic one alone for as long as the machine slept.
+ * When a lane may try again: as soon as either clock has reached the time. The wall clock alone would extend the wait
+ * when somebody sets it back, the monotonic one alone when the machine sleeps.
  */
 export class ClockSafeNextAttempt {
   readonly at: Date;
   readonly #monotonicMs: number;
 
-  /** `at` is of `dueIn`, or what stands in the row. */
+  /** `at` comes from `dueIn` or from the row. */
   constructor(at: Date, policy: RetryPolicy) {
     this.at = at;
     const waitMs = at.getTime() - Date.now();
-    // Longer than any wait that is ever set: the clock was put back since it was written, so the attempt is due.
+    // A wait longer than any that is ever set means that the clock was set back since: the attempt is due.
     const setMs = performance.now() + (waitMs > longestDelayMs(policy) ? 0 : waitMs);
     this.#monotonicMs = monotonicTimes.get(at) ?? setMs;
   }
 
-  /** How long to wait from now, 0 when it is time. */
+  /** Milliseconds from now, 0 when the attempt is due. */
   waitMs(): number {
     return Math.max(0, Math.min(this.at.getTime() - Date.now(), this.#monotonicMs - performance.now()));
   }

@@ -22,22 +22,22 @@ import type { DeliveryRequest } from './request-body-builder.ts';
 import { ClockSafeNextAttempt } from './next-attempt.ts';
 import type { NotSentOrUnknown } from './sender.ts';
 
-/** So often a message is refused for itself before those behind it are offered. */
+/** Refusals of a message for its own content before the lane probes the messages behind it. */
 const REJECTIONS_BEFORE_PROBING = 5;
-/** Messages that are offered then, once each. */
+/** Messages that the lane probes then, once each. */
 const MAX_FOLLOWING_PROBES = 3;
 
 /**
- * Strictly in the order of the log, one request at a time. A failure holds back what is behind it; only a message (or
- * event) that its target refuses, while it accepts one behind it, is set aside (the contract).
+ * Sends strictly in the order of the log, one request at a time. A failure blocks everything behind it. The one
+ * exception: a message or event is dead-lettered when its target refuses it but accepts one behind it (the contract).
  */
 export class OrderedStrategy implements DeliveryStrategy {
   readonly #deps: StrategyDeps;
   readonly #requests: OrderedRequests;
-  /** Requests apart and those in order take turns, so that neither waits for the end of the other. */
+  /** Retry rows and requests in order take turns, so that neither waits for the end of the other. */
   #lastWasFromRetryQueue = false;
   #cachedNextAttempt: ClockSafeNextAttempt | null = null;
-  /** No row lies ahead of the cursor. */
+  /** True: no retry row lies ahead of the cursor. */
   #retriesPastCursorDiscarded = false;
 
   constructor(deps: StrategyDeps) {
@@ -49,7 +49,7 @@ export class OrderedStrategy implements DeliveryStrategy {
     return this.#hasBacklog || this.#deps.retryQueue.hasPendingWork;
   }
 
-  /** One request at a time: after it the head is looked at anyway. */
+  /** Nothing to do: with one request at a time, the run checks the head after each request anyway. */
   wake(): void {}
 
   async run(): Promise<Delay | null> {
@@ -76,7 +76,7 @@ export class OrderedStrategy implements DeliveryStrategy {
     return cursor < this.#deps.head() || (this.#deps.events?.mayHaveEventsAfter(eventCursor!) ?? false);
   }
 
-  /** Until the next attempt in order; 0 when it is due. */
+  /** Milliseconds until the next attempt in order; 0 when it is due. */
   #inOrderWaitMs(): number {
     const { tracker, retryPolicy } = this.#deps;
     const at = tracker.progress.nextAttemptAt;
@@ -85,13 +85,13 @@ export class OrderedStrategy implements DeliveryStrategy {
     return this.#cachedNextAttempt.waitMs();
   }
 
-  /** One request further. */
+  /** Sends the next request, or skips messages. */
   async #sendNextInOrder(): Promise<Delay | null> {
     const { limiter, tracker } = this.#deps;
     const slot = await limiter.acquire();
     if (slot === null) return ERROR_DELAY;
     let result: AttemptResult | NotSentOrUnknown | 'skipped' | 'empty';
-    // Read with the slot in hand: what waits for a slot holds no text, and the text is that of the attempt.
+    // The lane reads only once it has the slot: a waiting lane holds no text, and the text is current at the attempt.
     try {
       result = await this.#readAndSendNext(tracker.progress, this.#bounds());
     } finally {
@@ -102,7 +102,7 @@ export class OrderedStrategy implements DeliveryStrategy {
     return this.#handleResult(result);
   }
 
-  /** A batch that failed before is sent as it was; where one was refused, what it held goes one by one. */
+  /** A failed batch is sent again unchanged; after a refusal, its messages are sent one by one. */
   #bounds(): OrderedBounds {
     const { maxMessagesPerRequest, tracker, slowStart } = this.#deps;
     const { cursor, eventCursor, failures, batchLastSeq, unbatchedUntil, batchLastRev, unbatchedUntilRev } =
@@ -131,20 +131,20 @@ export class OrderedStrategy implements DeliveryStrategy {
     const { skippedTo, request } = await this.#requests.next(position, bounds);
     if (request !== null) return sender.send(request, requests.idOf(request));
     if (skippedTo !== null) return this.#skip(skippedTo);
-    // Only events were looked for, and there is none (any more).
+    // The lane looked only for events, and there is none (any more).
     if (position.cursor >= headBefore) return 'skipped';
-    // The word was ahead of what is there to read; a later word, or the sweep, will tell.
+    // The notification was ahead of the readable log; a later notification or the sweep will wake the lane.
     lowerHeadAfterEmptyRead(position.cursor, headBefore);
     return 'empty';
   }
 
   #skip(to: LanePosition): 'skipped' | 'cancelled' | 'unknown' {
     const { sender, tracker, isLaneActive } = this.#deps;
-    // What is left out may be another by now.
+    // The hook's filter may have changed, so these messages may not be skippable any more.
     if (!isLaneActive()) return 'cancelled';
     const epoch = sender.epoch;
     if (epoch === null) return 'unknown';
-    // What the receiver refused so far is among what is left out.
+    // Resets the refusals: the messages that the receiver refused are among the skipped ones.
     tracker.settle({ ...positionAndUnreachedMarks(tracker.progress, to), rejections: 0 }, { epoch, attempts: [] });
     return 'skipped';
   }
@@ -154,7 +154,7 @@ export class OrderedStrategy implements DeliveryStrategy {
     return this.#onDelivered(result, positionAfter(this.#deps.tracker.progress, result.request), []);
   }
 
-  /** `deadLetters`: what is given up now that one behind it was taken; `position`: behind that one. */
+  /** `deadLetters`: given up because the receiver took a later one; `position`: behind that later one. */
   #onDelivered(
     result: AttemptResult,
     position: LanePosition,
@@ -190,7 +190,7 @@ export class OrderedStrategy implements DeliveryStrategy {
     if (!isGone) counts.add(record);
     const isRefused = isMessageRefused(outcome);
     if (isRefused && isRange(request)) {
-      // It may be the fault of one of them: nobody waits before they go one by one.
+      // One of its messages may be at fault: the lane sends them one by one, without a delay.
       const unbatched =
         request.rev > 0
           ? { batchLastRev: null, unbatchedUntilRev: request.lastRev }
@@ -208,9 +208,9 @@ export class OrderedStrategy implements DeliveryStrategy {
   }
 
   /**
-   * The head was refused too often: is it its own fault? A few behind it are offered, once each. When one is taken, those
-   * before it are given up: they were refused as well, and after it they would come out of order. Any other failure
-   * says that the hook is at fault, and so does the refusal of all.
+   * The target refused the head too often; probes whether the head itself is at fault. The lane offers a few messages
+   * behind it, once each. When the target takes one, the lane dead-letters those before it: they were refused as well,
+   * and would now be out of order. Any other failure shows that the hook is at fault, and so does the refusal of all.
    */
   async #probeFollowing(head: AttemptResult): Promise<Delay | null> {
     const { limiter, requests, sender, tracker, counts } = this.#deps;
@@ -246,7 +246,7 @@ export class OrderedStrategy implements DeliveryStrategy {
   }
 }
 
-/** One at a time. */
+/** One message or event per request. */
 const PROBE_BOUNDS = {
   maxMessages: 1,
   resendRangeEnd: null,
@@ -259,7 +259,7 @@ function isRange({ first, last, rev, lastRev }: DeliveryRequest): boolean {
   return rev > 0 ? rev < lastRev! : first < last;
 }
 
-/** A batch that failed is repeated as it was. */
+/** Marks a failed batch, so that it is sent again unchanged. */
 function failedBatchMark(
   before: LaneCursorAndFailures,
   request: DeliveryRequest,
@@ -273,7 +273,7 @@ function failedBatchMark(
   return { batchLastSeq: isBatch || before.batchLastSeq !== null ? request.last : null };
 }
 
-/** The delivery log says of a message that it was given up, with the answer that it was refused with. */
+/** The delivery log's record of a dead-lettered message, with the answer that refused it. */
 function toDeadLetter(refused: AttemptResult, at: Date): AttemptRecord {
   return { ...toAttemptRecord(refused, 0), outcome: 'dead_lettered', at };
 }

@@ -1,10 +1,10 @@
 import { PARTITIONS } from '../storage/hooks/lanes.ts';
 
 /**
- * How many partitions a node is to hold beside the others. Every node reckons with the same list, so that the shares add
- * up to all partitions, and nothing moves while the list stays as it is.
+ * The number of partitions that a node should hold. Every node computes with the same list, so that the shares add up
+ * to all partitions, and no partition moves while the list is unchanged.
  *
- * @param nodes ids of all nodes that live, in one order for everybody
+ * @param nodes ids of all live nodes, in the same order on every node
  */
 export function fairShare(node: string, nodes: readonly string[]): number {
   const rank = nodes.indexOf(node);
@@ -13,10 +13,10 @@ export function fairShare(node: string, nodes: readonly string[]): number {
 }
 
 /**
- * Which partitions to give back: those with the least going on, since the lanes of a partition rest until what is in
- * flight in it was answered.
+ * The partitions to release: the least busy ones, since the lanes of a partition pause until its requests in flight are
+ * answered.
  *
- * @param busy lanes of a partition that have something to do
+ * @param busy lanes with something to do, by partition
  */
 export function leastBusy(held: readonly number[], count: number, busy: ReadonlyMap<number, number>): number[] {
   const load = (partition: number): number => busy.get(partition) ?? 0;

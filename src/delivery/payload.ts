@@ -7,17 +7,17 @@ import type { DeliveryMessage } from '../storage/hooks/lanes.ts';
 /** The contract's command: a slash, a name, then white space or the end. The rest is its text. */
 const COMMAND = /^\/([A-Za-z0-9_-]{1,255})(?:\s+([\s\S]*))?$/;
 
-/** What our own format tells of a message. */
+/** The fields of a message in our own format. */
 type ToldMessage = Omit<DeliveryMessage, 'hops' | 'iconUrl'>;
 
-/** The message or range of messages of a request or, with a `rev`, its events. */
+/** The message or range of messages of a request; its events if `rev` is not 0. */
 interface DeliveryRange {
   readonly first: number;
   readonly last: number;
   /** 0: messages. */
   readonly rev: number;
   readonly lastRev: number | null;
-  /** Of all of them: no request spans two epochs. */
+  /** The epoch of the whole range: no request spans two epochs. */
   readonly logEpoch: LogEpoch;
 }
 
@@ -29,10 +29,12 @@ export function deliveryId(hookId: HookId, conversationId: ConversationId, range
   return `${hookId}_${conversationId}_${kind}${numbers}${epochSuffix(range.logEpoch)}`;
 }
 
-/** Makes the address at which whoever hears the conversation gets a file for some days from now on. */
+/** Makes a file's address, which is valid for some days, for readers of the conversation. */
 export type CreateFileLink = (conversationId: ConversationId, file: Attachment) => string;
 
-/** The JSON body of one message's delivery. It says nothing of the hook, so one text serves all hooks of the group. */
+/**
+ * The JSON body of one message's delivery. It does not depend on the hook, so one text serves all hooks of the group.
+ */
 export function deliveryBody(
   conversationId: ConversationId,
   message: ToldMessage,
@@ -51,7 +53,7 @@ export function deliveryBody(
   });
 }
 
-/** The JSON body of an event, made of the message as it is now. An edit commands nothing, so there is no `command`. */
+/** The JSON body of an event, made of the message's current state. An edit is no command, so there is no `command`. */
 export function eventBody(
   conversationId: ConversationId,
   event: DeliveryEvent & { readonly message: ChangedMessage },

@@ -24,23 +24,25 @@ interface PingerOptions {
   readonly lookup: DnsResolver;
   readonly userAgent: string;
   readonly sealer: Sealer;
-  /** Private keys of the server, those that sign. */
+  /** The server's private keys that sign deliveries. */
   readonly serverKeys: readonly KeyObject[];
   readonly log: Log;
 }
 
 const MAX_IN_FLIGHT = 16;
-/** So that the receivers of one group that hang leave pings to the others. */
+/** Keeps hanging receivers of one group from using up the pings of others. */
 const MAX_PER_GROUP = 4;
-/** Connecting and headers, then the answer's body: a ping is over within 8 s, its caller waits for it. */
+/**
+ * Bounds for connecting and headers, then for the answer's body: a ping ends within 8 s, since its caller waits for it.
+ */
 const MAX_HEADERS_TIMEOUT_MS = 6_000;
 const MAX_BODY_TIMEOUT_MS = 1_000;
-/** A connection serves for two pings of a hook in a row at most: a ping is to find out whether one can be opened. */
+/** A connection serves at most two pings of a hook in a row: a ping checks whether a connection can be opened. */
 const KEEP_ALIVE_MS = 1_000;
 
 /**
- * Sends pings: signed as deliveries are, through the same guarded client, but over connections of their own, so that
- * neither waits for the other. What a target answers has no effect on its hook.
+ * Sends pings. They are signed like deliveries and use the same guarded client, but connections of their own, so that
+ * neither waits for the other. A target's answer has no effect on its hook.
  */
 export class Pinger {
   readonly #options: PingerOptions;
@@ -55,7 +57,7 @@ export class Pinger {
       policy,
       lookup,
       userAgent,
-      // As many as there can be: no ping waits for a connection.
+      // Equal to the global bound, so that no ping waits for a connection.
       maxInFlightPerHost: MAX_IN_FLIGHT,
       connectTimeoutMs: config.connectTimeoutMs,
       responseHeadersTimeoutMs: Math.min(config.responseHeadersTimeoutMs, MAX_HEADERS_TIMEOUT_MS),
@@ -99,12 +101,12 @@ export class Pinger {
     const attempt = await this.#client.post(url, { ...signed, ...headers }, body);
     const { category, code, detail, durationMs } = attempt;
     log.info('a ping', { hook: target.hookId, host: new URL(target.url).hostname, category, code, detail, durationMs });
-    // Without a verdict: the client was stopped.
+    // Without a verdict: the server stopped the client.
     return attempt.delivered || category !== null ? attempt : null;
   }
 }
 
-/** In a format of another product a ping is a message that is in no group; what it is answered with is not posted. */
+/** In another product's format a ping is a message that is in no group; a reply to it is not posted. */
 function pingRequest(
   { conversationId, title, hookId, url: target, format: name }: PingTarget,
   keys: SigningKeys,

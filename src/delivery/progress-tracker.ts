@@ -9,14 +9,14 @@ import type {
 import { initialProgress } from './attempt-result.ts';
 import type { SettlementBuffer } from './settlement-buffer.ts';
 
-/** What there is to write about a lane, besides how far it is. */
+/** The parts of a settlement besides the lane's progress. */
 interface SettlementDetails {
   readonly epoch: number;
   readonly attempts: readonly AttemptRecord[];
   readonly retries?: readonly RetryRangeUpdate[];
 }
 
-/** How far a lane is: what it remembers, and what of that has to be written. */
+/** A lane's progress: what it remembers, and what it must still write. */
 export class ProgressTracker {
   readonly #hookId: HookId;
   readonly #generation: number;
@@ -34,7 +34,7 @@ export class ProgressTracker {
     return this.#progress;
   }
 
-  /** The lane goes on from the changed place at once; what it takes to remember it is written meanwhile. */
+  /** Changes the progress at once, so that the lane continues from it; the settlement is written meanwhile. */
   settle(change: Partial<LaneCursorAndFailures>, details: SettlementDetails): Settlement {
     const settlement = this.buildSettlement(change, details);
     this.#progress = settlement;
@@ -42,7 +42,7 @@ export class ProgressTracker {
     return settlement;
   }
 
-  /** What `settle` would write. */
+  /** Builds the settlement that `settle` would write. */
   buildSettlement(
     change: Partial<LaneCursorAndFailures>,
     { epoch, attempts, retries = [] }: SettlementDetails,
@@ -51,7 +51,7 @@ export class ProgressTracker {
     return { ...this.#progress, ...change, ...fences, attempts, retries };
   }
 
-  /** Waits while as much is unwritten as may be. */
+  /** Waits while the bound of unsettled attempts is reached. */
   waitForCapacity(): Promise<void> | undefined {
     return this.#settlementBuffer.isFull ? this.#settlementBuffer.waitForCapacity() : undefined;
   }

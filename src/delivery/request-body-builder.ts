@@ -8,15 +8,15 @@ import type { Receiver } from './receivers/receiver.ts';
 
 /** One request: a message or a batch in `seq` order, or an event or a batch in `rev` order. */
 export interface DeliveryRequest {
-  /** Of events, the messages that were changed by the first and the last of them. */
+  /** For events: the messages that the first and the last of them changed. */
   readonly first: Seq;
   readonly last: Seq;
-  /** Of events; 0 and null for messages. */
+  /** Set for events; 0 and null for messages. */
   readonly rev: Rev | 0;
   readonly lastRev: Rev | null;
-  /** Each event that it carries; they have gaps between them. */
+  /** The rev of each event in the request; revs have gaps. */
   readonly revs: readonly Rev[];
-  /** Of all that it carries. */
+  /** The epoch of everything in the request. */
   readonly logEpoch: LogEpoch;
   readonly body: Buffer;
   readonly hops: number;
@@ -26,19 +26,19 @@ export interface DeliveryRequest {
 export interface RequestRangeBounds {
   /** Messages, at most. */
   readonly maxMessages: number;
-  /** Where a range that was tried before ends: all of it is sent again and nothing else. */
+  /** The end of a range that was tried before: the request sends exactly this range again. */
   readonly resendRangeEnd: Seq | null;
   /** No message behind this one: an event comes first. */
   readonly maxSeq?: Seq;
-  /** True: what is behind it is hardly wanted soon, and not read yet. */
+  /** True: the lane will hardly need later messages soon, so they are not read yet. */
   readonly noReadAhead?: boolean;
 }
 
-/** What lies ahead of a cursor. */
+/** The next step after a cursor. */
 export interface NextRequestOrSkip {
-  /** Up to here there is nothing to send: these messages are left out. */
+  /** The hook skips all messages up to here. */
   readonly skippedTo: Seq;
-  /** Null when messages were left out, or there is nothing (yet). */
+  /** Null when messages were skipped, or there is nothing (yet). */
   readonly request: DeliveryRequest | null;
   /** True: a retention rule removed the next message, and the hook's row has to be read again. */
   readonly isNextMessageRemoved?: boolean;
@@ -46,19 +46,19 @@ export interface NextRequestOrSkip {
 
 /** The contract's bound of a batch's body. */
 export const MAX_BATCH_BYTES = 1024 * 1024;
-/** Messages or events that are left out are passed over this many at a time. */
+/** Messages or events that one step skips at most. */
 export const MAX_SKIPPED = 500;
 
-/** The receiver of a hook whose format is not ours, whose requests hold one message each. */
+/** The receiver of a hook with another product's format, whose requests hold one message each. */
 interface ForeignReceiver {
   readonly receiver: Receiver;
-  /** Called for messages that are too old for the receiver, with their row of the delivery log. */
+  /** Called for messages that are too old for the receiver, with their record for the delivery log. */
   readonly onTooOld: (record: AttemptRecord) => void;
 }
 
 /** Makes a hook's requests out of the log. */
 export class RequestBodyBuilder {
-  /** Made with the first message of a webhook. */
+  /** Created with the first message of a webhook. */
   #loopDetector: LoopDetector | null = null;
   readonly #reader: MessageReader;
   readonly #row: LaneRow;
@@ -72,7 +72,7 @@ export class RequestBodyBuilder {
     this.#nowMs = nowMs;
   }
 
-  /** Whether the receiver seems to answer posts of the group's webhook with further ones. */
+  /** Whether the receiver seems to answer posts of the group's webhook with further posts. */
   isLoop(nowMs: number): boolean {
     return this.#loopDetector?.isLoop(nowMs) ?? false;
   }
@@ -82,19 +82,19 @@ export class RequestBodyBuilder {
     return deliveryId(this.#row.id, this.#row.conversationId, request);
   }
 
-  /** The next message, where that is all of a request and is known without asking the database. */
+  /** The next request, if it holds one message that is cached; it needs no query. */
   peek(after: Seq): DeliveryRequest | null {
     if (this.#row.batch !== 1) return null;
     const message = this.#reader.peek(this.#row.conversationId, after);
     return message === undefined || this.#isPassedOver(message) ? null : this.#single(message);
   }
 
-  /** What comes after a seq, with its text as it is now. Rejects when the database is away. */
+  /** The next request after a seq, with current texts. Rejects when the database is unreachable. */
   async next(after: Seq, bounds: RequestRangeBounds): Promise<NextRequestOrSkip> {
     let skippedTo = after;
     const readAhead = bounds.noReadAhead === true ? readAheadOf(after, bounds) : undefined;
     let message = await this.#read(after, readAhead);
-    // A gap: the hook's row has to say that it went on behind it, with a notice (`skipRemovedMessages`).
+    // A gap: the hook's row must record that it continues behind it, with a notice (`skipRemovedMessages`).
     if (message !== null && message.seq > after + 1) return { skippedTo, request: null, isNextMessageRemoved: true };
     let tooOldFrom: Seq | null = null;
     let tooOldTo = after;
@@ -104,7 +104,7 @@ export class RequestBodyBuilder {
         tooOldFrom ??= skippedTo;
         tooOldTo = skippedTo;
       }
-      // Beyond a fixed range lies what it never contained.
+      // Messages beyond a fixed range were never part of it.
       if (bounds.resendRangeEnd !== null && skippedTo >= bounds.resendRangeEnd) break;
       message = await this.#read(skippedTo);
     }
@@ -131,7 +131,10 @@ export class RequestBodyBuilder {
     this.#loopDetector.observe(sentAt.getTime(), this.#nowMs());
   }
 
-  /** True for a message that the hook does not want, by its sender, or in a format of another product also otherwise. */
+  /**
+   * True for a message that the hook does not want: because of its sender or, in another product's format, also for
+   * other reasons.
+   */
   #isPassedOver(message: EncodedMessage): boolean {
     if (this.#isUnwantedSenderKind(message)) return true;
     if (this.#foreign === null) return false;
@@ -139,7 +142,7 @@ export class RequestBodyBuilder {
     return !receiver.takes(message) || receiver.isTooOld(message);
   }
 
-  /** Of a message that is passed over: whether its age alone is the reason. */
+  /** Whether age is the only reason for skipping this message. */
   #isOnlyTooOld(message: EncodedMessage): boolean {
     if (this.#foreign === null || this.#isUnwantedSenderKind(message)) return false;
     return this.#foreign.receiver.takes(message);
@@ -149,7 +152,7 @@ export class RequestBodyBuilder {
     return senderKind !== 'user' && this.#row.skip.includes(senderKind);
   }
 
-  /** Null: a retention rule removed messages of it while they were read. */
+  /** Null: a retention rule removed messages of the batch while they were read. */
   async #batch(head: EncodedMessage, bounds: RequestRangeBounds): Promise<DeliveryRequest | null> {
     const messages = [head];
     let bytes = head.body.length + 2;
@@ -160,7 +163,7 @@ export class RequestBodyBuilder {
       const message = await this.#read(after);
       if (message === null) break;
       if (message.seq > after + 1) return null;
-      // What is behind has its own request, whatever range was tried before.
+      // Messages of another epoch get a request of their own, whatever range was tried before.
       if (message.logEpoch !== head.logEpoch) {
         resendRangeEnd = null;
         break;
@@ -168,7 +171,7 @@ export class RequestBodyBuilder {
       after = message.seq;
       if (this.#isPassedOver(message)) {
         skipped += 1;
-        // What lies behind them is for the next request: this one has a slot in hand.
+        // Leaves the rest to the next request: this one already holds a slot.
         if (skipped > MAX_SKIPPED && bounds.resendRangeEnd === null) break;
         continue;
       }
@@ -188,7 +191,7 @@ export class RequestBodyBuilder {
     };
   }
 
-  /** Only a read that is needed waits. */
+  /** Returns a cached message synchronously. */
   #read(after: Seq, readAhead?: number): EncodedMessage | null | Promise<EncodedMessage | null> {
     const { conversationId } = this.#row;
     return this.#reader.peek(conversationId, after) ?? this.#reader.nextMessage(conversationId, after, readAhead);
@@ -205,12 +208,12 @@ export function joinBodies(bodies: readonly Buffer[]): Buffer {
   return Buffer.concat([...bodies.flatMap((body, n) => [n === 0 ? OPEN : COMMA, body]), CLOSE]);
 }
 
-/** Messages that a request takes, as far as its bounds say. */
+/** The number of messages to read, according to the bounds. */
 function readAheadOf(after: Seq, { maxMessages: messages, resendRangeEnd: last }: RequestRangeBounds): number {
   return last === null ? messages : Math.max(1, last - after);
 }
 
-/** What the delivery log says of messages that a hook did not get because of their age. */
+/** The delivery log's record of messages that the hook skipped because of their age. */
 function tooOldRecord(firstSeq: Seq, lastSeq: Seq): AttemptRecord {
   const noAttempt = { attempt: 0, outcome: 'skipped', category: 'too old', code: null, durationMs: 0 } as const;
   return { ...noAttempt, firstSeq, lastSeq, rev: 0, lastRev: null, at: new Date() };

@@ -6,14 +6,14 @@ import { SPILLED_DELAY_MS } from './unordered-in-flight-window.ts';
 import { longestDelayMs, type RetryPolicy } from '../model/retry-policy.ts';
 import { dueIn, ClockSafeNextAttempt } from './next-attempt.ts';
 
-/** Read with one query. */
+/** Rows that one query reads. */
 const RETRIES_PER_QUERY = 16;
 /** NTP slews the wall clock by less than a millisecond a second. */
 const CLOCK_TOLERANCE_MS = 1_000;
 
 /**
- * A hook's requests that are repeated apart from the log's order: failing ones of a hook that asks for none, and messages
- * that were asked for again. They are rows of the database; here are the few that are due, and when the next will be.
+ * A hook's retry rows: failed requests of a hook without order, and messages whose redelivery was requested. The rows
+ * are in the database; this queue holds the few that are due, and when the next one will be.
  */
 export class RetryQueue {
   readonly #pool: Pool;
@@ -22,12 +22,12 @@ export class RetryQueue {
   #rowCount: number;
   #nextDueAt: ClockSafeNextAttempt | null = null;
   #dueRows: RetryRangeWithAttempts[] = [];
-  /** Taken from the page and not over yet. */
+  /** Rows that were taken and are not done yet. */
   #takenNotDoneCount = 0;
   #retryAllNotBeforeMs = 0;
-  /** How far the wall clock was ahead of the monotonic one when that was looked at last. */
+  /** The wall clock's lead over the monotonic clock at the last check. */
   #clockOffsetMs = Date.now() - performance.now();
-  /** Became rows, or due, or something else, since the last read began: what it answers may not know of them. */
+  /** Changes of rows since the last read began: the read's result may not include them. */
   #changesSinceRead = { count: 0, nextDueAt: null as Date | null, replaced: new Set<string>() };
 
   constructor(pool: Pool, row: LaneRow, retryPolicy: RetryPolicy) {
@@ -38,22 +38,22 @@ export class RetryQueue {
     this.#setNextDue(row.earliestRetryAt);
   }
 
-  /** Rows, those in flight too. */
+  /** Number of rows, including those in flight. */
   get rowCount(): number {
     return this.#rowCount;
   }
 
-  /** Whether there is anything to do, now or later. By when, not by how many: what is counted may have been counted twice. */
+  /** Whether there is anything to do, now or later. It does not use `rowCount`, which may have counted a row twice. */
   get hasPendingWork(): boolean {
     return this.#takenNotDoneCount > 0 || this.#dueRows.length > 0 || this.#nextDueAt !== null;
   }
 
-  /** When the next of them is due; null when there is none that waits. */
+  /** When the next row that is not due yet becomes due; null if there is none. */
   get nextWaitingRetryAt(): Date | null {
     return this.#nextDueAt?.at ?? null;
   }
 
-  /** How long until one may be taken, in ms; null when none is waiting, or those taken have to be over first. */
+  /** Milliseconds until a row may be taken. Null when no row waits, or when those taken must be done first. */
   get waitMs(): number | null {
     if (this.#dueRows.length > 0) return 0;
     if (this.#takenNotDoneCount > 0) return null;
@@ -61,9 +61,9 @@ export class RetryQueue {
   }
 
   /**
-   * Takes one that is due, to be given back with `done`. `flush` has to write the outcomes of the ones before: what is
-   * read next must not be what has just been sent. What `isInFlight` is looked at again later. Null: none is due, or the hook
-   * was changed by somebody.
+   * Takes a row that is due; the caller gives it back with `done`. `flush` writes the outcomes of earlier rows, so that
+   * the next read does not return a request that was just sent. A row for which `isInFlight` is true is checked again
+   * later. Null: no row is due, or somebody changed the hook.
    */
   async take(
     flush: () => Promise<boolean>,
@@ -88,35 +88,38 @@ export class RetryQueue {
 
   async #read(): Promise<void> {
     if (this.#isClockSetBack()) await this.#makeAllDue();
-    // Where the clock was set back meanwhile, the time that was waited for is now.
+    // If the clock was set back meanwhile, the awaited time is now.
     const isDue = this.#nextDueAt !== null && this.#nextDueAt.waitMs() === 0;
     const nowMs = Math.max(Date.now(), isDue ? this.#nextDueAt!.at.getTime() : 0);
     const bounds = { nowMs, maxPlausibleDelayMs: longestDelayMs(this.#retryPolicy), limit: RETRIES_PER_QUERY };
     const { due, count, nextAt } = await this.#pool.run((sql) => readDueRetries(sql, this.#row.id, bounds));
     const { count: addedMeanwhile, nextDueAt, replaced } = this.#changesSinceRead;
     this.#dueRows = due.filter((row) => !replaced.has(keyOf(row)));
-    // Counted twice where the answer does know of them: the next read, which they make, puts that right.
+    // Rows that the result already includes are counted twice: the read that they cause corrects the count.
     this.#rowCount = count + addedMeanwhile;
-    // More of them than one page: those are due as well.
+    // There is more than one page: the remaining rows may be due as well.
     this.#setNextDue(due.length === RETRIES_PER_QUERY && count > RETRIES_PER_QUERY ? new Date() : nextAt);
     if (nextDueAt !== null) this.#noteDue(nextDueAt);
   }
 
-  /** One that was taken is over, or waits until `nextAt`. `unknown`: nothing became of it, it is due as before. */
+  /**
+   * Ends a row that was taken, or lets it wait until `nextAt`. `unknown`: the attempt has no outcome, and the row stays
+   * due.
+   */
   done(outcome: 'finished' | 'unknown' | Date): void {
     this.#takenNotDoneCount -= 1;
     if (outcome === 'finished') this.#rowCount -= 1;
     else this.#noteDue(outcome === 'unknown' ? new Date() : outcome);
   }
 
-  /** So many more are written, the first of them due then. */
+  /** Adds `count` new rows, the first of them due at `nextAt`. */
   add(count: number, nextAt: Date): void {
     this.#rowCount += count;
     this.#changesSinceRead.count += count;
     this.#noteDue(nextAt);
   }
 
-  /** The row that begins here is another by now, or gone: what was read of it is not to be taken. */
+  /** The row with this key was changed or deleted: a copy that was read earlier must not be taken. */
   replaced(key: RetryKey): void {
     this.#rowCount -= 1;
     this.#dueRows = this.#dueRows.filter((row) => keyOf(row) !== keyOf(key));
@@ -130,14 +133,14 @@ export class RetryQueue {
     return this.#pool.run((sql) => retriesAfter(sql, this.#row.id, cursors));
   }
 
-  /** So many that were not taken are over. */
+  /** Subtracts rows that ended without being taken. */
   discarded(count: number): void {
     this.#rowCount -= count;
   }
 
   /**
-   * Makes all of them due: the target takes deliveries again. Once in the longest wait at most: a few that fail by
-   * themselves look like an outage too, which each success would end.
+   * Makes all rows due: the target takes deliveries again. It does so at most once per longest retry delay. A few rows
+   * that fail for their own content also look like an outage, which each success would end.
    */
   async retryAllNowUnlessRecent(): Promise<void> {
     if (this.#rowCount === 0 || performance.now() < this.#retryAllNotBeforeMs) return;
@@ -153,8 +156,8 @@ export class RetryQueue {
   }
 
   /**
-   * Whether the wall clock was set back since the last call. Rows say by the wall clock when they are due: those that were
-   * written before would wait longer by as much, up to the longest delay of the retry policy.
+   * Whether the wall clock was set back since the last call. A row's due time is wall-clock time: an older row would
+   * wait longer by that difference, up to the longest delay of the retry policy.
    */
   #isClockSetBack(): boolean {
     const offsetMs = Date.now() - performance.now();

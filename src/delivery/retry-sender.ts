@@ -8,11 +8,11 @@ import { retryDelayMs } from '../model/retry-policy.ts';
 import { dueIn } from './next-attempt.ts';
 import type { NotSentOrUnknown } from './sender.ts';
 
-/** Everything of a row's range. */
+/** No limit: the row's range is the only bound. */
 const UNLIMITED_MESSAGES = Number.POSITIVE_INFINITY;
 const UNLIMITED_EVENTS = Number.POSITIVE_INFINITY;
 
-/** Takes a request that is due apart and sends it, one at a time: for a hook whose other requests go in order. */
+/** Takes a due retry row and sends it, one at a time: for a hook whose other requests go in order. */
 export async function sendRetry(deps: StrategyDeps): Promise<Delay | null> {
   const { retryQueue, tracker, limiter } = deps;
   const row = await retryQueue.take(() => tracker.flush());
@@ -27,7 +27,7 @@ export async function sendRetry(deps: StrategyDeps): Promise<Delay | null> {
       limiter.release(slot);
     }
   } finally {
-    // Whatever was thrown: the row is as due as before.
+    // Even after an exception, the row is due as before.
     if (typeof result === 'string' && result !== 'obsolete') retryQueue.done('unknown');
   }
   if (result === 'cancelled') return null;
@@ -40,15 +40,16 @@ export async function sendRetry(deps: StrategyDeps): Promise<Delay | null> {
   const record = toAttemptRecord(result, row.attempts + 1);
   if (result.outcome.code !== 410) deps.counts.add(record);
   const retries = updateQueueReturningRetries(deps, row, result);
-  // Requests in order have their own health: what was asked for again does not hold them back.
+  // Requests in order have their own health: a redelivery does not hold them back.
   tracker.settle({}, { epoch: result.epoch, attempts: [record], retries });
   await tracker.waitForCapacity();
   return null;
 }
 
 /**
- * Ends the rows ahead of a lane that goes in order: they date from when its hook asked for none, and what they stand for
- * comes in its turn. To be called before it goes on, when nobody else settles for the hook any more. Null: it is done.
+ * Deletes the retry rows ahead of an ordered lane's cursor. They date from when the hook asked for no order, and the
+ * lane sends their messages in turn. Call it before the lane sends, when no other lane settles for the hook any longer.
+ * Null: done.
  */
 export async function discardRetriesPastCursor({ retryQueue, tracker, sender }: StrategyDeps): Promise<Delay | null> {
   const rows = await retryQueue.startingAfter(tracker.progress);
@@ -60,14 +61,14 @@ export async function discardRetriesPastCursor({ retryQueue, tracker, sender }: 
   return null;
 }
 
-/** Sends what a row stands for. `obsolete`: it is not to be sent any more. */
+/** Sends a row's request. `obsolete`: nothing of the row is to be sent any longer. */
 export async function attemptRow(
   deps: StrategyDeps,
   row: RetryRangeWithAttempts,
 ): Promise<AttemptResult | NotSentOrUnknown | 'obsolete'> {
   const { requests, sender } = deps;
   const request = row.rev > 0 ? await readEventsOfRow(deps, row) : await readMessagesOfRow(deps, row);
-  // The rest of the range is sent once the row has been written.
+  // The lane sends the rest of the range once the row was updated.
   if (request === 'removed') {
     deps.reloadHook();
     return 'unknown';
@@ -76,8 +77,8 @@ export async function attemptRow(
 }
 
 /**
- * Null: nothing of it is to be sent any more. `removed`: a retention rule removed where it begins. The range is the row's,
- * whatever of it is left out by now.
+ * Null: nothing of the row is to be sent any longer. `removed`: a retention rule removed the row's first message. The
+ * request covers the row's whole range, although some of its messages may be skipped by now.
  */
 async function readMessagesOfRow(
   { requests }: StrategyDeps,
@@ -113,7 +114,7 @@ async function readEventsOfRow({ events }: StrategyDeps, row: RetryRangeWithAtte
   return null;
 }
 
-/** What a row that was taken becomes. */
+/** Updates the queue after an attempt of a taken row, and returns the row's updates. */
 export function updateQueueReturningRetries(
   deps: StrategyDeps,
   row: RetryRangeWithAttempts,
@@ -126,7 +127,9 @@ export function updateQueueReturningRetries(
   return retries;
 }
 
-/** What a retry sends: the same request, or the messages of a refused batch one by one. */
+/**
+ * The updates of retry rows after an attempt: the same request again, or the messages of a refused batch one by one.
+ */
 export function retryRecordsAfterAttempt(
   deps: StrategyDeps,
   row: RetryRangeWithAttempts,
@@ -134,7 +137,8 @@ export function retryRecordsAfterAttempt(
 ): readonly RetryRangeUpdate[] {
   const { last } = result.request;
   if (row.rev === 0 && result.outcome.delivered && last < row.lastSeq) {
-    // A batch of before its hook got a format without batches: its first message is delivered, the others are due.
+    // The batch dates from before its hook got a format without batches: its first message is delivered, the others are
+    // due.
     const rest = messageRange({ first: (last + 1) as Seq, last: row.lastSeq as Seq });
     return [retryRecordAfterAttempt(deps, row, result), { ...rest, attempts: 0, nextAt: new Date() }];
   }
@@ -147,17 +151,17 @@ export function retryRecordsAfterAttempt(
     const seqs = Array.from({ length }, (_, n) => (row.seq + n) as Seq);
     return seqs.map((seq) => ({ ...messageRange({ first: seq, last: seq }), attempts: 0, nextAt }));
   }
-  // The row's own place is taken first: it may stand for an event that has expired.
+  // The row's own key comes first: it may belong to an event that has expired.
   const revs = new Set([row.rev, ...result.request.revs]);
   return [...revs].map((rev) => ({ ...eventRange({ first: rev, last: rev }), attempts: 0, nextAt }));
 }
 
-/** The row of messages that are repeated. */
+/** The retry row's range for messages. */
 export function messageRange({ first, last }: { first: Seq; last: Seq }): RetryRange {
   return { seq: first, lastSeq: last, rev: 0, lastRev: 0 };
 }
 
-/** The row of events that are repeated. */
+/** The retry row's range for events. */
 export function eventRange({ first, last }: { first: Rev; last: Rev }): RetryRange {
   return { seq: 0, lastSeq: 0, rev: first, lastRev: last };
 }
@@ -176,12 +180,12 @@ function retryRecordAfterAttempt(
   return { ...range, attempts, nextAt: dueIn(delayMs) };
 }
 
-/** Its messages are left out by now, or are gone. */
+/** Deletes a row whose messages the hook now skips, or that no longer exist. */
 export function discardRetryRow(
   { retryQueue, tracker, sender, isLaneActive }: StrategyDeps,
   row: RetryRangeWithAttempts,
 ): Delay | null {
-  // What is left out may be another by now.
+  // The hook's filter may have changed, so these messages may not be skippable any more.
   if (!isLaneActive()) {
     retryQueue.done('unknown');
     return null;

@@ -6,10 +6,13 @@ import type { AttemptResult } from './attempt-result.ts';
 import type { Receiver } from './receivers/receiver.ts';
 import type { DeliveryRequest } from './request-body-builder.ts';
 
-/** `cancelled`: the lane was told to stop before it was written; `unknown`: it could not be sent, or nobody knows. */
+/**
+ * `cancelled`: the lane was stopped before the request was written. `unknown`: the request could not be sent, or its
+ * outcome is unknown.
+ */
 export type NotSentOrUnknown = 'cancelled' | 'unknown';
 
-/** Sends the requests of one hook, signed as it asks. */
+/** Sends the requests of one hook, with the hook's kind of signature. */
 export class Sender {
   readonly #row: LaneRow;
   readonly #keys: SigningKeys;
@@ -19,7 +22,7 @@ export class Sender {
   readonly #markHookSlowOrQuick: (outcome: HttpAttemptOutcome) => void;
   readonly #receiver: Receiver | null;
 
-  /** `isLaneActive`: false from the moment on that nothing may be sent any more; `markHookSlowOrQuick` is told of each answer. */
+  /** `isLaneActive`: false once nothing may be sent; `markHookSlowOrQuick`: called after each answer. */
   constructor(
     row: LaneRow,
     keys: SigningKeys,
@@ -28,7 +31,7 @@ export class Sender {
       readonly leases: Leases;
       readonly isLaneActive: () => boolean;
       readonly markHookSlowOrQuick: (outcome: HttpAttemptOutcome) => void;
-      /** Null: the hook's format is ours. */
+      /** Null: the hook uses our own format. */
       readonly receiver: Receiver | null;
     },
   ) {
@@ -41,12 +44,12 @@ export class Sender {
     this.#receiver = deps.receiver;
   }
 
-  /** The lease's epoch for what is written now; null when the hook is not ours at this moment. */
+  /** The lease's epoch for a write at this moment; null when this node may not use the lease. */
   get epoch(): number | null {
     return this.#leases.usableEpochOf(this.#row.id % PARTITIONS);
   }
 
-  /** `onWrite`: called in the tick in which it is written; until then nothing of it has left. */
+  /** `onWrite`: called in the tick in which the request is written; before that nothing has left. */
   async send(
     request: DeliveryRequest,
     id: string,
@@ -57,7 +60,7 @@ export class Sender {
       cancelled = !this.#isLaneActive();
       return cancelled ? null : this.epoch;
     };
-    // For an attempt that fails before anything is written this is the only time that is asked.
+    // For an attempt that fails before the write, this is the only check.
     let epoch = checkEpoch();
     if (epoch === null) return cancelled ? 'cancelled' : 'unknown';
     const at = new Date();
@@ -65,7 +68,7 @@ export class Sender {
     if (lacksServerKey(this.#keys, signature))
       return { request, outcome: MISSING_SERVER_KEY_FAILURE, startedAt: at, epoch };
     const headers = deliveryHeaders(this.#keys, signature, { id, at, body: request.body, hops: request.hops });
-    // Asked again in the tick of the write: a lane that lost its partition, or was told to stop, sends nothing more.
+    // Checks again in the tick of the write: a lane that lost its partition or was stopped sends nothing.
     const beforeWrite = (): boolean => {
       epoch = checkEpoch();
       if (epoch !== null) onWrite();
@@ -79,7 +82,8 @@ export class Sender {
     if (epoch === null || (!outcome.delivered && outcome.category === null)) return 'unknown';
     this.#markHookSlowOrQuick(outcome);
     if (this.#receiver === null || !outcome.delivered) return { request, outcome, startedAt: at, epoch };
-    // Before the delivery is settled: whoever is killed in between delivers again, and the reply's key is known then.
+    // Posts the reply before the delivery is settled. A node that is killed in between delivers again, and then the
+    // reply's key is known.
     const replyProblem = await this.#receiver.postReply(request, outcome);
     return replyProblem === 'unknown' ? 'unknown' : { request, outcome, startedAt: at, epoch, replyProblem };
   }

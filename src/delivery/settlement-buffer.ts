@@ -1,12 +1,16 @@
 import type { RetryRangeUpdate, Settlement } from '../storage/hooks/settlement.ts';
 import type { Settler } from './settler.ts';
 
-/** Settlements that are kept as they came; those of messages that were left out say so little that they are not counted. */
+/**
+ * Settlements that are kept unmerged. Settlements of skipped messages carry no attempts, so `maxUnsettledAttempts` does
+ * not bound them.
+ */
 const MAX_UNMERGED_SETTLEMENTS = 200;
 
 /**
- * What a lane has sent and not settled yet. The lane sends on while the settlement is written, so that a commit costs it
- * no time, up to `maxUnsettledAttempts` attempts; what gathers meanwhile becomes one settlement. A kill repeats what is here.
+ * A lane's attempts that are not settled yet. The lane sends on while a settlement is written, up to
+ * `maxUnsettledAttempts` attempts, so that a commit costs it no time. Results that arrive meanwhile become one
+ * settlement. A kill repeats the attempts in this buffer.
  */
 export class SettlementBuffer {
   readonly #settler: Settler;
@@ -18,8 +22,8 @@ export class SettlementBuffer {
   #hasBeenRefused = false;
 
   /**
-   * `onRefused`: a settlement was not taken, or in part only, since the row was changed beneath the lane. What was on its
-   * way then is handed in all the same: whether it still counts is for the row to say.
+   * `onRefused`: a settlement was refused, or accepted only in part, since the row has changed. Later results are still
+   * written: the row decides whether they count.
    */
   constructor(settler: Settler, maxUnsettledAttempts: number, onRefused: () => void) {
     this.#settler = settler;
@@ -31,7 +35,7 @@ export class SettlementBuffer {
     return this.#writing === null;
   }
 
-  /** Takes the outcome of the newest attempt. Its values include all before it. */
+  /** Takes the outcome of the newest attempt. Its values include all earlier ones. */
   add(settlement: Settlement): void {
     this.#unsettledAttempts += settlement.attempts.length;
     if (this.#buffered.length === MAX_UNMERGED_SETTLEMENTS)
@@ -49,13 +53,13 @@ export class SettlementBuffer {
     while (this.isFull && this.#writing !== null) await this.#triggerAndAwaitWrite();
   }
 
-  /** Waits until nothing is left to be settled. False: it was refused. */
+  /** Waits until nothing is left to settle. False: a settlement was refused. */
   async flush(): Promise<boolean> {
     while (this.#writing !== null) await this.#triggerAndAwaitWrite();
     return !this.#hasBeenRefused;
   }
 
-  /** Waits for the write that is under way or next; told anew each time, since a write answers those before it only. */
+  /** Waits for the current or next write. Triggers each time, since a write ends only the triggers before it. */
   async #triggerAndAwaitWrite(): Promise<void> {
     this.#settler.trigger();
     await this.#writing;
@@ -74,7 +78,7 @@ export class SettlementBuffer {
   }
 }
 
-/** The oldest epoch stays: what was sent under it does not count where the lane had another owner in between. */
+/** Keeps the oldest epoch: an attempt under it does not count if the lane had another owner in between. */
 function mergeSettlements(settlements: readonly Settlement[]): Settlement {
   const [oldest, newest] = [settlements[0]!, settlements.at(-1)!];
   if (oldest === newest) return newest;
@@ -86,7 +90,7 @@ function mergeSettlements(settlements: readonly Settlement[]): Settlement {
   return { ...newest, epoch: oldest.epoch, attempts, retries };
 }
 
-/** One for each seq or rev: the newer one stands, unless it is a part of the older one and says nothing of the rest. */
+/** Keeps one update for each seq or rev: the newer one, unless it covers only a part of the older one's range. */
 function mergeRetries(
   older: readonly RetryRangeUpdate[],
   newer: readonly RetryRangeUpdate[],

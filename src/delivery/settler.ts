@@ -6,21 +6,21 @@ import type { SettlementWriter } from '../storage/hooks/settlement-writer.ts';
 interface PendingSettlement {
   readonly settlement: Settlement;
   readonly resolve: (accepted: boolean) => void;
-  /** True once it failed alone or with others: it is tried by itself from then on. */
+  /** True once it failed, alone or in a batch: it is written alone from then on. */
   isolated: boolean;
 }
 
 const MAX_BATCH = 500;
 const SETTLE_RETRY_MS = 250;
 /**
- * From the end of one write to the next, unless a lane waits. Lanes send on meanwhile, so that larger batches cost them
- * nothing and the database a third less.
+ * Time from the end of one write to the next, unless a lane waits. Lanes send on meanwhile: larger batches cost them
+ * nothing, and the database a third less.
  */
 const PAUSE_BETWEEN_WRITES_MS = 5;
 
 /**
- * Writes the outcomes of attempts, those of all lanes together. Each lane has one settlement here at a time
- * (`SettlementBuffer` sees to that), also while the database is away.
+ * Writes the outcomes of attempts of all lanes together. Each lane has at most one settlement here (`SettlementBuffer`
+ * ensures that), even while the database is unreachable.
  */
 export class Settler {
   readonly #writer: SettlementWriter;
@@ -43,7 +43,9 @@ export class Settler {
     return this.#pending.size;
   }
 
-  /** Resolves once it is committed: true, or false when the hook was changed or handed over and must be read again. */
+  /**
+   * Resolves to true once it is committed, or to false when the hook was changed or handed over and must be read again.
+   */
   settle(settlement: Settlement): Promise<boolean> {
     if (this.#stopped) return Promise.resolve(false);
     return new Promise((resolve) => {
@@ -54,7 +56,7 @@ export class Settler {
     });
   }
 
-  /** Gives up; what could not be written by now is delivered again after the next start. */
+  /** Gives up; attempts without a committed settlement are delivered again after the next start. */
   stop(): void {
     this.#stopped = true;
     if (this.#paceTimer !== null) clearTimeout(this.#paceTimer);
@@ -62,7 +64,7 @@ export class Settler {
     this.#waiting = [];
   }
 
-  /** A lane waits: what is there is written as soon as no write is under way. */
+  /** A lane waits: writes the waiting settlements as soon as the current write ends. */
   trigger(): void {
     this.#isLaneAwaitingWrite = true;
     if (this.#paceTimer === null) return;
@@ -86,7 +88,7 @@ export class Settler {
   }
 
   #pumpNowOrPaced(): void {
-    // One that has to be tried by itself holds up those behind it.
+    // A settlement that must be written alone holds up those behind it.
     if (this.#isLaneAwaitingWrite || this.#stopped || this.#waiting[0]?.isolated === true) {
       this.#pump();
       return;
@@ -97,7 +99,7 @@ export class Settler {
     }, PAUSE_BETWEEN_WRITES_MS);
   }
 
-  /** One that failed by itself, or all the others up to the bound. */
+  /** One isolated settlement, or all others up to the bound. */
   #takeBatch(): PendingSettlement[] {
     if (this.#waiting[0]?.isolated === true) return this.#waiting.splice(0, 1);
     const end = this.#waiting.findIndex((pending) => pending.isolated);
@@ -119,8 +121,8 @@ export class Settler {
   }
 
   /**
-   * What PostgreSQL itself refused (a locked row, say) may be the fault of one: each is tried by itself, so that the
-   * others go on. A lost connection is nobody's fault: they are tried together again.
+   * When PostgreSQL itself refuses a batch (a locked row, say), one settlement may be at fault. Each is then written
+   * alone, so that the others succeed. After a lost connection, they are retried together.
    */
   #retry(batch: readonly PendingSettlement[], error: unknown): void {
     const refused = sqlState(error) !== null;
@@ -130,7 +132,7 @@ export class Settler {
       this.#waiting.push(...batch);
       this.#pump();
     };
-    // Those that were refused together begin by themselves at once; one that was refused alone rests first.
+    // Settlements that were refused together are retried alone at once; one that was refused alone waits first.
     if (refused && batch.length > 1) requeue();
     else setTimeout(requeue, SETTLE_RETRY_MS);
   }

@@ -1,9 +1,9 @@
-/** From here on nothing is held back any more. */
+/** From this value on nothing is limited. */
 const FULL_BATCH_OR_IN_FLIGHT = 256;
 
 /**
- * How much a target may be given that has just come back from an outage: one request, then twice as many with each that
- * succeeds. It may have come back for all its senders at once.
+ * Limits the load of a target that has just recovered from an outage: one request, then twice as many after each
+ * success. It may have come back for all its senders at the same moment.
  */
 export class SlowStart {
   #maxBatchOrInFlight = FULL_BATCH_OR_IN_FLIGHT;
@@ -23,7 +23,10 @@ export class SlowStart {
     return this.#maxBatchOrInFlight;
   }
 
-  /** How long one that sends one message at a time rests before the next, in ms: a quarter of a second, then half of it. */
+  /**
+   * Milliseconds that a lane with one message per request pauses before the next request: 256 at first, halved after
+   * each success.
+   */
   get pacingMs(): number {
     return this.#maxBatchOrInFlight < FULL_BATCH_OR_IN_FLIGHT ? FULL_BATCH_OR_IN_FLIGHT / this.#maxBatchOrInFlight : 0;
   }

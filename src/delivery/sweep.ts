@@ -9,23 +9,23 @@ import {
 import type { Sql } from '../storage/db/connection.ts';
 import type { Pool } from '../storage/db/pool.ts';
 
-/** What a sweep asks of the lanes. */
+/** The lane manager's part of a sweep. */
 interface SweepEvents {
-  /** The partitions that are ours. */
+  /** The partitions of this node. */
   readonly partitions: () => readonly number[];
   /** Something is pending in these conversations; resolves when their lanes are loaded. */
   readonly onPending: (ids: readonly ConversationId[]) => Promise<void>;
-  /** Before each sweep. */
+  /** Called before each sweep. */
   readonly onBegin: () => void;
 }
 
 const SWEEP_INTERVAL_MS = 5_000;
-/** Only numbers, so more at once: each page over the last minute looks at everything that advanced in it. */
+/** Pages hold only ids, so they can be large: each page over the last minute checks everything that advanced in it. */
 const SWEPT_CONVERSATIONS_PER_PAGE = 5_000;
-/** When the sweeps over the last minute were kept from working for about that long, everything is looked at. */
+/** When sweeps over the last minute have failed for about that long, the next sweep checks everything. */
 const FULL_SWEEP_AFTER_MS = 45_000;
 
-/** The net beneath the words of the bus: looks every few seconds for what is pending and was told by none. */
+/** Finds pending work whose notification was lost, every few seconds. */
 export class Sweep {
   readonly #pool: Pool;
   readonly #events: SweepEvents;
@@ -46,19 +46,19 @@ export class Sweep {
     this.#schedule();
   }
 
-  /** Ends the sweep that is under way. */
+  /** Stops sweeping; resolves when the current sweep has ended. */
   async stop(): Promise<void> {
     this.#stopped = true;
     if (this.#timer !== null) clearTimeout(this.#timer);
     await this.#sweeping;
   }
 
-  /** Whatever is pending in these partitions is to be found by the next sweep. */
+  /** Makes the next sweep search these partitions completely. */
   requestFullSweep(partitions: readonly number[]): void {
     for (const partition of partitions) this.#fullSweepPartitions.add(partition);
   }
 
-  /** Now, unless one is under way. */
+  /** Sweeps now, unless a sweep is running. */
   trigger(): void {
     if (this.#sweeping !== null || this.#stopped) return;
     this.#events.onBegin();
@@ -74,7 +74,7 @@ export class Sweep {
     this.#timer = setTimeout(() => this.trigger(), SWEEP_INTERVAL_MS);
   }
 
-  /** Everything that is pending in newly gained partitions; in the others, what advanced within the last minute. */
+  /** Finds everything pending in newly gained partitions; in the others, what advanced within the last minute. */
   async #sweep(): Promise<void> {
     const isOverdue = performance.now() - this.#lastSuccessfulSweepAt > FULL_SWEEP_AFTER_MS;
     const full = isOverdue ? this.#events.partitions() : [...this.#fullSweepPartitions];

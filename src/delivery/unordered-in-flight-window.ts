@@ -1,67 +1,69 @@
 import type { Rev, Seq } from '../model/ids.ts';
 import type { RetryRange, RetryRangeUpdate } from '../storage/hooks/settlement.ts';
 
-/** Requests that may be over while an earlier one is on its way: a kill repeats as many. */
+/** Requests that may end while an earlier one is in flight: a kill repeats as many. */
 export const MAX_REQUESTS_COMPLETED_AHEAD = 16;
-/** A request that became a row while it is on its way is looked for there no earlier: by then it is over, or its process. */
+/** A spilled request's retry row is due after this time: by then the request has ended, or its process has. */
 export const SPILLED_DELAY_MS = 30_000;
 
-/** Numbers in the log: those of messages, or those of events. */
+/** A number in the log: the seq of a message or the rev of an event. */
 type LogNumber = Seq | Rev;
 
-/** Messages or events of one request. */
+/** The messages or events of one request. */
 export interface RequestRange<Num extends LogNumber> {
   readonly first: Num;
   readonly last: Num;
 }
 
-/** A request without a verdict. */
+/** A request in flight, without an outcome so far. */
 export interface InFlightRange<Num extends LogNumber> extends RequestRange<Num> {
-  /** It has left: who stops the lane now does not keep it from its receiver. */
+  /** True: the request has left; stopping the lane now does not keep it from its receiver. */
   hasSendingBegun: boolean;
-  /** It is in `delivery_retry` as well, so that the cursor may pass it. */
+  /** True: the request is also a row of `delivery_retry`, so that the cursor may pass it. */
   hasRetryRow: boolean;
 }
 
 /**
- * What a lane that keeps no order has begun and not ended: what is on its way, and what has to be sent again because
- * its outcome is unknown. The cursor stays below all of it, but for what is a row.
+ * The unfinished requests of a lane without order: those in flight, and those to send again because their outcome is
+ * unknown. The cursor stays below all of them, except those with a retry row.
  */
 export class UnorderedInFlightWindow<Num extends LogNumber> {
   #lastRead: Num;
   readonly #retryRangeOf: (range: RequestRange<Num>) => RetryRange;
   readonly #inFlight = new Set<InFlightRange<Num>>();
   readonly #toResend: RequestRange<Num>[] = [];
-  /** Where requests began that are over, above the cursor. */
+  /** The first numbers of completed requests above the cursor. */
   #firstCompletedAhead: Num[] = [];
 
-  /** `retryRangeOf`: the key of the row that stands for a request. */
+  /** `retryRangeOf` returns the key of a request's retry row. */
   constructor(cursor: Num, retryRangeOf: (range: RequestRange<Num>) => RetryRange) {
     this.#lastRead = cursor;
     this.#retryRangeOf = retryRangeOf;
   }
 
-  /** Up to here everything was read; what comes next is behind it. */
+  /** Everything up to here was read; new requests begin behind it. */
   get lastRead(): Num {
     return this.#lastRead;
   }
 
-  /** Requests on their way. */
+  /** Requests in flight. */
   get inFlightRequestCount(): number {
     return this.#inFlight.size;
   }
 
-  /** What is to be sent again next, if anything. */
+  /** The range to send again next, if any. */
   get toResend(): RequestRange<Num> | undefined {
     return this.#toResend[0];
   }
 
-  /** Everything up to here is over, or a row. */
+  /** Everything up to here is completed or in a retry row. */
   get cursor(): Num {
     return Math.min(this.#lastRead, ...this.#incompleteRangesHoldingCursor.map(({ first }) => first - 1)) as Num;
   }
 
-  /** A request goes out. `toResend`: what is sent again with it; undefined: it is what lies ahead. */
+  /**
+   * Registers a request in flight. `toResend`: the range that it sends again; undefined: it sends newly read numbers.
+   */
   begin({ first, last }: RequestRange<Num>, toResend: RequestRange<Num> | undefined): InFlightRange<Num> {
     if (toResend === undefined) this.#lastRead = last;
     else this.#remove(toResend);
@@ -70,7 +72,7 @@ export class UnorderedInFlightWindow<Num extends LogNumber> {
     return range;
   }
 
-  /** Nothing up to here is to be sent: of what was to be sent again, or of what lies ahead. */
+  /** Skips the numbers up to here, in `toResend` or, when that is undefined, in what comes after `lastRead`. */
   skip(skippedTo: Num, toResend: RequestRange<Num> | undefined): void {
     if (toResend === undefined) this.#lastRead = skippedTo;
     else {
@@ -79,34 +81,37 @@ export class UnorderedInFlightWindow<Num extends LogNumber> {
     }
   }
 
-  /** It is over: the cursor may pass it. */
+  /** The request has ended: the cursor may pass it. */
   complete(range: InFlightRange<Num>): void {
     this.#inFlight.delete(range);
     this.#firstCompletedAhead.push(range.first);
   }
 
-  /** Its outcome is unknown. Where it has a retry row, that row brings the next attempt. */
+  /** The request's outcome is unknown: it is sent again. If it has a retry row, that row brings the next attempt. */
   requeueUnknownOutcome(range: InFlightRange<Num>): void {
     this.#inFlight.delete(range);
     if (!range.hasRetryRow) this.#toResend.push({ first: range.first, last: range.last });
   }
 
-  /** Whether nothing further may begin: too much has overtaken a request that is not written yet. */
+  /**
+   * True when no further request may begin: too many have overtaken one that has not been written to its socket yet.
+   */
   get isBlockedByRangeNotSent(): boolean {
     return (
       this.#firstCompletedAhead.length > MAX_REQUESTS_COMPLETED_AHEAD && this.#cursorBlocker?.hasSendingBegun === false
     );
   }
 
-  /** Whether the row that begins here stands for a request that is on its way. */
+  /** True when the retry row that begins here belongs to a request in flight. */
   isSpilledInFlight(number: Num): boolean {
     for (const { first, hasRetryRow } of this.#inFlight) if (hasRetryRow && first === number) return true;
     return false;
   }
 
   /**
-   * The rows for what is overtaken by too many: the oldest on their way, so that the cursor may pass them. To be written
-   * with the settlement that does. What is not written waits for it: stopped then, it would come behind the others.
+   * The retry rows for requests that too many others have overtaken: the oldest in flight, so that the cursor may pass
+   * them. The caller writes the rows with the settlement that moves the cursor. A request that has not been written to
+   * its socket gets no row: if it were stopped then, it would arrive behind the others.
    */
   spillToRetries(): readonly RetryRangeUpdate[] {
     const rows: RetryRangeUpdate[] = [];
@@ -115,7 +120,7 @@ export class UnorderedInFlightWindow<Num extends LogNumber> {
       this.#firstCompletedAhead = this.#firstCompletedAhead.filter((number) => number > cursor);
       if (this.#firstCompletedAhead.length <= MAX_REQUESTS_COMPLETED_AHEAD) return rows;
       const oldest = this.#cursorBlocker;
-      // What is to be sent again comes next.
+      // A range to send again is next anyway.
       if (oldest === undefined || !oldest.hasSendingBegun) return rows;
       oldest.hasRetryRow = true;
       const nextAt = new Date(Date.now() + SPILLED_DELAY_MS);
@@ -123,7 +128,7 @@ export class UnorderedInFlightWindow<Num extends LogNumber> {
     }
   }
 
-  /** What keeps the cursor, where that is on its way. */
+  /** The request in flight that holds the cursor, if one does. */
   get #cursorBlocker(): InFlightRange<Num> | undefined {
     const { cursor } = this;
     for (const range of this.#inFlight) if (!range.hasRetryRow && range.first === cursor + 1) return range;

@@ -32,15 +32,18 @@ import type { NotSentOrUnknown } from './sender.ts';
 
 /** Requests in flight at once (the contract). */
 export const MAX_IN_FLIGHT = 16;
-/** After so many failures without a success nothing further is read: the hook is at fault, not a message (the contract). */
+/**
+ * After so many failures in a row the lane reads no further messages: the hook is at fault, not a message (the
+ * contract).
+ */
 const SUCCESSIVE_FAILURES_BLOCKING_NEW = 20;
 
 type Source = UnorderedSource<Seq> | UnorderedSource<Rev>;
 
 /**
- * In no order: several requests at once, and what fails becomes a row that is repeated apart, so that it holds back
- * nothing. The cursor stays below what is on its way, until too many have overtaken that. Events take turns with messages
- * and have a cursor of their own.
+ * Sends several requests at once, in no order. A failed request becomes a retry row, which blocks nothing behind it.
+ * The cursor stays below the requests in flight until too many others have overtaken them. Events take turns with
+ * messages and have a cursor of their own.
  */
 export class UnorderedStrategy implements DeliveryStrategy {
   readonly #deps: StrategyDeps;
@@ -50,7 +53,10 @@ export class UnorderedStrategy implements DeliveryStrategy {
   /** The source that was read last; the other one comes next. */
   #lastSource: Source;
   #active = 0;
-  /** Of these, those that left since the last outage ended. The slow start counts no request that hangs since before. */
+  /**
+   * Requests in flight that left since the last outage ended. The slow start ignores requests that hang since before
+   * it.
+   */
   #activeSinceOutage = { count: 0 };
   #wakeup = Promise.withResolvers<void>();
   #errorDelay: Delay | null = null;
@@ -80,7 +86,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
         while (isLaneActive() && this.#errorDelay === null && this.#nextKind !== null && this.#canStartAnother)
           await this.#startNext();
       } catch (error) {
-        // Those in flight end first: nobody else would wait for them.
+        // Wait for the requests in flight first: no other code does.
         this.#errorDelay = ERROR_DELAY;
         if (this.#active === 0) throw error;
         this.#deps.onError(error);
@@ -90,7 +96,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
     }
   }
 
-  /** Until a request is over, a word comes, or something falls due that is repeated apart. */
+  /** Waits until a request ends, a notification arrives, or a retry row is due. */
   async #waitForWakeup(): Promise<void> {
     const dueMs = this.#deps.retryQueue.waitMs;
     const timer = dueMs === null || dueMs === 0 ? undefined : setTimeout(() => this.#wakeup.resolve(), dueMs);
@@ -111,7 +117,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
     return this.#hasBacklog && this.#newWaitMsUnlessBlocked() === 0 ? 'new' : null;
   }
 
-  /** Until it may read on, in ms; null when that depends on what is repeated apart. */
+  /** Milliseconds until the lane may send new messages; null when that depends on requests in flight or retry rows. */
   #newWaitMsUnlessBlocked(): number | null {
     const { tracker, retryQueue } = this.#deps;
     const { failures, nextAttemptAt } = tracker.progress;
@@ -120,7 +126,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
     if (this.#sources.some(({ window }) => window.isBlockedByRangeNotSent)) return null;
     if (failures < SUCCESSIVE_FAILURES_BLOCKING_NEW) return 0;
     if (retryQueue.rowCount > 0 || this.#active > 0) return null;
-    // Nothing is left to try it with, since the hook asked for order until now.
+    // No retry row and no request in flight can probe the receiver: the hook asked for order until now.
     return nextAttemptAt === null ? 0 : new ClockSafeNextAttempt(nextAttemptAt, this.#deps.retryPolicy).waitMs();
   }
 
@@ -128,11 +134,11 @@ export class UnorderedStrategy implements DeliveryStrategy {
     const retryDueMs = this.#deps.retryQueue.waitMs;
     if (retryDueMs !== null) return { ms: retryDueMs, ignoreWakeups: false };
     if (!this.#hasBacklog) return null;
-    // With nothing that waits apart, and yet not allowed to read on, there is only a while to wait.
+    // The lane has no retry row and still may not read on: it can only wait a while.
     return { ms: this.#newWaitMsUnlessBlocked() ?? ERROR_DELAY.ms, ignoreWakeups: false };
   }
 
-  /** Lets the next request go. They are taken out of their places one after the other. */
+  /** Starts the next request. The caller awaits each start, so that requests leave their queues one after the other. */
   async #startNext(): Promise<void> {
     await this.#deps.tracker.waitForCapacity();
     if (this.#nextKind === 'retry') await this.#startRetry();
@@ -175,17 +181,17 @@ export class UnorderedStrategy implements DeliveryStrategy {
     return this.#events?.window.isSpilledInFlight(rev) ?? false;
   }
 
-  /** True when a request is on its way, which gives the slot back. */
+  /** True when a request was launched; that request then releases the slot. */
   #launchNewOrUnknownOutcome(slot: Slot): Promise<boolean> {
     const source = this.#sources.find((each) => each !== this.#lastSource && each.hasBacklog) ?? this.#lastSource;
     this.#lastSource = source;
-    // One or the other: numbers of the one are never those of the other.
+    // The cast is safe: numbers of one source never reach the other.
     return this.#launchFrom(source as UnorderedSource<Seq>, slot);
   }
 
   async #launchFrom<Num extends Seq | Rev>(source: UnorderedSource<Num>, slot: Slot): Promise<boolean> {
     const { window } = source;
-    // It stays where the cursor sees it until it is on its way.
+    // The range stays in the window, where it holds the cursor, until its request is in flight.
     const { toResend, lastRead } = window;
     const after = toResend === undefined ? lastRead : ((toResend.first - 1) as Num);
     const { skippedTo, request } = await source.read(after, toResend?.last ?? null);
@@ -204,16 +210,16 @@ export class UnorderedStrategy implements DeliveryStrategy {
     toResend: RequestRange<Num> | undefined,
   ): void {
     const { tracker, sender, isLaneActive } = this.#deps;
-    // What is left out may be another by now.
+    // The hook's filter may have changed, so these messages may not be skippable any more.
     if (!isLaneActive()) return;
     window.skip(skippedTo, toResend);
     const epoch = sender.epoch;
     if (epoch === null) this.#errorDelay = ERROR_DELAY;
-    // The cursor is written with the next settlement when not with this one.
+    // Without an epoch, the next settlement writes the cursor.
     else tracker.settle(this.#cursorAndBatchMarks(), { epoch, attempts: [] });
   }
 
-  /** A request is on its way; the slot is given back when it is over. */
+  /** Counts a request as in flight, and releases its slot when it ends. */
   #launch(request: Promise<void>, slot: Slot): void {
     const { limiter } = this.#deps;
     const activeSinceOutage = this.#activeSinceOutage;
@@ -221,7 +227,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
     activeSinceOutage.count += 1;
     void request
       .catch((error: unknown) => {
-        // What could not be decided is sent again after a rest.
+        // The lane sends the request again after a pause, since its outcome is unknown.
         this.#errorDelay = ERROR_DELAY;
         this.#deps.onError(error);
       })
@@ -249,7 +255,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
       if (result === 'unknown') this.#errorDelay = ERROR_DELAY;
       isKnown = typeof result !== 'string' && !(result.outcome.code === 410 && (await tryHandleGone(result)));
       if (!isKnown) return;
-      // Before what it became is written, so that the cursor may pass it.
+      // This must precede the settlement below, so that the settlement's cursor can pass this request.
       window.complete(range);
       if (range.hasRetryRow) this.#deps.retryQueue.replaced(retryRangeOf(request));
       await this.#handleResult(result as AttemptResult, range.hasRetryRow);
@@ -258,7 +264,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
     }
   }
 
-  /** `hasRetryRow`: it was written as a row while it was on its way. */
+  /** `hasRetryRow`: the lane wrote a retry row for the request while it was in flight. */
   async #handleResult(result: AttemptResult, hasRetryRow: boolean): Promise<void> {
     const { tracker, counts } = this.#deps;
     const record = toAttemptRecord(result, 1);
@@ -317,7 +323,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
     if (outageEnded) await this.#retryAllNow();
   }
 
-  /** True when an outage has ended with this attempt. */
+  /** True when this attempt ended an outage. */
   #updateSlowStart(delivered: boolean): boolean {
     const { slowStart, tracker } = this.#deps;
     const outageEnded = updateSlowStartDetectingRecovery(slowStart, tracker.progress, delivered);
@@ -325,7 +331,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
     return outageEnded;
   }
 
-  /** The target takes deliveries again: what waits for its hour need not. Where that fails, each has its own time. */
+  /** The target takes deliveries again: makes all retry rows due. If that fails, each row keeps its own time. */
   async #retryAllNow(): Promise<void> {
     try {
       await this.#deps.retryQueue.retryAllNowUnlessRecent();
@@ -341,14 +347,14 @@ export class UnorderedStrategy implements DeliveryStrategy {
     return { ...health, nextAttemptAt: retryQueue.nextWaitingRetryAt ?? health.nextAttemptAt };
   }
 
-  /** Everything below is delivered or a row. */
+  /** The cursors, below which everything is delivered or in a retry row. */
   #cursorAndBatchMarks(): Partial<LaneCursorAndFailures> {
     const position = { cursor: this.#messages.window.cursor, eventCursor: this.#events?.window.cursor ?? null };
     return { ...positionAndUnreachedMarks(this.#deps.tracker.progress, position), rejections: 0 };
   }
 }
 
-/** The row that stands for a request. */
+/** The key of a request's retry row. */
 function retryRangeOf({ first, last, rev, lastRev }: DeliveryRequest): RetryRange {
   return rev > 0 ? eventRange({ first: rev as Rev, last: lastRev! }) : messageRange({ first, last });
 }

@@ -8,34 +8,34 @@ import type { Pool } from '../../storage/db/pool.ts';
 import type { Witness } from '../../storage/messages/witness.ts';
 import { eventBody, type CreateFileLink } from '../payload.ts';
 
-/** An event with its body in UTF-8, made once for all the hooks of its group. */
+/** An event with its body in UTF-8, encoded once for all hooks of its group. */
 export interface EncodedEvent {
   readonly rev: Rev;
   readonly logEpoch: LogEpoch;
-  /** It comes behind this message and before the next one. */
+  /** The event comes behind this message and before the next one. */
   readonly afterSeq: Seq;
   readonly kind: ChangeEventKind;
   readonly actorKind: SenderKind;
   readonly hops: number;
   /** The message that was changed. */
   readonly seq: Seq;
-  /** Empty where a retention rule removed the message. */
+  /** Empty if a retention rule removed the message. */
   readonly body: Buffer;
 }
 
 /** The next event after a rev. */
 interface NextEvent {
-  /** Null: nothing, so far. */
+  /** Null: there is no event so far. */
   readonly event: EncodedEvent | null;
-  /** The newest message when that was read: events that are written later stand after it. */
+  /** The newest message at the time of the read: events that are written later come after it. */
   readonly headSeq: Seq;
 }
 
-/** One query reads so many events at a position, or the first ones that exceed so many bytes of text. */
+/** Bounds of one query at one position: it reads 64 events, or the first ones whose text exceeds 128 KiB. */
 const PAGE_LIMITS = { limit: 64, bytes: 128 * 1024 } as const;
 /** Positions of one query. */
 const MAX_POSITIONS_PER_QUERY = 128;
-/** All that is remembered, of all conversations, in bytes of bodies. */
+/** Bound of the cache over all conversations, in bytes of bodies. */
 const CACHE_BYTES = 8 * 1024 * 1024;
 const CACHE_ENTRY_OVERHEAD_BYTES = 500;
 /** An older cache entry is read again: the message may have been changed meanwhile. */
@@ -49,8 +49,8 @@ interface ReadRequest {
 }
 
 /**
- * Reads on for the lanes of hooks that ask for events, as `MessageReader` does for all. It remembers what comes next, and
- * never that nothing does: an event may be written at any moment.
+ * Reads events for the lanes of hooks that ask for them, as `MessageReader` reads messages. It caches the next event,
+ * but never its absence: an event may be written at any moment.
  */
 export class EventReader {
   readonly #pool: Pool;
@@ -67,7 +67,7 @@ export class EventReader {
   #reading = false;
   #failing = false;
 
-  /** `witness` gets what was read: a receiver may have it before this node hears of it otherwise. */
+  /** `witness` records what was read: a receiver may get it before this node learns of it in another way. */
   constructor(pool: Pool, options: { createFileLink: CreateFileLink; witness: Witness; log: Log }) {
     this.#pool = pool;
     this.#createFileLink = options.createFileLink;
@@ -75,7 +75,10 @@ export class EventReader {
     this.#log = options.log;
   }
 
-  /** The next event behind a rev, made of its message as that is now or was a second ago. Rejects when the database is away. */
+  /**
+   * The next event behind a rev, made of its message as that is now or was a second ago. Rejects when the database is
+   * unreachable.
+   */
   next(conversationId: ConversationId, afterRev: Rev): Promise<NextEvent> {
     const known = this.#cache.get(keyOf(conversationId, afterRev));
     if (known !== undefined) return Promise.resolve(known);
@@ -87,7 +90,7 @@ export class EventReader {
 
   async #drain(): Promise<void> {
     this.#reading = true;
-    // Lanes that the same notification woke ask in the same turn of the event loop.
+    // Lanes that the same notification woke call `next` in the same turn of the event loop.
     await new Promise(setImmediate);
     while (this.#requests.length > 0) await this.#queryOneBatch();
     this.#reading = false;
@@ -122,7 +125,7 @@ export class EventReader {
       this.#cache.set(keyOf(conversationId, previous), { event: this.#encode(conversationId, event), headSeq });
       previous = event.rev;
     }
-    // Encoded anew where it is larger than the cache takes.
+    // Encodes again if the event is too large for the cache.
     const first = this.#cache.get(keyOf(conversationId, afterRev))?.event;
     const event = events.length === 0 ? null : (first ?? this.#encode(conversationId, events[0]!));
     for (const request of group) request.resolve({ event, headSeq });

@@ -7,18 +7,18 @@ import type { EncodedEvent, EventReader } from './event-reader.ts';
 export interface EventBounds {
   /** Events, at most. */
   readonly maxEvents: number;
-  /** Where a range that was tried before ends: all of it is sent again and nothing else. */
+  /** The end of a range that was tried before: the request sends exactly this range again. */
   readonly resendRangeEnd: Rev | null;
-  /** The newest message that the hook has got: events that stand behind a later one wait for that. */
+  /** The newest message that the hook has received: an event behind a later message waits for that message. */
   readonly maxAfterSeq: Seq;
 }
 
 /** The next request after a rev. */
 interface NextEventRequest {
-  /** Up to here there is nothing to send: these events are left out. */
+  /** The hook skips all events up to here. */
   readonly skippedTo: Rev;
   readonly request: DeliveryRequest | null;
-  /** Where nothing is to be sent or left out: messages up to this one may go before the next event. */
+  /** If nothing is sent or skipped: messages up to this one may be sent before the next event. */
   readonly nextEventAfterSeq: Seq;
 }
 
@@ -47,7 +47,7 @@ export class EventRequestBuilder {
     return this.#exhaustedAt === null || rev < this.#exhaustedAt;
   }
 
-  /** The next request after a rev, with texts as they are now. Rejects when the database is away. */
+  /** The next request after a rev, with current texts. Rejects when the database is unreachable. */
   async next(afterRev: Rev, bounds: EventBounds): Promise<NextEventRequest> {
     let skippedTo = afterRev;
     for (let n = 0; n < MAX_SKIPPED; n += 1) {
@@ -98,7 +98,7 @@ export class EventRequestBuilder {
       const { event } = await this.#read(after);
       if (event === null || event.afterSeq > maxAfterSeq) break;
       if (resendRangeEnd !== null && event.rev > resendRangeEnd) break;
-      // What is behind has its own request, whatever range was tried before.
+      // Events of another epoch get a request of their own, whatever range was tried before.
       if (event.logEpoch !== head.logEpoch) return { events, resendRangeEnd: null };
       after = event.rev;
       if (this.#isSkipped(event)) {
@@ -122,8 +122,12 @@ export class EventRequestBuilder {
   }
 
   /**
-   * True for what the hook did not ask for: by its kind, by who changed it, or since it is older than the hook. And for a
-   * message that a retention rule removed.
+   * True for events that the hook does not want:
+   * - by their kind,
+   * - by the kind of the account that made the change,
+   * - because they are older than the hook.
+   *
+   * Also true when a retention rule removed the message.
    */
   #isSkipped({ rev, seq, kind, actorKind, body }: EncodedEvent): boolean {
     const { events, skip, startAfterSeq, eventStartAfterRev } = this.#row;

@@ -3,15 +3,15 @@ import type { LanePosition } from '../attempt-result.ts';
 import type { DeliveryRequest, RequestRangeBounds, RequestBodyBuilder } from '../request-body-builder.ts';
 import type { EventBounds, EventRequestBuilder } from './event-request-builder.ts';
 
-/** How much one request may take, of messages or of events. */
+/** Bounds of one request of messages or events. */
 export interface OrderedBounds extends RequestRangeBounds, Omit<EventBounds, 'resendRangeEnd' | 'maxAfterSeq'> {
-  /** The same as `resendRangeEnd`, of events. */
+  /** The event counterpart of `resendRangeEnd`. */
   readonly resendRangeEndRev: Rev | null;
 }
 
 /** The next request after a position. */
 interface NextOrdered {
-  /** The last position that is left out; null: none is. */
+  /** The last skipped position; null: none was skipped. */
   readonly skippedTo: LanePosition | null;
   readonly request: DeliveryRequest | null;
 }
@@ -19,16 +19,17 @@ interface NextOrdered {
 const NOTHING: NextOrdered = { skippedTo: null, request: null };
 
 /**
- * Messages and events in one order: a message, the events that were written before the next one by rev, the next message.
+ * Messages and events in one order: a message, the events that were written before the next one by rev, the next
+ * message.
  *
- * Why no message overtakes an event: both are written under the head's lock. A reader of a head with `last_seq` 42
- * sees every event that stands before message 42. So events are looked for once for all messages up to the head that the
- * look has seen (`#messagesBeforeNextEvent`), and a message beyond it is sent after another look only.
+ * Why no message overtakes an event: both are written under the head's lock. A reader of a head with `last_seq` 42 sees
+ * every event that comes before message 42. So one check for events covers all messages up to the head that the check
+ * saw (`#messagesBeforeNextEvent`). A message beyond that head requires another check.
  */
 export class OrderedRequests {
   readonly #messages: RequestBodyBuilder;
   readonly #events: EventRequestBuilder | null;
-  /** Between this place among the events and the next event lie the messages up to `toSeq`. */
+  /** The messages between this event cursor and the next event: those up to `toSeq`. */
   #messagesBeforeNextEvent: { readonly eventCursor: Rev; readonly toSeq: Seq } | null = null;
 
   constructor(messages: RequestBodyBuilder, events: EventRequestBuilder | null) {
@@ -36,12 +37,12 @@ export class OrderedRequests {
     this.#events = events;
   }
 
-  /** The next message, where that is all of a request and is known without asking the database. */
+  /** The next request, if it holds one message that is cached; it needs no query. */
   peek(position: LanePosition): DeliveryRequest | null {
     return this.#isMessageNext(position) ? this.#messages.peek(position.cursor) : null;
   }
 
-  /** The next request after a position, with texts as they are now. Rejects when the database is away. */
+  /** The next request after a position, with current texts. Rejects when the database is unreachable. */
   async next(position: LanePosition, bounds: OrderedBounds): Promise<NextOrdered> {
     const { cursor, eventCursor } = position;
     if (!this.#isMessageNext(position)) {

@@ -16,7 +16,7 @@ interface NextUnordered<Num extends Seq | Rev> {
 export interface UnorderedSource<Num extends Seq | Rev> {
   readonly window: UnorderedInFlightWindow<Num>;
   readonly hasBacklog: boolean;
-  /** `resendRangeEnd`: where a range ends that is sent again as it was. */
+  /** `resendRangeEnd`: the end of a range that is sent again unchanged. */
   read(after: Num, resendRangeEnd: Num | null): Promise<NextUnordered<Num>>;
   rangeOf(request: DeliveryRequest): RequestRange<Num>;
 }
@@ -52,7 +52,10 @@ export class UnorderedMessages implements UnorderedSource<Seq> {
     return { first, last };
   }
 
-  /** A batch that failed while the hook asked for order is sent as it was, and one that was refused, one by one. */
+  /**
+   * A batch that failed while the hook asked for order is sent again unchanged; after a refusal, its messages are sent
+   * one by one.
+   */
   #bounds(): RequestRangeBounds {
     const { maxMessagesPerRequest, tracker, slowStart } = this.#deps;
     const { batchLastSeq, unbatchedUntil } = tracker.progress;
@@ -67,7 +70,7 @@ export class UnorderedMessages implements UnorderedSource<Seq> {
   }
 }
 
-/** Events wait for no message here: one can arrive before the message that it is about. */
+/** Events do not wait for messages here: one can arrive before the message that it changed. */
 export class UnorderedEvents implements UnorderedSource<Rev> {
   readonly window: UnorderedInFlightWindow<Rev>;
   readonly #deps: StrategyDeps;

@@ -1,24 +1,24 @@
-/** The promise: for so many minutes in a row, more than so many posts in each. */
+/** The documented criterion: for 5 minutes in a row, more than 60 posts in each. */
 const MINUTES = 5;
 const POSTS_PER_MINUTE = 60;
 const MINUTE_MS = 60_000;
 const SECOND_MS = 1_000;
-/** Seconds that are remembered: what a lane has still to deliver of a loop was posted within them. */
+/** Seconds that are remembered: posts of a loop that a lane has yet to deliver are younger than that. */
 const SECONDS = 64;
 
 /**
- * Tells whether the receiver of one hook seems to answer posts of the group's webhook with further ones. It counts the
- * posts that follow a delivery of such a post to the hook within 2 s, to the second. A busy group looks the same.
+ * Detects whether the receiver of one hook seems to answer posts of the group's webhook with further posts. It counts
+ * the posts that follow a delivery of such a post to the hook within 2 s, to the second. A busy group looks the same.
  */
 export class LoopDetector {
-  /** In which of the last seconds, by Unix time, such posts were delivered. */
+  /** The seconds, in Unix time, in which such posts were delivered. */
   readonly #deliverySeconds = new Uint32Array(SECONDS);
   #minute = 0;
   #postsInMinute = 0;
   /** Minutes with too many posts, up to the one before `#minute`. */
   #minutesInRow = 0;
 
-  /** A post of the group's webhook, of one moment, is on its way to the hook at another; both in Unix time. */
+  /** Records the delivery, at `nowMs`, of a webhook's post from `postedMs`; both in Unix time. */
   observe(postedMs: number, nowMs: number): void {
     const posted = Math.floor(postedMs / SECOND_MS);
     const follows = this.#hasDeliveryIn(posted) || this.#hasDeliveryIn(posted - 1);
@@ -29,7 +29,7 @@ export class LoopDetector {
     this.#postsInMinute += 1;
   }
 
-  /** Whether it seems so now. */
+  /** Whether the criterion is met at `nowMs`. */
   isLoop(nowMs: number): boolean {
     this.#beginMinute(Math.floor(nowMs / MINUTE_MS));
     return this.#minutesInRow >= MINUTES;

@@ -15,24 +15,24 @@ interface ReceiverDeps {
   readonly client: DeliveryClient;
   readonly createFileLink: CreateFileLink;
   readonly postReply: PostReply;
-  /** True once the lane is told to end: another one sends the message again. */
+  /** True once the lane is retired: another lane then sends the message again. */
   readonly isRetired: () => boolean;
   readonly log: Log;
 }
 
-/** Of the request that was answered. */
+/** The message of the request that the receiver answered. */
 interface DeliveredMessage {
   readonly last: Seq;
   readonly logEpoch: LogEpoch;
   readonly hops: number;
 }
 
-/** More of an answer is no reply. */
+/** A larger answer is not treated as a reply. */
 const MAX_ANSWER_BYTES = 256 * 1024;
-/** While the database is away, or the group's replies are too many. */
+/** Pause while the database is unreachable or the group has too many replies. */
 const REPLY_RETRY_MS = 500;
 
-/** The receiver of a hook with the format of another product: which messages it gets, as what, and what it answers. */
+/** The receiver of a hook with another product's format: it selects and encodes messages, and posts replies. */
 export class Receiver {
   readonly #row: LaneRow;
   readonly #format: ReceiverFormat;
@@ -49,7 +49,7 @@ export class Receiver {
     this.#deps = deps;
   }
 
-  /** False for what says nothing to the receiver: another text than it listens to, or a message that is deleted. */
+  /** False for a message that the receiver ignores: its text lacks the triggers, or it is deleted. */
   takes({ deliveredAsDeleted, text }: DeliveryMessage): boolean {
     const { triggers } = this.#row;
     return !deliveredAsDeleted && (triggers.length === 0 || findTrigger(text, triggers) !== null);
@@ -89,8 +89,8 @@ export class Receiver {
   }
 
   /**
-   * Posts what a delivery was answered with. `unknown`: the lane ended before the reply was posted, so that the delivery
-   * must not count. As long as the reply is here, the message is not sent again: its receiver would act once more.
+   * Posts the reply in a delivery's answer. `unknown`: the lane ended before the reply was posted, so the delivery must
+   * not count. While the reply is pending, the message is not sent again: its receiver would act twice.
    */
   async postReply(
     { last: seq, logEpoch, hops }: DeliveredMessage,
