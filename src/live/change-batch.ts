@@ -3,23 +3,23 @@ import type { Change, ChangePage } from '../storage/messages/changes.ts';
 import { changeNotification } from './frames.ts';
 import { EncodedFrames } from './encoded-frames.ts';
 
-/** What a change's frames take in memory beside their text, roughly. */
+/** Approximate memory of a change's frames besides their text. */
 const MEMORY_OVERHEAD_BYTES = 100;
-/** Texts, and frames for two kinds of connections. */
+/** The text, and frames for two transports. */
 const COPIES_PER_TEXT = 3;
 
-/** A change that its sender is told more of than everybody else. */
+/** A change with more fields for its sender than for other accounts. */
 interface OwnFrame {
   readonly index: number;
   readonly accountId: AccountId;
   readonly text: string;
 }
 
-/** The changes of a conversation behind `from` up to `to`, all of them, as frames that were made once. */
+/** All changes of a conversation behind `afterRev` up to `upToRev`, as frames that were encoded once. */
 export class ChangeBatch {
   readonly afterRev: Rev;
   readonly upToRev: Rev;
-  /** Roughly what it takes in memory. */
+  /** Approximate size in memory. */
   readonly memoryBytes: number;
   readonly #revs: readonly Rev[];
   readonly #frames: EncodedFrames;
@@ -46,7 +46,7 @@ export class ChangeBatch {
   }
 
   /**
-   * The frames as an account gets them: the same for everybody, but for those whose own messages are among them. Theirs are
+   * The frames for an account. All accounts share them, except the senders of messages in the batch. For those they are
    * encoded for each of their sessions, and not kept.
    */
   framesFor(accountId: AccountId): EncodedFrames {
@@ -57,17 +57,17 @@ export class ChangeBatch {
     return new EncodedFrames(texts);
   }
 
-  /** How many of its changes somebody has who has everything up to `rev`. */
+  /** The number of changes that a follower with everything up to `rev` already has. */
   countUpTo(rev: Rev): number {
     if (rev <= this.afterRev) return 0;
-    // From the newest: who lacks something in a stretch lacks little.
+    // Starts at the newest: a follower usually lacks only a few changes of a batch.
     let count = this.#revs.length;
     while (count > 0 && this.#revs[count - 1]! > rev) count -= 1;
     return count;
   }
 }
 
-/** Null where the sender gets the frame that everybody gets. */
+/** Null if the sender gets the same frame as everybody. */
 function ownFrameOf(conversationId: ConversationId, change: Change, index: number): OwnFrame | null {
   if (change.type !== 'message' || change.message.clientId === null) return null;
   const accountId = change.message.sender.id;

@@ -11,22 +11,22 @@ import { logFailureByKind } from './log-failure.ts';
 
 const PAGE_ROWS = 500;
 const PAGE_BYTES = 256 * 1024;
-/** What is remembered of all conversations for those who come back. */
+/** Bound of the cache over all conversations, for clients that reconnect. */
 const CACHE_BYTES = 32 * 1024 * 1024;
 const CACHE_TTL_MS = 60_000;
-/** Of the pool's two connections one is left to the reads that many wait for. */
+/** Catch-up reads leave one of the pool's two connections to fan-out reads, for which many followers wait. */
 const MAX_CONCURRENT_CATCH_UP_READS = 1;
 const MAX_CONCURRENT_FAN_OUT_READS = 2;
 const RETRY_DELAY_MS = 300;
 
-/** Why there is no stretch: the conversation is gone, or the database is away. */
+/** Why there is no batch: the conversation does not exist any more, or the database is unreachable. */
 export type ReadFailure = 'gone' | 'away';
 
 interface BatchOwner {
   onEvicted(batch: ChangeBatch): void;
 }
 
-/** Reads changes from the database, so many at a time, and keeps the frames of the last ones within a bound. */
+/** Reads changes from the database, with bounded concurrency, and caches the newest batches within a bound. */
 export class ChangeReader {
   readonly counts: LiveCounts['reads'];
   readonly #pool: Pool;
@@ -56,8 +56,8 @@ export class ChangeReader {
   }
 
   /**
-   * What is behind `rev` for everybody who follows: `batch` is null when there is nothing, the whole null when the
-   * conversation is gone or the server stops. While the database is away it is asked again and again.
+   * The changes behind `rev` for all followers. `batch` is null when there are none. The result is null when the
+   * conversation does not exist any more or the server stops. Retries while the database is unreachable.
    */
   async readForFanOut(
     conversationId: ConversationId,
@@ -77,7 +77,7 @@ export class ChangeReader {
     return null;
   }
 
-  /** The same for one client that lacks something, asked once. */
+  /** The same for one client that lacks changes, without a retry. */
   async readForCatchUp(conversationId: ConversationId, rev: Rev): Promise<ChangeBatch | ReadFailure> {
     this.counts.catch_up += 1;
     try {
@@ -89,7 +89,7 @@ export class ChangeReader {
     }
   }
 
-  /** Waits, by default until it is worth asking the database again; no longer when the server stops. */
+  /** Waits, by default until a retry makes sense; ends early when the server stops. */
   async pause(ms = RETRY_DELAY_MS): Promise<void> {
     try {
       await wait(ms, undefined, { signal: this.#stopController.signal });
@@ -107,7 +107,7 @@ export class ChangeReader {
     this.#ownerByCachedBatch.delete(batch);
   }
 
-  /** Drops what nobody came for in time. */
+  /** Drops expired batches. */
   evictExpired(): void {
     this.#ownerByCachedBatch.purgeStale();
   }
@@ -139,7 +139,10 @@ function witnessedChangeOf(change: Change): Parameters<Witness['recordChange']>[
   return { rev, changedSeq: seq, changedAtMs: (deletedAt ?? editedAt ?? sentAt).getTime() };
 }
 
-/** So many at a time, the others in the order in which they came. They are bounded by the connections there are. */
+/**
+ * Runs a bounded number of calls at once, the others in the order in which they came. The number of connections bounds
+ * the waiting ones.
+ */
 class Semaphore {
   #availablePermits: number;
   readonly #waiters: (() => void)[] = [];

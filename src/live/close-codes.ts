@@ -1,9 +1,9 @@
-/** How a connection ended that the server closed. On tcp the code stands in the last line. */
+/** The code with which the server closes a connection. On tcp the last line holds it. */
 export const closeCodes = {
-  /** The client closed its side, and has its answers. */
+  /** The client closed its side, and has received its answers. */
   normal: 1000,
   stopping: 1001,
-  /** More waits to be sent than may: the client comes back and goes on from what it has. */
+  /** The send queue exceeds its bound: the client reconnects and continues from what it has. */
   slow_consumer: 4000,
   unauthenticated: 4001,
   session_ended: 4002,
@@ -12,7 +12,7 @@ export const closeCodes = {
   invalid_json: 4005,
   rate_limited: 4006,
   ping_timeout: 4007,
-  /** The log began a new epoch: what was sent may be lost, and its revs are given out again. */
+  /** The log began a new epoch: sent changes may be lost, and their revs are given out again. */
   changes_lost: 4008,
 } as const;
 
@@ -33,7 +33,7 @@ export const closeMessages: Readonly<Record<CloseReason, string>> = {
   changes_lost: 'The server lost changes: connect again and follow from what you have',
 };
 
-/** Says in a frame of its own, before the connection ends, why it does. */
+/** The notification that carries the reason before the connection ends. */
 export function sessionEndedNotification(reason: CloseReason): string {
   const params = { reason: closeMessages[reason], code: closeCodes[reason] };
   return JSON.stringify({ jsonrpc: '2.0', method: 'session.ended', params });

@@ -1,10 +1,10 @@
 import type { LiveConnection } from './transport/live-connection.ts';
 
-/** Whether a connection gave a sign of life between two looks. */
+/** Whether a connection gave a sign of life between two checks. */
 export class ConnectionActivity {
   readonly #connection: LiveConnection;
   #bytesRead = 0;
-  /** Null: there was room for more when it was last looked at. */
+  /** Null: the connection was not full at the last check. */
   #bytesFlushed: number | null = null;
 
   constructor(connection: LiveConnection) {
@@ -12,8 +12,8 @@ export class ConnectionActivity {
   }
 
   /**
-   * Whether something came since the last look, or something went out that had no room before: who is busy reading may
-   * come to our question late. One that is not read from cannot give a sign.
+   * True when bytes arrived since the last check, or a full connection sent some. A client that is busy reading may get
+   * to our ping late. A connection whose input is paused cannot give a sign.
    */
   wasActive(isInputPaused: boolean): boolean {
     const { bytesRead, bytesFlushed, isFull } = this.#connection;

@@ -2,10 +2,10 @@ import type { LiveConfig } from '../config/config.ts';
 import type { SourceKey } from '../model/source-key.ts';
 import type { ConnectionRejection } from './live-counts.ts';
 
-/** Waiting connections that one source may have: a quarter of them. */
+/** The share of connections without a sign-in that one source may hold: a quarter. */
 const UNAUTHENTICATED_PER_SOURCE_DIVISOR = 4;
 
-/** Who may connect: bounds on connections in all, on those that have not said who they are, and of one source. */
+/** Bounds on connections: in total, those that have not signed in, and those of one source. */
 export class TotalAndUnauthenticatedQuotas {
   readonly #config: LiveConfig;
   readonly #unauthenticatedBySource = new Map<SourceKey, number>();
@@ -16,7 +16,7 @@ export class TotalAndUnauthenticatedQuotas {
     this.#config = config;
   }
 
-  /** Connections that have not said who they are. */
+  /** Connections that have not signed in. */
   get unauthenticated(): number {
     return this.#unauthenticated;
   }
@@ -25,7 +25,7 @@ export class TotalAndUnauthenticatedQuotas {
     return this.#total;
   }
 
-  /** Counts a connection, or says why it is refused. `isProxy`: many clients come from this source. */
+  /** Counts a connection, or returns why it is refused. `isProxy`: many clients connect from this source. */
   acquire(source: SourceKey, isProxy: boolean): ConnectionRejection | null {
     const { maxLiveConnections: connections, maxUnauthenticatedConnections } = this.#config;
     if (this.#total >= connections) return 'too_many_connections';
@@ -39,7 +39,7 @@ export class TotalAndUnauthenticatedQuotas {
     return null;
   }
 
-  /** A counted connection waits no longer. */
+  /** A counted connection has signed in or ended. */
   releaseUnauthenticated(source: SourceKey): void {
     this.#unauthenticated -= 1;
     const remaining = (this.#unauthenticatedBySource.get(source) ?? 1) - 1;
@@ -47,7 +47,7 @@ export class TotalAndUnauthenticatedQuotas {
     else this.#unauthenticatedBySource.set(source, remaining);
   }
 
-  /** A counted connection that did not wait any more is over. */
+  /** A counted connection has ended, after `releaseUnauthenticated`. */
   release(): void {
     this.#total -= 1;
   }

@@ -5,15 +5,15 @@ const MIN_64_BIT_LENGTH = 65_536;
 const FINAL_TEXT_FRAME_BYTE = 0x81;
 const NEWLINE = 0x0a;
 
-/** Frames of one kind of connection, one behind the other, and where each ends. */
+/** Concatenated frames for one transport, and the offset at which each ends. */
 interface ConcatenatedFrames {
   readonly bytes: Buffer;
   readonly frameEnds: Uint32Array;
 }
 
-/** How a text becomes a frame. */
+/** Encodes a text as a frame. */
 interface FrameFormat {
-  /** Bytes of a frame besides its text of so many bytes. */
+  /** Bytes of a frame besides its text of `length` bytes. */
   readonly frameOverheadBytes: (length: number) => number;
   /** Writes a frame and returns where it ends. */
   readonly write: (target: Buffer, at: number, part: { text: string; length: number }) => number;
@@ -25,8 +25,8 @@ const FRAME_FORMATS: Readonly<Record<LiveTransport, FrameFormat>> = {
 };
 
 /**
- * Texts for many clients, made into bytes once for each kind of connection: what a server sends on WebSocket is not
- * masked, so that the same bytes are right for everybody.
+ * Texts for many clients, encoded once for each transport. A server's WebSocket frames are not masked, so all clients
+ * get the same bytes.
  */
 export class EncodedFrames {
   readonly count: number;
@@ -38,7 +38,7 @@ export class EncodedFrames {
     this.count = texts.length;
   }
 
-  /** The frames of a kind but for the first `skip`. */
+  /** The frames for a transport, without the first `skip`. */
   bytes(kind: LiveTransport, skip: number): Buffer {
     const { bytes, frameEnds } = (this.#encoded[kind] ??= encode(this.#texts, FRAME_FORMATS[kind]));
     return skip === 0 ? bytes : bytes.subarray(frameEnds[skip - 1]);
@@ -48,7 +48,7 @@ export class EncodedFrames {
 function encode(texts: readonly string[], { frameOverheadBytes, write }: FrameFormat): ConcatenatedFrames {
   const lengths = texts.map((text) => Buffer.byteLength(text));
   const total = lengths.reduce((sum, length) => sum + length + frameOverheadBytes(length), 0);
-  // Not out of the shared pool, which a kept slice would hold as a whole.
+  // Not from the shared pool: a kept slice would keep the whole pool in memory.
   const bytes = Buffer.allocUnsafeSlow(total);
   const frameEnds = new Uint32Array(texts.length);
   let at = 0;

@@ -17,30 +17,30 @@ import { EncodedFrames } from './encoded-frames.ts';
 import type { SendableSession } from './sendable-session.ts';
 import { logFailureByKind } from './log-failure.ts';
 
-/** In larger conversations nobody is told who writes, comes or goes: it would cost more than the messages do. */
+/** In larger conversations nobody gets typing or presence notifications: they would cost more than the messages do. */
 const MAX_EPHEMERAL_CONVERSATION_SIZE = 200;
-/** One who goes on writing is told of so often. */
+/** Interval of typing notifications for one account that continues typing. */
 const TYPING_THROTTLE_MS = 2_000;
 const MAX_TYPING_THROTTLES = 10_000;
 const MAX_CACHED_ACCOUNT_SUMMARIES = 10_000;
 const ACCOUNT_SUMMARY_TTL_MS = 60_000;
-/** Accounts with a change that waits to be sent, one for each: more than a cluster has online. */
+/** Accounts with a queued change, one change for each: more than a cluster has online. */
 const MAX_QUEUED_ACCOUNTS = 1_000_000;
-/** That one query finds the audience of. */
+/** Accounts whose audience one query finds. */
 const ACCOUNTS_PER_QUERY = 200;
 const QUERY_TIMEOUT_MS = 1_500;
 
-/** What waits to be told of an account. */
+/** A queued change of an account. */
 interface QueuedAccountChange {
-  /** Null: it did not come or go. */
+  /** Null: the account neither came online nor went offline. */
   readonly online: boolean | null;
-  /** It has another nick or name. */
+  /** True: the account has another nick or name. */
   readonly isRenamed: boolean;
 }
 
 /**
- * Tells sessions what is not stored: who types, what another device of the account has read or set, who is online, who has
- * another name. A failure loses what was typed; changes of accounts are queued again.
+ * Sends sessions events that are not stored: typing, reads and settings of the account's other devices, presence, and
+ * new names. A failure loses typing events; changes of accounts are queued again.
  */
 export class EphemeralEvents {
   readonly #bus: Bus;
@@ -82,8 +82,8 @@ export class EphemeralEvents {
   }
 
   /**
-   * An account came online or went offline. A later tick sends the newest change. An opposite one does not cancel it: a
-   * client that asked for the list in between would keep the account as it was then.
+   * An account came online or went offline. A later tick sends the newest change. An opposite change does not cancel
+   * it: a client that read the list in between would keep the account's old state.
    */
   queuePresenceChange(accountId: AccountId, online: boolean): void {
     this.#queue(accountId, { online, isRenamed: false });

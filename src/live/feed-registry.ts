@@ -10,10 +10,13 @@ import type { LiveCounts } from './live-counts.ts';
 import { logFailureByKind } from './log-failure.ts';
 
 const FEEDS_PER_POLL_QUERY = 5_000;
-/** A commit whose answer was lost, or whose node died, is told by nobody: what is followed is looked at so often. */
+/**
+ * No notification follows a commit whose answer was lost or whose node died: the registry polls all feeds at this
+ * interval.
+ */
 const POLL_INTERVAL_MS = 10_000;
 
-/** What was said of conversations while somebody read which ones there are. */
+/** Conversations that changed while a caller reads a list of conversations. */
 class ChangeRecorder {
   readonly #changedConversations = new Set<ConversationId>();
   #allMayHaveChanged = false;
@@ -34,16 +37,16 @@ interface FeedRegistryOptions {
   readonly counts: LiveCounts;
   readonly witness: Witness;
   readonly log: Log;
-  /** Milliseconds between two looks at all heads; 10 s by default. */
+  /** Milliseconds between two polls of all heads; 10 s by default. */
   readonly pollIntervalMs?: number;
 }
 
-/** The conversations that are followed on this node. Between `start` and `stop` it hears what changes in them. */
+/** The feeds of this node. Between `start` and `stop` the registry receives their notifications. */
 export class FeedRegistry {
   readonly reader: ChangeReader;
-  /** The log began a new epoch: all subscriptions have to be made again. */
+  /** Called when the log began a new epoch: all subscriptions must be made again. */
   onNewEpoch: () => void = () => {};
-  /** Null until it was read for the first time. */
+  /** Null until the first read. */
   #epoch: LogEpoch | null = null;
   readonly #bus: Bus;
   readonly #pool: Pool;
@@ -53,7 +56,7 @@ export class FeedRegistry {
   readonly #recorders = new Set<ChangeRecorder>();
   #unsubscribe: () => void = () => {};
   #pollTimer: NodeJS.Timeout | undefined;
-  /** A look at all heads is under way, and whether another one has to follow. */
+  /** Whether a poll of all heads is running, and whether another one must follow. */
   #isPolling = false;
   #shouldPollAgain = false;
 
@@ -108,12 +111,12 @@ export class FeedRegistry {
   }
 
   /**
-   * Takes note of the log's epoch, wherever it was read. Behind a raise a feed may be further than the database is: whoever
-   * comes from then on gets another one.
+   * Records the log's epoch after any read. After a raise a feed may be ahead of the database: later subscribers get
+   * another feed.
    */
   observeEpoch(epoch: LogEpoch): void {
     const before = this.#epoch;
-    // A read may have begun before the raise that another one saw.
+    // This read may have begun before the raise that another read saw.
     if (before !== null && epoch <= before) return;
     this.#epoch = epoch;
     if (before === null) return;
@@ -122,7 +125,7 @@ export class FeedRegistry {
     this.onNewEpoch();
   }
 
-  /** Notes every word until it is let go. */
+  /** Records every notification until `stopRecording`. */
   startRecording(): ChangeRecorder {
     const recorder = new ChangeRecorder();
     this.#recorders.add(recorder);
@@ -134,8 +137,8 @@ export class FeedRegistry {
   }
 
   /**
-   * The feed of a conversation whose newest change was `head` a moment ago; each user releases it. `mayBeStale`: there may be
-   * a newer one that nobody heard of.
+   * The feed of a conversation whose newest change was `head` a moment ago; each caller releases it. `mayBeStale`:
+   * there may be a newer change whose notification did not reach the feed.
    */
   acquire(conversationId: ConversationId, head: Rev, mayBeStale: boolean): Feed {
     let feed = this.#feeds.get(conversationId);
@@ -160,7 +163,10 @@ export class FeedRegistry {
     return this.#feeds.get(id);
   }
 
-  /** Words may have been lost: asks which conversations have moved. What is remembered of these may be old as well. */
+  /**
+   * Notifications may have been lost: finds the conversations that have new changes. Their cached batches may be
+   * outdated as well.
+   */
   async #poll(): Promise<void> {
     this.#shouldPollAgain = true;
     if (this.#isPolling) return;

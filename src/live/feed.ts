@@ -3,40 +3,44 @@ import type { ChangeReader, ReadFailure } from './change-reader.ts';
 import type { SendableSession } from './sendable-session.ts';
 import type { ChangeBatch } from './change-batch.ts';
 
-/** How far below what one client lacks a read begins, so that others who lack a little more can share it. */
+/**
+ * A catch-up read begins up to this far below the client's rev, so that clients that lack a little more can share it.
+ */
 const READ_ALIGNMENT_REVS = 64;
 
 /**
- * After giving something to all followers a feed rests for so many times as long as that took, so that what is posted
- * meanwhile goes out in one write for each instead of many; at most for the second. Few followers take no time at all.
+ * After a broadcast a feed rests for this multiple of the broadcast's duration, at most for the second value. Changes
+ * posted meanwhile then go out in one write for each follower instead of many. For few followers the rest is
+ * negligible.
  */
 const BROADCAST_COOLDOWN_FACTOR = 3;
 const MAX_BROADCAST_COOLDOWN_MS = 40;
 
-/** Somebody whom a feed gives each change, in order. */
+/** A subscriber that gets each change from a feed, in order. */
 export interface Follower {
-  /** It has everything up to here. */
+  /** The follower has everything up to here. */
   readonly rev: Rev;
   readonly session: SendableSession;
   deliver(batch: ChangeBatch): void;
 }
 
 /**
- * The changes of one conversation that is followed on this node. What a word brought is read once, made into frames
- * once, and given to all followers in one tick; who lacks more comes for it, and what several lack is read once as well.
+ * The changes of one conversation that clients on this node follow. After a notification the feed reads changes once,
+ * encodes them once, and gives them to all followers in one tick. A follower that lacks more calls `changesAfter`;
+ * followers that lack the same share one read.
  */
 export class Feed {
   readonly conversationId: ConversationId;
-  /** What is attached has everything up to here. */
+  /** Attached followers have everything up to here. */
   rev: Rev;
-  /** Followers and those that are on their way to becoming some: without any the feed is dropped. */
+  /** Attached followers and those that catch up: the feed is dropped when none is left. */
   refCount = 0;
   readonly attached = new Set<Follower>();
   readonly #reader: ChangeReader;
   #cachedBatches: ChangeBatch[] = [];
   readonly #pendingReadsByRev = new Map<Rev, Promise<ChangeBatch | ReadFailure>>();
   #cacheGeneration = 0;
-  /** A word came since the last read began. */
+  /** A notification arrived since the last read began. */
   #hasUnreadChanges = false;
   #isReading = false;
   #cooldownUntilMs = 0;
@@ -47,20 +51,20 @@ export class Feed {
     this.#reader = reader;
   }
 
-  /** Somebody said that there is more. */
+  /** A notification or a newer head announced more changes. */
   wake(): void {
     this.#hasUnreadChanges = true;
     if (!this.#isReading) void this.#readLoop();
   }
 
-  /** Something old was changed: what is remembered may hold a text that is deleted by now. */
+  /** An older message changed: the cache may hold a text that was deleted since. */
   invalidateCache(): void {
     this.#cacheGeneration += 1;
     for (const batch of this.#cachedBatches) this.#reader.evict(batch);
     this.#cachedBatches = [];
   }
 
-  /** A stretch is remembered no longer. */
+  /** The reader has evicted a batch. */
   onEvicted(batch: ChangeBatch): void {
     this.#cachedBatches = this.#cachedBatches.filter((each) => each !== batch);
   }
@@ -94,7 +98,7 @@ export class Feed {
     return read;
   }
 
-  /** One read at a time; words that come meanwhile cause one more. */
+  /** One read at a time; notifications that arrive meanwhile cause one more. */
   async #readLoop(): Promise<void> {
     this.#isReading = true;
     while (this.#hasUnreadChanges && this.refCount > 0) {
@@ -116,7 +120,7 @@ export class Feed {
   #broadcast(batch: ChangeBatch): void {
     this.rev = batch.upToRev;
     const startedMs = performance.now();
-    // One that is closed by what it is given leaves the set, which a running loop takes.
+    // A follower that this delivery closes leaves the set, which the running iteration permits.
     for (const follower of this.attached) follower.deliver(batch);
     const endedMs = performance.now();
     this.#cooldownUntilMs =

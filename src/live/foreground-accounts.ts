@@ -1,18 +1,18 @@
 import type { AccountId } from '../model/ids.ts';
 
-/** Whose sessions on this node somebody looks at, as far as their clients say. */
+/** Accounts with a foreground session on this node, as their clients report. */
 export class ForegroundAccounts {
-  /** How many of an account's. */
+  /** The number of foreground sessions of each account. */
   readonly #foregroundSessionCounts = new Map<AccountId, number>();
 
-  /** One more; true: the account's first. */
+  /** Adds a session; true: the account's first. */
   addSession(accountId: AccountId): boolean {
     const before = this.#foregroundSessionCounts.get(accountId) ?? 0;
     this.#foregroundSessionCounts.set(accountId, before + 1);
     return before === 0;
   }
 
-  /** One less; true: the account's last. */
+  /** Removes a session; true: the account's last. */
   removeSession(accountId: AccountId): boolean {
     const remaining = (this.#foregroundSessionCounts.get(accountId) ?? 0) - 1;
     if (remaining > 0) this.#foregroundSessionCounts.set(accountId, remaining);

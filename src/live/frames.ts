@@ -2,14 +2,17 @@ import type { AccountId, ConversationId, Rev, Seq } from '../model/ids.ts';
 import { serializeChange } from '../operations/core/serializers.ts';
 import type { Change } from '../storage/messages/changes.ts';
 
-/** Who a signal is about. */
+/** The account that an event is about. */
 interface EventAccount {
   readonly id: number;
   readonly nick: string;
   readonly name: string;
 }
 
-/** One change of a conversation, as a notification for `viewerId`; null: for everybody but the sender of its message. */
+/**
+ * One change of a conversation as a notification for `viewerId`; null: for all accounts except the sender of its
+ * message.
+ */
 export function changeNotification(
   conversation: ConversationId,
   change: Change,
@@ -19,12 +22,12 @@ export function changeNotification(
   return serializeNotification('conversation.change', params);
 }
 
-/** The account has come into a conversation; its changes begin behind this one. */
+/** The account has joined a conversation; its changes begin behind this rev. */
 export function joinedNotification(conversation: ConversationId, rev: Rev): string {
   return serializeNotification('conversation.joined', { conversation, rev });
 }
 
-/** The account is in the conversation no longer; nothing of it follows. */
+/** The account has left the conversation; no change of it follows. */
 export function leftNotification(conversation: ConversationId): string {
   return serializeNotification('conversation.left', { conversation });
 }

@@ -1,15 +1,15 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
-/** Fewer leave nothing behind that is worth a collection. */
+/** Fewer sign-ins leave too little garbage for a collection. */
 const MIN_AUTHENTICATIONS_FOR_GC = 1_000;
-/** So many looks without anybody new: the others have come. */
+/** Ticks without a new sign-in before a collection: the other clients have all connected. */
 const IDLE_TICKS_BEFORE_GC = 2;
 
 /**
- * Gives back what many clients left behind that signed in at once: ten thousand of them take 80 MiB of objects that are
- * over before they have all come, and an idle server makes too few new ones for V8 ever to look. One collection of the
- * heap, when nobody new has come for two seconds; it starts V8's own giving back of memory, some seconds later.
+ * Frees the garbage of many clients that signed in at once. Ten thousand of them take 80 MiB of objects that are
+ * garbage before all have connected. An idle server then allocates too little for V8 to start a collection. This class
+ * starts one when nobody has signed in for two seconds; V8 then returns memory to the system some seconds later.
  */
 export class IdleGc {
   readonly #collect: () => void;
@@ -21,7 +21,7 @@ export class IdleGc {
     this.#collect = collect;
   }
 
-  /** Somebody has signed in. */
+  /** Counts a sign-in. */
   countAuthentication(): void {
     this.#authenticationsSinceGc += 1;
   }
@@ -37,7 +37,7 @@ export class IdleGc {
   }
 }
 
-/** V8 offers this to tests only, behind a flag; a context made while it is set has it. */
+/** V8 offers this to tests only, behind a flag; a context that is created while it is set has it. */
 function collectHeap(): void {
   setFlagsFromString('--expose-gc');
   const gc = runInNewContext('gc') as (options: { type: 'major'; execution: 'async' }) => Promise<void>;

@@ -30,7 +30,7 @@ const INVALID_REQUEST: RpcError = {
   message: 'This is not a JSON-RPC 2.0 request: it needs "jsonrpc": "2.0" and "method"',
 };
 
-/** What a request is served with. */
+/** The context in which a request is served. */
 interface RpcContext {
   readonly services: Services;
   readonly caller: Caller;
@@ -44,7 +44,7 @@ export async function serveRpc(text: string, context: RpcContext): Promise<strin
   return json === undefined ? errorResponse(null, PARSE_ERROR) : serveRequest(json, context);
 }
 
-/** The value of a JSON text; undefined when it is none, is nested too deep, or holds too many values. */
+/** The value of a JSON text; undefined when the text is invalid, nested too deep, or holds too many values. */
 export function parseJsonOrUndefined(text: string, limits: JsonLimits): unknown {
   try {
     return parseJson(text, limits).value;
@@ -55,7 +55,7 @@ export function parseJsonOrUndefined(text: string, limits: JsonLimits): unknown 
 }
 
 /**
- * Serves one request. Resolves to the answer's text, or null for a notification, which has none. Batches are not offered:
+ * Serves one request. Resolves to the answer's text, or null for a notification, which has none. There are no batches:
  * a caller can send several requests without waiting.
  */
 export async function serveRequest(json: unknown, context: RpcContext): Promise<string | null> {

@@ -1,7 +1,7 @@
 import { liveTransports, type LiveTransport } from '../model/transport.ts';
 import { closeCodes, type CloseReason } from './close-codes.ts';
 
-/** Why a connection was not taken. */
+/** Why a connection was refused. */
 const connectionRejections = [
   'too_many_connections',
   'too_many_unauthenticated',
@@ -14,14 +14,17 @@ export type ConnectionRejection = (typeof connectionRejections)[number];
 const disconnectReasons = [...(Object.keys(closeCodes) as CloseReason[]), 'client'] as const;
 export type DisconnectReason = (typeof disconnectReasons)[number];
 
-/** What happened on live connections since the start: plain numbers, for metrics. */
+/** Counters of live connections since the start, for metrics. */
 export class LiveCounts {
   readonly rejected = zeroCounts(connectionRejections);
   readonly disconnected = zeroCounts(disconnectReasons);
   readonly framesIn = zeroCounts(liveTransports);
-  /** Frames to clients: answers, changes, signals. */
+  /** Frames to clients: answers, changes, ephemeral events. */
   readonly framesOut = zeroCounts(liveTransports);
-  /** Reads of changes from the database: for all followers of a conversation at once, and for those that lack some. */
+  /**
+   * Reads of changes from the database: for all followers of a conversation at once, and for clients that lack some.
+   * `shared`: catch-ups that needed no read of their own.
+   */
   readonly reads = { fan_out: 0, catch_up: 0, shared: 0 };
 
   countSent(kind: LiveTransport, frames: number): void {

@@ -17,30 +17,30 @@ import type { LiveCounts, DisconnectReason } from './live-counts.ts';
 import { Session, type SessionHost, type SessionState } from './session.ts';
 
 /**
- * Requests of those who have not said who they are, by source: a thousand clients of one network come back at
- * once after a restart. Who presents tokens that hold nothing is slowed by another rate.
+ * Rate of requests before the sign-in, for each source: a thousand clients of one network reconnect at once after a
+ * restart. A separate rate slows clients that present invalid tokens.
  */
 const UNAUTHENTICATED_REQUEST_RATE = { perSecond: 500, burst: 5_000, keys: 10_000 };
 const MAX_REJECTION_DELAY_MS = 5_000;
 const MAX_SOURCES = 10_000;
 const countedSessionStates = ['unauthenticated', 'authenticated', 'subscribed', 'closing'] as const;
 
-/** What is told of sessions that come and go. */
+/** Callbacks about sessions that start and end. */
 export interface SessionEvents {
   onSessionAuthenticated(): void;
-  /** The account's first session on this node that somebody looks at came. */
+  /** The account's first foreground session on this node started. */
   firstForegroundSessionStarted(accountId: AccountId): void;
-  /** Its last one ended. */
+  /** The account's last foreground session on this node ended. */
   lastForegroundSessionEnded(accountId: AccountId): void;
-  /** Its last one said that nobody looks at it any more. */
+  /** The account's last foreground session on this node went to the background. */
   lastForegroundSessionBackgrounded(accountId: AccountId): void;
-  /** Somebody has to find out what a membership is. */
+  /** Requests a read of the membership from the database. */
   recheckMembership(conversationId: ConversationId, accountId: AccountId): void;
-  /** A promise while it is being found out whether the session holds. */
+  /** A promise while the session is being revalidated, else null. */
   whenRevalidated(session: Session): Promise<void> | null;
 }
 
-/** Every session of this node, and by whom they are. */
+/** Every session of this node, also by account and by sign-in. */
 export class LiveSessions implements SessionHost {
   readonly config: LiveConfig;
   readonly services: Services;
@@ -98,7 +98,7 @@ export class LiveSessions implements SessionHost {
     return this.#bySession.get(id) ?? [];
   }
 
-  /** A session for an admitted connection, which waits for it to say who it is. */
+  /** Opens a session for an admitted connection; the client has yet to sign in. */
   open(connection: LiveConnection): Session {
     const session = new Session(connection, this);
     this.#all.add(session);
@@ -160,8 +160,9 @@ export class LiveSessions implements SessionHost {
   }
 
   /**
-   * Heartbeats and deadlines of all sessions: one timer for all of them, every `intervalMs`. While this process stood still
-   * nobody was heard, and what they said is read after this: such a pause counts no longer than two looks.
+   * Checks heartbeats and deadlines of all sessions: one timer for all of them, every `intervalMs`. While this process
+   * was stopped it received nothing, and reads what clients sent after this tick. So such a pause counts for at most
+   * two intervals.
    */
   tick(intervalMs: number): void {
     const atMs = performance.now();
@@ -175,7 +176,7 @@ export class LiveSessions implements SessionHost {
     for (const session of this.#all) if (session.subscriptions !== null) session.closeAfterRequest(reason);
   }
 
-  /** Ends every session and resolves when the last one is over; what is left after `timeoutMs` is cut. */
+  /** Ends every session and resolves when the last one has ended; cuts the remaining ones after `timeoutMs`. */
   async closeAll(reason: CloseReason, timeoutMs: number): Promise<void> {
     if (this.#all.size === 0) return;
     const empty = new Promise<void>((resolve) => {
@@ -189,7 +190,7 @@ export class LiveSessions implements SessionHost {
     clearTimeout(timer);
   }
 
-  /** How many there are, by what carries them and how far they are. */
+  /** Counts sessions by transport and state. */
   tallyByTransportAndState(): {
     kind: LiveTransport;
     state: (typeof countedSessionStates)[number];
@@ -224,7 +225,7 @@ function addTo<Key>(map: Map<Key, Session[]>, key: Key, session: Session): void 
   else list.push(session);
 }
 
-/** Makes a new list, since somebody may be going through the old one. */
+/** Makes a new list, since a caller may be iterating over the old one. */
 function removeFrom<Key>(map: Map<Key, Session[]>, key: Key, session: Session): void {
   const list = map.get(key)?.filter((each) => each !== session) ?? [];
   if (list.length === 0) map.delete(key);

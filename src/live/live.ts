@@ -18,18 +18,18 @@ import { WebSocketUpgrades } from './transport/websocket-upgrades.ts';
 import { listLiveNodes } from '../storage/hooks/nodes.ts';
 import { logFailureByKind } from './log-failure.ts';
 
-/** Heartbeats and deadlines are looked at so many times within the shortest of them, and never more rarely than this. */
+/** Checks of heartbeats and deadlines within the shortest of them, and the longest interval between two checks. */
 const TICKS_WITHIN_SHORTEST_DEADLINE = 5;
 const MAX_SESSION_TICK_INTERVAL_MS = 2_000;
-/** Every session is looked up so often: one may have run out, or its end was not heard. */
+/** Interval at which every session is revalidated: one may have expired, or the notification of its end was lost. */
 const REVALIDATE_INTERVAL_MS = 60_000;
-/** Where a notification of these kinds was lost, a session or a membership may have changed. */
+/** After a lost notification of these kinds, a session or a membership may have changed. */
 const EVENTS_WHOSE_LOSS_REVALIDATES = ['sessionsEnded', 'accountsChanged', 'membersChanged'] as const;
-/** Signals are told together so often. */
+/** Interval at which queued ephemeral events are sent together. */
 const PRESENCE_AND_GC_TICK_MS = 1_000;
 const LIST_NODES_TIMEOUT_MS = 1_500;
 
-/** Live clients of this node: who they are, what they follow, and where they connect. */
+/** Live clients of this node: their sessions, their subscriptions and their endpoints. */
 export class Live {
   readonly counts = new LiveCounts();
   readonly feeds: FeedRegistry;
@@ -91,7 +91,9 @@ export class Live {
     );
   }
 
-  /** Where clients connect, besides the HTTP interface, in the order of the configuration; once started. */
+  /**
+   * The endpoints for clients besides the HTTP interface, in the order of the configuration; available once started.
+   */
   get endpoints(): readonly { readonly url: string; readonly port: number }[] {
     return this.#endpoints;
   }
@@ -134,7 +136,7 @@ export class Live {
     this.#upgrades.handle(request, socket, head);
   }
 
-  /** Takes nobody any more, tells everybody, and cuts what is left after `timeoutMs`. */
+  /** Refuses new connections, notifies all clients, and cuts the remaining connections after `timeoutMs`. */
   stop(timeoutMs: number): Promise<void> {
     this.#stopping ??= this.#stop(timeoutMs);
     return this.#stopping;
@@ -154,7 +156,7 @@ export class Live {
     this.feeds.stop();
   }
 
-  /** Words may have been lost, or time has passed: are all sessions still what they were? */
+  /** Notifications may have been lost, or time has passed: checks whether all sessions are still valid. */
   async #revalidate(): Promise<void> {
     this.#shouldRevalidateAgain = true;
     if (this.#isRevalidating) return;

@@ -12,16 +12,17 @@ const ACCOUNTS_PER_QUERY = 200;
 const RETRY_DELAY_MS = 300;
 
 /**
- * What sessions may follow, kept true: in the tick in which a word of a membership is heard nothing more of the
- * conversation is sent to the account, and goes on when the database has said that it may. A word says only that
- * something was changed, so that the answer to an older question must not settle a newer one.
+ * Keeps the subscriptions of sessions consistent with memberships. In the tick in which a notification of a membership
+ * arrives, sessions stop sending the conversation to the account. They continue once the database has confirmed the
+ * membership. A notification says only that something changed, so the answer to an older query must not decide a newer
+ * one.
  */
 export class MembershipSync {
   readonly #bus: Bus;
   readonly #pool: Pool;
   readonly #sessions: LiveSessions;
   readonly #log: Log;
-  /** Keys to ask for, by their text. */
+  /** Keys to recheck, by their text. */
   #pendingRechecks = new Map<string, MemberKey>();
   #isRechecking = false;
   #retryTimer: NodeJS.Timeout | null = null;
@@ -53,13 +54,13 @@ export class MembershipSync {
     if (this.#retryTimer !== null) clearTimeout(this.#retryTimer);
   }
 
-  /** Finds out what the account is in the conversation, and settles that in all its sessions. */
+  /** Reads the account's membership in the conversation, and applies it to all its sessions. */
   recheck(conversationId: ConversationId, accountId: AccountId): void {
     this.#pendingRechecks.set(`${conversationId}:${accountId}`, { conversationId, accountId });
     if (!this.#isRechecking) void this.#recheckPending();
   }
 
-  /** Words may have been lost: asks for what differs from what the sessions follow. */
+  /** Notifications may have been lost: rechecks each membership that differs from what the sessions follow. */
   async reconcile(): Promise<void> {
     const accounts = [...this.#sessions.accounts];
     for (let start = 0; start < accounts.length && !this.#isStopped; start += ACCOUNTS_PER_QUERY) {
@@ -101,7 +102,7 @@ export class MembershipSync {
     const byKey = new Map(found.map((each) => [mapKey(each), each]));
     for (const key of keys) {
       const name = mapKey(key);
-      // Changed again while this was asked: the next answer says what is so.
+      // The membership changed again during this query: the next answer decides.
       if (this.#pendingRechecks.has(name)) continue;
       for (const { subscriptions } of this.#sessions.ofAccount(key.accountId)) {
         subscriptions?.applyMembership(key.conversationId, byKey.get(name) ?? null);

@@ -42,7 +42,10 @@ export class Presence {
   readonly #announced = new Set<AccountId>();
   /** When to announce accounts as offline whose last connection here ended or went to the background. */
   readonly #offlineDueMsByAccount = new Map<AccountId, number>();
-  /** Of the last change. The next process of this node begins higher, so that nobody mixes up their changes. */
+  /**
+   * The number of the last change. The node's next process begins higher, so that other nodes do not mix up their
+   * changes.
+   */
   #lastChangeNumber = Date.now();
   #isSnapshotWanted = false;
   #lastSnapshotMs = Number.NEGATIVE_INFINITY;

@@ -3,13 +3,16 @@ import type { AccountId } from '../model/ids.ts';
 
 /** Bounds the memory; a cluster has a few nodes. */
 const MAX_NODES = 1_000;
-/** A node that has not answered is asked again after this, and up to twice this. */
+/** Time before a node that has not answered gets another request; up to twice this. */
 const REQUEST_INTERVAL_MS = 2_000;
-/** A node that was heard within this time runs, whatever its row says. */
+/** A node that sent something within this time is running, even if its row has expired. */
 const HEARD_RECENTLY_MS = 12_000;
-/** A silent node is dropped after this time, even where the database cannot be asked for its row. */
+/** A silent node is dropped after this time, even when its row cannot be read. */
 export const MAX_SILENCE_MS = 120_000;
-/** A node has to lack its row in so many checks: after an outage of the database all rows have expired for a moment. */
+/**
+ * A node is dropped after its row is missing in this many checks: after an outage of the database all rows have expired
+ * for a moment.
+ */
 const MISSING_LISTINGS_BEFORE_DROP = 2;
 
 /** The online accounts of another node. */
@@ -50,7 +53,7 @@ export class RemotePresence {
     return this.#nodeCountByAccount.has(accountId);
   }
 
-  /** Applies what another node tells about itself. */
+  /** Applies an update from another node. */
   onUpdate(name: string, update: Exclude<PresenceUpdate, { kind: 'request' }>): void {
     if (update.kind === 'leave') {
       this.#drop(name);

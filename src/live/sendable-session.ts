@@ -2,10 +2,10 @@ import type { AccountId } from '../model/ids.ts';
 import type { LiveConnection } from './transport/live-connection.ts';
 import type { EncodedFrames } from './encoded-frames.ts';
 
-/** What those need of a session who send it what it did not ask for. */
+/** The part of a session that feeds and ephemeral events use to send. */
 export interface SendableSession {
   readonly connection: LiveConnection;
-  /** Whose it is. */
+  /** The account of the session. */
   readonly accountId: AccountId;
   readonly isOpen: boolean;
   send(text: string): void;

@@ -1,7 +1,7 @@
-/** What setTimeout holds; it takes a longer wait for none at all. */
+/** The longest wait of setTimeout; a longer one fires at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/** When a session expires, by the wall clock: a timer, and a comparison for whoever may be ahead of the timer. */
+/** When a session expires, by the wall clock: a timer, and a comparison for callers that may be ahead of the timer. */
 export class SessionExpiry {
   readonly #expiresAtMs: number;
   readonly #onExpired: () => void;

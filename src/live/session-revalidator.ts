@@ -11,8 +11,10 @@ import { logFailureByKind } from './log-failure.ts';
 const SESSIONS_PER_QUERY = 2_000;
 
 /**
- * Whether sessions still hold: those that are ended go at once, those of changed accounts work on nothing before it is
- * known what the account is now, and all of them are looked up from time to time, since a session can run out.
+ * Checks whether sessions are still valid:
+ * - It closes ended sessions at once.
+ * - Sessions of changed accounts serve no request until the account's new state is known.
+ * - It looks all sessions up regularly, since a session can expire.
  */
 export class SessionRevalidator {
   readonly #bus: Bus;
@@ -21,7 +23,7 @@ export class SessionRevalidator {
   readonly #log: Log;
   readonly #accountChangeRevalidationBySession = new WeakMap<Session, Promise<void>>();
   #lastRevalidationNumber = 0;
-  /** Of each session the newest look-up that said what its account is. */
+  /** For each session: the newest revalidation that was applied to it. */
   readonly #lastAppliedRevalidation = new WeakMap<Session, number>();
   #unsubscribe: () => void = () => {};
 
@@ -54,7 +56,7 @@ export class SessionRevalidator {
     return this.#accountChangeRevalidationBySession.get(session) ?? null;
   }
 
-  /** Looks all of them up. */
+  /** Revalidates all sessions. */
   async revalidateAll(): Promise<void> {
     const all = [...this.#sessions.all].filter((session) => session.caller !== null && session.isOpen);
     for (let start = 0; start < all.length; start += SESSIONS_PER_QUERY) {
@@ -64,7 +66,7 @@ export class SessionRevalidator {
     }
   }
 
-  /** Before they are looked up: a connection that is open is use, and its session does not run out meanwhile. */
+  /** Runs before the look-up: an open connection counts as use, so its session does not expire. */
   async #touchIdle(sessions: readonly Session[]): Promise<void> {
     const ids = sessions.filter(({ caller }) => caller!.expiresAt !== null).map((session) => sessionIdOf(session));
     if (ids.length === 0) return;
@@ -85,14 +87,14 @@ export class SessionRevalidator {
       for (const session of sessions) {
         const account = valid.get(sessionIdOf(session));
         if (account === undefined) session.close('session_ended');
-        // An answer that was long on its way tells of what was before.
+        // A late answer describes an older state.
         else if (revalidationNumber > (this.#lastAppliedRevalidation.get(session) ?? 0)) {
           this.#lastAppliedRevalidation.set(session, revalidationNumber);
           session.updateAccount(account);
         }
       }
     } catch (error) {
-      // While the database is away nobody is told anything new, and the next look comes.
+      // While the database is unreachable, sessions keep their state until the next revalidation.
       logFailureByKind(this.#log, 'live: sessions could not be looked up', error);
     }
   }

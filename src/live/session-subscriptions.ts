@@ -11,11 +11,11 @@ import { joinedNotification, leftNotification } from './frames.ts';
 import type { SendableSession } from './sendable-session.ts';
 import type { ChangeBatch } from './change-batch.ts';
 
-/** What a session gets of one conversation. */
+/** One conversation that a session follows. */
 class Subscription implements Follower {
   readonly feed: Feed;
   rev: Rev;
-  /** Whether it may go on is being asked: nothing is sent meanwhile. */
+  /** True: the membership is being checked, and nothing is sent meanwhile. */
   isAwaitingMembershipCheck = false;
   isUnsubscribed = false;
   readonly #owner: SessionSubscriptions;
@@ -36,17 +36,17 @@ class Subscription implements Follower {
 }
 
 /**
- * The conversations that one session follows. Those that it lacks changes of are brought up one after the other, as fast
- * as the client reads; one that has everything is attached to its feed in the tick in which that is so, which leaves no
- * room for a gap or a repeat.
+ * The conversations that one session follows. Subscriptions that lack changes catch up one after the other, as fast as
+ * the client reads. One that has everything is attached to its feed in the same tick, which leaves no room for a gap or
+ * a repeat.
  */
 export class SessionSubscriptions {
   readonly session: SendableSession;
   readonly #feeds: FeedRegistry;
   readonly #subscriptions = new Map<ConversationId, Subscription>();
-  /** Null until something lacks. */
+  /** Null until a subscription lacks changes. */
   #catchUpQueue: Set<Subscription> | null = null;
-  /** Memberships that were changed before the stream began; null: it has begun. */
+  /** Memberships that changed before the session starts following; null: it has started. */
   #membershipChangesBeforeStart: Set<ConversationId> | null = new Set();
   #isCatchingUp = false;
 
@@ -55,7 +55,10 @@ export class SessionSubscriptions {
     this.#feeds = feeds;
   }
 
-  /** Reads what there is to follow, by `list`, and says where each begins. Nothing is sent before `begin`. */
+  /**
+   * Reads the conversations to follow with `list`, and returns the rev where each begins. Nothing is sent before
+   * `startFollowingTakingChangedMemberships`.
+   */
   async load(
     { since, default: start }: SubscriptionStartPoints,
     list: () => Promise<readonly HeadForSubscriptions[]>,
@@ -76,7 +79,7 @@ export class SessionSubscriptions {
     }
   }
 
-  /** Begins, and returns where the account's membership was changed meanwhile: whoever knows says what it is. */
+  /** Starts sending. Returns the conversations whose membership changed meanwhile: the caller rechecks them. */
   startFollowingTakingChangedMemberships(): ReadonlySet<ConversationId> {
     const membershipChangesBeforeStart = this.#membershipChangesBeforeStart ?? new Set();
     this.#membershipChangesBeforeStart = null;
@@ -85,7 +88,7 @@ export class SessionSubscriptions {
     return membershipChangesBeforeStart;
   }
 
-  /** The account's membership was changed: nothing more of the conversation until `settle` has said to what. */
+  /** The account's membership has changed: sends nothing of the conversation until `applyMembership`. */
   suspend(conversationId: ConversationId): void {
     if (this.#membershipChangesBeforeStart !== null) {
       this.#membershipChangesBeforeStart.add(conversationId);
@@ -97,9 +100,9 @@ export class SessionSubscriptions {
     subscription.feed.attached.delete(subscription);
   }
 
-  /** What the membership is now; null: there is none. */
+  /** Applies the current membership; null: the account is not a member. */
   applyMembership(conversationId: ConversationId, found: MembershipWithRevs | null): void {
-    // It is still being listed, and asked for when that is done.
+    // The session has not started following: its start returns the conversation for a recheck.
     if (this.#membershipChangesBeforeStart !== null) return;
     const subscription = this.#subscriptions.get(conversationId);
     if (found === null) {
@@ -114,7 +117,7 @@ export class SessionSubscriptions {
     }
   }
 
-  /** It follows as many as it may: what the account is in beside these is left out. */
+  /** True: the session follows the maximum; it leaves out the account's other conversations. */
   get isFull(): boolean {
     return this.#subscriptions.size >= MAX_SUBSCRIBED_CONVERSATIONS;
   }
@@ -131,7 +134,7 @@ export class SessionSubscriptions {
     for (const subscription of this.#subscriptions.values()) this.#remove(subscription);
   }
 
-  /** Sends what the subscription does not have of a stretch. */
+  /** Sends the changes of a batch that the subscription lacks. */
   deliver(subscription: Subscription, batch: ChangeBatch): void {
     if (batch.upToRev <= subscription.rev) return;
     const skip = batch.countUpTo(subscription.rev);
@@ -139,7 +142,7 @@ export class SessionSubscriptions {
     if (skip < batch.count) this.session.sendEncoded(batch.framesFor(this.session.accountId), skip);
   }
 
-  /** With the change that made the account a member as the first one. */
+  /** Follows a conversation that the account joined; the first change is the one that made it a member. */
   #addJoined({ conversationId, rev: head, joinNoticeRev }: MembershipWithRevs): void {
     const rev = (joinNoticeRev === null ? head : joinNoticeRev - 1) as Rev;
     const feed = this.#feeds.acquire(conversationId, head, true);
@@ -197,7 +200,7 @@ export class SessionSubscriptions {
   }
 }
 
-/** Held ones go on when it is known whether they may. */
+/** Subscriptions that await a membership check continue after it. */
 function isNeitherAwaitingNorUnsubscribed({ isAwaitingMembershipCheck, isUnsubscribed }: Subscription): boolean {
   return !isAwaitingMembershipCheck && !isUnsubscribed;
 }

@@ -28,21 +28,21 @@ import type { FeedRegistry } from './feed-registry.ts';
 import { SessionExpiry } from './session-expiry.ts';
 import { SessionSubscriptions } from './session-subscriptions.ts';
 
-/** Requests, and bytes of them, that may wait for their turn before the connection is read no further. */
+/** Requests that may be queued before the session pauses reading; their text has a bound as well. */
 const MAX_QUEUED_REQUESTS = 256;
-/** Who is further ahead of the allowed rate than this floods. */
+/** A client whose next request is due later than this exceeds its rate limit. */
 const MAX_RATE_DELAY_MS = 2_000;
 const MAX_REJECTED_TOKENS = 5;
-/** Requests of one that has not said who it is: signing in takes a handful. */
+/** Requests of a client before it signs in, which takes a handful. */
 const MAX_UNAUTHENTICATED_REQUESTS = 100;
-/** How long a client may take to read what waited and to end the connection from its side. */
+/** Time for a client to read its queued frames and to end the connection from its side. */
 const CLOSE_TIMEOUT_MS = 10_000;
 const NO_REQUESTS: readonly PendingRequest[] = [];
 
-/** `waiting`: nobody knows who it is. */
+/** `unauthenticated`: the client has not signed in. */
 export type SessionState = 'unauthenticated' | 'authenticated' | 'subscribed' | 'closing' | 'closed';
 
-/** Where sessions live: what they share, and who knows of all of them. */
+/** What sessions share, and the registry that knows all of them. */
 export interface SessionHost {
   readonly config: LiveConfig;
   readonly services: Services;
@@ -50,19 +50,19 @@ export interface SessionHost {
   readonly counts: LiveCounts;
   readonly feeds: FeedRegistry;
   readonly log: Log;
-  /** A clock of the time in which clients could be heard, as of some moments ago. */
+  /** A clock that counts only time in which the node could receive from clients, as of the last tick. */
   readonly livenessClockMs: number;
-  /** Takes a session up as one of the caller's account; false: that has too many. */
+  /** Registers a session of the caller's account; false: the account has too many. */
   register(session: Session, caller: AccountCaller): boolean;
-  /** Reserves a request's turn: in how many ms it is, or null when that is too long. */
+  /** Reserves a request's turn: returns its wait in ms, or null when that exceeds `maxMs`. */
   reserveRequest(caller: AccountCaller | null, source: SourceKey, maxMs: number): number | null;
-  /** Resolves when somebody who tries tokens may be told that this one was none. */
+  /** Resolves when a client that tries tokens may get the answer that its token is invalid. */
   delayRejection(source: SourceKey): Promise<void>;
-  /** Resolves when it is known that the session still holds. */
+  /** Null, or a promise that resolves when the session's pending revalidation has ended. */
   whenRevalidated(session: Session): Promise<void> | null;
-  /** Whether somebody looks at a session that is open has changed. */
+  /** An open session went to the foreground or background. */
   foregroundChanged(session: Session): void;
-  /** Asks what the account's membership is, and settles it in all its sessions. */
+  /** Reads the account's membership from the database, and applies it to all its sessions. */
   recheckMembership(conversationId: ConversationId, accountId: AccountId): void;
   /** A session is closing, or closed. */
   onClosingOrClosed(
@@ -73,11 +73,11 @@ export interface SessionHost {
 
 interface PendingRequest {
   readonly text: string;
-  /** When its turn is, by the monotonic clock. */
+  /** The time of its turn, on the monotonic clock. */
   readonly dueAtMs: number;
 }
 
-/** One client's connection, from its first byte to its last: who it is, what it asks, and what it is sent unasked. */
+/** One client's connection, from its first byte to its last: its sign-in, its requests and its notifications. */
 export class Session implements LiveSession, ConnectionListener {
   readonly connection: LiveConnection;
   readonly #host: SessionHost;
@@ -90,14 +90,14 @@ export class Session implements LiveSession, ConnectionListener {
   #queuedRequestTextLength = 0;
   #isServing = false;
   #isInputPaused = false;
-  /** The client sends nothing more. */
+  /** The client has closed its sending side. */
   #clientClosedItsSide = false;
-  /** It ends for this reason as soon as the request in hand is answered. */
+  /** The session closes for this reason as soon as the current request is answered. */
   #pendingClose: CloseReason | null = null;
   #disconnectReason: DisconnectReason = 'client';
   #rejectedTokenCount = 0;
   #unauthenticatedRequestCount = 0;
-  /** Of the last sign of life, or of the beginning of the end. */
+  /** `livenessClockMs` at the last sign of life, or when the session began to close. */
   #lastActiveOrClosingMs: number;
   #isPingSent = false;
   #isForeground = true;
@@ -117,22 +117,22 @@ export class Session implements LiveSession, ConnectionListener {
     return this.connection.handshakeCookies;
   }
 
-  /** Whether something can be sent. */
+  /** Whether the session can send. */
   get isOpen(): boolean {
     return this.#state !== 'closing' && this.#state !== 'closed';
   }
 
-  /** Null while it is waiting. */
+  /** Null before the sign-in. */
   get caller(): AccountCaller | null {
     return this.#caller;
   }
 
-  /** Only of one that is not waiting. */
+  /** Only for a session that has signed in. */
   get accountId(): AccountId {
     return this.#caller!.accountId;
   }
 
-  /** Null until it follows. */
+  /** Null until the session subscribes. */
   get subscriptions(): SessionSubscriptions | null {
     return this.#subscriptions;
   }
@@ -151,7 +151,7 @@ export class Session implements LiveSession, ConnectionListener {
     this.#expireAt(caller.expiresAt);
   }
 
-  /** Whether somebody looks at it, as far as its client says. */
+  /** Whether the client reports that its app is in the foreground. */
   get isForeground(): boolean {
     return this.#isForeground;
   }
@@ -195,7 +195,10 @@ export class Session implements LiveSession, ConnectionListener {
     }
   }
 
-  /** What the account is now: it was renamed, or got another role. The session may have been used and last longer. */
+  /**
+   * Applies the account's current state: it was renamed, or got another role. The session may have been used and expire
+   * later.
+   */
   updateAccount({ role, nick, name, expiresAt }: FoundSession): void {
     if (this.#caller === null || !this.isOpen) return;
     if (expiresAt?.getTime() !== this.#caller.expiresAt?.getTime()) this.#expireAt(expiresAt);
@@ -219,14 +222,14 @@ export class Session implements LiveSession, ConnectionListener {
     this.connection.sendEncoded(frames, skip);
   }
 
-  /** Says why and ends; what waits to be sent still goes out. */
+  /** Sends the reason and ends; queued frames still go out. */
   close(reason: CloseReason): void {
     if (!this.isOpen) return;
     this.#markEnded('closing', reason);
     this.connection.close(reason);
   }
 
-  /** The same once the request in hand is answered. */
+  /** Closes once the current request is answered. */
   closeAfterRequest(reason: CloseReason): void {
     if (this.#isServing) this.#pendingClose = reason;
     else this.close(reason);
@@ -269,7 +272,9 @@ export class Session implements LiveSession, ConnectionListener {
     this.#markEnded('closed', null);
   }
 
-  /** Called now and then: asks for a sign of life, and ends what gave none, or took too long. */
+  /**
+   * Called at each tick: pings a silent client, and ends a session that gave no sign of life or exceeded a deadline.
+   */
   tick(livenessClockMs: number): void {
     const { heartbeatMs, authTimeoutMs } = this.#host.config;
     const ageMs = livenessClockMs - this.#lastActiveOrClosingMs;
@@ -282,7 +287,7 @@ export class Session implements LiveSession, ConnectionListener {
       this.#isPingSent = false;
     } else if (ageMs > 2 * heartbeatMs) {
       this.close('ping_timeout');
-      // Who does not live reads no farewell either.
+      // A client that gave no sign of life does not read the close frame either.
       this.destroy();
     } else if (ageMs > heartbeatMs && !this.#isPingSent) {
       this.#isPingSent = true;
@@ -295,7 +300,7 @@ export class Session implements LiveSession, ConnectionListener {
     return this.#requestQueue.length >= MAX_QUEUED_REQUESTS || this.#queuedRequestTextLength >= maxBytes;
   }
 
-  /** In how many ms the next request has its turn; null: too many came, and the connection was closed. */
+  /** Milliseconds until the next request's turn; null: the client exceeded a limit, and the connection was closed. */
   #reserveRequest(): number | null {
     this.#unauthenticatedRequestCount += this.#caller === null ? 1 : 0;
     if (this.#caller === null && this.#unauthenticatedRequestCount > MAX_UNAUTHENTICATED_REQUESTS) {
@@ -327,7 +332,7 @@ export class Session implements LiveSession, ConnectionListener {
     if (this.#clientClosedItsSide) this.close('normal');
   }
 
-  /** Waits until the request may be worked on, and the client has read the answers before. */
+  /** Waits for the request's turn, until the client has read earlier answers, and for a pending revalidation. */
   async #waitUntilServable({ dueAtMs }: PendingRequest): Promise<void> {
     const waitMs = dueAtMs - performance.now();
     if (waitMs > 1) await wait(waitMs, undefined, { ref: false });
@@ -351,7 +356,7 @@ export class Session implements LiveSession, ConnectionListener {
     if (this.#subscriptions !== null && this.#state === 'authenticated') this.#startFollowing(this.#subscriptions);
   }
 
-  /** Its turn comes once its network has time left; a network that takes too much floods. */
+  /** Waits for a share of the source's parse budget; closes the connection when the source has used too much. */
   async #parseWithinBudget(text: string): Promise<unknown> {
     const { parseBudget } = this.#host.services;
     const { source } = this.connection;
@@ -374,7 +379,7 @@ export class Session implements LiveSession, ConnectionListener {
       this.#host.recheckMembership(conversationId, this.#caller!.accountId);
   }
 
-  /** Whether too much waits already; then the client has to come back for the rest. */
+  /** Closes the session when too many bytes are queued: the client must reconnect for the rest. */
   #closeIfTooSlow(): boolean {
     if (!this.isOpen) return true;
     if (this.connection.bytesQueued <= this.#host.config.sendQueueBytes) return false;

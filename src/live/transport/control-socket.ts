@@ -10,9 +10,9 @@ const MAX_CONNECTIONS = 64;
 const IDLE_TIMEOUT_MS = 60_000;
 
 /**
- * The administrator's way in: a Unix socket that carries one JSON-RPC text per line. Whoever may open the socket is the
- * system caller, so its file mode (0660) is the access rule. The data directory's lock is held, so a file that is there
- * already was left by a killed process.
+ * The administrator's access: a Unix socket that carries one JSON-RPC text per line. Any process that may open the
+ * socket is the system caller, so its file mode (0660) is the access rule. The server holds the data directory's lock,
+ * so a killed process left a socket file that exists already.
  */
 export class ControlSocket {
   readonly #path: string;
@@ -22,7 +22,7 @@ export class ControlSocket {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
 
-  /** `path`: from `prepareControlSocket`, which looks after the folder. */
+  /** `path`: from `prepareControlSocket`, which manages the folder. */
   constructor(options: { path: string; services: Services; operations: ReadonlyMap<string, Operation>; log: Log }) {
     this.#path = options.path;
     this.#services = options.services;
@@ -34,7 +34,7 @@ export class ControlSocket {
 
   async start(): Promise<void> {
     await rm(this.#path, { force: true });
-    // Nobody may connect between bind and chmod.
+    // No process may connect between bind and chmod.
     const umask = process.umask(0o177);
     try {
       await new Promise<void>((resolve, reject) => {
@@ -65,7 +65,7 @@ export class ControlSocket {
     });
   }
 
-  /** One request after the other, so that what a connection may ask for at a time is bounded. */
+  /** One request after the other, which bounds the concurrent work of a connection. */
   async #serveLines(socket: Socket): Promise<void> {
     let buffered = Buffer.alloc(0);
     for await (const chunk of socket as AsyncIterable<Buffer>) {

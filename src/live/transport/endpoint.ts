@@ -17,7 +17,7 @@ import type { WebSocketUpgrades } from './websocket-upgrades.ts';
 /** How often Node looks for handshakes that took too long. */
 const TIMEOUT_CHECK_INTERVAL_MS = 1_000;
 
-/** What listeners hand their connections to. */
+/** The parts that listeners use for their connections. */
 interface EndpointDeps {
   readonly config: Config;
   readonly sessions: LiveSessions;
@@ -47,7 +47,7 @@ export class Endpoint {
     this.#server = servers[endpoint.type]();
   }
 
-  /** As clients on this machine write it; once started. */
+  /** The URL as clients on this machine write it; available once started. */
   get url(): string {
     const { type, interface: host, tls } = this.#endpoint;
     const scheme = liveTransportSchemes[type][tls === null ? 'plain' : 'tls'];
@@ -64,7 +64,7 @@ export class Endpoint {
     this.#port = await listen(this.#server, { host, port, keys: this.#configKey, limit: this.#deps.limit });
   }
 
-  /** Takes no more connections; resolves when the last one is over. */
+  /** Refuses new connections; resolves when the last one has ended. */
   async stop(): Promise<void> {
     if (!this.#server.listening) return;
     const closed = new Promise((resolve) => this.#server.close(resolve));
@@ -78,7 +78,7 @@ export class Endpoint {
       return createTcpServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#acceptTcp(socket));
     const options = { ...tls.pem, allowHalfOpen: true, noDelay: true, handshakeTimeout: authTimeoutMs };
     const server = createTlsServer(options, (socket) => this.#acceptTcp(socket));
-    // A handshake that takes too long is told and left open.
+    // Node reports a handshake that takes too long, but leaves the socket open.
     server.on('tlsClientError', (_error, socket) => socket.destroy());
     server.on('connection', (socket: Socket) => this.#acquirePreSessionQuota(socket));
     return server;
@@ -124,7 +124,7 @@ export class Endpoint {
     connection.open(sessions.open(connection));
   }
 
-  /** A connection that has to get through a handshake first counts as one that has not said who it is. */
+  /** Counts a connection as not signed in while it must complete a handshake. */
   #acquirePreSessionQuota(socket: Socket): void {
     const { sessions, proxies } = this.#deps;
     const { remoteAddress: address = '' } = socket;
@@ -150,12 +150,12 @@ export class Endpoint {
   }
 }
 
-/** The same for a socket and for the one that its TLS runs on. */
+/** The same key for a socket and for the one that its TLS runs on. */
 function addressKey({ remoteAddress, remotePort }: Socket): string {
   return `${remoteAddress ?? ''} ${remotePort}`;
 }
 
-/** Requests that do not ask for WebSocket. */
+/** Answers requests that do not ask for WebSocket. */
 const respondUpgradeRequired: RequestListener = (_request, response) => {
   const body = JSON.stringify({ message: 'This port speaks WebSocket' });
   response.writeHead(426, {

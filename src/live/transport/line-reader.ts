@@ -5,11 +5,11 @@ const CR = 0x0d;
 const INITIAL_BUFFER_BYTES = 512;
 const TOO_LARGE = { problem: 'too_large' } as const;
 
-/** What a chunk brought: a line, or why there is none. */
+/** The result of a line: its text, or why it is refused. */
 type LineEvent = { readonly text: string } | { readonly problem: 'too_large' | 'invalid_json' };
 
 /**
- * Lines out of chunks that are torn anywhere. An unfinished line is copied into a buffer that doubles, so that neither
+ * Splits chunks with arbitrary borders into lines. It copies an unfinished line into a buffer that doubles. So neither
  * many small chunks nor a long line cost more than a few copies, and no slice keeps a whole chunk.
  */
 export class LineReader {
@@ -22,7 +22,7 @@ export class LineReader {
     this.maxLineBytes = maxLineBytes;
   }
 
-  /** Takes a chunk and gives the lines that it ended, one after the other; a problem is the last thing. */
+  /** Takes a chunk and yields the lines that it ends, one after the other; a problem comes last. */
   *push(chunk: Buffer): Generator<LineEvent> {
     let start = 0;
     for (let end = chunk.indexOf(LF); end !== -1; end = chunk.indexOf(LF, start)) {
@@ -32,7 +32,7 @@ export class LineReader {
       if ('problem' in event) return;
       start = end + 1;
     }
-    // One byte more than a line may have: it could be the CR before its end.
+    // Allows one byte more than a line may have: it could be the CR before its end.
     if (this.#totalLength(chunk.length - start) > this.maxLineBytes + 1) yield TOO_LARGE;
     else if (start < chunk.length) this.#append(chunk.subarray(start));
   }

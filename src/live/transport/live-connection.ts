@@ -4,47 +4,47 @@ import type { KlatchCookie } from '../../operations/core/session-cookie.ts';
 import type { LiveTransport } from '../../model/transport.ts';
 import type { EncodedFrames } from '../encoded-frames.ts';
 
-/** Texts to and from one client, whatever carries them. Nothing here throws; what cannot be sent any more is dropped. */
+/** Texts to and from one client, over any transport. No method throws; texts to a closed connection are dropped. */
 export interface LiveConnection {
   readonly kind: LiveTransport;
-  /** The network that the client comes from, behind trusted proxies the one that they name. */
+  /** The client's network; behind trusted proxies the one that they report. */
   readonly source: SourceKey;
-  /** Cookies of Klatch servers that a page of the own origin brought along; else none. */
+  /** Klatch cookies that a page of the own origin sent with the handshake; else none. */
   readonly handshakeCookies: readonly KlatchCookie[];
-  /** Bytes that were given to the connection and not yet taken by the operating system. */
+  /** Bytes that were given to the connection but not yet taken by the operating system. */
   readonly bytesQueued: number;
-  /** Bytes that have arrived: when they grow, the client lives. */
+  /** Bytes that have arrived: when they grow, the client is alive. */
   readonly bytesRead: number;
-  /** Bytes that the operating system has taken of what was sent. */
+  /** Sent bytes that the operating system has taken. */
   readonly bytesFlushed: number;
-  /** Whether more should wait with being sent until `drained` resolves. */
+  /** True: callers should wait for `drained` before they send more. */
   readonly isFull: boolean;
-  /** Takes frames of so many bytes from now on; before that a connection takes those of one that has not signed in. */
+  /** Sets the bound of incoming frames; until then the bound for clients that have not signed in applies. */
   setMaxFrameBytes(maxBytes: number): void;
   send(text: string): void;
-  /** Sends frames that are the same for many; `skip` of them are passed over. */
+  /** Sends frames that are encoded once for many clients, without the first `skip`. */
   sendEncoded(frames: EncodedFrames, skip: number): void;
-  /** Asks the client for a sign of life. */
+  /** Sends a ping to the client. */
   ping(): void;
   pause(): void;
   resume(): void;
-  /** Resolves when what waited has gone out, or can go nowhere any more. */
+  /** Resolves when the queued bytes were sent, or the connection is closed. */
   drained(): Promise<void>;
-  /** Sends what waits, says why, and ends. */
+  /** Sends queued bytes and the reason, and ends. */
   close(reason: CloseReason): void;
   /** Ends at once. */
   destroy(): void;
 }
 
-/** What a connection tells of its client. */
+/** Receives the events of a connection. */
 export interface ConnectionListener {
   onText(text: string): void;
-  /** The client asks for a sign of life; it has its answer. */
+  /** The client sent a ping, which has been answered. */
   countPingAsRequest(): void;
-  /** What arrived cannot be read; the connection is being closed for that reason. */
+  /** The input cannot be parsed; the connection is being closed for that reason. */
   onProtocolError(reason: CloseReason): void;
-  /** The client sends nothing more and may still read. */
+  /** The client has closed its sending side and may still read. */
   onEnd(): void;
-  /** It is over. `code` is what was said when it was closed; 0: nothing, it broke. */
+  /** The connection has ended. `code` is the close code that was sent; 0: none, the connection broke. */
   onClose(code: number): void;
 }

@@ -24,17 +24,17 @@ export class TcpConnection implements LiveConnection {
     this.#socket = socket;
     this.#lineReader = new LineReader(options.maxFrameBytes);
     socket.setNoDelay(true);
-    // The end of it says 'close' as well.
+    // 'close' follows every error.
     socket.on('error', ignoreError);
   }
 
-  /** Says why on a socket that becomes no connection, and ends it. */
+  /** Sends the reason on a socket that becomes no connection, and ends it. */
   static refuse(socket: Socket, reason: CloseReason): void {
     socket.on('error', ignoreError);
     socket.end(`${sessionEndedNotification(reason)}\n`, () => socket.destroy());
   }
 
-  /** From now on what arrives is told. */
+  /** Starts to pass incoming texts to the listener. */
   open(listener: ConnectionListener): void {
     this.#listener = listener;
     this.#socket.on('data', (chunk: Buffer) => this.#onData(chunk));
@@ -94,7 +94,7 @@ export class TcpConnection implements LiveConnection {
     this.#isOpen = false;
     this.#closeCode = closeCodes[reason];
     this.#socket.end(`${sessionEndedNotification(reason)}\n`);
-    // What still arrives is read past, so that the last line is not lost with a reset.
+    // Reads and discards further input, so that a reset does not lose the last line.
     this.#socket.resume();
   }
 
@@ -112,7 +112,7 @@ export class TcpConnection implements LiveConnection {
   }
 }
 
-/** Resolves once a socket takes more, or is gone. */
+/** Resolves once a socket can take more, or is closed. */
 export function drained(socket: Socket): Promise<void> {
   if (!socket.writableNeedDrain || socket.destroyed) return Promise.resolve();
   return new Promise((resolve) => {

@@ -7,7 +7,7 @@ import type { LiveConnection, ConnectionListener } from './live-connection.ts';
 import type { EncodedFrames } from '../encoded-frames.ts';
 import { drained } from './tcp-connection.ts';
 
-/** What the library would close with by itself, and what that means here. */
+/** The codes with which the library closes on its own, and our reasons for them. */
 const PROTOCOL_ERROR_CLOSE_REASONS: Readonly<Record<number, CloseReason>> = {
   1002: 'invalid_json',
   1003: 'invalid_json',
@@ -17,14 +17,14 @@ const PROTOCOL_ERROR_CLOSE_REASONS: Readonly<Record<number, CloseReason>> = {
 };
 
 /**
- * The library's socket, which closes with our codes. Its events are taken where they are emitted: four listeners for each
- * of ten thousand connections were measured as an eighth of their memory.
+ * The library's socket, which closes with our codes. It handles its events in `emit`: four listeners for each of ten
+ * thousand connections took an eighth of their memory (measured).
  */
 export class ClientSocket extends WebSocket {
   connection: WebSocketConnection | null = null;
 
   /**
-   * The library has one bound for all connections of a server and for all of their time. Its receiver keeps it in a field
+   * The library has one bound for all connections of a server, for their whole life. Its receiver keeps it in a field
    * that is not public; a test sends frames of both sizes.
    */
   setMaxFrameBytes(maxBytes: number): void {
@@ -38,12 +38,13 @@ export class ClientSocket extends WebSocket {
     if (event === 'message') connection.onMessage(args[0] as Buffer, args[1] as boolean);
     else if (event === 'ping') connection.countPingAsRequest();
     else if (event === 'close') connection.onClose();
-    // 'error': the end of it says 'close' as well, and a broken frame has been told by then.
+    // 'error': 'close' follows, and a broken frame has been reported by then.
     return true;
   }
 
   override close(code?: number, data?: string | Buffer): void {
-    // Frames that break the protocol make the library close with a code alone; the echo of a client's has a text too.
+    // For frames that break the protocol, the library closes with a code alone; the echo of a client's code has a text
+    // too.
     const reason = code === undefined || data !== undefined ? undefined : PROTOCOL_ERROR_CLOSE_REASONS[code];
     if (reason !== undefined && this.connection !== null && this.readyState === WebSocket.OPEN) {
       this.connection.closeForProtocolError(reason);
@@ -52,8 +53,8 @@ export class ClientSocket extends WebSocket {
 }
 
 /**
- * Text frames of WebSocket. Answers go through the library; what is the same for many goes to the socket below it, whole
- * frames at a time. That cannot come between two parts of a frame: without compression the library writes each frame
+ * Text frames of WebSocket. Answers go through the library; frames for many clients go directly to the socket, whole
+ * frames at a time. They cannot end up between two parts of a frame: without compression the library writes each frame
  * within the call that sends it.
  */
 export class WebSocketConnection implements LiveConnection {
@@ -77,7 +78,7 @@ export class WebSocketConnection implements LiveConnection {
     client.connection = this;
   }
 
-  /** From now on what arrives is told. */
+  /** Starts to pass incoming texts to the listener. */
   open(listener: ConnectionListener): void {
     this.#listener = listener;
   }
@@ -152,7 +153,7 @@ export class WebSocketConnection implements LiveConnection {
 
   closeForProtocolError(reason: CloseReason): void {
     this.#listener?.onProtocolError(reason);
-    // A listener that had closed already leaves the handshake to us.
+    // If the listener had closed already, the handshake is left to this class.
     this.close(reason);
   }
 

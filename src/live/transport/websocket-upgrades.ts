@@ -23,7 +23,7 @@ const REJECTION_RESPONSES: Readonly<Record<ConnectionRejection, readonly [status
   origin: [403, 'Web pages of this origin may not connect: live.origins lists those that may'],
 };
 
-/** From an HTTP request that wants to become a WebSocket to a session. */
+/** Turns an HTTP request that asks for WebSocket into a session. */
 export class WebSocketUpgrades {
   readonly #sessions: LiveSessions;
   readonly #proxies: TrustedProxies;
@@ -37,7 +37,7 @@ export class WebSocketUpgrades {
     this.#proxies = proxies;
     this.#ownOrigin = new URL(config.http.baseUri).origin;
     this.#allowedOrigins = new Set([this.#ownOrigin, ...config.live.allowedLiveOrigins]);
-    // The types do not know all of the library's bounds, nor that it takes a class of ours.
+    // The types lack some of the library's options, and do not show that it takes a class of ours.
     const options: Record<string, unknown> = {
       noServer: true,
       clientTracking: false,
@@ -69,13 +69,13 @@ export class WebSocketUpgrades {
     let isUpgraded = false;
     this.#server.handleUpgrade(request, socket, head, (client) => {
       isUpgraded = true;
-      // The library has its own by now.
+      // The library has attached its own listener by now.
       socket.off('error', ignoreError);
       const handshakeCookies = this.#ownPageCookies(request);
       const connection = new WebSocketConnection(client as ClientSocket, socket, { source, handshakeCookies });
       connection.open(this.#sessions.open(connection));
     });
-    // The library has answered that this is no handshake.
+    // The library refused the handshake and has answered.
     if (!isUpgraded) {
       this.#sessions.quotas.releaseUnauthenticated(source);
       this.#sessions.quotas.release();
@@ -83,8 +83,8 @@ export class WebSocketUpgrades {
   }
 
   /**
-   * Of a page of the own origin alone: browsers send cookies with the handshake of any page of the same site, and
-   * `live.origins` lets pages connect, not act as a visitor.
+   * Cookies only from a page of the own origin. Browsers send cookies with the handshake of any page of the same site.
+   * `live.origins` lets pages connect, but not act as a visitor.
    */
   #ownPageCookies({ headers }: IncomingMessage): readonly KlatchCookie[] {
     return headers.origin === this.#ownOrigin ? klatchCookiesIn(headers.cookie) : NO_COOKIES;
