@@ -6,7 +6,7 @@ export interface Membership {
   readonly accountId: AccountId;
 }
 
-/** An event that is stored nowhere; a lost one is gone. */
+/** An event that is not stored; a lost one is not sent again. */
 export type EphemeralEvent =
   /** The account is typing a message. */
   | ({ readonly kind: 'typing' } & Membership)
@@ -16,8 +16,8 @@ export type EphemeralEvent =
   | ({ readonly kind: 'settings' } & Membership);
 
 /**
- * What a node tells others about the accounts that have a session in the foreground on it. It numbers its changes one by
- * one, so that a node that misses one notices the gap and asks for a snapshot.
+ * What a node sends to others about the accounts that have a session in the foreground on it. It numbers its changes
+ * consecutively, so that a node that misses one notices the gap and requests a snapshot.
  */
 export type PresenceUpdate =
   | { readonly kind: 'change'; readonly number: number; readonly accountId: AccountId; readonly online: boolean }
@@ -31,9 +31,9 @@ export type PresenceUpdate =
       readonly parts: number;
       readonly onlineAccountsInPart: readonly AccountId[];
     }
-  /** Asks the node `from` for its snapshot; null: every node. */
+  /** Requests the snapshot of the node `from`; null: of every node. */
   | { readonly kind: 'request'; readonly snapshotOfNode: string | null }
-  /** The node stops: nobody is online on it any longer. */
+  /** The node stops: no account is online on it any longer. */
   | { readonly kind: 'leave' };
 
 /**
@@ -51,9 +51,9 @@ export interface BusEvents {
   sessionsEnded(sessions: readonly SessionOrTokenId[]): void;
   /** These accounts were renamed, deactivated or given another role: what is cached about them is stale. */
   accountsChanged(accounts: readonly AccountId[]): void;
-  /** A node tells which accounts are online on it. */
+  /** A node reports which accounts are online on it. */
   presence(update: { readonly node: string; readonly update: PresenceUpdate }): void;
-  /** Somebody types, or has read. */
+  /** An account types, has read, or changed a setting. */
   ephemeral(ephemeral: EphemeralEvent): void;
   /** Conversations with new events for the reverse webhooks that ask for them. */
   hookEventsCommitted(conversations: readonly ConversationId[]): void;
@@ -79,8 +79,8 @@ export interface Bus {
     payload: Parameters<BusEvents[Event]>[0],
   ): void;
   /**
-   * Tells one other node that the hooks of a conversation were changed, and waits until it has heard: true once all its
-   * listeners have, false when no answer came within `timeoutMs`, whatever the reason.
+   * Notifies one other node that the hooks of a conversation changed, and waits for its acknowledgement. True once all
+   * its listeners were called, false when no acknowledgement came within `timeoutMs`, for any reason.
    */
   confirmHooksChanged(node: string, conversation: ConversationId, timeoutMs: number): Promise<boolean>;
 }

@@ -9,11 +9,13 @@ import {
   type BroadcastEvent,
 } from './wire-format.ts';
 
-/** Events of one kind that wait; beyond it the other nodes get a resync of that kind instead. */
+/** Queued events of one kind; beyond this bound the other nodes get a resync of that kind instead. */
 const MAX_ITEMS_PER_LETTER = 20_000;
-/** Ephemeral events that wait; further ones are dropped. */
+/** Queued ephemeral events; further ones are dropped. */
 const MAX_EPHEMERAL_EVENTS = 1_000;
-/** Further ones are dropped: the gap in their numbers makes the other nodes ask for a snapshot. */
+/**
+ * Queued presence items; further ones are dropped: the gap in their numbers makes the other nodes request a snapshot.
+ */
 const MAX_PRESENCE_ITEMS = 50_000;
 
 /** A payload, and the items in it that must not be lost. */
@@ -23,19 +25,19 @@ interface TakenPayload {
   readonly resyncLetters: ReadonlySet<string>;
 }
 
-/** Events that wait to be sent to the other nodes, in as many payloads as they need. */
+/** Events queued for the other nodes, in as many payloads as they need. */
 export class NotificationBatch {
   /** Items by letter, then by subject. */
   readonly #reliable = new Map<string, Map<number | string, string>>();
   readonly #lossy = new Map<string, Set<string>>();
-  /** Kinds of which events were dropped, so that a resync is due. */
+  /** Kinds with dropped events, which require a resync. */
   #resyncLetters = new Set<string>();
 
   get isEmpty(): boolean {
     return this.#resyncLetters.size === 0 && this.#reliable.size === 0 && this.#lossy.size === 0;
   }
 
-  /** Adds an event; beyond the bound of its kind a resync takes the place of all of them. */
+  /** Adds an event; beyond the bound of its kind a resync replaces all events of that kind. */
   add<Event extends BroadcastEvent>(event: Event, payload: Parameters<BusEvents[Event]>[0]): void {
     if (event === 'ephemeral') {
       const { letter, item } = encodeEphemeral(payload as Parameters<BusEvents['ephemeral']>[0]);
@@ -55,7 +57,7 @@ export class NotificationBatch {
     this.#resyncLetters = new Set(RELIABLE_LETTERS);
   }
 
-  /** Takes out what fits into a payload of NOTIFY: notifications separated by semicolons. Null: there is nothing. */
+  /** Takes the events that fit into a payload of NOTIFY: notifications separated by semicolons. Null: there is none. */
   take(maxBytes: number): TakenPayload | null {
     if (this.isEmpty) return null;
     const resyncLetters = this.#resyncLetters;
@@ -85,7 +87,7 @@ export class NotificationBatch {
     return { text: notifications.join(';'), itemsByLetter: takenByLetter, resyncLetters };
   }
 
-  /** Nobody knows whether the payload was sent: it is sent again, without ephemeral events and presence. */
+  /** Queues a payload with an unknown outcome again, without ephemeral events and presence. */
   putBack({ itemsByLetter, resyncLetters }: TakenPayload): void {
     for (const letter of resyncLetters) this.#requireResyncOf(letter);
     for (const [letter, items] of itemsByLetter) this.#addReliable(letter, items, false);
@@ -107,7 +109,7 @@ export class NotificationBatch {
   #addLossyUnlessFull(letter: string, item: string, maxItems: number): void {
     const kept = this.#lossy.get(letter) ?? new Set<string>();
     if (kept.size >= maxItems) return;
-    // Added again at the end: of two equal items the later place counts.
+    // Moves an equal item to the end: the later place counts.
     kept.delete(item);
     kept.add(item);
     this.#lossy.set(letter, kept);
@@ -118,7 +120,7 @@ function encodeResync(letters: ReadonlySet<string>): string {
   return letters.size === RELIABLE_LETTERS.length ? RESYNC_LETTER : `${RESYNC_LETTER}${[...letters].join(',')}`;
 }
 
-/** Moves out the first items that fit into `room`, with their letter and what separates them. */
+/** Removes and returns the first items that fit into `room`, including their letter and separators. */
 function takeFitting(
   items: Map<number | string, string> | Set<string>,
   room: number,

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 
-/** Questions that may wait for their answer at once; one more is not asked, and not heard when its time is over. */
+/** Bound of pending requests; a further one is not sent, and counts as not acknowledged after its timeout. */
 const MAX_PENDING = 1_000;
-/** A question is said again this often, for a node that has no session at the moment. */
+/** Interval at which a request is sent again, for a node that has no session at the moment. */
 const RESEND_MS = 500;
 
 interface PendingAck {
@@ -11,11 +11,14 @@ interface PendingAck {
   readonly finish: (isAcknowledged: boolean) => void;
 }
 
-/** Questions to single nodes, each under a number of its own, until they are answered or their time is over. */
+/** Requests to single nodes, each under a nonce of its own, until they are acknowledged or time out. */
 export class PendingAcks {
   readonly #pending = new Map<string, PendingAck>();
 
-  /** Asks by `send`, which gets the number each time; true once `node` has answered it, false when it has not in time. */
+  /**
+   * Sends a request with `send`, which gets the nonce each time; true once `node` has acknowledged it, false after
+   * `timeoutMs`.
+   */
   request(node: string, timeoutMs: number, send: (nonce: string) => void): Promise<boolean> {
     if (this.#pending.size >= MAX_PENDING) return wait(timeoutMs, false, { ref: false });
     const nonce = randomBytes(8).toString('hex');
@@ -33,13 +36,13 @@ export class PendingAcks {
     });
   }
 
-  /** An answer came; one that nobody waits for any more, or of another node than was asked, is nothing. */
+  /** Handles an acknowledgement; ignores one that no request awaits, or of another node than the request's. */
   onAck(node: string, nonce: string): void {
     const pending = this.#pending.get(nonce);
     if (pending?.node === node) pending.finish(true);
   }
 
-  /** Nobody will answer any more. */
+  /** Ends all pending requests as not acknowledged. */
   stop(): void {
     for (const { finish } of this.#pending.values()) finish(false);
   }

@@ -21,16 +21,19 @@ import {
 const HEARTBEAT_MS = 5_000;
 const RECONNECT_MS = 500;
 const QUERY_TIMEOUT_MS = 2_000;
-/** Requests and acknowledgements that wait for the one connection. */
+/** Statements, such as requests and acknowledgements, that may wait for the one connection. */
 const MAX_WAITING_NOTIFY_STATEMENTS = 1_000;
 /** Delay after a notification that could not be sent, doubled each time: a slow database gets fewer calls. */
 const MIN_RETRY_MS = 500;
 const MAX_RETRY_MS = 5_000;
 
 export interface PostgresBusOptions {
-  /** Who this process is to the others, and the holder of its leases; without one a random name. */
+  /** This process's name on the bus, and the holder of its leases; by default a random name. */
   readonly node?: string;
-  /** How often the listening session is tried; after two and a half times that without an echo it is opened again. */
+  /**
+   * Interval of heartbeats on the listening session; after two and a half times that without an echo the session is
+   * opened again.
+   */
   readonly heartbeatMs?: number;
 }
 
@@ -59,7 +62,7 @@ export class PostgresBus implements Bus {
   #retryMs = MIN_RETRY_MS;
   #hasListened = false;
   #lastHeartbeatEchoAt = 0;
-  /** Since when this session listens, and when it last heard another node; on the monotonic clock. */
+  /** When this session began to listen, and when it last received from another node; on the monotonic clock. */
   #lastListenStartedAt = Number.POSITIVE_INFINITY;
   #lastPeerSeenAt = Number.NEGATIVE_INFINITY;
   #heartbeatTimer: NodeJS.Timeout | null = null;
@@ -83,7 +86,7 @@ export class PostgresBus implements Bus {
     });
   }
 
-  /** Begins to listen, publishes a resync, and sends the events that were published before. */
+  /** Starts to listen, publishes a resync, and sends events that were published before. */
   start(): void {
     if (!this.#stopped) return;
     this.#stopped = false;
@@ -114,14 +117,14 @@ export class PostgresBus implements Bus {
     this.#startFlush();
   }
 
-  /** Sent even where no peer was heard: the lease table knows of a node that was not. */
+  /** Sends the request even if no peer was received: the lease table may know a node that sent nothing here. */
   confirmHooksChanged(node: string, conversation: ConversationId, timeoutMs: number): Promise<boolean> {
     return this.#pendingAcks.request(node, timeoutMs, (nonce) => {
       void this.#notifyNow(`?${nonce},${node},${conversation}`, timeoutMs);
     });
   }
 
-  /** Sends a payload before all that wait. Where it is lost, the caller gets no answer and asks again. */
+  /** Sends a payload before all queued ones. If it is lost, the requesting node gets no answer and retries. */
   async #notifyNow(notification: string, timeoutMs: number): Promise<void> {
     if (this.#stopped) return;
     try {
@@ -132,8 +135,8 @@ export class PostgresBus implements Bus {
   }
 
   /**
-   * True when no other node was heard for three heartbeats: a notification that nobody receives would cost each commit a
-   * second one. A new node sends a heartbeat at once, gets a resync, and receives every event from then on.
+   * True when no other node was received for three heartbeats. A notification without a receiver would cost each commit
+   * a second one. A new node sends a heartbeat at once, gets a resync, and receives every event from then on.
    */
   get #hasNoPeers(): boolean {
     if (!this.#session.ready) return false;
@@ -146,7 +149,7 @@ export class PostgresBus implements Bus {
     if (!this.#isSending && this.#retryTimer === null && !this.#stopped) void this.#flush();
   }
 
-  /** One notification at a time; what comes meanwhile goes into the next. */
+  /** Sends one notification at a time; events that arrive meanwhile go into the next. */
   async #flush(): Promise<void> {
     this.#isSending = true;
     while (!this.#stopped) {
@@ -203,7 +206,7 @@ export class PostgresBus implements Bus {
     void this.#notifyNow(`!${nonce}`, QUERY_TIMEOUT_MS);
   }
 
-  /** Opens the session when there is none, and sends a heartbeat that has to come back through the database. */
+  /** Opens the session when there is none, and sends a heartbeat that must come back through the database. */
   async #heartbeat(): Promise<void> {
     try {
       if (!this.#session.ready) {
@@ -214,7 +217,7 @@ export class PostgresBus implements Bus {
       } else if (performance.now() - this.#lastHeartbeatEchoAt > 2.5 * this.#heartbeatMs) {
         throw new Error('notifications do not come through');
       }
-      // A listener may have stopped us; running would open the session again.
+      // A listener may have stopped the bus; `run` would open the session again.
       if (this.#stopped) return;
       await this.#session.run((sql) => notify(sql, `${this.#node} .`), QUERY_TIMEOUT_MS);
       this.#scheduleHeartbeat(this.#heartbeatMs);
@@ -226,7 +229,7 @@ export class PostgresBus implements Bus {
     this.#startFlush();
   }
 
-  /** The first gap is that of a start, with nothing to read again; later ones concern all nodes at once. */
+  /** The first gap is the one before the start, with nothing to read again; a later gap affects all nodes at once. */
   #announceGap(): void {
     if (this.#hasListened) this.#resyncs.request(RELIABLE_EVENTS);
     else this.#local.publish('resync', RELIABLE_EVENTS);

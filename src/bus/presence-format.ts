@@ -5,10 +5,13 @@ import type { PresenceUpdate } from './bus.ts';
 const FIELD_SEPARATOR = '!';
 const ACCOUNT_SEPARATOR = '.';
 const RADIX = 36;
-/** In one part. An account takes about 3 bytes, and a part fits into a notification whatever the ids are. */
+/** Accounts in one part. An account takes about 3 bytes, and a part fits into a notification for any ids. */
 const ACCOUNTS_PER_PART = 500;
 
-/** An item of a notification. A snapshot has its accounts in ascending order, as differences to the one before. */
+/**
+ * Encodes an item of a notification. A snapshot has its accounts in ascending order, as differences to the previous
+ * one.
+ */
 export function encodePresence(update: PresenceUpdate): string {
   switch (update.kind) {
     case 'change':

@@ -4,7 +4,7 @@ import type { ReliableEvent } from './bus.ts';
 const MAX_JITTER_MS = 1_000;
 /** Least time between two resyncs: while a database is slow, notifications are lost again and again. */
 const MIN_INTERVAL_MS = 3_000;
-/** Announced without delay: revoked tokens must not work for longer, and leases run out. */
+/** Kinds that are announced without delay: revoked tokens must stop working soon, and leases expire. */
 const URGENT: ReadonlySet<ReliableEvent> = new Set<ReliableEvent>(['tokensRevoked', 'leasesNeedRebalancing']);
 
 /** Announces lost kinds of notifications: urgent ones at once, others together, with jitter and a least interval. */

@@ -13,7 +13,7 @@ export const PRESENCE_LETTER = 'p';
 export type BroadcastEvent = Exclude<keyof BusEvents, 'resync'>;
 type Payload<Event extends BroadcastEvent> = Parameters<BusEvents[Event]>[0];
 
-/** How an event is written: a letter, then its items with commas between. */
+/** The encoding of an event: a letter, then its items with commas between them. */
 interface EventCodec<Event extends ReliableEvent> {
   readonly letter: string;
   /** Items by subject: of two with the same subject the later one is sent. */
@@ -90,13 +90,13 @@ function decodeEphemeral(letter: string, item: string): EphemeralEvent {
   return { kind: letter === ephemeralLetters.typing ? 'typing' : 'settings', ...member };
 }
 
-/** The kinds that a resync with these letters names; letters of a newer program stand for all kinds. */
+/** The kinds that these letters of a resync name; letters of a newer program mean all kinds. */
 export function decodeResync(letters: readonly string[]): ReadonlySet<ReliableEvent> {
   const events = letters.map((letter) => eventsByLetter.get(letter));
   return new Set(events.includes(undefined) ? RELIABLE_EVENTS : (events as ReliableEvent[]));
 }
 
-/** Says a word of another node to this one's listeners; false when it is none of these. */
+/** Publishes another node's notification to this node's listeners; false when its letter is unknown. */
 export function dispatchNotification(
   local: Pick<Bus, 'publish'>,
   node: string,

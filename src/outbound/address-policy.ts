@@ -12,13 +12,13 @@ export class InvalidAllowEntryError extends Error {
   override readonly name = 'InvalidAllowEntryError';
 }
 
-/** What the two words of `delivery.allow` stand for. */
+/** The ranges of the two named entries of `delivery.allow`. */
 const NAMED_RANGES: ReadonlyMap<string, readonly string[]> = new Map([
   ['loopback', ['127.0.0.0/8', '::1/128']],
   ['private', ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7']],
 ]);
 
-/** ipaddr.js calls all of these "reserved"; an administrator who reads the log deserves the reason. */
+/** ipaddr.js calls all of these "reserved"; the log names the reason for the administrator. */
 const RULES_BY_CIDR: readonly (readonly [string, string])[] = [
   ['192.0.2.0/24', 'documentation'],
   ['198.51.100.0/24', 'documentation'],
@@ -54,21 +54,22 @@ const HOST_NAME = new RegExp(`^${HOST_LABEL}(?:\\.${HOST_LABEL})*$`);
 /** WHATWG URLs read a host whose last label is a number as an IPv4 address, so such an entry could never match a name. */
 const ENDS_IN_NUMBER = /(?:^|\.)(?:\d+|0x[0-9a-f]*)$/;
 
-/** The addresses that are public and still refused, because they lead to this server or to its neighbours. */
+/** Sources of public addresses that are still refused, because they lead to this server or to its neighbours. */
 interface OwnOrNeighbourSources {
   /** Default: the machine's interfaces and on-link prefixes, read at run time. */
   readonly machine?: OwnOrNeighbourAddresses;
-  /** What `http.base-uri` and `public-endpoints` resolve to. */
+  /** The addresses to which `http.base-uri` and `public-endpoints` resolve. */
   readonly ownPublicHosts?: OwnPublicHosts;
 }
 
 /**
- * Decides which addresses outgoing requests may connect to: public unicast ones that are neither the server's own nor
- * its neighbours', and what `delivery.allow` lists (the contract's "Address policy").
+ * Decides which addresses outgoing requests may connect to (the contract's "Address policy"):
+ * - public unicast addresses that are neither the server's own nor its neighbours',
+ * - addresses that `delivery.allow` lists.
  *
- * An IPv4-mapped IPv6 address reaches an IPv4 host, so IPv4 entries decide about it, but it has to be listed even where
- * the IPv4 address is a public one: no receiver needs that spelling, and it is how filters are bypassed. All other
- * addresses that carry an IPv4 address (`::a.b.c.d`, NAT64, 6to4, Teredo, ISATAP) need an IPv6 entry of their own.
+ * An IPv4-mapped IPv6 address reaches an IPv4 host, so IPv4 entries decide about it. It must be listed even if the IPv4
+ * address is a public one: no receiver needs that spelling, and attackers bypass filters with it. All other addresses
+ * that carry an IPv4 address (`::a.b.c.d`, NAT64, 6to4, Teredo, ISATAP) need an IPv6 entry of their own.
  */
 export class AddressPolicy {
   readonly #allowedIpv4Ranges: CidrRange<ipaddr.IPv4>[] = [];
@@ -92,14 +93,14 @@ export class AddressPolicy {
     for (const entry of allow) this.#add(entry);
   }
 
-  /** To be awaited before `violatedRule` decides about a connection: the server's own names have been looked up then. */
+  /** Await this before `violatedRule` decides about a connection: the server's own names have been looked up then. */
   async refreshPublicHostsIfDue(): Promise<void> {
     await this.#ownPublicHosts?.refreshIfDueAwaitFirst();
   }
 
   /**
-   * Null when `address` (as a resolver or a URL gives it, a zone id included) may be connected to for the host name
-   * `host`; else the short name of the rule that refuses it.
+   * Null when a connection to `address` (as a resolver or a URL gives it, including a zone id) is allowed for the host
+   * name `host`. Else the short name of the rule that refuses it.
    */
   violatedRule(address: string, host: string): string | null {
     if (isIP(address) === 0) return 'not an address';
@@ -115,9 +116,9 @@ export class AddressPolicy {
   }
 
   /**
-   * The check at registration, for the host of a URL: null for a literal address that is allowed and for a name but the
-   * server's own (the look-up at each attempt decides), else the rule that refuses it. Spellings such as `0x7f.1` are
-   * read as URLs do.
+   * The check at registration, for the host of a URL. Null for an allowed literal address, and for a name other than
+   * the server's own (the look-up at each attempt decides). Else the rule that refuses the host. Spellings such as
+   * `0x7f.1` are read as URLs do.
    */
   violatedRuleBeforeLookup(host: string): string | null {
     const literal = ipLiteralOf(host);
@@ -130,8 +131,8 @@ export class AddressPolicy {
   }
 
   /**
-   * Whether `delivery.allow` names the host of a URL, by its name or by an address that it spells: the administrator
-   * means this very host, and not just any public one.
+   * Whether `delivery.allow` names the host of a URL, by its name or by an address that it spells. The administrator
+   * then means this very host, and not just any public one.
    */
   isHostAllowListed(host: string): boolean {
     const literal = ipLiteralOf(host);
@@ -190,7 +191,10 @@ export class AddressPolicy {
   }
 }
 
-/** Null for public unicast; else the name of the rule. What no list names is refused: the lists may be incomplete. */
+/**
+ * Null for public unicast; else the name of the rule. Ranges that no list names are refused: the lists may be
+ * incomplete.
+ */
 function refusingRuleOf(address: Address): string | null {
   for (const [cidr, rule] of RULES_BY_CIDR) if (matches(address, ipaddr.parseCIDR(cidr))) return rule;
   const range = address.range();
@@ -199,7 +203,7 @@ function refusingRuleOf(address: Address): string | null {
   const { parts } = address as ipaddr.IPv6;
   // `::127.0.0.1` is unicast to ipaddr.js (and to request-filtering-agent).
   if (parts.slice(0, 6).every((part) => part === 0)) return 'IPv4-compatible IPv6';
-  // ISATAP (RFC 5214): a host with such an interface tunnels to the IPv4 address at the end, whatever the prefix is.
+  // ISATAP (RFC 5214): a host with such an interface tunnels to the IPv4 address at the end, with any prefix.
   if (((parts[4] ?? 0) & 0xfdff) === 0 && parts[5] === 0x5efe) return 'ISATAP';
   // IANA has delegated no unicast outside 2000::/3.
   return ((parts[0] ?? 0) & 0xe000) === 0x2000 ? null : 'reserved';
@@ -221,8 +225,8 @@ function parseRange(text: string): CidrRange<Address> | null {
 }
 
 /**
- * Parses what `isIP` has accepted; the zone id does not matter to the rules. URLs write IPv6 addresses in pure
- * hexadecimal, which is needed because ipaddr.js 2.5 takes `::127.0.0.1` for `::ffff:127.0.0.1`.
+ * Parses an address that `isIP` has accepted; the zone id does not matter to the rules. URLs write IPv6 addresses in
+ * pure hexadecimal. That is needed because ipaddr.js 2.5 takes `::127.0.0.1` for `::ffff:127.0.0.1`.
  */
 function parseWithoutZone(address: string): Address {
   const [bare = ''] = address.split('%');

@@ -3,10 +3,13 @@ import { failureCategoryOf, codeOrNameOf, ConnectFailure, loggableDetailOf, type
 import type { AssignableHandler, ReuseTrackingConnection } from './keep-alive-connection.ts';
 import { parseRetryAfter } from './retry-after.ts';
 
-/** The outcome of one POST. Neither delivered nor with a category: nothing was decided about the receiver (see `detail`). */
+/**
+ * The outcome of one POST. If it is neither delivered nor has a category, it says nothing about the receiver (see
+ * `detail`).
+ */
 export interface HttpAttemptOutcome {
   readonly delivered: boolean;
-  /** Why it failed; null when delivered, and when it was not sent. */
+  /** Why it failed; null when it was delivered or not sent. */
   readonly category: FailureCategory | null;
   /** The HTTP status, when headers arrived. */
   readonly code: number | null;
@@ -14,13 +17,13 @@ export interface HttpAttemptOutcome {
   readonly durationMs: number;
   /** `Retry-After` of an answer outside 2xx, in milliseconds, not capped. */
   readonly retryAfterMs: number | null;
-  /** Of a delivery, where it was asked for: the body of the answer, or why there is none. */
+  /** For a delivery, if the caller requested it: the answer's body, or why it is missing. */
   readonly answer?: Buffer | MissingAnswer;
   /** For the server's log only: error code, address rule; never the URL's path or query. */
   readonly detail: string | null;
 }
 
-/** It passed its bound; or it broke off, or did not end in time. */
+/** The body exceeded its bound; or it broke off or did not end in time. */
 type MissingAnswer = 'too large' | 'incomplete';
 
 /** The bounds of one attempt. */
@@ -30,14 +33,14 @@ interface AttemptBounds {
   readonly responseBodyReadMs: number;
 }
 
-/** How an attempt is sent, and what it asks before each write. */
+/** How an attempt is sent, and its callbacks. */
 interface AttemptCallbacks {
   /** Hands the request to undici. */
   readonly dispatch: (handler: AssignableHandler) => void;
-  /** Asked in the tick in which the request is written; false: it is not sent. */
+  /** Called in the tick in which the request is written; false: the attempt does not send it. */
   readonly beforeWrite: (() => boolean) | undefined;
   readonly onSettled: (attempt: AttemptInFlight) => void;
-  /** The body of a 2xx answer is kept, up to so many bytes; undefined: it is not. */
+  /** Maximum bytes of a 2xx answer's body that are kept; undefined: the body is not kept. */
   readonly keptAnswerBytes: number | undefined;
 }
 
@@ -45,14 +48,16 @@ interface AttemptCallbacks {
 const MAX_INTERIM_RESPONSES = 16;
 
 /**
- * One POST on its way: undici's handler, the clock, and the rule of the reused connection.
+ * One POST in flight: undici's handler, the clock, and the rule of the reused connection.
  *
- * The clock: `responseHeadersTimeoutMs` from the moment a connection slot is assigned, look-up, connecting and a repetition
- * included; before that the same time at most in undici's queue. After the headers `responseBodyReadMs` for the body, but
- * a body that is kept has to end within the first time. undici's own timers are off, since they tick in half seconds and wait per request, not per attempt.
+ * The clock: `responseHeadersTimeoutMs` from the moment a connection slot is assigned, including look-up, connecting
+ * and a repetition. Before that, the attempt waits for at most the same time in undici's queue. After the headers, the
+ * body has `responseBodyReadMs`; a kept body must end within the first time. undici's own timers are off: they tick in
+ * half seconds and bound each request, not each attempt.
  *
- * The rule: a receiver may close a kept connection just as we write to it. When a socket that carried requests before
- * fails and no byte was read from it since this request began, then the request is repeated once, on a new socket.
+ * The rule: a receiver may close a kept connection just as we write to it. The request is repeated once, on a new
+ * socket, if both hold: a socket that carried requests before fails, and no byte was read from it since this request
+ * began.
  */
 export class AttemptInFlight implements AssignableHandler {
   readonly #bounds: AttemptBounds;
@@ -132,7 +137,7 @@ export class AttemptInFlight implements AssignableHandler {
       this.#answerChunks = [];
       return;
     }
-    // Nearly every answer is short and ends in this same turn: it needs no clock.
+    // Nearly every answer is short and ends in this same turn: it needs no timer.
     queueMicrotask(() => {
       if (this.#isSettled) return;
       clearTimeout(this.#timer);
@@ -159,7 +164,7 @@ export class AttemptInFlight implements AssignableHandler {
 
   onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
     if (this.#isSettled) return;
-    // Headers decide; what happens to the rest of the answer does not matter, unless it is kept.
+    // The headers decide; the rest of the answer does not matter, unless it is kept.
     const isAnswerLostByStop = this.#answerChunks !== null && error instanceof DeliveryClientStopped;
     if (this.#statusCode !== null && !isAnswerLostByStop) this.#settleByStatus();
     else if (codeOrNameOf(error) === 'UND_ERR_INVALID_ARG') this.#settle(() => this.#reject(error));
@@ -186,7 +191,7 @@ export class AttemptInFlight implements AssignableHandler {
 
   #mayRetryOnNewSocket(error: Error): boolean {
     if (this.#needsNewSocket || error instanceof ConnectFailure || this.#connection === null) return false;
-    // Without a controller undici has found its idle socket broken before it wrote anything.
+    // Without a controller undici found its idle socket broken before it wrote anything.
     if (this.#controller === null) return true;
     return this.#isReused && this.#connection.bytesRead === this.#bytesReadBeforeRequest;
   }
@@ -194,7 +199,7 @@ export class AttemptInFlight implements AssignableHandler {
   #retryOnNewSocket(): void {
     this.#needsNewSocket = true;
     this.#controller = null;
-    // undici is still in the middle of closing the connection; "at once" is when it is done.
+    // undici is still closing the connection; a microtask runs once that is done.
     queueMicrotask(() => {
       if (!this.#isSettled) this.#callbacks.dispatch(this);
     });
@@ -204,7 +209,7 @@ export class AttemptInFlight implements AssignableHandler {
     if (this.#statusCode !== null) this.#settleByStatus();
     else if (this.#connection === null) this.#fail(null, 'no free connection');
     else this.#fail('timeout', this.#controller === null ? 'no connection' : 'no answer');
-    // Not yet written: onRequestStart refuses it when its connection opens, which the connect time-out bounds.
+    // If it is not yet written, onRequestStart refuses it when its connection opens, which the connect time-out bounds.
     this.#controller?.abort(new Error('time-out'));
   }
 

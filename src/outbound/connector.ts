@@ -5,7 +5,10 @@ import type { AddressPolicy } from './address-policy.ts';
 import { failureCategoryOf, codeOrNameOf, ConnectFailure } from './failure.ts';
 import type { DnsResolver } from './dns-resolver.ts';
 
-/** Where a connection goes: the parts of a normalised URL (IPv6 addresses without brackets; port empty for the default). */
+/**
+ * The target of a connection: the parts of a normalised URL (IPv6 addresses without brackets; port empty for the
+ * default).
+ */
 export interface OriginParts {
   readonly protocol: string;
   readonly hostname: string;
@@ -16,22 +19,22 @@ export interface OriginParts {
 interface ConnectorOptions {
   readonly policy: AddressPolicy;
   readonly lookup: DnsResolver;
-  /** For TCP and TLS over all addresses of a name together; the look-up has its own bound. */
+  /** Bound for TCP and TLS over all addresses of a name together; the look-up has its own bound. */
   readonly connectTimeoutMs: number;
   /** PEM of an authority trusted in addition to the system's and Node's. */
   readonly ca?: string;
 }
 
-/** Names with more addresses than this are tried on the first ones only. */
+/** Only the first addresses of a name are tried. */
 const MAX_ADDRESSES = 8;
 const TCP_KEEP_ALIVE_MS = 60_000;
 
 /**
  * Opens TCP and TLS connections to allowed addresses only.
  *
- * It looks the name up, filters every address by the policy and connects to the literal address that passed, so nothing
- * can resolve the name a second time in between (rebinding). undici's own connector would not do: it hands IP literals
- * straight to the kernel without asking any `lookup` function.
+ * It looks the name up, filters every address by the policy and connects to the literal address that passed. So nothing
+ * can resolve the name a second time in between (rebinding). undici's own connector is not sufficient: it gives IP
+ * literals directly to the kernel without calling any `lookup` function.
  */
 export class Connector {
   readonly #options: ConnectorOptions;
@@ -44,9 +47,9 @@ export class Connector {
   }
 
   /**
-   * A connected (for https: verified) socket. It has an error listener, so that a failure before the caller attaches
-   * its own is not fatal.
-   * @throws ConnectFailure always that, with the category to report.
+   * Opens a connected (for https: verified) socket. It has an error listener, so that a failure before the caller
+   * attaches its own is not fatal.
+   * @throws ConnectFailure for every failure, with the category to report.
    */
   async open(target: OriginParts): Promise<Socket> {
     const addresses = await this.#allowedAddresses(target.hostname);
@@ -55,7 +58,7 @@ export class Connector {
     for (const [index, address] of addresses.entries()) {
       const remainingMs = deadline - performance.now();
       if (this.#stopped || remainingMs <= 0) break;
-      // An equal share of what is left, so that one blackholed address leaves time for the others.
+      // An equal share of the remaining time, so that one blackholed address leaves time for the others.
       const outcome = await this.#openOne(target, address, remainingMs / (addresses.length - index));
       if (!(outcome instanceof ConnectFailure)) return outcome;
       failure = moreSpecific(failure, outcome);
@@ -64,7 +67,7 @@ export class Connector {
     throw failure ?? new ConnectFailure(this.#stopped ? 'connection' : 'timeout', 'not connected');
   }
 
-  /** Breaks off what is being opened. Idempotent; later calls of `open` fail. */
+  /** Aborts connections that are being opened. Idempotent; later calls of `open` fail. */
   stop(): void {
     this.#stopped = true;
     for (const socket of this.#openingSockets) socket.destroy();
@@ -99,7 +102,7 @@ export class Connector {
       const socket = isSecure ? this.#startTls(target, address) : connectTcp(endpointOf(target, address));
       let isHandshaking = false;
       const settle = (outcome: Socket | ConnectFailure): void => {
-        // Errors and the close of an opened socket are undici's to handle.
+        // undici handles the errors and the close of an opened socket.
         if (!this.#openingSockets.delete(socket)) return;
         clearTimeout(timer);
         if (outcome instanceof ConnectFailure) socket.destroy();
@@ -121,9 +124,9 @@ export class Connector {
   }
 
   #startTls(target: OriginParts, address: string): Socket {
-    // One context for all connections: with `ca` a new one takes 14 ms (measured), in which nothing else runs.
-    // A receiver with TLS 1.2 could have us shake hands for as long as an attempt lasts. It is of use for client
-    // certificates only, and we have none.
+    // All connections share one context: with `ca` a new one blocks the event loop for 14 ms (measured). Renegotiation
+    // is off: a receiver with TLS 1.2 could force handshakes for the whole attempt. Only client certificates need
+    // renegotiation, and we have none.
     const secureOptions = constants.SSL_OP_NO_RENEGOTIATION;
     this.#secureContext ??= createSecureContext({ ...trustedAuthorities(this.#options.ca), secureOptions });
     // Server names never end in a dot (RFC 6066, 3), and addresses are not sent: Node then checks the host's address.
@@ -147,14 +150,14 @@ function trustedAuthorities(ca: string | undefined): { ca: string[] } | undefine
   return ca === undefined ? undefined : { ca: [...getCACertificates('default'), ca] };
 }
 
-/** Within the TLS handshake whatever is not the network's fault is the certificate's or the protocol's. */
+/** During the TLS handshake, every error except a network error is the certificate's or the protocol's. */
 function toConnectFailure(error: Error, address: string, isHandshaking: boolean): ConnectFailure {
   const detail = `${codeOrNameOf(error)} ${address}`;
   const isNetworkError = ['ECONNRESET', 'EPIPE', 'ETIMEDOUT'].includes(codeOrNameOf(error));
   return new ConnectFailure(isHandshaking && !isNetworkError ? 'tls' : failureCategoryOf(error), detail);
 }
 
-/** With several addresses tried: a host without IPv6 always adds an "unreachable", which would hide the real reason. */
+/** With several addresses tried, a host without IPv6 always adds an "unreachable", which would hide the real reason. */
 function moreSpecific(first: ConnectFailure | null, second: ConnectFailure): ConnectFailure {
   return first === null || /^E(?:HOST|NET)UNREACH|^EADDRNOTAVAIL/.test(first.detail) ? second : first;
 }

@@ -7,12 +7,12 @@ const MAX_SINGLE_CONTINUE_BYTES = 16 * 1024;
 const MAX_CONTINUE_RESPONSES = 16;
 
 /**
- * Takes `100 Continue` answers out of what is read from a socket.
+ * Removes `100 Continue` answers from the input of a socket.
  *
  * A client must accept them unasked (RFC 9110, 15.2), and some servers send one to every POST. undici skips other 1xx
- * answers but treats this one as an error; since the receiver has accepted the message by then, each retry would post it
- * again. undici takes all input through `socket.read()`, so that is where they are removed. Past 16 of them, or 16 KiB
- * of one, the bytes are passed on, and undici refuses them.
+ * answers but treats this one as an error. The receiver has accepted the message by then, so each retry would post it
+ * again. undici takes all input through `socket.read()`, so this class removes them there. Beyond 16 of them, or 16 KiB
+ * of one, it passes the bytes on, and undici refuses them.
  */
 export class ContinueFilter {
   readonly #read: () => Buffer | null;
@@ -67,7 +67,7 @@ export class ContinueFilter {
 
 /** Also true while there are too few bytes to tell. */
 function startsLikeContinue(data: Buffer): boolean {
-  // Nearly every answer has another class of status, which one byte tells.
+  // Nearly every answer has another class of status, which one byte shows.
   if (data.length > STATUS_CODE_OFFSET && data[STATUS_CODE_OFFSET] !== DIGIT_ONE) return false;
   const start = data.toString('latin1', 0, STATUS_PREFIX_LENGTH);
   return 'HTTP/1.1 100'.startsWith(start) || 'HTTP/1.0 100'.startsWith(start);

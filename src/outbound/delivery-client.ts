@@ -9,31 +9,34 @@ import type { DnsResolver } from './dns-resolver.ts';
 export type { HttpAttemptOutcome } from './attempt.ts';
 export type { FailureCategory } from './failure.ts';
 
-/** What a {@link DeliveryClient} works with and its bounds; times in milliseconds. */
+/** Parts and bounds of a {@link DeliveryClient}; times in milliseconds. */
 export interface DeliveryClientOptions {
   readonly policy: AddressPolicy;
   readonly lookup: DnsResolver;
   /** Connections per origin (scheme, host and port); each carries one request at a time. */
   readonly maxInFlightPerHost: number;
-  /** For TCP and TLS together. */
+  /** Bound for TCP and TLS together. */
   readonly connectTimeoutMs: number;
   /** From the start of an attempt, connecting included, to the answer's headers. */
   readonly responseHeadersTimeoutMs: number;
-  /** How much of an answer's body is read, and for how long, to keep the connection usable. */
+  /** How many bytes of an answer's body are read, and for how long, to keep the connection usable. */
   readonly responseBytes: number;
   readonly responseBodyReadMs: number;
   readonly userAgent: string;
   /** PEM of an authority trusted in addition. */
   readonly ca?: string;
-  /** Idle connections are closed after this (30 s), or 2 s before the time that the receiver names. */
+  /** Idle connections are closed after this (30 s), or 2 s before the time that the receiver specifies. */
   readonly keepAliveMs?: number;
-  /** A connection older than this (60 s) is closed after its request: names are looked up anew, policies asked again. */
+  /**
+   * A connection older than this (60 s) is closed after its request: the next one looks the name up and checks the
+   * policy again.
+   */
   readonly connectionLifetimeMs?: number;
   /** Idle connections over all origins (256). */
   readonly maxIdleConnections?: number;
 }
 
-/** Targets that are remembered as undici wants them. */
+/** Bound of cached URLs in the form that undici takes. */
 const MAX_PARSED_URLS = 1_000;
 /** Bytes of an answer's headers; more is a failure. */
 const MAX_HEADER_BYTES = 16 * 1024;
@@ -44,11 +47,12 @@ interface ParsedUrl {
 }
 
 /**
- * Sends deliveries: POST over HTTP/1.1, to allowed addresses only, redirects not followed, answers bounded
- * (the contract's "The forwarded delivery").
+ * Sends deliveries: POST over HTTP/1.1, to allowed addresses only, redirects not followed, answers bounded (the
+ * contract's "The forwarded delivery").
  *
- * A connection is looked up and checked when it is opened. It serves for at most `connectionLifetimeMs`, plus `keepAliveMs` idle,
- * plus one attempt; until then a changed name does not matter, because the connection stays with the allowed address.
+ * The client looks a name up and checks the address when it opens a connection. A connection serves for at most
+ * `connectionLifetimeMs`, plus `keepAliveMs` idle, plus one attempt. A name that changes meanwhile does not matter,
+ * because the connection stays with the allowed address.
  */
 export class DeliveryClient {
   readonly #options: DeliveryClientOptions;
@@ -65,16 +69,18 @@ export class DeliveryClient {
   }
 
   /**
-   * Sends one POST. Whatever the network does becomes an {@link HttpAttemptOutcome}, within `responseHeadersTimeoutMs` + `responseBodyReadMs`,
-   * after at most another `responseHeadersTimeoutMs` in the queue when all connections to the host are busy.
+   * Sends one POST. Every network result becomes an {@link HttpAttemptOutcome}, within `responseHeadersTimeoutMs` +
+   * `responseBodyReadMs`. When all connections to the host are busy, the queue adds at most another
+   * `responseHeadersTimeoutMs`.
    *
    * @param url absolute http(s) URL, already checked
-   * @param beforeWrite asked in the tick of the write, again when the request is repeated; false: it is not sent, and the
-   *   outcome has no category. The same outcome says that the client was stopped or no connection was free in time.
-   * @param keptAnswerBytes the outcome of a delivery has the answer's body, of so many bytes at most; undefined: it is not
-   *   kept. A kept body has to end within `responseHeadersTimeoutMs` of the start.
-   * @throws TypeError or undici's InvalidArgumentError for a URL or header that cannot be sent at all, and what
-   *   `beforeWrite` throws.
+   * @param beforeWrite called in the tick of the write, and again when the request is repeated; false: the request is
+   *   not sent, and the outcome has no category. The outcome is the same when the client was stopped or no connection
+   *   was free in time.
+   * @param keptAnswerBytes maximum bytes of the answer's body in the outcome of a delivery; undefined: the body is not
+   *   kept. A kept body must end within `responseHeadersTimeoutMs` of the start.
+   * @throws TypeError or undici's InvalidArgumentError for a URL or header that cannot be sent at all, and any
+   *   exception of `beforeWrite`.
    */
   post(
     url: string,
@@ -108,7 +114,7 @@ export class DeliveryClient {
     });
   }
 
-  /** Parsed once and not for each attempt. */
+  /** Caches the result, since each attempt needs it. */
   #parseUrl(url: string): ParsedUrl {
     let parsed = this.#parsedUrls.get(url);
     if (parsed === undefined) {
@@ -119,7 +125,10 @@ export class DeliveryClient {
     return parsed;
   }
 
-  /** Ends what is in flight without a verdict (it may or may not have arrived) and closes all connections. Idempotent. */
+  /**
+   * Ends attempts in flight without a verdict (they may or may not have arrived) and closes all connections.
+   * Idempotent.
+   */
   stop(): Promise<void> {
     this.#stopping ??= this.#stop();
     return this.#stopping;
@@ -144,10 +153,10 @@ function createAgent(options: DeliveryClientOptions, connector: Connector): Agen
     // The attempt has its own clock.
     headersTimeout: 0,
     bodyTimeout: 0,
-    // Replaced in every connection; a pool without one would build undici's, which knows no policy.
+    // Replaced in every connection; a pool without one would build undici's connector, which ignores the policy.
     connect: (_target, callback) => callback(new Error('not the guarded connector'), null),
   };
-  // The agent drops an origin's pool when its last connection is closed, so idle origins are bounded by `maxIdleConnections`.
+  // The agent drops an origin's pool when its last connection is closed, so `maxIdleConnections` bounds idle origins.
   return new Agent({
     ...clientOptions,
     factory: (origin) =>

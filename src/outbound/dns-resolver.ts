@@ -2,7 +2,7 @@ import { lookup as lookupWithLibuv } from 'node:dns/promises';
 import type { DeliveryConfig } from '../config/config.ts';
 import { DURATION_BOUNDS_S, Histogram } from '../histogram.ts';
 
-/** One address of a host name, as the resolver gave it. */
+/** One address of a host name, as the resolver returned it. */
 interface ResolvedAddress {
   readonly address: string;
   readonly family: 4 | 6;
@@ -13,15 +13,15 @@ export type ResolveName = (host: string) => Promise<readonly { address: string; 
 
 /** The bounds of {@link DnsResolver}; times in milliseconds. */
 export interface DnsResolverOptions {
-  /** How long one caller waits, in the queue and for the resolver together. */
+  /** Maximum wait of one caller, in the queue and for the resolver together. */
   readonly timeoutMs: number;
   readonly successCacheMs: number;
   readonly failureCacheMs: number;
-  /** Look-ups inside the resolver at once: each holds a thread of libuv's pool until the resolver returns. */
+  /** Concurrent look-ups inside the resolver: each holds a thread of libuv's pool until the resolver returns. */
   readonly maxConcurrentLookups: number;
-  /** Names remembered, and callers waiting at once. */
+  /** Bound of cached names, and of callers that wait concurrently. */
   readonly maxCachedAndMaxWaiting?: number;
-  /** Default: getaddrinfo, so that /etc/hosts and nsswitch.conf count. */
+  /** Default: getaddrinfo, so that /etc/hosts and nsswitch.conf apply. */
   readonly resolve?: ResolveName;
   /** A monotonic clock in milliseconds. */
   readonly now?: () => number;
@@ -43,9 +43,9 @@ interface DnsLookupCounts {
   /** Answers of the resolver. */
   found: number;
   failed: number;
-  /** Questions that were answered from memory, known failures too. */
+  /** Look-ups that the cache answered, including known failures. */
   cached: number;
-  /** Callers that had no answer in time or were too many. */
+  /** Callers that got no answer in time or were too many. */
   callersTimedOutOrRejected: number;
   /** How long the resolver took. */
   readonly durationS: Histogram;
@@ -57,10 +57,12 @@ interface Waiter {
   readonly settle: (outcome: LookupOutcome) => void;
 }
 
-/** What is known of a name before it is looked up: its last look-up was slow, it was quick and found something, or neither. */
+/**
+ * What is known of a name before its look-up: its last look-up was slow, it was quick and found an address, or neither.
+ */
 type LookupHistory = 'slow' | 'proven' | 'unknown';
 
-/** One look-up of one name, shared by everyone who asks for it meanwhile. */
+/** One look-up of one name, shared by all callers of that name meanwhile. */
 interface PendingLookup {
   readonly host: string;
   readonly history: LookupHistory;
@@ -74,9 +76,9 @@ interface CachedLookup {
   readonly history: LookupHistory;
 }
 
-/** A name whose last look-up took longer is slow. */
+/** A name is slow if its last look-up took longer than this. */
 const SLOW_LOOKUP_MS = 1_000;
-/** The part of the look-ups at once that slow names may take, and those that are not proven with them. */
+/** The share of concurrent look-ups for slow names, and the share for slow and unknown names together. */
 const SLOW_SHARE = 0.5;
 const UNPROVEN_SHARE = 0.75;
 
@@ -84,10 +86,12 @@ const UNPROVEN_SHARE = 0.75;
  * Look-ups of host names with a bounded cache, bounded waiting and a bounded share of libuv's threads.
  *
  * getaddrinfo cannot be cancelled. A caller gives up after `timeoutMs`, but the slot stays taken until the resolver has
- * really returned: giving it back earlier would let dead name servers occupy every thread of the pool, and with them all
- * file reads of the process. For the same reason names are not equal: ten whose name server is silent would hold every
- * slot for 10 s at a time, and a quick one's connection that is to be opened anew would wait, and fail. Slow names share
- * half of the slots, and some are left to names that were found quickly before.
+ * really returned. If it were released earlier, dead name servers could occupy every thread of the pool, and block all
+ * file reads of the process.
+ *
+ * For the same reason names are not equal. Ten names with a silent name server would hold every slot for 10 s at a
+ * time; a quick name's new connection would wait, and fail. Slow names share half of the slots, and some are reserved
+ * for names that were found quickly before.
  */
 export class DnsResolver {
   readonly counts: DnsLookupCounts = {
@@ -115,7 +119,8 @@ export class DnsResolver {
 
   /**
    * All addresses of `host`, at least one.
-   * @throws DnsLookupError when there is none, in `timeoutMs`, or at once when too many callers wait already.
+   *
+   * @throws DnsLookupError when no address was found in `timeoutMs`, or at once when too many callers wait already.
    */
   lookup(host: string): Promise<readonly ResolvedAddress[]> {
     const name = host.toLowerCase();
@@ -160,7 +165,7 @@ export class DnsResolver {
   #onTimeout(pending: PendingLookup, waiter: Waiter): void {
     const outcome = new DnsLookupError('ETIMEDOUT');
     this.counts.callersTimedOutOrRejected += 1;
-    // A started look-up that took all of one caller's patience would take the next one's too.
+    // A started look-up that exceeded one caller's timeout would also exceed the next one's.
     if (pending.started) this.#cacheOutcome(pending.host, outcome, true);
     waiter.settle(outcome);
     if (pending.started || pending.waiters.size > 0) return;
@@ -210,7 +215,7 @@ export class DnsResolver {
     }
   }
 
-  /** Beyond its time the outcome is not used, and still says what kind of name it is. */
+  /** An expired outcome is not used, but still classifies the name. */
   #cacheOutcome(host: string, outcome: LookupOutcome, slow: boolean): void {
     const { successCacheMs, failureCacheMs, maxCachedAndMaxWaiting, now } = this.#options;
     this.#cache.delete(host);
@@ -218,7 +223,7 @@ export class DnsResolver {
     const expiresAt = now() + (isFailure ? failureCacheMs : successCacheMs);
     this.#cache.set(host, { outcome, expiresAt, history: slow ? 'slow' : isFailure ? 'unknown' : 'proven' });
     if (this.#cache.size <= maxCachedAndMaxWaiting) return;
-    // Maps keep insertion order, and an entry is put in anew when it is renewed: the first is the oldest.
+    // Maps keep insertion order, and a renewed entry is inserted again: the first is the oldest.
     for (const oldest of this.#cache.keys()) {
       this.#cache.delete(oldest);
       return;

@@ -11,9 +11,9 @@ export const failureCategories = [
 ] as const;
 
 /**
- * Why an attempt failed, in the words that token holders may see (contract: errors are categories). `connection` is
- * what happens on an open connection: reset, closed, not HTTP. `signature` is ours: the server lacks the key that the
- * hook asks it to sign with.
+ * Why an attempt failed, as token holders may see it (contract: errors are categories). `connection`: a failure on an
+ * open connection, such as reset, closed, or not HTTP. `signature`: a failure of this server, which lacks the key that
+ * the hook asks it to sign with.
  */
 export type FailureCategory = (typeof failureCategories)[number];
 
@@ -56,7 +56,7 @@ export function failureCategoryOf(error: Error): FailureCategory {
   return TLS_CODE.test(code) ? 'tls' : 'connection';
 }
 
-/** What the log may say about a network error. Messages are left out: they can quote what the peer sent. */
+/** The loggable detail of a network error. Messages are left out: they can quote the peer's data. */
 export function loggableDetailOf(error: Error): string {
   return error instanceof ConnectFailure ? error.detail : codeOrNameOf(error);
 }

@@ -3,11 +3,11 @@ import { Client, type Dispatcher } from 'undici';
 import { ContinueFilter } from './continue-filter.ts';
 import type { Connector, OriginParts } from './connector.ts';
 
-/** What a handler that goes through {@link ReuseTrackingConnection} must offer besides undici's own calls. */
+/** The methods that a handler of {@link ReuseTrackingConnection} needs besides undici's own. */
 export interface AssignableHandler extends Dispatcher.DispatchHandler {
-  /** Whether this connection may carry a request that must not go out on a reused socket. */
+  /** True: the request must not go out on a reused socket. */
   readonly needsNewSocket: boolean;
-  /** The request has got its connection, which may still have to be opened. False: it is not wanted any more. */
+  /** The request has got its connection, which may not be open yet. False: the request was cancelled. */
   assign(connection: ReuseTrackingConnection): boolean;
 }
 
@@ -18,7 +18,7 @@ interface KeepAliveBounds {
   readonly keepAliveMs: number;
   /** A socket older than this is closed when its request is done. */
   readonly connectionLifetimeMs: number;
-  /** Idle sockets over all origins; past it the one that is idle longest is closed. */
+  /** Idle sockets over all origins; beyond this bound the socket that has been idle longest is closed. */
   readonly maxIdleConnections: number;
 }
 
@@ -34,7 +34,7 @@ export class IdleConnections {
     this.#bounds = bounds;
   }
 
-  /** A request has been answered in full on this connection. */
+  /** A request has been answered completely on this connection. */
   add(connection: ReuseTrackingConnection): void {
     if (connection.ageMs > this.#bounds.connectionLifetimeMs) {
       connection.closeSocket();
@@ -49,17 +49,17 @@ export class IdleConnections {
     }
   }
 
-  /** The connection is taken into use, or its socket is closed. */
+  /** The connection is in use again, or its socket is closed. */
   delete(connection: ReuseTrackingConnection): void {
     this.#longestIdleFirst.delete(connection);
   }
 }
 
 /**
- * undici's `Client`, that is one connection slot of an origin, which knows the socket it writes to and how many
- * requests went over it. That is how "this was a reused connection" is known: with pipelining 1 a client has one socket
- * and one request at a time, every socket comes from our connector, and every request passes `dispatch`. undici itself
- * tells handlers neither (its diagnostics channel does, but for the whole process and at a cost per request).
+ * undici's `Client`, which is one connection slot of an origin. This subclass knows the socket it writes to and how
+ * many requests went over it, and so whether it was reused. With pipelining 1 a client has one socket and one request
+ * at a time. Every socket comes from our connector, and every request passes `dispatch`. undici itself gives handlers
+ * neither (its diagnostics channel does, but for the whole process and at a cost per request).
  */
 export class ReuseTrackingConnection extends Client {
   readonly #idle: IdleConnections;
@@ -77,22 +77,22 @@ export class ReuseTrackingConnection extends Client {
     this.#idle = opening.idle;
   }
 
-  /** Bytes read from the present socket, also after it was closed; of TLS the decrypted ones. */
+  /** Bytes read from the current socket, even after it was closed; decrypted ones for TLS. */
   get bytesRead(): number {
     return this.#socket?.bytesRead ?? 0;
   }
 
-  /** Age of the present socket in milliseconds. */
+  /** Age of the current socket in milliseconds. */
   get ageMs(): number {
     return performance.now() - this.#openedAt;
   }
 
   override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
     const attempt = handler as AssignableHandler;
-    // True is "give me another": what has timed out in undici's queue takes no slot.
+    // True asks undici for the next request: one that timed out in undici's queue takes no slot.
     if (!attempt.assign(this)) return true;
     this.#idle.delete(this);
-    // A client that is handed a request has none under way. undici opens another socket once this one is closed.
+    // undici hands a request only to a client without one in flight. It opens another socket once this one is closed.
     if (attempt.needsNewSocket) this.closeSocket();
     return super.dispatch(options, handler);
   }
@@ -105,15 +105,16 @@ export class ReuseTrackingConnection extends Client {
   }
 
   /**
-   * The answer has been read to its end, the socket may serve again. Not one whose request was answered before it was
-   * taken: a receiver that answers without reading would have us keep every next request behind it, up to 1 MiB each.
+   * The answer has been read completely, so the socket may serve again. A socket is closed if the receiver answered
+   * before it had read the request. Such a receiver would make us buffer every later request behind it, up to 1 MiB
+   * each.
    */
   release(): void {
     if ((this.#socket?.writableLength ?? 0) > 0) this.closeSocket();
     else this.#idle.add(this);
   }
 
-  /** Closes the socket, if there is one. Only for idle connections: undici then reopens it when it is needed. */
+  /** Closes the socket, if there is one. Only for idle connections: undici then reopens it on demand. */
   closeSocket(): void {
     this.#socket?.destroy();
   }

@@ -3,7 +3,7 @@ import { networkInterfaces } from 'node:os';
 import ipaddr from 'ipaddr.js';
 import { OWN_RULE, type Address, type OwnOrNeighbourAddresses } from './own-addresses.ts';
 
-/** What the operating system says about the network: `routes` has the format of /proc/net/ipv6_route. */
+/** Facts of the operating system about the network: `routes` has the format of /proc/net/ipv6_route. */
 export interface MachineNetworkFacts {
   readonly interfaces: readonly { readonly address: string; readonly cidr: string | null }[];
   readonly routes: string;
@@ -33,7 +33,7 @@ type Ipv6Prefix = readonly [ipaddr.IPv6, number];
 
 /**
  * The addresses of this machine's interfaces, and the IPv6 prefixes that it reaches without a router. Services that are
- * closed to the internet often trust both. The operating system is asked again when the answer is 10 s old.
+ * closed to the internet often trust both. The facts are read again when they are 10 s old.
  */
 export class MachineNetwork implements OwnOrNeighbourAddresses {
   readonly #read: () => MachineNetworkFacts;

@@ -4,7 +4,7 @@ export type Address = ipaddr.IPv4 | ipaddr.IPv6;
 
 /**
  * A source of public addresses that are not for the public: the server's own, and its neighbours'. The address policy
- * asks it about each address that no other rule refuses.
+ * checks it for each address that no other rule refuses.
  */
 export interface OwnOrNeighbourAddresses {
   /** The short name of the rule that refuses the address; null when the rule does not apply. */

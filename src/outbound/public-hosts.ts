@@ -3,7 +3,7 @@ import ipaddr from 'ipaddr.js';
 import type { DnsResolver } from './dns-resolver.ts';
 import { OWN_RULE, type Address, type OwnOrNeighbourAddresses } from './own-addresses.ts';
 
-/** Where clients reach this installation: the keys `http.base-uri` and `public-endpoints`. */
+/** The public URIs of this installation: the keys `http.base-uri` and `public-endpoints`. */
 interface PublicUris {
   readonly baseUri: string;
   readonly publicEndpoints: readonly string[];
@@ -12,9 +12,7 @@ interface PublicUris {
 /** What {@link OwnPublicHosts} works with. */
 export interface OwnPublicHostsOptions {
   readonly lookup: Pick<DnsResolver, 'lookup'>;
-  /**
-   * A look-up failed, which is reported once until one succeeds. The addresses of the last successful look-up count on.
-   */
+  /** Called for a failed look-up, once until one succeeds. The addresses of the last successful look-up stay valid. */
   readonly onFirstFailure?: ((host: string, error: Error) => void) | undefined;
   /** A monotonic clock in milliseconds. */
   readonly now?: () => number;
@@ -22,12 +20,12 @@ export interface OwnPublicHostsOptions {
 
 /** Addresses older than this are looked up again, in the background. */
 const REFRESH_MS = 60_000;
-/** The same after a look-up that failed. */
+/** The same after a failed look-up. */
 const FAILURE_REFRESH_MS = 10_000;
 
 /**
- * The addresses that `http.base-uri` and `public-endpoints` resolve to. Behind a proxy or an address translation they
- * are on no interface of this machine and still lead to it.
+ * The addresses to which `http.base-uri` and `public-endpoints` resolve. Behind a proxy or an address translation no
+ * interface of this machine has them, but they still lead to it.
  */
 export class OwnPublicHosts implements OwnOrNeighbourAddresses {
   readonly #options: OwnPublicHostsOptions;
@@ -50,7 +48,7 @@ export class OwnPublicHosts implements OwnOrNeighbourAddresses {
     return null;
   }
 
-  /** Whether one of the URIs names this host: its name is the server's own, whatever it resolves to. */
+  /** Whether one of the URIs names this host: the name is the server's own, with any address. */
   includes(host: string): boolean {
     return this.#hosts.has(host.toLowerCase().replace(/\.$/, ''));
   }
