@@ -171,7 +171,7 @@ export class Lane {
     else if (this.#timer !== null && !this.#ignoreWakeups) this.#stopTimer();
   }
 
-  /** No attempt starts from this moment until `resume`, or ever if that is not called. */
+  /** No attempt starts from this moment until `resume`. */
   suspend(): void {
     this.#suspended = true;
   }

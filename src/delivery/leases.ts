@@ -138,7 +138,7 @@ export class Leases {
     return this.#epochByPartition.get(partition) ?? null;
   }
 
-  /** Runs a round now instead of at its next time. */
+  /** Runs a round soon instead of at its next time. */
   trigger(): void {
     // A second trigger does not delay the round: rounds renew the leases.
     if (this.#promptRoundRequested) return;
@@ -174,7 +174,7 @@ export class Leases {
       });
       const { claimed, kept, fairPartitionCount } = round;
       if (claimed.length > 0) this.#events.onGainedOrRegained(claimed.map((c) => c.partition));
-      // Lanes that found the lease expired are suspended, and nodes may have answered changes of hooks meanwhile.
+      // Lanes that found the lease expired pause, and nodes may have answered changes of hooks meanwhile.
       const ours = this.partitionsNotHandingOver;
       if (!wasValid && kept.length > 0) this.#events.onGainedOrRegained(ours);
       if (ours.length > fairPartitionCount)

@@ -56,7 +56,7 @@ export class ProgressTracker {
     return this.#settlementBuffer.isFull ? this.#settlementBuffer.waitForCapacity() : undefined;
   }
 
-  /** Waits until everything is written. False: the hook was changed by somebody else meanwhile. */
+  /** Waits until everything is written. False: another writer changed the hook meanwhile. */
   flush(): Promise<boolean> {
     return this.#settlementBuffer.flush();
   }

@@ -51,7 +51,9 @@ const RULE_OF_RANGE: ReadonlyMap<string, string> = new Map([
 
 const HOST_LABEL = '[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?';
 const HOST_NAME = new RegExp(`^${HOST_LABEL}(?:\\.${HOST_LABEL})*$`);
-/** WHATWG URLs read a host whose last label is a number as an IPv4 address, so such an entry could never match a name. */
+/**
+ * WHATWG URLs read a host whose last label is a number as an IPv4 address, so such an entry could never match a name.
+ */
 const ENDS_IN_NUMBER = /(?:^|\.)(?:\d+|0x[0-9a-f]*)$/;
 
 /** Sources of public addresses that are still refused, because they lead to this server or to its neighbours. */
@@ -80,8 +82,8 @@ export class AddressPolicy {
   readonly #ownPublicHosts: OwnPublicHosts | null;
 
   /**
-   * @param allow entries of `delivery.allow`: `10.1.0.0/16`, `fd00::/8`, one address, `loopback`, `private`, a host name
-   *   (`hooks.local`) or the names below one (`*.corp.example`, which does not match `corp.example` itself).
+   * @param allow entries of `delivery.allow`: `10.1.0.0/16`, `fd00::/8`, one address, `loopback`, `private`, a host
+   *   name (`hooks.local`) or the names below one (`*.corp.example`, which does not match `corp.example` itself).
    * @throws InvalidAllowEntryError for an entry that is none of these.
    */
   constructor(
@@ -213,7 +215,10 @@ function matches(address: Address, [range, prefix]: CidrRange<Address>): boolean
   return address.kind() === range.kind() && address.match(range, prefix);
 }
 
-/** `10.1.0.0/16`, `fd00::/8` or one address; null for anything else. Only full spellings: `10.1/16` is too easy to misread. */
+/**
+ * `10.1.0.0/16`, `fd00::/8` or one address; null for anything else. Only full spellings: `10.1/16` is too easy to
+ * misread.
+ */
 function parseRange(text: string): CidrRange<Address> | null {
   const [address = '', prefix, ...more] = text.split('/');
   const family = isIP(address);

@@ -119,7 +119,6 @@ export class DnsResolver {
 
   /**
    * All addresses of `host`, at least one.
-   *
    * @throws DnsLookupError when no address was found in `timeoutMs`, or at once when too many callers wait already.
    */
   lookup(host: string): Promise<readonly ResolvedAddress[]> {
