@@ -117,7 +117,9 @@ export class PostgresBus implements Bus {
     this.#startFlush();
   }
 
-  /** Sends the request even if no peer was received: the lease table may know a node that sent nothing here. */
+  /**
+   * Sends the request even if this node received nothing from the other one: the lease table may know it all the same.
+   */
   confirmHooksChanged(node: string, conversation: ConversationId, timeoutMs: number): Promise<boolean> {
     return this.#pendingAcks.request(node, timeoutMs, (nonce) => {
       void this.#notifyNow(`?${nonce},${node},${conversation}`, timeoutMs);
@@ -135,8 +137,9 @@ export class PostgresBus implements Bus {
   }
 
   /**
-   * True when no other node was received for three heartbeats. A notification without a receiver would cost each commit
-   * a second one. A new node sends a heartbeat at once, gets a resync, and receives every event from then on.
+   * True when this node received nothing from another one for three heartbeats. A notification without a receiver would
+   * cost each commit a second one. A new node sends a heartbeat at once, gets a resync, and receives every event from
+   * then on.
    */
   get #hasNoPeers(): boolean {
     if (!this.#session.ready) return false;
