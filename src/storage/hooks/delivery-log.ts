@@ -5,7 +5,7 @@ import type { Sql } from '../db/connection.ts';
 export interface LoggedAttempt {
   readonly firstSeq: Seq;
   readonly lastSeq: Seq;
-  /** Of the first message; 0 where a retention rule removed it. */
+  /** Of the first message; 0 where a retention rule removed the message. */
   readonly logEpoch: LogEpoch;
   /** Of events; 0 and null for messages. */
   readonly rev: Rev | 0;
@@ -18,12 +18,12 @@ export interface LoggedAttempt {
   readonly durationMs: number;
 }
 
-/** A place between two rows of a hook's log: the row that it names is the last one before it, newest first. */
+/** A position between two rows of a hook's log, newest first: it names the last row before the position. */
 export type LogPosition = Pick<LoggedAttempt, 'at' | 'firstSeq' | 'rev' | 'attempt'>;
 
 /**
- * A page of a hook's delivery log, newest first; rows of the same time by seq, rev and attempt, so that each has its place and
- * no page shows it again.
+ * A page of a hook's delivery log, newest first. Rows of the same time are sorted by seq, rev and attempt, so that no
+ * row appears on two pages.
  */
 export async function readLogPage(
   sql: Sql,

@@ -3,43 +3,45 @@ import type { Sql, Transaction } from '../db/connection.ts';
 import type { Pool } from '../db/pool.ts';
 import { insertNotice } from '../messages/notices.ts';
 
-/** Events are there for hooks that are away for a while, and not a second log. */
+/** Events serve hooks that are unreachable for a while; they are not a second log. */
 export const EVENT_RETENTION_MS = 7 * 86_400_000;
 export const MAX_EVENTS_PER_CONVERSATION = 100_000;
 /** Rows that one statement removes, and conversations that one statement examines. */
 const DELETE_PAGE_ROWS = 5_000;
 const CONVERSATIONS_PER_QUERY = 500;
-/** Looking through a page of conversations reads up to `MAX_EVENTS_PER_CONVERSATION` entries of an index for each. */
+/** Examining a page of conversations reads up to `MAX_EVENTS_PER_CONVERSATION` entries of an index for each. */
 const SLOW_QUERY_TIMEOUT_MS = 60_000;
 
-/** How long events stay, and what to do between the statements. */
+/** How long events are kept, and callbacks for the caller. */
 interface EventExpiry {
-  /** Events that are older go. */
+  /** The job deletes events that are older. */
   readonly before: Date;
-  /** Beyond so many of a conversation the oldest go. */
+  /** Of more events in a conversation, the job deletes the oldest. */
   readonly maxEvents: number;
-  /** Awaited before each statement; what it rejects with ends the round. */
+  /** The job awaits it before each statement; a rejection ends the round. */
   readonly beforeStep: () => Promise<void>;
-  /** Called when hooks of the conversation lost so many events: their rows have changed, and there are new notices. */
+  /**
+   * Called when hooks of the conversation lost this many events: their rows have changed, and there are new notices.
+   */
   readonly onLost: (conversationId: ConversationId, count: number) => void;
 }
 
 interface RemovedAndLostEventCounts {
-  /** Rows that are gone. */
+  /** Deleted rows. */
   readonly events: number;
-  /** Those that hooks asked for and never got, summed over the hooks. */
+  /** Events that hooks asked for and never got, summed over the hooks. */
   readonly lostEvents: number;
 }
 
-/** Up to which rev the events of a conversation go. */
+/** A conversation and the last rev whose events expire. */
 interface ExpiredConversation {
   readonly conversationId: ConversationId;
   readonly lastRev: Rev;
 }
 
 /**
- * Removes events that are past their time or too many, delivered or not. A hook that has not got some of those that it asks
- * for goes on behind them, with one row in its log and a notice to its group.
+ * Removes events that are too old or too many, delivered or not. A hook that still has to deliver some of them skips
+ * them: its log gets one row, and its group a notice.
  */
 export async function removeExpiredEvents(pool: Pool, expiry: EventExpiry): Promise<RemovedAndLostEventCounts> {
   const removed = { events: 0, lostEvents: 0 };
@@ -49,7 +51,7 @@ export async function removeExpiredEvents(pool: Pool, expiry: EventExpiry): Prom
     for (const { conversationId, lastRev } of page) {
       if (lastRev === null) continue;
       const conversation = { conversationId, lastRev };
-      // First the hooks, then the rows: an end in between is made up for by the next round.
+      // First the hooks, then the rows: if the node dies in between, the next round finishes the work.
       const lost = await passExpiredEvents(pool, conversation, expiry.beforeStep);
       if (lost > 0) expiry.onLost(conversationId, lost);
       removed.lostEvents += lost;
@@ -61,8 +63,8 @@ export async function removeExpiredEvents(pool: Pool, expiry: EventExpiry): Prom
 }
 
 /**
- * The next conversations that have events, with up to where they go; null where none does. From one conversation to the
- * next by the index: the table is not read through.
+ * The next conversations that have events, each with the last rev that expires, or null when none does. The query goes
+ * from one conversation to the next by the index and does not scan the table.
  */
 async function findExpiryRevsByConversation(
   sql: Sql,
@@ -97,8 +99,9 @@ interface LosingHook {
 }
 
 /**
- * Moves hooks behind events that are about to go; how many events they lose in all. Each in a transaction of its own: a
- * settlement locks several hooks in any order, and would wait for the one while this one waits for the other.
+ * Moves hooks past events that are about to be deleted. Returns how many events they lose in all. Each hook gets a
+ * transaction of its own: a settlement locks several hooks in any order, so one transaction for all could deadlock with
+ * it.
  */
 async function passExpiredEvents(
   pool: Pool,
@@ -119,7 +122,7 @@ async function passExpiredEventsOfHook(
   id: HookId,
 ): Promise<number> {
   const { conversationId, lastRev } = conversation;
-  // The head is locked first, as for every notice about a hook; then the hook, whose settlement may change the answer.
+  // Locks the head first, as for every notice about a hook; then the hook, whose settlement may change the answer.
   await tx`select from conversation_head where conversation_id = ${conversationId} for no key update`;
   await tx`select from reverse_hook where id = ${id} for no key update`;
   const [hook] = await findLosingHooks(tx, conversation, id);
@@ -141,7 +144,7 @@ async function passExpiredEventsOfHook(
   return hook.count;
 }
 
-/** Hooks with events up to this rev that are still to be delivered, but for those that the hook would be spared. */
+/** Hooks that still have to deliver events up to this rev. Events that the hook skips do not count. */
 async function findLosingHooks(
   sql: Sql | Transaction,
   { conversationId, lastRev }: ExpiredConversation,

@@ -6,7 +6,7 @@ import type { HookOrder, HookSignature } from './hooks.ts';
 import { MAX_RETRY_ROWS, type RetryRangeWithAttempts } from './retries.ts';
 import { updateWantsEvents } from './wants-events.ts';
 
-/** A hook within its group: a number alone would reach the hooks of others. */
+/** A hook within its group: an id alone would reach the hooks of other groups. */
 export interface HookReference {
   readonly conversationId: ConversationId;
   readonly hookId: HookId;
@@ -36,22 +36,22 @@ export interface LockedHook extends HookReference, HookFilter {
 
 type OptionalHookFilter = { readonly [Key in keyof HookFilter]?: HookFilter[Key] | undefined };
 
-/** What is left out stays as it is. */
+/** Fields that are left out keep their value. */
 export interface HookOptionsAndPauseChanges extends OptionalHookFilter {
   readonly paused?: boolean | undefined;
   readonly format?: HookFormat | undefined;
   readonly order?: HookOrder | undefined;
   readonly batch?: number | undefined;
   readonly signature?: HookSignature | undefined;
-  /** The head of the hook's group has to be locked for it. */
+  /** The caller has to hold the lock of the group's head. */
   readonly events?: readonly ChangeEventKind[] | undefined;
-  /** A new secret; the one until now signs beside it for 24 hours. */
+  /** A new secret; the old one signs beside it for 24 hours. */
   readonly secretSealed?: string | undefined;
 }
 
 /**
- * Locks a hook that is not removed until the transaction ends; null when there is none. Only its own row: whoever settles
- * its deliveries locks lease and hook in this order and waits here, and whoever posts is not held up.
+ * Locks a hook that is not removed until the transaction ends; null when there is none. It locks only the hook's own
+ * row. A settlement locks lease and hook in this order and waits here; posts do not wait.
  */
 export async function lockHook(tx: Transaction, { conversationId, hookId }: HookReference): Promise<LockedHook | null> {
   const [row] = await tx<Omit<LockedHook, 'firstSeq' | 'lastSeq' | 'lastRev'>[]>`
@@ -62,20 +62,20 @@ export async function lockHook(tx: Transaction, { conversationId, hookId }: Hook
     from reverse_hook where id = ${hookId} and conversation_id = ${conversationId} and removed_at is null
     for no key update`;
   if (row === undefined) return null;
-  // A statement of its own: the one above sees the head of before it had to wait for the lock.
+  // A separate statement: the one above may have waited for the lock, and would see the head from before that wait.
   const [head] = await tx<Pick<LockedHook, 'firstSeq' | 'lastSeq' | 'lastRev'>[]>`
     select first_seq as "firstSeq", last_seq as "lastSeq", last_rev as "lastRev" from conversation_head
     where conversation_id = ${conversationId}`;
   return { ...row, ...head! };
 }
 
-/** A clean sheet: what is sent next is sent at once, and its failures are counted from the first. */
+/** Resets the failure state: the next request is sent at once, and failures are counted from zero. */
 const resetFailureColumns = (tx: Transaction) => tx`
   failures = 0, failing_since = null, parked_at = null, next_attempt_at = null, rejections = 0`;
 
 /**
- * Changes how a hook delivers. Resuming forgets its failures and makes everything due at once, also for a hook that fails
- * and is not paused. Returns false, and has written nothing, when everything was so already.
+ * Changes how a hook delivers. Resuming clears its failures and makes everything due at once, also for a failing hook
+ * that is not paused. Returns false, and has written nothing, when every value was set already.
  */
 export async function applyChanges(
   tx: Transaction,
@@ -129,8 +129,9 @@ function hasSameMembers(a: readonly string[], b: readonly string[]): boolean {
 }
 
 /**
- * Changes what a hook asks for besides new messages. Where it begins to ask, it starts behind the newest change: the head
- * is locked, so that every later change finds `wants_events` set. What was refused may not be sent any more.
+ * Changes which events a hook asks for. A hook that begins to ask starts behind the newest change: the head is locked,
+ * so that every later change finds `wants_events` set. The message that comes next may differ now, so `rejections`
+ * starts at 0.
  */
 async function changeEvents(tx: Transaction, hook: LockedHook, events: readonly ChangeEventKind[]): Promise<void> {
   const { hookId, conversationId, eventStartAfterRev, eventCursor, lastRev } = hook;
@@ -145,7 +146,7 @@ async function changeEvents(tx: Transaction, hook: LockedHook, events: readonly 
   await updateWantsEvents(tx, conversationId);
 }
 
-/** By the clock of a process, as everything that a lane waits for: the database's may be ahead of it. */
+/** Uses the clock of the process, as for all times that a lane waits for: the database's clock may be ahead of it. */
 async function makeRetryRowsDue(tx: Transaction, hookId: HookId): Promise<number> {
   const now = new Date();
   const { count } = await tx`
@@ -153,17 +154,17 @@ async function makeRetryRowsDue(tx: Transaction, hookId: HookId): Promise<number
   return count;
 }
 
-/** Where a hook is to go on: at a message, with the events behind it; or at a moment. */
+/** Where a hook resumes delivery: at a message, with the events behind it; or at a moment. */
 export interface RedeliveryStart {
   readonly seq: number;
-  /** Events since then; null: those that stand behind the message. */
+  /** Events since then; null: those that come behind the message. */
   readonly since: Date | null;
 }
 
 /**
- * Moves a hook back, so that everything from this seq on is sent again, in order, with the events behind it. Never before
- * its start, and never forward, over what it still has to deliver: its lane passes what was removed, and says so. Returns
- * the first seq that is sent next.
+ * Moves a hook back, so that its lane sends everything from this seq on again, in order, with the events behind it. The
+ * cursor never moves before the hook's start, and never forward over pending messages: the lane skips removed messages
+ * and records that. Returns the first seq that the lane sends next.
  */
 export async function redeliverFrom(tx: Transaction, hook: LockedHook, { seq, since }: RedeliveryStart): Promise<Seq> {
   const { hookId, startAfterSeq, cursor, firstSeq } = hook;
@@ -176,7 +177,7 @@ export async function redeliverFrom(tx: Transaction, hook: LockedHook, { seq, si
   return first;
 }
 
-/** The place among the events that a redelivery goes back to; null in a hook that asks for none. */
+/** The event position that a redelivery goes back to; null in a hook that asks for none. */
 async function eventCursorForRedelivery(
   tx: Transaction,
   { conversationId, eventStartAfterRev, eventCursor }: LockedHook,
@@ -192,7 +193,7 @@ async function eventCursorForRedelivery(
 }
 
 /**
- * Whether the cursors move or not, what is in flight says nothing about the new place: its settlement would undo it.
+ * Raises the generations even where no cursor moves: the settlement of a request in flight would undo the new position.
  */
 async function setCursorsAndResetFailures(
   tx: Transaction,
@@ -206,7 +207,7 @@ async function setCursorsAndResetFailures(
     where id = ${hookId}`;
 }
 
-/** How far a hook is, as its last settlement says; null when there is none. */
+/** A hook's cursor after its last settlement; null when there is no such hook. */
 export async function findHookCursor(sql: Sql, { conversationId, hookId }: HookReference): Promise<Seq | null> {
   const [row] = await sql<{ cursor: Seq }[]>`
     select cursor from reverse_hook where id = ${hookId} and conversation_id = ${conversationId} and removed_at is null`;
@@ -214,9 +215,9 @@ export async function findHookCursor(sql: Sql, { conversationId, hookId }: HookR
 }
 
 /**
- * Has single messages sent again, apart from the order of the others. They have to be in the log and behind the hook's
- * start. What a strict hook has still to deliver comes in its order, and only there: a later message must not arrive
- * first. Returns false, and has written nothing, when the hook would have more than `MAX_RETRY_ROWS` of them.
+ * Sends single messages again, outside the order of the others. They have to be in the log and behind the hook's start.
+ * A strict hook delivers its pending messages only in their order, because a later message must not arrive first.
+ * Returns false, and has written nothing, when the hook would have more than `MAX_RETRY_ROWS` of them.
  */
 export async function redeliverSelectedUnlessTooMany(
   tx: Transaction,
@@ -240,7 +241,7 @@ export async function redeliverSelectedUnlessTooMany(
   return true;
 }
 
-/** What a hook was to deliver and never will. */
+/** Messages or events that a hook had to deliver and now never will. */
 interface SkippedRange {
   readonly firstSeq: Seq;
   readonly lastSeq: Seq;
@@ -248,8 +249,8 @@ interface SkippedRange {
 }
 
 /**
- * Drops everything that a hook still has to deliver, with one row in the delivery log, and another one for events. Null,
- * and nothing is written, when there is nothing to drop.
+ * Drops everything that a hook still has to deliver, with one row in the delivery log, and another one for events.
+ * Returns null, and writes nothing, when there is nothing to drop.
  */
 export async function skipBacklog(tx: Transaction, hook: LockedHook): Promise<SkippedRange | null> {
   const { hookId, cursor, eventCursor, lastSeq, lastRev } = hook;
@@ -278,14 +279,14 @@ function skippedMessageRange(
   { cursor, firstSeq: groupFirstSeq, lastSeq }: LockedHook,
   dropped: readonly DroppedRetry[],
 ): SkippedRange | null {
-  // What lies beyond the cursor counts as part of the backlog, and once.
+  // Retry rows beyond the cursor are part of the backlog, which counts them once.
   const apart = dropped.filter(({ seq, rev }) => rev === 0 && seq <= cursor);
   if (apart.length === 0 && cursor >= lastSeq) return null;
   const ends = apart.map((row) => row.lastSeq);
   return {
     firstSeq: Math.min(cursor + 1, ...apart.map(({ seq }) => seq)) as Seq,
     lastSeq: (lastSeq > cursor ? lastSeq : Math.max(...ends)) as Seq,
-    // What was removed is dropped as well, and was no backlog any more.
+    // Removed messages are dropped as well, but they were no backlog.
     count:
       lastSeq -
       Math.max(cursor, groupFirstSeq - 1) +
@@ -313,7 +314,7 @@ async function findDroppedEvents(
   return found!.count === 0 ? null : found!;
 }
 
-/** Whole milliseconds, as every time in the log. */
+/** Rounds to whole milliseconds, as for every time in the log. */
 async function logSkipped(
   tx: Transaction,
   { conversationId, hookId }: HookReference,
@@ -329,8 +330,8 @@ async function logSkipped(
 }
 
 /**
- * The first seq after `after` whose message was sent at this moment or later; one beyond the last when there is none. No
- * message was sent earlier than the one before it, so some twenty look-ups by key find it in a million.
+ * The first seq after `after` whose message was sent at this moment or later; the last seq plus one when there is none.
+ * Send times never decrease within a conversation, so about twenty look-ups by key find it in a million.
  */
 export async function firstSeqSince(
   sql: Sql | Transaction,
@@ -353,7 +354,7 @@ export async function firstSeqSince(
   return found!.seq;
 }
 
-/** A hook as a ping needs it. */
+/** The fields of a hook that a ping needs. */
 export interface PingTarget extends HookReference {
   readonly title: string;
   readonly url: string;
@@ -365,7 +366,7 @@ export interface PingTarget extends HookReference {
 }
 
 /**
- * Takes the right to ping a hook now, which there is once in `intervalS` seconds over all processes. Null when it is too
+ * Claims the right to ping a hook now; all processes together have it once in `intervalS` seconds. Null when it is too
  * soon; `undefined` when there is no such hook.
  */
 export async function claimPing(
@@ -373,7 +374,7 @@ export async function claimPing(
   { conversationId, hookId }: HookReference,
   intervalS: number,
 ): Promise<PingTarget | null | undefined> {
-  // A time ahead of us was written before the clock was put back: it holds nobody up.
+  // A time in the future was written before the clock was set back: it blocks no ping.
   const [claimed] = await sql<PingTarget[]>`
     update reverse_hook r set pinged_at = now()
     from conversation c

@@ -5,7 +5,7 @@ import type { Sql } from '../db/connection.ts';
 import { messageBytes } from '../messages/messages.ts';
 import { deliveryMessageColumns, type DeliveryMessage } from './lanes.ts';
 
-/** An event with its message as that is now. */
+/** An event with the current state of its message. */
 export interface DeliveryEvent {
   readonly rev: Rev;
   /** The epoch in which it was written. */
@@ -16,13 +16,13 @@ export interface DeliveryEvent {
   readonly seq: Seq;
   readonly kind: ChangeEventKind;
   readonly at: Date;
-  /** Of what caused the change. */
+  /** Of the change's cause. */
   readonly hops: number;
   readonly actorId: number;
   readonly actorName: string;
   readonly actorNick: string | null;
   readonly actorKind: SenderKind;
-  /** Null: a retention rule removed it, and there is nothing left to tell. */
+  /** Null: a retention rule removed the message, and there is nothing left to deliver. */
   readonly message: ChangedMessage | null;
 }
 
@@ -34,10 +34,10 @@ interface EventPagePosition {
   readonly afterRev: Rev;
 }
 
-/** Events at a position, in the order of their revs; none where there is none. */
+/** Events after a position, in the order of their revs; empty where there are none. */
 export interface DeliveryEventPage {
   readonly events: readonly DeliveryEvent[];
-  /** The newest message when they were read: an event that is missing here, and comes later, stands behind it. */
+  /** The newest message at the time of the read: an event that is missing here, and comes later, follows it. */
   readonly headSeq: Seq;
 }
 
@@ -48,14 +48,14 @@ interface EventRow extends Omit<DeliveryEvent, 'rev' | 'seq' | 'logEpoch' | 'mes
   readonly eventRev: Rev | null;
   readonly eventSeq: Seq;
   readonly eventLogEpoch: LogEpoch;
-  /** There is no message: of its columns there are only nulls. */
+  /** The message does not exist: its columns are null. */
   readonly removed: boolean;
 }
 
 /**
- * The next events at each position: `limit` at most, as many as stay below `bytes` of text, attachments and cards, but one at
- * least. One statement reads head and events, and events are written beneath the head's lock: a message that any statement
- * before this one has seen has all events before it in these pages.
+ * The next events at each position: at most `limit`, and at most `bytes` of text, attachments and cards, but at least
+ * one. One statement reads head and events, and every event is written under the head's lock. So if any earlier
+ * statement has seen a message, these pages contain all events before that message.
  */
 export async function readDeliveryEvents(
   sql: Sql,
@@ -101,7 +101,7 @@ function eventOf(row: EventRow): DeliveryEvent {
   const { seq, rev, text, sentAt, editedAt, deliveredAsDeleted, attachments, cards, title, label } = row;
   const { senderId, senderName, senderNick, senderKind } = row;
   const sender = { senderId, senderName, senderNick, senderKind, label };
-  // The message is what this event made of it, or a later one.
+  // The message has the state after this event, or after a later one.
   const messageRevLogEpoch = Math.max(row.messageRevLogEpoch, logEpoch) as LogEpoch;
   const numbers = { seq, logEpoch: row.logEpoch, rev, messageRevLogEpoch };
   const message = { ...numbers, text, sentAt, editedAt, deliveredAsDeleted, attachments, cards, title, ...sender };

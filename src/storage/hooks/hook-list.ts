@@ -5,7 +5,7 @@ import type { ConversationId, Rev, Seq } from '../../model/ids.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
 import { hookColumns, hookJoins, type HookInfo, type HookOrder, type HookSignature } from './hooks.ts';
 
-/** Whose doing the end of a hook was: its group's, by DELETE, or its target's, by a 410. */
+/** Who removed the hook: its group, by DELETE, or its target, by a 410. */
 type RemovedBy = 'client' | 'target';
 
 /** A hook among those of all groups. */
@@ -17,7 +17,7 @@ export interface ListedHook extends HookInfo {
   readonly removedBy: RemovedBy | null;
 }
 
-/** Everything that is to be said about a hook, but for its secrets. */
+/** All fields of a hook except its secrets. */
 export interface HookDetails extends ListedHook, HookFilter {
   readonly title: string;
   readonly description: string | null;
@@ -38,15 +38,15 @@ export interface HookPageRequest {
   readonly after: number;
   readonly limit: number;
   readonly conversationId: ConversationId | null;
-  /** True: those that were removed and are still kept; else those that are not. */
+  /** True: removed hooks that are still kept; false: the others. */
   readonly removed: boolean;
-  /** What their counters have to say; with the moment before which a failure counts as long. */
+  /** A filter by the hook's counters; a hook that has failed since before this moment counts as long failing. */
   readonly stateCriteria: (HookStateCriteria & { readonly longFailingBefore: Date }) | null;
 }
 
 const MAX_LISTED = 1_001;
 
-/** Hooks of all groups or of one, by id. The page is cut before anything is joined to it. */
+/** Hooks of all groups or of one, by id. The query cuts the page before it joins other tables. */
 export async function listHooks(sql: Sql, page: HookPageRequest): Promise<ListedHook[]> {
   const { conversationId } = page;
   return sql<ListedHook[]>`

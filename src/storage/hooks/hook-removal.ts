@@ -5,17 +5,17 @@ import { insertNotice } from '../messages/notices.ts';
 import { updateWantsEvents } from './wants-events.ts';
 import type { AttemptRecord, Settlement } from './settlement.ts';
 
-/** A hook as its lane knows it, for what is told to its group. */
+/** A hook as its lane knows it, for notices to its group. */
 interface HookNoticeContext {
-  /** Whose hook, generation and epoch have to hold still. */
+  /** The hook, generation and epoch that have to be unchanged. */
   readonly settlement: Settlement;
   readonly conversationId: ConversationId;
   readonly host: string;
 }
 
 /**
- * A target answered 410: the hook is gone for its clients, its row stays for `klatch hook restore`, and the group gets a
- * notice. Rejects with StaleLaneError when the hook was changed or handed over meanwhile.
+ * Removes a hook whose target answered 410: clients no longer see it, its row stays for `klatch hook restore`, and the
+ * group gets a notice. Rejects with StaleLaneError when the hook was changed or handed over meanwhile.
  */
 export async function removeHookByTarget(
   tx: Transaction,
@@ -41,13 +41,14 @@ export async function removeHookByTarget(
 }
 
 /**
- * A hook has failed for so long that it reads as parked: its group gets one notice, and no second one before it has
- * succeeded or was resumed. Rejects with StaleLaneError when there is nothing to tell (any more).
+ * Marks a hook as parked after it has failed for long. Its group gets one notice, and a second one only after the hook
+ * succeeded or was resumed. Rejects with StaleLaneError when a notice is not due (any more).
  */
 export async function parkHook(tx: Transaction, lane: HookNoticeContext): Promise<void> {
   const { settlement } = lane;
   await insertHookNoticeIfLeaseHolds(tx, lane, 'hook_parked');
-  // The generation stays: nothing changes for the attempts. Another outage than the one that lasted is not parked.
+  // The generation stays: attempts continue unchanged. The update parks the hook only for the outage that lasted so
+  // long.
   const parked = await tx`
     update reverse_hook set parked_at = now()
     where id = ${settlement.hookId} and generation = ${settlement.generation} and removed_at is null
@@ -56,7 +57,10 @@ export async function parkHook(tx: Transaction, lane: HookNoticeContext): Promis
   if (parked.length === 0) throw new StaleLaneError('the hook was changed meanwhile');
 }
 
-/** The head first: whoever waits for it holds nothing that others wait for. Then lease and hook, as settlements do. */
+/**
+ * Locks the head first: a transaction that waits for the head then holds no lock that others need. Then it locks lease
+ * and hook, as settlements do.
+ */
 async function insertHookNoticeIfLeaseHolds(
   tx: Transaction,
   { settlement, conversationId, host }: HookNoticeContext,
@@ -68,7 +72,7 @@ async function insertHookNoticeIfLeaseHolds(
   if (fence.length === 0) throw new StaleLaneError('the lane belongs to somebody else');
 }
 
-/** Rolls back what was to be told of a hook that was changed or handed over meanwhile. */
+/** Rolls back a notice about a hook that was changed or handed over meanwhile. */
 export class StaleLaneError extends Error {
   override readonly name = 'StaleLaneError';
 }

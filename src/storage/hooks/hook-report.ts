@@ -2,21 +2,21 @@ import type { ConversationId, HookId } from '../../model/ids.ts';
 import type { ConnectionTarget, Transaction } from '../db/connection.ts';
 import { readOnly } from '../db/read-only.ts';
 
-/** Removed hooks that are counted. */
+/** The count of removed hooks stops here. */
 export const MAX_COUNTED_REMOVED = 1_000;
 
-/** A host that hooks send to; where it stands in a URL, never the path behind it. */
+/** A host that hooks send to: the authority of their URLs, without the path. */
 export interface HookHost {
   /** `host`, or `host:port`; IPv6 addresses in brackets. */
   readonly authority: string;
   readonly hooks: number;
-  /** The lowest numbers of them, at most five. */
+  /** Their lowest ids, at most five. */
   readonly ids: readonly HookId[];
 }
 
 /** The hosts of all hooks that are not removed, those with the most hooks first. */
 async function listHookHosts(tx: Transaction, limit: number): Promise<HookHost[]> {
-  // The URL was normalised when it was registered: behind the authority, which has no credentials, follows a slash.
+  // Registration normalises the URL: a slash follows the authority, which has no credentials.
   return tx<HookHost[]>`
     select split_part(url, '/', 3) as authority, count(*)::int as hooks, to_json((array_agg(id order by id))[1:5]) as ids
     from reverse_hook where removed_at is null
@@ -33,7 +33,7 @@ export interface FailingHook {
   readonly code: number | null;
 }
 
-/** Failing hooks that are not paused, how many in all and those that have failed for longest. */
+/** Failing hooks that are not paused: their total, and those that have failed for longest. */
 async function listFailingHooks(tx: Transaction, limit: number): Promise<{ count: number; hooks: FailingHook[] }> {
   const rows = await tx<(FailingHook & { count: number })[]>`
     select id, conversation_id as "conversationId", split_part(url, '/', 3) as authority,
@@ -45,14 +45,14 @@ async function listFailingHooks(tx: Transaction, limit: number): Promise<{ count
   return { count: rows[0]?.count ?? 0, hooks: rows };
 }
 
-/** Hooks whose deliveries are to be signed with the server's keys. */
+/** Hooks that sign deliveries with the server's keys. */
 async function countKeySignedHooks(tx: Transaction): Promise<number> {
   const [row] = await tx<{ count: number }[]>`
     select count(*)::int as count from reverse_hook where removed_at is null and signature in ('v1a', 'both')`;
   return row!.count;
 }
 
-/** Hooks that a 410 of their target removed in the last days, up to a bound; an index has those that are removed. */
+/** Hooks that a 410 of their target removed in the last days, up to a bound; an index covers removed hooks. */
 async function countRemovedByTarget(tx: Transaction, days: number): Promise<number> {
   const [row] = await tx<{ count: number }[]>`
     select count(*)::int as count from (
@@ -62,7 +62,7 @@ async function countRemovedByTarget(tx: Transaction, days: number): Promise<numb
   return row!.count;
 }
 
-/** What is asked about hooks when the installation is examined. */
+/** The hook part of a report about the installation. */
 export interface HookHostsAndFailuresReport {
   readonly hosts: readonly HookHost[];
   readonly failing: { readonly count: number; readonly hooks: readonly FailingHook[] };
@@ -71,7 +71,7 @@ export interface HookHostsAndFailuresReport {
   readonly removedByTarget: number;
 }
 
-/** Reads it over a connection of its own, in a transaction that can change nothing. */
+/** Reads the report over a connection of its own, in a read-only transaction. */
 export async function reportHooks(
   target: ConnectionTarget,
   bounds: { hosts: number; failing: number; removedDays: number; timeoutMs: number },

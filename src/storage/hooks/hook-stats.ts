@@ -4,14 +4,14 @@ import type { HookReference } from './hook-control.ts';
 
 const FIVE_MINUTES_S = 300;
 
-/** The end of the insert into the delivery log, which tells `addToHookStats` of the rows that were not there yet. */
+/** The end of the insert into the delivery log. It returns to `addToHookStats` the rows that did not exist before. */
 export const returnNewlyLogged = (sql: Sql): Fragment =>
   sql`on conflict do nothing returning conversation_id, hook_id, at, outcome, duration_ms`;
 
 /**
- * Adds what a settlement's part `logged` really wrote to the numbers of its hooks, so that a settlement that is repeated
- * counts nothing twice. In the order of hooks, since two nodes can count for one while it is handed over. Not rows that
- * are no request, such as `dead_lettered`.
+ * Adds the rows that a settlement's part `logged` really wrote to the counts of its hooks. So a settlement that is
+ * written twice counts nothing twice. The insert goes in the order of hooks, since two nodes can count for one hook
+ * during a hand-over. Rows without a request, such as `dead_lettered`, do not count.
  */
 export const addToHookStats = (sql: Sql): Fragment => sql`
   request as (
@@ -38,16 +38,16 @@ export const addToHookStats = (sql: Sql): Fragment => sql`
         s.durations[11] + excluded.durations[11], s.durations[12] + excluded.durations[12]]
   )`;
 
-/** Requests to a hook from a moment on until the next row's. */
+/** Requests to a hook from this row's time until the next row's. */
 interface HookStatsRow {
   readonly at: Date;
   readonly delivered: number;
   readonly failed: number;
-  /** As `DURATION_BOUNDS_MS` has it. */
+  /** One count for each bucket of `DURATION_BOUNDS_MS`. */
   readonly durations: readonly number[];
 }
 
-/** A hook's numbers since a moment, in steps of so many seconds; steps without a request are left out. */
+/** A hook's counts since a moment, in steps of `stepS` seconds; steps without a request are left out. */
 export async function readHookStats(
   sql: Sql,
   { conversationId, hookId }: HookReference,
@@ -64,15 +64,16 @@ export async function readHookStats(
     group by 1 order by 1`;
 }
 
-/** A hook whose delivery log may have more rows than are kept. */
+/** A hook whose delivery log may have more rows than the limit. */
 interface HookWithCount extends HookReference {
-  /** Requests that it was sent within the time that its numbers are kept. */
+  /** Requests to the hook within the retention time of its counts. */
   readonly requests: number;
 }
 
 /**
- * The next hooks that have numbers, with how many requests they were sent; 0 for one that was sent none since a moment.
- * From one hook to the next by the index: neither the numbers of all hooks nor the delivery log are read through.
+ * The next hooks that have counts, with their number of requests; 0 for a hook without a request since
+ * `zeroIfIdleSince`. The query goes from one hook to the next by the index; it scans neither the counts of all hooks
+ * nor the delivery log.
  */
 export async function countTotalRequestsPerHook(
   sql: Sql,
@@ -101,7 +102,7 @@ export async function countTotalRequestsPerHook(
     from hook h limit ${limit}`;
 }
 
-/** Deletes at most `limit` rows that are older than they are kept. */
+/** Deletes at most `limit` rows that are older than `before`. */
 export async function deleteOldHookStats(sql: Sql, before: Date, limit: number): Promise<number> {
   const rows = await sql`
     delete from hook_stats where ctid = any(array(

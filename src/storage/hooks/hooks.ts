@@ -15,7 +15,7 @@ export interface NewHook extends HookFilter {
   readonly order: HookOrder;
   readonly batch: number;
   readonly signature: HookSignature;
-  /** What it asks for besides new messages. */
+  /** The events that it asks for besides new messages. */
   readonly events: readonly ChangeEventKind[];
   readonly secretSealed: string;
   readonly startAfterSeq: Seq;
@@ -24,8 +24,8 @@ export interface NewHook extends HookFilter {
 }
 
 /**
- * A hook as its group's information and its health show it. `pending` counts what lies between cursor and head, events that
- * wait, and what is repeated apart from the order; `nextAttemptAt` is null for a hook that is paused or has nothing to wait for.
+ * A hook as its group's information and its health show it. `pending` counts the messages between cursor and head,
+ * pending events, and retry rows. `nextAttemptAt` is null for a hook that is paused or has no retry to wait for.
  */
 export interface HookInfo extends HookHealth {
   readonly id: HookId;
@@ -63,8 +63,8 @@ export async function countHooks(tx: Transaction, conversationId: ConversationId
 }
 
 /**
- * Columns of a HookInfo: from `reverse_hook r`, its `conversation_head h`, its repeats `q`, its events `e`, and its oldest
- * pending `message m` if any. The one place that says what is pending.
+ * Columns of a HookInfo: from `reverse_hook r`, its `conversation_head h`, its retry rows `q`, its events `e`, and its
+ * oldest pending `message m` if any. Only this query defines what is pending.
  */
 export const hookColumns = (sql: Sql | Transaction) => sql`
   r.id, r.url, r.paused_at as "pausedAt", r.failures, r.failing_since as "failingSince",
@@ -75,8 +75,8 @@ export const hookColumns = (sql: Sql | Transaction) => sql`
   case when r.paused_at is null then coalesce(r.next_attempt_at, q.next_at) end as "nextAttemptAt"`;
 
 /**
- * What `hookColumns` reads besides `reverse_hook r`. Lateral with a limit, so that each row is looked up by its key: a
- * plan made for any page size read the whole log instead.
+ * The tables that `hookColumns` reads besides `reverse_hook r`. Each join is lateral with a limit, so that PostgreSQL
+ * looks each row up by its key: a plan for any page size read the whole log instead.
  */
 export const hookJoins = (sql: Sql | Transaction) => sql`
   cross join lateral (
@@ -102,7 +102,7 @@ export const hookJoins = (sql: Sql | Transaction) => sql`
     where m.conversation_id = r.conversation_id and m.seq = greatest(least(r.cursor + 1, q.first), h.first_seq) limit 1
   ) m on true`;
 
-/** The hooks of a group, oldest first; with `id` at most that one. Removed ones are not there. */
+/** The hooks of a group, oldest first; with `id` at most that one. Removed hooks are left out. */
 export async function findHooks(
   sql: Sql | Transaction,
   conversationId: ConversationId,
@@ -115,8 +115,8 @@ export async function findHooks(
 }
 
 /**
- * Removes a hook for its clients; its row, secret and cursor stay for a while. Its URL; null when there was none. The head
- * of its group is locked by the caller.
+ * Removes a hook for its clients; its row, secret and cursor stay for a while. Returns its URL, or null when there was
+ * none. The caller has to hold the lock of the group's head.
  */
 export async function markHookRemovedByClient(
   tx: Sql | Transaction,
@@ -132,8 +132,9 @@ export async function markHookRemovedByClient(
 }
 
 /**
- * Brings a hook back that a 410 of its target removed: same id, secret and cursor, due at once. Events begin anew: while
- * it was gone, nobody may have written any. The head of its group is locked by the caller. Rejects with a violation of `reverse_hook_url` when its URL is active in the group again; false
+ * Restores a hook that a 410 of its target removed: same id, secret and cursor, due at once. Events start at the newest
+ * change, because changes may have written no events while the hook was removed. The caller has to hold the lock of the
+ * group's head. Rejects with a violation of `reverse_hook_url` when its URL is active in the group again; returns false
  * when there is no such hook.
  */
 export async function restoreTargetRemovedHook(
@@ -156,7 +157,7 @@ export async function restoreTargetRemovedHook(
   return rows.length > 0;
 }
 
-/** The hook of a group that has this URL now. */
+/** The active hook of a group with this URL. */
 export async function findHookByUrl(sql: Sql, conversationId: ConversationId, url: string): Promise<HookId | null> {
   const [row] = await sql<{ id: HookId }[]>`
     select id from reverse_hook where conversation_id = ${conversationId} and url = ${url} and removed_at is null`;
@@ -170,7 +171,7 @@ export async function countHooksForServerKeys(sql: Sql): Promise<number> {
   return row!.count;
 }
 
-/** Makes hooks that failed only for want of a server key due at once; their number. */
+/** Makes hooks due at once that failed only because a server key was missing; returns their number. */
 export async function retryHooksLackingServerKey(sql: Sql): Promise<number> {
   const rows = await sql`
     update reverse_hook set next_attempt_at = null

@@ -2,34 +2,34 @@ import { hookState, type HookState } from '../../model/hook.ts';
 import type { ConversationId, HookId } from '../../model/ids.ts';
 import type { Sql } from '../db/connection.ts';
 
-/** A failed attempt as a hook's row remembers it: the last one of that hook. */
+/** A hook's last failed attempt, as the hook's row stores it. */
 interface HookLastFailedAttempt {
   readonly hookId: HookId;
   readonly conversationId: ConversationId;
-  /** The target's host, with its port where that is not the scheme's; its path and query never leave the database. */
+  /** The target's host, with its port unless it is the scheme's default; path and query never leave the database. */
   readonly host: string;
   readonly at: Date;
   readonly category: string | null;
   readonly code: number | null;
 }
 
-/** How the lanes of all processes are doing, as the database knows it. */
+/** The state of the lanes of all processes, as the database knows it. */
 export interface LaneReport {
-  /** Registered hooks by the state that they read as. */
+  /** Registered hooks by their state. */
   readonly hooks: Readonly<Record<HookState, number>>;
-  /** Registered hooks, paused ones too, that have something pending. */
+  /** Registered hooks with pending deliveries, including paused hooks. */
   readonly pendingHooks: number;
-  /** When the oldest message was sent, or changed, of which a hook that is not paused has to tell; null when there is none. */
+  /** Time of the oldest pending message or change, of hooks that are not paused; null when there is none. */
   readonly oldestPendingAt: Date | null;
-  /** The newest first. Of registered hooks, and of those that were removed because their target answered 410. */
+  /** The newest first. Of registered hooks, and of hooks that were removed because their target answered 410. */
   readonly errors: readonly HookLastFailedAttempt[];
 }
 
 const MAX_ERRORS = 5;
-/** Lanes whose next message is looked up for its age, and as many whose first message that is repeated apart is. */
+/** Lanes whose next message is looked up for its age; the same bound holds for the first message in retry rows. */
 const MAX_AGE_LOOKUPS = 5_000;
 
-/** Hooks that are alike to the rule of states, with one of them to ask the rule about. JSON, so times are texts. */
+/** Hooks with the same values for the state rule, and one such set of values. JSON, so times are texts. */
 interface HookStateGroup {
   readonly hooks: number;
   readonly pending: number;
@@ -40,26 +40,27 @@ interface HookStateGroup {
 
 interface ReportRow {
   readonly alike: readonly HookStateGroup[];
-  /** Hooks that have only requests to repeat apart. */
+  /** Hooks that have only retry rows pending. */
   readonly retryOnlyHooks: number;
   readonly oldestUnpausedPendingSentAt: Date | null;
   readonly errors: readonly { id: HookId; group: ConversationId; url: string; at: string; [rest: string]: unknown }[];
 }
 
 /**
- * How all lanes are doing at a moment, in one statement. It reads every hook twice and every head once, and both once
- * more when something is pending. With 100,000 hooks in as many groups: 90 ms when all are idle, 230 ms when all fail
- * and have something pending (two cores, PostgreSQL 18). So it is for `operations/core/delivery-report-cache.ts`, which asks
- * seldom; an index on what each settlement changes would cost every delivery more than this saves.
+ * Reads the state of all lanes at a moment, in one statement. It reads every hook twice and every head once, and both
+ * once more when something is pending. With 100,000 hooks in as many groups it took 90 ms when all were idle. It took
+ * 230 ms when all failed and had something pending (two cores, PostgreSQL 18). So only
+ * `operations/core/delivery-report-cache.ts` calls it, and seldom. An index on the columns that each settlement changes
+ * would cost every delivery more than it saves here.
  *
- * The age of what is pending is looked up for the first 5,000 lanes in the order of what bounds it: a message is no
- * younger than its lane's first failure with it, and no younger than its group's newest. So with more lanes pending than
- * that the answer can come out too young, for a backlog in a group that goes on being busy beneath a hook that does not
- * fail; which is no lane that is stuck.
+ * The statement looks up the age of pending messages for the first 5,000 lanes, sorted by a bound of that age. A
+ * message is no younger than its lane's first failure with it, and no younger than its group's newest message. With
+ * more pending lanes than that the age can come out too young. That happens for a backlog in a busy group under a hook
+ * that does not fail, which is not a stuck lane.
  */
 export async function readLaneReport(sql: Sql, nowMs: number, parkAfterMs: number): Promise<LaneReport> {
   const parkedSince = new Date(nowMs - parkAfterMs);
-  // Not a named part of the statement: PostgreSQL would keep all its rows, on the disk when there are many.
+  // Not a common table expression: PostgreSQL would materialise all its rows, on disk when there are many.
   const lanes = sql`reverse_hook r join conversation_head h on h.conversation_id = r.conversation_id`;
   const firstEvent = sql`
     select e.at from hook_event e
@@ -118,7 +119,7 @@ export async function readLaneReport(sql: Sql, nowMs: number, parkAfterMs: numbe
   };
 }
 
-/** The statement only puts together what is alike; which state that is says the one rule there is. */
+/** The statement only groups hooks with equal values; `hookState` decides their state. */
 function countStates(alike: readonly HookStateGroup[], nowMs: number, parkAfterMs: number): Record<HookState, number> {
   const counts: Record<HookState, number> = { active: 0, failing: 0, parked: 0, paused: 0 };
   const date = (text: string | null): Date | null => (text === null ? null : new Date(text));

@@ -11,7 +11,7 @@ import type { HookOrder, HookSignature } from './hooks.ts';
 /** Lanes belong to partitions: a hook's id modulo this number. The lease table has a row for each. */
 export const PARTITIONS = 64;
 
-/** What a lane needs of its hook's row to deliver. */
+/** The columns of a hook's row that its lane needs to deliver. */
 export interface LaneRow extends HookFilter {
   readonly id: HookId;
   readonly conversationId: ConversationId;
@@ -40,18 +40,18 @@ export interface LaneRow extends HookFilter {
   readonly unbatchedUntil: Seq | null;
   readonly batchLastRev: Rev | null;
   readonly unbatchedUntilRev: Rev | null;
-  /** Requests that are repeated apart, and when the first of them is due. */
+  /** Retry rows, and when the first of them is due. */
   readonly retries: number;
   readonly earliestRetryAt: Date | null;
-  /** A retention rule removed messages that the hook had still to deliver: it has to be moved past them first. */
+  /** A retention rule removed messages that the hook had still to deliver: the lane has to skip them first. */
   readonly hasRemovedBacklog: boolean;
   /** The conversation's newest seq when the row was read. */
   readonly lastSeq: Seq;
-  /** There are events behind its cursor. */
+  /** There are events behind the hook's event cursor. */
   readonly hasPendingEvents: boolean;
 }
 
-/** Columns of a LaneRow from `reverse_hook r`, `conversation_head h` and what `delivery_retry` holds as `d`. */
+/** Columns of a LaneRow from `reverse_hook r`, `conversation_head h` and the aggregated retry rows `d`. */
 const laneColumns = (sql: Sql) => sql`
   r.id, r.conversation_id as "conversationId", r.url, r.format, r.ordering as "order", r.batch, r.signature,
   to_json(r.skip) as skip, to_json(r.triggers) as triggers, r.max_age as "maxAgeS",
@@ -65,7 +65,7 @@ const laneColumns = (sql: Sql) => sql`
   r.unbatched_until as "unbatchedUntil", d.retries, d.retry_at as "earliestRetryAt",
   least(r.cursor + 1, d.first_seq) < h.first_seq as "hasRemovedBacklog", h.last_seq as "lastSeq"`;
 
-/** All hooks of these conversations that are not removed, whether anything is pending or not. */
+/** All hooks of these conversations that are not removed, with or without pending messages. */
 export async function lanesOfConversations(sql: Sql, ids: readonly ConversationId[]): Promise<LaneRow[]> {
   return sql<LaneRow[]>`
     select ${laneColumns(sql)} from reverse_hook r join conversation_head h on h.conversation_id = r.conversation_id
@@ -75,7 +75,7 @@ export async function lanesOfConversations(sql: Sql, ids: readonly ConversationI
     where r.conversation_id = any(${[...ids]}::bigint[]) and r.removed_at is null`;
 }
 
-/** Which part of the hooks a sweep looks at. */
+/** Which part of the hooks a sweep examines. */
 export interface SweepPageRequest {
   readonly partitions: readonly number[];
   /** Conversations after this one, in id order. */
@@ -86,10 +86,10 @@ export interface SweepPageRequest {
 }
 
 /**
- * Conversations with a hook in these partitions that has something pending, in id order. All pages together read each
- * head and hook once: 70 ms for 100,000 of both, and 8 ms when nothing advanced of late. For that the bound is on both
- * tables: PostgreSQL does not derive the one from the other and would read all hooks up to it again for each page.
- * `now()`, which the planner can compare with its statistics, as it cannot a clock that moves.
+ * Conversations with a hook in these partitions that has pending messages, in id order. All pages together read each
+ * head and hook once: 70 ms for 100,000 of both, and 8 ms when nothing advanced lately. For that the query bounds both
+ * tables: PostgreSQL does not derive one bound from the other and would reread all hooks for each page. It uses
+ * `now()`, which the planner can compare with its statistics, unlike a clock that moves.
  */
 export async function conversationsWithPendingMessages(sql: Sql, page: SweepPageRequest): Promise<ConversationId[]> {
   const rows = await sql<{ id: ConversationId }[]>`
@@ -103,8 +103,8 @@ export async function conversationsWithPendingMessages(sql: Sql, page: SweepPage
 }
 
 /**
- * The same for events, of hooks that ask for some: an index has those. Recent is a conversation with an event of the last
- * minute.
+ * The same for events, of hooks that ask for some: an index covers those hooks. A conversation is recent when it has an
+ * event of the last minute.
  */
 export async function conversationsWithPendingEvents(sql: Sql, page: SweepPageRequest): Promise<ConversationId[]> {
   const rows = await sql<{ id: ConversationId }[]>`
@@ -120,8 +120,8 @@ export async function conversationsWithPendingEvents(sql: Sql, page: SweepPageRe
 }
 
 /**
- * Conversations with a hook in these partitions that has requests to repeat apart from the log, in id order. Their lanes
- * stay in memory until nothing is left, so this is asked for partitions that were taken over.
+ * Conversations with a hook in these partitions that has retry rows, in id order. Such lanes stay in memory until no
+ * retry row is left, so callers need this only for partitions that they took over.
  */
 export async function conversationsWithRetryRows(
   sql: Sql,
@@ -141,9 +141,9 @@ export interface DeliveryMessage {
   readonly seq: Seq;
   /** The epoch in which it was written. */
   readonly logEpoch: LogEpoch;
-  /** The change that made it what it is. */
+  /** The change that produced this state. */
   readonly rev: Rev;
-  /** The epoch of that change, or an earlier one where neither the newest epoch nor the message's own is its. */
+  /** The epoch of that change. Where it is neither the newest epoch nor the message's own, an earlier epoch. */
   readonly messageRevLogEpoch: LogEpoch;
   readonly text: string;
   readonly hops: number;
@@ -158,12 +158,12 @@ export interface DeliveryMessage {
   readonly senderName: string;
   readonly senderNick: string | null;
   readonly senderKind: SenderKind;
-  /** The name and the picture that its post gave itself. */
+  /** The name and the picture that the post chose for itself. */
   readonly label: string | null;
   readonly iconUrl: string | null;
 }
 
-/** What a delivery carries of a message `m`, its sender `a` and its group `c` with its head `h`. */
+/** The columns of a delivery from message `m`, its sender `a` and its group `c` with its head `h`. */
 export const deliveryMessageColumns = (sql: Sql) => sql`
   m.seq, m.epoch as "logEpoch", m.rev, case when m.rev > h.epoch_rev then h.epoch else m.epoch end as "messageRevLogEpoch", case when m.deleted_at is null then m.text else '' end as text, m.sent_at as "sentAt",
   m.deleted_at is not null as "deliveredAsDeleted", m.attachments, m.cards, m.label, m.icon_url as "iconUrl", c.title, a.id as "senderId", a.name as "senderName",
@@ -178,9 +178,9 @@ interface MessageRangeRequest {
 }
 
 /**
- * The next messages at each position, in seq order: as many as stay below `bytes` of text, attachments and cards, but one
- * at least. Behind a position whose next message was removed they begin with the first one that was not. The answers are
- * in the order of the positions.
+ * The next messages at each position, in seq order: at most `bytes` of text, attachments and cards, but at least one.
+ * Where the next message was removed, the answer begins with the first one that was not. The answers are in the order
+ * of the positions.
  */
 export async function readDeliveryMessages(
   sql: Sql,

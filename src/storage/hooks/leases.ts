@@ -1,33 +1,34 @@
 import type { Sql } from '../db/connection.ts';
 import { PARTITIONS } from './lanes.ts';
 
-/** A partition that is ours, with the epoch that fences what we settle for it. */
+/** A partition that this node holds, with the epoch that fences its settlements. */
 export interface HeldPartition {
   readonly partition: number;
   readonly epoch: number;
 }
 
-/** Who may claim, how much, and for how long. */
+/** The claimant, the number of partitions, and the duration. */
 interface PartitionClaim {
   readonly holder: string;
   readonly leaseMs: number;
-  /** Partitions that the process knows to be its own. */
+  /** Partitions that this process already holds. */
   readonly alreadyHeldPartitions?: readonly number[];
-  /** Of those that are free, at most so many. */
+  /** The highest number of free partitions to claim. */
   readonly maxClaimedPartitions?: number;
-  /** The timeline that the claim is made in; 0, the default: unknown, so that it is taken for the one of the last claims. */
+  /** The timeline of the claim. 0, the default, means unknown: the claim counts for the timeline of the last claims. */
   readonly timeline?: number;
 }
 
 /**
- * How far an epoch rises with a new timeline: what was claimed last in the old one may be missing in it, and the epoch of
- * a settlement from then must not come back.
+ * How far an epoch rises with a new timeline. The last claims of the old timeline may be missing in the new one, and
+ * the epochs of their settlements must not recur.
  */
 const NEW_TIMELINE_EPOCHS = 1_000;
 
 /**
- * Takes what was held by this identity before (a killed process's successor takes over at once), and up to `maxClaimedPartitions` in all
- * of what is free or expired. Each taken one gets a new epoch, which nobody has held, also not in another timeline.
+ * Claims partitions that this identity held before, so that a killed process's successor takes over at once. It also
+ * claims free or expired partitions, up to `maxClaimedPartitions` in all. Each claimed partition gets a new epoch that
+ * no node has held, not even in another timeline.
  */
 export async function claimPartitions(sql: Sql, claim: PartitionClaim): Promise<HeldPartition[]> {
   const { holder, leaseMs, alreadyHeldPartitions = [], maxClaimedPartitions = PARTITIONS, timeline = 0 } = claim;
@@ -48,8 +49,8 @@ export async function claimPartitions(sql: Sql, claim: PartitionClaim): Promise<
 }
 
 /**
- * Prolongs what is still ours; a partition that is not in the answer belongs to somebody else now. The rows are locked
- * in order, as settlements lock them, so that the two cannot wait for each other.
+ * Extends the leases that this node still holds; a partition that is missing in the answer belongs to another node now.
+ * The statement locks rows in order, as settlements do, so that the two cannot deadlock.
  */
 export async function renewPartitions(
   sql: Sql,
@@ -70,7 +71,9 @@ export async function renewPartitions(
   return rows.map((row) => row.partition);
 }
 
-/** Gives these back, where they are still ours; the next holder need not wait for their leases to end. */
+/**
+ * Releases these partitions where this node still holds them; the next holder need not wait until their leases expire.
+ */
 export async function releasePartitions(sql: Sql, holder: string, held: readonly HeldPartition[]): Promise<void> {
   await sql`
     with ours as (
@@ -82,19 +85,19 @@ export async function releasePartitions(sql: Sql, holder: string, held: readonly
     update lease l set holder = null, expires_at = '-infinity' from ours where l.partition = ours.partition`;
 }
 
-/** Gives everything back that this identity holds. */
+/** Releases all partitions that this identity holds. */
 export async function releaseAllPartitions(sql: Sql, holder: string): Promise<void> {
   await sql`
     with ours as (select partition from lease where holder = ${holder} order by partition for no key update)
     update lease l set holder = null, expires_at = '-infinity' from ours where l.partition = ours.partition`;
 }
 
-/** Who may deliver for a partition right now, by the database's clock. */
+/** The holder of a partition right now, by the database's clock. */
 export interface LeaseState {
-  /** Null: nobody, so that whoever claims it later reads what is committed by now. */
+  /** Null: nobody. A node that claims the partition later reads everything that is committed by now. */
   readonly holder: string | null;
   readonly epoch: number;
-  /** Until the holder must have stopped, unless it renews; 0 without one. */
+  /** Time until the holder must have stopped, unless it renews; 0 without a holder. */
   readonly remainingMs: number;
 }
 
@@ -107,7 +110,9 @@ export async function findLease(sql: Sql, partition: number): Promise<LeaseState
   return row!;
 }
 
-/** How long until the first lease of another node ends, if it is not renewed; null when no other has one that lasts. */
+/**
+ * Time until the first lease of another node expires if it is not renewed; null when no other node has a valid lease.
+ */
 export async function nextPeerExpiryMs(sql: Sql, holder: string): Promise<number | null> {
   const [row] = await sql<{ ms: number | null }[]>`
     select ceil(extract(epoch from min(expires_at) - clock_timestamp()) * 1000)::bigint as ms

@@ -1,11 +1,11 @@
 import type { Sql } from '../db/connection.ts';
 
-/** Rows of nodes that ended without a word are kept so long, for people who look. */
+/** Rows of nodes that ended without an orderly stop are kept this long, for administrators. */
 const DEAD_NODE_RETENTION = '1 day';
 
 /**
- * Says that this node lives for so long, and returns who does, this one included, in the order of their ids. A row that
- * would live for longer than anybody says was written before the database's clock was set back.
+ * Registers this node as live for `leaseMs`, and returns all live nodes, this one included, in the order of their ids.
+ * A row with a longer life than any node sets was written before the database's clock was set back; it does not count.
  */
 export async function heartbeatAndListLiveNodes(sql: Sql, id: string, leaseMs: number): Promise<string[]> {
   await sql`
@@ -19,13 +19,13 @@ export async function heartbeatAndListLiveNodes(sql: Sql, id: string, leaseMs: n
   return rows.map((row) => row.id);
 }
 
-/** The nodes that live. */
+/** The live nodes. */
 export async function listLiveNodes(sql: Sql): Promise<string[]> {
   const rows = await sql<{ id: string }[]>`select id from node where expires_at > clock_timestamp()`;
   return rows.map((row) => row.id);
 }
 
-/** Says that this node takes no share any more. */
+/** Removes this node, so that it gets no share of the partitions. */
 export async function deleteNode(sql: Sql, id: string): Promise<void> {
   await sql`delete from node where id = ${id}`;
 }

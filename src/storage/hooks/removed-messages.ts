@@ -16,15 +16,16 @@ interface LockedPosition {
 }
 
 /**
- * Lets a hook go on at the first message of its group's log, past what a retention rule removed: with a row `expired` in
- * its delivery log, and a notice to the group. Null where the hook had nothing to deliver of it, or that was told before.
+ * Moves a hook to the first message of its group's log, past messages that a retention rule removed. It writes a row
+ * `expired` to the hook's delivery log, and a notice to the group. Null where the hook had nothing to deliver of them,
+ * or where a row `expired` covers them already.
  *
- * Any node may do it: the hook's row is locked, and the cursor moves forward only. The generation rises, so that a lane in
- * memory reads the row again; its settlements still count, as those of before a pause do.
+ * Any node may do it: the hook's row is locked, and the cursor moves forward only. The generation rises, so that a lane
+ * in memory reads the row again; its settlements still count, as after a pause.
  */
 export async function skipRemovedMessages(tx: Transaction, hook: HookReference): Promise<RemovedRange | null> {
   const { conversationId, hookId } = hook;
-  // Locks the head first, as every writer of a notice about a hook.
+  // Locks the head first, like every writer of a notice about a hook.
   const [head] = await tx<{ firstSeq: Seq }[]>`
     select first_seq as "firstSeq" from conversation_head where conversation_id = ${conversationId} for no key update`;
   const [position] = await tx<LockedPosition[]>`
@@ -39,7 +40,7 @@ export async function skipRemovedMessages(tx: Transaction, hook: HookReference):
       rejections = case when cursor < ${head.firstSeq - 1} then 0 else rejections end
     where id = ${hookId}`;
   if (await wasTold(tx, hookId, range)) return null;
-  // Whole milliseconds, as every time in the log.
+  // Rounds to whole milliseconds, as for every time in the log.
   await tx`
     insert into delivery_attempt (conversation_id, hook_id, seq, last_seq, attempt, at, outcome, duration_ms)
     values (${conversationId}, ${hookId}, ${range.firstSeq}, ${range.lastSeq}, 0,
@@ -50,7 +51,9 @@ export async function skipRemovedMessages(tx: Transaction, hook: HookReference):
   return range;
 }
 
-/** Attempts that were under way the first time have left their rows behind it: nobody is told of them twice. */
+/**
+ * Attempts in flight during the first call may leave new retry rows behind: the group gets no second notice about them.
+ */
 async function wasTold(tx: Transaction, hookId: HookReference['hookId'], range: RemovedRange): Promise<boolean> {
   const rows = await tx`
     select from delivery_attempt
@@ -60,7 +63,10 @@ async function wasTold(tx: Transaction, hookId: HookReference['hookId'], range: 
   return rows.length > 0;
 }
 
-/** Ends requests apart for what was removed; the rest of a batch stays one. Returns what the hook loses in all. */
+/**
+ * Removes the removed messages from retry rows; the rest of a batch stays one row. Returns the messages that the hook
+ * loses in all.
+ */
 async function cutRetries(
   tx: Transaction,
   { conversationId, hookId }: HookReference,
@@ -77,7 +83,7 @@ async function cutRetries(
       on conflict on constraint delivery_retry_pkey
       do update set last_seq = greatest(delivery_retry.last_seq, excluded.last_seq)`;
   }
-  // What lies beyond the cursor counts as part of the backlog, and once.
+  // Retry rows beyond the cursor are part of the backlog, which counts them once.
   const ranges = cut
     .filter(({ seq }) => seq <= cursor)
     .map((row) => ({ first: row.seq, last: Math.min(row.lastSeq, firstSeq - 1) }));

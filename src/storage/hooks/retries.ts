@@ -2,32 +2,33 @@ import type { HookId, Rev, Seq } from '../../model/ids.ts';
 import type { Sql } from '../db/connection.ts';
 import type { RetryRange } from './settlement.ts';
 
-/** Rows that one hook may have; at this bound it reads on no further (the contract). */
+/** Most retry rows of one hook; at this bound its lane reads no further messages (the contract). */
 export const MAX_RETRY_ROWS = 1_000;
 
-/** A request that is repeated apart from the log's order. */
+/** A retry row: a request that the lane retries outside the log's order. */
 export interface RetryRangeWithAttempts extends RetryRange {
   readonly attempts: number;
 }
 
-/** What of a hook's requests is due, the longest due first, with how many there are and when the next one is. */
+/** A hook's retry rows that are due, the longest due first, with the count of all and the time of the next. */
 export interface DueRetries {
   readonly due: readonly RetryRangeWithAttempts[];
   readonly count: number;
-  /** Of those that are not due yet. */
+  /** Of the rows that are not due yet. */
   readonly nextAt: Date | null;
 }
 
 /**
- * Reads at most `limit` requests that are due. A time further ahead than `maxPlausibleDelayMs` was set by a clock that has been put
- * back since: it is due as well.
+ * Reads at most `limit` retry rows that are due. A time further ahead than `maxPlausibleDelayMs` comes from a clock
+ * that was set back since: such a row is due as well.
  */
 export async function readDueRetries(
   sql: Sql,
   hookId: HookId,
   bounds: { nowMs: number; maxPlausibleDelayMs: number; limit: number },
 ): Promise<DueRetries> {
-  // Times are told in whole milliseconds: what is due within this one is due, or it would be asked for again and again.
+  // The database returns times in whole milliseconds. A row that falls into this millisecond is due, or the lane would
+  // query it over and over.
   const now = new Date(bounds.nowMs + 1);
   const latest = new Date(bounds.nowMs + bounds.maxPlausibleDelayMs);
   const [row] = await sql<DueRetries[]>`
@@ -42,7 +43,7 @@ export async function readDueRetries(
   return row!;
 }
 
-/** A hook's requests that begin behind its cursors, in their order. */
+/** A hook's retry rows behind its cursors, in their order. */
 export async function retriesAfter(
   sql: Sql,
   hookId: HookId,
@@ -55,8 +56,8 @@ export async function retriesAfter(
 }
 
 /**
- * Makes every request of a hook due: its target takes deliveries again. `now` is the clock of whoever is going to send
- * them, which may differ from the database's.
+ * Makes every retry row of a hook due, because its target accepts deliveries again. `now` is the clock of the node that
+ * sends them; it may differ from the database's.
  */
 export async function retryAllNow(sql: Sql, hookId: HookId, now: Date): Promise<void> {
   await sql`update delivery_retry set next_at = ${now} where hook_id = ${hookId} and next_at > ${now}`;

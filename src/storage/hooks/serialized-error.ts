@@ -2,13 +2,13 @@ import postgres from 'postgres';
 import { DatabaseUnavailableError, CommitUnknownError } from '../db/database-error.ts';
 
 /**
- * A failure of the database on its way between threads, which would make a plain Error of it. What PostgreSQL was asked
- * (query, parameters, rows in `detail`) stays behind.
+ * A database error on its way between threads; a plain message would lose its class. Query, parameters and rows in
+ * `detail` stay behind.
  */
 export interface SerializedError {
   readonly kind: 'away' | 'lost' | 'postgresql' | 'other';
   readonly message: string;
-  /** The SQLSTATE of what PostgreSQL answered, or the code of the system or the library. */
+  /** The SQLSTATE of PostgreSQL's answer, or the code of the system or the library. */
   readonly code: string | null;
   readonly constraint: string | null;
   readonly severity: string | null;
@@ -29,7 +29,7 @@ export function serializeErrorForThread(error: unknown): SerializedError {
   };
 }
 
-/** An error of the same class, as far as callers tell them apart. */
+/** An error of the same class, as far as callers distinguish classes. */
 export function deserializeErrorFromThread(sent: SerializedError): Error {
   const error = rebuildError(sent);
   if (sent.stack !== null) error.stack = sent.stack;
@@ -43,7 +43,7 @@ function rebuildError(sent: SerializedError): Error {
   if (kind === 'lost') return new CommitUnknownError(message, options);
   if (kind === 'postgresql') {
     const told = { message, code, severity, ...(constraint === null ? {} : { constraint_name: constraint }) };
-    // Its type knows only the constructor of Error; it is given the fields of PostgreSQL's answer.
+    // Its type declares only the constructor of Error; at run time it takes the fields of PostgreSQL's answer.
     return new postgres.PostgresError(told as unknown as string);
   }
   return Object.assign(new Error(message, options), code === null ? {} : { code });

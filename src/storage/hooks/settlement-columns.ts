@@ -1,20 +1,20 @@
 import type { AttemptRecord, Settlement } from './settlement.ts';
 
-/** What is always there, row by row. */
+/** Columns that every settlement has, row by row. */
 const LANE_COLUMNS = ['hookId', 'generation', 'epoch', 'cursor', 'successMs'] as const;
 const ATTEMPT_COLUMNS = ['hookId', 'firstSeq', 'lastSeq', 'attempt', 'atMs', 'code', 'durationMs'] as const;
 
 /**
- * Settlements on their way to the thread that writes them. What is always there goes as plain numbers, since those are
- * copied as one piece of memory (a third less than arrays of numbers); NaN stands for null. They are exact to 2^53, as
- * every id is.
+ * Settlements on their way to the thread that writes them. The columns that every settlement has are plain numbers,
+ * since a typed array is copied as one piece of memory (a third less than arrays of numbers). NaN represents null.
+ * Numbers are exact to 2^53, like every id.
  */
 export interface PackedSettlements {
   /** One row of LANE for each settlement. */
   readonly lanes: Float64Array;
   /** One row of ATTEMPT for each attempt. */
   readonly attempts: Float64Array;
-  /** Null where messages were delivered and nothing else happened, which is nearly always. */
+  /** Null where messages were delivered and nothing else happened, which is nearly always the case. */
   readonly failureColumns: FailureColumns | null;
 }
 

@@ -1,6 +1,6 @@
 /**
- * The thread that writes settlements: for each message one statement, on a connection of its own. The event loop of the
- * deliveries is the server's narrowest place, and has no time for the arrays, the protocol and the socket of it.
+ * The thread that writes settlements: one statement for each message, on a connection of its own. The event loop of the
+ * deliveries is the server's bottleneck. It has no time for the arrays, the protocol and the socket of a settlement.
  */
 import { parentPort, workerData, type MessagePort } from 'node:worker_threads';
 import type { HookId } from '../../model/ids.ts';
@@ -9,14 +9,17 @@ import { serializeErrorForThread, type SerializedError } from './serialized-erro
 import type { PackedSettlements } from './settlement-columns.ts';
 import { settle } from './settlements.ts';
 
-/** What the thread is started with. */
+/** The start data of the thread. */
 export interface SettlementThreadData {
   readonly target: ConnectionTarget;
-  /** Of each write, connecting included. */
+  /** For each write, connecting included. */
   readonly timeoutMs: number;
 }
 
-/** The answer to a message: the hooks that took all of theirs, or why nothing is known of any. */
+/**
+ * The answer to a message: the hooks whose settlement was written in full, or the error that leaves all of them
+ * unknown.
+ */
 export type SettlementAnswer = readonly HookId[] | SerializedError;
 
 function serve(port: MessagePort, { target, timeoutMs }: SettlementThreadData): void {

@@ -12,7 +12,10 @@ import { packSettlements } from './settlement-columns.ts';
 import type { SettlementAnswer, SettlementThreadData } from './settlement-thread.ts';
 import type { Settlement } from './settlement.ts';
 
-/** The thread's own deadline comes first, by this part of it: then it is only its session that has to be made anew. */
+/**
+ * The thread's own deadline is shorter by this fraction: if it passes first, only the thread's session has to be
+ * reopened.
+ */
 const THREAD_TIMEOUT_REDUCTION = 0.05;
 const MIN_RESTART_INTERVAL_MS = 1_000;
 /** A thread ends within a few milliseconds, unless it is looking up the database's name. */
@@ -33,13 +36,13 @@ export interface SettlementWriterOptions {
   readonly timeoutMs: number;
   readonly log: Log;
   readonly start?: typeof startThread;
-  /** From one start of the thread to the next; a second by default. */
+  /** The least time from one start of the thread to the next; a second by default. */
   readonly minRestartIntervalMs?: number;
 }
 
 /**
  * Writes settlements through a thread that owns their connection: the main thread spends 3 to 6 % less on a delivery
- * (measured). It is started by the first write, and by the next one when it died.
+ * (measured). The first write starts the thread; after it died, the next write starts another.
  */
 export class SettlementWriter implements PoolMetrics {
   readonly counts: PoolCounters = { waitS: new Histogram(DURATION_BOUNDS_S), refused: 0 };
@@ -62,8 +65,11 @@ export class SettlementWriter implements PoolMetrics {
   }
 
   /**
-   * What `settle` does, one write at a time. Rejects with DatabaseUnavailableError (nothing was sent), CommitUnknownError
-   * (outcome unknown: the connection or the thread was lost, or the deadline passed), or PostgreSQL's own error.
+   * Runs `settle`, one write at a time. Rejects with:
+   * - DatabaseUnavailableError: nothing was sent;
+   * - CommitUnknownError: the outcome is unknown, because the connection or the thread was lost, or the deadline
+   *   passed;
+   * - PostgreSQL's own error.
    */
   async write(settlements: readonly Settlement[]): Promise<Set<HookId>> {
     const thread = this.#pendingWrite === null ? this.#ensureThread() : null;
@@ -76,12 +82,12 @@ export class SettlementWriter implements PoolMetrics {
       const { timeoutMs } = this.#options;
       const expire = (): void => this.#onThreadLost(thread, `no answer from its thread within ${timeoutMs} ms`);
       this.#pendingWrite = { resolve, reject, deadline: setTimeout(expire, timeoutMs) };
-      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- that is for windows of a browser.
+      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- that rule is for browser windows.
       thread.postMessage(packed);
     });
   }
 
-  /** Ends the thread and its connection. What is under way is rejected. */
+  /** Ends the thread and its connection. A write in progress is rejected. */
   stop(): Promise<void> {
     this.#stopping ??= this.#stop();
     return this.#stopping;
@@ -94,7 +100,7 @@ export class SettlementWriter implements PoolMetrics {
     if (thread !== null) await Promise.race([thread.terminate(), wait(THREAD_STOP_TIMEOUT_MS, null, { ref: false })]);
   }
 
-  /** The thread, started if need be; null when the last start is too recent, or failed. */
+  /** Returns the thread, and starts it if needed; null when the last start is too recent, or failed. */
   #ensureThread(): Worker | null {
     if (this.#thread !== null || this.#stopping !== null) return this.#thread;
     const { minRestartIntervalMs = MIN_RESTART_INTERVAL_MS } = this.#options;
@@ -116,7 +122,8 @@ export class SettlementWriter implements PoolMetrics {
     thread.on('error', (error) => this.#onThreadLost(thread, 'its thread failed', error));
     thread.on('messageerror', (error) => this.#onThreadLost(thread, 'its thread cannot be understood', error));
     thread.on('exit', () => this.#onThreadLost(thread, 'its thread ended'));
-    // The server decides when the process ends. Last, since a listener of messages would hold it again.
+    // The server decides when the process ends. `unref` comes last: a listener of messages would keep the process alive
+    // again.
     thread.unref();
     return thread;
   }
@@ -128,7 +135,7 @@ export class SettlementWriter implements PoolMetrics {
     else pendingWrite?.resolve(new Set(answer));
   }
 
-  /** Told more than once of one thread: an error is followed by the exit. */
+  /** Called more than once for one thread: the exit follows an error. */
   #onThreadLost(thread: Worker, why: string, cause?: unknown): void {
     if (this.#thread !== thread) return;
     this.#thread = null;

@@ -11,11 +11,14 @@ import {
 } from './settlement-columns.ts';
 
 /**
- * Writes settlements of any number of lanes, one for each lane at most, in one commit. Returns the hooks that took all
- * of theirs. One that is missing was changed by somebody (generation), removed, or belongs to another process (epoch),
- * and its lane must be read again. When it was only changed, its place still counts, so that pausing a hook repeats nothing
- * and a batch that failed keeps its range; when its cursor was moved by hand as well, nothing does. The lease rows stay share-locked until the
- * commit, so that no take-over slips between the check and the write.
+ * Writes settlements of any number of lanes, at most one for each lane, in one commit. Returns the hooks whose
+ * settlement was written in full. A hook that is missing was changed (generation), was removed, or belongs to another
+ * process (epoch), and its lane must be read again.
+ * - If the hook was only changed, its position still counts, so that pausing a hook repeats nothing and a failed batch
+ *   keeps its range.
+ * - If its cursor was moved by hand as well, nothing counts.
+ *
+ * The lease rows stay share-locked until the commit, so that no take-over comes between the check and the write.
  */
 export async function settle(sql: Sql, packed: PackedSettlements): Promise<HookId[]> {
   const columns = unpackNumbers(packed);
@@ -37,16 +40,19 @@ interface ColumnsWithFailures extends BaseColumns {
 
 interface HookSettleResult {
   readonly id: HookId;
-  /** False: the hook was changed since, and took only the place. */
+  /** False: the hook was changed since, and took only the position. */
   readonly current: boolean;
 }
 
-/** The lease rows of what is settled, beneath a lock that lasts until the commit. */
+/** The lease rows of the settled hooks, under a lock that lasts until the commit. */
 const selectLeasesForShare = (sql: Sql) => sql`
   select l.partition, l.epoch from lease l where l.partition in (select hook_id % ${PARTITIONS} from input)
   order by l.partition for share`;
 
-/** Which hooks take a settlement, in whole or in part: those that are still ours, and whose cursor nobody else moved. */
+/**
+ * The hooks that take a settlement, in whole or in part: this node still holds their lease, and nobody else moved their
+ * cursor.
+ */
 const fromInputWithHeldLease = (sql: Sql) => sql`
   from input i join fence f on f.partition = i.hook_id % ${PARTITIONS} and f.epoch = i.epoch
   where r.id = i.hook_id and r.generation >= i.generation and r.cursor_generation <= i.generation
@@ -54,7 +60,9 @@ const fromInputWithHeldLease = (sql: Sql) => sql`
   returning r.id, r.conversation_id, i.generation, r.generation = i.generation as current,
     r.event_cursor is not null as wants_events`;
 
-/** Where everything was delivered, which is nearly always, half of the columns have nothing to say. */
+/**
+ * For settlements where everything was delivered, which is nearly always the case. Half of the columns are not needed.
+ */
 function settleDelivered(sql: Sql, { lanes, attempts }: BaseColumns): Promise<HookSettleResult[]> {
   return sql<HookSettleResult[]>`
     with input as (
@@ -86,7 +94,7 @@ function settleDelivered(sql: Sql, { lanes, attempts }: BaseColumns): Promise<Ho
     select id, current from settled`;
 }
 
-/** Writes what is repeated apart, of the hooks that were `settled`, and ends what is over. */
+/** Writes retry rows of the hooks in `settled`, and deletes those that ended. */
 const writeRetries = (sql: Sql, retries: FailureColumns['retries']) => sql`
   retry as (
     select s.conversation_id, s.generation, u.* from unnest(

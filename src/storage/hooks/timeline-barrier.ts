@@ -4,8 +4,8 @@ import { raiseLogEpochWithin, readLogEpoch } from '../messages/log-epoch.ts';
 import type { LostHead } from '../messages/lost-heads.ts';
 
 /**
- * What a node found when it compared what it knows with the database. `unknown`: it ended without an orderly stop, and may
- * have forgotten what it knew last.
+ * What a node found when it compared its witness with the database. `unknown`: the node ended without an orderly stop,
+ * and may have forgotten its newest changes.
  */
 export type TimelineFinding = 'complete' | 'missing' | 'unknown';
 
@@ -16,27 +16,29 @@ interface NodeReport {
   readonly finding: TimelineFinding;
 }
 
-/** What the nodes have said in a timeline, and what was decided for all of them. */
+/** The findings of the nodes in a timeline, and the decision for all of them. */
 interface TimelineBarrier {
   /** Whether the epoch was raised for this timeline; null: that is not decided yet. */
   readonly epochRaised: boolean | null;
-  /** Somebody cannot confirm that all it knows is there. */
+  /** A node cannot confirm that the database has everything that the node knows. */
   readonly hasNonCompleteFinding: boolean;
-  /** Nodes that have said nothing in it yet. */
+  /** Nodes that have reported no finding in it yet. */
   readonly silentNodes: readonly string[];
 }
 
-/** What was decided for a timeline. */
+/** The decision for a timeline. */
 interface TimelineDecision {
   readonly epochRaised: boolean;
-  /** True: by this call. */
+  /** True: this call made the decision. */
   readonly isNew: boolean;
 }
 
 const DECISION = 'timeline_decision';
 /** `raised`: before the first write of the timeline; `raised_late`: after it. */
 type DecisionOutcome = 'confirmed' | 'raised' | 'raised_late';
-/** How far a raise lifts the epochs of the leases: above all that settlements of the timeline before can have. */
+/**
+ * How far a raise lifts the epochs of the leases: above all epochs that settlements of the previous timeline can have.
+ */
 const RAISED_LEASE_EPOCHS = 1_000;
 
 /** Whether a process with this id ended without an orderly stop in another timeline. */
@@ -53,7 +55,7 @@ export async function reportFinding(sql: Sql, { node, timeline, finding }: NodeR
     on conflict (id) do update set compared_timeline = excluded.compared_timeline, finding = excluded.finding`;
 }
 
-/** What has been said in a timeline so far. */
+/** The findings in a timeline so far. */
 export async function readBarrier(sql: Sql | Transaction, timeline: number): Promise<TimelineBarrier> {
   const [row] = await (sql as Sql)<
     { decision: string | null; hasNonCompleteFinding: boolean; silentNodes: string[] }[]
@@ -66,8 +68,8 @@ export async function readBarrier(sql: Sql | Transaction, timeline: number): Pro
 }
 
 /**
- * Decides for all nodes whether the epoch is raised for this timeline, once. Null: a node has said nothing yet, and may be
- * waited for (`mayWait`).
+ * Decides for all nodes, once, whether the epoch is raised for this timeline. Null: a node has not reported yet, and
+ * the caller allows waiting (`mayWait`).
  */
 export async function decideTimeline(
   tx: Transaction,
@@ -76,7 +78,8 @@ export async function decideTimeline(
   await lockDecision(tx);
   const { epochRaised, hasNonCompleteFinding, silentNodes } = await readBarrier(tx, timeline);
   if (epochRaised !== null) return { epochRaised, isNew: false };
-  // Also where a loss is known: a node that compares after the first write may find another change in place of a lost one.
+  // Also waits where a loss is known: a node that compares after the first write may find another change in place of a
+  // lost one.
   if (mayWait && silentNodes.length > 0) return null;
   const raises = hasNonCompleteFinding || silentNodes.length > 0;
   if (raises) await raiseAndRewind(tx, timeline, epochFloor);
@@ -85,8 +88,9 @@ export async function decideTimeline(
 }
 
 /**
- * Raises the epoch for a loss that a node finds after the decision. It does not raise where the epoch was raised since the
- * node read `knownEpoch`, either before the timeline's first write, or for the same conversations. Returns whether it did.
+ * Raises the epoch for a loss that a node finds after the decision. It does not raise where the epoch was raised since
+ * the node read `knownEpoch`, either before the timeline's first write, or for the same conversations. Returns whether
+ * it raised.
  */
 export async function raiseForLateFinding(
   tx: Transaction,
@@ -96,14 +100,14 @@ export async function raiseForLateFinding(
   const conversations = lost.map(({ conversationId }) => conversationId);
   if ((await readLogEpoch(tx)) > knownEpoch && (await isEpochRaisedFor(tx, timeline, conversations))) return false;
   const epoch = await raiseAndRewind(tx, timeline, knownEpoch);
-  // Other changes may have taken the lost numbers already: a reader that knows the epoch before keeps nothing.
+  // Other changes may have taken the lost numbers already: a reader that knows the previous epoch keeps nothing.
   await tx`
     update conversation_head set epoch = ${epoch}, epoch_rev = 0 where conversation_id = any(${conversations}::bigint[])`;
   await writeDecision(tx, timeline, 'raised_late');
   return true;
 }
 
-/** Whether readers of the epoch before keep nothing that these conversations have lost. */
+/** Whether readers of the previous epoch keep nothing that these conversations have lost. */
 async function isEpochRaisedFor(
   tx: Transaction,
   timeline: number,
@@ -119,12 +123,15 @@ async function isEpochRaisedFor(
   return row!.decision === formatDecision(timeline, 'raised') || row!.areAllReset;
 }
 
-/** Timelines of another cluster, which a restored copy comes from, say nothing about this one's. */
+/** A restored copy comes from another cluster, whose timelines are unrelated to this one's. */
 export async function forgetTimelineDecision(tx: Transaction): Promise<void> {
   await tx`delete from setting where name = ${DECISION}`;
 }
 
-/** The row is there from the first start on: of two nodes that decide at once the second one finds what the first wrote. */
+/**
+ * The row exists from the first start on: of two nodes that decide at the same time, the second finds the first one's
+ * decision.
+ */
 async function lockDecision(tx: Transaction): Promise<void> {
   await tx`insert into setting (name, value) values (${DECISION}, '') on conflict (name) do nothing`;
   await tx`select from setting where name = ${DECISION} for update`;
@@ -144,8 +151,8 @@ function parseDecision(value: string | null, timeline: number): boolean | null {
 }
 
 /**
- * Settlements of the timeline before may have moved cursors ahead of the log: hooks would skip the messages that get these
- * numbers next. The higher epochs of the leases refuse settlements that are still on their way. They also take the
+ * Settlements of the previous timeline may have moved cursors ahead of the log: hooks would skip the messages that get
+ * these numbers next. The higher epochs of the leases refuse settlements that are still in flight. They also take the
  * partitions from the lanes of all nodes, which then read these rows again.
  */
 async function raiseAndRewind(tx: Transaction, timeline: number, epochFloor: number): Promise<LogEpoch> {
@@ -170,7 +177,7 @@ async function raiseAndRewind(tx: Transaction, timeline: number, epochFloor: num
   await tx`
     delete from delivery_retry d using conversation_head h
     where h.conversation_id = d.conversation_id and (d.seq > h.last_seq or d.rev > h.last_rev)`;
-  // A failed batch keeps what is left of it: no other row repeats these messages.
+  // A failed batch keeps the messages that still exist: no other row retries them.
   await tx`
     update delivery_retry d set last_seq = least(d.last_seq, h.last_seq), last_rev = least(d.last_rev, h.last_rev)
     from conversation_head h

@@ -2,9 +2,9 @@ import type { ConversationId } from '../../model/ids.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
 
 /**
- * Writes down whether a hook of the conversation asks for events, in the head's row, which the caller holds locked. So each
- * change of a message sees it in the row that it locks: one that comes before a registration writes no event, and the
- * hook starts behind it.
+ * Stores in the head's row whether a hook of the conversation asks for events; the caller holds the head's lock. So
+ * each change of a message reads it from the row that it locks. A change that comes before a registration writes no
+ * event, and the hook starts behind it.
  */
 export async function updateWantsEvents(tx: Sql | Transaction, conversationId: ConversationId): Promise<void> {
   await tx`

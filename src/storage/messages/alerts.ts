@@ -3,7 +3,7 @@ import type { ConversationId, Seq } from '../../model/ids.ts';
 import type { MessageCard } from '../../model/message-card.ts';
 import type { Fragment, Sql } from '../db/connection.ts';
 
-/** Which alert of a conversation; `source` is the format that the key is of. */
+/** The key of an alert within a conversation; `source` is the format of the key. */
 export interface AlertKey {
   readonly conversationId: ConversationId;
   readonly source: string;
@@ -16,39 +16,42 @@ export interface StoredAlert extends AlertState {
   readonly version: number;
   /** The message that shows it. */
   readonly seq: Seq;
-  /** The text of that message. Null: somebody deleted it, or a retention rule removed it. */
+  /** The text of that message. Null: the message was deleted, or a retention rule removed it. */
   readonly shownText: string | null;
   /** The cards of that message. */
   readonly shownCards: readonly MessageCard[];
-  /** For an hour no message of the alert was posted; its edits do not count. */
+  /** The alert posted no message for an hour; its edits do not count. */
   readonly isReminderDue: boolean;
 }
 
 const ALERT_REMINDER_HOURS = 1;
 
-/** What a post changes of an alert, decided from its row. The flush writes it only while the row is still the same. */
+/** A post's change of an alert, decided from the alert's row. The flush writes it only while the row is unchanged. */
 export interface AlertWrite {
   readonly source: string;
   readonly key: string;
-  /** Null: there was none. */
+  /** Null: there was no row. */
   readonly decidedFrom: Pick<StoredAlert, 'version' | 'seq'> | null;
-  /** The new text of the message that shows the alert. Null: it stays as it is. */
+  /** The new text of the message that shows the alert. Null: it keeps its text. */
   readonly editedText: string | null;
-  /** The cards that it has with a text that is another one. */
+  /** The cards of that message when its text changes. */
   readonly editedCardsJson: string | null;
-  /** Whether the post's own text becomes a message: behind the edit, or as the one that shows the alert from now on. */
+  /**
+   * Whether the post's own text becomes a message: a follow-up after the edit, or the message that shows the alert from
+   * now on.
+   */
   readonly newMessage: 'none' | 'follow-up' | 'shows-alert';
-  /** Null: the row stays as it is. */
+  /** Null: the row stays unchanged. */
   readonly state: AlertState | null;
 }
 
-/** What a flush wrote of an alert. */
+/** The result of an alert's change in a flush. */
 export interface AlertWriteResult {
   /** The new message; null: there is none. */
   readonly postedSeq: Seq | null;
-  /** The text of the message that shows the alert became another one. */
+  /** The message that shows the alert got another text. */
   readonly isEdited: boolean;
-  /** A reverse webhook asks for events: the edit wrote one. */
+  /** A reverse webhook asks for events, so the edit wrote one. */
   readonly wantsEvents: boolean;
 }
 
@@ -70,36 +73,39 @@ interface AlertRow extends Omit<StoredAlert, 'senderAlerts' | 'shownCards'> {
   readonly shownCards: readonly MessageCard[] | null;
 }
 
-/** A sender's alert as JSON has it. */
+/** A sender's alert in its JSON form. */
 type StoredSenderAlert = Omit<SenderAlert, 'startsAt'> & { readonly startsAt: string };
 
-/** What the writing statement takes in. Its posts are `n` in `numbered`, what their conversations got is `a` in `advanced`. */
+/**
+ * Parts of the writing statement. Its posts are `n` in `numbered`, and the result for their conversations is `a` in
+ * `advanced`.
+ */
 interface AlertFragments {
-  /** An order by which, of posts with one idempotency key, one that changes no alert comes first. */
+  /** A sort order: of posts with one idempotency key, a post that changes no alert comes first. */
   readonly plainPostsFirst: Fragment;
   /** CTEs before `numbered`. */
   readonly checkCtes: Fragment;
-  /** The query of `numbered`: the posts that are written, each with the number of messages up to it in its conversation. */
+  /** The query of `numbered`: the posts to write, each with the number of messages up to it in its conversation. */
   readonly numberedQuery: Fragment;
-  /** How many messages and revs a conversation gets. */
+  /** The number of messages and revs that a conversation gets. */
   readonly messageAndRevCounts: Fragment;
-  /** The number of revs of a conversation up to a post and with it. */
+  /** The number of revs of a conversation up to and including a post. */
   readonly revOffset: Fragment;
   /** Whether a post becomes a message. */
   readonly becomesMessage: Fragment;
-  /** The message that a post is answered with. */
+  /** The seq of the message in the post's answer. */
   readonly answeredSeq: Fragment;
   /** The epoch of that message. */
   readonly answeredEpoch: Fragment;
-  /** CTEs behind `advanced`: the edits, their events, the rows of alerts. */
+  /** CTEs after `advanced`: the edits, their events, the rows of alerts. */
   readonly writeCtes: Fragment;
   /** Columns of `AlertWriteResult`. */
   readonly resultColumns: Fragment;
-  /** The case of a post whose alert is another one by now. */
+  /** The case of a post whose alert changed since the decision. */
   readonly conflictCase: Fragment;
 }
 
-/** For posts of which none changes an alert: each is a message, and takes one rev. */
+/** For posts that change no alert: each is a message, and takes one rev. */
 export function noAlertFragments(sql: Sql, candidates: Fragment): AlertFragments {
   return {
     plainPostsFirst: sql``,
@@ -118,15 +124,17 @@ export function noAlertFragments(sql: Sql, candidates: Fragment): AlertFragments
 }
 
 /**
- * Changes alerts in the statement that writes the messages: state, edit and new message are there together or not at all.
+ * Changes alerts in the statement that writes the messages: state, edit and new message are written together or not at
+ * all.
  *
- * What was decided from a row is written only if the row is still that one. It is locked behind the head, so what is
- * compared is its newest version, whatever the snapshot shows; so is the message to be edited, which somebody may have
- * deleted meanwhile. A row that another node inserted after the snapshot is found by the primary key, and the flush is
- * repeated. `seq` is compared beside `version`, since a row that was removed and made again counts from 1.
+ * The statement writes a change only if the row is still the one that the decision was made from. It locks the row
+ * after the head, so it compares the newest version, whatever the snapshot shows. The same holds for the message to
+ * edit, which a client may have deleted meanwhile. If another node inserted the row after the snapshot, the primary key
+ * reports it, and the flush is retried. The statement compares `seq` besides `version`, since a row that was removed
+ * and created again counts from 1.
  *
- * An edit takes the rev before the one of the new message of its post. Of several posts of one flush that change the same
- * alert the first one does; the others were decided from a row that is no longer so.
+ * An edit takes the rev before the rev of its post's new message. If several posts of one flush change the same alert,
+ * only the first is written; the others were decided from a row that has changed since.
  *
  * `candidates` is the CTE of the posts that may be written.
  */
@@ -162,7 +170,7 @@ export function alertFragments(
   };
 }
 
-/** `alert_write`: the writes whose row, and message to be edited, are as they were when they were decided. */
+/** `alert_write`: the writes whose row, and message to edit, are unchanged since the decision. */
 function checkWrites(sql: Sql, writes: readonly (AlertWrite & { ord: number })[], candidates: Fragment): Fragment {
   const count = (isTrue: boolean): number => (isTrue ? 1 : 0);
   return sql`

@@ -1,10 +1,10 @@
 import type { AccountId, ConversationId, Seq } from '../../model/ids.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
 
-/** Why a file cannot be attached; `free`: it can. Of what is not the account's own only that there is no such file. */
+/** Whether a file can be attached (`free`), or why it cannot. Files of other accounts are `unknown`. */
 export type AttachmentStatus = 'free' | 'unknown' | 'incomplete' | 'attached';
 
-/** How an account's files stand, in the order of the ids. */
+/** The status of an account's files, in the order of the ids. */
 export async function listAttachmentStatuses(
   sql: Sql,
   accountId: AccountId,
@@ -19,9 +19,9 @@ export async function listAttachmentStatuses(
 }
 
 /**
- * Gives up the files of a message that is deleted: nobody may read them from the commit on, and the sweeper takes them
- * out of the store; until then they take their room. The conversation is locked (`lockHeadAndReadMessage`), and so come the files
- * behind it, as in the statement that attaches them.
+ * Marks the files of a deleted message as removed: from the commit on nobody can read them. The sweeper deletes them
+ * from the store later; until then they count as used space. The caller holds the conversation's lock
+ * (`lockHeadAndReadMessage`). The files are locked after it, as in the statement that attaches them.
  */
 export async function markMessageFilesRemoved(
   tx: Transaction,

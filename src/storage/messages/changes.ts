@@ -5,7 +5,7 @@ import type { SenderKind } from '../../model/roles.ts';
 import type { Sql } from '../db/connection.ts';
 import { epochBoundaryColumns, type EpochBoundary } from './log-epoch.ts';
 
-/** Whose doing something was. */
+/** The account that did something. */
 export interface Actor {
   readonly id: AccountId;
   readonly name: string;
@@ -14,12 +14,12 @@ export interface Actor {
   readonly kind: SenderKind;
 }
 
-/** A message as it is now. */
+/** A message in its current state. */
 export interface StoredMessage {
   readonly seq: Seq;
-  /** The change that made it what it is. */
+  /** The change that produced this state. */
   readonly rev: Rev;
-  /** The epoch in which it was written; an edit does not change it. */
+  /** The epoch in which the message was written; an edit does not change it. */
   readonly logEpoch: LogEpoch;
   readonly sender: Actor;
   /** Empty when it is deleted. */
@@ -31,19 +31,19 @@ export interface StoredMessage {
   readonly deletedAt: Date | null;
   /** In the order in which its sender named them. */
   readonly attachments: readonly Attachment[];
-  /** What it says, in parts; none where its text is all that there is. */
+  /** Its structured parts; empty for a message that is only text. */
   readonly cards: readonly MessageCard[];
-  /** What its sender's clients recognise it by; nobody else is told. Null: its sender gave none. */
+  /** An id by which its sender's clients recognise it; no other account receives it. Null: its sender gave none. */
   readonly clientId: string | null;
 }
 
-/** Something that happened in a conversation and is no message. */
+/** A change of a conversation that is not a message. */
 export interface StoredNotice {
   readonly kind: string;
   readonly actor: Actor | null;
   readonly details: Readonly<Record<string, string | number | boolean | null>>;
   readonly at: Date;
-  /** The newest message in that moment: the notice comes behind it. 0: before the first one. */
+  /** The newest message at that moment: the notice follows it. 0: before the first message. */
   readonly afterSeq: Seq;
 }
 
@@ -53,20 +53,23 @@ export interface NoticeChange {
   readonly notice: StoredNotice;
 }
 
-/** A change of a conversation: the state it led to. What was changed again since then shows up at its newest rev only. */
+/**
+ * A change of a conversation, as the resulting state. If a message changed again since, it appears only at its newest
+ * rev.
+ */
 export type Change = { readonly rev: Rev; readonly type: 'message'; readonly message: StoredMessage } | NoticeChange;
 
 /** A stretch of a conversation's changes. */
 export interface ChangePage extends EpochBoundary {
   readonly changes: readonly Change[];
-  /** Up to here this page has everything: the next one begins behind it. */
+  /** This page is complete up to here: the next one begins after this rev. */
   readonly rev: Rev;
   readonly more: boolean;
   /** The first message that was not removed by a retention rule. */
   readonly firstSeq: Seq;
 }
 
-/** Which changes to read: those behind `afterRev`, so many rows at most, and rows only while their texts fit. */
+/** Selects changes after `afterRev`: at most `limit` rows, and only while their texts fit into `maxBytes`. */
 interface ChangePageRequest {
   readonly conversationId: ConversationId;
   readonly afterRev: Rev;
@@ -103,14 +106,14 @@ interface ChangeRow extends EpochBoundary {
 }
 
 /**
- * Changes of a conversation in the order of their revs, with up to where they are complete; null without such a
- * conversation. One statement, so that the head and the rows are of one moment: revs are given out beneath the head's
- * lock, which is held until the commit, so nothing can still appear below a head that was seen.
+ * Changes of a conversation in the order of their revs, and the rev up to which they are complete; null without such a
+ * conversation. One statement reads head and rows from one snapshot. Revs are assigned under the head's lock, which is
+ * held until the commit. So no change can still appear below a head that was read.
  */
 export async function readChanges(sql: Sql, request: ChangePageRequest): Promise<ChangePage | null> {
   const { conversationId, afterRev, maxBytes } = request;
   const limit = Math.min(request.limit, MAX_ROWS);
-  // One row more than asked for tells whether there are more. Rows past the bytes come as well, without their texts.
+  // One extra row shows whether there are more. Rows past the byte limit are returned too, without their texts.
   const rows = await sql<ChangeRow[]>`
     select h.last_rev as head, h.first_seq as "firstSeq", ${epochBoundaryColumns(sql)}, c.rev, c.seq, c.epoch as "logEpoch", coalesce(c.before, 0) < ${maxBytes} as fits,
       case when coalesce(c.before, 0) < ${maxBytes} then c.text else '' end as text,

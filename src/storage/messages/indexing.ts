@@ -3,13 +3,18 @@ import { mentionsOf } from '../../model/mentions.ts';
 import type { Pool } from '../db/pool.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
 
-/** Characters of a message that a search finds words in: all of the longest that `limits.text-length` lets through by default. */
+/**
+ * Characters of a message that the search indexes: all of the longest message that `limits.text-length` allows by
+ * default.
+ */
 const MAX_INDEXED_CHARACTERS = 40_000;
-/** Both bound how long one transaction takes, and with it how long it can be in anybody's way. */
+/** Both bound how long one transaction takes, and so how long it can block others. */
 const MAX_BATCH_MESSAGES = 200;
 const MAX_BATCH_BYTES = 512 * 1024;
 
-/** The outcome of a turn: nothing, since another node indexes; or so many messages, and whether there are more. */
+/**
+ * The outcome of a turn: not taken, since another node indexes; or the number of messages, and whether there are more.
+ */
 export type IndexingRun =
   { readonly taken: false } | { readonly taken: true; readonly messages: number; readonly more: boolean };
 
@@ -24,13 +29,13 @@ export async function findUnindexedConversations(sql: Sql, after: number, limit:
 }
 
 /**
- * Indexes the next changes of a conversation in one transaction with the place up to which that is done: a process that
- * dies in the middle leaves nothing half done. Another node that is at the same conversation is not waited for.
+ * Indexes the next changes of a conversation, and stores the position in the same transaction: a process that dies
+ * midway leaves nothing half done. It does not wait for another node that indexes the same conversation.
  */
 export async function indexNext(pool: Pool, conversationId: ConversationId): Promise<IndexingRun> {
   const turn = await pool.transaction((tx) => indexBatch(tx, conversationId));
   if (turn.taken) return turn;
-  // No row yet, or one that is locked: only the former is ours to mend.
+  // Either there is no row yet, or it is locked: only a missing row is inserted here.
   const [made] = await pool.run(
     (sql) => sql`
       insert into search_index_progress (conversation_id) select conversation_id from conversation_head
@@ -41,7 +46,7 @@ export async function indexNext(pool: Pool, conversationId: ConversationId): Pro
 }
 
 async function indexBatch(tx: Transaction, conversationId: ConversationId): Promise<IndexingRun> {
-  // The commit is not waited for: what a crash of the machine takes back is indexed once more.
+  // An asynchronous commit: if a crash of the machine undoes it, the changes are indexed once more.
   const [progress] = await tx<{ rev: Rev; head: Rev }[]>`
     select d.indexed_rev as rev,
       (select h.last_rev from conversation_head h where h.conversation_id = d.conversation_id) as head
@@ -50,7 +55,7 @@ async function indexBatch(tx: Transaction, conversationId: ConversationId): Prom
     for update of d skip locked`;
   if (progress === undefined) return { taken: false };
   const { rows, more } = await readBatch(tx, conversationId, progress.rev);
-  // The head was read first: what was committed since then is behind it, and the next turn's.
+  // The head was read first: later commits have higher revs, and are left to the next turn.
   const upTo = more ? rows.at(-1)!.rev : Math.max(progress.head, rows.at(-1)?.rev ?? 0);
   if (upTo <= progress.rev) return { taken: true, messages: 0, more: false };
   await writeSearchIndex(tx, conversationId, rows);
@@ -63,10 +68,10 @@ interface UnindexedRow {
   readonly seq: Seq;
   readonly rev: Rev;
   readonly senderId: AccountId;
-  /** It was indexed before, perhaps. */
+  /** It may have been indexed before. */
   readonly editedOrDeleted: boolean;
   readonly deleted: boolean;
-  /** Null where it mentions nobody. */
+  /** Null where the text mentions nobody. */
   readonly text: string | null;
 }
 

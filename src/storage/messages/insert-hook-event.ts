@@ -2,13 +2,13 @@ import type { ChangeEventKind } from '../../model/change-event.ts';
 import type { AccountId, ConversationId, LogEpoch, Rev, Seq } from '../../model/ids.ts';
 import type { Transaction } from '../db/connection.ts';
 
-/** Whose doing a change of a message is, and how often what caused it passed through webhooks. */
+/** The account that changed a message, and how often the cause of the change passed through webhooks. */
 export interface ChangeOrigin {
   readonly actorId: AccountId;
   readonly hops: number;
 }
 
-/** A change of a message, as reverse webhooks are told of it. */
+/** A change of a message for reverse webhooks. */
 interface NewHookEvent extends ChangeOrigin {
   readonly conversationId: ConversationId;
   readonly rev: Rev;
@@ -21,7 +21,7 @@ interface NewHookEvent extends ChangeOrigin {
   readonly logEpoch: LogEpoch;
 }
 
-/** Writes an event in the transaction of its change, which holds the head's lock and has found `wants_events` set there. */
+/** Writes an event in the transaction of its change, which holds the head's lock and has read `wants_events` as set. */
 export async function insertHookEvent(tx: Transaction, event: NewHookEvent): Promise<void> {
   const { conversationId, rev, afterSeq, seq, kind, actorId, hops, at, logEpoch } = event;
   await tx`

@@ -22,7 +22,7 @@ export interface QueuedPost extends Caller {
   readonly deadline: number;
 }
 
-/** What an entry holds besides its strings: ids, hashes, the promise. */
+/** The size of an entry without its strings: ids, hashes, the promise. */
 const POST_OVERHEAD_BYTES = 400;
 /** An attached file, with its place in arrays. */
 const ATTACHMENT_OVERHEAD_BYTES = 100;
@@ -30,7 +30,7 @@ const ATTACHMENT_OVERHEAD_BYTES = 100;
 const SENDER_ALERT_OVERHEAD_BYTES = 200;
 
 /**
- * The posts that wait: first in, first out, and apart from them those of locked conversations, in their own order. A
+ * The waiting posts, first in, first out. Posts of locked conversations are in separate lines, in their own order. A
  * post counts against the bounds until it is settled.
  */
 export class IntakeQueue {
@@ -48,7 +48,7 @@ export class IntakeQueue {
     return this.#size;
   }
 
-  /** What the posts take in memory. */
+  /** Memory that the posts take. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -60,7 +60,7 @@ export class IntakeQueue {
     return size;
   }
 
-  /** True when posts wait for nothing but their turn. */
+  /** True when posts wait that no lock blocks. */
   get hasWaiting(): boolean {
     return this.#waiting.length > 0;
   }
@@ -69,7 +69,7 @@ export class IntakeQueue {
     return this.#blockedPostsByConversation.size > 0;
   }
 
-  /** False when the queue is at a bound; the post is then not taken. */
+  /** False when the queue is at a bound; it then does not take the post. */
   push(caller: Caller): boolean {
     const bytes = sizeOf(caller.post);
     if (this.#size >= this.#bounds.maxUnansweredPosts || this.#bytes + bytes > this.#bounds.maxUnansweredBytes)
@@ -77,14 +77,14 @@ export class IntakeQueue {
     const entry: QueuedPost = { ...caller, bytes, deadline: performance.now() + this.#bounds.maxQueueWaitMs };
     this.#size += 1;
     this.#bytes += bytes;
-    // Behind those of its conversation, wherever they are.
+    // After other posts of its conversation, in either line.
     const blocked = this.#blockedPostsByConversation.get(caller.post.conversationId);
     if (blocked === undefined) this.#waiting.push(entry);
     else blocked.push(entry);
     return true;
   }
 
-  /** The oldest posts, as many as one flush may hold and `most`; at least one if any waits. */
+  /** The oldest posts, at most `most` and at most what one flush may hold; at least one if any waits. */
   take(most = this.#bounds.maxFlushPosts): QueuedPost[] {
     let bytes = 0;
     let count = 0;
@@ -96,12 +96,15 @@ export class IntakeQueue {
     return this.#waiting.splice(0, count);
   }
 
-  /** Puts posts that were taken, and are known not to be written, back before all others. */
+  /** Puts posts that were taken, and are known to be unwritten, back before all others. */
   requeueFirst(entries: readonly QueuedPost[]): void {
     this.#waiting.unshift(...entries);
   }
 
-  /** Sets posts of locked conversations apart, and those of the same conversations that wait behind them. */
+  /**
+   * Moves posts of locked conversations into separate lines, together with the posts of these conversations that wait
+   * after them.
+   */
   block(entries: readonly QueuedPost[]): void {
     const ids = new Set(entries.map((entry) => entry.post.conversationId));
     const behind = this.#waiting.filter((entry) => ids.has(entry.post.conversationId));
@@ -117,7 +120,7 @@ export class IntakeQueue {
     return [...this.#blockedPostsByConversation.keys()];
   }
 
-  /** Puts the held posts of these conversations back, before all others: they have waited longest. */
+  /** Puts the blocked posts of these conversations back, before all others: they have waited longest. */
   release(ids: readonly ConversationId[]): void {
     const entries = ids.flatMap((id) => this.#blockedPostsByConversation.get(id) ?? []);
     for (const id of ids) this.#blockedPostsByConversation.delete(id);
@@ -135,17 +138,17 @@ export class IntakeQueue {
   }
 
   /**
-   * Rejects what waited too long, and says how many those were; asked before every flush, so the error is made only when
-   * it is needed.
+   * Rejects posts that waited too long, and returns their number. It runs before every flush, so it creates the error
+   * only when needed.
    */
   rejectExpired(makeError: () => Error): number {
     const now = performance.now();
-    // Posts come in the order of their deadlines; those that were held and released are before the others.
+    // Posts come in the order of their deadlines; released posts are before the others.
     if (this.#blockedPostsByConversation.size === 0 && (this.#waiting[0]?.deadline ?? Infinity) >= now) return 0;
     return this.#rejectWhere((entry) => entry.deadline < now, makeError());
   }
 
-  /** Rejects everything that waits; what a flush has taken is not here any more. */
+  /** Rejects all waiting posts; posts that a flush has taken are not in the queue. */
   rejectAllQueued(error: Error): void {
     this.#rejectWhere(() => true, error);
   }

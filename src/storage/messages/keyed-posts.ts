@@ -1,14 +1,14 @@
 import type { ConversationId, LogEpoch, Seq } from '../../model/ids.ts';
 import type { Sql } from '../db/connection.ts';
 
-/** What a post with an idempotency key was answered with, and the hash of its body. */
+/** The answer to a post with an idempotency key, and the hash of its body. */
 interface KeyedPost {
   readonly seq: Seq;
   readonly logEpoch: LogEpoch;
   readonly bodyHash: string;
 }
 
-/** Null: no post with this key, which has its namespace, is remembered. */
+/** Null: no post with this key is stored. The key includes its namespace. */
 export async function findKeyedPost(
   sql: Sql,
   { conversationId, key }: { readonly conversationId: ConversationId; readonly key: string },

@@ -5,13 +5,13 @@ import type { Fragment, Sql, Transaction } from '../db/connection.ts';
 const selectCurrentLogEpoch = (sql: Sql | Transaction): Fragment => (sql as Sql)`
   coalesce((select s.value::integer from setting s where s.name = 'log_epoch'), 0)`;
 
-/** The epoch that the installation had before it was raised last, as SQL. */
+/** The installation's epoch before the last raise, as SQL. */
 const selectPreviousLogEpoch = (sql: Sql | Transaction): Fragment => (sql as Sql)`
   coalesce((select s.value::integer from setting s where s.name = 'previous_log_epoch'), 0)`;
 
 /**
- * What every update of a head `h` that raises `last_rev` also sets. The first change in an epoch notes behind which rev
- * its epoch begins. The statement has a CTE `log_epoch`.
+ * Columns that every update of a head `h` that raises `last_rev` also sets. The first change in an epoch stores the rev
+ * after which its epoch begins. The statement has a CTE `log_epoch`.
  */
 export const stampHeadEpoch = (sql: Sql | Transaction): Fragment => (sql as Sql)`
   epoch_rev = case when h.epoch = (select epoch from log_epoch) then h.epoch_rev else h.last_rev end,
@@ -21,7 +21,7 @@ export const stampHeadEpoch = (sql: Sql | Transaction): Fragment => (sql as Sql)
 export const logEpochCte = (sql: Sql | Transaction): Fragment => (sql as Sql)`
   log_epoch as (select ${selectCurrentLogEpoch(sql)} as epoch)`;
 
-/** Up to which rev a reader that knows an earlier epoch may keep a conversation. */
+/** The rev up to which a reader that knows an earlier epoch may keep a conversation. */
 export interface EpochBoundary {
   /** The installation's. */
   readonly currentEpoch: LogEpoch;
@@ -31,7 +31,9 @@ export interface EpochBoundary {
   readonly epochRev: Rev;
 }
 
-/** The columns of an `EpochBoundary`, out of a head `h`: without a change in the epoch, everything that is there is older. */
+/**
+ * The columns of an `EpochBoundary`, from a head `h`. Without a change in the current epoch, all its changes are older.
+ */
 export const epochBoundaryColumns = (sql: Sql | Transaction): Fragment => (sql as Sql)`
   ${selectCurrentLogEpoch(sql)} as "currentEpoch", ${selectPreviousLogEpoch(sql)} as "previousEpoch",
   case when h.epoch = ${selectCurrentLogEpoch(sql)} then h.epoch_rev else h.last_rev end as "epochRev"`;
@@ -42,7 +44,7 @@ export async function readLogEpoch(sql: Sql | Transaction): Promise<LogEpoch> {
   return row!.epoch;
 }
 
-/** The epochs of messages of a conversation; of one that is not there nothing. */
+/** The epochs of messages of a conversation; a message that does not exist is left out. */
 export async function findMessageEpochs(
   sql: Sql | Transaction,
   conversationId: ConversationId,
@@ -54,20 +56,21 @@ export async function findMessageEpochs(
 }
 
 /**
- * Begins a new epoch of the log, because changes that somebody has seen may be missing in this database. Its number is the
- * minute of the database's clock (Unix time), or the last epoch + 1 where that is greater. Two raises at once happen one
- * after the other and give two numbers. It is above `floor` as well: an epoch that somebody knows, and that may be lost.
+ * Begins a new epoch of the log, because this database may lack changes that a reader has seen. Its number is the
+ * minute of the database's clock (Unix time), or the last epoch + 1 where that is greater. Two raises at once happen
+ * one after the other and give two numbers. The number is also above `floor`: an epoch that a node knows, and that may
+ * be lost.
  */
 export function raiseLogEpoch(sql: Sql, floor = 0): Promise<LogEpoch> {
   return sql.begin<LogEpoch>((tx) => raiseLogEpochWithin(tx, floor));
 }
 
 /**
- * The same as a part of a transaction.
+ * Raises the epoch within a transaction.
  *
- * The lock waits for all statements that write to the log, and holds up new ones until the commit. PostgreSQL takes the
- * snapshot of a statement once it has its table locks, so each of them reads the new epoch: nothing of the old one is
- * committed behind a raise.
+ * The lock waits for all statements that write to the log, and blocks new ones until the commit. PostgreSQL takes the
+ * snapshot of a statement once it has its table locks, so each blocked statement reads the new epoch: no change of the
+ * old epoch is committed after a raise.
  */
 export async function raiseLogEpochWithin(tx: Transaction, floor = 0): Promise<LogEpoch> {
   await tx`lock table conversation_head in share row exclusive mode`;

@@ -5,13 +5,13 @@ export interface LossRecord {
   readonly at: Date;
   /** The log's epoch from then on. */
   readonly epoch: number;
-  /** In how many conversations that node missed something. */
+  /** The number of conversations in which that node missed something. */
   readonly conversations: number;
 }
 
 const NAME = 'history_lost';
 
-/** Stores it for `klatch doctor`, which reads neither logs nor metrics. */
+/** Stores the record for `klatch doctor`, which reads neither logs nor metrics. */
 export async function recordLoss(sql: Sql, { at, epoch, conversations }: LossRecord): Promise<void> {
   const value = JSON.stringify({ at: at.toISOString(), epoch, conversations });
   await sql`
@@ -19,7 +19,7 @@ export async function recordLoss(sql: Sql, { at, epoch, conversations }: LossRec
     on conflict (name) do update set value = excluded.value`;
 }
 
-/** Null: none was ever found. */
+/** Null: no loss was ever found. */
 export async function findLossRecord(sql: Sql | Transaction): Promise<LossRecord | null> {
   const [row] = await (sql as Sql)<{ value: string }[]>`select value from setting where name = ${NAME}`;
   if (row === undefined) return null;

@@ -3,25 +3,28 @@ import type { Fragment, Sql, Transaction } from '../db/connection.ts';
 import { insertNotice } from './notices.ts';
 import { NOTICE_CHANGED_SEQ, UNKNOWN_CHANGED_SEQ, type WitnessedHead } from './witness.ts';
 
-/** A conversation in which something is missing that this node knows to have been committed. */
+/** A conversation that lacks something that this node knows to have been committed. */
 export interface LostHead {
   readonly conversationId: ConversationId;
   /** The newest message and change that this node knew. */
   readonly knownSeq: number;
   readonly knownRev: number;
-  /** Those that the database has; 0: it does not have the conversation. Where they are not lower, other ones have taken the numbers. */
+  /**
+   * The newest ones of the database; 0: it does not have the conversation. Where they are not lower, other changes have
+   * taken the numbers.
+   */
   readonly lastSeq: number;
   readonly lastRev: number;
 }
 
 const LOSS_NOTICE = 'history_lost';
-/** Milliseconds of Unix time that are off by one were cut and not rounded. */
+/** Times in ms may differ by one where they were truncated instead of rounded. */
 const CLOCK_TOLERANCE_MS = 1;
 
 /**
- * Which of these are missing in the database: the head is lower, or another change has taken the number by now. A
- * message's rev never falls, so that one which is lower than a change of it lacks that change. A message that is gone
- * altogether was removed.
+ * Returns the heads that the database lacks: the database's head is lower, or another change has the number. A
+ * message's rev never falls, so a message with a lower rev than a known change of it lacks that change. A message
+ * without a row was removed.
  */
 export async function findLostHeads(sql: Sql, witnessed: readonly WitnessedHead[]): Promise<readonly LostHead[]> {
   if (witnessed.length === 0) return [];
@@ -51,12 +54,12 @@ export async function findLostHeads(sql: Sql, witnessed: readonly WitnessedHead[
     order by w.conversation_id`;
 }
 
-/** When the row of a message became what it is. */
+/** The time of a message's last change. */
 function messageChangedAt(sql: Sql, row: Fragment): Fragment {
   return sql`coalesce(${row}.deleted_at, ${row}.edited_at, ${row}.sent_at)`;
 }
 
-/** The newest message and change of these conversations, as the database has them. */
+/** The newest message and change of these conversations in the database. */
 export async function readHeads(sql: Sql, conversations: readonly ConversationId[]): Promise<WitnessedHead[]> {
   const rows = await sql<HeadRow[]>`
     select h.conversation_id as "conversationId", h.last_seq as seq, m.sent_at as "sentAt", h.last_rev as rev,

@@ -3,7 +3,7 @@ import type { Sql } from '../db/connection.ts';
 import type { StoredMessage } from './changes.ts';
 import { messageBytes, messageColumns, messageOf, type MessageRow } from './messages.ts';
 
-/** Messages of a conversation that mention an account: the nearest ones before a place, or after it. */
+/** Messages of a conversation that mention an account: the nearest ones before or after a message. */
 interface MentionRequest {
   readonly conversationId: ConversationId;
   readonly accountId: AccountId;
@@ -16,7 +16,7 @@ interface MentionRequest {
 
 const MAX_ROWS = 201;
 
-/** In the order of their seqs, whichever direction was asked for. `more`: there are others in this direction. */
+/** In the order of their seqs, for both directions. `more`: there are others in this direction. */
 export async function readMentions(
   sql: Sql,
   request: MentionRequest,

@@ -1,24 +1,25 @@
 import type { Fragment, Sql } from '../db/connection.ts';
 
-/** What the writing statement takes in where posts of a flush carry files. */
+/** Parts of the writing statement for flushes whose posts carry files. */
 interface FileFragments {
   /** CTEs between `fresh` and `numbered`; the last one, `accepted`, is `fresh` with `attachments`. */
   readonly taken: Fragment;
-  /** A CTE behind `advanced`: the files belong to their messages. */
+  /** A CTE after `advanced`: it assigns the files to their messages. */
   readonly attached: Fragment;
 }
 
 /**
- * Attaches files in the statement that writes the messages, so that there is neither a message whose files somebody else
- * got nor a file that was lost with its message.
+ * Attaches files in the statement that writes the messages. So no message exists whose files another message got, and
+ * no file is attached whose message was not written.
  *
- * The rows are locked behind the heads (the count of `fresh` takes all of them first) and in the order of their ids, so
- * that whoever attaches or removes the same files meanwhile waits or is waited for, and never both. What is locked is the
- * newest version of a row, and what a file is has not changed since it was stored: the message says what the row says,
- * not what somebody read before. Rows that are not stored, or belong to a message already, are not locked at all.
+ * The statement locks the rows after the heads (the count of `fresh` takes all of them first) and in the order of their
+ * ids. So two transactions that attach or remove the same files wait for each other in one direction only. It locks the
+ * newest version of a row, and a file's properties do not change after it is stored. So the message has the properties
+ * of the locked row, not of an earlier read. Rows that are not stored, or belong to a message already, are not locked.
  *
- * A post whose files are not all its sender's and free is not accepted, and writes nothing. Of two posts of one sender in
- * one flush that name the same file the first one gets it, if it gets all of its files; the other is refused in either case.
+ * A post is not accepted, and writes nothing, unless all its files are its sender's and free. Of two posts of one
+ * sender in one flush that name the same file, the first gets it if it gets all of its files. The other is refused in
+ * either case.
  */
 export function fileFragments(sql: Sql, posts: readonly { readonly attachments: readonly string[] }[]): FileFragments {
   const named = posts.flatMap(({ attachments }, index) =>
@@ -59,7 +60,7 @@ export function fileFragments(sql: Sql, posts: readonly { readonly attachments: 
   return { taken, attached };
 }
 
-/** Which of these files somebody else holds locked right now. */
+/** The files among these that another transaction holds locked right now. */
 export async function findLockedFiles(sql: Sql, ids: readonly string[]): Promise<Set<string>> {
   const rows = await sql<{ id: string }[]>`
     with free as (

@@ -19,12 +19,12 @@ export class IntakeFullError extends Error {
   override readonly name = 'IntakeFullError';
 }
 
-/** The database refuses this post for what it holds; no repeat will help. */
+/** The database refuses this post for its content; a retry does not help. */
 export class PoisonMessageError extends Error {
   override readonly name = 'PoisonMessageError';
 }
 
-/** The alert that a post changes is another one than the change was decided from: nothing was written. */
+/** The alert changed since the post's change was decided: nothing was written. */
 export class AlertConflictError extends Error {
   override readonly name = 'AlertConflictError';
 }
@@ -34,11 +34,11 @@ export interface MessageLogOptions {
   readonly maxUnansweredBytes: number;
   readonly maxFlushPosts: number;
   readonly maxFlushBytes: number;
-  /** How long a post may wait for its flush to begin, and for a database that is away to come back. */
+  /** How long a post may wait for its flush to begin, and for an unavailable database to return. */
   readonly maxQueueWaitMs: number;
   /**
-   * Told after each commit which conversations advanced and to which seq; of a post that was there already as well, since
-   * whoever repeats one may be the first to hear that it was written. Must not throw.
+   * Called after each commit with the conversations that advanced, and their newest seqs. It also gets a repeated
+   * post's conversation: the repeat may be the first to learn that the post was written. Must not throw.
    */
   readonly onCommitted: (advanced: ReadonlyMap<ConversationId, Seq>) => void;
 }
@@ -47,11 +47,11 @@ export interface MessageLogOptions {
 interface MessageLogCounts {
   commits: number;
   posted: number;
-  /** Posts whose key was known: nothing was written for them. */
+  /** Repeated posts, whose key was known: nothing was written for them. */
   repeats: number;
-  /** Statements that failed, whatever became of their posts afterwards. */
+  /** Failed statements, whatever the outcome of their posts. */
   failedCommits: number;
-  /** Posts that were refused since the database stayed away for longer than they may wait. */
+  /** Posts that were refused since the database was unavailable for longer than they may wait. */
   outageRefusals: number;
   /** Posts of one commit. */
   readonly batchPosts: Histogram;
@@ -59,7 +59,7 @@ interface MessageLogCounts {
 }
 
 const BATCH_SIZE_BUCKETS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000];
-/** Serialization failure, deadlock: PostgreSQL rolled back and asks for a repeat. */
+/** Serialization failure, deadlock: PostgreSQL rolled back and asks for a retry. */
 const RETRYABLE_SQLSTATES = new Set(['40001', '40P01']);
 const LOCK_NOT_AVAILABLE = '55P03';
 const MAX_TRIES = 5;
@@ -68,12 +68,13 @@ const OUTAGE_EXPIRY_INTERVAL_MS = 50;
 
 /**
  * The writer of messages: group commit. Posts of all callers wait in one bounded queue; one flush at a time takes the
- * oldest and commits them together. Two flushes in flight were measured slower than one, and reorder what a session
- * sends.
+ * oldest and commits them together. Two flushes in flight were measured slower than one, and they reorder a session's
+ * posts.
  *
- * A post whose outcome cannot be known is never written again from here: its caller is told so. One of which nothing was
- * sent waits for a database that is away, as long as any post may wait: a planned switchover passes unseen. Posts of a
- * conversation that somebody else holds locked are held apart, so that one lock does not hold up the others.
+ * The log never writes a post again whose outcome is unknown: its caller gets an error for that. A post of which
+ * nothing was sent waits while the database is unavailable, up to the limit for any post. So callers do not notice a
+ * planned switchover. Posts of a conversation that another transaction holds locked wait in a separate line, so that
+ * one lock does not block the others.
  */
 export class MessageLog {
   readonly counts: MessageLogCounts = {
@@ -88,10 +89,10 @@ export class MessageLog {
   readonly #pool: Pool;
   readonly #options: MessageLogOptions;
   readonly #queue: IntakeQueue;
-  /** Committed, and not yet told to the callers. */
+  /** Committed posts whose callers have no answer yet. */
   readonly #unanswered: { entry: QueuedPost; answer: FlushResult }[] = [];
   #flushing: Promise<void> | null = null;
-  /** Null while the database takes writes, as far as we know. */
+  /** Null while the database takes writes, as far as this node knows. */
   #outage: Outage | null = null;
   #expiry: NodeJS.Timeout | undefined;
   #timer: NodeJS.Timeout | null = null;
@@ -119,7 +120,7 @@ export class MessageLog {
     return this.#outage !== null;
   }
 
-  /** Of these, the ones whose conversation somebody holds locked. */
+  /** Posts whose conversation another transaction holds locked. */
   get blockedPosts(): number {
     return this.#queue.blockedPostCount;
   }
@@ -143,7 +144,7 @@ export class MessageLog {
     });
   }
 
-  /** Writes what is waiting, then refuses more. */
+  /** Writes the waiting posts, then refuses more. */
   async stop(): Promise<void> {
     this.#stopped = true;
     while (this.#flushing !== null) await this.#flushing;
@@ -158,7 +159,7 @@ export class MessageLog {
     this.#flushing = this.#flushLoop().finally(() => {
       this.#flushing = null;
       this.#answer();
-      // A caller that was just answered may have posted again after the loop had looked for the last time.
+      // A caller that just got its answer may have posted again after the last check of the loop.
       if (this.#queue.hasWaiting) this.#schedule();
       else this.#scheduleBlockedProbe();
     });
@@ -169,21 +170,22 @@ export class MessageLog {
     await new Promise(setImmediate);
     while (this.#outage === null) {
       this.#queue.rejectExpired(() => new DatabaseUnavailableError('the post waited too long for its turn'));
-      // Here and not only when nothing else waits, or a busy log would never come back to a lock that was let go.
+      // Checked here and not only when the queue is empty, or a busy log would never release posts after a lock is
+      // gone.
       if (this.#queue.hasBlockedPosts && performance.now() >= this.#nextConversationLockProbeMs)
         await this.#releaseUnlocked();
       if (this.#outage !== null) break;
       const batch = this.#queue.take();
       if (batch.length === 0) break;
       const writing = this.#write(batch, 1);
-      // The callers of the last flush are answered while PostgreSQL works on this one, not before it gets it.
+      // The last flush's callers get their answers while PostgreSQL works on this flush, not before it starts.
       setImmediate(() => this.#answer());
       await writing;
     }
     this.#answer();
   }
 
-  /** Held posts need somebody to come back for them, even when no other post arrives. */
+  /** Starts a timer for blocked posts: no other post may arrive that would trigger a flush. */
   #scheduleBlockedProbe(): void {
     if (!this.#queue.hasBlockedPosts || this.#timer !== null || this.#stopped) return;
     this.#timer = setTimeout(() => {
@@ -237,11 +239,11 @@ export class MessageLog {
     });
     this.counts.commits += 1;
     batch.forEach((entry, index) => this.#unanswered.push({ entry, answer: answers[index]! }));
-    // The word goes out before the answers, so that whoever was answered can count on it.
+    // The notification goes out before the answers, so that a caller that has its answer can rely on it.
     if (advanced.size > 0) this.#options.onCommitted(advanced);
   }
 
-  /** Tells the callers what is committed. */
+  /** Answers the callers of committed posts. */
   #answer(): void {
     for (const { entry, answer } of this.#unanswered.splice(0)) {
       if (answer.outcome === 'conflict') this.#queue.reject(entry, alertConflictError());
@@ -249,7 +251,7 @@ export class MessageLog {
     }
   }
 
-  /** Everything below happened after a rollback, except the last line, where nobody can tell. */
+  /** Each branch runs after a rollback, except the one for a lost connection, where the outcome is unknown. */
   async #onWriteFailed(batch: readonly QueuedPost[], tries: number, error: unknown): Promise<void> {
     const state = sqlState(error);
     if (state === LOCK_NOT_AVAILABLE) return this.#blockLockedRewriteOthers(batch, tries, error);
@@ -276,8 +278,8 @@ export class MessageLog {
       return;
     }
     const middle = Math.ceil(batch.length / 2);
-    // The second half waits in the queue meanwhile: whatever becomes of its conversations' posts in the first (set
-    // apart behind a lock, rejected) then happens to it as well, and their order holds.
+    // The second half waits in the queue meanwhile. If the first half's posts of a conversation are blocked or
+    // rejected, the second half's posts follow them, and their order holds.
     this.#queue.requeueFirst(batch.slice(middle));
     await this.#write(batch.slice(0, middle), 1);
     if (this.#outage !== null) return;
@@ -294,26 +296,27 @@ export class MessageLog {
       const named = batch.flatMap((entry) => entry.post.attachments);
       if (named.length > 0) files = await this.#pool.run((sql) => findLockedFiles(sql, named));
     } catch (cause) {
-      // The flush itself was rolled back by its lock time-out, so its posts are known not to be there.
+      // The flush's own lock time-out rolled it back, so its posts are known to be unwritten.
       this.#suspendAfterFailedFlush(batch, cause);
       return;
     }
     const unblocked = batch.filter((entry) => !locked.has(entry.post.conversationId));
     const isStuck = ({ post }: QueuedPost): boolean => post.attachments.some((id) => files.has(id));
-    // Nobody holds a file for long. Their callers repeat these: set apart, they would be overtaken by what was sent later.
+    // Nobody holds a file for long. The callers retry these posts: in a separate line, posts that were sent later would
+    // overtake them.
     for (const entry of unblocked.filter(isStuck)) this.#queue.reject(entry, notWrittenError(error));
     const free = unblocked.filter((entry) => !isStuck(entry));
     this.#queue.block(batch.filter((entry) => locked.has(entry.post.conversationId)));
     this.#nextConversationLockProbeMs = performance.now() + BLOCKED_PROBE_INTERVAL_MS;
     if (free.length === 0) return;
-    // Time and again, though no head is locked: somebody holds a whole table.
+    // Repeated time-outs although no head is locked: another transaction holds a whole table.
     if (tries >= MAX_TRIES) this.#suspendAfterFailedFlush(free, error);
     else await this.#write(free, tries + 1);
   }
 
   /**
-   * Posts that are known not to be written wait for a database that is away. Where PostgreSQL itself refused (a full disk),
-   * their callers are told at once, and so is who waits behind them: that may last.
+   * Unwritten posts wait for an unavailable database. Where PostgreSQL itself refused (a full disk), their callers get
+   * an error at once, as do callers that wait behind them: that state may last.
    */
   #suspendAfterFailedFlush(batch: readonly QueuedPost[], error: unknown): void {
     if (isOutage(error)) {
@@ -327,7 +330,7 @@ export class MessageLog {
     this.#suspend(refusal, 0);
   }
 
-  /** Writes nothing until the database has taken a write again; posts may wait for it for so long. */
+  /** Writes nothing until the database takes a write again; posts may wait up to `holdMs` for it. */
   #suspend(cause: unknown, holdMs = this.#options.maxQueueWaitMs): void {
     if (this.#outage !== null) return;
     const outage = new Outage(this.#pool, { cause, holdMs });
@@ -344,7 +347,7 @@ export class MessageLog {
   }
 }
 
-/** Whether the database is away, or was lost in the middle of something. */
+/** Whether the database is unavailable, or its connection was lost during a request. */
 function isOutage(error: unknown): boolean {
   return error instanceof DatabaseUnavailableError || error instanceof CommitUnknownError;
 }

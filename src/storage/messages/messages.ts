@@ -10,10 +10,10 @@ import { markMessageFilesRemoved } from './attachments.ts';
 import { insertHookEvent, type ChangeOrigin } from './insert-hook-event.ts';
 import { epochBoundaryColumns, logEpochCte, stampHeadEpoch, type EpochBoundary } from './log-epoch.ts';
 
-/** A stretch of a conversation: the messages next to a place, in the order of their seqs. */
+/** A page of a conversation: the messages next to a seq, in the order of their seqs. */
 export interface HistoryRequest {
   readonly conversationId: ConversationId;
-  /** Those before this one, the nearest; or those after it. */
+  /** The nearest messages before `seq`, or those after it. */
   readonly direction: 'before' | 'after';
   readonly seq: Seq;
   readonly limit: number;
@@ -22,11 +22,11 @@ export interface HistoryRequest {
 }
 
 export interface HistoryPage extends EpochBoundary {
-  /** In ascending order, whichever direction was asked for. */
+  /** In ascending order, for both directions. */
   readonly messages: readonly StoredMessage[];
   /** There are more in this direction. */
   readonly more: boolean;
-  /** Where the history begins: a retention rule removed what was before. */
+  /** The first message that exists: a retention rule removed the messages before it. */
   readonly firstSeq: Seq;
 }
 
@@ -42,7 +42,7 @@ export interface MessageRow extends Omit<StoredMessage, 'sender' | 'attachments'
 
 const MAX_ROWS = 201;
 
-/** What `messageOf` takes, out of a message `m` and its sender `a`. */
+/** The columns for `messageOf`, from a message `m` and its sender `a`. */
 export function messageColumns(sql: Sql | Transaction): Fragment {
   return (sql as Sql)`
     m.seq, m.rev, m.epoch as "logEpoch", m.text, m.label, m.icon_url as "iconUrl", m.sent_at as "sentAt", m.edited_at as "editedAt",
@@ -50,12 +50,12 @@ export function messageColumns(sql: Sql | Transaction): Fragment {
     a.kind as "senderKind"`;
 }
 
-/** What a message `m` brings with it, in bytes: nearly always its text. */
+/** The size of a message `m` in bytes: nearly always its text. */
 export function messageBytes(sql: Sql): Fragment {
   return sql`octet_length(m.text) + coalesce(octet_length(m.attachments::text), 0) + coalesce(octet_length(m.cards::text), 0)`;
 }
 
-/** Out of a row what it says of the message. */
+/** Converts a row into a message. */
 export function messageOf({
   senderId: id,
   senderName: name,
@@ -84,13 +84,14 @@ export function messageOf({
   };
 }
 
-/** Reads messages next to a place in a conversation; null without such a conversation. */
+/** Reads messages next to a seq in a conversation; null without such a conversation. */
 export async function readHistory(sql: Sql, request: HistoryRequest): Promise<HistoryPage | null> {
   const { conversationId, direction, seq, maxBytes } = request;
   const limit = Math.min(request.limit, MAX_ROWS - 1);
   const isBefore = direction === 'before';
   const order = isBefore ? sql`order by m.seq desc` : sql`order by m.seq`;
-  // One statement, so that the first number and the rows are of one moment. Without messages it is one row of the head.
+  // One statement, so that the first seq and the rows have one snapshot. Without messages it returns one row of the
+  // head.
   const rows = await sql<(MessageRow & EpochBoundary & { candidates: number | null; firstSeq: Seq })[]>`
     select h.first_seq as "firstSeq", ${epochBoundaryColumns(sql)}, m.candidates::int as candidates, ${messageColumns(sql)}
     from conversation_head h
@@ -114,7 +115,7 @@ export async function readHistory(sql: Sql, request: HistoryRequest): Promise<Hi
   return { messages, more: messages.length < (candidates ?? 0), firstSeq, currentEpoch, previousEpoch, epochRev };
 }
 
-/** The message in this place as it is now; null where none is, or a retention rule removed it. */
+/** The current state of the message with this seq; null where there is none, or a retention rule removed it. */
 export async function readMessage(
   sql: Sql,
   { conversationId, seq }: { readonly conversationId: ConversationId; readonly seq: Seq },
@@ -127,9 +128,9 @@ export async function readMessage(
   return row === undefined ? null : messageOf(row);
 }
 
-/** A message that is to be changed, and who its sender and the one who changes it are to the conversation. */
+/** A message that an account wants to change, with the account's role and the state of the conversation. */
 export interface LockedMessageWithRole extends StoredMessage {
-  /** Of the one who changes it; null: no member any more. */
+  /** Of the account that changes it; null: it is not a member. */
   readonly role: GroupRole | null;
   readonly archived: boolean;
   /** A reverse webhook asks for events: a change of the message writes one. */
@@ -137,8 +138,8 @@ export interface LockedMessageWithRole extends StoredMessage {
 }
 
 /**
- * Locks the conversation until the transaction ends, and reads a message and what the account is there beneath the lock.
- * Null when there is no such message.
+ * Locks the conversation until the transaction ends, and reads a message and the account's role under the lock. Null
+ * when there is no such message.
  */
 export async function lockHeadAndReadMessage(
   tx: Transaction,
@@ -150,7 +151,7 @@ export async function lockHeadAndReadMessage(
     from conversation_head
     where conversation_id = ${conversationId} for no key update`;
   if (head === undefined || seq < head.firstSeq) return null;
-  // A statement of its own: its snapshot has what was committed while the lock was waited for.
+  // A separate statement: its snapshot includes changes that were committed while it waited for the lock.
   const [row] = await tx<(MessageRow & { role: GroupRole | null })[]>`
     select s.role, ${messageColumns(tx)}
     from message m join account a on a.id = m.sender_id
@@ -160,13 +161,16 @@ export async function lockHeadAndReadMessage(
   return row === undefined ? null : { ...messageOf(row), role: row.role, archived, wantsEvents };
 }
 
-/** A message to change, and whose doing it is. */
+/** A message to change, and the account that changes it. */
 interface MessageChange extends ChangeOrigin {
   readonly conversationId: ConversationId;
   readonly seq: Seq;
 }
 
-/** Gives a message another text, without cards, which would show the former one, and the next rev. The conversation is locked (`lockHeadAndReadMessage`). */
+/**
+ * Gives a message another text and the next rev. It drops the cards, because they would show the former text. The
+ * caller holds the conversation's lock (`lockHeadAndReadMessage`).
+ */
 export function updateMessageText(
   tx: Transaction,
   change: MessageChange,
@@ -184,8 +188,8 @@ export function updateMessageText(
 }
 
 /**
- * Erases what a message says and carries, with what was derived from it, and gives its place the next rev. The conversation is locked
- * (`lockHeadAndReadMessage`).
+ * Erases a message's content and the data that was derived from it, and gives its row the next rev. The caller holds
+ * the conversation's lock (`lockHeadAndReadMessage`).
  */
 export async function eraseMessage(tx: Transaction, change: MessageChange): Promise<{ rev: Rev; at: Date }> {
   const { conversationId, seq } = change;
@@ -222,7 +226,7 @@ async function writeWithNextRev(
   return { rev, at };
 }
 
-/** Whether the other one of a private conversation takes no messages from the account; false in groups. */
+/** Whether the peer in a private conversation has blocked the account; false in groups. */
 export async function isBlockedByPeer(
   sql: Sql | Transaction,
   key: { conversationId: ConversationId; accountId: AccountId },

@@ -3,7 +3,7 @@ import type { SenderKind } from '../../model/roles.ts';
 import type { Sql } from '../db/connection.ts';
 import type { NoticeChange, StoredNotice } from './changes.ts';
 
-/** Notices whose `afterSeq` is within these bounds, both included; of more than `limit` the newest. */
+/** Notices whose `afterSeq` is within these bounds, both included; if there are more than `limit`, the newest. */
 interface NoticeRangeRequest {
   readonly conversationId: ConversationId;
   readonly fromSeq: Seq;

@@ -4,15 +4,15 @@ import type { Transaction } from '../db/connection.ts';
 import { logEpochCte, stampHeadEpoch } from './log-epoch.ts';
 
 /**
- * Tells the members of a conversation about a change that is no message: it takes the next rev and no seq. Locks the
- * head until the commit; whoever notices several conversations goes in the order of their ids.
+ * Writes a change of a conversation that is not a message: it takes the next rev and no seq. Locks the head until the
+ * commit; a caller that writes notices to several conversations goes in the order of their ids.
  */
 export async function insertNotice(
   tx: Transaction,
   notice: {
     conversationId: ConversationId;
     kind: string;
-    /** Whose doing it was; null: the server's. */
+    /** The account that caused it; null: the server. */
     actorId?: AccountId | null;
     details: Readonly<Record<string, string | number | boolean | null>>;
   },

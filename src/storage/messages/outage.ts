@@ -2,20 +2,20 @@ import { CommitUnknownError, DatabaseUnavailableError } from '../db/database-err
 import type { Pool } from '../db/pool.ts';
 import { probeWrite } from '../db/writability.ts';
 
-/** From one look at a database that is away to the next. */
+/** The interval between two probes of an unavailable database. */
 const PROBE_INTERVAL_MS = 250;
-/** After a probe that was lost, as it may have left a process of the server waiting: twice as long each time. */
+/** The interval after a lost probe, which may have left a server process waiting: it doubles each time. */
 const INTERVALS_AFTER_LOST_PROBE_MS = { first: 1_000, longest: 30_000 };
 
 interface OutageOptions {
   readonly cause: unknown;
-  /** From the beginning, how long posts may begin to wait for the end. */
+  /** How long, from the beginning of the outage, new posts may wait for its end. */
   readonly holdMs: number;
 }
 
-/** A time in which the database is away, from its first failure until it has taken a write. */
+/** A time in which the database is unavailable, from its first failure until it has taken a write. */
 export class Outage {
-  /** Resolves at the end, or when it is stopped. */
+  /** Resolves at the end of the outage, or when it is stopped. */
   readonly end: Promise<void>;
   readonly #pool: Pool;
   readonly #heldUntilMs: number;
@@ -29,12 +29,12 @@ export class Outage {
     this.end = this.#probe();
   }
 
-  /** What posts are refused with: its cause is what was found last. */
+  /** The error for refused posts: its cause is the last failure. */
   get error(): Error {
     return this.#error;
   }
 
-  /** True: it has lasted for longer than any post may wait. */
+  /** True: the outage has lasted for longer than any post may wait. */
   get refusesPosts(): boolean {
     return performance.now() >= this.#heldUntilMs;
   }
@@ -43,7 +43,9 @@ export class Outage {
     this.#stopped = true;
   }
 
-  /** A read would do where nothing can be written: on a standby, or while every commit waits for one. */
+  /**
+   * Probes with a write. A read would succeed where no write can: on a standby, or while every commit waits for one.
+   */
   async #probe(): Promise<void> {
     let lostProbes = 0;
     while (!this.#stopped) {
@@ -67,7 +69,7 @@ function unavailable(cause: unknown): Error {
   return new DatabaseUnavailableError('the database is away', { cause });
 }
 
-/** Nobody waits for it at the end of the process. */
+/** The timer does not keep the process alive. */
 function pause(ms: number): Promise<void> {
   return new Promise((resolve) => void setTimeout(resolve, ms).unref());
 }

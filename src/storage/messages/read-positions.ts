@@ -2,11 +2,11 @@ import type { AccountId, ConversationId, Seq } from '../../model/ids.ts';
 import type { Sql } from '../db/connection.ts';
 
 /**
- * Moves how far an account has read forward, never back and never past the newest message. Returns where it is now and
- * whether it moved; null for who is no member.
+ * Moves an account's read position forward, never back and never past the newest message. Returns the position and
+ * whether it moved; null for an account that is not a member.
  *
- * The commit is not waited for: a crash of the database's machine may take the last moments' positions back, which
- * costs a reader a second look, while a flush to disk for every message that somebody sees would cost the others theirs.
+ * The commit is asynchronous: a crash of the database's machine may undo the positions of the last moments. That costs
+ * a reader a second look. A flush to disk for every message that somebody reads would slow the posts down.
  */
 export async function advanceReadPosition(
   sql: Sql,

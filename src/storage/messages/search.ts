@@ -5,15 +5,15 @@ import type { StoredMessage } from './changes.ts';
 import { messageColumns, messageOf, type MessageRow } from './messages.ts';
 import type { Pool } from '../db/pool.ts';
 
-/** What to search for, and in what. */
+/** A search and its scope. */
 interface SearchRequest {
   /** As people type it into a search box: words, "a phrase", or, -not. */
   readonly text: string;
-  /** Only what this account is a member of is searched. */
+  /** The search covers only conversations of which this account is a member. */
   readonly accountId: AccountId;
-  /** Only in this one; null: in all. */
+  /** Only this conversation; null: all. */
   readonly conversationId: ConversationId | null;
-  /** Only what is older than this message; null: from the newest. */
+  /** Only messages older than this one; null: from the newest. */
   readonly before: MessagePosition | null;
   readonly limit: number;
   readonly maxBytes: number;
@@ -22,28 +22,28 @@ interface SearchRequest {
 export interface SearchPage {
   /** Newest first. */
   readonly found: readonly { readonly conversationId: ConversationId; readonly message: StoredMessage }[];
-  /** Where to go on; null: this was all. */
+  /** Where the next page continues; null: this was the last page. */
   readonly next: MessagePosition | null;
 }
 
-/** The database was told to give up: too much matches, or too little of too much. */
+/** The statement time-out ended the search: too much matches, or few of very many messages match. */
 export class SearchTimeoutError extends Error {
   override readonly name = 'SearchTimeoutError';
 }
 
-/** Ends the statement in the database itself: closing the connection would leave it running there. */
+/** Ends the statement in the database: if only the connection closed, the statement would continue there. */
 const STATEMENT_TIMEOUT_MS = 3_000;
 const QUERY_CANCELED = '57014';
 
 /**
- * Messages that match, newest first. Null when `before` is none that the account may see. Rejects with SearchTimeoutError
- * when it takes too long.
+ * Messages that match, newest first. Null when the account may not see the message in `before`, or it does not exist.
+ * Rejects with SearchTimeoutError when it takes too long.
  */
 export async function searchMessagesByWords(pool: Pool, request: SearchRequest): Promise<SearchPage | null> {
   try {
     return await pool.transaction(async (tx) => {
-      // Planned for the words that are searched: a plan that suits rare ones would sort a million of common ones. The
-      // name is looked up because version 11 has no such setting.
+      // A plan for the actual words: a plan that suits rare words would sort a million rows of common ones. The query
+      // looks the name up because version 11 has no such setting.
       await tx`
         select set_config('statement_timeout', ${String(STATEMENT_TIMEOUT_MS)}, true),
           (select set_config(name, 'force_custom_plan', true) from pg_settings where name = 'plan_cache_mode')`;
@@ -58,7 +58,10 @@ export async function searchMessagesByWords(pool: Pool, request: SearchRequest):
   }
 }
 
-/** As text, and given back as such: a Date, which the library makes of every time, has no microseconds. */
+/**
+ * Returns the time as text, and the search passes it back as text: the library would turn it into a Date, which has no
+ * microseconds.
+ */
 async function findSentAt(tx: Transaction, place: MessagePosition, accountId: AccountId): Promise<string | null> {
   const [row] = await tx<{ at: string }[]>`
     select m.sent_at::text as at
@@ -71,7 +74,7 @@ async function findSentAt(tx: Transaction, place: MessagePosition, accountId: Ac
 interface FoundRow extends MessageRow {
   readonly conversationId: ConversationId;
   readonly foundSeq: Seq;
-  /** By a retention rule: of the message there may be nothing else. */
+  /** By a retention rule: the rest of the message may be missing. */
   readonly removed: boolean;
   readonly fits: boolean;
 }
@@ -105,7 +108,7 @@ async function searchBefore(tx: Transaction, request: SearchRequest, edge: strin
   const page = rows.filter((row, index) => index < limit && row.fits);
   const last = page.at(-1);
   return {
-    // What was deleted or removed moments ago may still be in the index; it takes its place in the page.
+    // Messages that were just deleted or removed may still be in the index; they take a place in the page.
     found: page
       .filter(({ deletedAt, removed }) => deletedAt === null && !removed)
       .map((row) => ({ conversationId: row.conversationId, message: messageOf(row) })),

@@ -1,7 +1,7 @@
 import type { PostedExpectation } from '../../model/expectation.ts';
 import type { Fragment, Sql, Transaction } from '../db/connection.ts';
 
-/** The most that the intake clock is advanced by at once, so that it is never further behind while it runs. */
+/** The largest step of the intake clock: while it runs, it is never further behind than this. */
 export const MAX_INTAKE_CLOCK_STEP_MS = 10_000;
 
 /** The intake clock as SQL. */
@@ -9,21 +9,21 @@ export const intakeClockMs = (sql: Sql | Transaction): Fragment => (sql as Sql)`
   coalesce((select c.open_ms from intake_clock c), 0)`;
 
 /**
- * When an expectation `e` is due that begins to wait now, as SQL. The clock may be a step behind, so that one is
- * added: the group is told too late rather than too early.
+ * The due time of an expectation `e` that begins to wait now, as SQL. The clock may be one step behind, so a step is
+ * added: the group gets the notice too late rather than too early.
  */
 export const dueMsFromNow = (sql: Sql | Transaction): Fragment => (sql as Sql)`
   ${intakeClockMs(sql)} + e.within_s * 1000::bigint + ${MAX_INTAKE_CLOCK_STEP_MS}::int`;
 
-/** What a sign of life sets of an expectation `e`. */
+/** The columns of an expectation `e` that a sign of life sets. */
 export const signOfLife = (sql: Sql | Transaction): Fragment => (sql as Sql)`
   last_post_at = clock_timestamp(), due_ms = ${dueMsFromNow(sql)},
   state = case e.state when 'overdue' then 'returned' else e.state end`;
 
 /**
- * A CTE behind `numbered` that notes the posts which are written as signs of life, in the commit of their messages. The
- * rows are locked behind the head, as everybody does who writes them, so that what is compared is their newest version. Empty where
- * no post has such a key.
+ * A CTE after `numbered` that records posts as signs of life, in the commit of their messages. It locks the rows after
+ * the head, like all writers of these rows, so that it compares their newest version. Empty where no post has such a
+ * key.
  */
 export function signsOfLifeCte(
   sql: Sql,

@@ -10,9 +10,9 @@ export interface WitnessedHead {
   readonly sentAtMs: number;
   /** The newest change; 0: none is known. */
   readonly rev: number;
-  /** The seq of the message that was changed, `NOTICE_CHANGED_SEQ` or `UNKNOWN_CHANGED_SEQ`. */
+  /** The seq of the changed message, `NOTICE_CHANGED_SEQ` or `UNKNOWN_CHANGED_SEQ`. */
   readonly changedSeq: number;
-  /** When it was changed, in ms of Unix time; 0: not known. */
+  /** The time of that change, in ms of Unix time; 0: not known. */
   readonly changedAtMs: number;
 }
 
@@ -24,34 +24,34 @@ export const NOTICE_CHANGED_SEQ = 0;
 export const UNKNOWN_CHANGED_SEQ = -1;
 
 /**
- * What is lost in a failover is the end of PostgreSQL's log: where anything is missing, the newest change is. So the
- * conversations that changed last are enough.
+ * A failover loses the end of PostgreSQL's log: where anything is missing, the newest change is. So the conversations
+ * that changed last are enough.
  */
 export const MAX_WITNESSED_CONVERSATIONS = 1_000;
 
 type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
 
 /**
- * The newest change of each of the last conversations that this node has acknowledged, read, delivered or been notified of. A
- * database in which one of them is missing has lost history (`findLostHeads`).
+ * The newest change of each of the last conversations that this node has acknowledged, read or delivered, or got a
+ * notification about. A database that lacks one of them has lost history (`findLostHeads`).
  */
 export class Witness {
   /** In the order of their last change. */
   readonly #heads = new Map<ConversationId, Mutable<WitnessedHead>>();
-  /** Those whose newest change is not known in full, likewise. */
+  /** Conversations whose newest change is not known in full, in the same order. */
   readonly #incomplete = new Set<ConversationId>();
-  /** Rises with each change of what is known. */
+  /** Rises with each change of the witness. */
   version = 0;
-  /** The log's epoch when this node read it last. */
+  /** The log's epoch at this node's last read of it. */
   logEpoch = 0 as LogEpoch;
-  /** What was found missing since the start, for metrics; `lastAtMs` in Unix time, 0: never. */
+  /** Losses found since the start, for metrics; `lastAtMs` in Unix time, 0: never. */
   readonly losses = { conversations: 0, lastAtMs: 0 };
 
   get heads(): readonly WitnessedHead[] {
     return [...this.#heads.values()];
   }
 
-  /** A message is committed; `sentAtMs` 0: its moment is not known. */
+  /** A message is committed; `sentAtMs` 0: its time is not known. */
   recordMessage(conversationId: ConversationId, seq: number, sentAtMs = 0): void {
     const head = this.#touch(conversationId);
     setMessageIfNewer(head, seq, sentAtMs);
@@ -71,13 +71,13 @@ export class Witness {
     }
   }
 
-  /** A notification named the conversation, and not its new rev. */
+  /** A notification named the conversation without its new rev. */
   recordUnknownChange(conversationId: ConversationId): void {
     this.#touch(conversationId);
     this.#incomplete.add(conversationId);
   }
 
-  /** Returns the conversations to be read from the database, the ones that changed last, and forgets the others. */
+  /** Returns the conversations to read from the database, the ones that changed last, and forgets the others. */
   clearIncompleteReturningNewest(limit: number): ConversationId[] {
     const taken = [...this.#incomplete].slice(-limit);
     this.#incomplete.clear();
@@ -88,12 +88,14 @@ export class Witness {
     return this.#incomplete.size > 0;
   }
 
-  /** For conversations that could not be read. */
+  /** For conversations whose read failed. */
   putBackIncomplete(conversations: readonly ConversationId[]): void {
     for (const id of conversations) if (this.#heads.has(id)) this.#incomplete.add(id);
   }
 
-  /** Adds what the database has, or a former process knew. What this process knows already is newer, and stays. */
+  /**
+   * Adds heads from the database or from a former process. Heads that this process knows already are newer, and stay.
+   */
   load(heads: readonly WitnessedHead[]): void {
     for (const loaded of heads) {
       const head = this.#touch(loaded.conversationId);
@@ -102,7 +104,7 @@ export class Witness {
     }
   }
 
-  /** For lost changes: the database gives out their numbers again. */
+  /** For lost changes: the database assigns their numbers again. */
   forget(conversations: readonly ConversationId[]): void {
     for (const id of conversations) {
       this.#heads.delete(id);

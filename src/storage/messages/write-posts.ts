@@ -6,47 +6,49 @@ import { logEpochCte, stampHeadEpoch } from './log-epoch.ts';
 import { fileFragments } from './message-log-files.ts';
 import { signsOfLifeCte } from './signs-of-life.ts';
 
-/** A message to be written. */
+/** A message to write. */
 export interface Post {
   readonly conversationId: ConversationId;
-  /** The integration's `admission`, or without one its token's hash; null: a member's post, which the membership admits. */
+  /**
+   * The integration's `admission`, or without one its token's hash; null: a member's post, which the membership admits.
+   */
   readonly admission: string | null;
   readonly senderId: AccountId;
   readonly text: string;
   readonly label: string | null;
   readonly iconUrl: string | null;
   readonly hops: number;
-  /** Ids of the files that it carries, in their order; of nearly all posts none. */
+  /** Ids of its files, in their order; nearly all posts have none. */
   readonly attachments: readonly string[];
   /** Its cards (`MessageCard`) as JSON; null: none. */
   readonly cardsJson: string | null;
-  /** The caller's key for this post, scoped to the conversation, and the hash of what it was sent with. */
+  /** The caller's key for this post, scoped to the conversation, and the hash of its body. */
   readonly key: string | null;
   readonly bodyHash: string | null;
-  /** What the sender's clients recognise it by; such a post has a key. */
+  /** An id by which the sender's clients recognise it; such a post has a key. */
   readonly clientId?: string;
-  /** What it changes of an alert; such a post carries no files. */
+  /** Its change of an alert; such a post carries no files. */
   readonly alert?: AlertWrite;
-  /** Of which expectation it is a sign of life, if its group has one with this key. */
+  /** The expectation that it is a sign of life of, if its group has one with this key. */
   readonly expectation?: Pick<PostedExpectation, 'key'>;
 }
 
 /**
  * The outcome of a post. A post is `refused` if
  * - the conversation is archived,
- * - the token is not (or no longer) its own,
- * - the sender is no member, or is blocked by the other one of a private conversation,
+ * - the token is not (or no longer) the conversation's,
+ * - the sender is no member, or the peer in a private conversation has blocked it,
  * - a file that it carries is not stored, not the sender's, or another message's.
  *
  * It is a `repeat` if its key is known: `seq` is the first post's, with its epoch, and `sameBody` tells whether both
- * bodies are equal. Of a post that changes an alert, `seq` is the message that shows it.
+ * bodies are equal. If the post changes an alert, `seq` is the message that shows the alert.
  */
 export type PostResult =
   | { readonly outcome: 'new'; readonly seq: Seq; readonly logEpoch: LogEpoch; readonly alert?: AlertWriteResult }
   | { readonly outcome: 'repeat'; readonly seq: Seq; readonly logEpoch: LogEpoch; readonly sameBody: boolean }
   | { readonly outcome: 'refused' };
 
-/** The same, or `conflict`: the alert that it changes is another one than the change was decided from. */
+/** The same, or `conflict`: the alert changed since the post's change was decided. */
 export type FlushResult = PostResult | { readonly outcome: 'conflict' };
 
 interface PostOutcomeRow {
@@ -55,36 +57,36 @@ interface PostOutcomeRow {
   readonly epoch: LogEpoch | null;
   readonly outcome: FlushResult['outcome'];
   readonly same_body: boolean | null;
-  /** The following are there where a post of the flush changes an alert. */
+  /** Only in flushes with a post that changes an alert. */
   readonly posted_seq?: Seq | null;
   readonly edited?: boolean;
   readonly wants_events?: boolean | null;
 }
 
 /**
- * Writes posts of any number of conversations in one statement and one commit, and answers each by its position.
+ * Writes posts of any number of conversations in one statement and one commit, and returns the outcomes by position.
  *
- * Why it holds under concurrency: a head row stays locked until the commit, so within a conversation commits happen in
- * `seq` order and every snapshot sees a prefix of the log without gaps; `last_seq + n` is computed on the newest version
- * of the row after a wait. The order in `head` is what prevents deadlocks, and everybody else who locks several heads
- * keeps it. `sent_at` comes from the clock under the lock, never earlier than the message before. Rows come back in no
- * particular order: they are matched by `ord` or by conversation.
+ * Why it holds under concurrency: a head row stays locked until the commit. So within a conversation commits happen in
+ * `seq` order, and every snapshot sees a prefix of the log without gaps. After a wait PostgreSQL computes `last_seq +
+ * n` on the newest version of the row. The order in `head` prevents deadlocks, and every other transaction that locks
+ * several heads keeps it. `sent_at` comes from the clock under the lock, never earlier than the message before. Rows
+ * come back in no particular order: they are matched by `ord` or by conversation.
  *
- * A member's post is admitted by the row of the membership, which is locked behind the head and so is the newest one: a
- * removal holds the head until its commit, and whoever waited for that finds the row gone, whatever the snapshot shows.
- * The same row takes the read position: who writes has read what stands above.
+ * The row of the membership admits a member's post. The statement locks it after the head, so it reads the newest
+ * version. A removal holds the head until its commit: a post that waited for that finds no row, whatever the snapshot
+ * shows. The post also moves the read position in that row, because its sender has read the messages before it.
  *
- * Two statements do it. Where no post has a key, files, an alert or an expectation and each conversation's posts are one sender's, their numbers
- * can be counted here and the database only adds them: that takes half its time (20 µs a post against 41 in flushes of
- * 27). Flushes without members' posts do not look for memberships, those without attachments not for files, and those
- * without cards have no column of them.
+ * There are two statements. The faster one takes posts without a key, files, an alert or an expectation, if one sender
+ * wrote each conversation's posts. Their numbers are counted here and the database only adds them: that takes half the
+ * time (20 µs a post against 41 in flushes of 27). Flushes without members' posts skip the look-up of memberships,
+ * those without attachments the look-up of files, and those without cards the column for them.
  */
 export async function writePosts(sql: Sql, posts: readonly Post[]): Promise<FlushResult[]> {
   const numbered = numberPlainPosts(posts);
   return numbered === null ? writeAnyPosts(sql, posts) : writePlainPosts(sql, posts, numbered);
 }
 
-/** What one conversation gets of a flush. */
+/** One conversation's share of a flush. */
 interface ConversationBatch {
   readonly conversationId: ConversationId;
   readonly admission: string | null;
@@ -94,11 +96,14 @@ interface ConversationBatch {
 
 interface NumberedPosts {
   readonly byConversation: ReadonlyMap<ConversationId, ConversationBatch>;
-  /** Of each post, its number among those of its conversation, from 1. */
+  /** For each post, its number among the posts of its conversation, from 1. */
   readonly numbersInConversation: readonly number[];
 }
 
-/** Numbers the posts of each conversation; null when that takes the database: a key may be known, one of two refused, a file gone. */
+/**
+ * Numbers the posts of each conversation. Null when only the database can number them: a key may be known, one of two
+ * posts refused, or a file missing.
+ */
 function numberPlainPosts(posts: readonly Post[]): NumberedPosts | null {
   const byConversation = new Map<ConversationId, ConversationBatch>();
   const numbersInConversation: number[] = [];
@@ -119,13 +124,13 @@ const carriesCards = ({ cardsJson }: Pick<Post, 'cardsJson'>): boolean => cardsJ
 const hasClientId = ({ clientId }: Pick<Post, 'clientId'>): boolean => clientId !== undefined;
 const carriesFiles = ({ attachments }: Pick<Post, 'attachments'>): boolean => attachments.length > 0;
 
-/** Whether the other one of a private conversation has blocked the sender; both given as SQL. */
+/** Whether the peer in a private conversation has blocked the sender; both given as SQL. */
 const senderBlockedByPeer = (sql: Sql, conversationId: Fragment, senderId: Fragment): Fragment => sql`
   exists (
     select from private_conversation p join block b on b.account_id in (p.low_id, p.high_id)
     where p.conversation_id = ${conversationId} and b.blocked_id = ${senderId})`;
 
-/** The members who post here, of each conversation one: takes the lock and moves the position in one. */
+/** The members who post here, one for each conversation: locks the row and moves the position in one step. */
 const admitPlainSendersMarkingRead = (sql: Sql): Fragment => sql`
   member as (
     update membership m set read_seq = greatest(m.read_seq, h.last_seq + h.n)
@@ -182,7 +187,7 @@ async function writePlainPosts(sql: Sql, posts: readonly Post[], numbered: Numbe
   });
 }
 
-/** The same of any number: which of their posts are new, and so their positions, is not known yet. */
+/** The same for any number of members: it is not yet known which posts are new, and so neither the read positions. */
 const lockSenderMemberships = (sql: Sql): Fragment => sql`
   member as (
     select m.conversation_id, m.account_id
@@ -207,7 +212,7 @@ const advanceReadPositions = (sql: Sql): Fragment => sql`
     where m.conversation_id = s.conversation_id and m.account_id = s.sender_id
   )`;
 
-/** Columns that few posts have: a flush names them only where one of its posts has something there. */
+/** Columns that few posts use: a flush names them only where one of its posts has a value. */
 interface RareColumns {
   readonly cards: boolean;
   readonly clientIds: boolean;
@@ -289,7 +294,7 @@ async function writeAnyPosts(sql: Sql, posts: readonly Post[]): Promise<FlushRes
 }
 
 function toFlushResult(row: PostOutcomeRow, post: Post): FlushResult {
-  // The outcome before the seq: a post that was not written has none.
+  // Checks the outcome before the seq: a post that was not written has no seq.
   if (row.outcome === 'refused' || row.outcome === 'conflict') return { outcome: row.outcome };
   const seq = row.seq!;
   const logEpoch = row.epoch!;
@@ -301,7 +306,7 @@ function toFlushResult(row: PostOutcomeRow, post: Post): FlushResult {
   return { outcome: 'repeat', seq, logEpoch, sameBody: row.same_body === true };
 }
 
-/** Which of these conversations somebody else holds locked right now. */
+/** The conversations among these that another transaction holds locked right now. */
 export async function findLockedConversations(sql: Sql, ids: readonly ConversationId[]): Promise<Set<ConversationId>> {
   const rows = await sql<{ id: ConversationId }[]>`
     with free as (
