@@ -3,25 +3,25 @@ import type { Sql } from '../db/connection.ts';
 import type { Pool } from '../db/pool.ts';
 import { DELETE_PAGE_ROWS, deleteInPages } from './retention.ts';
 
-/** For how long the row of an alert is kept after its last update, by its state. */
+/** How long the row of an alert is kept after its last update, by its state. */
 export const ALERT_RETENTION_DAYS = { resolved: 7, firing: 30 } as const;
 export const MAX_ALERTS_PER_CONVERSATION = 10_000;
 /** Conversations that one statement examines; it reads the index entries of each. */
 const CONVERSATIONS_PER_QUERY = 500;
 const SLOW_QUERY_TIMEOUT_MS = 60_000;
 
-/** How much to keep, and what to do between the statements. */
+/** The bound for alerts, and a callback for the caller. */
 interface AlertExpiry {
-  /** Beyond so many of a conversation the oldest go. */
+  /** Of more alerts in a conversation, the job deletes the oldest. */
   readonly maxAlerts: number;
-  /** Awaited before each statement; what it rejects with ends the round. */
+  /** The job awaits it before each statement; a rejection ends the round. */
   readonly beforeStep: () => Promise<void>;
 }
 
 /**
- * Removes the rows of alerts, by the database's clock: those resolved long ago, those not updated for longer, and the
- * oldest beyond the bound of a group. Their messages stay; a later report is posted as a new message. It leaves out rows
- * that a flush has locked: waiting for them could be half of a deadlock.
+ * Removes rows of alerts, by the database's clock: those resolved long ago, those not updated for longer, and the
+ * oldest beyond the bound of a group. Their messages stay; a later report is posted as a new message. The job skips
+ * rows that a flush has locked: waiting for them could cause a deadlock.
  */
 export async function removeExpiredAlerts(pool: Pool, { maxAlerts, beforeStep }: AlertExpiry): Promise<number> {
   let total = 0;
@@ -61,7 +61,10 @@ async function deletePageOfOldAlerts(sql: Sql, state: string, days: number): Pro
   return count;
 }
 
-/** The next conversations that have alerts. From one to the next by the index: the table is not read through. */
+/**
+ * The next conversations that have alerts. The query goes from one to the next by the index and does not scan the
+ * table.
+ */
 async function countAlertsPerConversation(
   sql: Sql,
   after: ConversationId,
@@ -77,7 +80,7 @@ async function countAlertsPerConversation(
     from conversations c where c.id is not null limit ${CONVERSATIONS_PER_QUERY}`;
 }
 
-/** Of the oldest ones those that are not locked: no newer one goes in place of one that is. */
+/** Deletes the oldest alerts that are not locked: it does not delete a newer one in place of a locked one. */
 async function deleteOldestAlerts(sql: Sql, conversationId: ConversationId, limit: number): Promise<number> {
   const { count } = await sql`
     delete from alert where ctid = any(array(

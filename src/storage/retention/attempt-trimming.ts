@@ -4,28 +4,28 @@ import type { Pool } from '../db/pool.ts';
 import type { HookReference } from '../hooks/hook-control.ts';
 import { countTotalRequestsPerHook } from '../hooks/hook-stats.ts';
 
-/** Hooks that one statement looks at: some thousand rows of numbers each. */
+/** Hooks that one statement examines: some thousand rows of counts each. */
 const HOOKS_PER_QUERY = 500;
-/** Rows that one statement removes. */
+/** Rows that one statement deletes. */
 export const PAGE_ROWS = 5_000;
-/** Of one hook in a round: what 4,000 deliveries a second make in a quarter of an hour, all of them to this one. */
+/** For one hook in a round: the rows of 4,000 deliveries a second to this hook alone, within a quarter of an hour. */
 export const MAX_PAGES_PER_HOOK = 720;
 const TIMEOUT_MS = 60_000;
-/** A hook without a request for so long was looked at in a round before. */
+/** A round has already examined a hook that had no request for this long. */
 const ACTIVE_WITHIN_MS = 24 * 60 * 60_000;
 
-/** How to trim. */
+/** The parameters of a round. */
 interface Trimming {
   /** Rows that each hook keeps, the newest. */
   readonly keep: number;
   readonly nowMs: number;
-  /** Awaited before each statement; its rejection ends all. */
+  /** The job awaits it before each statement; a rejection ends the round. */
   readonly beforeStep: () => Promise<void>;
 }
 
 /**
- * Deletes what is beyond the newest rows of each hook. Which hooks have so many is told by their numbers of requests
- * (`hook_stats`), and their rows are reached by the index: what is read follows from what is deleted, not from the log.
+ * Deletes attempts beyond the newest rows of each hook. The counts of requests in `hook_stats` tell which hooks have so
+ * many, and an index leads to their rows. So the reads grow with the deleted rows, not with the log.
  */
 export async function trimAttemptsPerHook(pool: Pool, trimming: Trimming): Promise<number> {
   const zeroIfIdleSince = new Date(trimming.nowMs - ACTIVE_WITHIN_MS);
@@ -65,7 +65,10 @@ async function findOldestKept(sql: Sql, hookId: HookId, keep: number): Promise<s
   return row?.at ?? null;
 }
 
-/** The oldest rows. From where the page before ended, or each would step over what those before it deleted. */
+/**
+ * The oldest rows. Each page starts where the previous one ended, or it would step over the rows that the previous
+ * pages deleted.
+ */
 async function deletePage(
   sql: Sql,
   hookId: HookId,

@@ -1,11 +1,11 @@
 import type { Sql } from '../db/connection.ts';
 
-/** Work that one node at a time does for all of them. */
+/** Work that one node at a time does for all nodes. */
 type Job = 'retention' | 'files';
 
 /**
- * Takes the lock of a job for `forMs` unless some node has it, this one included; false: some node has. Nobody has it for
- * longer than that: such a row was written before the database's clock was set back.
+ * Takes the lock of a job for `forMs` unless a node has it, this one included; false: a node has it. A lock that would
+ * last longer than `forMs` was written before the database's clock was set back, and counts as free.
  */
 export async function takeFreeJobLock(sql: Sql, job: Job, holder: string, forMs: number): Promise<boolean> {
   const rows = await sql`
@@ -15,7 +15,7 @@ export async function takeFreeJobLock(sql: Sql, job: Job, holder: string, forMs:
   return rows.length > 0;
 }
 
-/** Prolongs the lock of a job; false: it ran out, and another node may have taken it. */
+/** Extends the lock of a job; false: it expired, and another node may have taken it. */
 export async function renewJobLock(sql: Sql, job: Job, holder: string, forMs: number): Promise<boolean> {
   const rows = await sql`
     update job_lock set expires_at = clock_timestamp() + ${forMs} * interval '1 millisecond'

@@ -2,15 +2,15 @@ import type { Sql } from '../db/connection.ts';
 import type { Pool } from '../db/pool.ts';
 import { DELETE_PAGE_ROWS, deleteInPages } from './retention.ts';
 
-/** For how long refused posts are kept after the newest one of the same reason. */
+/** How long refused posts are kept after the newest one of the same reason. */
 export const REFUSED_POST_RETENTION_DAYS = 7;
 
-/** Removes old refused posts, by the database's clock. `beforeStep` is awaited before each statement. */
+/** Removes old refused posts, by the database's clock. The job awaits `beforeStep` before each statement. */
 export function removeExpiredRefusedPosts(pool: Pool, beforeStep: () => Promise<void>): Promise<number> {
   return deleteInPages(pool, deletePageOfOldRows, beforeStep);
 }
 
-/** Without rows that a node adds to at this moment: they are not old any more. */
+/** Skips rows that a node is updating: they are not old any more. */
 async function deletePageOfOldRows(sql: Sql): Promise<number> {
   const { count } = await sql`
     delete from refused_post where ctid = any(array(

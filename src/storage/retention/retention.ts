@@ -7,32 +7,36 @@ import { trimAttemptsPerHook } from './attempt-trimming.ts';
 
 const DAY_MS = 86_400_000;
 const MIN_HOOK_STATS_RETENTION_MS = 7 * DAY_MS;
-/** Partitions are made this far ahead, so that a day's first delivery never waits for one. */
+/** Partitions are created this far ahead, so that a day's first delivery never waits for one. */
 const PARTITION_DAYS_AHEAD = 3;
-/** Rows that one statement removes. */
+/** Rows that one statement deletes. */
 export const DELETE_PAGE_ROWS = 5_000;
-/** In a round of each kind of row: 4,000 a second end in a quarter of an hour, and half of that may come. */
+/**
+ * Per round and kind of row: up to 4,000 rows a second expire within a quarter of an hour, and half of that may be
+ * normal.
+ */
 export const MAX_PAGES = 720;
-/** The last page of a kind finds too few, and may read a table through for that. */
+/** The last page of a kind finds too few rows, and may scan a table for that. */
 const SLOW_QUERY_TIMEOUT_MS = 60_000;
-/** 'retai' in ASCII: days are made and dropped by one session at a time, whichever node's. */
+/** 'retai' in ASCII: one session at a time, of any node, creates and drops partitions. */
 const PARTITION_LOCK_KEY = 0x7265746169;
 
-/** Makes the delivery log's partitions for today and the next days. Safe to run at once on several nodes. */
+/** Creates the delivery log's partitions for today and the next days. Safe to run at once on several nodes. */
 export async function ensureAttemptPartitions(tx: Transaction, nowMs: number): Promise<void> {
   await tx`select pg_advisory_xact_lock(${PARTITION_LOCK_KEY})`;
   const today = Math.floor(nowMs / DAY_MS) * DAY_MS;
   for (let day = 0; day <= PARTITION_DAYS_AHEAD; day += 1) await ensureDayPartition(tx, new Date(today + day * DAY_MS));
 }
 
-/** Makes the partition of one day, which begins at `from`, where it is missing. */
+/** Creates the partition of one day, which begins at `from`, if it is missing. */
 export async function ensureDayPartition(tx: Transaction, from: Date): Promise<void> {
   const to = new Date(from.getTime() + DAY_MS);
   const name = partitionName(from);
   const [found] = await tx`select to_regclass(${name}) is not null as present`;
   if (found?.['present'] === true) return;
-  // Rows that a wrong clock put into the default partition would forbid the new one: they move along, and the lock,
-  // which attaching takes anyway, lets no further one in between. Deliveries of other days do not meet it.
+  // A wrong clock may have put rows of that day into the default partition, which would forbid the new one. These rows
+  // move along. The lock, which attaching takes anyway, keeps further rows out meanwhile; deliveries of other days do
+  // not need it.
   await tx`lock table delivery_attempt_default in access exclusive mode`;
   await tx.unsafe(`create table ${name} (like delivery_attempt including all)`);
   await tx`
@@ -43,7 +47,7 @@ export async function ensureDayPartition(tx: Transaction, from: Date): Promise<v
   );
 }
 
-/** What one round of cleaning up removed. */
+/** The removed rows of one round. */
 export interface RemovedCounts {
   readonly days: number;
   readonly attempts: number;
@@ -53,16 +57,16 @@ export interface RemovedCounts {
   readonly stats: number;
 }
 
-/** A round of cleaning up. */
+/** A round of retention. */
 interface RetentionNowAndBeforeStep {
   readonly nowMs: number;
-  /** Awaited before each statement that deletes; the round ends with what it rejects with. */
+  /** The job awaits it before each statement that deletes; a rejection ends the round. */
   readonly beforeStep?: () => Promise<void>;
 }
 
 /**
- * Drops what is past its time: whole days of the delivery log, idempotency keys, removed hooks, the log of pushes. What
- * fails holds up nothing behind it; then the first failure is thrown at the end.
+ * Deletes expired data: whole days of the delivery log, idempotency keys, removed hooks, the log of pushes. A failed
+ * step does not stop the later ones; at the end the job throws the first failure.
  */
 export async function removeExpiredLogsKeysHooks(
   pool: Pool,
@@ -84,7 +88,7 @@ export async function removeExpiredLogsKeysHooks(
     keys: await inPages(deletePagesOfOldKeys(before(retention.idempotencyKeysMs))),
     hooks: await inPages((sql) => deleteRemovedHooks(sql, before(retention.removedHooksMs))),
     pushes: await inPages((sql) => deleteOldPushLog(sql, before(retention.pushLogMs), DELETE_PAGE_ROWS)),
-    // The numbers tell whose log is too long, so they are kept as long as its rows.
+    // The counts tell whose log is too long, so they are kept as long as its rows.
     stats: await inPages((sql) =>
       deleteOldHookStats(sql, before(Math.max(MIN_HOOK_STATS_RETENTION_MS, retention.deliveryLogMs)), DELETE_PAGE_ROWS),
     ),
@@ -96,7 +100,7 @@ export async function removeExpiredLogsKeysHooks(
   return removed;
 }
 
-/** Steps that are taken whatever becomes of the ones before, until there may be no more. */
+/** Runs steps even after a failed one, until the round is aborted. */
 class StepRunner {
   readonly #beforeStep: () => Promise<void>;
   readonly #failures: unknown[] = [];
@@ -106,7 +110,7 @@ class StepRunner {
     this.#beforeStep = beforeStep;
   }
 
-  /** To be awaited before each statement: what it rejects with is the end of all. */
+  /** To be awaited before each statement: its rejection ends the round. */
   readonly before = async (): Promise<void> => {
     this.#isAborted = true;
     await this.#beforeStep();
@@ -138,7 +142,7 @@ async function dropOldPartitions(tx: Transaction, before: Date): Promise<number>
   return rows.length;
 }
 
-/** Pages from the oldest key on. Each begins where the one before ended, or it would step over what that one deleted. */
+/** Pages from the oldest key on. Each page starts where the previous one ended, or it would step over deleted keys. */
 function deletePagesOfOldKeys(before: Date): (sql: Sql) => Promise<number> {
   // As text: a Date has no microseconds.
   let from = '-infinity';
@@ -164,7 +168,10 @@ async function deleteRemovedHooks(sql: Sql, before: Date): Promise<number> {
   return rows.length;
 }
 
-/** Short statements one after the other, so that none holds its locks for long; `page` says how many it removed. */
+/**
+ * Runs short statements one after the other, so that none holds its locks for long; `page` returns the number of rows
+ * that it removed.
+ */
 export async function deleteInPages(
   pool: Pool,
   page: (sql: Sql) => Promise<number>,

@@ -2,7 +2,7 @@ import type { Sql } from '../db/connection.ts';
 import type { Pool } from '../db/pool.ts';
 import { DELETE_PAGE_ROWS, deleteInPages } from './retention.ts';
 
-/** What one round removed of what is over. */
+/** The expired rows that one round removed. */
 export interface RemovedSignInCounts {
   readonly activations: number;
   readonly links: number;
@@ -10,9 +10,9 @@ export interface RemovedSignInCounts {
 }
 
 /**
- * Removes activations, links and sessions that are over, by the database's clock. Activations stay for a day after their
- * code was sent, since codes are counted by them. `beforeStep` is awaited before each statement, and ends the round by
- * rejecting.
+ * Removes expired activations, links and sessions, by the database's clock. Activations stay for a day after their code
+ * was sent, because they are used to count codes. The job awaits `beforeStep` before each statement; its rejection ends
+ * the round.
  */
 export async function removeExpiredSignIns(pool: Pool, beforeStep: () => Promise<void>): Promise<RemovedSignInCounts> {
   const inPages = (page: (sql: Sql) => Promise<number>): Promise<number> => deleteInPages(pool, page, beforeStep);
