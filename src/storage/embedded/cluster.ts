@@ -10,11 +10,14 @@ import { lastLines, runProgram } from './run-program.ts';
 export const SUPERUSER = 'postgres';
 /** initdb takes 0.7 s on an SSD; a slow disk gets this long. */
 const INITDB_TIMEOUT_MS = 180_000;
-/** Folders of clusters that are being made; what a kill has left of them is removed by the next start. */
+/** Folders of clusters under construction; the next start removes those that a killed process left. */
 export const UNFINISHED_CLUSTER_PREFIX = 'postgresql.new-';
-/** A complete copy of the cluster in a newer version of PostgreSQL, about to take its place (`klatch db upgrade`). */
+/**
+ * A complete copy of the cluster in a newer version of PostgreSQL, before it replaces the cluster (`klatch db
+ * upgrade`).
+ */
 export const UPGRADED_CLUSTER_DIR = 'postgresql.upgraded';
-/** The cluster that it took the place of, with the major version behind. */
+/** The replaced cluster; its major version follows the prefix. */
 export const OLD_CLUSTER_PREFIX = 'postgresql.old-';
 
 interface ClusterOptions {
@@ -47,7 +50,7 @@ export async function readClusterMajor(clusterDir: string): Promise<number | nul
   );
 }
 
-/** Refuses to take a data directory for an empty one whose cluster was set aside by an upgrade that was cut off. */
+/** Throws where an interrupted upgrade has moved the cluster away: the data directory only looks empty. */
 export async function refuseUnfinishedUpgrade(dataDir: string): Promise<void> {
   const names = (await readdir(dataDir)).filter(
     (name) => name.startsWith(OLD_CLUSTER_PREFIX) || name === UPGRADED_CLUSTER_DIR,
@@ -61,8 +64,8 @@ export async function refuseUnfinishedUpgrade(dataDir: string): Promise<void> {
 }
 
 /**
- * Throws where the cluster's folder is a link. A new cluster takes its name by a rename, beside the link and not where it
- * leads: an upgrade would move the database to another disk.
+ * Throws where the cluster's folder is a link. A new cluster takes its name by a rename, beside the link and not at its
+ * target: an upgrade would move the database to another disk.
  */
 export async function refuseSymlink(clusterDir: string): Promise<void> {
   const found = await lstat(clusterDir).catch(nullIfNotFound);
@@ -75,18 +78,18 @@ export async function refuseSymlink(clusterDir: string): Promise<void> {
 }
 
 /**
- * Makes a cluster: into a folder of its own, which takes the final name only when it is complete and on disk. A start
- * that is killed before that leaves nothing that looks like a cluster.
+ * Creates a cluster in a temporary folder, which gets the final name only when it is complete and on disk. A start that
+ * is killed before that leaves nothing that looks like a cluster.
  */
 export async function createCluster(options: ClusterOptions): Promise<void> {
   const { dataDir, clusterDir, osUser } = options;
-  // The name is new each time: an initdb that outlived its killed starter may still be writing into the last one.
+  // The name is new each time: after its starter was killed, an initdb may still be writing into the last one.
   const unfinished = await mkdtemp(join(dataDir, UNFINISHED_CLUSTER_PREFIX));
   try {
-    // The folder around it may be its owner's to change: what stands there by now is not followed.
+    // The owner of the parent folder may have replaced this folder: `lchown` follows no link.
     if (osUser.kind === 'switch') await lchown(unfinished, osUser.uid, osUser.gid);
     await runInitdb(unfinished, options);
-    // An empty folder of this name may be there already: rename replaces it.
+    // An empty folder of this name may exist already: rename replaces it.
     await rename(unfinished, clusterDir);
   } catch (error) {
     await rm(unfinished, { recursive: true, force: true });
@@ -96,19 +99,19 @@ export async function createCluster(options: ClusterOptions): Promise<void> {
 }
 
 /**
- * Removes what killed starts and upgrades have left, and stops servers that are at work in it. Resolves with the folders
+ * Removes folders that killed starts and upgrades left, and stops servers that run in them. Resolves with the folders
  * that could not be removed.
  */
 export async function removeUnfinishedClustersListingFailures(dataDir: string): Promise<string[]> {
   const left: string[] = [];
-  // A copy that has not taken the cluster's place is out of date as soon as that is used again.
+  // A copy that has not replaced the cluster is out of date as soon as the cluster is used again.
   const isOutdated = (await readClusterMajor(join(dataDir, 'postgresql'))) !== null;
   for (const name of await readdir(dataDir)) {
     if (!name.startsWith(UNFINISHED_CLUSTER_PREFIX) && !(isOutdated && name === UPGRADED_CLUSTER_DIR)) continue;
     const path = join(dataDir, name);
     const staged = await findPostmaster(join(path, 'postgresql'));
     if (staged !== null) await stopPostmaster(staged.pid, join(path, 'postgresql'), () => {});
-    // A surviving initdb can add files while we remove; what it leaves then is removed at the next start.
+    // A surviving initdb can add files during the removal; the next start removes these.
     await rm(path, { recursive: true, force: true, maxRetries: 3 }).catch(() => left.push(path));
   }
   return left;
@@ -121,7 +124,7 @@ async function runInitdb(folder: string, { programs, osUser, sync }: ClusterOpti
     '--encoding=UTF8',
     ...initdbLocaleArguments(programs.major),
     '--data-checksums',
-    // The socket folder's mode decides who may connect; over TCP nobody, should it ever be switched on.
+    // The socket folder's mode decides who may connect; over TCP nobody may, even if TCP is switched on.
     '--auth-local=trust',
     '--auth-host=reject',
     ...(sync ? [] : ['--no-sync']),
@@ -137,8 +140,8 @@ async function runInitdb(folder: string, { programs, osUser, sync }: ClusterOpti
 }
 
 /**
- * Order by code point, and lower case for every alphabet, the same on every machine: sorting by a host's locale breaks
- * indexes when its C library changes, and plain C leaves letters beyond ASCII as they are.
+ * Sorts by code point, and lower-cases every alphabet, the same on every machine. Sorting by a host's locale breaks
+ * indexes when its C library changes, and plain C does not lower-case letters beyond ASCII.
  */
 function initdbLocaleArguments(major: number): string[] {
   return major >= 17

@@ -1,4 +1,4 @@
-/** What kept the private database server from starting or stopping. */
+/** The reasons why the private database server could not start or stop. */
 export const embeddedErrorCodes = [
   'bin-dir-invalid',
   'programs-missing',
@@ -21,8 +21,8 @@ export const embeddedErrorCodes = [
 type EmbeddedErrorCode = (typeof embeddedErrorCodes)[number];
 
 /**
- * A failure of the private database server. `message` is one or more sentences that a person can act on: they name the
- * folder and the configuration key. `code` is stable, for programs.
+ * A failure of the private database server. `message` is one or more sentences that an administrator can act on: they
+ * name the folder and the configuration key. `code` is stable, for programs.
  */
 export class EmbeddedError extends Error {
   override readonly name = 'EmbeddedError';

@@ -21,46 +21,50 @@ import { makeSocketFolder, removeOutsideSocketFolder, SOCKET_PORT } from './sock
 
 export { EmbeddedError } from './embedded-error.ts';
 
-/** From finding or starting the server until it answers, but for the time that it recovers. */
+/** From finding or starting the server until it answers, without its recovery time. */
 const START_TIMEOUT_MS = 60_000;
 /**
- * So long a server may recover after a crash: on a slow disk it takes many minutes, and who gives it up makes it begin
- * again, since a service manager ends what a failed start leaves.
+ * How long a server may recover after a crash. On a slow disk it takes many minutes. A start that gives up makes the
+ * recovery begin again, since a service manager ends the processes that a failed start leaves.
  */
 const RECOVERY_TIMEOUT_MS = 6 * 60 * 60_000;
-/** A server that ends, or turns up, while we look at it makes us look again; more often than this it is a failure. */
+/** If a server ends or appears during a check, the start checks again; more often than this counts as a failure. */
 const MAX_ATTEMPTS = 5;
 
 export interface EmbeddedOptions {
-  /** Klatch's data directory, made when missing; the cluster is `postgresql` inside. The caller holds its lock. */
+  /** Klatch's data directory, created when missing; the cluster is `postgresql` inside. The caller holds its lock. */
   readonly dataDir: string;
   /** services.postgresql.bin-dir; null: search. */
   readonly binDir: string | null;
-  /** Told of progress: an event in words ("creating the database files") and fields. */
+  /** Called with progress: an event in words ("creating the database files") and fields. */
   readonly log: (event: string, fields?: Record<string, unknown>) => void;
-  /** Further settings for PostgreSQL, which win over ours. With `fsync: 'off'` creation does not wait for the disk. */
+  /**
+   * Further settings for PostgreSQL, which override Klatch's. With `fsync: 'off'` creation does not wait for the disk.
+   */
   readonly settings?: Readonly<Record<string, string>>;
-  /** True once nobody waits for it any more: then a start that waits for a recovery ends, and leaves the server to it. */
+  /**
+   * True once the caller has given up: a start that waits for a recovery then ends, and leaves the server recovering.
+   */
   readonly isCancelled?: () => boolean;
 }
 
-/** A running private server. It is reached through `socketDir` (a folder) and `port`, without a password. */
+/** A running private server. Clients reach it through `socketDir` (a folder) and `port`, without a password. */
 export interface EmbeddedServer {
   readonly socketDir: string;
   readonly port: number;
-  /** Role `klatch`, not a superuser. The superuser `postgres` is let in the same way. */
+  /** Role `klatch`, not a superuser. The superuser `postgres` connects in the same way. */
   readonly user: string;
   /** Database `klatch`, owned by role `klatch`; UTF8, order by code point. */
   readonly database: string;
   /** For instance "18.4". */
   readonly version: string;
-  /** True if it was running already: a Klatch before us was killed. */
+  /** True if it was running already: the previous Klatch was killed. */
   readonly adopted: boolean;
-  /** Stops it: fast (sessions are ended, nothing is lost), after 20 s immediately. Idempotent; rejects with EmbeddedError. */
+  /** Stops it: fast (sessions end, nothing is lost), after 20 s immediately. Idempotent; rejects with EmbeddedError. */
   stop(): Promise<void>;
 }
 
-/** What stays the same over the attempts of one start. Paths are real paths. */
+/** Values that stay the same over the attempts of one start. Paths are real paths. */
 interface StartContext {
   readonly dataDir: string;
   readonly clusterDir: string;
@@ -70,9 +74,9 @@ interface StartContext {
 }
 
 /**
- * Starts the private PostgreSQL server of a data directory, or takes over the one that is running there; creates its
- * files at first. It runs in a session of its own, so Ctrl-C in the terminal ends Klatch, and Klatch ends it. Rejects
- * with EmbeddedError.
+ * Starts the private PostgreSQL server of a data directory, or takes over the one that is running there. The first
+ * start creates its files. The server runs in a session of its own, so Ctrl-C in the terminal ends Klatch, and Klatch
+ * ends the server. Rejects with EmbeddedError.
  */
 export async function startEmbedded(options: EmbeddedOptions): Promise<EmbeddedServer> {
   try {
@@ -107,7 +111,7 @@ async function startOrAdopt(first: StartContext): Promise<EmbeddedServer> {
     }
     if ((await findPostmaster(start.clusterDir)) !== null) continue;
     const prepared = await prepareCluster(start);
-    // Creating the files has a bound of its own.
+    // Creating the files has its own time-out.
     start = { ...start, deadlineMs: performance.now() + START_TIMEOUT_MS };
     const launched = await launchAndAwaitReady(start, prepared);
     if (launched !== null) return launched;
@@ -119,7 +123,7 @@ async function startOrAdopt(first: StartContext): Promise<EmbeddedServer> {
   );
 }
 
-/** Takes over a living postmaster. Null: there is none (any more). */
+/** Takes over a running postmaster. Null: there is none (any more). */
 async function adoptRunningServer(start: StartContext): Promise<EmbeddedServer | null> {
   const { clusterDir, deadlineMs, options } = start;
   const found = await findPostmaster(clusterDir);
@@ -136,7 +140,8 @@ async function adoptRunningServer(start: StartContext): Promise<EmbeddedServer |
   if (readiness.kind === 'ready') return runningServer(start, readiness, true);
   if (readiness.kind === 'ended') return null;
   if (readiness.kind === 'timeout') throw startTimeoutError(start, pid, readiness.status);
-  // Its socket is gone, for instance with a cleaned temporary folder. It makes a new one only when it starts.
+  // Its socket is gone, for instance with a cleaned temporary folder. A postmaster creates its socket only when it
+  // starts.
   options.log('restarting the database server, which cannot be reached', { pid, reason: readiness.reason });
   await stopPostmaster(pid, start.clusterDir, start.options.log);
   return null;
@@ -148,7 +153,7 @@ interface PreparedCluster {
   readonly socketDir: string;
 }
 
-/** All that has to be there before the server can start; makes the cluster when there is none. */
+/** Prepares everything that the server needs to start; creates the cluster when there is none. */
 async function prepareCluster({ dataDir, clusterDir, options }: StartContext): Promise<PreparedCluster> {
   const { binDir, log, settings } = options;
   const clusterMajor = await readClusterMajor(clusterDir);
@@ -164,7 +169,7 @@ async function prepareCluster({ dataDir, clusterDir, options }: StartContext): P
   return { programs, osUser, socketDir };
 }
 
-/** Starts a postmaster. Null: it found another one at work, which is to be looked at. */
+/** Starts a postmaster. Null: it found another one running, which the caller has to check. */
 async function launchAndAwaitReady(
   start: StartContext,
   { programs, osUser, socketDir }: PreparedCluster,
@@ -205,7 +210,7 @@ async function launchAndAwaitReady(
     await stopPostmaster(pid, start.clusterDir, start.options.log);
     throw await startFailedError(start, log, `cannot be reached: ${readiness.reason}`);
   }
-  // A Klatch that was killed in the middle of its start may have left a postmaster that was quicker than ours.
+  // A Klatch that was killed during its start may have left a postmaster that was faster than this one.
   if ((await findPostmaster(clusterDir)) !== null) return null;
   throw await startFailedError(start, log, exitDescription ?? 'ended');
 }
@@ -244,7 +249,9 @@ function runningServer(
   };
 }
 
-/** A server in recovery is left to it: stopped now it would begin again at the next start, and never end. */
+/**
+ * A recovering server keeps running: if it were stopped now, it would begin again at the next start, and never finish.
+ */
 function startTimeoutError(
   { clusterDir, dataDir, startBeganAtMs }: StartContext,
   pid: number,
@@ -266,14 +273,14 @@ async function startFailedError({ clusterDir }: StartContext, log: ServerLog, wh
   );
 }
 
-/** The file system's own errors name a path but no key of the configuration. */
+/** The file system's own errors name a path but no configuration key. */
 function explain(error: unknown, dataDir: string): unknown {
   if (error instanceof EmbeddedError || !isSystemError(error)) return error;
   const message = `The data directory ${dataDir} cannot be used for the database: ${error.message}. Put that right, or set data-dir to another folder.`;
   return new EmbeddedError('file-system', message, { cause: error });
 }
 
-/** Told by their fields: under jest the system's errors come from another realm, and instanceof does not know them. */
+/** Checks the fields: under jest the system's errors come from another realm, where instanceof fails. */
 function isSystemError(error: unknown): error is NodeJS.ErrnoException {
   return typeof error === 'object' && error !== null && 'syscall' in error && 'message' in error;
 }

@@ -8,14 +8,14 @@ import { findPostmaster } from './postmaster.ts';
 import { findPrograms } from './programs.ts';
 import { APP_DATABASE, APP_ROLE } from './readiness.ts';
 
-/** What a start of the private server would find. */
+/** The state that a start of the private server would find. */
 interface EmbeddedInspection {
   /** Of the programs: "18.4", and their folder. */
   readonly version: string;
   readonly binDir: string;
-  /** False: the first start makes the database files. */
+  /** False: the first start creates the database files. */
   readonly exists: boolean;
-  /** How to reach it; null: it does not run. */
+  /** The connection target; null: the server does not run. */
   readonly target: ConnectionTarget | null;
 }
 
@@ -38,7 +38,7 @@ export async function inspectEmbeddedPostgresql(
   return { version, binDir, exists: clusterMajor !== null, target: await findEmbeddedTarget(folder, config) };
 }
 
-/** How to reach the private server of a data directory (a real path) that runs; null: none does. */
+/** The connection target of the running private server of a data directory (a real path); null: none runs. */
 export async function findEmbeddedTarget(dataDir: string, config: PostgresqlConfig): Promise<ConnectionTarget | null> {
   const postmaster = await findPostmaster(join(dataDir, 'postgresql'));
   if (postmaster === null) return null;

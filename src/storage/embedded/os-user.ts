@@ -10,18 +10,20 @@ const NOBODY_ID = 65_534;
 const PROBE_TIMEOUT_MS = 10_000;
 
 /**
- * As whom PostgreSQL runs; it refuses to run as root.
- * - `self`: we are not root, so as ourselves.
- * - `switch`: we are root and start it as another user.
- * - `namespace`: we are root and it stays root towards the files, while a user namespace shows it `uid` instead.
- * `uid` and `gid` are those that the files have on disk, `uidInsideNamespace` what a namespace shows.
+ * The user that PostgreSQL runs as; it refuses to run as root.
+ * - `self`: Klatch is not root, so as Klatch's user.
+ * - `switch`: Klatch is root and starts it as another user.
+ * - `namespace`: Klatch is root. PostgreSQL stays root for the file system, while a user namespace shows it `uid`
+ *   instead.
+ *
+ * `uid` and `gid` are the owners of the files on disk, `uidInsideNamespace` is the uid that a namespace shows.
  */
 export type OsUser =
   | { readonly kind: 'self'; readonly uid: number; readonly gid: number }
   | { readonly kind: 'switch'; readonly uid: number; readonly gid: number }
   | { readonly kind: 'namespace'; readonly uid: 0; readonly gid: 0; readonly uidInsideNamespace: number };
 
-/** The folders that an account is chosen for. */
+/** The folders that the account has to reach. */
 interface OsUserPaths {
   /** Klatch's data directory, a real path. */
   readonly dataDir: string;
@@ -29,7 +31,9 @@ interface OsUserPaths {
   readonly programs: Programs;
 }
 
-/** How to run a program as an account. Exec replaces `unshare`, so the pid is the program's in each case. */
+/**
+ * The command that runs a program as an account. `unshare` replaces itself by exec, so the pid is always the program's.
+ */
 export function commandAs(osUser: OsUser, file: string, args: readonly string[]): ProgramCommand {
   if (osUser.kind === 'self') return { file, args, identity: {} };
   if (osUser.kind === 'switch') return { file, args, identity: { uid: osUser.uid, gid: osUser.gid } };
@@ -52,12 +56,12 @@ export async function chooseOsUser(paths: OsUserPaths): Promise<OsUser> {
   const osUser: OsUser = { kind: 'switch', ...(owner ?? (await chooseNewClusterOwner(paths.dataDir, passwd))) };
   const inaccessiblePath = await findInaccessiblePath(osUser, paths);
   if (inaccessiblePath === null) return osUser;
-  // Existing files keep their owner: root without its privileges, as it is inside a namespace, could not read them.
+  // Existing files keep their owner: inside a namespace, root lacks its privileges and could not read them.
   if (owner !== null) throw folderInaccessibleError(paths, inaccessiblePath, osUser.uid);
   return requireNamespace(paths, namespace, { inaccessiblePath, uid: osUser.uid });
 }
 
-/** The first of `folders` that an account cannot pass through, else null. */
+/** The first of `folders` that an account cannot enter, else null. */
 export async function firstInaccessibleFolder(osUser: OsUser, folders: readonly string[]): Promise<string | null> {
   const result = await probe(osUser, folders, '');
   return result.kind === 'open' ? null : result.kind === 'closed' ? result.path : (folders.at(-1) ?? '/');
@@ -105,7 +109,7 @@ type AccessProbeResult =
   | { readonly kind: 'closed'; readonly path: string }
   | { readonly kind: 'refused'; readonly reason: string };
 
-/** Enters each folder and runs the program, if one is given, as the account would: not modes count but what works. */
+/** Enters each folder and runs the program, if one is given, as the account: it tests real access instead of modes. */
 const ACCESS_PROBE_SCRIPT = `
 program=$1; shift
 for folder do cd "$folder" 2>/dev/null || { printf %s "$folder"; exit 3; }; done
@@ -121,7 +125,7 @@ async function probe(osUser: OsUser, folders: readonly string[], program: string
     if (code === 3) return { kind: 'closed', path: stdout };
     return { kind: 'refused', reason: lastLines(stderr, 1) || `exit code ${code}` };
   } catch (error) {
-    // `unshare` is missing, or the kernel refuses the switch of the user.
+    // `unshare` is missing, or the kernel refuses to switch the user.
     return { kind: 'refused', reason: (error as Error).message };
   }
 }
@@ -130,7 +134,7 @@ function foldersToTraverse({ dataDir, programs }: OsUserPaths): string[] {
   return [...folderWithAncestors(dataDir), ...folderWithAncestors(programs.binDir)];
 }
 
-/** A folder and all above it, the highest first. */
+/** A folder and all its ancestors, the topmost first. */
 function folderWithAncestors(folder: string): string[] {
   const above = dirname(folder);
   return above === folder ? [folder] : [...folderWithAncestors(above), folder];
@@ -169,7 +173,9 @@ async function ownerOf(path: string): Promise<{ uid: number; gid: number } | nul
   }
 }
 
-/** initdb stops at a uid that has no name ("could not look up effective user ID"), so 1000 is taken only if it has one. */
+/**
+ * initdb stops at a uid without a name ("could not look up effective user ID"), so 1000 is used only if it has a name.
+ */
 function namedNamespaceUid(passwd: readonly PasswdEntry[]): number {
   const named = passwd.map(({ uid }) => uid).filter((uid) => uid !== 0);
   return [1000, NOBODY_ID].find((uid) => named.includes(uid)) ?? named[0] ?? 1000;

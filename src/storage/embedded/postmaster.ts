@@ -8,10 +8,14 @@ const POLL_MS = 25;
 /** Together less than the 35 s that the service unit waits. */
 const FAST_STOP_TIMEOUT_MS = 20_000;
 const IMMEDIATE_STOP_TIMEOUT_MS = 8_000;
-/** In the release archive the C library's loader runs the programs, and the kernel names a process after what it ran. */
+/**
+ * In the release archive the C library's loader runs the programs, and the kernel names the process after the loader.
+ */
 const PROCESS_NAME_PATTERN = /^(postgres|ld-linux.*)$/;
 
-/** What postmaster.pid says. A file that is being written may lack its last lines: then `status` is "starting". */
+/**
+ * The contents of postmaster.pid. A file that is being written may lack its last lines: then `status` is "starting".
+ */
 export interface Postmaster {
   readonly pid: number;
   readonly port: number;
@@ -19,7 +23,7 @@ export interface Postmaster {
   readonly status: 'starting' | 'ready' | 'stopping';
 }
 
-/** The living postmaster of a cluster (a real path), else null. */
+/** The running postmaster of a cluster (a real path), else null. */
 export async function findPostmaster(clusterDir: string): Promise<Postmaster | null> {
   const postmaster = await readPidFile(clusterDir);
   return postmaster !== null && (await isClusterProcess(postmaster.pid, clusterDir)) ? postmaster : null;
@@ -27,8 +31,9 @@ export async function findPostmaster(clusterDir: string): Promise<Postmaster | n
 
 /**
  * True if the process is a PostgreSQL process of this cluster. The number in a pid file proves nothing: after a reboot
- * it may be anyone's. Each PostgreSQL process works in its cluster's folder, and the kernel says so. Folders are told
- * apart by their inodes: in a mount namespace of its own (a service of systemd) a folder may go by another path.
+ * it may belong to any process. The working directory of each PostgreSQL process is its cluster's folder, and the
+ * kernel reports it. Folders are compared by their inodes: in a mount namespace of its own (a service of systemd) a
+ * folder may have another path.
  */
 export async function isClusterProcess(pid: number, clusterDir: string): Promise<boolean> {
   try {
@@ -36,7 +41,7 @@ export async function isClusterProcess(pid: number, clusterDir: string): Promise
     const [folder, cluster] = await Promise.all([stat(`/proc/${pid}/cwd`), stat(clusterDir)]);
     return folder.dev === cluster.dev && folder.ino === cluster.ino;
   } catch {
-    // The process is gone (also: a zombie has no folder), or it is another user's and so not one that we started.
+    // The process is gone (also: a zombie has no folder), or it belongs to another user, so Klatch did not start it.
     return false;
   }
 }
@@ -52,24 +57,25 @@ export async function waitUntilGone(pid: number, clusterDir: string, timeoutMs: 
 }
 
 /**
- * Waits for the children of a postmaster that was killed: they hold its shared memory until their statement ends, and a
- * new postmaster would refuse to start beside them. Resolves with the pids that are left after `timeoutMs`, and early
- * with none when a living postmaster turns up.
+ * Waits for the children of a killed postmaster: they hold its shared memory until their statement ends, and a new
+ * postmaster would refuse to start beside them. Resolves with the pids that are left after `timeoutMs`, and early with
+ * none when a running postmaster appears.
  */
 export async function waitForOrphans(clusterDir: string, timeoutMs: number): Promise<number[]> {
   const end = performance.now() + timeoutMs;
   for (;;) {
     const orphans = await findClusterPids(clusterDir);
     if (orphans.length === 0 || performance.now() >= end) return orphans;
-    // Not an orphan after all, but the server of a start that was killed before it had written its pid file.
+    // Not an orphan, but the server of a start that was killed before the server had written its pid file.
     if ((await findPostmaster(clusterDir)) !== null) return [];
     await delay(POLL_MS);
   }
 }
 
 /**
- * Removes lock files whose pid now belongs to another program: PostgreSQL would take that for a running server. Files
- * of dead pids it judges by itself. A postmaster enters its cluster before it writes a lock, so a living one's stays.
+ * Removes lock files whose pid now belongs to another program: PostgreSQL would take that for a running server.
+ * PostgreSQL itself handles files of dead pids. A postmaster enters its cluster before it writes a lock, so a running
+ * one's lock stays.
  */
 export async function removeReusedPidLocks(clusterDir: string, socketDir: string): Promise<void> {
   for (const path of [join(clusterDir, 'postmaster.pid'), join(socketDir, `.s.PGSQL.${SOCKET_PORT}.lock`)]) {
@@ -81,15 +87,15 @@ export async function removeReusedPidLocks(clusterDir: string, socketDir: string
 }
 
 /**
- * Stops a postmaster: fast (sessions are ended, a checkpoint is written), after 20 s immediately (the next start
- * recovers). Does nothing when it has ended already. Rejects with EmbeddedError when it outlives both.
+ * Stops a postmaster: fast (sessions end, it writes a checkpoint), after 20 s immediately (the next start recovers).
+ * Does nothing when it has ended already. Rejects with EmbeddedError when it outlives both.
  */
 export async function stopPostmaster(
   pid: number,
   clusterDir: string,
   log: (event: string, fields: Record<string, unknown>) => void,
 ) {
-  // Asked before each signal: it may have ended long ago, and the number may be another process's by now.
+  // Checked before each signal: the postmaster may have ended long ago, and its pid may belong to another process now.
   if (await waitUntilGone(pid, clusterDir, 0)) return;
   signal(pid, 'SIGINT');
   if (await waitUntilGone(pid, clusterDir, FAST_STOP_TIMEOUT_MS)) return;
@@ -107,7 +113,7 @@ function signal(pid: number, name: 'SIGINT' | 'SIGQUIT'): void {
   try {
     process.kill(pid, name);
   } catch (error) {
-    // It ended in this moment, which is what the signal was for.
+    // It ended just now, which was the purpose of the signal.
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
   }
 }

@@ -21,7 +21,7 @@ export interface Programs {
   readonly major: number;
 }
 
-/** What the programs are chosen by. */
+/** The criteria for the programs. */
 interface ProgramRequirements {
   /** services.postgresql.bin-dir; null: search. */
   readonly binDir: string | null;
@@ -30,16 +30,16 @@ interface ProgramRequirements {
   readonly clusterDir: string;
 }
 
-/** Where programs are searched; what is left out is looked up on this machine. */
+/** Where programs are searched; fields that are left out come from this machine. */
 interface ProgramSearchOptions {
   readonly installation?: Installation;
-  /** Folders of programs, in place of those of this machine. */
+  /** Folders of programs, instead of those of this machine. */
   readonly binDirs?: readonly string[];
 }
 
 /**
- * Chooses PostgreSQL's programs: those in `binDir`, else of the places searched the newest that fit the existing files.
- * Of two with the same version the earlier place wins. Rejects with EmbeddedError when nothing fits.
+ * Chooses PostgreSQL's programs: those in `binDir`, else the newest ones found that fit the existing files. Of two with
+ * the same version the earlier place wins. Rejects with EmbeddedError when nothing fits.
  */
 export async function findPrograms(wanted: ProgramRequirements, search: ProgramSearchOptions = {}): Promise<Programs> {
   const { installation = thisInstallation(), binDirs } = search;
@@ -73,7 +73,7 @@ export async function findPrograms(wanted: ProgramRequirements, search: ProgramS
   );
 }
 
-/** The folders of PostgreSQL programs: the system's, the companion's, those of the npm package. Some may lack a program. */
+/** The folders of PostgreSQL programs: the system's, the companion's, the npm package's. Some may lack a program. */
 async function findInstalledBinDirs({ companionPostgresqlPackageBinDir }: Installation): Promise<string[]> {
   const versions = await readdir(SYSTEM_ROOT).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT' || error.code === 'EACCES') return [];
@@ -93,14 +93,15 @@ function npmPackageName(): string {
 
 /**
  * The npm package's programs, by Node's own rule (node_modules of each folder upwards), from this file, the started
- * script and the executable. Not through `require.resolve`: inside the single binary that knows only what was packed.
+ * script and the executable. `require.resolve` does not work inside the single binary: it knows only packed files
+ * there.
  */
 async function findNpmBinDir(): Promise<string | null> {
-  // Inside the single binary the first two name files that nobody else sees, or nothing at all.
+  // Inside the single binary the first two name files that exist only inside it, or nothing at all.
   const file = import.meta.url.startsWith('file:') ? fileURLToPath(import.meta.url) : '';
   const starts = [file, process.argv[1] ?? '', process.execPath].filter((path) => path !== '');
   for (const start of starts) {
-    // A start that does not exist on disk (a file inside the binary) is searched from where it claims to be.
+    // If a start does not exist on disk (a file inside the binary), the search begins at its supposed folder.
     let folder = dirname(await realpath(start).catch(() => start));
     for (;;) {
       const candidate = join(folder, 'node_modules', npmPackageName(), 'native', 'bin');
@@ -120,14 +121,14 @@ async function inspectBinDirs(binDirs: readonly string[]): Promise<{ found: Prog
     try {
       found.push(await inspectBinDir(place));
     } catch (error) {
-      // One broken installation must not hide the others; it is named when none is left.
+      // One broken installation must not hide the others; the error names it when no other is left.
       problems.push(`${place}: ${(error as Error).message}`);
     }
   }
   return { found, problems };
 }
 
-/** Looks at one folder; rejects with a plain Error that says what is wrong with it. */
+/** Inspects one folder; rejects with a plain Error that names the problem. */
 async function inspectBinDir(binDir: string): Promise<Programs> {
   for (const program of ['initdb', 'postgres']) {
     if (!(await isExecutable(join(binDir, program)))) throw new Error(`there is no program ${program} in it`);

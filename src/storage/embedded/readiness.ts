@@ -4,7 +4,10 @@ import { DatabaseUnavailableError, sqlState } from '../db/database-error.ts';
 import { SUPERUSER } from './cluster.ts';
 import { findPostmaster, type Postmaster } from './postmaster.ts';
 
-/** Role and database of the application: an ordinary role, so that a hole in our SQL is not one in the machine. */
+/**
+ * Role and database of the application: an ordinary role, so that an SQL injection in Klatch gives no access to the
+ * machine.
+ */
 export const APP_ROLE = 'klatch';
 export const APP_DATABASE = 'klatch';
 
@@ -12,9 +15,9 @@ const MIN_POLL_MS = 10;
 const MAX_POLL_MS = 250;
 const PROGRESS_INTERVAL_MS = 5_000;
 const QUERY_TIMEOUT_MS = 30_000;
-/** A server that says it is ready and cannot be reached for this long has lost its socket. */
+/** A server that reports itself as ready and cannot be reached for this long has lost its socket. */
 const UNREACHABLE_TIMEOUT_MS = 2_000;
-/** `cannot_connect_now`: it starts, recovers or stops. */
+/** `cannot_connect_now`: the server starts, recovers or stops. */
 const CANNOT_CONNECT_SQLSTATE = '57P03';
 
 interface ReadinessOptions {
@@ -22,15 +25,15 @@ interface ReadinessOptions {
   /** True once the server's process has ended. */
   readonly hasEnded: () => boolean | Promise<boolean>;
   readonly deadlineMs: number;
-  /** A server that recovers is waited for until then: it has more to do the longer it could not. */
+  /** The deadline for a server that recovers: recovery takes longer the more it has to redo. */
   readonly recoveryDeadlineMs: number;
-  /** True once nobody wants it any more. */
+  /** True once the caller has given up. */
   readonly isCancelled: () => boolean;
   /** Called every few seconds while the wait lasts. */
   readonly onProgress: (fields: Record<string, unknown>) => void;
 }
 
-/** How the wait for a server ended; `timeout` says in which state the server is. */
+/** The result of the wait for a server; `timeout` carries the server's state. */
 export type ReadinessResult =
   | { readonly kind: 'ready'; readonly postmaster: Postmaster; readonly version: string }
   | { readonly kind: 'ended' }
@@ -38,8 +41,8 @@ export type ReadinessResult =
   | { readonly kind: 'timeout'; readonly status: string };
 
 /**
- * Waits until the postmaster `pid` answers, and makes the application's role and database when they are missing. It is
- * asked only once its pid file says "ready", since each attempt before that would leave a line in its log.
+ * Waits until the postmaster `pid` answers, and creates the application's role and database when they are missing. It
+ * connects only once the pid file contains "ready", since each earlier attempt would leave a line in the server's log.
  */
 export async function waitUntilReady(pid: number, options: ReadinessOptions): Promise<ReadinessResult> {
   const started = performance.now();
@@ -55,7 +58,7 @@ export async function waitUntilReady(pid: number, options: ReadinessOptions): Pr
         return { kind: 'ready', postmaster, version: await ensureDatabaseAndReadVersion(postmaster) };
       } catch (error) {
         if (!(error instanceof DatabaseUnavailableError)) throw error;
-        // One of its sessions crashed: it recovers in place, and its file goes on saying that it is ready.
+        // One of its sessions crashed: the server recovers in place, and its pid file still contains "ready".
         if (sqlState(error.cause) === CANNOT_CONNECT_SQLSTATE) {
           status = 'starting';
           unreachableSince = null;
@@ -75,7 +78,7 @@ export async function waitUntilReady(pid: number, options: ReadinessOptions): Pr
   }
 }
 
-/** Connects as the superuser, makes what is missing, and resolves with the server's version. */
+/** Connects as the superuser, creates role and database if missing, and resolves with the server's version. */
 async function ensureDatabaseAndReadVersion({ socketDir, port }: Postmaster): Promise<string> {
   const target = {
     host: socketDir,
@@ -101,7 +104,8 @@ async function ensureRoleDatabaseAndReadVersion(sql: Sql): Promise<string> {
            exists (select from pg_database where datname = ${APP_DATABASE}) as database`;
   if (found === undefined) throw new Error('PostgreSQL answered no row to a query that always has one');
   if (!found.role) {
-    // The errors of its statements stay out of the server's log, since their texts quote values; Klatch sees them anyway.
+    // Keeps the errors of this role's statements out of the server's log, since their texts quote values; Klatch gets
+    // them anyway.
     await sql.begin(async (tx) => {
       await tx`create role ${tx(APP_ROLE)} login`;
       await tx`alter role ${tx(APP_ROLE)} set log_min_messages = 'log'`;

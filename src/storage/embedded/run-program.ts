@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 
-/** Of each output stream the end is kept, at most this many characters. */
+/** The end of each output stream is kept, at most this many characters. */
 const MAX_OUTPUT_CHARS = 64 * 1024;
 
 /** A program with its arguments, and the uid and gid to start it with (those of this process if undefined). */
@@ -10,7 +10,7 @@ export interface ProgramCommand {
   readonly identity: { readonly uid?: number; readonly gid?: number };
 }
 
-/** How a program ended. `code` is null when a signal ended it, as happens when its time is up. */
+/** The result of a program. `code` is null when a signal ended it, as after a time-out. */
 interface ProgramResult {
   readonly code: number | null;
   readonly stdout: string;
@@ -18,7 +18,7 @@ interface ProgramResult {
 }
 
 /**
- * The environment of PostgreSQL's programs: neither our secrets nor PG* variables or a host's locale reach them.
+ * The environment of PostgreSQL's programs: without Klatch's secrets, PG* variables and the host's locale.
  * LD_LIBRARY_PATH stays, since an unpacked release may need it to find its C library.
  */
 export function programEnvironment(): Record<string, string> {
@@ -31,7 +31,7 @@ export function programEnvironment(): Record<string, string> {
 /** Runs a program to its end, or kills it after `timeoutMs`. Rejects only when it cannot be started at all. */
 export async function runProgram(command: ProgramCommand, timeoutMs: number): Promise<ProgramResult> {
   return new Promise((resolve, reject) => {
-    // In '/', because getcwd fails for a user to whom our own working directory is closed, and older initdb stops at that.
+    // In '/', because getcwd fails for a user who cannot enter Klatch's working directory, and older initdb stops then.
     const child = spawn(command.file, command.args, {
       ...command.identity,
       cwd: '/',

@@ -3,7 +3,7 @@ import { open, rename, stat, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import { lastLines } from './run-program.ts';
 
-/** At a start a longer log is set aside as `postgresql.log.1`, in the place of the one before. */
+/** At a start a longer log is renamed to `postgresql.log.1`, and replaces the previous one. */
 const ROTATE_ABOVE_BYTES = 8 * 1024 * 1024;
 const TAIL_BYTES = 4096;
 const TAIL_LINES = 10;
@@ -12,11 +12,11 @@ const TAIL_LINES = 10;
 export interface ServerLog {
   readonly path: string;
   readonly handle: FileHandle;
-  /** Where this start's lines begin, in bytes. */
+  /** The offset in bytes at which this start's lines begin. */
   readonly offset: number;
 }
 
-/** Opens `<dataDir>/postgresql.log` (mode 0600); the caller closes the handle. A link in its place is refused. */
+/** Opens `<dataDir>/postgresql.log` (mode 0600); the caller closes the handle. Refuses a link in its place. */
 export async function openServerLog(dataDir: string): Promise<ServerLog> {
   const path = join(dataDir, 'postgresql.log');
   const handle = await openForAppendAndChown(path, dataDir);
@@ -44,7 +44,7 @@ async function openForAppendAndChown(path: string, dataDir: string): Promise<Fil
   const { O_WRONLY, O_APPEND, O_CREAT, O_NOFOLLOW } = constants;
   const handle = await open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW, 0o600);
   try {
-    // Root makes a backup, and the server, which is another user, could not start any more.
+    // A backup that runs as root would create the file as root, and the server, another user, could not start any more.
     if (process.geteuid?.() === 0) {
       const { uid, gid } = await stat(dataDir);
       await handle.chown(uid, gid);

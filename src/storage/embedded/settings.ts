@@ -1,6 +1,6 @@
 /**
- * The server's settings for a small durable installation. They are given on the command line at each start, so a new
- * version of Klatch changes them without touching the files of the cluster; `extra` wins over all of them.
+ * The server's settings for a small durable installation. Each start passes them on the command line, so a new version
+ * of Klatch changes them without touching the files of the cluster; `extra` overrides all of them.
  */
 export function serverSettingArguments(
   socketDir: string,
@@ -14,7 +14,7 @@ export function serverSettingArguments(
     unix_socket_directories: `"${socketDir.replaceAll('"', '""')}"`,
     unix_socket_permissions: '0700',
 
-    // What was acknowledged survives a power cut.
+    // Acknowledged data survives a power cut.
     fsync: 'on',
     synchronous_commit: 'on',
     full_page_writes: 'on',
@@ -24,16 +24,16 @@ export function serverSettingArguments(
     max_logical_replication_workers: '0',
     max_wal_size: '256MB',
 
-    // One Klatch uses about fifteen connections; twice that while another takes over, and some for a person.
+    // One Klatch uses about fifteen connections; twice that during a take-over, and some for an administrator.
     max_connections: '40',
     shared_buffers: '128MB',
-    // Compiling a query costs more than any query of Klatch runs.
+    // Compiling a query costs more than any query of Klatch takes.
     jit: 'off',
 
     timezone: 'UTC',
     log_timezone: 'UTC',
 
-    // To stderr, which is a file of ours. Nothing that users wrote may appear there: no statements, no parameters, and
+    // To stderr, which Klatch redirects to a file. No user data may appear there: no statements, no parameters, and
     // with `terse` no DETAIL lines either, which quote rows ("Key (name)=(…) already exists").
     logging_collector: 'off',
     log_destination: 'stderr',

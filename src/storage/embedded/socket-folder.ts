@@ -12,8 +12,9 @@ export const SOCKET_PORT = 5432;
 const SOCKET_PATH_MAX_BYTES = 107;
 
 /**
- * Makes the folder of the server's socket, mode 0700 and owned by the server's account: whoever may enter it may log in,
- * so it is what guards the database. It is inside the data directory, except where the socket's path would not fit.
+ * Creates the folder of the server's socket, mode 0700 and owned by the server's account. A user that may enter it may
+ * log in, so it protects the database. It is inside the data directory, except where the socket's path would be too
+ * long.
  */
 export async function makeSocketFolder(dataDir: string, osUser: OsUser): Promise<string> {
   const inside = join(dataDir, 'postgresql.run');
@@ -40,7 +41,7 @@ export async function makeSocketFolder(dataDir: string, osUser: OsUser): Promise
 export async function removeOutsideSocketFolder(socketDir: string, dataDir: string): Promise<void> {
   if (dirname(socketDir) === dataDir) return;
   await rmdir(socketDir).catch((error: NodeJS.ErrnoException) => {
-    // Something else lives in it, or it is gone already: either way there is nothing for us to clear away.
+    // It has other contents, or it is gone already: in both cases Klatch has nothing to remove.
     if (error.code !== 'ENOTEMPTY' && error.code !== 'ENOENT') throw error;
   });
 }
@@ -55,7 +56,9 @@ function outsideFolderCandidates(dataDir: string): string[] {
   return [...(runtime?.startsWith('/') ? [runtime] : []), tmpdir()].map((parent) => join(parent, name));
 }
 
-/** Inside the data directory the folder can only be ours: a wrong owner or mode (a restored backup) is put right. */
+/**
+ * Inside the data directory only Klatch creates this folder: a wrong owner or mode (a restored backup) is corrected.
+ */
 async function ensureInsideFolder(folder: string, osUser: OsUser): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const found = await lstat(folder);
@@ -67,7 +70,10 @@ async function ensureInsideFolder(folder: string, osUser: OsUser): Promise<void>
   if ((found.mode & 0o777) !== 0o700) await chmod(folder, 0o700);
 }
 
-/** In a folder that others write to, one that exists already has to be exactly ours. Resolves with what is wrong. */
+/**
+ * In a folder that others write to, an existing folder must have exactly the right owner and mode. Resolves with the
+ * problem.
+ */
 async function makeOutsideFolderOrExplain(folder: string, osUser: OsUser): Promise<string | null> {
   let made = true;
   try {
@@ -79,7 +85,7 @@ async function makeOutsideFolderOrExplain(folder: string, osUser: OsUser): Promi
   const owners = [osUser.uid, ...(osUser.kind === 'switch' ? [0] : [])];
   const problem = findFolderProblem(folder, owners);
   if (problem !== null) return problem;
-  // Root's own may be left from a start that was killed right here; the sticky bit keeps others from replacing it.
+  // A start that was killed right here may have left a folder of root; the sticky bit keeps others from replacing it.
   if (osUser.kind === 'switch' && (await lstat(folder)).uid === 0) await lchown(folder, osUser.uid, osUser.gid);
   const closed = await firstInaccessibleFolder(osUser, [dirname(folder), folder]);
   if (closed === null) return null;

@@ -3,8 +3,9 @@ import { startEmbedded, type EmbeddedOptions, type EmbeddedServer } from './embe
 const CHECK_MS = 1_000;
 
 /**
- * Keeps the private server running: when it does not answer, it is started again (or found to be alive, and left alone).
- * Its death is not Klatch's: messages are refused for a moment, and nothing that was committed is lost.
+ * Keeps the private server running: when it does not answer, the supervisor starts it again (or finds that it runs, and
+ * leaves it alone). Klatch survives its death: it refuses messages for a moment, and nothing that was committed is
+ * lost.
  */
 export class EmbeddedSupervisor {
   readonly #options: EmbeddedOptions;
@@ -42,7 +43,7 @@ export class EmbeddedSupervisor {
       await this.#pingDatabase();
       return;
     } catch {
-      // Said below, by what becomes of the restart.
+      // The result of the restart is logged below.
     }
     try {
       this.#server = await startEmbedded({ ...this.#options, isCancelled: () => this.#stopped });
