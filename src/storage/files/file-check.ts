@@ -1,14 +1,14 @@
 import type { Sql } from '../db/connection.ts';
 import type { FileState } from './files.ts';
 
-/** What the check of the store compares of a row. */
+/** The columns of a row that the check of the store compares. */
 export interface StoreCheckRow {
   readonly id: string;
   readonly state: FileState;
   readonly size: number;
 }
 
-/** Rows behind an id, in the order of bytes. */
+/** Rows after an id, in byte order. */
 export async function listStoreCheckRows(
   sql: Sql,
   { after, limit }: { after: string | null; limit: number },
@@ -24,7 +24,7 @@ export async function findStoreCheckRows(sql: Sql, ids: readonly string[]): Prom
   return new Map(rows.map((row) => [row.id, row]));
 }
 
-/** Notes that the store has lost a file, or has it again. False: its row is in another state by now. */
+/** Records that the store has lost a file, or has it again. False: its row is in another state by now. */
 export async function markLostOrFound(sql: Sql, id: string, isThere: boolean): Promise<boolean> {
   const [from, to] = isThere ? ['lost', 'stored'] : ['stored', 'lost'];
   const rows = await sql`

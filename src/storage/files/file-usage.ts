@@ -1,39 +1,40 @@
 import type { AccountId } from '../../model/ids.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
 
-/** Bytes that the files of one account may take, and those of all. */
+/** Bytes that the files of one account, and of all accounts together, may use. */
 export interface UsageLimits {
   readonly maxAccountBytes: number;
   readonly maxTotalBytes: number;
 }
 
-/** What files take. */
+/** The space that files use. */
 interface Usage {
   readonly bytes: number;
   readonly files: number;
 }
 
-/** Whose room is used up. */
+/** The quota that is used up. */
 export type ExceededQuota = 'account_full' | 'all_full';
 
-/** The row that counts all accounts together. */
+/** The id of the row that counts all accounts together. */
 const TOTAL_ROW_ID = 0;
 
-/** What the files of an account take, those under way included. */
+/** The space that the files of an account use, unfinished uploads included. */
 export async function readUsage(sql: Sql | Transaction, accountId: AccountId): Promise<Usage> {
   const [row] = await sql<Usage[]>`select bytes, files from file_usage where account_id = ${accountId}`;
   return row ?? { bytes: 0, files: 0 };
 }
 
-/** What all files take. */
+/** The space that all files use. */
 export async function readTotalUsage(sql: Sql | Transaction): Promise<Usage> {
   return readUsage(sql, TOTAL_ROW_ID as AccountId);
 }
 
 /**
- * Counts `minBytes` to `wishedBytes` bytes more, as many as there is room for, and so many files. Resolves to the bytes that
- * were counted, or to whose room is used up: then nothing was. The rows stay locked until the transaction ends, so that
- * limits hold for uploads at once; whoever holds the lock of a file as well has taken that one first.
+ * Reserves `minBytes` to `wishedBytes` more bytes, as many as the limits allow, and `files` more files. Resolves to the
+ * reserved bytes. If a quota is used up, it resolves to that quota and reserves nothing. The rows stay locked until the
+ * transaction ends, so that limits hold for parallel uploads. A caller that also locks a file has to lock the file
+ * first.
  */
 export async function reserveUsage(
   tx: Transaction,
@@ -51,16 +52,17 @@ export async function reserveUsage(
   return bytes;
 }
 
-/** Counts less. Below zero it is wrong already, which `correctUsageCounts` mends. */
+/** Reduces the counts. A count below zero was wrong before, and `correctUsageCounts` corrects it. */
 export async function releaseUsage(tx: Transaction, accountId: AccountId, less: Usage): Promise<void> {
   if (less.bytes === 0 && less.files === 0) return;
   await lockUsage(tx, accountId);
   await addUsage(tx, accountId, { bytes: -less.bytes, files: -less.files });
 }
 
-/** Counts everything anew; resolves to how many rows were wrong. */
+/** Recounts everything; resolves to the number of wrong rows. */
 export async function correctUsageCounts(tx: Transaction): Promise<number> {
-  // Whoever counts holds a row of it until its commit: beneath this lock nobody is between the two tables.
+  // Every transaction that counts holds a lock on this table until its commit. So under this lock no transaction has
+  // changed only one of the two tables.
   await tx`lock table file_usage in exclusive mode`;
   const rows = await tx`
     with owned as (

@@ -3,10 +3,10 @@ import type { PictureSize } from '../../model/picture-size.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
 import { reserveUsage, releaseUsage, type ExceededQuota, type UsageLimits } from './file-usage.ts';
 
-/** How far an upload is: with bytes on their way, complete, complete and lost by the store, or on its way out of it. */
+/** The state of an upload: incomplete, complete, complete but lost by the store, or to be deleted from the store. */
 export type FileState = 'uploading' | 'stored' | 'lost' | 'removed';
 
-/** What the store keeps of an upload: JSON that it alone reads. */
+/** The store's own state of an upload: JSON that only the store reads. */
 type UploadState = Readonly<Record<string, unknown>>;
 
 /** A file's row. */
@@ -15,11 +15,14 @@ export interface FileRow {
   readonly ownerId: AccountId;
   readonly name: string;
   readonly type: string;
-  /** Bytes that `file_usage` counts for it: those announced, else those granted so far, and of a complete one its own. */
+  /**
+   * Bytes that `file_usage` counts for it: the announced size, else the bytes granted so far; for a complete file its
+   * size.
+   */
   readonly size: number;
   readonly received: number;
   readonly state: FileState;
-  /** It comes in parts; false: one request brings all of it, and nobody else writes to it. */
+  /** The file comes in parts; false: one request sends all of it, and no other request writes to it. */
   readonly isResumable: boolean;
   readonly upload: UploadState | null;
   /** The message that it is attached to; `seq` null: none. */
@@ -29,14 +32,14 @@ export interface FileRow {
   readonly updatedAt: Date;
 }
 
-/** A file that is about to be uploaded. */
+/** A file before its upload. */
 export interface NewUpload {
   readonly id: string;
   readonly ownerId: AccountId;
   readonly name: string;
-  /** Null: nobody knows how much comes; it is granted part by part. */
+  /** Null: the size is unknown; bytes are granted part by part. */
   readonly announcedBytes: number | null;
-  /** Others than the request in hand go on with it. */
+  /** Other requests than the current one may continue it. */
   readonly isResumable?: boolean;
 }
 
@@ -47,7 +50,7 @@ interface UploadLimits extends UsageLimits {
 
 const MAX_LISTED = 1_001;
 
-/** What a file is taken for before anything of it was seen. */
+/** The type of a file before its first bytes were read. */
 const UNKNOWN_TYPE = 'application/octet-stream';
 
 const columns = (sql: Sql | Transaction) => sql`
@@ -56,8 +59,8 @@ const columns = (sql: Sql | Transaction) => sql`
   f.conversation_id as "conversationId", f.seq, f.created_at as "createdAt", f.updated_at as "updatedAt"`;
 
 /**
- * Notes a file before its first byte, and counts what it is going to take. Resolves to null, or to why there is no row:
- * whose room is used up, or that the account has too many unfinished uploads.
+ * Inserts a file's row before its first byte, and reserves its space. Resolves to null, or to the reason why there is
+ * no row: the quota that is used up, or too many unfinished uploads of the account.
  */
 export async function insertUpload(
   tx: Transaction,
@@ -68,7 +71,7 @@ export async function insertUpload(
   const bytes = announcedBytes ?? 0;
   const counted = await reserveUsage(tx, ownerId, { minBytes: bytes, wishedBytes: bytes, files: 1, limits });
   if (typeof counted === 'string') return counted;
-  // Beneath the account's lock: two at once do not both find room for one more.
+  // Under the lock of the account's usage: two parallel uploads cannot both take the last free place.
   const [row] = await tx<{ count: number }[]>`
     select count(*)::int as count from file where owner_id = ${ownerId} and state = 'uploading'`;
   if (row!.count >= limits.maxUnfinished) {
@@ -82,8 +85,8 @@ export async function insertUpload(
 }
 
 /**
- * Grants an upload of unknown length up to `wishedBytes` bytes in all, at minBytes `minBytes`. Resolves to how many it may have
- * now, to whose room is used up, or to null when it is no upload any more.
+ * Grants an upload of unknown length up to `wishedBytes` bytes in all, at least `minBytes`. Resolves to the bytes that
+ * it may have now, to the quota that is used up, or to null when the upload has ended.
  */
 export async function grantUploadBytes(
   tx: Transaction,
@@ -104,8 +107,8 @@ export async function grantUploadBytes(
 }
 
 /**
- * Notes how far an upload is stored safely. `minRowReceived` and `maxRowReceived` say where its writer believes it to be; false: it is
- * somewhere else, since another writer goes on with it, or it is no upload any more.
+ * Records how far an upload is stored safely. Its writer expects the row between `minRowReceived` and `maxRowReceived`.
+ * False: the row has another value, since another writer continues the upload, or the upload has ended.
  */
 export async function recordUploadProgress(
   sql: Sql | Transaction,
@@ -119,7 +122,7 @@ export async function recordUploadProgress(
   return rows.length > 0;
 }
 
-/** A file is complete, and takes what it takes. False: it was given up meanwhile. Again is no error. */
+/** Marks a file as complete, with its real size. False: it was removed meanwhile. A repeated call is no error. */
 export async function finishUpload(
   tx: Transaction,
   id: string,
@@ -140,9 +143,9 @@ export async function finishUpload(
 }
 
 /**
- * Gives a file up that no message has: nobody reads or takes it from here on, and it is to be taken out of the store.
- * With an owner only where it is theirs. Resolves to its row, null: there is no such file, or a message has it. Again is
- * no error.
+ * Marks a file as removed that no message has: no account can read or attach it any more, and the sweeper deletes it
+ * from the store. With `owner` only where the file is theirs. Resolves to its row; null: there is no such file, or a
+ * message has it. A repeated call is no error.
  */
 export async function markUnattachedFileRemoved(
   sql: Sql | Transaction,
@@ -157,7 +160,10 @@ export async function markUnattachedFileRemoved(
   return row ?? null;
 }
 
-/** Gives files up that no message took, and uploads that did not go on, since `cutoff`: at most `limit`; how many. */
+/**
+ * Marks files as removed that no message took, and uploads without progress, since `cutoff`: at most `limit`. Returns
+ * their number.
+ */
 export async function markStaleUnattachedRemoved(sql: Sql | Transaction, cutoff: Date, limit: number): Promise<number> {
   const rows = await sql`
     update file set state = 'removed', size = coalesce(size, received), updated_at = now()
@@ -168,18 +174,18 @@ export async function markStaleUnattachedRemoved(sql: Sql | Transaction, cutoff:
   return rows.length;
 }
 
-/** Files that are to be taken out of the store, those of longest ago first. */
+/** Files to delete from the store, those removed longest ago first. */
 export async function listRemovedFiles(sql: Sql, limit: number): Promise<FileRow[]> {
   return sql<FileRow[]>`
     select ${columns(sql)} from file f where f.state = 'removed' order by f.updated_at limit ${Math.min(limit, MAX_LISTED)}`;
 }
 
-/** A file could not be taken out of the store: it comes behind the others. */
+/** Moves a file that could not be deleted from the store behind the others. */
 export async function postponeRemoval(sql: Sql, id: string): Promise<void> {
   await sql`update file set updated_at = clock_timestamp() where id = ${id} and state = 'removed'`;
 }
 
-/** Forgets a file that the store has no more, and what it took. False: there is none. */
+/** Deletes the row of a file that the store has deleted, and releases its space. False: there is none. */
 export async function deleteRowReleasingUsage(tx: Transaction, id: string): Promise<boolean> {
   const [row] = await tx<{ ownerId: AccountId; bytes: number }[]>`
     delete from file where id = ${id} returning owner_id as "ownerId", coalesce(size, 0) as bytes`;
@@ -188,15 +194,15 @@ export async function deleteRowReleasingUsage(tx: Transaction, id: string): Prom
   return true;
 }
 
-/** A file, whatever its state. */
+/** A file in any state. */
 export async function findFile(sql: Sql | Transaction, id: string): Promise<FileRow | null> {
   const [row] = await sql<FileRow[]>`select ${columns(sql)} from file f where f.id = ${id}`;
   return row ?? null;
 }
 
 /**
- * A complete file that an account may read: its owner while no message has it, then whoever is in the message's
- * conversation. Nobody reads for an account that is deactivated.
+ * A complete file that an account may read: its owner before a message has it, then the members of the message's
+ * conversation. A deactivated account reads nothing.
  */
 export async function findReadableFile(sql: Sql, id: string, accountId: AccountId): Promise<FileRow | null> {
   const [row] = await sql<FileRow[]>`
@@ -209,7 +215,7 @@ export async function findReadableFile(sql: Sql, id: string, accountId: AccountI
   return row ?? null;
 }
 
-/** A complete file of a message of a conversation that was not removed. */
+/** A complete file of a conversation's message that was not removed. */
 export async function findConversationFile(
   sql: Sql,
   id: string,
@@ -222,13 +228,16 @@ export async function findConversationFile(
   return row ?? null;
 }
 
-/** A file's place in its owner's list, which stays when the file goes: since 1970, with the digits that a Date lacks. */
+/**
+ * A file's position in its owner's list, which stays valid when the file is removed: microseconds since 1970, which a
+ * Date lacks.
+ */
 export interface FilePosition {
   readonly createdAtUs: string;
   readonly id: string;
 }
 
-/** An account's own files that are not given up, newest first; behind the place `before`. */
+/** An account's own files that are not removed, newest first, after the position `before`. */
 export async function listFilesOfAccount(
   sql: Sql,
   page: { ownerId: AccountId; before: FilePosition | null; limit: number },

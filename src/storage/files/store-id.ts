@@ -2,21 +2,24 @@ import { randomBytes } from 'node:crypto';
 import type { Sql, Transaction } from '../db/connection.ts';
 import type { Pool } from '../db/pool.ts';
 
-/** The setting that names the store which the files of this database are in. */
+/** The setting with the id of the store that holds this database's files. */
 const STORE_ID_NAME = 'store_id';
 const STORE_ID_BYTES = 16;
 /** Its value until a node has marked its store. */
 export const UNASSIGNED_STORE_ID = 'unassigned';
-/** Others that start wait for as long at most; below the time after which PostgreSQL ends an idle transaction. */
+/** Other nodes that start wait at most this long; below the time after which PostgreSQL ends an idle transaction. */
 const ASSIGN_TIMEOUT_MS = 25_000;
 
-/** Hexadecimal digits. `unassigned`: the next start marks its store, whatever that says. Null: no server started yet. */
+/**
+ * Hexadecimal digits. `unassigned`: the next start marks its store, whatever id the store has. Null: no server started
+ * yet.
+ */
 export async function findStoreId(sql: Sql | Transaction): Promise<string | null> {
   const [row] = await sql<{ value: string }[]>`select value from setting where name = ${STORE_ID_NAME}`;
   return row?.value ?? null;
 }
 
-/** Lets the next start mark its store: of a new database, and after a restore, which is an installation of its own. */
+/** Lets the next start mark its store: for a new database, and after a restore, which makes a separate installation. */
 export async function unassignStoreId(
   sql: Sql | Transaction,
   { evenIfAssigned }: { evenIfAssigned: boolean },
@@ -27,15 +30,15 @@ export async function unassignStoreId(
 }
 
 /**
- * Makes an id unless there is one, and returns it. `writeToStore` is called with a new one before it counts and while
- * the row is locked: of two nodes that start at once one marks its store, and the other finds the id.
+ * Returns the id; creates one if there is none. `writeToStore` is called with a new id before the id is stored and
+ * while the row is locked. Of two nodes that start at once, one marks its store, and the other finds the id.
  */
 export async function ensureStoreId(pool: Pool, writeToStore: (id: string) => Promise<void>): Promise<string> {
   return pool.transaction(async (tx) => {
     const [row] = await tx<{ value: string }[]>`
       select value from setting where name = ${STORE_ID_NAME} for update`;
     if (row!.value !== UNASSIGNED_STORE_ID) return row!.value;
-    // New with each attempt: a node that was killed in this place may have marked another store.
+    // New with each attempt: a node that was killed at this point may have marked another store.
     const id = randomBytes(STORE_ID_BYTES).toString('hex');
     await writeToStore(id);
     await tx`update setting set value = ${id} where name = ${STORE_ID_NAME}`;

@@ -1,16 +1,16 @@
 import type { AccountId, ConversationId } from '../../model/ids.ts';
 import type { Sql } from '../db/connection.ts';
 
-/** Who brings a file. */
+/** The sender of a file. */
 export interface Uploader {
   readonly accountId: AccountId;
-  /** The group whose webhook brings it; null: a person or a bot does. */
+  /** The group whose webhook sends it; null: a person or a bot does. */
   readonly conversationId: ConversationId | null;
 }
 
 /**
- * The account that an upload counts for: of a group's webhook the group's owner, of a bot the bot's owner, else the
- * account itself. Otherwise one person would have as many places as groups and bots.
+ * The account that an upload counts for: the group's owner for a group's webhook, the bot's owner for a bot, else the
+ * account itself. Otherwise one person would have a quota for each of their groups and bots.
  */
 export async function findUploadOwner(sql: Sql, { accountId, conversationId }: Uploader): Promise<AccountId> {
   const [row] = await sql<{ id: AccountId }[]>`
