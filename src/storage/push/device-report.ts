@@ -2,7 +2,7 @@ import type { DeviceKind } from '../../model/device.ts';
 import type { ConnectionTarget, Sql, Transaction } from '../db/connection.ts';
 import { readOnly } from '../db/read-only.ts';
 
-/** How many devices there are of one app. */
+/** The number of devices of one app. */
 export interface DeviceCount {
   readonly kind: DeviceKind;
   /** Google's project, Apple's bundle; null: the first one of the configuration. */
@@ -10,10 +10,10 @@ export interface DeviceCount {
   readonly devices: number;
 }
 
-/** Something that became of a device, or of what it was to be told, and was no success. */
+/** A removed device, or a push that failed for good. */
 export interface PushFailureRecord {
   readonly at: Date;
-  /** Whose device. */
+  /** The owner of the device. */
   readonly nick: string;
   readonly kind: DeviceKind;
   readonly event: 'removed' | 'expired' | 'rejected';
@@ -21,7 +21,7 @@ export interface PushFailureRecord {
   readonly code: number | null;
 }
 
-/** Apps that are told apart; devices name only what is or was configured, so there are few. */
+/** Most apps in the report; devices name only apps that are or were configured, so there are few. */
 const MAX_APPS = 1_000;
 const MAX_EVENTS = 100;
 
@@ -31,14 +31,14 @@ export async function countDevicesByApp(sql: Sql | Transaction): Promise<DeviceC
     select kind, app, count(*)::int as devices from device group by kind, app order by kind, app limit ${MAX_APPS}`;
 }
 
-/** What is asked about pushes when the installation is examined. */
+/** The push part of a report about the installation. */
 export interface DevicesAndLongPendingReport {
   readonly devices: readonly DeviceCount[];
-  /** By kind, what has waited for longer than a while; the kinds of which nothing has are left out. */
+  /** By kind, pushes that have waited for longer than `longPendingMs`; kinds without such pushes are left out. */
   readonly longPending: readonly { readonly kind: DeviceKind; readonly pushes: number; readonly since: Date }[];
 }
 
-/** Reads it over a connection of its own, in a transaction that can change nothing. */
+/** Reads the report over a connection of its own, in a read-only transaction. */
 export async function reportPush(
   target: ConnectionTarget,
   bounds: { longPendingMs: number; timeoutMs: number },
@@ -52,7 +52,7 @@ export async function reportPush(
   }));
 }
 
-/** What went wrong last, the newest first. */
+/** The last failures, the newest first. */
 export async function listPushFailures(sql: Sql, limit: number): Promise<PushFailureRecord[]> {
   return sql<PushFailureRecord[]>`
     select l.at, a.nick, l.kind, l.event, l.category, l.code

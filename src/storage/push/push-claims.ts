@@ -2,7 +2,7 @@ import type { DeviceKind, ConversationNotificationLevel } from '../../model/devi
 import type { AccountId, ConversationId, DeviceId, Seq } from '../../model/ids.ts';
 import type { Fragment, Sql } from '../db/connection.ts';
 
-/** A row that was taken to be sent. Every later claim has a higher `claimNumber`. */
+/** A row that a node claimed to send it. Every later claim has a higher `claimNumber`. */
 export interface PushClaim {
   readonly deviceId: DeviceId;
   readonly conversationId: ConversationId;
@@ -11,11 +11,11 @@ export interface PushClaim {
   readonly attempts: number;
   readonly firstSeq: Seq;
   readonly lastSeq: Seq;
-  /** By the database's clock, as it writes it. */
+  /** By the database's clock, in the database's format. */
   readonly claimedAt: string;
 }
 
-/** Whom a row is for, as things are when it is taken. */
+/** The recipient of a row at the time of the claim. */
 export interface PushRecipient {
   readonly tokenSealed: string;
   readonly app: string | null;
@@ -25,20 +25,26 @@ export interface PushRecipient {
   readonly readSeq: Seq;
   /** Of all the account's conversations. */
   readonly unreadInAllConversations: number;
-  /** Whether there is anybody whom the account has blocked. */
+  /** Whether the account has blocked anybody. */
   readonly hasBlocked: boolean;
 }
 
-/** A claim with its recipient, where it has one still. */
+/** A claim with its recipient, if it still has one. */
 export type ClaimedPush = PushClaim & (PushRecipient | { readonly accountId: null });
 
-/** Up to which seq no push is sent to a member `o`: what the member has read, and what was removed unread. */
+/**
+ * The seq up to which a member `o` gets no push: messages that the member has read, and messages that were removed
+ * unread.
+ */
 const readOrRemovedSeq = (sql: Sql): Fragment => sql`
   greatest(o.read_seq, (select h.first_seq - 1 from conversation_head h where h.conversation_id = o.conversation_id))`;
 
 /**
- * Takes up to `limit` due rows of a vendor for `forMs`, those that are due longest first. One has no recipient
- * when its messages were read, the conversation was muted or left, the account or the session is over, the device gone.
+ * Claims up to `limit` due rows of a vendor for `forMs`, those that are due longest first. A row has no recipient if
+ * - its messages were read,
+ * - the conversation was muted or left,
+ * - the account or the session has ended, or
+ * - the device is gone.
  */
 export async function claimDuePushes(
   sql: Sql,
@@ -101,7 +107,7 @@ export async function claimDuePushes(
     ) m on true`;
 }
 
-/** In how many ms the next row of a vendor that nobody has taken is due, 0 when one is; null: none waits. */
+/** Time in ms until the next unclaimed row of a vendor is due, 0 when one is due; null: none waits. */
 export async function msUntilNextDuePush(sql: Sql, kind: DeviceKind): Promise<number | null> {
   const [row] = await sql<{ ms: number }[]>`
     select ceil(extract(epoch from greatest(next_at - now(), interval '0')) * 1000)::bigint as ms

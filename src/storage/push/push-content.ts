@@ -3,39 +3,45 @@ import { mentionsOf } from '../../model/mentions.ts';
 import type { Fragment, Sql } from '../db/connection.ts';
 import type { PushClaim, PushRecipient, ClaimedPush } from './push-claims.ts';
 
-/** Messages of a row that are looked at for what it says and for mentions. */
+/** Messages of a row that are read for its text and for mentions. */
 export const MAX_CANDIDATE_MESSAGES_PER_PUSH = 10;
-/** Characters of the newest, more than any vendor takes; and of the others, which count for their mentions. */
+/**
+ * Characters of the newest message, more than any vendor takes; and of the others, which are only searched for
+ * mentions.
+ */
 const NEWEST_MESSAGE_CHARACTERS = 4_000;
 export const OLDER_MESSAGE_CHARACTERS = 1_000;
 
-/** A message that a push stands for. */
+/** A message that a push covers. */
 export interface PushCandidateMessage {
   readonly seq: Seq;
   readonly sender: string;
-  /** The beginning of a long one. */
+  /** The text, or the beginning of a long one. */
   readonly text: string;
-  /** Nicks, of the beginning. */
+  /** Nicks in that text. */
   readonly mentions: readonly string[];
-  /** Names of the files that it carries. */
+  /** Names of its files. */
   readonly files: readonly string[];
 }
 
-/** What a row is about when it is sent. */
+/** The contents of a row when it is sent. */
 export interface NotifiedContent {
   readonly claim: PushClaim & PushRecipient;
-  /** Of the conversation; null: it is a private one. */
+  /** Of the conversation; null: it is private. */
   readonly title: string | null;
-  /** The newest, newest first; at least one. */
+  /** Newest first; at least one. */
   readonly messages: readonly PushCandidateMessage[];
-  /** Of the newest of them, by the database's clock. */
+  /** The age of the newest message, by the database's clock. */
   readonly ageMs: number;
 }
 
 /**
- * What claimed rows are about, in their order; null: nothing any more, since there is no recipient, or the messages were
- * deleted, or tell of alerts that have ended, or their sender was blocked. The messages of a conversation are read once for
- * all its devices: they are the same for nearly everybody.
+ * The contents of claimed rows, in their order. Null: a row has nothing to send, since
+ * - it has no recipient,
+ * - its messages were deleted or are about alerts that have ended, or
+ * - the recipient blocked their sender.
+ *
+ * The messages of a conversation are read once for all its devices: they are the same for nearly every recipient.
  */
 export async function readNotifiedContent(
   sql: Sql,
@@ -59,7 +65,10 @@ function hasRecipient(claim: ClaimedPush): claim is PushClaim & PushRecipient {
   return claim.accountId !== null;
 }
 
-/** Messages of a conversation: for an account without its own and without those of whom it has blocked; null: all. */
+/**
+ * Messages of a conversation. For an account: without its own messages and those of accounts that it has blocked; null:
+ * all.
+ */
 interface MessageRangeForAccount {
   readonly conversationId: ConversationId;
   readonly firstSeq: Seq;
@@ -73,11 +82,11 @@ interface PushMessageRow extends PushCandidateMessage {
   readonly ageMs: number;
 }
 
-/** What is to be found for a claim. */
+/** The messages to find for a claim. */
 interface WantedRange {
   readonly claim: PushClaim & PushRecipient;
   readonly range: MessageRangeForAccount;
-  /** The same for all devices that are told up to the same message. */
+  /** The same for all devices whose rows end with the same message. */
   readonly key: string;
 }
 
@@ -87,7 +96,7 @@ function wantedRangeOf(claim: PushClaim & PushRecipient): WantedRange {
   return { claim, range: { conversationId, firstSeq, lastSeq, accountId }, key: `${conversationId}:${lastSeq}` };
 }
 
-/** For all of a key together, from the first message that is for any of them. */
+/** One range for all claims of a key, from the first message that any of them needs. */
 function sharedRangesByKey(wanted: readonly WantedRange[]): ReadonlyMap<string, MessageRangeForAccount> {
   const ranges = new Map<string, MessageRangeForAccount>();
   for (const { range, key } of wanted) {
@@ -97,12 +106,12 @@ function sharedRangesByKey(wanted: readonly WantedRange[]): ReadonlyMap<string, 
   return ranges;
 }
 
-/** Whether which ones are for this recipient cannot be told from what is read for all. */
+/** Whether the shared messages do not tell which of them are for this recipient. */
 function needsSeparateRead({ hasBlocked, accountId }: PushRecipient, shared: readonly PushMessageRow[]): boolean {
   return hasBlocked || shared.some(({ senderId }) => senderId === accountId);
 }
 
-/** Without a copy where all of them are. */
+/** Returns the same array where all messages match. */
 function messagesSince(messages: readonly PushMessageRow[], firstSeq: Seq): readonly PushMessageRow[] {
   const last = messages.at(-1);
   return last === undefined || last.seq >= firstSeq ? messages : messages.filter(({ seq }) => seq >= firstSeq);
@@ -115,12 +124,15 @@ async function readSeparately(
   return apart.length === 0 ? new Map() : readRanges(sql, new Map(apart.map((each) => [each, each.range])));
 }
 
-/** A message that showed an alert and was edited when it ended; a message posted for the end is not one. */
+/** A message that showed an alert and was edited when the alert ended; a message posted for the end is not one. */
 const isEditedToResolved = (sql: Sql): Fragment => sql`
   (m.edited_at is not null and exists (
     select from alert a where a.conversation_id = m.conversation_id and a.seq = m.seq and a.state = 'resolved'))`;
 
-/** The newest of each range that are not deleted, and whose alert has not ended, newest first. */
+/**
+ * The newest messages of each range, newest first. Deleted messages are left out, and so are those whose alert has
+ * ended.
+ */
 async function readRanges<Key>(
   sql: Sql,
   wanted: ReadonlyMap<Key, MessageRangeForAccount>,

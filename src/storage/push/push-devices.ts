@@ -2,18 +2,18 @@ import type { DeviceKind } from '../../model/device.ts';
 import type { AccountId, DeviceId } from '../../model/ids.ts';
 import type { Sql } from '../db/connection.ts';
 
-/** A device with what its vendor knows it by. */
+/** A device with its vendor's token for it. */
 export interface SignedInDevice {
   readonly id: DeviceId;
   readonly kind: DeviceKind;
   readonly label: string | null;
   readonly app: string | null;
   readonly tokenSealed: string;
-  /** When this was read, by the database's clock. */
+  /** The time of this read, by the database's clock. */
   readonly deviceQueriedAt: Date;
 }
 
-/** Devices of an account whose sessions hold, by number. */
+/** Devices of an account whose sessions are valid, by id. */
 export async function listSignedInDevices(sql: Sql, accountId: AccountId, limit: number): Promise<SignedInDevice[]> {
   return sql<SignedInDevice[]>`
     select d.id, d.kind, d.label, d.app, d.token_sealed as "tokenSealed", now() as "deviceQueriedAt"
@@ -22,7 +22,7 @@ export async function listSignedInDevices(sql: Sql, accountId: AccountId, limit:
 }
 
 /**
- * Removes a device that its vendor does not know any more, with a row in the log; false: it is gone already, or was
+ * Removes a device that its vendor has unregistered, with a row in the log; false: it is gone already, or was
  * registered again since `deviceQueriedAt`.
  */
 export async function removeUnregisteredDevice(
@@ -41,7 +41,7 @@ export async function removeUnregisteredDevice(
   return rows.count > 0;
 }
 
-/** What waits for a vendor. */
+/** The pending pushes of a vendor. */
 export interface PendingPushCount {
   readonly kind: DeviceKind;
   readonly pending: number;
@@ -50,7 +50,7 @@ export interface PendingPushCount {
   readonly oldestAgeMs: number;
 }
 
-/** What waits, by vendor; nothing of vendors for which nothing waits. */
+/** Pending pushes by vendor; vendors without any are left out. */
 export async function countPendingPushes(sql: Sql): Promise<PendingPushCount[]> {
   return sql<PendingPushCount[]>`
     select kind, count(*)::int as pending, (count(*) filter (where next_at <= now() and claimed_until <= now()))::int as due,
@@ -58,7 +58,7 @@ export async function countPendingPushes(sql: Sql): Promise<PendingPushCount[]> 
     from push_pending group by kind`;
 }
 
-/** Removes the oldest rows of the log of pushes that are from before a moment, at most `limit`; how many. */
+/** Deletes at most `limit` of the oldest rows of the push log that are older than `before`; returns their number. */
 export async function deleteOldPushLog(sql: Sql, before: Date, limit: number): Promise<number> {
   const rows = await sql`
     delete from push_log where id in (

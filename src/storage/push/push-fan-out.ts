@@ -4,21 +4,24 @@ import { mentionsOf } from '../../model/mentions.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
 import type { Pool } from '../db/pool.ts';
 
-/** Messages that one transaction looks at, of all its conversations together; and bytes of texts that may mention somebody. */
+/**
+ * Messages that one transaction examines, of all its conversations together; and bytes of texts that may mention
+ * somebody.
+ */
 const MAX_BATCH_MESSAGES = 2_000;
 const MAX_BATCH_BYTES = 1024 * 1024;
-/** Of each conversation however many there are, or a word about many would take too many transactions. */
+/** Per conversation, however many there are, or a notification about many would take too many transactions. */
 const MIN_MESSAGES_PER_CONVERSATION = 20;
 /** The longest that a transaction may take: thousands of devices, on a busy machine. */
 const TRANSACTION_TIMEOUT_MS = 30_000;
 
-/** Whether anybody registered a device. */
+/** Whether any device is registered. */
 export async function hasDevices(sql: Sql): Promise<boolean> {
   const [row] = await sql<{ present: boolean }[]>`select exists (select from device) as present`;
   return row!.present;
 }
 
-/** Conversations by id, behind `after`, whose newest message is not older than `maxAgeMs` and was not looked at. */
+/** Conversations by id, after `after`, whose newest message is no older than `maxAgeMs` and was not fanned out yet. */
 export async function findUnpushedConversations(
   sql: Sql,
   page: { after: number; limit: number; maxAgeMs: number },
@@ -32,42 +35,43 @@ export async function findUnpushedConversations(
   return rows.map(({ id }) => id);
 }
 
-/** What a fan-out goes by. */
+/** The rules of a fan-out. */
 interface FanOutRules {
-  /** Whose devices are told. */
+  /** The kinds of devices that get pushes. */
   readonly kindsToNotify: readonly DeviceKind[];
-  /** Accounts whose rows wait for `foregroundDelayMs`, since they see what is written as it is. */
+  /** Accounts whose rows wait for `foregroundDelayMs`, since their apps show new messages at once. */
   readonly foreground: readonly AccountId[];
   readonly foregroundDelayMs: number;
-  /** Of what is older nobody is told. */
+  /** Older messages cause no pushes. */
   readonly maxAgeMs: number;
 }
 
-/** What a fan-out did. */
+/** The result of a fan-out. */
 interface FanOutRun {
-  /** Rows that were made or that grew. */
+  /** Rows that were inserted or extended. */
   readonly rows: number;
-  /** Conversations that have more. */
+  /** Conversations with more messages to fan out. */
   readonly conversationsWithMore: readonly ConversationId[];
 }
 
 /**
- * Turns the next messages of these conversations into at most one row for each device and conversation, in one
- * transaction with the places up to which that is done: however a process ends, nothing is left out or done twice. A
- * node that is at the same conversations at the same time waits, and finds nothing left to do.
+ * Turns the next messages of these conversations into at most one row for each device and conversation. The same
+ * transaction moves the cursors: however a process ends, no message is left out or handled twice. A node that handles
+ * the same conversations at the same time waits, and finds nothing left to do.
  */
 export function fanOut(pool: Pool, conversations: readonly ConversationId[], rules: FanOutRules): Promise<FanOutRun> {
   return pool.transaction(async (tx) => {
     const behind = await lockLaggingCursors(tx, conversations);
     if (behind.length === 0) return { rows: 0, conversationsWithMore: [] };
     let read = await readNewMessages(tx, behind, rules.maxAgeMs);
-    // Far behind, as after the first device of an old installation: what nobody is told of is not read through.
+    // Far behind, as after the first device of an old installation: the fan-out skips messages that are too old for a
+    // push.
     if (read.some(({ old }) => old)) {
       read = await readNewMessages(tx, await findStartAfterTooOld(tx, behind, rules.maxAgeMs), rules.maxAgeMs);
     }
     const taken = read.filter(({ mentionTextBytesBefore }) => mentionTextBytesBefore < MAX_BATCH_BYTES);
     const rows = await upsertPendingPushes(tx, taken, rules);
-    // Of a conversation with nothing to read everything is too old; one whose messages did not fit stays where it is.
+    // In a conversation with nothing to read everything is too old; one whose messages did not fit keeps its cursor.
     const reachedSeqOrUnmoved = new Map<ConversationId, Seq | null>(behind.map(({ id, head }) => [id, head]));
     for (const { conversationId } of read) reachedSeqOrUnmoved.set(conversationId, null);
     for (const { conversationId, seq } of taken) reachedSeqOrUnmoved.set(conversationId, seq);
@@ -81,7 +85,7 @@ export function fanOut(pool: Pool, conversations: readonly ConversationId[], rul
   }, TRANSACTION_TIMEOUT_MS);
 }
 
-/** A conversation with messages behind its cursor. */
+/** A conversation with messages after its cursor. */
 interface LaggingConversation {
   readonly id: ConversationId;
   readonly after: Seq;
@@ -115,12 +119,12 @@ interface NewMessage {
   readonly seq: Seq;
   readonly senderId: AccountId;
   readonly sentAt: Date;
-  /** Nobody is told of it any more. */
+  /** Too old to cause a push. */
   readonly old: boolean;
   readonly deleted: boolean;
   /** Null where it mentions nobody. */
   readonly text: string | null;
-  /** Of the texts before it. */
+  /** Bytes of the texts before it. */
   readonly mentionTextBytesBefore: number;
 }
 
@@ -147,7 +151,10 @@ function readNewMessages(
     order by b.ord, m.seq`;
 }
 
-/** The same conversations behind the last message that is too old, which is found by halving: times rise with seqs. */
+/**
+ * The same conversations, starting after the last message that is too old. A binary search finds it: times rise with
+ * seqs.
+ */
 async function findStartAfterTooOld(
   tx: Transaction,
   behind: readonly LaggingConversation[],
@@ -171,17 +178,17 @@ async function findStartAfterTooOld(
     select id, low as after, head from search where high - low <= 1 and low < head order by id`;
 }
 
-/** What one sender wrote in a conversation, as one stretch: the last of it decides whom it may concern. */
+/** One sender's messages in a conversation, as one range: its last message decides which accounts it may concern. */
 interface SenderMessageRange {
   readonly conversationId: ConversationId;
   readonly senderId: AccountId;
-  /** Null: all that the sender wrote; else what mentions this one. */
+  /** Null: all messages of the sender; else those that mention this nick. */
   readonly nick: string | null;
-  /** Of whatever was written there: what is not for somebody is left out when it is sent. */
+  /** Of all senders' messages there: the send step leaves out messages that are not for the recipient. */
   readonly firstSeq: Seq;
   readonly lastSeq: Seq;
   readonly lastAt: Date;
-  /** Among those of the conversation or the mentioned one, the newest first, from 1. */
+  /** The rank among the ranges of the conversation or the mentioned nick, the newest first, from 1. */
   readonly newestFirstRank: number;
 }
 
@@ -193,7 +200,7 @@ function messageRangesBySenderAndMention(messages: readonly NewMessage[]): Sende
     const firstSeq = first.get(about) ?? seq;
     first.set(about, firstSeq);
     const key = `${about}:${senderId}`;
-    // Put behind the others: the order of the map is the one of their last messages.
+    // Moved to the end: the order of the map is the order of the last messages.
     senderRanges.delete(key);
     senderRanges.set(key, {
       conversationId,
@@ -223,7 +230,10 @@ function withNewestFirstRanks(senderRanges: readonly SenderMessageRange[]): Send
   });
 }
 
-/** As a table `w`. What is for all and what mentions one are two: a condition that tells them apart is taken for a rare one. */
+/**
+ * The ranges as a table `w`. Ranges for all and ranges with a mention are two tables: the planner takes a condition
+ * that separates them for a rare one.
+ */
 function senderRangeRows(tx: Transaction, senderRanges: readonly SenderMessageRange[]): ReturnType<Transaction> {
   return tx`
     unnest(
@@ -235,9 +245,10 @@ function senderRangeRows(tx: Transaction, senderRanges: readonly SenderMessageRa
 }
 
 /**
- * One statement, however many messages and devices there are. The devices of a conversation's members are looked up
- * once, and held against the two newest stretches: one of them is somebody else's, and it decides. Only for members who
- * have blocked somebody all are looked at (500 senders and 1,000 devices took 3 s when that was done for everybody).
+ * One statement, however many messages and devices there are. It looks up the devices of a conversation's members once,
+ * and compares them with the two newest ranges: at least one of them is by another sender, and it decides. Only for
+ * members who have blocked somebody it compares all ranges (500 senders and 1,000 devices took 3 s when it did so for
+ * everybody).
  */
 async function upsertPendingPushes(
   tx: Transaction,

@@ -4,24 +4,26 @@ import type { Sql } from '../db/connection.ts';
 import type { PushClaim } from './push-claims.ts';
 
 /**
- * What becomes of a claimed row. `done`: it was sent, or nobody is to be told any more. `rejected`, `expired`: given
- * up, with a row in the log. `removed`: its device goes. `again`: it failed and is repeated after `waitMs`; `held`: the
- * same without counting.
+ * The outcome of a claimed row.
+ * - `done`: it was sent, or has no recipient any more.
+ * - `rejected`, `expired`: given up, with a row in the log.
+ * - `removed`: its device is removed.
+ * - `again`: it failed and is retried after `waitMs`; `held`: the same, but it does not count as an attempt.
  */
 export type PushDisposition =
   | { readonly verdict: 'done' }
   | { readonly verdict: 'rejected' | 'expired'; readonly category: string; readonly code: number | null }
-  /** The wait is for a device that stays, since it was registered again meanwhile. */
+  /** `waitMs` applies to a device that stays, since it was registered again meanwhile. */
   | { readonly verdict: 'removed'; readonly category: string; readonly code: number | null; readonly waitMs: number }
   | { readonly verdict: 'again' | 'held'; readonly waitMs: number };
 
-/** A claim and what becomes of it. */
+/** A claim and its outcome. */
 export type PushSettlement = PushDisposition & { readonly claim: PushClaim };
 
 /**
- * Settles claims. What was claimed again meanwhile, or is gone, is left alone. A row that grew since it was claimed stands
- * for the rest from now on, and is due. Resolves with the devices that were removed: one that was registered again since
- * its claim stays.
+ * Settles claims. It leaves rows alone that were claimed again meanwhile, or are gone. A row that grew since its claim
+ * covers the remaining messages from now on, and is due. Resolves with the removed devices: a device that was
+ * registered again since its claim stays.
  */
 export async function settlePushes(
   sql: Sql,
@@ -34,9 +36,9 @@ export async function settlePushes(
   return left.length === 0 ? [] : settleMixedInOneStatement(sql, left, pushExpiresAfterMs);
 }
 
-/** Removes what did not grow, as nearly all; resolves with how many that were. */
+/** Deletes the rows that did not grow, which are nearly all; resolves with their number. */
 async function deleteDone(sql: Sql, done: readonly PushClaim[]): Promise<number> {
-  // In one order, so that nobody waits in a circle.
+  // Sorted, so that two statements cannot deadlock.
   const claims = done.toSorted((a, b) => a.deviceId - b.deviceId || a.conversationId - b.conversationId);
   const rows = await sql`
     delete from push_pending p
@@ -49,7 +51,7 @@ async function deleteDone(sql: Sql, done: readonly PushClaim[]): Promise<number>
   return rows.count;
 }
 
-/** One commit for all of them, whatever is to become of each. */
+/** One commit for all of them, whatever their outcomes. */
 async function settleMixedInOneStatement(
   sql: Sql,
   settlements: readonly PushSettlement[],
@@ -110,14 +112,14 @@ async function settleMixedInOneStatement(
   return rows.map(({ id }) => id);
 }
 
-/** Up to where an account has read a conversation. */
+/** An account's read position in a conversation. */
 export interface ReadReceipt {
   readonly conversationId: ConversationId;
   readonly accountId: AccountId;
   readonly seq: Seq;
 }
 
-/** Withdraws what accounts have read. What is left standing is looked at before it is sent. */
+/** Deletes rows whose messages the accounts have read. The send step checks the remaining rows again. */
 export async function cancelReadPushes(sql: Sql, positions: readonly ReadReceipt[]): Promise<number> {
   const rows = await sql`
     delete from push_pending p using (
@@ -135,12 +137,12 @@ export async function cancelReadPushes(sql: Sql, positions: readonly ReadReceipt
   return rows.count;
 }
 
-/** What was given up, by vendor. */
+/** The number of expired rows, by vendor. */
 type ExpiredPushCounts = readonly { readonly kind: DeviceKind; readonly count: number }[];
 
 /**
- * Gives up, with rows in the log, what is due and stands for nothing younger than `maxAgeMs`: also what waits for a vendor
- * that is away, or that is not configured any more. At most `limit` rows; what stands for something younger stays.
+ * Gives up, with rows in the log, due rows whose newest message is older than `maxAgeMs`. That includes rows for a
+ * vendor that is unavailable, or not configured any more. At most `limit` rows; a row with a younger message stays.
  */
 export async function expirePushes(
   sql: Sql,
