@@ -1,6 +1,6 @@
 import type postgres from 'postgres';
 
-/** PostgreSQL's own numbers of the array types that our statements take, by their element. They never change. */
+/** PostgreSQL's type ids of the array types in Klatch's statements, by their element. They never change. */
 const ARRAY_TYPE_OIDS = { smallint: 1005, int: 1007, text: 1009, bigint: 1016, timestamptz: 1185 } as const;
 
 type DriverArrayTypes = Record<
@@ -9,9 +9,9 @@ type DriverArrayTypes = Record<
 >;
 
 /**
- * How arrays are sent. The library can ask the catalogue for this, but it does so beside the caller's query: when the
- * connection is lost in between, its rejection reaches nobody and ends the process. Arrays are not read anywhere:
- * statements answer them as JSON.
+ * How arrays are sent. The library can query the catalogue for this, but it does so beside the caller's query: if the
+ * connection is lost in between, nobody handles the rejection, and it ends the process. Klatch reads no arrays:
+ * statements return them as JSON.
  */
 export function driverArrayTypes(): DriverArrayTypes {
   const entries = Object.entries(ARRAY_TYPE_OIDS).map(([element, oid]) => [
@@ -21,9 +21,9 @@ export function driverArrayTypes(): DriverArrayTypes {
   return Object.fromEntries(entries) as DriverArrayTypes;
 }
 
-/** An array in PostgreSQL's text form: every element quoted, so that nothing in it has a meaning. */
+/** An array in PostgreSQL's text form: every element is quoted, so that no character in it is special. */
 function arrayLiteral(elements: readonly (string | number | null)[]): string {
-  // Most are numbers, and V8 joins those by itself.
+  // Most arrays are numbers, which V8 joins quickly.
   if (elements.every((element) => typeof element === 'number')) return `{${elements.join(',')}}`;
   return `{${elements.map((element) => (element === null ? 'NULL' : quote(element))).join(',')}}`;
 }

@@ -9,12 +9,12 @@ export interface ConversationRev {
 
 const revsByTransaction = new WeakMap<Transaction, ConversationRev[]>();
 
-/** Adds to `revs` what `noteRev` gets for the transaction. They are valid only after its commit. */
+/** Makes `noteRev` add the transaction's revs to `revs`. They are valid only after its commit. */
 export function collectRevs(tx: Transaction, revs: ConversationRev[]): void {
   revsByTransaction.set(tx, revs);
 }
 
-/** Notes a rev that the transaction gave out: `PoolOptions.onRevsCommitted` gets it after the commit. */
+/** Records a rev that the transaction assigned: `PoolOptions.onRevsCommitted` gets it after the commit. */
 export function noteRev(tx: Transaction, conversationId: ConversationId, rev: Rev): void {
   revsByTransaction.get(tx)?.push({ conversationId, rev });
 }

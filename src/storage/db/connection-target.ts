@@ -3,15 +3,15 @@ import type { DatabaseTlsConfig } from '../../config/config.ts';
 
 /** A client of one connection; statements take this or a transaction of it. */
 export type Sql = postgres.Sql<{ bigint: number }>;
-/** Where a server of PostgreSQL listens. `host` is a name, an address, or the folder of a Unix socket. */
+/** The address of a PostgreSQL server. `host` is a name, an IP address, or the folder of a Unix socket. */
 export interface ServerAddress {
   readonly host: string;
   readonly port: number;
 }
 
-/** Where PostgreSQL listens and who we are to it. */
+/** The address of PostgreSQL and Klatch's login there. */
 export interface ConnectionTarget extends ServerAddress {
-  /** The other servers of its cluster; the one that is the primary is found by asking them in turn. */
+  /** The other servers of its cluster; Klatch tries them in turn to find the primary. */
   readonly otherHosts?: readonly ServerAddress[];
   /** Null, or left out: without TLS. */
   readonly tls?: DatabaseTlsConfig | null;

@@ -25,24 +25,27 @@ export type Transaction = postgres.TransactionSql<{ bigint: number }>;
 export type Fragment = postgres.PendingQuery<postgres.Row[]>;
 
 interface ConnectionOptions {
-  /** True: statements are planned once, for any values. For sessions whose few statements are known to suffer none. */
+  /**
+   * True: PostgreSQL plans statements once, for any values. For sessions whose few statements are known to stay fast.
+   */
   readonly forceGenericPlans?: boolean;
-  /** True: where no server takes writes, one that does not will do. For those who only look. */
+  /** True: if no server takes writes, the connection uses a read-only one. For callers that only read. */
   readonly acceptsReadOnly?: boolean;
-  /** True: it is used while others wait for what a new timeline has to be preceded by. */
+  /** True: the session works even while others wait for the gate of a new timeline. */
   readonly ignoresTimelineGate?: boolean;
-  /** A notification of a channel this session listens to. */
+  /** Called with a notification of a channel that this session listens to. */
   readonly onNotify?: (payload: string) => void;
-  /** The session ended, whoever ended it; not told of one that never was ready. */
+  /** Called when the session ended for any reason, but not for a session that never was ready. */
   readonly onClose?: () => void;
   /**
-   * Root only: whom PostgreSQL sees at the other end of a Unix socket, for peer authentication. The kernel notes the
-   * effective user in the moment of the connect, which Node makes before it returns; we are root again right after.
+   * Root only: the user that PostgreSQL sees at the other end of a Unix socket, for peer authentication. The kernel
+   * records the effective user at the moment of the connect, which Node makes before it returns. Right after that the
+   * process is root again.
    */
   readonly connectAsUid?: number;
 }
 
-/** How long a session may take to answer that was idle while another one was lost. A later answer counts as a loss. */
+/** How long a session may take to answer if it was idle while another one was lost. A later answer counts as a loss. */
 const SUSPECT_ANSWER_TIMEOUT_MS = 1_000;
 const ABANDONED_BACKEND_BUSY_SENTENCE =
   'it still has to commit what it was sent before: it may wait for a standby (synchronous_standby_names) or for its disk';
@@ -50,16 +53,16 @@ const ABANDONED_RECHECK_DELAY_MS = 100;
 const FORMER_PRIMARY_ERROR = 'a standby was promoted meanwhile, and may lack what the former primary answered';
 const COMMITTED_WITHOUT_STANDBY_ERROR =
   'PostgreSQL was told not to wait for its standby, which may lack what was written';
-/** Reported by PostgreSQL 14 and newer when they change. */
+/** Settings whose changes PostgreSQL 14 and newer report. */
 const READ_ONLY_PARAMETERS = new Set(['in_hot_standby', 'default_transaction_read_only']);
 
 /** One `run`. */
 interface RunProgress {
   session: Session | null;
   sent: boolean;
-  /** Its deadline has passed, or the connection was closed: no other server is tried. */
+  /** Its deadline has passed, or the connection was closed: the call tries no other server. */
   isTimedOutOrClosed: boolean;
-  /** What each server that was tried answered. */
+  /** The errors of the servers that were tried. */
   readonly rejections: string[];
 }
 
@@ -71,13 +74,13 @@ interface UnusableServerReason {
 }
 
 /**
- * One session with PostgreSQL, opened when it is first needed and again after it was lost; where the target has several
- * servers, with the one that takes writes.
+ * One session with PostgreSQL, opened when it is first needed and again after it was lost. If the target has several
+ * servers, the session is with the primary.
  *
- * A deadline really ends what it bounds: it destroys the socket, since neither `statement_timeout` nor a cancel request
- * gets through a path that swallows packets. The postgres library would reconnect by itself, with queries kept for
- * later; we never let it: a lost client is thrown away and gets no second socket, so that nothing is sent after its
- * caller was told of a failure.
+ * A deadline really ends its work: it destroys the socket, since neither `statement_timeout` nor a cancel request gets
+ * through a path that drops packets. The postgres library would reconnect on its own, with queries kept for later. The
+ * connection prevents that: it discards a lost client, which gets no second socket. So nothing is sent after the caller
+ * got an error.
  */
 export class Connection {
   readonly #target: ConnectionTarget;
@@ -86,7 +89,7 @@ export class Connection {
   readonly #options: ConnectionOptions;
   #session: Session | null = null;
   #currentOrLastRun: RunProgress | null = null;
-  /** The server process that was busy with what was sent when its session was lost. */
+  /** The server process that was busy with a request when its session was lost. */
   #abandoned: { readonly pid: number; readonly serverIndex: number } | null = null;
   readonly #abandonedBackendChecks = new AbandonedBackendChecks();
 
@@ -103,18 +106,19 @@ export class Connection {
   }
 
   /**
-   * True: the server is still busy with a transaction of the session before, such as a commit that waits for a standby. A
-   * backend that waits so looks at no socket. One more for each call would use up the server's connections: calls are
-   * refused until it is done, but for a look now and then.
+   * True: the server is still busy with a transaction of the previous session, such as a commit that waits for a
+   * standby. A backend that waits like this does not read its socket. One more backend for each call would use up the
+   * server's connections. So calls are rejected until it is done, except for an occasional check.
    */
   get isAwaitingAbandonedBackend(): boolean {
     return this.#abandonedBackendChecks.isTooEarlyToRecheck;
   }
 
   /**
-   * Runs `work` on this session, one at a time (the caller sees to that). Rejects with DatabaseUnavailableError when no session
-   * could be had or the server takes no writes, with CommitUnknownError when it ended or `timeoutMs` passed in between, else
-   * with what `work` rejects.
+   * Runs `work` on this session, one at a time (the caller ensures that). Rejects with
+   * - DatabaseUnavailableError when no session was available or the server takes no writes,
+   * - CommitUnknownError when the session ended or `timeoutMs` passed in between,
+   * - else with the rejection of `work`.
    */
   async run<T>(work: (sql: Sql) => Promise<T>, timeoutMs: number): Promise<T> {
     if (this.isAwaitingAbandonedBackend)
@@ -134,7 +138,7 @@ export class Connection {
       return work(session.client);
     };
     const running = attempt();
-    // After the deadline nobody waits for the work any more; its late rejection is the same failure told twice.
+    // After the deadline nobody waits for the work; its late rejection reports the same failure again.
     running.catch(() => {});
     try {
       const result = await Promise.race([running, deadline]);
@@ -150,7 +154,7 @@ export class Connection {
     }
   }
 
-  /** Ends the session at once, without waiting for what is under way. */
+  /** Ends the session at once, without waiting for work in progress. */
   close(): void {
     if (this.#currentOrLastRun !== null) this.#currentOrLastRun.isTimedOutOrClosed = true;
     if (this.#session !== null) this.#end(this.#session, { isLoss: false });
@@ -168,7 +172,7 @@ export class Connection {
     return sent ? new CommitUnknownError(message) : new DatabaseUnavailableError(message);
   }
 
-  /** Ends this session and no other: what was under way on it may find out only when there is a new one. */
+  /** Ends only this session: its work may notice the end only when a new session exists. */
   #end(session: Session, { how = 'close', isLoss = true }: { how?: 'close' | 'reset'; isLoss?: boolean } = {}): void {
     if (session.ended) return;
     const wasReady = session.ready;
@@ -179,10 +183,10 @@ export class Connection {
     if (session.hasWorkInProgress && isLoss) this.#abandoned = { pid: session.pid, serverIndex: session.serverIndex };
     const { socket, client } = session;
     const canReset = socket !== null && !socket.connecting && !isUnixSocket(this.#serverOf(session));
-    // A plain close leaves what was not acknowledged to the kernel, which would still deliver it when the path heals.
+    // After a plain close the kernel would still deliver unacknowledged data when the path recovers.
     if (how === 'reset' && canReset) socket.resetAndDestroy();
     else socket?.destroy();
-    // It rejects what is under way and queued in the library.
+    // Makes the library reject the work in progress and in its queue.
     session.clientEnded = client.end({ timeout: 0 }).catch(() => {});
     if (wasReady) this.#options.onClose?.();
   }
@@ -196,19 +200,19 @@ export class Connection {
     return this.#group.servers[serverIndex]!;
   }
 
-  /** The open session, if no other was lost since it was asked last. */
+  /** The open session, if no other session was lost since its last greeting. */
   #readySession(): Session | null {
     const session = this.#session;
     return session?.ready === true && session.knownLosses === this.#group.losses ? session : null;
   }
 
-  /** The open session where it still answers as a primary; else a new one with the first server that does. */
+  /** The open session if it still answers as a primary; else a new one with the first server that does. */
   async #findPrimary(call: RunProgress): Promise<Session> {
     const suspect = this.#session;
     if (suspect !== null) {
       call.session = suspect;
       if ((await this.#recheck(suspect)) && !call.isTimedOutOrClosed) return suspect;
-      // What it listened to would be heard by nobody.
+      // A new session would miss the notifications that this one listened to.
       if (this.#options.onNotify !== undefined) {
         throw new DatabaseUnavailableError('the connection to the database was lost');
       }
@@ -240,7 +244,7 @@ export class Connection {
     throw new DatabaseUnavailableError(message, { cause });
   }
 
-  /** A session that was idle while another one was lost: its server may be gone, or no primary any more. */
+  /** Checks a session that was idle while another one was lost: its server may be gone, or not the primary any more. */
   async #recheck(session: Session): Promise<boolean> {
     const timer = setTimeout(() => this.#end(session, { how: 'reset', isLoss: false }), SUSPECT_ANSWER_TIMEOUT_MS);
     try {
@@ -250,12 +254,12 @@ export class Connection {
     } finally {
       clearTimeout(timer);
     }
-    // It was lost with the one that made it suspect: no reason to ask the others once more.
+    // It was lost together with the first one: no reason to check the other sessions once more.
     this.#end(session, { how: 'reset', isLoss: false });
     return false;
   }
 
-  /** One round trip before the first work of a session, so that a failure to connect is told apart from a lost commit. */
+  /** One round trip before the first work of a session, so that a failure to connect differs from a lost commit. */
   async #greetNew(session: Session, acceptsReadOnly: boolean): Promise<UnusableServerReason | null> {
     let rejection: UnusableServerReason | null;
     try {
@@ -277,7 +281,7 @@ export class Connection {
     return null;
   }
 
-  /** Greets the server; resolves with why it cannot be used. */
+  /** Greets the server; resolves with the reason why it cannot be used. */
   async #judge(session: Session, acceptsReadOnly: boolean): Promise<UnusableServerReason | null> {
     const { losses } = this.#group;
     const abandonedPid = this.#abandoned?.serverIndex === session.serverIndex ? this.#abandoned.pid : null;
@@ -285,7 +289,7 @@ export class Connection {
     const options = { forceGenericPlans: this.#options.forceGenericPlans === true, abandonedPid, lockTimeoutMs };
     let greeting = await configureSessionAndReadState(session.client, options);
     if (greeting.isAbandonedBusy) {
-      // One that was ended with its session needs a moment for it.
+      // A backend that ended with its session needs a moment for that.
       await wait(ABANDONED_RECHECK_DELAY_MS);
       greeting = await configureSessionAndReadState(session.client, options);
     }
@@ -340,7 +344,7 @@ export class Connection {
   }
 
   async #openSocket(session: Session): Promise<net.Socket> {
-    // The library asks again when a socket ended in the middle of the greeting, and asks late when it was closed at once.
+    // The library opens another socket if one ended during the greeting, and opens it late after an immediate close.
     if (session.ended || session.socket !== null) throw new Error('the connection was closed');
     const { connectTimeoutMs, tls = null } = this.#target;
     const options = { connectTimeoutMs, connectAsUid: this.#options.connectAsUid, tls };
@@ -353,7 +357,7 @@ export class Connection {
     return socket;
   }
 
-  /** Told before the answer of the work that is under way: that one still counts. */
+  /** Called before the answer of the work in progress: that answer still counts. */
   #onParameter(session: Session, name: string, value: string): void {
     if (value !== 'on' || !READ_ONLY_PARAMETERS.has(name)) return;
     if (!session.ready || this.#options.acceptsReadOnly === true) return;
@@ -379,7 +383,10 @@ export class Connection {
   }
 }
 
-/** A server that starts has no newer timeline to compare with: it takes the database as it is, and says what it lacks. */
+/**
+ * A server that just started knows no newer timeline: it accepts the database as it is, and reports what the database
+ * lacks.
+ */
 function formerPrimarySentence(timeline: number | null, newer: number): string {
   const reason = `it is no longer the primary: it is on timeline ${timeline}, and ${newer} has begun`;
   return `${reason}; if no server of timeline ${newer} is left, restart Klatch, which then says what the database lost`;

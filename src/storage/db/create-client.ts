@@ -3,21 +3,21 @@ import postgres from 'postgres';
 import { driverArrayTypes } from './array-types.ts';
 import type { ConnectionTarget, ServerAddress, Sql } from './connection-target.ts';
 
-/** What the owner of a client's session gives to it, and is told of it. */
+/** Callbacks of the owner of a client's session. */
 interface ClientEvents {
   readonly openSocket: () => Promise<net.Socket>;
-  /** A notification of a channel that it listens to. */
+  /** A notification of a channel that the session listens to. */
   readonly onNotify: (payload: string) => void;
   /** A setting that PostgreSQL reports, at the start and whenever it changes. */
   readonly onParameter: (name: string, value: string) => void;
   /**
-   * A commit did not wait for a standby to the end, since somebody cancelled that: it is told as a warning, and then as
-   * a success.
+   * A commit did not wait for a standby to the end, because somebody cancelled the wait: PostgreSQL sends a warning,
+   * and then reports success.
    */
   readonly onCommittedWithoutStandby: () => void;
 }
 
-/** The place in PostgreSQL's source; its words depend on the server's language. */
+/** The function in PostgreSQL's source; the message depends on the server's language. */
 const STANDBY_WAIT_ROUTINE = 'SyncRepWaitForLSN';
 
 /** A client of the library for one session; it connects with its first statement. */
@@ -35,7 +35,7 @@ export function createClient(
     password,
     max: 1,
     connect_timeout: connectTimeoutMs / 1000,
-    // By default the library ends a connection after half an hour to an hour, also between two queries of one work.
+    // By default the library ends a connection after half an hour to an hour, even between two queries of one `work`.
     max_lifetime: null,
     idle_timeout: 0,
     onnotice: (notice: postgres.Notice) => {
@@ -46,7 +46,7 @@ export function createClient(
     socket: events.openSocket,
     fetch_types: false,
     types: { bigint: { to: 20, from: [20], serialize: String, parse: parseBigint }, ...driverArrayTypes() },
-    // Further settings are made by the greeting.
+    // The greeting makes further settings.
     connection: {
       application_name: `klatch ${name}`,
       TimeZone: 'UTC',

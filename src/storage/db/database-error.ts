@@ -1,29 +1,31 @@
 import postgres from 'postgres';
 
-/** No connection could be had: nothing of the work was sent, so it can be repeated safely. */
+/** No connection was available: nothing was sent, so the work can be retried safely. */
 export class DatabaseUnavailableError extends Error {
   override readonly name = 'DatabaseUnavailableError';
 }
 
-/** The connection was lost, or its deadline passed, after work was sent: whether it was committed is not known. */
+/** The connection was lost, or its deadline passed, after work was sent: it may have been committed or not. */
 export class CommitUnknownError extends Error {
   override readonly name = 'CommitUnknownError';
 }
 
-/** What servers before 9.6 refuse our sessions with: they do not know a setting that each begins with. */
+/**
+ * Servers before 9.6 refuse Klatch's sessions with this code: they do not know a setting that each session begins with.
+ */
 export const UNKNOWN_SETTING_SQLSTATE = '42704';
-/** PostgreSQL was told to stop, and has said so. */
+/** PostgreSQL is shutting down, and has reported it. */
 export class ServerShutdownError extends Error {
   override readonly name = 'ServerShutdownError';
 }
 
-/** Something was to be written where nothing can be: a standby, or a server or transaction that is set to be read-only. */
+/** A write where no write is possible: on a standby, or in a read-only server or transaction. */
 export const READ_ONLY_SQLSTATE = '25006';
 
-/** Of servers that do not know a function, let nobody call it, or have none of their own (some clouds). */
+/** Errors of servers that do not know a function, do not permit it, or do not implement it (some clouds). */
 export const FUNCTION_NOT_TO_BE_HAD_SQLSTATES: ReadonlySet<string> = new Set(['0A000', '42501', '42883']);
 
-/** The SQLSTATE of an error that PostgreSQL itself answered, else null. */
+/** The SQLSTATE of an error from PostgreSQL itself, else null. */
 export function sqlState(error: unknown): string | null {
   return error instanceof postgres.PostgresError ? error.code : null;
 }
@@ -34,9 +36,9 @@ export function violatesUnique(error: unknown, constraint: string): boolean {
 }
 
 /**
- * PostgreSQL's own words for "this session is over": an administrator's or a crash's shutdown (class 57P), lost
- * connections (class 08), and whatever comes as FATAL or PANIC, such as a log that cannot be written in the middle of a
- * commit. What the session was doing has an unknown outcome.
+ * True for errors with which PostgreSQL ends a session: an administrator's or a crash's shutdown (class 57P) and lost
+ * connections (class 08). It is also true for every FATAL or PANIC, such as a log that cannot be written during a
+ * commit. The session's work has an unknown outcome.
  */
 export function isConnectionFatal(error: unknown): boolean {
   if (!(error instanceof postgres.PostgresError)) return false;
@@ -44,16 +46,19 @@ export function isConnectionFatal(error: unknown): boolean {
 }
 
 /**
- * True for what is another thing next time: a deadlock, a lock that was not to be had, a row that was referred to and went
- * in the middle, a server without room (class 53), one that is told to stop (class 57).
+ * True for errors that a retry may avoid:
+ * - a deadlock,
+ * - a lock that was not available,
+ * - a referenced row that was deleted meanwhile,
+ * - a server without resources (class 53), or one that is stopping (class 57).
  */
 export function isTransient(error: unknown): boolean {
   return /^(?:23503$|40001$|40P01$|55P03$|53|57)/.test(sqlState(error) ?? '');
 }
 
 /**
- * True for work that PostgreSQL has rolled back because it was told to stop: it says so before a commit and never after
- * one, where the session ends without a word. It holds for work of one statement only.
+ * True for work that PostgreSQL has rolled back because it was stopping. PostgreSQL reports that before a commit and
+ * never after one, where the session ends without a message. This holds only for work of one statement.
  */
 export function wasRolledBackByShutdown(error: unknown): boolean {
   return error instanceof CommitUnknownError && error.cause instanceof ServerShutdownError;

@@ -4,14 +4,14 @@ import type { TimelineAndSystemId } from './server-group.ts';
 
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 30_000;
 
-/** What a server answers to the first question of a session. */
+/** A server's answer to the first query of a session. */
 interface Greeting extends TimelineAndSystemId {
   /** The process that serves the session. */
   readonly pid: number;
   readonly isStandby: boolean;
   /** True on a standby too. */
   readonly isReadOnly: boolean;
-  /** Whether the process that was asked for still has a transaction to end. */
+  /** Whether the process `abandonedPid` still has an open transaction. */
   readonly isAbandonedBusy: boolean;
 }
 
@@ -19,14 +19,14 @@ interface GreetingOptions {
   /** How long a statement of the session may wait for a lock. */
   readonly lockTimeoutMs: number;
   readonly forceGenericPlans: boolean;
-  /** The process of a session like this one that was lost while it worked; null: there is none. */
+  /** The process of a similar session that was lost during work; null: there is none. */
   readonly abandonedPid: number | null;
 }
 
 /**
- * Sets up a session and asks for the server's role, in one round trip. A commit that is answered before it is on disk can
- * be lost in a crash: what the database, the role or a reload says of `synchronous_commit` is overruled. Transactions
- * that write what can be derived again turn it off for themselves.
+ * Sets up a session and reads the server's role, in one round trip. A commit that is answered before it is on disk can
+ * be lost in a crash. So the session overrides the `synchronous_commit` of the database, the role or a reload.
+ * Transactions that write derivable data turn it off for themselves.
  */
 export async function configureSessionAndReadState(sql: Sql, options: GreetingOptions): Promise<Greeting> {
   try {
@@ -43,12 +43,13 @@ async function ask(sql: Sql, text: string): Promise<Greeting> {
 }
 
 /**
- * PostgreSQL would plan a statement for each length of its arrays, a third of a small flush: `forceGenericPlans`. The
- * name is looked up because version 11 has no such setting. A standby has no log of its own to name a timeline of.
- * Settings are made here and not with the start of the session, where pgbouncer refuses those that it does not know.
+ * `forceGenericPlans`: else PostgreSQL would plan a statement for each length of its arrays, a third of a small flush.
+ * The query looks the name up because version 11 has no such setting. A standby has no log of its own, and so no
+ * timeline. Settings are made here and not at the start of the session, where pgbouncer refuses settings that it does
+ * not know.
  *
- * A process that has written keeps its transaction number until its commit is through, wherever that one waits. What
- * waits for its client is a session that the server has not noticed the end of: nothing of it will be written.
+ * A process that has written keeps its transaction id until its commit is complete, wherever the commit waits. A
+ * process that waits for its client has not noticed that its session ended: its transaction will never commit.
  */
 function greetingText(options: GreetingOptions, asksClusterState: boolean): string {
   const { forceGenericPlans, abandonedPid, lockTimeoutMs } = options;

@@ -4,25 +4,25 @@ import { readMigrations, type Migration } from './migration-files.ts';
 import type { Pool } from './pool.ts';
 import { checkSchemaReturningVersion } from './schema-compatibility.ts';
 
-/** A migration was refused by the database; all that was pending was rolled back. */
+/** The database refused a migration; all pending migrations were rolled back. */
 export class MigrationFailedError extends Error {
   override readonly name = 'MigrationFailedError';
 }
 
-/** 'klatc' in ASCII: one number for everybody who migrates a database. */
+/** 'klatc' in ASCII: all programs that migrate a database use this number. */
 export const SCHEMA_LOCK_KEY = 0x6b6c617463;
-/** Building an index on a large table takes its time; a node that waits for another one's migration as well. */
+/** Building an index on a large table takes long, and so does the wait for another node's migration. */
 const TIMEOUT_MS = 30 * 60_000;
 
 /**
- * Brings a database to this program's schema: forward only, and all that is pending in one transaction, so that a failure
- * leaves the database as it was for the program that it was made with. Of several nodes that start at once one migrates,
- * while the others wait for its lock. Returns the names of what was applied here. Rejects with IncompatibleSchemaError when
+ * Brings a database to this program's schema: forward only, and all pending migrations in one transaction. So a failure
+ * leaves the database as it was for the previous program. Of several nodes that start at once one migrates, while the
+ * others wait for its lock. Returns the names of the migrations applied here. Rejects with IncompatibleSchemaError when
  * the database has migrations that this program does not have, and with MigrationFailedError.
  */
 export async function migrate(pool: Pool, options: MigrateOptions = {}): Promise<string[]> {
   const { migrations = readMigrations(), onWaiting = () => {} } = options;
-  // Beside backups and other starts, but not beside `keys rotate-secret`, which holds the lock for itself.
+  // Runs beside backups and other starts, but not beside `keys rotate-secret`, which holds the lock exclusively.
   const version = await pool.transaction(async (tx) => {
     await disableTimeouts(tx);
     await tx`select pg_advisory_xact_lock_shared(${SCHEMA_LOCK_KEY})`;
@@ -39,13 +39,13 @@ export async function migrate(pool: Pool, options: MigrateOptions = {}): Promise
 }
 
 interface MigrateOptions {
-  /** Those of the program if not given. */
+  /** The program's migrations if not given. */
   readonly migrations?: readonly Migration[];
-  /** Told in a sentence when somebody has to be waited for. */
+  /** Called with a sentence when another process has to be waited for. */
   readonly onWaiting?: (sentence: string) => void;
 }
 
-/** What a backup's session is called; it holds the lock of migrations together with others. */
+/** The name of a backup's session; it shares the lock of migrations with others. */
 export const BACKUP_SESSION_NAME = 'backup';
 
 async function isBackupRunning(tx: Transaction): Promise<boolean> {
@@ -55,7 +55,7 @@ async function isBackupRunning(tx: Transaction): Promise<boolean> {
   return rows.length > 0;
 }
 
-/** For as long as the caller's deadline allows. */
+/** Statements may take as long as the caller's deadline allows. */
 async function disableTimeouts(tx: Transaction): Promise<void> {
   await tx`set local lock_timeout = 0`;
   await tx`set local statement_timeout = 0`;
@@ -63,8 +63,8 @@ async function disableTimeouts(tx: Transaction): Promise<void> {
 }
 
 /**
- * Applies what is missing of `migrations` in a transaction of the caller's, who holds the lock; names as of `migrate`,
- * which says what it rejects with.
+ * Applies the missing ones of `migrations` in a transaction of the caller, which holds the lock. Names and rejections
+ * as for `migrate`.
  */
 export async function applyMigrations(tx: Transaction, migrations: readonly Migration[]): Promise<string[]> {
   await tx`create table if not exists schema_version (
@@ -72,7 +72,7 @@ export async function applyMigrations(tx: Transaction, migrations: readonly Migr
   const version = await checkSchemaReturningVersion(tx, migrations);
   const pending = migrations.slice(version);
   for (const step of pending) {
-    // The version row first: should another node not know the lock, it stops here instead of building the schema twice.
+    // The version row first: a node that does not know the lock fails here instead of building the schema twice.
     await tx`insert into schema_version (version, name) values (${step.version}, ${step.name})`;
     try {
       await tx.unsafe(step.text);
@@ -83,7 +83,7 @@ export async function applyMigrations(tx: Transaction, migrations: readonly Migr
   return pending.map(({ version: number, name }) => `${number} ${name}`);
 }
 
-/** A lost connection is told as that: it is no fault of the migration. */
+/** Returns the error of a lost connection unchanged: the migration did not cause it. */
 function toMigrationError(error: unknown, { version, name }: Migration, from: number): unknown {
   if (sqlState(error) === null || isConnectionFatal(error)) return error;
   const former =
@@ -96,7 +96,7 @@ function toMigrationError(error: unknown, { version, name }: Migration, from: nu
   });
 }
 
-/** PostgreSQL's words; where they can quote a value (data and constraint errors) the code alone. */
+/** PostgreSQL's message; for errors that can quote a value (data and constraint errors) only the code. */
 function refusal(error: Error): string {
   const state = sqlState(error) ?? '';
   return /^2[23]/.test(state) ? `SQLSTATE ${state}` : `${error.message}, SQLSTATE ${state}`;

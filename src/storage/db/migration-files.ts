@@ -1,6 +1,6 @@
 import { listAssets, readAsset } from '../../assets.ts';
 
-/** What identifies a migration: the number says when it runs, the name tells it from another program's. */
+/** The identity of a migration: the number gives the order, the name distinguishes it from another program's. */
 export interface MigrationId {
   readonly version: number;
   readonly name: string;
@@ -37,7 +37,7 @@ export function orderMigrations(files: readonly string[]): (MigrationId & { file
   return steps;
 }
 
-/** The version this program works with. */
+/** The schema version of this program. */
 export function newestSchemaVersion(): number {
   return listMigrations().length;
 }

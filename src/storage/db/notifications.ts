@@ -2,7 +2,7 @@ import type { Sql } from './connection.ts';
 
 const CHANNEL = 'klatch';
 
-/** Makes this session hear the nodes' notifications. */
+/** Makes this session receive the nodes' notifications. */
 export async function listen(sql: Sql): Promise<void> {
   await sql`listen ${sql(CHANNEL)}`;
 }

@@ -36,7 +36,7 @@ export function openSocket(
     ? withEffectiveUid(connectAsUid, () => net.connect({ path: `${host}/.s.PGSQL.${port}` }))
     : net.connect({ host, port, keepAlive: true, noDelay: true });
   owner.onSocketCreated(socket);
-  // The owner's is the first listener, so the session is marked as gone before the library rejects what was under way.
+  // The owner's listener is the first, so the session is marked as ended before the library rejects its work.
   socket.once('close', owner.onClose);
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => {
@@ -54,7 +54,7 @@ export function openSocket(
           connected(secured);
         },
         (error: Error) => {
-          // The `close` event that follows knows no reason: reject before it.
+          // Rejects first: the `close` event that follows carries no reason.
           reject(error);
           socket.destroy();
         },
@@ -63,16 +63,16 @@ export function openSocket(
     socket.once('error', reject);
     socket.once('close', () => {
       clearTimeout(timer);
-      // TLS may say why in the same turn.
+      // TLS may report the reason in the same turn.
       setImmediate(() => reject(new Error('the connection was closed')));
     });
   });
 }
 
 /**
- * Delays `close` events of a socket until `clientEnded` resolves; it is called when the event comes. After a `close` the
- * library still takes statements for a moment: it rolls back the transaction that it has just failed. It writes them to a
- * socket that is gone, in a later turn. Nobody can catch that exception, which ended the whole process.
+ * Delays `close` events of a socket until `clientEnded` resolves; it is called when the event comes. After a `close`
+ * the library still takes statements for a moment: it rolls back the transaction that has just failed. It writes them
+ * to a closed socket, in a later turn. No code can catch that exception, and it ended the whole process.
  */
 export function delayCloseEvents(socket: net.Socket, clientEnded: () => Promise<unknown>): void {
   const on = socket.on.bind(socket) as (event: string, listener: (...args: unknown[]) => void) => net.Socket;
@@ -84,8 +84,8 @@ export function delayCloseEvents(socket: net.Socket, clientEnded: () => Promise<
 }
 
 /**
- * Runs something synchronous as another user. What the pool of threads does meanwhile is done as that user too: the
- * caller sees to it that no files are under way.
+ * Runs a synchronous function as another user. The thread pool also works as that user meanwhile: the caller has to
+ * ensure that no file operations are in progress.
  */
 function withEffectiveUid<T>(uid: number | undefined, work: () => T): T {
   const own = process.geteuid?.();

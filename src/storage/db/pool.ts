@@ -6,29 +6,29 @@ import { DatabaseUnavailableError } from './database-error.ts';
 export interface PoolOptions {
   readonly name: string;
   readonly size: number;
-  /** Calls that may wait for a connection; one more is refused at once. */
+  /** Calls that may wait for a connection; one more is rejected at once. */
   readonly maxWaiting: number;
   /** Default deadline of one call: waiting for a connection and all its queries. */
   readonly timeoutMs: number;
-  /** True: its statements are planned once, for any values. */
+  /** True: PostgreSQL plans its statements once, for any values. */
   readonly forceGenericPlans?: boolean;
-  /** True: it is used while others wait for what a new timeline has to be preceded by. */
+  /** True: its sessions work even while others wait for the gate of a new timeline. */
   readonly ignoresTimelineGate?: boolean;
-  /** Told after a commit which revs it gave out (`noteRev`), before whoever waits for it. Must not throw. */
+  /** Called after a commit with the revs that it assigned (`noteRev`), before the caller continues. Must not throw. */
   readonly onRevsCommitted?: (revs: readonly ConversationRev[]) => void;
 }
 
 /** Counters since the start, for metrics. */
 export interface PoolCounters {
-  /** How long calls waited that found no connection free. */
+  /** How long calls waited if no connection was free. */
   readonly waitS: Histogram;
-  /** Calls that got no connection: too many waited already, or their time was over. */
+  /** Calls that got no connection: too many waited already, or their deadline passed. */
   refused: number;
 }
 
-/** How a use of the database fares, for metrics. */
+/** The state of one use of the database, for metrics. */
 export interface PoolMetrics {
-  /** Connections, open or to be opened when they are needed. */
+  /** The most connections; they are opened when needed. */
   readonly size: number;
   /** Connections that a call is using right now. */
   readonly busy: number;
@@ -44,8 +44,8 @@ interface Waiter {
 }
 
 /**
- * A fixed number of connections and a bounded line of callers before them. Each use of the database has its own pool,
- * so that a slow search cannot starve the intake.
+ * A fixed number of connections and a bounded queue of calls. Each use of the database has its own pool, so that a slow
+ * search cannot starve the intake.
  */
 export class Pool implements PoolMetrics {
   readonly counts: PoolCounters = { waitS: new Histogram(DURATION_BOUNDS_S), refused: 0 };
@@ -62,8 +62,8 @@ export class Pool implements PoolMetrics {
   }
 
   /**
-   * Runs `work` with a connection of its own. `timeoutMs` bounds waiting and working together. Rejects with
-   * DatabaseUnavailableError (nothing was sent), CommitUnknownError (outcome unknown), or what `work` rejects with.
+   * Runs `work` with a connection of its own. `timeoutMs` bounds the wait and the work together. Rejects with
+   * DatabaseUnavailableError (nothing was sent), CommitUnknownError (outcome unknown), or the rejection of `work`.
    */
   async run<T>(work: (sql: Sql) => Promise<T>, timeoutMs = this.#options.timeoutMs): Promise<T> {
     const started = performance.now();
@@ -71,11 +71,11 @@ export class Pool implements PoolMetrics {
     for (;;) {
       const connection = await this.#acquire(leftMs());
       try {
-        // Stopped between the two: a session opened now would be closed by nobody.
+        // If the pool stopped in between, nobody would close a session that is opened now.
         if (this.#stopped) throw new DatabaseUnavailableError('the server is stopping');
         return await connection.run(work, leftMs());
       } catch (error) {
-        // Nothing was sent, and the others may have no transaction that stands still.
+        // Nothing was sent, and other connections may have no stuck transaction.
         const mayRetry =
           error instanceof DatabaseUnavailableError && connection.isAwaitingAbandonedBackend && !this.#stopped;
         if (!mayRetry || this.#connections.every((each) => each.isAwaitingAbandonedBackend)) throw error;
@@ -111,7 +111,7 @@ export class Pool implements PoolMetrics {
     return this.#waiters.length;
   }
 
-  /** Refuses what waits and closes every connection. What is under way is rejected. */
+  /** Rejects waiting calls and closes every connection, which rejects calls in progress. */
   stop(): void {
     this.#stopped = true;
     for (const waiter of this.#waiters.splice(0)) {
@@ -147,9 +147,12 @@ export class Pool implements PoolMetrics {
     });
   }
 
-  /** One that is stalled refuses at once: it is given out only where all are, or it would draw every call to itself. */
+  /**
+   * A stalled connection rejects at once: the pool gives it out only if all are stalled, or it would attract every
+   * call.
+   */
   #takeIdlePreferringUsable(): Connection | undefined {
-    // The most recently used first: it is the likeliest to be open.
+    // The most recently used first: it is the most likely to be open.
     const index = this.#idle.findLastIndex((connection) => !connection.isAwaitingAbandonedBackend);
     if (index !== -1) return this.#idle.splice(index, 1)[0];
     return this.#idle.length === this.#connections.length ? this.#idle.pop() : undefined;

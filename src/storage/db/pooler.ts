@@ -1,11 +1,11 @@
 import { Connection, type ConnectionTarget, type Sql, type Transaction } from './connection.ts';
 
-/** What leads to the database gives each transaction whichever session of PostgreSQL is free. */
+/** A pooler before the database gives each transaction any free session of PostgreSQL. */
 export class TransactionPoolingError extends Error {
   override readonly name = 'TransactionPoolingError';
 }
 
-/** For people: what is wrong, and what to do. */
+/** For people: the problem, and the remedy. */
 export const TRANSACTION_POOLING =
   'A pooler in transaction mode stands before PostgreSQL: what Klatch listens to and sets in a session is gone with the ' +
   'next transaction';
@@ -13,15 +13,15 @@ export const TRANSACTION_POOLING_REMEDY =
   'Set pool_mode = session in pgbouncer, or lead services.postgresql to PostgreSQL itself.';
 
 /**
- * Rejects with TransactionPoolingError where a pooler keeps no session together. Without a pooler this is one look: the
- * process that PostgreSQL named when the session began is the one that answers.
+ * Rejects with TransactionPoolingError where a pooler does not keep sessions. Without a pooler this takes one check:
+ * the process that answers is the one that PostgreSQL named when the session began.
  *
- * A session that is alone gets the same process again and again from such a pooler. So a second one holds a process in a
- * transaction while the first one asks for its own. What it gives back is the next to be given out, or the last one,
- * whichever way the pooler takes turns; then the first one has another process than before.
+ * Such a pooler gives a single session the same process again and again. So a second session holds a process in a
+ * transaction while the first one reads its own pid. Depending on the pooler's order, the freed process is the next or
+ * the last to be used. In both cases the first session then has another process than before.
  */
 export async function requireSessionPooling(target: ConnectionTarget, timeoutMs: number): Promise<void> {
-  // A standby is reached by the same way.
+  // A standby is behind the same pooler.
   const open = (): Connection => new Connection(target, 'start', { acceptsReadOnly: true });
   const [asking, holding] = [open(), open()];
   try {
@@ -43,7 +43,7 @@ async function isPooled(sql: Sql): Promise<boolean> {
   return rows[0]!.pid !== rows.state.pid;
 }
 
-/** The processes that answer one session, while and after another one holds a process. */
+/** The processes that answer one session, while and after another session holds a process. */
 async function readPidsWhileHeld(sql: Sql, other: Sql): Promise<number[]> {
   const pids: number[] = [];
   for (let turn = 0; turn < 2; turn += 1) {
@@ -52,7 +52,7 @@ async function readPidsWhileHeld(sql: Sql, other: Sql): Promise<number[]> {
       pids.push(await pidOf(sql));
     });
     pids.push(await pidOf(sql));
-    // Of two processes that are given out in turn each session would get its own again and again.
+    // If the pooler alternates between two processes, each session would always get its own.
     await pidOf(other);
   }
   return pids;

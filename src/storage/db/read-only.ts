@@ -1,8 +1,8 @@
 import { Connection, type ConnectionTarget, type Sql, type Transaction } from './connection.ts';
 
 /**
- * Runs `work` on a connection of its own, in a transaction that can change nothing, and closes it. Rejects with
- * DatabaseUnavailableError, CommitUnknownError, or what `work` rejects with.
+ * Runs `work` on a connection of its own, in a read-only transaction, and closes the connection. Rejects with
+ * DatabaseUnavailableError, CommitUnknownError, or the rejection of `work`.
  */
 export async function readOnly<T>(
   target: ConnectionTarget,

@@ -1,14 +1,14 @@
 import type { Sql, Transaction } from './connection.ts';
 import { listMigrations, type MigrationId } from './migration-files.ts';
 
-/** Why a program cannot use a schema: `found` and `remedy` are two parts of one sentence. */
+/** The reason why a program cannot use a schema: `found` and `remedy` are two parts of one sentence. */
 export interface SchemaMismatch {
   readonly kind: 'newer' | 'development-build' | 'other';
   readonly found: string;
   readonly remedy: string;
 }
 
-/** The migrations of a database are not a beginning of this program's. It must not touch that database. */
+/** The migrations of a database are not a prefix of this program's. The program must not change that database. */
 export class IncompatibleSchemaError extends Error {
   override readonly name = 'IncompatibleSchemaError';
 
@@ -20,14 +20,17 @@ export class IncompatibleSchemaError extends Error {
 /** The name of migration 1 before version 0.1.0, when the schema was not stable yet. */
 const DEVELOPMENT_BUILD_MIGRATION = 'initial';
 
-/** The migrations that a database has, in order; none for an empty one. */
+/** The applied migrations of a database, in order; none for an empty one. */
 export async function readAppliedMigrations(sql: Sql | Transaction): Promise<MigrationId[]> {
   const [table] = await sql`select to_regclass('schema_version') is not null as present`;
   if (table?.['present'] !== true) return [];
   return [...(await sql<MigrationId[]>`select version, name from schema_version order by version`)];
 }
 
-/** What keeps a program with the migrations `known` from a database with the migrations `applied`; null: nothing. */
+/**
+ * The reason why a program with the migrations `known` cannot use a database with the migrations `applied`; null: it
+ * can.
+ */
 export function findSchemaMismatch(
   applied: readonly MigrationId[],
   known: readonly MigrationId[],
@@ -63,8 +66,8 @@ export function findSchemaMismatch(
 }
 
 /**
- * Returns the version a database is at, 0 for an empty one. Rejects with IncompatibleSchemaError when its migrations are
- * not a beginning of `known`.
+ * Returns the schema version of a database, 0 for an empty one. Rejects with IncompatibleSchemaError when its
+ * migrations are not a prefix of `known`.
  */
 export async function checkSchemaReturningVersion(
   sql: Sql | Transaction,

@@ -1,24 +1,24 @@
 import { createCipheriv, createDecipheriv, createSecretKey, hkdfSync, randomBytes, type KeyObject } from 'node:crypto';
 import type { Sql, Transaction } from './connection.ts';
 
-/** The configured `secret` is not the one this database was made with. */
+/** The configured `secret` is not the secret of this database. */
 export class WrongSecretError extends Error {
   override readonly name = 'WrongSecretError';
 }
 
 const CANARY_PLAINTEXT = 'klatch';
-/** The setting that tells whether a secret is the one of this database, and what it is sealed for. */
+/** The setting that tells whether a secret belongs to this database, and its purpose when sealed. */
 export const CANARY_NAME = 'secret-canary';
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
 /**
- * Seals what must be readable again (integration tokens, hook secrets) with AES-256-GCM under a key derived from the
- * configured `secret`. Format: `1.` + base64url(nonce, tag, ciphertext). The purpose is authenticated, so that a value
- * moved from one column to another does not open.
+ * Seals values that must be readable again (integration tokens, hook secrets) with AES-256-GCM under a key derived from
+ * the configured `secret`. Format: `1.` + base64url(nonce, tag, ciphertext). The purpose is authenticated, so that a
+ * value moved from one column to another does not open.
  */
 export class Sealer {
-  /** Made once: from plain bytes each use makes one, which takes ten times as long as the rest. */
+  /** Created once: from plain bytes each use would create a key, which takes ten times as long as the rest. */
   readonly #key: KeyObject;
 
   constructor(secret: string) {
@@ -59,7 +59,7 @@ export function fitsCanary(sealer: Sealer, canary: string): boolean {
   }
 }
 
-/** Leaves a canary in a new database and checks it in an older one, before anything is sealed with a wrong secret. */
+/** Writes a canary to a new database and checks it in an older one, before a wrong secret seals anything. */
 export async function createOrCheckCanary(sql: Sql, sealer: Sealer): Promise<void> {
   const name = CANARY_NAME;
   await sql`insert into setting (name, value) values (${name}, ${sealer.seal(name, CANARY_PLAINTEXT)}) on conflict (name) do nothing`;
@@ -70,7 +70,7 @@ export async function createOrCheckCanary(sql: Sql, sealer: Sealer): Promise<voi
   );
 }
 
-/** Whether this secret opens the canary of a database; null where there is none yet. Changes nothing. */
+/** Whether this secret opens the canary of a database; null where there is none yet. Read-only. */
 export async function opensCanary(sql: Sql | Transaction, sealer: Sealer): Promise<boolean | null> {
   const [row] = await sql<{ value: string }[]>`select value from setting where name = ${CANARY_NAME}`;
   return row === undefined ? null : fitsCanary(sealer, row.value);

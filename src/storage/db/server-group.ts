@@ -1,37 +1,40 @@
 import type { ConnectionTarget, ServerAddress } from './connection-target.ts';
 
-/** What a server said of the cluster that it belongs to. */
+/** A server's report about its cluster. */
 export interface TimelineAndSystemId {
-  /** Rises with each promotion of a standby; null where the server does not tell. */
+  /** Rises with each promotion of a standby; null where the server does not report it. */
   readonly timeline: number | null;
-  /** The same on all servers of a cluster, and another one after a restore into a new one; null likewise. */
+  /**
+   * The same on all servers of a cluster; a restore into a new cluster gets another one. Null where the server does not
+   * report it.
+   */
   readonly systemId: string | null;
 }
 
-/** One of the servers of a target, and whether it is worked with. */
+/** One of the servers of a target, and whether it is used. */
 export interface ServerUse {
   /** "db1:5432". */
   readonly server: string;
   readonly isUsed: boolean;
-  /** Why it was not used when it was asked last; null: it is used, or was not asked. */
+  /** Why it was not used at the last attempt; null: it is used, or was not tried. */
   readonly rejection: string | null;
 }
 
-/** Awaited by the sessions that may write, before they are used in the new timeline. It may reject: then it is called again. */
+/** Sessions that may write await it before they are used in the new timeline. If it rejects, it is called again. */
 type TimelineListener = (timeline: number) => Promise<void>;
 
 const groups = new WeakMap<ConnectionTarget, ServerGroup>();
 
-/** What all connections of one target have learned of its servers: which one is the primary, and what was lost. */
+/** The knowledge of all connections of one target about its servers: which one is the primary, and what was lost. */
 export class ServerGroup {
   readonly servers: readonly ServerAddress[];
-  /** Sessions that were lost; a session that was greeted before the last one is asked again before it is used. */
+  /** The number of lost sessions; a session that was greeted before the last loss is checked before its next use. */
   losses = 0;
   onNewTimeline: TimelineListener | null = null;
   #preferred = 0;
-  /** True: the preferred server has answered as it should. */
+  /** True: the preferred server was accepted. */
   #isPreferredUsed = false;
-  /** By index, as of the last time. */
+  /** By index, from the last attempt. */
   readonly #rejections = new Map<number, string>();
   #state: TimelineAndSystemId | null = null;
   #gate: Promise<void> | null = null;
@@ -40,19 +43,19 @@ export class ServerGroup {
     this.servers = [{ host, port }, ...otherHosts];
   }
 
-  /** The one group of a target; shared by whoever has the same object. */
+  /** The group of a target; all callers with the same target object share it. */
   static of(target: ConnectionTarget): ServerGroup {
     let group = groups.get(target);
     if (group === undefined) groups.set(target, (group = new ServerGroup(target)));
     return group;
   }
 
-  /** The timeline of the last primary; null: none was met, or it does not tell. */
+  /** The timeline of the last primary; null: none was found, or it does not report one. */
   get timeline(): number | null {
     return this.#state?.timeline ?? null;
   }
 
-  /** Until it resolves nothing may be written; null: there is nothing to wait for. */
+  /** No write is allowed until it resolves; null: there is no wait. */
   get timelineGate(): Promise<void> | null {
     return this.#gate;
   }
@@ -63,7 +66,10 @@ export class ServerGroup {
     return this.servers.map((_, step) => (this.#preferred + step) % count);
   }
 
-  /** The next try begins behind it: a deadline that ends one server's silence must not end in the same one each time. */
+  /**
+   * The next attempt begins with the following server: a deadline that ends a silent server must not hit the same
+   * server each time.
+   */
   markFailed(index: number, rejection: string): void {
     this.#rejections.set(index, rejection);
     if (this.#preferred !== index) return;
@@ -86,7 +92,7 @@ export class ServerGroup {
     }));
   }
 
-  /** The newer timeline that makes this state one of a primary that was replaced; else null. */
+  /** The known newer timeline if this state belongs to a replaced primary; else null. */
   timelineKnownNewerThan({ timeline, systemId }: TimelineAndSystemId): number | null {
     const known = this.#state;
     if (known === null || known.timeline === null || timeline === null) return null;
@@ -94,18 +100,18 @@ export class ServerGroup {
     return isSameCluster && timeline < known.timeline ? known.timeline : null;
   }
 
-  /** True of a primary that another one has taken the place of: what it answers may be missing there. */
+  /** True for a primary that another one has replaced: the new one may lack what this one acknowledged. */
   isFormerPrimary(state: TimelineAndSystemId | null): boolean {
     return state !== null && this.timelineKnownNewerThan(state) !== null;
   }
 
-  /** Takes what a primary said; begins the gate where its timeline is another one than before. */
+  /** Records a primary's report; starts the gate if its timeline differs from the known one. */
   recordPrimaryState(state: TimelineAndSystemId): void {
     const known = this.#state;
     this.#state = state;
     const { timeline } = state;
     if (known === null || timeline === null || timeline === known.timeline) return;
-    // Sessions with the former primary may still be open, which answers and does not know of its successor.
+    // Sessions with the former primary may still be open: it answers without knowledge of its successor.
     this.losses += 1;
     if (this.onNewTimeline === null) return;
     const gate = this.onNewTimeline(timeline).then(

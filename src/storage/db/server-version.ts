@@ -5,12 +5,12 @@ export class DatabaseTooOldError extends Error {
   override readonly name = 'DatabaseTooOldError';
 }
 
-/** The database can lose or damage everything in a crash. */
+/** A crash can lose or damage everything in the database. */
 export class DatabaseUnsafeError extends Error {
   override readonly name = 'DatabaseUnsafeError';
 }
 
-/** Rejects with DatabaseUnsafeError where PostgreSQL does not wait for the disk at all; no session can change that. */
+/** Rejects with DatabaseUnsafeError where PostgreSQL does not wait for the disk; no session can change that. */
 export async function requireFsync(sql: Sql): Promise<void> {
   const [row] = await sql<{ fsync: string }[]>`select current_setting('fsync') as fsync`;
   if (row!.fsync !== 'off') return;

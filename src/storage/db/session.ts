@@ -5,24 +5,24 @@ import type { TimelineAndSystemId } from './server-group.ts';
 /** A client of the library with the one socket it ever gets. */
 export interface Session {
   readonly client: Sql;
-  /** Which of the group's servers it is with. */
+  /** The index of its server in the group. */
   readonly serverIndex: number;
   /** The process of the server; 0 before it was greeted. */
   pid: number;
-  /** What its server said of the cluster; null before it was greeted. */
+  /** Its server's report about the cluster; null before it was greeted. */
   state: TimelineAndSystemId | null;
   socket: net.Socket | null;
   ready: boolean;
   ended: boolean;
-  /** The group's losses when it was greeted last. */
+  /** The group's losses at its last greeting. */
   knownLosses: number;
-  /** Its server said that it takes no writes any more: it ends with the work that is under way. */
+  /** Its server reported that it takes no more writes: the session ends with the work in progress. */
   becameReadOnly: boolean;
   hasWorkInProgress: boolean;
   /** PostgreSQL has committed without the standby that it should have waited for. */
   wasCommittedWithoutStandby: boolean;
-  /** The last message of the server says that it stops (57P01). */
+  /** The server's last message reports a shutdown (57P01). */
   isServerShuttingDown: boolean;
-  /** Once it has ended: when the library knows, and refuses every statement. */
+  /** Once the session has ended: resolves when the library knows, and refuses every statement. */
   clientEnded: Promise<unknown>;
 }

@@ -1,14 +1,14 @@
-/** Longer answers hold rows; PostgreSQL's last words are short, and what comes before them in one piece as well. */
+/** Longer answers hold rows; PostgreSQL's last message is short, and so are messages that arrive together with it. */
 const MAX_BYTES = 1_024;
 const MAX_MESSAGES = 8;
 const ERROR_RESPONSE = 0x45;
 const HEADER_BYTES = 5;
-/** The place in the source tells PostgreSQL's own shutdown from that of a pooler before it, which uses the same code. */
+/** The function in the source distinguishes PostgreSQL's own shutdown from a pooler's, which uses the same code. */
 const FIELDS = ['VFATAL', 'C57P01', 'RProcessInterrupts'];
 
 /**
- * True where what PostgreSQL sends ends with "terminating connection due to administrator command". The library tells no
- * statement of it, since the session ends before it is done with the statement.
+ * True where PostgreSQL's data ends with "terminating connection due to administrator command". The library passes it
+ * to no statement, since the session ends before the statement does.
  */
 export function endsWithShutdown(chunk: Buffer): boolean {
   if (chunk.length > MAX_BYTES) return false;

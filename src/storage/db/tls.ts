@@ -5,14 +5,15 @@ import tls from 'node:tls';
 import type { DatabaseTlsConfig } from '../../config/config.ts';
 import { keyPathForMessage } from '../../config/key-path-for-message.ts';
 
-/** Length, and the code that stands where a version of the protocol would. */
+/** Length, and a code in the place of the protocol version. */
 const SSL_REQUEST = Buffer.from([0, 0, 0, 8, 4, 210, 22, 47]);
 const ACCEPTED = 'S';
 const REFUSED = 'N';
 
 /**
- * Turns a connection to PostgreSQL into one with TLS, as libpq does: it asks first, and the server says with one byte
- * whether it can. Files are read each time, so that a certificate can be renewed while the server works.
+ * Turns a connection to PostgreSQL into one with TLS, as libpq does: it sends a request, and the server answers with
+ * one byte whether it supports TLS. Files are read each time, so that a certificate can be renewed while the server
+ * runs.
  */
 export async function startTls(socket: net.Socket, host: string, config: DatabaseTlsConfig): Promise<tls.TLSSocket> {
   const options = readTlsOptions(config);
@@ -20,7 +21,8 @@ export async function startTls(socket: net.Socket, host: string, config: Databas
   const [answer] = (await once(socket, 'data')) as [Buffer];
   const text = answer.toString('latin1');
   if (text === REFUSED) throw new Error('it does not offer TLS, which services.postgresql.tls demands');
-  // More than a byte would be read as if it had come encrypted: somebody on the way has put it in (CVE-2021-23222).
+  // Further bytes would count as if they had arrived encrypted: an attacker on the path has inserted them
+  // (CVE-2021-23222).
   if (text !== ACCEPTED) throw new Error('it does not answer as PostgreSQL does when asked for TLS');
   const secured = tls.connect({
     socket,
@@ -46,7 +48,7 @@ function readPem(path: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
-    // The system's own words name the path, which may be a key that was put in its place.
+    // The system's own message contains the path, which may be a key that was put in its place.
     const { code } = error as NodeJS.ErrnoException;
     throw new Error(`${keyPathForMessage(path)} cannot be read (${code})`, { cause: error });
   }
