@@ -9,21 +9,21 @@ import { findEmbeddedTarget } from '../embedded/inspection.ts';
 import { externalTarget } from '../open-database.ts';
 import { BackupError } from './format.ts';
 
-/** A database that can be connected to until `close`, which ends what was started for it. */
+/** A database that accepts connections until `close`, which stops everything that was started for it. */
 interface AcquiredDatabase {
   readonly target: ConnectionTarget;
   close(): Promise<void>;
 }
 
-/** Told of what is started, in words and fields. */
+/** Called with an event in words and fields. */
 export type ConnectLog = (event: string, fields?: Record<string, unknown>) => void;
 
 const doNothing = async (): Promise<void> => {};
 
 /**
- * The database of a configuration, to be read, whether its server runs or not. An embedded one that does not run is
- * started under the data directory's lock. Rejects with EmbeddedError, DataDirError, DataDirLockedError (a process has the
- * data directory and no database runs there), and BackupError where there is no database yet.
+ * Opens the database of a configuration for reading, whether its server runs or not. It starts an embedded one that
+ * does not run, under the data directory's lock. Rejects with EmbeddedError, DataDirError, DataDirLockedError (a
+ * process has the data directory and no database runs there), and BackupError where there is no database yet.
  */
 export async function acquireDatabaseForReading(config: Config, log: ConnectLog): Promise<AcquiredDatabase> {
   if (!config.postgresql.embedded) return { target: externalTarget(config), close: doNothing };
@@ -43,8 +43,8 @@ export async function acquireDatabaseForReading(config: Config, log: ConnectLog)
 }
 
 /**
- * The database of a configuration, to be filled; nobody else may have the data directory. An embedded one is started, and
- * made when there is none. Rejects with EmbeddedError, DataDirError and DataDirLockedError.
+ * Opens the database of a configuration for loading; no other process may have the data directory. It starts an
+ * embedded one, and creates it when there is none. Rejects with EmbeddedError, DataDirError and DataDirLockedError.
  */
 export async function acquireDatabaseForLoading(config: Config, log: ConnectLog): Promise<AcquiredDatabase> {
   const lock = await DataDirLock.acquire(config.dataDir);

@@ -1,17 +1,20 @@
 import * as z from 'zod';
 
-/** Raised when an older Klatch could not read what a newer one writes. */
+/** Raised when an older Klatch could not read the files of a newer one. */
 export const BACKUP_FORMAT_VERSION = 1;
-/** The first file of a backup: what it is, known before its rows are. */
+/** The first file of a backup: its properties, readable before its rows. */
 export const HEADER_FILE_NAME = 'klatch-backup.json';
-/** The last one: what the others are, so that a backup without it is not whole. */
+/** The last file: it lists the others, so a backup without it is incomplete. */
 export const MANIFEST_FILE_NAME = 'manifest.json';
-/** A file of rows holds about this many bytes before compression: as much as is in memory at a time. */
+/** A file of rows holds about this many bytes before compression: one such file is in memory at a time. */
 export const PART_BYTES = 4 * 1024 * 1024;
-/** Of the header, the manifest, or a file of the configuration: a part takes 150 bytes of the manifest, so 1.7 TB of rows. */
+/**
+ * For the header, the manifest, or a file of the configuration. A part takes 150 bytes of the manifest, so 1.7 TB of
+ * rows fit.
+ */
 export const MAX_WHOLE_ENTRY_BYTES = 64 * 1024 * 1024;
 
-/** Names that come from a file and go into statements: nothing but these characters. */
+/** Names from a file that go into statements: only these characters are allowed. */
 const identifier = z.string().regex(/^[a-z][a-z0-9_]{0,62}$/);
 const count = z.int().min(0);
 
@@ -20,17 +23,17 @@ const tableSchema = z.object({
   columns: z.array(identifier).min(1),
 });
 
-/** The position of the numbers that a table gives out by itself. */
+/** The position of an identity column's sequence. */
 const sequenceSchema = z.object({ table: identifier, column: identifier, last: count, called: z.boolean() });
 
 const configurationSchema = z.object({
-  /** True: the files are copies; false: the settings in force, with placeholders for what is secret. */
+  /** True: the files are copies; false: the effective settings, with placeholders for secrets. */
   secrets: z.boolean(),
-  /** In the archive, and where each stood. The first is server.conf. */
+  /** Name in the archive and original path of each. The first is server.conf. */
   files: z.array(
     z.object({ name: z.string(), path: z.string(), kind: z.enum(['configuration', 'public-key', 'private-key']) }),
   ),
-  /** What has to be supplied from elsewhere: keys of the configuration and paths of files. */
+  /** Missing parts: keys of the configuration and paths of files. */
   missing: z.array(z.string()),
 });
 
@@ -38,11 +41,11 @@ export const headerSchema = z.object({
   format: z.int().min(1),
   klatch: z.string(),
   schema: z.int().min(1),
-  /** Names of the migrations that made the schema, in order. */
+  /** Names of the migrations of the schema, in order. */
   migrations: z.array(z.string()),
   postgresql: z.string(),
   taken_at: z.iso.datetime(),
-  /** Tells whether a secret is the one of this backup; null: nothing was sealed yet. */
+  /** Tells whether a secret belongs to this backup; null: nothing was sealed yet. */
   secret_canary: z.string().nullable(),
   tables: z.array(tableSchema),
   /** Days of the delivery log that have a partition of their own, as YYYYMMDD. */
@@ -55,7 +58,7 @@ export const headerSchema = z.object({
 const partSchema = z.object({ name: z.string(), bytes: count, sha256: z.string(), rows: count.optional() });
 
 export const manifestSchema = z.object({
-  /** Every other file in its order. */
+  /** All other files in their order. */
   parts: z.array(partSchema),
   rows: z.record(identifier, count),
 });
@@ -71,12 +74,12 @@ export function partName(table: string, index: number): string {
   return `tables/${table}/${String(index).padStart(6, '0')}.copy`;
 }
 
-/** The table whose rows a file of this name holds, else null. */
+/** The table of a file with this name, else null. */
 export function tableOfPart(name: string): string | null {
   return /^tables\/([a-z0-9_]+)\/\d+\.copy$/.exec(name)?.[1] ?? null;
 }
 
-/** Something about a backup or a database that keeps it from being made, read or loaded; a sentence for a person. */
+/** The reason why a backup or database cannot be written, read or loaded; a sentence for an administrator. */
 export class BackupError extends Error {
   override readonly name = 'BackupError';
 }

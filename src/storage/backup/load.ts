@@ -20,37 +20,39 @@ import { StallDetector } from './stall-detector.ts';
 import { readDatabaseTables, writeSequences } from './tables.ts';
 import { countRows, type CopyProgress } from './write.ts';
 
-/** All that a header says about the database. */
+/** The database part of a header. */
 type Source = Omit<BackupHeader, 'configuration'>;
 
 interface LoadOptions {
-  /** The secret has to be the one of what is loaded; null: it comes from a database of the same configuration. */
+  /**
+   * Checks that the secret belongs to the loaded data; null: the data comes from a database of the same configuration.
+   */
   readonly sealer: Sealer | null;
   /**
-   * The log begins a new epoch, above this number: changes behind what is loaded may have been seen, and are lost. Not
-   * given: what is loaded is all that there is.
+   * The log begins a new epoch, above this number: clients may have seen later changes that the loaded data lacks. Not
+   * given: the loaded data is complete.
    */
   readonly newEpochAbove?: number;
   readonly onProgress?: (progress: CopyProgress) => void;
-  /** Ends it early, with its reason. */
+  /** Ends the load early, with its reason. */
   readonly signal?: AbortSignal;
   readonly stallTimeoutMs?: number;
-  /** Those of the program if not given. */
+  /** The program's migrations if not given. */
   readonly migrations?: readonly Migration[];
 }
 
-/** What was loaded. */
+/** The result of a load. */
 export interface DatabaseLoadResult {
   readonly rows: number;
-  /** Migrations that were applied to what was loaded, since it was of an older schema. */
+  /** Migrations that were applied to the loaded data, since its schema was older. */
   readonly appliedMigrations: readonly string[];
-  /** Which the log begins; null: it goes on in that of what was loaded. */
+  /** The epoch that the log begins; null: the log continues in the epoch of the loaded data. */
   readonly newEpoch: LogEpoch | null;
 }
 
 /**
- * Fills an empty database in one transaction: whatever ends it, kill -9 too, leaves the database as empty as before.
- * `feed` calls `begin`, then `rows` for each table, in the order of the header; what it rejects with rolls back.
+ * Fills an empty database in one transaction: however it ends, even by kill -9, the database is then as empty as
+ * before. `feed` calls `begin`, then `rows` for each table, in the order of the header; its rejection rolls back.
  * Rejects with BackupError, WrongSecretError, DatabaseInUseError, DatabaseTooOldError, DatabaseUnavailableError or
  * CommitUnknownError.
  */
@@ -86,7 +88,7 @@ export async function loadDatabase(
     );
   } catch (error) {
     watch.signal.throwIfAborted();
-    // A file that cannot be read is not taken for a failure of the database.
+    // A file that cannot be read must not look like a failure of the database.
     throw failure === null ? error : (failure as { readonly error: unknown }).error;
   } finally {
     options.signal?.removeEventListener('abort', onAbort);
@@ -95,7 +97,7 @@ export async function loadDatabase(
   }
 }
 
-/** A load under way. */
+/** A load in progress. */
 class DatabaseLoader {
   readonly #tx: Transaction;
   readonly #watch: StallDetector;
@@ -113,7 +115,7 @@ class DatabaseLoader {
     this.#migrations = options.migrations ?? readMigrations();
   }
 
-  /** Makes the schema that the rows come from, after everything that can be refused at once was looked at. */
+  /** Creates the schema that the rows come from, after all checks that can fail early. */
   async begin(source: Source): Promise<void> {
     try {
       await this.#begin(source);
@@ -121,7 +123,7 @@ class DatabaseLoader {
       const explained = connectionLossToCommitUnknown(error);
       const state = sqlState(explained);
       if (state === null) throw explained;
-      // For instance no right to make tables.
+      // For instance the role may not create tables.
       const sentence = `The database cannot be filled (${(explained as Error).message}, SQLSTATE ${state}).`;
       throw new BackupError(sentence, { cause: error });
     }
@@ -142,12 +144,12 @@ class DatabaseLoader {
         `The tables do not look as schema ${source.schema} does in this Klatch: they come from another program.`,
       );
     }
-    // Before hours of loading; the canary that is loaded is asked again at the end.
+    // Checked before hours of loading; `finish` checks the loaded canary again.
     const { secret_canary: canary } = source;
     const { sealer } = this.#options;
     if (sealer !== null && canary !== null && !fitsCanary(sealer, canary)) throw wrongSecretError();
     for (const day of source.days) await ensureDayPartition(tx, parseDay(day));
-    // From here on something has to move all the time.
+    // From here on the load has to make steady progress.
     this.#watch.start();
   }
 
@@ -166,7 +168,7 @@ class DatabaseLoader {
       }
       await copy.end();
     } catch (error) {
-      // Else the session would wait for more of it.
+      // Otherwise the session would wait for more data.
       copy.abandon(error as Error);
       throw loadError(error, table);
     }
@@ -174,12 +176,12 @@ class DatabaseLoader {
     this.#sentRowsByTable.set(table, rows);
   }
 
-  /** What has to be done once all rows are there; the transaction is committed behind it. */
+  /** Finishes the load once all rows are there; the transaction commits after it. */
   async finish(): Promise<DatabaseLoadResult> {
     const source = this.#source;
     if (source === null) throw new Error('a load ended before it began');
     const tx = this.#tx;
-    // Single statements from here on, of which none can be told to move.
+    // Only single statements follow, which report no progress.
     this.#watch.stop();
     for (const { name } of source.tables) await this.#verifyTableHoldsLoadedRows(name);
     await writeSequences(tx, source.sequences);
@@ -187,12 +189,12 @@ class DatabaseLoader {
     const { sealer } = this.#options;
     if (sealer !== null && (await opensCanary(tx, sealer)) === false) throw wrongSecretError();
     const appliedMigrations = await applyMigrations(tx, this.#migrations);
-    // A copy that is restored is an installation of its own, and its files are where its servers keep them.
+    // A restored copy is a separate installation, and its files are in the store of its own servers.
     if (sealer !== null) await unassignStoreId(tx, { evenIfAssigned: true });
     await forgetTimelineDecision(tx);
     const { newEpochAbove } = this.#options;
     const newEpoch = newEpochAbove === undefined ? null : await raiseLogEpochWithin(tx, newEpochAbove);
-    // So that the first statements are planned for what is there.
+    // So that the first statements are planned for the loaded rows.
     for (const { name } of source.tables) await tx`analyze ${tx(name)}`;
     return { rows: this.#rows, appliedMigrations, newEpoch };
   }
@@ -223,7 +225,7 @@ class DatabaseLoader {
   }
 }
 
-/** Throws BackupError for a backup whose schema a program with the migrations `known` cannot make. */
+/** Throws BackupError for a backup whose schema a program with the migrations `known` cannot create. */
 export function checkBackupSchema(
   { schema, migrations }: Pick<Source, 'schema' | 'migrations'>,
   known: readonly MigrationId[] = listMigrations(),
@@ -254,8 +256,8 @@ function wrongSecretError(): WrongSecretError {
 }
 
 /**
- * Empty is a database without tables, and one in which a Klatch was started and nothing was made: its tables are dropped,
- * beneath the same transaction.
+ * Empty means a database without tables, or one in which a Klatch was started and nothing was created. The same
+ * transaction drops its tables.
  */
 async function requireEmptyThenDropTables(tx: Transaction): Promise<void> {
   const rows = await tx<{ name: string; kind: string; partition: boolean }[]>`
@@ -282,8 +284,8 @@ async function requireEmptyThenDropTables(tx: Transaction): Promise<void> {
 }
 
 /**
- * No settlement of a process that worked on another copy of this database may count here: its epochs were counted from 0,
- * so that the time in seconds is one that nobody has had.
+ * Settlements of processes on other copies of this database must not count here. Their epochs were counted from 0, so
+ * the time in seconds is an epoch that no lease has had.
  */
 async function fenceOffOldLeases(tx: Transaction): Promise<void> {
   await tx`update lease set holder = null, expires_at = '-infinity', epoch = floor(extract(epoch from clock_timestamp()))`;
@@ -293,7 +295,7 @@ function parseDay(day: string): Date {
   return new Date(`${day.slice(0, 4)}-${day.slice(4, 6)}-${day.slice(6)}T00:00:00Z`);
 }
 
-/** PostgreSQL's own sentence may quote a row. A full disk or a lost connection is told as that. */
+/** Hides PostgreSQL's message where it may quote a row. Reports a full disk or a lost connection as such. */
 function loadError(error: unknown, table: string): unknown {
   const state = sqlState(error);
   if (state === null) return error;
@@ -312,8 +314,8 @@ interface CopyInWriter {
 async function startCopyIn(tx: Transaction, { name, columns }: BackupTable): Promise<CopyInWriter> {
   const query = tx`copy ${tx(name)} (${tx([...columns])}) from stdin`;
   const stream: Writable = await query.writable();
-  // The library tells an error that comes behind the last row to its query, which was answered with the stream already:
-  // the stream alone would wait for ever.
+  // The library passes an error after the last row to its query, which has already resolved with the stream: without
+  // this the stream would wait forever.
   Reflect.set(query, 'reject', (error: Error) => stream.destroy(error));
   const done = finished(stream);
   done.catch(() => {});

@@ -6,23 +6,26 @@ import { callbackify } from 'node:util';
 import { syncFolder } from '../../config/durable-file.ts';
 import { BackupError } from './format.ts';
 
-/** Whoever has the rights to it gives a partial file its name, or removes it. */
+/** Names or removes a partial file, with the rights that this needs. */
 export interface PartialFileFinalizer {
-  /** Rejects with BackupError where another process writes the file by now, or one of that name must not be overwritten. */
+  /**
+   * Rejects with BackupError where another process writes the file by now, or a file of that name must not be
+   * overwritten.
+   */
   name(): Promise<void>;
-  /** Removes the partial file, unless it is another process's by now. */
+  /** Removes the partial file, unless another process owns it by now. */
   remove(): Promise<void>;
 }
 
 interface CreateOptions {
   readonly overwrite: boolean;
-  /** Who names the file with this descriptor; by default this process. */
+  /** Creates the finalizer for the file with this descriptor; by default this process finalizes it. */
   readonly createPrivilegedFinalizer?: (descriptor: number) => PartialFileFinalizer;
 }
 
 /**
- * A file that gets its name when it is whole and on disk: until then it is `<name>.partial`, for its owner alone. A kill
- * leaves that, and the next backup into the same file takes its place.
+ * A file that gets its name when it is complete and on disk. Until then it is `<name>.partial`, readable only by its
+ * owner. A kill leaves that file, and the next backup to the same name replaces it.
  */
 export class PartialFile {
   readonly #handle: FileHandle;
@@ -34,7 +37,7 @@ export class PartialFile {
     this.#finalizer = finalizer;
   }
 
-  /** Rejects with BackupError where the file is there already and must not be overwritten, and with the system's errors. */
+  /** Rejects with BackupError where the file exists and must not be overwritten, and with the system's errors. */
   static async create(path: string, { overwrite, createPrivilegedFinalizer }: CreateOptions): Promise<PartialFile> {
     refuseExisting(path, overwrite);
     await rm(partialPath(path), { force: true });
@@ -45,13 +48,13 @@ export class PartialFile {
     );
   }
 
-  /** Not the system's own streams: one that fails closes the file, which we still have to look at. */
+  /** Not Node's file stream: on an error it closes the file, which `discard` still has to check. */
   stream(): Writable {
     const write = callbackify((chunk: Buffer) => this.#write(chunk));
     return new Writable({ write: (chunk: Buffer, _, done) => write(chunk, done) });
   }
 
-  /** Gives it its name, durably. */
+  /** Gives the file its name, durably. */
   async finish(): Promise<void> {
     await this.#handle.sync();
     await this.#finalizer.name();
@@ -59,7 +62,7 @@ export class PartialFile {
     await this.#handle.close();
   }
 
-  /** Removes what was written, unless it has its name, or is another process's by now. */
+  /** Removes the partial file, unless it has its final name, or another process owns it by now. */
   async discard(): Promise<void> {
     if (this.#isNamed) return;
     await this.#finalizer.remove();
@@ -100,7 +103,7 @@ function partialPath(path: string): string {
 
 function refuseExisting(path: string, overwrite: boolean): void {
   if (!existsSync(path)) return;
-  // A rename would put the backup in the place of a device or a pipe.
+  // A rename would replace a device or a pipe by the backup.
   if (!lstatSync(path).isFile()) throw new BackupError(`${path} is no file: to write into a pipe, give - instead.`);
   if (!overwrite) throw new BackupError(`${path} is there already: give another name, or --force to overwrite it.`);
 }

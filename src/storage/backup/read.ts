@@ -17,30 +17,33 @@ import type { BackupHeader, BackupManifest, ManifestPart } from './format.ts';
 import { readTar, TarError, type TarEntry } from './tar.ts';
 import { countRows } from './write.ts';
 
-/** Who reads a backup; what these reject with ends the reading. */
+/** The reader of a backup; a rejection of these functions ends the reading. */
 interface BackupVisitor {
-  /** What it is, before anything else. */
+  /** The header, before anything else. */
   header?(header: BackupHeader): Promise<void> | void;
   /** A file of the configuration, by its name in the archive. */
   configuration?(name: string, content: Buffer): Promise<void> | void;
-  /** All rows of one table in the text format of `copy`, to be read to their end; not called for a table without. */
+  /**
+   * All rows of one table in the text format of `copy`, which must be read to their end; not called for a table without
+   * rows.
+   */
   rows?(table: string, content: AsyncGenerator<Buffer, void, undefined>): Promise<void>;
 }
 
-/** What has been read and is whole. */
+/** A backup that was read and is complete. */
 export interface ReadBackupResult {
   readonly header: BackupHeader;
   readonly manifest: BackupManifest;
 }
 
 /**
- * Reads a backup from its beginning to its end and checks it: every part against its checksum, and that none is missing.
- * What it hands out before it resolves is not to be trusted. Rejects with BackupError in one sentence (not a backup, of a
- * newer format, truncated, altered), with the stream's own error, or with what the visitor rejects with.
+ * Reads a backup from its beginning to its end and checks it: every part against its checksum, and that none is
+ * missing. Callers must not trust its output before it resolves. Rejects with BackupError in one sentence (not a
+ * backup, of a newer format, truncated, altered), with the stream's own error, or with the visitor's rejection.
  */
 export async function readBackup(input: Readable, visitor: BackupVisitor): Promise<ReadBackupResult> {
   const gunzip = createGunzip();
-  // Its error comes out of the loop that reads.
+  // The reading loop reports this error.
   pipeline(input, gunzip).catch(() => {});
   const reader = new ArchiveReader(readTar(gunzip as AsyncIterable<Buffer>), visitor);
   try {
@@ -59,7 +62,7 @@ class ArchiveReader {
   readonly #parts: ManifestPart[] = [];
   readonly #rowsByTable = new Map<string, number>();
   #entry: TarEntry | null = null;
-  /** Whether it began as a backup does. */
+  /** Whether its beginning is that of a backup. */
   hasBackupHeader = false;
 
   constructor(entries: AsyncGenerator<TarEntry, void, undefined>, visitor: BackupVisitor) {
@@ -122,7 +125,7 @@ class ArchiveReader {
     for await (const _ of content);
   }
 
-  /** The parts of a table, which follow each other, as one. */
+  /** The consecutive parts of a table, as one stream. */
   async *#tableContent(table: string): AsyncGenerator<Buffer, void, undefined> {
     while (this.#entry !== null && tableOfPart(this.#entry.name) === table) {
       let rows = 0;
@@ -135,7 +138,7 @@ class ArchiveReader {
     }
   }
 
-  /** The content of a file; at its end the file is noted. */
+  /** The content of a file; at its end the reader records the file. */
   async *#hashAndRecordPart(entry: TarEntry, rows?: () => number): AsyncGenerator<Buffer, void, undefined> {
     const hash = createHash('sha256');
     let bytes = 0;
@@ -174,7 +177,7 @@ function parse<T>(schema: z.ZodType<T>, text: Buffer): T {
   }
 }
 
-/** Of the archive's and the compression's own errors one sentence. */
+/** Turns errors of the archive and the compression into one sentence. */
 function explain(error: unknown, hasBackupHeader: boolean): unknown {
   const code = typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : '';
   const isOurs = error instanceof TarError || code.startsWith('Z_');

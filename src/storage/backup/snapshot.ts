@@ -9,24 +9,24 @@ import { readSupportedVersion } from '../db/server-version.ts';
 import { BackupError, BACKUP_FORMAT_VERSION, type BackupHeader, type BackupTable } from './format.ts';
 import { EXCLUDED_TABLE_REASONS, readDatabaseTables, readSequences } from './tables.ts';
 
-/** Of the whole copy; a stall is told much earlier (`StallDetector`). */
+/** For the whole copy; `StallDetector` reports a stall much earlier. */
 export const WHOLE_COPY_TIMEOUT_MS = 7 * 24 * 60 * 60_000;
-/** A table that is being changed by hand is waited for this long. */
+/** How long a copy waits for a table that an administrator is changing. */
 const LOCK_TIMEOUT_MS = 60_000;
-/** What PostgreSQL says when a lock was waited for too long. */
+/** PostgreSQL's code for a lock time-out. */
 export const LOCK_NOT_AVAILABLE = '55P03';
-/** PostgreSQL ends our session when we hang: more than `STALL_MS`. */
+/** PostgreSQL ends a hanging session after this time: more than `STALL_MS`. */
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 20 * 60_000;
 
-/** What there is to copy, all of one moment. */
+/** The data to copy, all of one snapshot. */
 export interface SnapshotReader {
-  /** All but the configuration. */
+  /** The header without the configuration. */
   readonly header: Omit<BackupHeader, 'configuration'>;
   /** The rows of a table in the text format of `copy`. One table at a time, each read to its end. */
   readonly copy: (table: BackupTable) => AsyncGenerator<Buffer, void, undefined>;
 }
 
-/** Who makes the snapshot, and what ends it early. */
+/** The version for the header, and the signal that ends the copy early. */
 interface SnapshotOptions {
   /** Of Klatch. */
   readonly version: string;
@@ -34,10 +34,10 @@ interface SnapshotOptions {
 }
 
 /**
- * Runs `work` in one read-only transaction on a connection of its own, in which the database stands still. Each table is
- * locked (against changes of the schema only) no longer than it is copied; migrations, which would change what is still to
- * come, wait for the end and say so. Rejects with BackupError, IncompatibleSchemaError, DatabaseTooOldError, DatabaseUnavailableError,
- * CommitUnknownError, the signal's reason, or what `work` rejects with.
+ * Runs `work` in one read-only transaction on a connection of its own, with one snapshot of the database. Each table is
+ * locked (against changes of the schema only) no longer than it is copied. Migrations would change the remaining
+ * tables: they wait for the end and report that. Rejects with BackupError, IncompatibleSchemaError,
+ * DatabaseTooOldError, DatabaseUnavailableError, CommitUnknownError, the signal's reason, or the rejection of `work`.
  */
 export async function withSnapshot<T>(
   target: ConnectionTarget,
@@ -61,7 +61,7 @@ export async function withSnapshot<T>(
         try {
           return await work({ header, copy: (table) => copyOut(tx, table) });
         } catch (error) {
-          // A table that was left in the middle cannot be got out of the session by a rollback.
+          // A rollback cannot end a copy that stopped midway, so the connection closes.
           failure = { error };
           connection.close();
           throw error;
@@ -70,7 +70,7 @@ export async function withSnapshot<T>(
     }, WHOLE_COPY_TIMEOUT_MS);
   } catch (error) {
     signal.throwIfAborted();
-    // Not the state in which it left the session, and not taken for a failure of the database.
+    // Throws the original error, not the state of the session after it, and not a failure of the database.
     throw failure === null ? error : (failure as { readonly error: unknown }).error;
   } finally {
     signal.removeEventListener('abort', close);
@@ -79,8 +79,8 @@ export async function withSnapshot<T>(
 }
 
 /**
- * To the end of the session, and together with other backups. Before the transaction: one that began to see the database
- * and then waited for a migration would find tables of which it sees no row.
+ * Until the end of the session, and shared with other backups. It runs before the transaction: a transaction that took
+ * its snapshot and then waited for a migration would find tables without visible rows.
  */
 async function excludeMigrations(sql: Sql): Promise<void> {
   try {
@@ -93,7 +93,7 @@ async function excludeMigrations(sql: Sql): Promise<void> {
   }
 }
 
-/** Settings of the transaction: an administrator may have bounded every statement of our role. */
+/** Settings of the transaction: an administrator may have limited every statement of Klatch's role. */
 export async function setCopySettings(tx: Transaction): Promise<void> {
   const settings = {
     statement_timeout: 0,
@@ -148,14 +148,14 @@ async function* copyOut(tx: Transaction, { name, columns }: BackupTable): AsyncG
     await tx`savepoint part`;
     const rows = await tx`copy (select ${tx([...columns])} from ${tx(name)}) to stdout`.readable();
     for await (const chunk of rows as AsyncIterable<Buffer>) yield chunk;
-    // Nothing was written, but it gives the table's lock back.
+    // Nothing was written, but the rollback releases the table's lock.
     await tx`rollback to savepoint part`;
   } catch (error) {
     throw copyError(error, `rows of ${name}`);
   }
 }
 
-/** PostgreSQL's own answers for a person; what ended the session is told as that. */
+/** Turns PostgreSQL's errors into sentences for people; returns a lost connection as such. */
 function copyError(error: unknown, what: string): unknown {
   const explained = connectionLossToCommitUnknown(error);
   const state = sqlState(explained);

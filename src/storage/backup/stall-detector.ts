@@ -1,10 +1,10 @@
-/** A copy whose database, disk or reader takes nothing for this long is given up. */
+/** A copy ends if its database, disk or reader makes no progress for this long. */
 const STALL_TIMEOUT_MS = 10 * 60_000;
 const CHECKS_PER_TIMEOUT = 20;
 
 /**
- * Bounds a copy that may take hours: not by its time, but by how long nothing moves. `recordProgress` is called for every piece;
- * `signal` is aborted with an error, also by `abort` for another reason.
+ * Limits a copy that may take hours: not its total time, but the time without progress. `recordProgress` is called for
+ * every piece; `signal` is aborted with an error, also by `abort` for another reason.
  */
 export class StallDetector {
   readonly #controller = new AbortController();

@@ -1,7 +1,9 @@
 import type { Sql, Transaction } from '../db/connection.ts';
 import type { BackupHeader, BackupTable } from './format.ts';
 
-/** What a backup holds, in an order in which rows find those that they refer to. A test holds both lists complete. */
+/**
+ * The tables of a backup, in an order in which referenced rows come first. A test checks that both lists are complete.
+ */
 export const BACKED_UP_TABLES = [
   'account',
   'account_address',
@@ -35,7 +37,7 @@ export const BACKED_UP_TABLES = [
   'setting',
 ] as const;
 
-/** What it does not, and why. */
+/** The tables that it leaves out, and why. */
 export const EXCLUDED_TABLE_REASONS: Readonly<Record<string, string>> = {
   schema_version: 'made by the migrations that a restore runs first',
   lease: 'says which process delivers right now; after a restore that begins anew, with epochs that nobody has held',
@@ -49,11 +51,11 @@ export const EXCLUDED_TABLE_REASONS: Readonly<Record<string, string>> = {
   job_lock: 'says which process cleans up right now',
 };
 
-/** Their rows are in the table that they are partitions of. */
+/** Their rows belong to the table that they are partitions of. */
 const DAY_PARTITION_PATTERN = /^delivery_attempt_(\d{8})$/;
 const DEFAULT_ATTEMPT_PARTITION = 'delivery_attempt_default';
 
-/** What a database consists of, as far as a backup is concerned. */
+/** The tables of a database, for a backup. */
 interface DatabaseTables {
   readonly tables: readonly BackupTable[];
   readonly days: readonly string[];
@@ -61,7 +63,7 @@ interface DatabaseTables {
   readonly nonKlatchTables: readonly string[];
 }
 
-/** Looks at the tables of our schema, whichever version made them. */
+/** Reads the tables of Klatch's schema, of any version. */
 export async function readDatabaseTables(sql: Sql | Transaction): Promise<DatabaseTables> {
   const rows = await sql<{ name: string; columns: string }[]>`
     select c.relname as name, (
@@ -88,7 +90,7 @@ export async function readDatabaseTables(sql: Sql | Transaction): Promise<Databa
   };
 }
 
-/** Where the numbers stand that tables give out by themselves. Never behind a row of this transaction's snapshot. */
+/** The positions of identity sequences. Never behind a row of this transaction's snapshot. */
 export async function readSequences(
   tx: Transaction,
   tables: readonly BackupTable[],
@@ -108,7 +110,7 @@ export async function readSequences(
   return sequences;
 }
 
-/** Puts them there in another database. */
+/** Sets the sequences of another database to these positions. */
 export async function writeSequences(tx: Transaction, sequences: BackupHeader['sequences']): Promise<void> {
   for (const { table, column, last, called } of sequences) {
     await tx`select setval(pg_get_serial_sequence(quote_ident(${table}), ${column})::regclass, ${last}, ${called})`;

@@ -1,12 +1,13 @@
 /**
- * The part of the tar format (POSIX ustar) that a backup uses: regular files with short names, so that everybody's tar
- * can look into one. Own, because tar-stream brings five packages, one with native parts, for these two functions.
+ * The part of the tar format (POSIX ustar) that a backup uses: regular files with short names, so that any tar can read
+ * a backup. Klatch has its own code, because tar-stream brings five packages, one with native parts, for these two
+ * functions.
  */
 
 const BLOCK_BYTES = 512;
-/** Of the name field; ours are a third of it. */
+/** Of the name field; Klatch's names take a third of it. */
 const MAX_NAME_BYTES = 100;
-/** Where the fields of a header begin, and how long they are. */
+/** Offset and length of the fields of a header. */
 const HEADER_FIELDS = {
   name: [0, 100],
   mode: [100, 8],
@@ -21,7 +22,7 @@ const HEADER_FIELDS = {
 
 type Field = keyof typeof HEADER_FIELDS;
 
-/** What is read is not such an archive, or ends too early. `kind` says which of the two. */
+/** The input is not such an archive, or ends too early: `kind` tells which. */
 export class TarError extends Error {
   override readonly name = 'TarError';
   readonly kind: 'truncated' | 'invalid';
@@ -32,14 +33,14 @@ export class TarError extends Error {
   }
 }
 
-/** A file of an archive. `content` has to be read to its end, or given back, before the next one can be had. */
+/** A file of an archive. `content` has to be read to its end, or returned, before the next file. */
 export interface TarEntry {
   readonly name: string;
   readonly size: number;
   readonly content: AsyncGenerator<Buffer, void, undefined>;
 }
 
-/** One file as the chunks of an archive. Readable by its owner only: so is what tar makes of it. */
+/** One file as the chunks of an archive. Only its owner may read the file that tar extracts. */
 export function encodeTarFile(name: string, content: readonly Buffer[], mtime: Date): Buffer[] {
   const size = content.reduce((sum, chunk) => sum + chunk.length, 0);
   if (!/^[\x21-\x7e]+$/.test(name) || name.length >= MAX_NAME_BYTES) throw new RangeError(`a bad name: ${name}`);
@@ -59,26 +60,26 @@ export function encodeTarFile(name: string, content: readonly Buffer[], mtime: D
   return [header, ...content, Buffer.alloc(paddingBytes(size))];
 }
 
-/** What an archive ends with. */
+/** The end of an archive. */
 export function encodeTarEnd(): Buffer {
   return Buffer.alloc(2 * BLOCK_BYTES);
 }
 
-/** The files of an archive in their order. Throws TarError, also when it ends without its end. */
+/** The files of an archive in their order. Throws TarError, also when the end marker is missing. */
 export async function* readTar(input: AsyncIterable<Buffer>): AsyncGenerator<TarEntry, void, undefined> {
   const source = new ByteSource(input);
   try {
     for (;;) {
       const header = await source.readExactly(BLOCK_BYTES);
       if (header.every((byte) => byte === 0)) {
-        // To the end of what it is packed in, whose own checksum is there.
+        // Reads to the end of the compressed stream, which has its own checksum there.
         await source.drain();
         return;
       }
       const { name, size } = parseTarHeader(header);
       const content = readEntryContent(source, size);
       yield { name, size, content };
-      // What the reader left of it.
+      // Skips the rest that the reader left.
       for await (const _ of content);
     }
   } finally {
@@ -126,7 +127,7 @@ function paddingBytes(size: number): number {
   return (BLOCK_BYTES - (size % BLOCK_BYTES)) % BLOCK_BYTES;
 }
 
-/** Chunks of any sizes, read in the sizes that are asked for. */
+/** Reads chunks of any sizes in the requested sizes. */
 class ByteSource {
   readonly #chunks: AsyncIterator<Buffer>;
   #remaining: Buffer = Buffer.alloc(0);
@@ -157,7 +158,7 @@ class ByteSource {
     return Buffer.concat(chunks);
   }
 
-  /** Reads to the end, where nothing but zeros may be left. */
+  /** Reads to the end, where only zeros may remain. */
   async drain(): Promise<void> {
     for (let chunk: Buffer | null = this.#remaining; chunk !== null;) {
       if (chunk.some((byte) => byte !== 0)) throw new TarError('invalid', 'it goes on behind its end');

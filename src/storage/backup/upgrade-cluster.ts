@@ -19,11 +19,11 @@ import type { ConnectLog } from './connect.ts';
 import { withSnapshot } from './snapshot.ts';
 import type { CopyProgress } from './write.ts';
 
-/** Beside the data itself: the journal of the new cluster, and what a cluster consists of before it holds anything. */
+/** Besides the data: the journal of the new cluster, and the files of an empty cluster. */
 const SPACE_OVERHEAD_BYTES = 512 * 1024 * 1024;
 const QUERY_TIMEOUT_MS = 30_000;
 
-/** Moments at which an end leaves something different behind, in their order. */
+/** Steps after which an interruption leaves a different state, in their order. */
 export const upgradeSteps = ['copying', 'copied', 'complete', 'old-renamed', 'swapped'] as const;
 type UpgradeStep = (typeof upgradeSteps)[number];
 
@@ -34,34 +34,35 @@ interface UpgradeOptions {
   readonly oldBinDir: string | null;
   readonly log: ConnectLog;
   readonly onProgress?: (progress: CopyProgress) => void;
-  /** Ends it early, with its reason. */
+  /** Ends the upgrade early, with its reason. */
   readonly signal?: AbortSignal;
   /** Awaited at each step. */
   readonly onStep?: (step: UpgradeStep) => Promise<void> | void;
 }
 
-/** What there was to do. */
+/** The result of an upgrade. */
 export type UpgradeResult =
-  /** The files are of the newest version that was found. */
+  /** The files have the newest version that was found. */
   | { readonly kind: 'current'; readonly major: number }
-  /** An earlier run had been cut off behind its copy, and was brought to its end. */
+  /** An earlier run was interrupted after its copy, and this run finished it. */
   | { readonly kind: 'finished'; readonly major: number }
   | {
       readonly kind: 'upgraded';
       readonly from: number;
       readonly major: number;
       readonly rows: number;
-      /** Where the old files are kept. */
+      /** The folder of the old files. */
       readonly kept: string;
-      /** Databases that somebody else made in the old cluster: they stay in it. */
+      /** Other databases in the old cluster: they are not copied. */
       readonly uncopiedDatabases: readonly string[];
     };
 
 /**
- * Moves the embedded database of a stopped server to the newest major version of PostgreSQL that is there: a new cluster is
- * made beside the old one, filled in one transaction, and takes its name, while the old one is kept. An end at any moment
- * leaves the old or the new one in place, or, between two renames, a state that a start refuses and the next run finishes.
- * Rejects with BackupError, EmbeddedError, DataDirLockedError, and what copying rejects with.
+ * Moves the embedded database of a stopped server to the newest major version of PostgreSQL that is installed. It
+ * creates a new cluster beside the old one, fills it in one transaction, gives it the old one's name, and keeps the old
+ * one. An interruption leaves the old or the new cluster in place. Between two renames it leaves a state that a start
+ * refuses and the next run finishes. Rejects with BackupError, EmbeddedError, DataDirLockedError, and the rejections of
+ * the copy.
  */
 export async function upgradeCluster(config: Config, options: UpgradeOptions): Promise<UpgradeResult> {
   const lock = await DataDirLock.acquire(config.dataDir);
@@ -86,7 +87,7 @@ export async function upgradeCluster(config: Config, options: UpgradeOptions): P
   }
 }
 
-/** Removes the files that upgrades have kept; resolves with their folders. The server may run. */
+/** Removes the old files that upgrades have kept; resolves with their folders. The server may run. */
 export async function removeOldClusters(dataDir: string): Promise<string[]> {
   if ((await readClusterMajor(join(dataDir, 'postgresql'))) === null) {
     throw new BackupError(`There is no database in ${dataDir} that would make the old files superfluous.`);
@@ -105,7 +106,7 @@ interface UpgradeContext {
   readonly newClusterPrograms: Programs;
 }
 
-/** Those of `bin-dir`, if they are newer than the files, else the newest that are there. */
+/** The programs in `bin-dir` if they are newer than the files, else the newest that are installed. */
 async function findConfiguredOrNewestPrograms(
   { postgresql }: Config,
   from: number,
@@ -118,7 +119,7 @@ async function findConfiguredOrNewestPrograms(
 
 async function findOldBinDirUnlessRunning(context: UpgradeContext, oldBinDir: string | null): Promise<string | null> {
   const { config, clusterDir, from } = context;
-  // What runs already needs none: a run that was killed has left it so.
+  // A running server needs no programs: a killed run has left it running.
   if ((await findPostmaster(clusterDir)) !== null) return null;
   const named = oldBinDir === null ? [config.postgresql.binDir, null] : [oldBinDir];
   let cause: unknown = null;
@@ -150,7 +151,7 @@ async function copyIntoNewCluster(
     const old = await startEmbedded({ dataDir, binDir, log });
     servers.push(old);
     staging = await mkdtemp(join(dataDir, UNFINISHED_CLUSTER_PREFIX));
-    // As root the new files belong to whom the old ones belong.
+    // As root: the new files get the owner of the old ones.
     const { uid, gid } = await stat(clusterDir);
     if (process.geteuid?.() === 0) await lchown(staging, uid, gid);
     const fresh = await startEmbedded({ dataDir: staging, binDir: newClusterPrograms.binDir, log });
@@ -162,7 +163,7 @@ async function copyIntoNewCluster(
     );
     const uncopiedDatabases = await listOtherDatabases(embeddedConnectionTarget(old, config));
     await options.onStep?.('copied');
-    // A server that stops in peace has written everything to the disk.
+    // A server that stops normally has written everything to disk.
     for (const server of servers.splice(0)) await server.stop();
     await rename(join(staging, 'postgresql'), join(dataDir, UPGRADED_CLUSTER_DIR));
     syncFolder(dataDir);
@@ -217,7 +218,7 @@ async function listOtherDatabases(target: ConnectionTarget): Promise<string[]> {
   }
 }
 
-/** The new files take the name of the old ones. Only between the two renames there are none of that name. */
+/** Gives the new files the name of the old ones. Only between the two renames no files have that name. */
 async function swapClusters(dataDir: string, kept: string, { onStep }: UpgradeOptions): Promise<void> {
   const clusterDir = join(dataDir, 'postgresql');
   await rename(clusterDir, kept);
@@ -228,7 +229,7 @@ async function swapClusters(dataDir: string, kept: string, { onStep }: UpgradeOp
   await onStep?.('swapped');
 }
 
-/** What was cut off between the two renames: the new files were complete before the first. */
+/** Finishes a run that was interrupted between the two renames: the new files were complete before the first. */
 async function finishSwap(dataDir: string): Promise<UpgradeResult> {
   const upgraded = join(dataDir, UPGRADED_CLUSTER_DIR);
   const major = (await exists(upgraded)) ? await readClusterMajor(upgraded) : null;
@@ -238,7 +239,7 @@ async function finishSwap(dataDir: string): Promise<UpgradeResult> {
   return { kind: 'finished', major };
 }
 
-/** Rows are packed anew, so the copy takes no more than the old files, without their journal. */
+/** The copy writes rows densely, so it takes no more space than the old files, without their journal. */
 async function requireDiskSpace(clusterDir: string): Promise<void> {
   const needed = (await sizeOf(join(clusterDir, 'base'))) + SPACE_OVERHEAD_BYTES;
   const { bavail, bsize } = await statfs(clusterDir);
@@ -253,7 +254,7 @@ async function sizeOf(folder: string): Promise<number> {
   let total = 0;
   for (const entry of await readdir(folder, { withFileTypes: true, recursive: true })) {
     if (!entry.isFile()) continue;
-    // A server that still runs may remove one meanwhile.
+    // A running server may remove a file meanwhile.
     total += (await stat(join(entry.parentPath, entry.name)).catch(() => null))?.size ?? 0;
   }
   return total;

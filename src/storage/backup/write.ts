@@ -9,11 +9,11 @@ import { withSnapshot, type SnapshotReader } from './snapshot.ts';
 import { StallDetector } from './stall-detector.ts';
 import { encodeTarEnd, encodeTarFile } from './tar.ts';
 
-/** 6 makes it 3 % smaller in three times the processor time. */
+/** Level 6 makes it 3 % smaller in three times the processor time. */
 const GZIP_OPTIONS = { level: 4, chunkSize: 64 * 1024 };
 const NEWLINE = 0x0a;
 
-/** Where a copy is: told again and again. */
+/** The progress of a copy, reported repeatedly. */
 export interface CopyProgress {
   readonly table: string;
   /** Of all tables so far. */
@@ -33,21 +33,21 @@ export interface WriteOptions {
   /** Of Klatch. */
   readonly version: string;
   readonly onProgress?: (progress: CopyProgress) => void;
-  /** Ends it early, with its reason. */
+  /** Ends the backup early, with its reason. */
   readonly signal?: AbortSignal;
   readonly stallTimeoutMs?: number;
 }
 
-/** What a backup holds. */
+/** The contents of a backup. */
 export interface WrittenBackup {
   readonly header: BackupHeader;
   readonly manifest: BackupManifest;
 }
 
 /**
- * Writes a backup of a database into a stream, which is ended with it. In memory are a part and the buffers of the
- * streams, however large the database is. Rejects with what `withSnapshot` rejects with, the stream's error, and
- * BackupError when nothing moves any more.
+ * Writes a backup of a database into a stream, and ends the stream. Memory holds one part and the buffers of the
+ * streams, however large the database is. Rejects with the rejections of `withSnapshot`, the stream's error, and
+ * BackupError after a stall.
  */
 export async function writeBackup(
   target: ConnectionTarget,
@@ -128,7 +128,7 @@ class ArchiveWriter {
     this.#options.onProgress?.({ table: table.name, rows: this.#rows, bytes: this.#bytes });
   }
 
-  /** A consumer that takes its time (a slow disk) is at work as long as it takes something. */
+  /** A slow consumer (a slow disk) makes progress while it takes chunks. */
   *#file(name: string, content: readonly Buffer[], rows?: number): Generator<Buffer> {
     const hash = createHash('sha256');
     let bytes = 0;
@@ -150,7 +150,7 @@ class ArchiveWriter {
   }
 }
 
-/** In the text format of `copy` a line is a row: line ends within are escaped. */
+/** In the text format of `copy` a line is a row: line breaks in values are escaped. */
 export function countRows(chunk: Buffer): number {
   let count = 0;
   for (let at = chunk.indexOf(NEWLINE); at >= 0; at = chunk.indexOf(NEWLINE, at + 1)) count += 1;
