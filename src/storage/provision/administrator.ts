@@ -11,19 +11,19 @@ import { LocalDatabaseError } from './local-error.ts';
 
 export const CONNECT_TIMEOUT_MS = 5_000;
 export const LOCK_TIMEOUT_MS = 10_000;
-/** Making a database copies one, which takes a second on a slow disk. */
+/** Creating a database copies another one, which takes a second on a slow disk. */
 const TIMEOUT_MS = 60_000;
 const MIN_SUPPORTED_VERSION = 110_000;
 
-/** Which version a server is; `number` is PostgreSQL's own, such as 150018, or 0 for one from before 9.6. */
+/** The version of a server; `number` is PostgreSQL's own, such as 150018, or 0 before 9.6. */
 export interface ServerVersion {
   readonly version: string;
   readonly number: number;
 }
 
 /**
- * Runs `work` as the administrator of a local server: over its Unix socket as the user who owns it, which peer
- * authentication lets in as the superuser of the same name. We have to be root. Rejects with LocalDatabaseError.
+ * Runs `work` as the administrator of a local server: over its Unix socket as the user who owns it. Peer authentication
+ * accepts that user as the superuser of the same name. The process has to be root. Rejects with LocalDatabaseError.
  */
 export async function asAdministrator<T>(
   cluster: LocalCluster,
@@ -53,7 +53,7 @@ export async function asAdministrator<T>(
   }
 }
 
-/** Asks a server for its version. Rejects with LocalDatabaseError where it does not run or lets nobody in. */
+/** Reads a server's version. Rejects with LocalDatabaseError where it does not run or rejects the login. */
 export async function readClusterVersion(cluster: LocalCluster): Promise<ServerVersion> {
   try {
     return await asAdministrator(cluster, 'postgres', async (sql) => {
@@ -68,12 +68,12 @@ export async function readClusterVersion(cluster: LocalCluster): Promise<ServerV
   }
 }
 
-/** Whether Klatch can work with it. */
+/** Whether Klatch supports it. */
 export function isSupported({ number }: ServerVersion): boolean {
   return number >= MIN_SUPPORTED_VERSION;
 }
 
-/** What a server answered in the end, beneath our own errors. */
+/** A server's own error, beneath Klatch's wrappers. */
 export function rootCause(error: unknown): unknown {
   return error instanceof Error && error.cause !== undefined ? rootCause(error.cause) : error;
 }
@@ -100,7 +100,7 @@ function explain(error: unknown, cluster: LocalCluster, user: string): unknown {
   if (!(error instanceof DatabaseUnavailableError)) return error;
   const cause = rootCause(error);
   const state = sqlState(cause);
-  // A killed server leaves a socket that refuses; one that stops in this moment removes it.
+  // A killed server leaves a socket that refuses connections; a stopping one removes its socket.
   if (['ECONNREFUSED', 'ENOENT'].includes((cause as NodeJS.ErrnoException).code ?? '')) return notRunningError(cluster);
   if (state?.startsWith('28') === true) {
     const file = cluster.hbaFile ?? 'its pg_hba.conf';

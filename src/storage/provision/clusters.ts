@@ -1,9 +1,12 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Where PostgreSQL servers of this machine show themselves. */
+/** Where to find the PostgreSQL servers of this machine. */
 export interface ClusterLocations {
-  /** The folder of their Unix sockets. Whoever may write to it can pass for a database, so never a shared one. */
+  /**
+   * The folder of their Unix sockets. Any user that may write to it can impersonate a database, so never a shared
+   * folder.
+   */
   readonly socketDir: string;
   /** Debian's configurations: `<version>/<name>/postgresql.conf`. */
   readonly clustersDir: string;
@@ -16,13 +19,13 @@ export const SYSTEM_CLUSTER_LOCATIONS: ClusterLocations = {
 
 /** A PostgreSQL server of this machine, running or not. */
 export interface LocalCluster {
-  /** Debian's name for it, such as "15/main"; null: it was found by its socket only. */
+  /** Debian's name for it, such as "15/main"; null: only its socket was found. */
   readonly name: string | null;
   readonly socketDir: string;
   readonly port: number;
-  /** Whose socket it is; null: there is none, so it does not run. */
+  /** The owner of its socket; null: it has none, so it does not run. */
   readonly socketOwnerUid: number | null;
-  /** Its own pg_hba.conf as far as that is known without asking it. */
+  /** Its own pg_hba.conf, as far as its files tell. */
   readonly hbaFile: string | null;
 }
 
@@ -30,7 +33,7 @@ const SOCKET_NAME_PATTERN = /^\.s\.PGSQL\.(\d{1,5})$/;
 /** Debian's default where a configuration names no port. */
 const DEFAULT_PORT = 5432;
 
-/** The servers that are configured or have a socket, by port. Looks at files only. */
+/** The servers that are configured or have a socket, by port. Reads files only. */
 export function findClusters({ socketDir, clustersDir }: ClusterLocations): LocalCluster[] {
   const configured = readEntryNames(clustersDir).flatMap((version) =>
     readEntryNames(join(clustersDir, version)).flatMap((name) => readClusterOrNone(join(clustersDir, version, name))),
@@ -45,7 +48,7 @@ export function findClusters({ socketDir, clustersDir }: ClusterLocations): Loca
   return [...configured, ...others].sort((a, b) => a.port - b.port);
 }
 
-/** How a person knows a server: "15/main on port 5432". */
+/** A server's name for people: "15/main on port 5432". */
 export function clusterLabel({ name, port }: LocalCluster): string {
   return name === null ? `port ${port}` : `${name} on port ${port}`;
 }
@@ -55,7 +58,7 @@ function readClusterOrNone(folder: string): LocalCluster[] {
   try {
     text = readFileSync(join(folder, 'postgresql.conf'), 'utf8');
   } catch {
-    // A removed package leaves folders without it, and a closed one is not ours to use.
+    // A removed package leaves folders without this file, and Klatch must not use an inaccessible one.
     return [];
   }
   const port = Number(readConfSetting(text, 'port') ?? DEFAULT_PORT);
@@ -66,7 +69,7 @@ function readClusterOrNone(folder: string): LocalCluster[] {
   return [{ name, socketDir, port, socketOwnerUid: findSocketOwnerUid(socketDir, port), hbaFile }];
 }
 
-/** The last line that sets it wins, as for PostgreSQL. */
+/** The last line with the setting wins, as for PostgreSQL. */
 function readConfSetting(text: string, name: string): string | undefined {
   const lines = [
     ...text.matchAll(new RegExp(`^[ \\t]*${name}(?:[ \\t]*=[ \\t]*|[ \\t]+)(?:'([^']*)'|([^\\s#]+))`, 'gim')),
@@ -81,7 +84,7 @@ function findSocketOwnerUid(folder: string, port: number): number | null {
     const stat = statSync(join(folder, `.s.PGSQL.${port}`));
     return stat.isSocket() ? stat.uid : null;
   } catch {
-    // Gone or closed: either way nothing that we could connect to.
+    // Missing or inaccessible: Klatch could not connect in either case.
     return null;
   }
 }
@@ -90,7 +93,7 @@ function readEntryNames(folder: string): string[] {
   try {
     return readdirSync(folder).sort();
   } catch {
-    // Not installed, or closed.
+    // Not installed, or inaccessible.
     return [];
   }
 }

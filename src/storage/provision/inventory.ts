@@ -3,26 +3,26 @@ import { checkSchemaReturningVersion } from '../db/schema-compatibility.ts';
 import { opensCanary, Sealer } from '../db/sealed.ts';
 import { LocalDatabaseError } from './local-error.ts';
 
-/** A role of a server that exists already. */
+/** An existing role of a server. */
 export interface FoundRole {
   readonly canLogIn: boolean;
   /** Rights that Klatch's role must not have, in words. */
   readonly excessRights: readonly string[];
-  /** What is stored for its password. */
+  /** Its stored password verifier. */
   readonly storedPassword: string | null;
-  /** Its databases beside the wanted one. */
+  /** Its databases besides the requested one. */
   readonly otherOwnedDatabases: readonly string[];
-  /** Sessions that are open with it at this moment. */
+  /** Sessions that are open with it right now. */
   readonly sessions: number;
 }
 
-/** A database of a server that exists already. */
+/** An existing database of a server. */
 export interface FoundDatabase {
   readonly owner: string;
   readonly encoding: string;
 }
 
-/** What is there before anything is made. */
+/** The state before anything is created. */
 export interface ClusterInventory {
   readonly administratorIsSuperuser: boolean;
   readonly isStandby: boolean;
@@ -34,7 +34,7 @@ export interface ClusterInventory {
 
 type ServerRow = Omit<ClusterInventory, 'role' | 'database'>;
 
-/** Looks at a server as its administrator; changes nothing. */
+/** Inspects a server as its administrator; changes nothing. */
 export async function inspectCluster(sql: Sql, names: { database: string; user: string }): Promise<ClusterInventory> {
   const [server] = await sql<ServerRow[]>`
     select current_setting('is_superuser') = 'on' as "administratorIsSuperuser", pg_is_in_recovery() as "isStandby",
@@ -55,8 +55,8 @@ export async function inspectCluster(sql: Sql, names: { database: string; user: 
 }
 
 /**
- * Whether an existing database is empty or a Klatch's, whose secret we have. Resolves with true when it is empty; rejects
- * with LocalDatabaseError or IncompatibleSchemaError for what is not ours to use.
+ * Whether an existing database is empty, or belongs to a Klatch with the given secret. Resolves with true when it is
+ * empty; rejects with LocalDatabaseError or IncompatibleSchemaError for a database that Klatch must not use.
  */
 export async function isEmptyElseRequireOurs(sql: Sql, name: string, secret: string | null): Promise<boolean> {
   const [row] = await sql<{ relations: number }[]>`
@@ -79,7 +79,7 @@ export async function isEmptyElseRequireOurs(sql: Sql, name: string, secret: str
   return false;
 }
 
-/** By the tables that every version has. */
+/** Recognises it by the tables that every version has. */
 async function isKlatchDatabase(sql: Sql): Promise<boolean> {
   const [row] = await sql<{ columns: number }[]>`
     select count(*)::int as columns from information_schema.columns
@@ -89,6 +89,6 @@ async function isKlatchDatabase(sql: Sql): Promise<boolean> {
 }
 
 async function opensCanaryIfAny(sql: Sql, secret: string | null): Promise<boolean> {
-  // Nothing fits an empty secret, so a database in which something is sealed is told apart from one without.
+  // Nothing matches an empty secret, so this separates a database with sealed values from one without.
   return (await opensCanary(sql, new Sealer(secret ?? ''))) !== false;
 }

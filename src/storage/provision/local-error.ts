@@ -1,6 +1,6 @@
 /**
- * Why no database can be made on this machine's PostgreSQL, in sentences that a person can act on. `unavailable`: it does
- * not run or lets nobody in; `refused`: what is there already is not ours to change.
+ * The reason why Klatch cannot create a database on this machine's PostgreSQL, in sentences that an administrator can
+ * act on. `unavailable`: it does not run or rejects the login; `refused`: Klatch must not change what exists there.
  */
 export class LocalDatabaseError extends Error {
   override readonly name = 'LocalDatabaseError';

@@ -13,17 +13,17 @@ import { LocalDatabaseError } from './local-error.ts';
 import { createPassword, matchesStoredPassword, scramVerifier } from './scram.ts';
 import { chooseAddress, verifyLoginAndPrivilege } from './verification.ts';
 
-/** What is wanted of a local server. */
+/** The requested role and database on a local server. */
 export interface DatabaseRequest {
   readonly database: string;
   readonly user: string;
-  /** The role's password where somebody has chosen one, empty where none is needed; null: one is drawn. */
+  /** The role's password if one was chosen, empty if none is needed; null: a random one is generated. */
   readonly password: string | null;
-  /** The server's secret, which has to open what an existing database holds; null: there is none yet. */
+  /** The server's secret, which has to open the sealed values of an existing database; null: there is none yet. */
   readonly secret: string | null;
-  /** As whom the server will come over a Unix socket; null: as ourselves. */
+  /** The uid with which the server will connect over a Unix socket; null: this process's. */
   readonly serverUid: number | null;
-  /** The host that the configuration names already; null: it is chosen by where the server listens. */
+  /** The host in the existing configuration; null: chosen by the server's listen addresses. */
   readonly host: string | null;
 }
 
@@ -38,9 +38,12 @@ export interface ProvisionedDatabase {
   readonly database: 'made' | 'kept';
 }
 
-/** What letters are, in this order: the same on every machine, else as near to it as the system's C library has it. */
+/**
+ * Locales for character classes, in this order: the same on every machine, else the closest that the system's C library
+ * has.
+ */
 const LC_CTYPES = ['C.UTF-8', 'C.utf8', 'en_US.UTF-8', 'C'] as const;
-/** From this version on PostgreSQL brings C.UTF-8 itself. */
+/** From this version on PostgreSQL includes C.UTF-8. */
 const BUILTIN_LOCALE_VERSION = 170_000;
 /** From this version on a role can keep the parameters of its statements out of the log. */
 const LOG_PARAMETER_LENGTH_VERSION = 130_000;
@@ -48,9 +51,9 @@ const NAME_MAX_BYTES = 63;
 const UNKNOWN_LOCALE_SQLSTATES = ['42809', '22023'];
 
 /**
- * Makes a role and a database on a local server, or takes those that are there, and logs in with them as the server
- * will. May be repeated after any interruption. Rejects with LocalDatabaseError, or IncompatibleSchemaError for a database of
- * a newer Klatch; then nothing of what was there before has been changed, but a role's password it had to be given.
+ * Creates a role and a database on a local server, or uses existing ones, and logs in with them like the server. May be
+ * repeated after any interruption. Rejects with LocalDatabaseError, or IncompatibleSchemaError for a database of a
+ * newer Klatch. After a rejection nothing that existed has changed, except possibly the role's password.
  */
 export async function provisionDatabase(cluster: LocalCluster, request: DatabaseRequest): Promise<ProvisionedDatabase> {
   for (const name of [request.database, request.user]) requireShortName(name);
@@ -69,7 +72,7 @@ export async function provisionDatabase(cluster: LocalCluster, request: Database
   const role = await asAdministrator(cluster, 'postgres', async (sql) => {
     const outcome = await ensureRoleWithPassword(sql, inventory.role, { user: request.user, password, server });
     if (inventory.database === null) await createDatabase(sql, server, request);
-    // Again for one that an interrupted set-up left: nothing is in it that anybody could have been let in for.
+    // Again for a database that an interrupted set-up left: it is empty, so nobody needs access to it.
     if (isEmpty) await revokePublicAccess(sql, request.database);
     return outcome;
   });
@@ -82,14 +85,14 @@ export async function provisionDatabase(cluster: LocalCluster, request: Database
   return { ...address, password, version: server.version, role, database };
 }
 
-/** PostgreSQL cuts a longer one off and says nothing: it would then be found under another name, or not at all. */
+/** PostgreSQL silently cuts a longer name off: Klatch would find it under another name, or not at all. */
 function requireShortName(name: string): void {
   if (Buffer.byteLength(name) <= NAME_MAX_BYTES) return;
   const message = `The name "${name}" has more than ${NAME_MAX_BYTES} bytes, which is all that PostgreSQL keeps of one.`;
   throw new LocalDatabaseError('refused', message);
 }
 
-/** Rejects a server that Klatch cannot work with, and says which one comes with Klatch. */
+/** Rejects a server that Klatch does not support, and names the one that comes with Klatch. */
 export function requireSupportedServer(cluster: LocalCluster, server: ServerVersion): void {
   if (isSupported(server)) return;
   throw new LocalDatabaseError(
@@ -118,7 +121,7 @@ function requireUsableRole(role: FoundRole, { user, password }: DatabaseRequest)
     throw new LocalDatabaseError('refused', `The role "${user}" exists and ${what}. ${other}`);
   }
   if (password !== null && isEmptyOrStoredPassword(role, user, password)) return;
-  // From here on it would get another password, which would lock out whoever uses the old one.
+  // From here on the role would get another password, which would lock out its current users.
   const { sessions, otherOwnedDatabases } = role;
   if (sessions === 0 && otherOwnedDatabases.length === 0) return;
   const use =
@@ -148,7 +151,7 @@ async function ensureRoleWithPassword(
   { user, password, server }: { user: string; password: string; server: ServerVersion },
 ): Promise<ProvisionedDatabase['role']> {
   if (found !== null && isEmptyOrStoredPassword(found, user, password)) return 'kept';
-  // What PostgreSQL may write into its log, when statements are logged, is the verifier and never the password.
+  // When statements are logged, PostgreSQL may write the verifier to its log, but never the password.
   const name = identifier(user);
   const secret = `password '${scramVerifier(password || createPassword())}'`;
   if (found !== null) {
@@ -159,7 +162,7 @@ async function ensureRoleWithPassword(
     await tx.unsafe(
       `create role ${name} login nosuperuser nocreatedb nocreaterole noreplication nobypassrls ${secret}`,
     );
-    // What people wrote stays out of the server's log: errors of statements quote values (Klatch sees them anyway), and
+    // User data stays out of the server's log: errors of statements quote values (Klatch gets them anyway), and
     // statements are logged with their parameters.
     await tx.unsafe(`alter role ${name} set log_min_messages = 'log'`);
     if (server.number >= LOG_PARAMETER_LENGTH_VERSION)
@@ -168,7 +171,7 @@ async function ensureRoleWithPassword(
   return 'made';
 }
 
-/** Who is known by his user on the machine needs no password, whatever the role has. */
+/** A user with peer authentication needs no password, whatever the role has. */
 function isEmptyOrStoredPassword({ storedPassword }: FoundRole, user: string, password: string): boolean {
   return password === '' || matchesStoredPassword(storedPassword, user, password);
 }
@@ -189,12 +192,12 @@ async function createDatabase(sql: Sql, { number }: ServerVersion, { database, u
   }
 }
 
-/** PostgreSQL lets every role connect to a new database; only its owner has business here. */
+/** PostgreSQL lets every role connect to a new database; only its owner needs that. */
 async function revokePublicAccess(sql: Sql, database: string): Promise<void> {
   await sql.unsafe(`revoke connect, temporary on database ${identifier(database)} from public`);
 }
 
-/** The library's own quoting takes a dot for a border between names. */
+/** The library's own quoting takes a dot for a separator between names. */
 function identifier(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }

@@ -1,21 +1,21 @@
 import { createHash, createHmac, pbkdf2Sync, randomBytes, timingSafeEqual } from 'node:crypto';
 
-/** PostgreSQL's own number. A password drawn here has 192 random bits, to which more rounds would add nothing. */
+/** PostgreSQL's default. A password generated here has 192 random bits, to which more rounds would add nothing. */
 const ITERATIONS = 4_096;
-/** A verifier of somebody else's with more than this is not recomputed: it would take seconds. */
+/** A foreign verifier with more iterations is not recomputed: it would take seconds. */
 const MAX_ITERATIONS = 1_000_000;
 const SALT_BYTES = 16;
 const PASSWORD_BYTES = 24;
 const VERIFIER_PATTERN = /^SCRAM-SHA-256\$(\d{1,7}):([A-Za-z0-9+/=]+)\$([A-Za-z0-9+/=]+):([A-Za-z0-9+/=]+)$/;
 
-/** A password of 32 random characters that mean nothing in URLs, shells, SQL and configuration files. */
+/** A password of 32 random characters that are not special in URLs, shells, SQL and configuration files. */
 export function createPassword(): string {
   return randomBytes(PASSWORD_BYTES).toString('base64url');
 }
 
 /**
- * What PostgreSQL stores for a password (RFC 5802 and 7677). Given this in the place of the password it never sees the
- * password itself, nor does its log. It holds no character that would need quoting.
+ * The verifier that PostgreSQL stores for a password (RFC 5802 and 7677). If PostgreSQL gets the verifier, neither it
+ * nor its log ever sees the password. The verifier holds no character that needs quoting.
  */
 export function scramVerifier(password: string): string {
   const salt = randomBytes(SALT_BYTES);
@@ -23,7 +23,7 @@ export function scramVerifier(password: string): string {
   return `SCRAM-SHA-256$${ITERATIONS}:${salt.toString('base64')}$${storedKey.toString('base64')}:${serverKey.toString('base64')}`;
 }
 
-/** Whether a password is the one that PostgreSQL has stored something for; false for what it cannot compare. */
+/** Whether a password matches PostgreSQL's stored verifier; false for a verifier that this function cannot compare. */
 export function matchesStoredPassword(stored: string | null, user: string, password: string): boolean {
   if (stored === null) return false;
   if (/^md5[0-9a-f]{32}$/.test(stored)) {

@@ -6,13 +6,13 @@ import { LocalDatabaseError } from './local-error.ts';
 
 const TIMEOUT_MS = 15_000;
 
-/** Where Klatch will find the database: `host` is an address or the folder of the Unix socket. */
+/** The address of the database for Klatch: `host` is an address or the folder of the Unix socket. */
 interface DatabaseAddress {
   readonly host: string;
   readonly port: number;
 }
 
-/** Over TCP and by password where the server listens on this machine's own address, else over its Unix socket. */
+/** TCP with a password where the server listens on this machine's own address, else its Unix socket. */
 export function chooseAddress({ socketDir, port }: LocalCluster, listenAddresses: string): DatabaseAddress {
   const listens = listenAddresses.split(',').map((each) => each.trim());
   const hears = (...addresses: readonly string[]): boolean => addresses.some((each) => listens.includes(each));
@@ -32,7 +32,7 @@ interface LoginVerification {
   };
 }
 
-/** Logs in as the server will, and looks whether it could make its tables. Rejects with LocalDatabaseError. */
+/** Logs in like the server, and checks whether it may create its tables. Rejects with LocalDatabaseError. */
 export async function verifyLoginAndPrivilege({ cluster, address, hbaFile, login }: LoginVerification): Promise<void> {
   const { database, user, password, serverUid } = login;
   const target = {
@@ -85,7 +85,7 @@ function explain(error: unknown, { cluster, address, hbaFile, login }: LoginVeri
   );
 }
 
-/** In quotes no name has a special meaning. */
+/** In quotes no name is special. */
 function hbaLine({ host }: DatabaseAddress, { database, user }: LoginVerification['login']): string {
   const names = [database, user].map((each) => `"${each.replaceAll('"', '""')}"`).join('  ');
   if (host.startsWith('/')) return `local  ${names}  scram-sha-256`;
