@@ -8,9 +8,9 @@ import { opensCanary, type Sealer } from './db/sealed.ts';
 import { findStoreId } from './files/store-id.ts';
 import { findLossRecord, type LossRecord } from './messages/loss-record.ts';
 
-/** What a person who looks after the database wants to know; nothing in it is of users. */
+/** Facts about the database for its administrator; it contains no user data. */
 export interface DatabaseReport {
-  /** The servers that the configuration lists, with the one that was looked at. */
+  /** The servers that the configuration lists, and which of them was examined. */
   readonly serverUses: readonly ServerUse[];
   /** "18.4". */
   readonly version: string;
@@ -19,35 +19,38 @@ export interface DatabaseReport {
   readonly encoding: string;
   /** True: it takes no writes (a standby, or `default_transaction_read_only`). */
   readonly readOnly: boolean;
-  /** As they are for Klatch's sessions. */
+  /** As set for Klatch's sessions. */
   readonly fsync: string;
   readonly fullPageWrites: string;
-  /** Connections that an ordinary user may have in all, and how many of the server's are taken. */
+  /** Connections that an ordinary user may have in all, and how many of the server's connections are used. */
   readonly connections: number;
   readonly connectionsTaken: number;
-  /** Of them those of a Klatch. */
+  /** Of these, the connections of Klatch servers. */
   readonly klatchConnections: number;
-  /** The schema's number; 0: no Klatch has worked on it yet. */
+  /** The schema's number; 0: no Klatch has used the database yet. */
   readonly schema: number;
   /** Why this program cannot use that schema; null: it can. */
   readonly schemaMismatch: SchemaMismatch | null;
-  /** Whether `secret` opens what is sealed in it; null: nothing is. */
+  /** Whether `secret` opens the sealed values; null: there are none. */
   readonly secretFits: boolean | null;
-  /** What `findStoreId` says; null also where there is no schema yet. */
+  /** The result of `findStoreId`; null also where there is no schema yet. */
   readonly storeId: string | null;
-  /** When a node last found that this database lacks what had been committed; null: never. */
+  /** When a node last found that this database lacks committed changes; null: never. */
   readonly loss: LossRecord | null;
-  /** By how much its clock is ahead of ours. */
+  /** How far its clock is ahead of this process's. */
   readonly clockAheadMs: number;
-  /** Transactions that have been open for longer than {@link LONG_TRANSACTION_S}, of sessions that we may look at, backups left out. */
+  /**
+   * Transactions that have been open for longer than {@link LONG_TRANSACTION_S}, of sessions that Klatch may see,
+   * without backups.
+   */
   readonly longTransactions: number;
-  /** Locks that have not been granted, of this database; a lock that waits for a moment only is among them. */
+  /** Locks of this database that have not been granted, including those that wait only for a moment. */
   readonly waitingLocks: number;
-  /** Processes of the sessions that hold them up, at most ten. */
+  /** Processes of the sessions that block them, at most ten. */
   readonly blockerPids: readonly number[];
 }
 
-/** Old rows cannot be removed while a transaction that might see them is open. */
+/** PostgreSQL cannot remove old rows while a transaction that might see them is open. */
 export const LONG_TRANSACTION_S = 300;
 
 type ReportedColumns = Omit<
@@ -56,8 +59,8 @@ type ReportedColumns = Omit<
 >;
 
 /**
- * Looks at a database over a connection of its own, in a transaction that can change nothing. Rejects with
- * DatabaseUnavailableError or CommitUnknownError, and with PostgreSQL's own error.
+ * Examines a database over a connection of its own, in a read-only transaction. Rejects with DatabaseUnavailableError
+ * or CommitUnknownError, and with PostgreSQL's own error.
  */
 export async function reportDatabase(
   target: ConnectionTarget,
@@ -115,7 +118,7 @@ async function readReportedColumns(tx: Transaction, longTransactionS: number): P
   return row!;
 }
 
-/** The moment of the answer lies between the two looks at our own clock: half of the way each is the best guess. */
+/** The server's answer was made between the two readings of the local clock: the middle is the best estimate. */
 async function clockAheadMs(tx: Transaction): Promise<number> {
   const before = Date.now();
   const started = performance.now();

@@ -13,22 +13,25 @@ type PoolName = (typeof poolNames)[number];
 
 const MAX_WAITING_SEARCHES = 50;
 
-/** The connections, apart for each use: they share a server and nothing else. */
+/** The connections, separate for each use: they share a server and nothing else. */
 export class Database {
-  /** One connection: flushes of posted messages go one after the other. */
+  /** One connection: flushes of posts run one after the other. */
   readonly intake: Pool;
   /** Settlements of deliveries, in a thread of their own. */
   readonly settle: SettlementWriter;
-  /** Leases are renewed on a connection of their own: waiting behind anything else could cost all of them. */
+  /**
+   * Leases are renewed on a connection of their own: if a renewal waited for other work, the node could lose all its
+   * leases.
+   */
   readonly lease: Pool;
-  /** What live connections lack: a stream must not wait behind anything else. */
+  /** Reads for live connections: a stream must not wait for other work. */
   readonly live: Pool;
-  /** Full-text searches, which may be slow: they hold up each other and nobody else. */
+  /** Full-text searches, which may be slow: they block only each other. */
   readonly search: Pool;
   /** Everything else. */
   readonly general: Pool;
   readonly target: ConnectionTarget;
-  /** What this process knows to be committed. */
+  /** Changes that this process knows to be committed. */
   readonly witness = new Witness();
 
   constructor(target: ConnectionTarget, config: PostgresqlConfig, log: Log) {
@@ -61,34 +64,34 @@ export class Database {
   }
 
   /**
-   * Sets who is told of a new timeline, after a standby was promoted or another copy of the database took its place. Before
-   * its promise resolves nothing is written but leases and notifications; where it rejects, it is called again.
+   * Sets the listener for a new timeline, after a standby was promoted or another copy of the database took its place.
+   * Until its promise resolves, only leases and notifications are written; if it rejects, it is called again.
    */
   set onNewTimeline(listener: (timeline: number) => Promise<void>) {
     ServerGroup.of(this.target).onNewTimeline = listener;
   }
 
-  /** The timeline of the primary, as it said last; 0: it does not tell. */
+  /** The timeline that the primary reported last; 0: it reports none. */
   get timeline(): number {
     return ServerGroup.of(this.target).timeline ?? 0;
   }
 
-  /** Which of the servers that the target lists is worked with, and why the others are not. */
+  /** Which of the servers in the target is used, and why the others are not. */
   get serverUses(): readonly ServerUse[] {
     return ServerGroup.of(this.target).uses;
   }
 
-  /** One round trip within `timeoutMs`; rejects when the database is away, or takes no writes. */
+  /** One round trip within `timeoutMs`; rejects when the database is unavailable, or takes no writes. */
   async ping(timeoutMs: number): Promise<void> {
     await this.general.run(requireWritable, timeoutMs);
   }
 
-  /** All of them by name. */
+  /** All pools by name. */
   get pools(): readonly (readonly [name: PoolName, pool: PoolMetrics])[] {
     return poolNames.map((name) => [name, this[name]]);
   }
 
-  /** Closes every connection; what is under way is rejected at once. Resolves when no thread is left. */
+  /** Closes every connection; calls in progress are rejected at once. Resolves when no thread is left. */
   async stop(): Promise<void> {
     for (const pool of [this.intake, this.lease, this.live, this.search, this.general]) pool.stop();
     await this.settle.stop();

@@ -13,7 +13,7 @@ const PING_TIMEOUT_MS = 1_000;
 
 export interface OpenDatabase {
   readonly database: Database;
-  /** The migrations that were applied by this opening. */
+  /** The migrations that this call applied. */
   readonly appliedMigrations: readonly string[];
   /** For people: "PostgreSQL 18.4, embedded". */
   readonly version: string;
@@ -21,19 +21,22 @@ export interface OpenDatabase {
 }
 
 interface OpenDatabaseOptions {
-  /** What the secret is checked with; null leaves that to the caller. */
+  /** Checks the secret; null leaves that to the caller. */
   readonly sealer: Sealer | null;
   readonly log: Log;
-  /** Given the pools before they are used: stopping them ends the opening, which may wait for another node's migration. */
+  /**
+   * Called with the pools before they are used: stopping them aborts the opening, which may wait for another node's
+   * migration.
+   */
   readonly onConnecting?: (database: Database) => void;
-  /** True once nobody waits for it any more. */
+  /** True once the caller has given up. */
   readonly isCancelled?: () => boolean;
 }
 
 /**
- * Reaches the configured database, or starts the embedded one; brings its schema up to date and checks the secret.
- * Rejects with EmbeddedError, DatabaseUnavailableError, DatabaseTooOldError, DatabaseUnsafeError, TransactionPoolingError,
- * IncompatibleSchemaError or WrongSecretError.
+ * Connects to the configured database, or starts the embedded one; brings its schema up to date and checks the secret.
+ * Rejects with EmbeddedError, DatabaseUnavailableError, DatabaseTooOldError, DatabaseUnsafeError,
+ * TransactionPoolingError, IncompatibleSchemaError or WrongSecretError.
  */
 export async function openDatabase(config: Config, options: OpenDatabaseOptions): Promise<OpenDatabase> {
   const { sealer, log, onConnecting, isCancelled = () => false } = options;
@@ -47,7 +50,7 @@ export async function openDatabase(config: Config, options: OpenDatabaseOptions)
   const database = new Database(target, config.postgresql, log);
   onConnecting?.(database);
   try {
-    // Before the migrations, which an older server would refuse with a syntax error.
+    // Before the migrations: an older server would reject them with a syntax error.
     const version = await database.general.run(readSupportedVersion);
     if (!config.postgresql.allowFsyncOff) await database.general.run(requireFsync);
     if (!config.postgresql.embedded) await requireSessionPooling(target, config.postgresql.databaseCallTimeoutMs);
@@ -71,7 +74,7 @@ export async function openDatabase(config: Config, options: OpenDatabaseOptions)
   }
 }
 
-/** How to reach the database of a configuration that names one. */
+/** The connection target of a configuration that names an external database. */
 export function externalTarget({ postgresql }: Config): ConnectionTarget {
   return { ...postgresql, database: postgresql.db };
 }
@@ -79,7 +82,7 @@ export function externalTarget({ postgresql }: Config): ConnectionTarget {
 interface OpenedEmbeddedServer {
   readonly target: ConnectionTarget;
   readonly stopEmbeddedPostgresql: () => Promise<void>;
-  /** Watches over the server from now on; returns how to stop both. */
+  /** Supervises the server from now on; returns a function that stops both. */
   readonly superviseServer: (database: Database) => () => Promise<void>;
 }
 

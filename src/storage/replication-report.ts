@@ -1,26 +1,26 @@
 import type { ConnectionTarget, ServerAddress } from './db/connection-target.ts';
 import { readOnly } from './db/read-only.ts';
 
-/** What a standby lacks of its primary. */
+/** How far a standby is behind its primary. */
 export interface ReplicationLag {
   /** Of the write-ahead log. */
   readonly bytes: number;
   readonly seconds: number;
 }
 
-/** How a primary is copied. */
+/** The replication state of a primary. */
 export interface ReplicationReport {
-  /** Standbys that follow it right now; a base backup that is being taken is among them. */
+  /** Standbys that follow it right now, including a running base backup. */
   readonly standbys: number;
   /** Empty: no commit waits for a standby. */
   readonly synchronousStandbyNames: string;
-  /** Of the standby that lacks least; null: no standby, or none that we may look at. */
+  /** Of the standby with the least lag; null: no standby, or none that Klatch may see. */
   readonly leastLag: ReplicationLag | null;
 }
 
 /**
- * Looks at the replication of a primary; null where the server is a standby. What a standby lacks PostgreSQL tells
- * those alone who have `pg_read_all_stats`; for others the servers that `target` names are asked themselves.
+ * Examines the replication of a primary; null where the server is a standby. PostgreSQL shows a standby's lag only to
+ * roles with `pg_read_all_stats`; for other roles Klatch queries the servers in `target` directly.
  */
 export async function reportReplication(
   target: ConnectionTarget,
@@ -47,7 +47,9 @@ interface PrimaryRow {
   readonly standbys: number;
 }
 
-/** As the primary says; null where it does not tell us. A standby that has everything keeps its last delay for a while. */
+/**
+ * As the primary reports it; null where it does not report it. A standby without lag keeps its last delay for a while.
+ */
 async function readLeastLag(target: ConnectionTarget, timeoutMs: number): Promise<ReplicationLag | null> {
   return readOnly(target, timeoutMs, async (tx) => {
     const [row] = await tx<ReplicationLag[]>`
@@ -61,7 +63,7 @@ async function readLeastLag(target: ConnectionTarget, timeoutMs: number): Promis
   });
 }
 
-/** As they say themselves, of what the primary had written up to `lsn`; null where none of them answers. */
+/** As the standbys report it, for the log that the primary had written up to `lsn`; null where none of them answers. */
 async function askStandbys(target: ConnectionTarget, lsn: string, timeoutMs: number): Promise<ReplicationLag | null> {
   const { host, port, otherHosts = [], ...login } = target;
   if (otherHosts.length === 0) return null;

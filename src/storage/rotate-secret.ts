@@ -5,12 +5,12 @@ import { SCHEMA_LOCK_KEY } from './db/migrate.ts';
 import type { Pool } from './db/pool.ts';
 import { CANARY_NAME, WrongSecretError, type Sealer } from './db/sealed.ts';
 
-/** A server works on this database right now. */
+/** A server uses this database right now. */
 export class DatabaseInUseError extends Error {
   override readonly name = 'DatabaseInUseError';
 }
 
-/** A column of sealed values, and what they are sealed for. */
+/** A column of sealed values, and their purpose. */
 interface SealedColumn {
   readonly table: string;
   /** The primary key, a number. */
@@ -19,7 +19,7 @@ interface SealedColumn {
   readonly authenticatedPurpose: string;
 }
 
-/** Every such column of the schema; a test holds it against the database. */
+/** Every such column of the schema; a test compares it with the database. */
 export const SEALED_COLUMNS: readonly SealedColumn[] = [
   { table: 'integration', id: 'conversation_id', column: 'token_sealed', authenticatedPurpose: 'integration-token' },
   {
@@ -46,10 +46,10 @@ const BATCH_ROWS = 500;
 const TIMEOUT_MS = 30 * 60_000;
 
 /**
- * Seals everything that was sealed with one secret with another one, the canary too, and resolves with the number of
- * values by the name of their purpose. What the new secret opens already is left alone, so that it may be called again.
- * One transaction: an end at any moment leaves all as it was. Rejects with WrongSecretError for a value that neither
- * opens, and with DatabaseInUseError while a server has its session.
+ * Reseals all values of one secret with another one, the canary too. Resolves with the number of values by the name of
+ * their purpose. It leaves values alone that the new secret opens already, so that it may be called again. One
+ * transaction: if the process ends at any moment, nothing has changed. Rejects with WrongSecretError for a value that
+ * neither secret opens, and with DatabaseInUseError while a server has its session.
  */
 export async function rotateSealedCountingByPurpose(
   pool: Pool,
@@ -57,7 +57,7 @@ export async function rotateSealedCountingByPurpose(
 ): Promise<ReadonlyMap<string, number>> {
   return pool.transaction(async (tx) => {
     await excludeServers(tx);
-    // First, because it tells a wrong secret before anything is written.
+    // First, because it detects a wrong secret before anything is written.
     await rotateCanary(tx, secrets);
     const resealed = new Map<string, number>();
     for (const column of SEALED_COLUMNS) {
@@ -69,8 +69,9 @@ export async function rotateSealedCountingByPurpose(
 }
 
 /**
- * Another node, with another data directory and lock, may use the same database: it would go on with the old secret. Who
- * runs has a session for its leases; who starts waits for the lock of migrations, and then finds the new canary.
+ * Another node, with another data directory and lock, may use the same database: it would continue with the old secret.
+ * A running node has a session for its leases. A starting node waits for the lock of migrations, and then finds the new
+ * canary.
  */
 export async function excludeServers(tx: Transaction): Promise<void> {
   await tx`select pg_advisory_xact_lock(${SCHEMA_LOCK_KEY})`;
@@ -126,7 +127,10 @@ async function rotateColumn(tx: Transaction, sealedColumn: SealedColumn, secrets
   }
 }
 
-/** The value sealed anew; null where the new secret opens it already. `neitherSecretOpensMessage` is said of one that neither opens. */
+/**
+ * Reseals a value; null where the new secret opens it already. If neither secret opens it, the error contains
+ * `neitherSecretOpensMessage`.
+ */
 function sealWithNewSecret(
   value: { authenticatedPurpose: string; sealed: string; neitherSecretOpensMessage: string },
   { from, to }: OldAndNewSealer,
