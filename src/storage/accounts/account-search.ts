@@ -11,21 +11,21 @@ interface FoundAccount {
 
 interface AccountSearchRequest {
   readonly text: string;
-  /** By nick, behind this one. */
+  /** By nick, after this one. */
   readonly after: string;
   readonly limit: number;
-  /** Only the members of this conversation, if `memberId` is one of them; null: everybody. */
+  /** Only the members of this conversation, if `memberId` is one of them; null: all accounts. */
   readonly conversationId: ConversationId | null;
   readonly memberId: AccountId;
 }
 
 const MAX_LISTED = 1_001;
-/** The last code point: behind a prefix it is behind everything that begins so, in the order of bytes. */
+/** The last code point: appended to a prefix it sorts after everything with that prefix, in byte order. */
 const LAST_CHARACTER = '\u{10ffff}';
 
 /**
- * Active people and bots by nick whose nick or name begins with the text, in capital or small letters. Among the members of
- * a conversation, who are few, it is also the beginning of any word of the name.
+ * Active people and bots by nick whose nick or name begins with the text, in any case. Members of a conversation are
+ * few, so there the text also matches the beginning of any word of the name.
  */
 export async function searchAccounts(sql: Sql, request: AccountSearchRequest): Promise<FoundAccount[]> {
   const { after, limit, conversationId, memberId, text } = request;
@@ -44,7 +44,7 @@ export async function searchAccounts(sql: Sql, request: AccountSearchRequest): P
     order by a.nick limit ${Math.min(limit, MAX_LISTED)}`;
 }
 
-/** By operators that an index serves also where the text is a parameter, which it is not for LIKE. */
+/** Uses operators that an index also serves when the text is a parameter, unlike LIKE. */
 function beginsWith(sql: Sql, column: Fragment, prefix: Fragment): Fragment {
   return sql`(${column} ~>=~ ${prefix} and ${column} ~<~ (${prefix} || ${LAST_CHARACTER}))`;
 }

@@ -11,7 +11,7 @@ export interface Account {
   readonly role: InstallationRole;
 }
 
-/** Makes an account. Rejects with a violation of `account_nick_key` when the nick is taken. */
+/** Inserts an account. Rejects with a violation of `account_nick_key` when the nick is taken. */
 export async function insertAccount(tx: Sql | Transaction, account: Omit<Account, 'id'>): Promise<AccountId> {
   const [row] = await tx<{ id: AccountId }[]>`
     insert into account (kind, nick, name, role)
@@ -31,7 +31,7 @@ interface ListedAccount extends Account {
   readonly nick: string;
   readonly createdAt: Date;
   readonly deactivated: boolean;
-  /** Whether it has a session, or a bot a token. */
+  /** Whether it has a session, or a bot has a token. */
   readonly signedIn: boolean;
   readonly groups: number;
   readonly groupRole: GroupRole | null;
@@ -42,13 +42,13 @@ export interface AccountPageRequest {
   readonly after: string;
   readonly limit: number;
   readonly role: InstallationRole | null;
-  /** The members of this group only. */
+  /** Only the members of this group. */
   readonly conversationId: ConversationId | null;
 }
 
 const MAX_LISTED = 1_001;
 
-/** People and bots by nick. Integrations have none, so that reading the nicks passes over them. */
+/** People and bots by nick. Integrations have no nick, so a scan of the nicks skips them. */
 export async function listAccounts(sql: Sql, page: AccountPageRequest): Promise<ListedAccount[]> {
   const { conversationId, role } = page;
   const member = sql`join membership m on m.account_id = a.id and m.conversation_id = ${conversationId}`;
@@ -78,8 +78,8 @@ export interface UserOrBotAccount extends Account {
 }
 
 /**
- * Locks an account until the transaction ends, so that who signs it in and who deactivates it come one after the other;
- * null when there is none that is active.
+ * Locks an account until the transaction ends, so that a sign-in and a deactivation happen one after the other; null
+ * when there is no active one.
  */
 export async function lockActiveAccount(tx: Transaction, id: AccountId): Promise<UserOrBotAccount | null> {
   const [row] = await tx<UserOrBotAccount[]>`

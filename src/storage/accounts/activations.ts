@@ -12,7 +12,7 @@ interface HashedSource {
   readonly networkHash: string;
 }
 
-/** How many activations there were already, whether a code was sent or not. */
+/** The number of earlier activations, whether a code was sent or not. */
 export interface ActivationCounts {
   /** For this address, in 24 hours. */
   readonly ofAddress: number;
@@ -28,13 +28,13 @@ export interface ActivationCounts {
   readonly sentToStrangers: number;
   /** Without a code, in an hour. */
   readonly withoutCode: number;
-  /** Ms since this network last began one for this address; null when it did not in 24 hours. */
+  /** Ms since this network last began one for this address; null when it began none in 24 hours. */
   readonly sinceSameAddressAndNetworkMs: number | null;
 }
 
 /**
- * Counts the activations that bound another one. Until the transaction ends nobody else can begin one: what was counted
- * still holds when the new one is written.
+ * Counts the activations that limit another one. Until the transaction ends no other transaction can begin one: the
+ * counts still hold when the new one is written.
  */
 export async function lockAndCountActivations(
   tx: Transaction,
@@ -67,7 +67,7 @@ export async function lockAndCountActivations(
   return row!;
 }
 
-/** Removes the oldest activation of the last hour that no code was sent for. */
+/** Removes the oldest activation of the last hour for which no code was sent. */
 export async function deleteOldestActivationWithoutCode(tx: Transaction): Promise<void> {
   await tx`
     delete from activation where transaction_hash = (
@@ -76,7 +76,7 @@ export async function deleteOldestActivationWithoutCode(tx: Transaction): Promis
       order by sent_at limit 1)`;
 }
 
-/** An activation to be written. */
+/** An activation to insert. */
 interface NewActivation extends ProofAddress, HashedSource {
   readonly transactionHash: string;
   readonly provider: string;
@@ -88,7 +88,7 @@ interface NewActivation extends ProofAddress, HashedSource {
   readonly validMs: number;
 }
 
-/** Begins an activation; returns when, and until when, by the database's clock. */
+/** Begins an activation; returns its start and its end, by the database's clock. */
 export async function insertActivation(
   tx: Transaction,
   activation: NewActivation,
@@ -106,25 +106,25 @@ export async function insertActivation(
   return row!;
 }
 
-/** Notes what the gate knows the code by. */
+/** Stores the gate's id of the code. */
 export async function setProviderVerifier(sql: Sql, transactionHash: string, verifier: string): Promise<void> {
   await sql`update activation set verifier = ${verifier} where transaction_hash = ${transactionHash}`;
 }
 
-/** What an attempt is judged by. */
+/** The data for judging an attempt. */
 export interface ConsumedAttempt {
   readonly provider: string;
   readonly kind: AddressKind;
   readonly verifier: string | null;
-  /** After this one. */
+  /** Attempts that remain after this one. */
   readonly attemptsLeft: number;
-  /** Since it began. */
+  /** Since the activation began. */
   readonly ageMs: number;
 }
 
 /**
- * Takes one of the attempts before the code is looked at, so that of a hundred at once no more are judged than there
- * are; null when none is left, or the activation is over or never was.
+ * Takes one of the attempts before the code is checked, so that a hundred parallel requests get no more checks than
+ * there are attempts. Null when no attempt is left, the activation has ended, or it never existed.
  */
 export async function consumeAttempt(sql: Sql, transactionHash: string): Promise<ConsumedAttempt | null> {
   const [row] = await sql<ConsumedAttempt[]>`
@@ -135,20 +135,20 @@ export async function consumeAttempt(sql: Sql, transactionHash: string): Promise
   return row ?? null;
 }
 
-/** What the code of an activation is checked by at this moment. */
+/** The current verifier of an activation's code. */
 export async function findCodeVerifier(sql: Sql, transactionHash: string): Promise<string | null> {
   const [row] = await sql<{ verifier: string | null }[]>`
     select verifier from activation where transaction_hash = ${transactionHash}`;
   return row?.verifier ?? null;
 }
 
-/** Gives an attempt back that nobody could judge. */
+/** Returns an attempt that could not be judged. */
 export async function refundAttempt(sql: Sql, transactionHash: string, maxAttempts: number): Promise<void> {
   await sql`
     update activation set attempts_left = least(attempts_left + 1, ${maxAttempts}) where transaction_hash = ${transactionHash}`;
 }
 
-/** Notes that the address is proven, and says which; null for who comes second, or too late. */
+/** Marks the address as proven, and returns it; null for a second or a late call. */
 export async function markVerified(tx: Transaction, transactionHash: string): Promise<ProofAddress | null> {
   const [row] = await tx<ProofAddress[]>`
     update activation set verified_at = now()
@@ -157,12 +157,16 @@ export async function markVerified(tx: Transaction, transactionHash: string): Pr
   return row ?? null;
 }
 
-/** The address that a transaction has proven, and ends it; null when there is none. Of two at once one gets it. */
+/**
+ * Returns the address that a transaction has proven, and ends the activation; null when there is none. Of two parallel
+ * calls one gets it.
+ */
 export async function consumeVerifiedActivation(
   tx: Transaction,
   transactionHash: string,
 ): Promise<ProofAddress | null> {
-  // Not by a clock: who waited for the first one's commit must find it over, whenever it began itself.
+  // Compares no clock: a call that waited for the first one's commit must find the activation ended, whenever it began
+  // itself.
   const [row] = await tx<ProofAddress[]>`
     update activation set expires_at = sent_at
     where transaction_hash = ${transactionHash} and verified_at is not null and expires_at > now()

@@ -2,7 +2,7 @@ import type { AccountId } from '../../model/ids.ts';
 import type { ProofAddress } from '../../model/proof-address.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
 
-/** Whose an address is. */
+/** The owner of an address. */
 interface AddressHolder {
   readonly accountId: AccountId;
   readonly deactivated: boolean;
@@ -20,7 +20,7 @@ export async function findAddressHolder(
   return row ?? null;
 }
 
-/** Gives an address to an account. Rejects with a violation of `account_address_pkey` when it is somebody's. */
+/** Gives an address to an account. Rejects with a violation of `account_address_pkey` when an account has it. */
 export async function insertAddress(
   tx: Transaction,
   accountId: AccountId,
@@ -29,7 +29,7 @@ export async function insertAddress(
   await tx`insert into account_address (kind, address, account_id) values (${kind}, ${address}, ${accountId})`;
 }
 
-/** The same in the place of the account's address of that kind. */
+/** Gives an address to an account, in the place of its address of that kind. */
 export async function replaceAddress(tx: Transaction, accountId: AccountId, address: ProofAddress): Promise<void> {
   await tx`delete from account_address where account_id = ${accountId} and kind = ${address.kind}`;
   await insertAddress(tx, accountId, address);

@@ -1,7 +1,7 @@
 import type { AccountId } from '../../model/ids.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
 
-/** Somebody who is blocked. */
+/** A blocked account. */
 interface BlockedAccount {
   readonly id: AccountId;
   readonly nick: string;
@@ -11,14 +11,14 @@ interface BlockedAccount {
 
 const MAX_LISTED = 1_001;
 
-/** Notes that an account does not want to hear from another; again is no error. */
+/** Records that an account has blocked another; a repeated call is no error. */
 export async function insertBlock(tx: Transaction, accountId: AccountId, blockedId: AccountId): Promise<void> {
   await tx`
     insert into block (account_id, blocked_id) values (${accountId}, ${blockedId})
     on conflict (account_id, blocked_id) do nothing`;
 }
 
-/** How many an account has blocked. */
+/** The number of accounts that an account has blocked. */
 export async function countBlocks(tx: Transaction, accountId: AccountId): Promise<number> {
   const [row] = await tx<{ count: number }[]>`
     select count(*)::int as count from block where account_id = ${accountId}`;
@@ -32,7 +32,7 @@ export async function deleteBlock(sql: Sql, accountId: AccountId, blockedId: Acc
   return rows.length > 0;
 }
 
-/** Whom an account has blocked, by number. */
+/** The accounts that an account has blocked, by id. */
 export async function listBlocks(
   sql: Sql,
   { accountId, after, limit }: { accountId: AccountId; after: number; limit: number },

@@ -7,13 +7,13 @@ interface ListedBot {
   readonly nick: string;
   readonly name: string;
   readonly createdAt: Date;
-  /** Of its tokens, those that hold. */
+  /** Its tokens that have not expired. */
   readonly tokens: number;
 }
 
 const MAX_LISTED = 1_001;
 
-/** Makes a bot. Rejects with a violation of `account_nick_key` when the nick is taken. */
+/** Inserts a bot. Rejects with a violation of `account_nick_key` when the nick is taken. */
 export async function insertBot(
   tx: Transaction,
   { ownerId, nick, name }: { ownerId: AccountId; nick: string; name: string },
@@ -24,7 +24,7 @@ export async function insertBot(
   return row!.id;
 }
 
-/** Bots of a person, with those removed in the last day: making and removing them takes nicks all the same. */
+/** Bots of a person, including those removed in the last day: bots that are created and removed still use up nicks. */
 export async function countBotsIncludingRecentlyRemoved(tx: Transaction, ownerId: AccountId): Promise<number> {
   const [row] = await tx<{ count: number }[]>`
     select count(*)::int as count from account
@@ -32,7 +32,7 @@ export async function countBotsIncludingRecentlyRemoved(tx: Transaction, ownerId
   return row!.count;
 }
 
-/** The active bot of this owner with this number or nick (in lower case), or null. */
+/** The active bot of this owner with this id or nick (in lower case), or null. */
 export async function findActiveOwnBot(
   sql: Sql | Transaction,
   ownerId: AccountId,
@@ -45,13 +45,13 @@ export async function findActiveOwnBot(
   return row ?? null;
 }
 
-/** Whose bot it is; null when it is no bot. */
+/** The owner of a bot; null when the account is no bot. */
 export async function findBotOwner(sql: Sql, bot: AccountId): Promise<AccountId | null> {
   const [row] = await sql<{ ownerId: AccountId | null }[]>`select owner_id as "ownerId" from account where id = ${bot}`;
   return row?.ownerId ?? null;
 }
 
-/** Active bots of a person, by number. */
+/** Active bots of a person, by id. */
 export async function listBotsOfOwner(
   sql: Sql,
   { ownerId, after, limit }: { ownerId: AccountId; after: number; limit: number },

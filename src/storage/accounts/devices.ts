@@ -2,31 +2,31 @@ import type { DeviceKind } from '../../model/device.ts';
 import type { AccountId, DeviceId, SessionOrTokenId } from '../../model/ids.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
 
-/** A device as its account sees it: what its vendor knows it by is shown to nobody. */
+/** A device as its account sees it: its vendor's token is not part of it. */
 export interface Device {
   readonly id: DeviceId;
   readonly kind: DeviceKind;
   /** Null: the first one of the configuration. */
   readonly app: string | null;
   readonly label: string | null;
-  /** The one that registered it last, and with which it goes. */
+  /** The session that registered it last; the device ends with it. */
   readonly sessionId: SessionOrTokenId;
   readonly createdAt: Date;
-  /** When it was registered last. */
+  /** The time of its last registration. */
   readonly lastSeenAt: Date;
 }
 
-/** A device to be registered. */
+/** A device to register. */
 export interface NewDevice extends Pick<Device, 'kind' | 'app' | 'label' | 'sessionId'> {
   readonly accountId: AccountId;
-  /** SHA-256 (hex) of what its vendor knows it by. */
+  /** SHA-256 (hex) of its vendor's token. */
   readonly tokenHash: string;
   readonly tokenSealed: string;
 }
 
 const MAX_LISTED = 1_001;
 
-/** Whether a session holds, which then does not end before the transaction: what ends later takes its devices along. */
+/** Whether a session is valid. If so, it cannot end before the transaction: a later end removes its devices. */
 export async function lockSession(tx: Transaction, id: SessionOrTokenId): Promise<boolean> {
   const rows = await tx`
     select from session where id = ${id} and (expires_at is null or expires_at > now()) for key share`;
@@ -34,9 +34,9 @@ export async function lockSession(tx: Transaction, id: SessionOrTokenId): Promis
 }
 
 /**
- * Registers a device, or renews the one that is registered. One of another account goes with all that waits for it, so
- * that whoever has the phone now is not told what the one before was to be told. Null: another registration of it came
- * in between, and a repeat finds it.
+ * Registers a device, or renews its registration. If another account has it, its row and its pending pushes are
+ * deleted, so that the phone's new user does not get pushes of the previous one. Null: another registration of it came
+ * in between, and a retry finds it.
  */
 export async function upsertDeviceUnlessRaced(tx: Transaction, device: NewDevice): Promise<Device | null> {
   const { accountId, sessionId, kind, tokenHash, tokenSealed, app, label } = device;
@@ -52,7 +52,7 @@ export async function upsertDeviceUnlessRaced(tx: Transaction, device: NewDevice
   return row ?? null;
 }
 
-/** Removes the devices of an account beyond the `keep` registered last; to be called beneath the account's lock. */
+/** Removes the devices of an account except the `keep` registered last; the caller holds the account's lock. */
 export async function deleteLeastRecentlyRegisteredDevices(
   tx: Transaction,
   accountId: AccountId,
@@ -63,7 +63,7 @@ export async function deleteLeastRecentlyRegisteredDevices(
       select id from device where account_id = ${accountId} order by last_seen_at desc, id desc offset ${keep})`;
 }
 
-/** Devices of an account by number. */
+/** Devices of an account by id. */
 export async function listDevices(
   sql: Sql,
   { accountId, after, limit }: { accountId: AccountId; after: number; limit: number },
@@ -74,7 +74,7 @@ export async function listDevices(
     order by id limit ${Math.min(limit, MAX_LISTED)}`;
 }
 
-/** Removes a device of an account, with what waits for it; false when it has no such one. */
+/** Removes a device of an account, with its pending pushes; false when the account has no such device. */
 export async function deleteDevice(sql: Sql, accountId: AccountId, id: number): Promise<boolean> {
   const rows = await sql`delete from device where id = ${id} and account_id = ${accountId} returning id`;
   return rows.length > 0;

@@ -3,7 +3,7 @@ import type { ProofAddress } from '../../model/proof-address.ts';
 import type { InstallationRole } from '../../model/roles.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
 
-/** An account as its people and others see it. */
+/** An account as its owner and other accounts see it. */
 export interface Profile {
   readonly id: AccountId;
   readonly kind: 'user' | 'bot';
@@ -14,7 +14,7 @@ export interface Profile {
   readonly createdAt: Date;
 }
 
-/** What is changed of an account; what is not there stays. */
+/** Changes of an account; missing fields keep their value. */
 interface ProfileChange {
   readonly nick?: string | undefined;
   readonly name?: string | undefined;
@@ -22,7 +22,7 @@ interface ProfileChange {
   readonly role?: InstallationRole | undefined;
 }
 
-/** The active account with this number or nick (in lower case), or null. */
+/** The active account with this id or nick (in lower case), or null. */
 export async function findProfile(
   sql: Sql | Transaction,
   asked: { id: AccountId } | { nick: string },
@@ -53,7 +53,9 @@ export async function listAddresses(sql: Sql | Transaction, id: AccountId): Prom
   return sql<ProofAddress[]>`select kind, address from account_address where account_id = ${id} order by kind, address`;
 }
 
-/** Takes an account out of use, or back, with the bots that it owns when it goes. Returns those that this changed. */
+/**
+ * Deactivates an account with the bots that it owns, or reactivates it alone. Returns the accounts that this changed.
+ */
 export async function deactivateWithBotsOrReactivate(
   tx: Transaction,
   id: AccountId,

@@ -8,14 +8,14 @@ export interface ListedSessionOrToken {
   readonly label: string;
   readonly scopes: readonly Scope[] | null;
   readonly createdAt: Date;
-  /** To some minutes. */
+  /** Accurate to some minutes. */
   readonly lastUsedAt: Date;
   readonly expiresAt: Date | null;
 }
 
 const MAX_LISTED = 1_001;
 
-/** Sessions of an account that hold, by number. */
+/** Valid sessions of an account, by id. */
 export async function listSessionsOrTokens(
   sql: Sql,
   { accountId, after, limit }: { accountId: AccountId; after: number; limit: number },
@@ -28,7 +28,7 @@ export async function listSessionsOrTokens(
     order by id limit ${Math.min(limit, MAX_LISTED)}`;
 }
 
-/** Sessions of an account that hold. */
+/** The number of valid sessions of an account. */
 export async function countSessionsOrTokens(tx: Transaction, accountId: AccountId): Promise<number> {
   const [row] = await tx<{ count: number }[]>`
     select count(*)::int as count from session
@@ -36,13 +36,13 @@ export async function countSessionsOrTokens(tx: Transaction, accountId: AccountI
   return row!.count;
 }
 
-/** Ends one session of an account; false when it has no such one. */
+/** Ends one session of an account; false when the account has no such session. */
 export async function endSession(sql: Sql | Transaction, accountId: AccountId, id: number): Promise<boolean> {
   const rows = await sql`delete from session where id = ${id} and account_id = ${accountId} returning id`;
   return rows.length > 0;
 }
 
-/** Ends the sessions of accounts, but for one where it is given, and says which. */
+/** Ends the sessions of accounts, except `except`; returns the ended ones. */
 export async function endSessionsOfAccounts(
   sql: Sql | Transaction,
   accounts: readonly AccountId[],

@@ -3,7 +3,7 @@ import type { InstallationRole } from '../../model/roles.ts';
 import type { Scope } from '../../model/scopes.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
 
-/** A session that holds, and whose it is. */
+/** A valid session, and its account. */
 export interface FoundSession {
   readonly id: SessionOrTokenId;
   readonly accountId: AccountId;
@@ -15,7 +15,7 @@ export interface FoundSession {
   readonly expiresAt: Date | null;
 }
 
-/** A session to be made. */
+/** A session to insert. */
 interface NewSessionOrToken {
   readonly accountId: AccountId;
   /** SHA-256 (hex) of the token. */
@@ -25,7 +25,7 @@ interface NewSessionOrToken {
   readonly expiresAt: Date | null;
 }
 
-/** After how many seconds without use, or after how many in all, a session ends; null: it lasts until somebody ends it. */
+/** A session ends after so many seconds without use, or after so many in all; null: it lasts until somebody ends it. */
 export type SessionLifetime = { readonly idleTimeoutS: number } | { readonly expiresInS: number } | null;
 
 export async function insertSessionOrToken(
@@ -40,7 +40,7 @@ export async function insertSessionOrToken(
   return row!.id;
 }
 
-/** Lets a session that was just made end. */
+/** Sets the lifetime of a session that was just inserted. */
 export async function setLifetime(
   tx: Transaction,
   id: SessionOrTokenId,
@@ -54,8 +54,7 @@ export async function setLifetime(
 }
 
 /**
- * Counts a live connection as use of the sessions that end without it: once a day, since the time-outs are longer than
- * that by far.
+ * Counts a live connection as use of the sessions that end without use: once a day, since the time-outs are far longer.
  */
 export async function touchIdleSessions(sql: Sql, ids: readonly SessionOrTokenId[]): Promise<void> {
   await sql`
@@ -65,9 +64,9 @@ export async function touchIdleSessions(sql: Sql, ids: readonly SessionOrTokenId
 }
 
 /**
- * The session of a token that is neither over nor of a deactivated account, or null. It counts as used now, which is
- * written down when the last time is some minutes old: most look-ups write nothing. A session that ends without use is
- * good for its whole time again then.
+ * The session of a token, or null if it has expired or its account is deactivated. It counts as used now. That is
+ * written only when the last use is some minutes old, so most look-ups write nothing. The write renews a session that
+ * ends without use for its full time.
  */
 export async function findAndTouchSession(sql: Sql, tokenHash: string): Promise<FoundSession | null> {
   const [row] = await sql<FoundSession[]>`
@@ -88,8 +87,8 @@ export async function findAndTouchSession(sql: Sql, tokenHash: string): Promise<
 }
 
 /**
- * Ends the sessions of a person beyond the new one and those used last, `keep` in all, and says which. The account is
- * locked, so that two at once do not each spare what the other one made.
+ * Ends the sessions of a person except the new one and those used last, `keep` in all; returns the ended ones. The
+ * caller holds the account's lock: else two parallel calls would each keep the other's new session.
  */
 export async function endLeastRecentlyUsedSessions(
   tx: Transaction,

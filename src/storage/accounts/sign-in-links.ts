@@ -1,7 +1,7 @@
 import type { AccountId } from '../../model/ids.ts';
 import type { Transaction } from '../db/connection.ts';
 
-/** Makes the link of an account, in the place of the one that it had. `validMs` from now, by the database's clock. */
+/** Inserts the link of an account, in the place of its previous one. `validMs` from now, by the database's clock. */
 export async function replaceSignInLink(
   tx: Transaction,
   link: { accountId: AccountId; tokenHash: string; validMs: number },
@@ -16,8 +16,9 @@ export async function replaceSignInLink(
 }
 
 /**
- * Uses a link up: whose it was, or null when it is over. Of two at once one waits for the other and gets null. The
- * account is locked first, as by whoever deactivates it: in the other order each could wait for the other.
+ * Consumes a link; returns its account, or null when the link has expired. Of two parallel calls one waits for the
+ * other and gets null. The statement locks the account first, like a deactivation: in the other order the two could
+ * deadlock.
  */
 export async function consumeSignInLink(tx: Transaction, tokenHash: string): Promise<AccountId | null> {
   const [row] = await tx<{ accountId: AccountId; unexpired: boolean }[]>`
