@@ -10,35 +10,36 @@ interface ConversationLastRev {
   readonly rev: Rev;
 }
 
-/** The same, with where its messages and its newest epoch begin. */
+/** The same, with the first message and the first rev of the newest epoch. */
 export interface HeadForSubscriptions extends ConversationLastRev {
   /** The first message that was not removed by a retention rule. */
   readonly firstSeq: Seq;
-  /** Who knows the epoch before drops what has a greater rev. */
+  /** A client that knows the previous epoch drops changes with a greater rev. */
   readonly epochRev: Rev;
 }
 
-/** The conversations that an account is in, and the epoch of the log at that moment, with the one before it. */
+/** The conversations of an account, with the current and the previous epoch of the log at that moment. */
 interface AccountHeadsAndEpochs {
   readonly heads: readonly HeadForSubscriptions[];
   readonly currentEpoch: LogEpoch;
   readonly previousEpoch: LogEpoch;
 }
 
-/** A membership, with the newest change of the conversation and the one that the account joined with. */
+/** A membership, with the newest change of the conversation and the change with which the account joined. */
 export interface MembershipWithRevs extends MemberKey {
   readonly rev: Rev;
-  /** Null: nothing tells of it. */
+  /** Null: no notice reports it. */
   readonly joinNoticeRev: Rev | null;
 }
 
-/** The conversations that an account is in, at most `limit`, the lowest numbers first. */
+/** The conversations of an account, at most `limit`, the lowest ids first. */
 export async function listHeadsOfAccount(
   sql: Sql,
   accountId: AccountId,
   limit: number,
 ): Promise<AccountHeadsAndEpochs> {
-  // One statement, so that epoch and heads are of one moment. Without a membership it is one row of the epoch.
+  // One statement, so that epoch and heads come from one snapshot. Without a membership it returns one row with the
+  // epoch.
   const rows = await sql<(HeadForSubscriptions & EpochBoundary & { conversationId: ConversationId | null })[]>`
     select h.conversation_id as "conversationId", h.last_rev as rev, h.first_seq as "firstSeq", ${epochBoundaryColumns(sql)}
     from (values (${accountId}::bigint)) as who (account_id)
@@ -49,7 +50,7 @@ export async function listHeadsOfAccount(
   return { heads: rows.filter(({ conversationId }) => conversationId !== null), currentEpoch, previousEpoch };
 }
 
-/** Those of these conversations whose newest change is another than the one given. */
+/** The conversations among these whose newest change differs from the given one. */
 export async function listChangedHeads(
   sql: Sql,
   known: readonly ConversationLastRev[],
@@ -61,7 +62,7 @@ export async function listChangedHeads(
     join conversation_head h on h.conversation_id = k.conversation_id and h.last_rev <> k.rev`;
 }
 
-/** Those of these that are memberships. */
+/** The memberships among these keys. */
 export async function findMemberships(sql: Sql, keys: readonly MemberKey[]): Promise<readonly MembershipWithRevs[]> {
   return sql<MembershipWithRevs[]>`
     select m.conversation_id as "conversationId", m.account_id as "accountId", h.last_rev as rev, (
@@ -76,14 +77,14 @@ export async function findMemberships(sql: Sql, keys: readonly MemberKey[]): Pro
     join conversation_head h on h.conversation_id = m.conversation_id`;
 }
 
-/** Where these accounts are members, without more. */
+/** The memberships of these accounts, keys only. */
 export async function listMemberships(sql: Sql, accounts: readonly AccountId[]): Promise<readonly MemberKey[]> {
   return sql<MemberKey[]>`
     select conversation_id as "conversationId", account_id as "accountId"
     from membership where account_id = any(${[...accounts]}::bigint[])`;
 }
 
-/** Those of these sessions that still hold, with whose they are now. */
+/** The sessions among these that are still valid, with their accounts. */
 export async function findValidSessions(sql: Sql, ids: readonly SessionOrTokenId[]): Promise<readonly FoundSession[]> {
   return sql<FoundSession[]>`
     select s.id, a.id as "accountId", a.kind as "accountKind", a.role, a.nick, a.name, s.scopes,

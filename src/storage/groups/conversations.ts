@@ -4,7 +4,7 @@ import type { GroupRole } from '../../model/roles.ts';
 import type { Actor } from '../messages/changes.ts';
 import type { Sql } from '../db/connection.ts';
 
-/** What a list shows of the newest message of a conversation. */
+/** The newest message of a conversation in a list. */
 export interface MessagePreview {
   readonly seq: Seq;
   readonly sender: Actor;
@@ -12,7 +12,7 @@ export interface MessagePreview {
   /** Its first `PREVIEW_CHARACTERS`. */
   readonly text: string;
   readonly deleted: boolean;
-  /** How many files it carries. */
+  /** The number of its files. */
   readonly attachments: number;
 }
 
@@ -20,17 +20,17 @@ export interface MessagePreview {
 export interface OwnConversation {
   readonly id: ConversationId;
   readonly kind: 'group' | 'private';
-  /** Null for a private one. */
+  /** Null for a private conversation. */
   readonly title: string | null;
   readonly about: string | null;
   readonly public: boolean;
   readonly archived: boolean;
   readonly role: GroupRole;
   readonly members: number;
-  /** The other one of a private conversation. */
+  /** The peer in a private conversation. */
   readonly peer: Actor | null;
   readonly createdAt: Date;
-  /** Messages before it were removed by a retention rule. */
+  /** A retention rule removed the messages before it. */
   readonly firstSeq: Seq;
   readonly lastSeq: Seq;
   readonly lastRev: Rev;
@@ -41,14 +41,14 @@ export interface OwnConversation {
   readonly readSeq: Seq;
   readonly unreadMentions: number;
   readonly level: ConversationNotificationLevel;
-  /** Nothing is told before this moment; it may be over. */
+  /** The member gets no pushes before this moment; it may be in the past. */
   readonly mutedUntil: Date | null;
 }
 
 const MAX_LISTED = 1_001;
-/** Counted no further: who never reads, as some bots, may have any number. */
+/** The count stops here: an account that never reads, such as a bot, may have any number. */
 const MAX_MENTIONS = 1_000;
-/** Code points: what one line of a list has room for, so that a page of 1,000 conversations is no 40 MB. */
+/** Code points: the room in one line of a list, so that a page of 1,000 conversations is not 40 MB. */
 const PREVIEW_CHARACTERS = 200;
 
 interface PreviewRow {
@@ -71,8 +71,9 @@ interface ConversationRow extends Omit<OwnConversation, 'peer' | 'lastMessage'>,
 }
 
 /**
- * Conversations that an account is in, by id: a page, or the one with the id `only`. The page is cut before anything is
- * joined to it, and each row is then looked up by keys: 1,000 of 20 members each took 20 to 50 ms, half of it for counting them.
+ * Conversations of an account, by id: a page, or the one with the id `only`. The query cuts the page before it joins
+ * other tables, and then looks each row up by keys. 1,000 conversations of 20 members each took 20 to 50 ms, half of it
+ * for counting the members.
  */
 export async function listConversations(
   sql: Sql,

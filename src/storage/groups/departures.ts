@@ -3,16 +3,19 @@ import type { GroupRole } from '../../model/roles.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
 import type { MemberKey } from './members.ts';
 
-/** A member of a group, or a bot of that member that is in the group too. */
+/** A member of a group, or a bot that the member owns in the same group. */
 export interface MemberOrOwnedBot {
   readonly id: AccountId;
   readonly nick: string;
   readonly role: GroupRole;
-  /** It was owner or admin, and the token has not been replaced since. */
+  /** It was owner or admin, and the token has not been replaced since then. */
   readonly knowsTokenAsFormerAdmin: boolean;
 }
 
-/** A member with the bots that it owns in the same group. The member comes first; without a membership it is left out. */
+/**
+ * A member with the bots that it owns in the same group. The member comes first, and is left out if it has no
+ * membership.
+ */
 export async function listMemberWithBots(sql: Sql | Transaction, key: MemberKey): Promise<MemberOrOwnedBot[]> {
   return sql<MemberOrOwnedBot[]>`
     select a.id, a.nick, m.role, m.knows_token as "knowsTokenAsFormerAdmin"
@@ -21,7 +24,7 @@ export async function listMemberWithBots(sql: Sql | Transaction, key: MemberKey)
     order by a.id <> ${key.accountId}, a.id`;
 }
 
-/** Remembers a removal: no invitation that the group has by now lets the account or its bots back in. */
+/** Records a removal: no current invitation of the group lets the account or its bots join again. */
 export async function insertRemoval(tx: Transaction, { conversationId, accountId }: MemberKey): Promise<void> {
   await tx`
     insert into group_removal (conversation_id, account_id, last_invite_id)
@@ -31,12 +34,12 @@ export async function insertRemoval(tx: Transaction, { conversationId, accountId
       do update set last_invite_id = greatest(group_removal.last_invite_id, excluded.last_invite_id)`;
 }
 
-/** Nobody knows the token of the group any more but its owner and admins: it has been replaced. */
+/** Clears the members that know the token as former owners or admins: the token has been replaced. */
 export async function deleteTokenKnowledge(tx: Transaction, conversationId: ConversationId): Promise<void> {
   await tx`update membership set knows_token = false where conversation_id = ${conversationId} and knows_token`;
 }
 
-/** The numbers of a group's reverse webhooks, of which there are at most `limits.hooks-per-group`. */
+/** The ids of a group's reverse webhooks, at most `limits.hooks-per-group`. */
 export async function listHookIds(tx: Transaction, conversationId: ConversationId): Promise<number[]> {
   const rows = await tx<{ id: number }[]>`
     select id from reverse_hook where conversation_id = ${conversationId} and removed_at is null order by id`;

@@ -9,10 +9,12 @@ export interface Expectation {
   readonly key: string;
   readonly withinS: number;
   readonly isOverdue: boolean;
-  /** When the last post with the key came; null: none since it was set. */
+  /** Time of the last post with the key; null: none since it was set. */
   readonly lastPostAt: Date | null;
   readonly setAt: Date;
-  /** When it is overdue unless a post comes, if a node can take posts until then. Null: it is overdue, or archived. */
+  /**
+   * When it becomes overdue unless a post comes, if nodes can take posts until then. Null: it is overdue, or archived.
+   */
   readonly dueAt: Date | null;
 }
 
@@ -30,7 +32,7 @@ export async function listExpectations(
     where e.conversation_id = ${conversationId} and (${only}::text is null or e.key = ${only}) order by e.key`;
 }
 
-/** Seconds; null: the group has none with this key. */
+/** Seconds; null: the group has no expectation with this key. */
 export async function findWithin(sql: Sql, conversationId: ConversationId, key: string): Promise<number | null> {
   const [row] = await sql<{ withinS: number }[]>`
     select within_s as "withinS" from expectation where conversation_id = ${conversationId} and key = ${key}`;
@@ -38,8 +40,8 @@ export async function findWithin(sql: Sql, conversationId: ConversationId, key: 
 }
 
 /**
- * Sets an expectation of a group whose head the caller has locked. A new one, or one with another duration, begins to wait
- * now; an overdue one stays so until a post comes. `full`: the group has `max` others.
+ * Sets an expectation of a group; the caller holds the lock of the group's head. A new expectation, or one with another
+ * duration, begins to wait now; an overdue one stays overdue until a post comes. `full`: the group has `max` others.
  */
 export async function setExpectation(
   tx: Transaction,
@@ -60,7 +62,7 @@ export async function setExpectation(
   return 'set';
 }
 
-/** Removes one of a group whose head the caller has locked; false: there is none. */
+/** Removes an expectation of a group; the caller holds the lock of the group's head. False: there is none. */
 export async function deleteExpectation(
   tx: Transaction,
   conversationId: ConversationId,
@@ -70,14 +72,17 @@ export async function deleteExpectation(
   return count > 0;
 }
 
-/** Lets all that are not overdue begin to wait now, of a group whose head the caller has locked. */
+/** Makes all expectations that are not overdue begin to wait now; the caller holds the lock of the group's head. */
 export async function restartExpectations(tx: Transaction, conversationId: ConversationId): Promise<void> {
   await tx`
     update expectation e set due_ms = ${dueMsFromNow(tx)}
     where e.conversation_id = ${conversationId} and e.state <> 'overdue'`;
 }
 
-/** Notes a sign of life that comes without a message. Nothing happens where the token is not the group's, or it is archived. */
+/**
+ * Records a sign of life without a message. It does nothing where the token is not the group's, or the group is
+ * archived.
+ */
 export async function recordSignOfLife(
   tx: Transaction,
   { conversationId, tokenHash }: { conversationId: ConversationId; tokenHash: string },
@@ -91,19 +96,19 @@ export async function recordSignOfLife(
       select from integration t where t.conversation_id = e.conversation_id and t.token_hash = ${tokenHash})`;
 }
 
-/** The line that the group's webhook posts about an expectation. */
+/** The content of the webhook's message about an expectation. */
 export interface ExpectationNews {
   readonly kind: 'overdue' | 'returned';
   readonly key: string;
   readonly withinS: number;
-  /** When the last post with the key came, or when it was set. */
+  /** Time of the last post with the key, or when the expectation was set. */
   readonly since: Date;
 }
 
-/** At most so many expectations are looked at at once. */
+/** Most expectations in one query. */
 const MAX_DUE_EXPECTATIONS = 1_000;
 
-/** The conversations that are to be told something, those that wait longest first. */
+/** Conversations with expectations to report, those that wait longest first. */
 export async function findConversationsWithNews(sql: Sql): Promise<ConversationId[]> {
   const rows = await sql<{ id: ConversationId }[]>`
     (select e.conversation_id as id from expectation e
@@ -115,9 +120,10 @@ export async function findConversationsWithNews(sql: Sql): Promise<ConversationI
 }
 
 /**
- * Tells a group what is overdue and what returned, as its webhook: messages and states are there together or not at all,
- * and under the head's lock each is told once, however many nodes do it. Resolves to the seq of the last message; null:
- * there was nothing to tell (any more). An archived group is told nothing, and waits for nothing until it is open again.
+ * Posts messages to a group about its overdue and returned expectations, as its webhook. Messages and states are
+ * written together or not at all, and under the head's lock each is posted once, however many nodes try. Resolves to
+ * the seq of the last message; null: there was nothing to post (any more). An archived group gets no messages, and its
+ * expectations do not wait until it is unarchived.
  */
 export async function tellGroup(
   tx: Transaction,
@@ -170,7 +176,7 @@ function linePost(
   return { ...unlabelled, conversationId, senderId, admission, text };
 }
 
-/** How many expectations are overdue in groups that are not archived. */
+/** The number of overdue expectations in groups that are not archived. */
 export async function countOverdueExpectations(sql: Sql): Promise<number> {
   const [row] = await sql<{ count: number }[]>`
     select count(*) as count from expectation e join conversation_head h on h.conversation_id = e.conversation_id
@@ -179,9 +185,9 @@ export async function countOverdueExpectations(sql: Sql): Promise<number> {
 }
 
 /**
- * Adds to the intake clock the time since it was advanced last, at most `openMs`: for so long this node could take posts
- * without a break until now. So no time counts in which no node could, and none counts twice, whatever becomes of clocks:
- * one that is set back or forward costs at most a step. Writes nothing where no group expects anything.
+ * Adds to the intake clock the time since its last advance, at most `openMs`: so long this node could take posts
+ * without a break until now. So the clock leaves out times when no node could take posts, and counts no time twice,
+ * even if clocks jump: a jump costs at most a step. Writes nothing where no group has an expectation.
  */
 export async function advanceIntakeClock(sql: Sql, openMs: number): Promise<void> {
   await sql`

@@ -5,16 +5,16 @@ export interface Group {
   readonly id: ConversationId;
   readonly title: string;
   readonly about: string | null;
-  /** Anybody of the installation may find and join it. */
+  /** Any account of the installation may find and join it. */
   readonly public: boolean;
   readonly createdAt: Date;
   readonly archivedAt: Date | null;
-  /** Deleted ones too; not those that a retention rule removed. */
+  /** Including deleted messages, without those that a retention rule removed. */
   readonly messages: number;
   readonly members: number;
 }
 
-/** A group in the list of all. */
+/** A group in the list of all groups. */
 interface ListedGroup extends Omit<Group, 'about'> {
   /** Reverse webhooks that are not removed. */
   readonly hooks: number;
@@ -24,13 +24,13 @@ interface ListedGroup extends Omit<Group, 'about'> {
 interface GroupPageRequest {
   readonly after: number;
   readonly limit: number;
-  /** Only those that are archived, or only those that are not; null: all. */
+  /** Only archived groups, or only others; null: all. */
   readonly archived: boolean | null;
 }
 
 const MAX_LISTED = 1_001;
 
-/** Makes a group with its counters. Its integration is made by `insertIntegration` in the same transaction. */
+/** Inserts a group with its counters. `insertIntegration` inserts its integration in the same transaction. */
 export async function insertGroup(
   tx: Transaction,
   group: { title: string; about: string | null; public: boolean },
@@ -51,7 +51,7 @@ export async function findGroup(sql: Sql | Transaction, id: ConversationId): Pro
   return row ?? null;
 }
 
-/** Groups by id, oldest first. The page is cut before anything is counted. */
+/** Groups by id, oldest first. The query cuts the page before it counts. */
 export async function listGroups(sql: Sql, page: GroupPageRequest): Promise<ListedGroup[]> {
   const { after, limit, archived } = page;
   return sql<ListedGroup[]>`
@@ -69,8 +69,8 @@ export async function listGroups(sql: Sql, page: GroupPageRequest): Promise<List
 }
 
 /**
- * Archives a group, or takes it back. The head's lock is held until the commit, so that no flush that read the other
- * state comes after it. Returns whether that changed anything.
+ * Archives or unarchives a group. The head's lock is held until the commit, so that no flush that read the other state
+ * comes after it. Returns whether that changed anything.
  */
 export async function setArchived(tx: Transaction, id: ConversationId, archived: boolean): Promise<boolean> {
   await lockGroup(tx, id);
@@ -81,14 +81,17 @@ export async function setArchived(tx: Transaction, id: ConversationId, archived:
   return rows.length > 0;
 }
 
-/** A conversation's counters while they are locked. */
+/** A conversation's counters under the lock. */
 export interface LockedHead {
   readonly lastSeq: Seq;
   readonly lastRev: Rev;
   readonly archived: boolean;
 }
 
-/** Locks a group's counters until the transaction ends: whoever counts or numbers something of the group holds them. */
+/**
+ * Locks a group's counters until the transaction ends: every writer that counts or numbers something of the group locks
+ * them.
+ */
 export async function lockGroup(tx: Transaction, id: ConversationId): Promise<LockedHead | null> {
   const [row] = await tx<LockedHead[]>`
     select last_seq as "lastSeq", last_rev as "lastRev", archived_at is not null as archived
@@ -96,15 +99,17 @@ export async function lockGroup(tx: Transaction, id: ConversationId): Promise<Lo
   return row ?? null;
 }
 
-/** What describes a group; what is left out stays as it is. */
+/** The description of a group; fields that are left out keep their value. */
 interface GroupChanges {
   readonly title?: string | undefined;
-  /** Null: nothing is said. */
+  /** Null: no description. */
   readonly about?: string | null | undefined;
   readonly public?: boolean | undefined;
 }
 
-/** Changes what describes a group, whose head the caller has locked. Returns what really changed. */
+/**
+ * Changes the description of a group; the caller holds the lock of the group's head. Returns the fields that changed.
+ */
 export async function updateGroup(
   tx: Transaction,
   id: ConversationId,
@@ -123,19 +128,20 @@ function withoutUndefined(changes: GroupChanges): Partial<Pick<Group, 'title' | 
   return Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined));
 }
 
-/** A public group, as it is shown to those who look for one. */
+/** A public group, as a search shows it. */
 interface PublicGroup {
   readonly id: ConversationId;
   readonly title: string;
   readonly about: string | null;
   readonly members: number;
-  /** Whether the one who looks is in it. */
+  /** Whether the searching account is a member. */
   readonly joined: boolean;
 }
 
 /**
- * Public groups that are not archived, by title; with `text`, those whose title holds it. Behind the group `after`, as it
- * is called now: the number of one that is not public shows nothing, not even where its title would stand.
+ * Public groups that are not archived, by title; with `text`, those whose title contains it. The page starts after the
+ * current title of the group `after`: the id of a group that is not public reveals nothing, not even the position of
+ * its title.
  */
 export async function searchPublicGroups(
   sql: Sql,
@@ -162,7 +168,7 @@ export async function searchPublicGroups(
     order by g.place, g.id`;
 }
 
-/** Numbers of the groups with exactly this title, oldest first; at most ten. */
+/** Ids of the groups with exactly this title, oldest first; at most ten. */
 export async function findGroupsByTitle(sql: Sql, title: string): Promise<ConversationId[]> {
   const rows = await sql<{ id: ConversationId }[]>`
     select id from conversation where kind = 'group' and title = ${title} order by id limit 10`;

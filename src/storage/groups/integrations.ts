@@ -3,17 +3,17 @@ import type { AccountId, ConversationId } from '../../model/ids.ts';
 import type { Fragment, Sql, Transaction } from '../db/connection.ts';
 import { deleteTokenKnowledge } from './departures.ts';
 
-/** What a valid token gives access to. */
+/** The access that a valid token gives. */
 export interface Integration {
   readonly conversationId: ConversationId;
   readonly accountId: AccountId;
   readonly tokenHash: string;
-  /** What admits a post: another one after each change of the token or of the incoming secret. */
+  /** The value that admits a post: it changes with each change of the token or of the incoming secret. */
   readonly admission: string;
   readonly archived: boolean;
-  /** Null: nothing has to be signed. */
+  /** Null: posts need no signature. */
   readonly incomingSecretSealed: string | null;
-  /** Every post has to be signed with the incoming secret, also one of a format without signatures. */
+  /** Every post must be signed with the incoming secret, even in a format without signatures. */
   readonly signedOnly: boolean;
 }
 
@@ -46,7 +46,7 @@ export async function findIntegration(sql: Sql, tokenHash: string): Promise<Inte
   return row ?? null;
 }
 
-/** Null: a private conversation, which has none, or a group that is gone. */
+/** Null: a private conversation, which has none, or a group that does not exist. */
 export async function findIntegrationOfConversation(
   sql: Sql,
   conversationId: ConversationId,
@@ -63,7 +63,7 @@ export async function findSealedToken(sql: Sql, conversationId: ConversationId):
   return row?.sealed ?? null;
 }
 
-/** The hash of the token that holds now; null without an integration. */
+/** The hash of the current token; null without an integration. */
 export async function findIntegrationTokenHash(
   sql: Sql | Transaction,
   conversationId: ConversationId,
@@ -73,7 +73,7 @@ export async function findIntegrationTokenHash(
   return row?.hash ?? null;
 }
 
-/** Whether this is the group's token, which stays so until the transaction ends. */
+/** Whether this is the group's token, which cannot change until the transaction ends. */
 export async function lockAndCompareTokenHash(
   tx: Transaction,
   conversationId: ConversationId,
@@ -84,11 +84,11 @@ export async function lockAndCompareTokenHash(
   return rows.length > 0;
 }
 
-/** One that no post was admitted by before. */
+/** A value that has admitted no post before. */
 const newAdmission = (tokenHash: string): string =>
   `${tokenHash}.${randomBytes(ADMISSION_SUFFIX_BYTES).toString('hex')}`;
 
-/** Puts a new token in the place of the old one; the hooks stay. Returns the old token's hash, null without a group. */
+/** Replaces the token; the hooks stay. Returns the old token's hash, null without a group. */
 export async function replaceIntegrationToken(
   tx: Transaction,
   conversationId: ConversationId,
@@ -105,7 +105,7 @@ export async function replaceIntegrationToken(
   return old.hash;
 }
 
-/** A secret for the signatures of posts, and whether posts of formats without signatures are taken. */
+/** A secret for the signatures of posts, and whether posts of formats without signatures are refused. */
 export interface SealedIncomingSecret {
   readonly sealed: string;
   readonly signedOnly: boolean;
@@ -123,8 +123,8 @@ export async function findIncomingSecret(
 }
 
 /**
- * Sets or, with null, removes the secret. Posts that were admitted before and are not written yet are refused. The caller
- * holds the lock of the group. Returns the hash of the group's token.
+ * Sets or, with null, removes the secret. Posts that were admitted before and are not written yet are refused. The
+ * caller holds the lock of the group. Returns the hash of the group's token.
  */
 export async function updateIncomingSecret(
   tx: Transaction,

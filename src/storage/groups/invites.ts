@@ -1,21 +1,21 @@
 import type { AccountId, ConversationId } from '../../model/ids.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
 
-/** An invitation into a group that is open: neither over nor used up. */
+/** An open invitation into a group: neither expired nor used up. */
 export interface OpenInvite {
   readonly id: number;
   readonly conversationId: ConversationId;
   readonly sealed: string;
-  /** Who made it; null: the administrator's command line. */
+  /** The account that created it; null: the administrator's command line. */
   readonly creatorUnlessCommandLine: { readonly id: AccountId; readonly nick: string; readonly name: string } | null;
   readonly createdAt: Date;
   readonly expiresAt: Date | null;
-  /** Null: as often as anybody likes. */
+  /** Null: unlimited. */
   readonly maxUses: number | null;
   readonly uses: number;
 }
 
-/** An invitation to be made. */
+/** An invitation to insert. */
 interface NewInvite {
   readonly conversationId: ConversationId;
   readonly token: { readonly hash: string; readonly sealed: string };
@@ -27,8 +27,8 @@ interface NewInvite {
 const MAX_LISTED = 1_001;
 
 /**
- * Neither expired nor used up, and whoever made it may still make one: departures delete the invitations of an account,
- * and a deactivated one has its own here.
+ * Neither expired nor used up, and its creator may still create one. A departure deletes the invitations of an account;
+ * a deactivated account still has its own here.
  */
 const isOpen = (sql: Sql | Transaction) => sql`
   (i.expires_at is null or i.expires_at > now()) and (i.max_uses is null or i.uses < i.max_uses)
@@ -43,7 +43,7 @@ const columns = (sql: Sql | Transaction) => sql`
   i.expires_at as "expiresAt", i.max_uses as "maxUses", i.uses,
   case when a.id is not null then json_build_object('id', a.id, 'nick', a.nick, 'name', a.name) end as "creatorUnlessCommandLine"`;
 
-/** Makes an invitation; returns its number. */
+/** Inserts an invitation; returns its id. */
 export async function insertInvite(tx: Transaction, invite: NewInvite): Promise<number> {
   const { conversationId, token, creatorUnlessCommandLine, lifetimeS, maxUses } = invite;
   const [row] = await tx<{ id: number }[]>`
@@ -54,19 +54,22 @@ export async function insertInvite(tx: Transaction, invite: NewInvite): Promise<
   return row!.id;
 }
 
-/** Forgets the invitations of a group that are over or used up: nothing tells them from ones that never were. */
+/**
+ * Deletes the invitations of a group that have expired or are used up: they are then the same as ones that never
+ * existed.
+ */
 export async function deleteUnusableInvites(tx: Transaction, conversationId: ConversationId): Promise<void> {
   await tx`delete from group_invite i where i.conversation_id = ${conversationId} and not (${isOpen(tx)})`;
 }
 
-/** Invitations of a group that are open. */
+/** The number of open invitations of a group. */
 export async function countOpenInvites(tx: Transaction, conversationId: ConversationId): Promise<number> {
   const [row] = await tx<{ count: number }[]>`
     select count(*) as count from group_invite i where i.conversation_id = ${conversationId} and ${isOpen(tx)}`;
   return row!.count;
 }
 
-/** Open invitations of a group by number, behind `after`; with `only`, the one with this number. */
+/** Open invitations of a group by id, after `after`; with `only`, the one with this id. */
 export async function listOpenInvites(
   sql: Sql | Transaction,
   asked: { conversationId: ConversationId; after?: number; limit?: number; only?: number },
@@ -89,8 +92,8 @@ export async function findOpenInvite(sql: Sql | Transaction, tokenHash: string):
 
 /**
  * Counts a use of an invitation by an account. False when it is not open, and when the account, or the owner of a bot,
- * was removed from the group since the invitation was made. One statement: of two that come at once for the last use,
- * the second waits and then finds none.
+ * was removed from the group since the invitation was created. One statement: if two calls come at once for the last
+ * use, the second waits and then finds none.
  */
 export async function useInvite(tx: Transaction, id: number, accountId: AccountId): Promise<boolean> {
   const rows = await tx`
@@ -102,7 +105,7 @@ export async function useInvite(tx: Transaction, id: number, accountId: AccountI
   return rows.length > 0;
 }
 
-/** Revokes an invitation; false when the group has no such one that is open. */
+/** Revokes an invitation; false when the group has no such open invitation. */
 export async function deleteOpenInvite(tx: Transaction, conversationId: ConversationId, id: number): Promise<boolean> {
   const rows = await tx`
     delete from group_invite i where i.id = ${id} and i.conversation_id = ${conversationId} and ${isOpen(tx)}
@@ -110,7 +113,7 @@ export async function deleteOpenInvite(tx: Transaction, conversationId: Conversa
   return rows.length > 0;
 }
 
-/** Revokes the invitations of a group that one of the accounts made. Returns how many of them were open. */
+/** Revokes the invitations of a group that one of the accounts created. Returns how many of them were open. */
 export async function deleteInvitesCreatedBy(
   tx: Transaction,
   { conversationId, accountIds }: { conversationId: ConversationId; accountIds: readonly AccountId[] },
@@ -129,7 +132,7 @@ export async function deleteInvitesCountingOpen(tx: Transaction, conversationId:
   return rows.filter(({ open }) => open).length;
 }
 
-/** The numbers of the open invitations of a group, of which there are at most `limits.invites-per-group`. */
+/** The ids of the open invitations of a group, at most `limits.invites-per-group`. */
 export async function listOpenInviteIds(tx: Transaction, conversationId: ConversationId): Promise<number[]> {
   const rows = await tx<{ id: number }[]>`
     select i.id from group_invite i where i.conversation_id = ${conversationId} and ${isOpen(tx)} order by i.id`;

@@ -8,14 +8,14 @@ export interface MemberKey {
   readonly accountId: AccountId;
 }
 
-/** A conversation and what an account is in it; `role` null: no member. Null: there is no such conversation. */
+/** A conversation and an account's role in it; `role` null: no member. Null: there is no such conversation. */
 export interface ConversationAndRole {
   readonly kind: 'group' | 'private';
   readonly archived: boolean;
   readonly role: GroupRole | null;
 }
 
-/** How an account stands to a conversation, or with null how the conversation is. */
+/** The conversation with the account's role; without an account, `role` is null. */
 export async function findConversationAndRole(
   sql: Sql | Transaction,
   key: { conversationId: ConversationId; accountId: AccountId | null },
@@ -29,14 +29,14 @@ export async function findConversationAndRole(
   return row ?? null;
 }
 
-/** What the account may do in the group; null when it is no member. */
+/** The account's role in the group; null when it is no member. */
 export async function findGroupRole(sql: Sql | Transaction, key: MemberKey): Promise<GroupRole | null> {
   const [row] = await sql<{ role: GroupRole }[]>`
     select role from membership where conversation_id = ${key.conversationId} and account_id = ${key.accountId}`;
   return row?.role ?? null;
 }
 
-/** The same, and it stays so until the transaction ends. */
+/** The same, and the role cannot change until the transaction ends. */
 export async function lockGroupRole(tx: Transaction, key: MemberKey): Promise<GroupRole | null> {
   const [row] = await tx<{ role: GroupRole }[]>`
     select role from membership where conversation_id = ${key.conversationId} and account_id = ${key.accountId} for share`;
@@ -44,15 +44,15 @@ export async function lockGroupRole(tx: Transaction, key: MemberKey): Promise<Gr
 }
 
 /**
- * Makes an account a member that is none, with everything before `readSeq` read. Rejects where it is one already, and
- * for a second owner; the caller holds the head's lock and has looked.
+ * Makes an account a member, with everything up to `readSeq` read. Rejects if it is a member already, and for a second
+ * owner; the caller holds the head's lock and has checked.
  */
 export async function insertMember(
   tx: Transaction,
   member: MemberKey & {
     readonly role: GroupRole;
     readonly readSeq: Seq | 0;
-    /** Whether the account itself asked for it. */
+    /** Whether the account itself requested it. */
     readonly requested: boolean;
   },
 ): Promise<void> {
@@ -62,7 +62,10 @@ export async function insertMember(
     values (${conversationId}, ${accountId}, ${role}, ${readSeq}, ${requested})`;
 }
 
-/** Gives a member another role; one that is owner or admin no longer knows the token on. Rejects for a second owner. */
+/**
+ * Gives a member another role. An owner or admin that becomes a member still knows the token. Rejects for a second
+ * owner.
+ */
 export async function updateRole(tx: Transaction, key: MemberKey, role: GroupRole): Promise<void> {
   await tx`
     update membership set role = ${role},
@@ -81,25 +84,25 @@ export async function findGroupOwner(
   return row ?? null;
 }
 
-/** How many are in a conversation. */
+/** The number of members of a conversation. */
 export async function countMembers(sql: Sql | Transaction, conversationId: ConversationId): Promise<number> {
   const [row] = await sql<{ count: number }[]>`
     select count(*) as count from membership where conversation_id = ${conversationId}`;
   return row!.count;
 }
 
-/** In how many conversations an account is, an archived group counting for its owner alone. */
+/** The number of an account's memberships; an archived group counts only for its owner. */
 export interface RequestedAndAddedMembershipCounts {
-  /** Those that the account itself created, joined or opened, and those that somebody opened with it. */
+  /** Conversations that the account itself created, joined or opened, and those that others opened with it. */
   readonly requested: number;
   /** Groups that others added it to. */
   readonly addedByOthers: number;
 }
 
 /**
- * Counts the memberships of an account; null for one that is deactivated, an integration's, or not there. Locks the
- * account until the transaction ends, so that nobody else counts and adds meanwhile: after the head, and of several
- * accounts in the order of their ids.
+ * Counts the memberships of an account; null for one that is deactivated, belongs to an integration, or does not exist.
+ * Locks the account until the transaction ends, so that no other transaction counts and adds meanwhile. The lock comes
+ * after the head's, and several accounts are locked in the order of their ids.
  */
 export async function lockAndCountMemberships(
   tx: Transaction,
@@ -108,7 +111,7 @@ export async function lockAndCountMemberships(
   const [account] = await tx`
     select from account where id = ${accountId} and deactivated_at is null and kind <> 'webhook' for no key update`;
   if (account === undefined) return null;
-  // A statement of its own: the one above sees what was there before it had to wait.
+  // A separate statement: the one above sees the state before its wait for the lock.
   const [row] = await tx<RequestedAndAddedMembershipCounts[]>`
     select count(*) filter (where m.requested) as requested, count(*) filter (where not m.requested) as "addedByOthers"
     from membership m join conversation_head h on h.conversation_id = m.conversation_id
@@ -116,7 +119,7 @@ export async function lockAndCountMemberships(
   return row!;
 }
 
-/** A person or bot by nick or number. */
+/** A person or bot by nick or id. */
 export interface TargetAccount {
   readonly id: AccountId;
   readonly nick: string;
@@ -124,7 +127,7 @@ export interface TargetAccount {
   readonly deactivated: boolean;
 }
 
-/** The account that a nick (in lower case) or a number names; null without one, and for the account of an integration. */
+/** The account with this nick (in lower case) or id; null without one, and for the account of an integration. */
 export async function findTargetAccount(sql: Sql | Transaction, user: string | number): Promise<TargetAccount | null> {
   const [row] = await sql<TargetAccount[]>`
     select id, nick, name, deactivated_at is not null as deactivated from account
@@ -144,7 +147,7 @@ interface ListedMember {
 
 const MAX_LISTED = 1_001;
 
-/** The members of a group by nick, behind `after`. */
+/** The members of a group by nick, after `after`. */
 export async function listMembers(
   sql: Sql,
   page: { conversationId: ConversationId; after: string; limit: number },

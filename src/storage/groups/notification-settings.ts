@@ -2,22 +2,22 @@ import type { ConversationNotificationLevel } from '../../model/device.ts';
 import type { AccountId, ConversationId } from '../../model/ids.ts';
 import type { Transaction } from '../db/connection.ts';
 
-/** What a member wants to be told of a conversation. */
+/** The notifications that a member wants from a conversation. */
 interface NotificationSetting {
   readonly level: ConversationNotificationLevel;
-  /** Nothing is told before this moment; it may be over. */
+  /** The member gets no pushes before this moment; it may be in the past. */
   readonly mutedUntil: Date | null;
 }
 
-/** What of it is to be changed. */
+/** The changes of a setting. */
 interface NotificationSettingPatch {
   readonly level?: ConversationNotificationLevel | undefined;
   readonly mutedUntil?: Date | null | undefined;
 }
 
 /**
- * Changes what a member is told of; what is left out stays. Where nothing is to be told from now on, what waits for the
- * account's devices is withdrawn with it. Null for who is no member.
+ * Changes a member's notification setting; fields that are left out keep their value. If the new setting suppresses
+ * pushes, the pending pushes of the account's devices are deleted with it. Null for an account that is no member.
  */
 export async function updateNotificationSetting(
   tx: Transaction,
@@ -25,7 +25,7 @@ export async function updateNotificationSetting(
   { level, mutedUntil }: NotificationSettingPatch,
 ): Promise<NotificationSetting | null> {
   const { conversationId, accountId } = key;
-  // Held until the commit: who is removed at this moment takes the setting along.
+  // Held until the commit: a concurrent removal of the member deletes the setting.
   const members = await tx`
     select from membership where conversation_id = ${conversationId} and account_id = ${accountId} for key share`;
   if (members.length === 0) return null;

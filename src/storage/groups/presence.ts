@@ -1,19 +1,19 @@
 import type { AccountId, ConversationId } from '../../model/ids.ts';
 import type { Sql } from '../db/connection.ts';
 
-/** An account as others see who it is. */
+/** An account's identity for other accounts. */
 export interface AccountSummary {
   readonly id: AccountId;
   readonly nick: string;
   readonly name: string;
 }
 
-/** A person, and a conversation in which others see when the person comes and goes. */
+/** A person, and a conversation whose members see the person's presence. */
 interface PresenceMembership extends AccountSummary {
   readonly conversationId: ConversationId;
 }
 
-/** Those of the conversations that each of the accounts is in, but for conversations of more than `maxMembers`. */
+/** The memberships of the accounts in these conversations, without conversations of more than `maxMembers`. */
 export async function listPresenceMemberships(
   sql: Sql,
   asked: { accounts: readonly AccountId[]; conversations: readonly ConversationId[]; maxMembers: number },
@@ -27,13 +27,13 @@ export async function listPresenceMemberships(
       ) others) <= ${asked.maxMembers}`;
 }
 
-/** Who an account is. */
+/** The identity of an account. */
 export async function findAccountSummary(sql: Sql, id: AccountId): Promise<AccountSummary | null> {
   const [row] = await sql<AccountSummary[]>`select id, nick, name from account where id = ${id}`;
   return row ?? null;
 }
 
-/** Those of the accounts that are in the conversation, by nick, at most `limit`. */
+/** The accounts among these that are in the conversation, by nick, at most `limit`. */
 export async function listMembersOfConversationAmong(
   sql: Sql,
   asked: { conversationId: ConversationId; accounts: readonly AccountId[]; limit: number },

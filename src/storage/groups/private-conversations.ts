@@ -15,7 +15,7 @@ export async function findPrivateConversation(
   return row?.id ?? null;
 }
 
-/** Makes the private conversation of two people, who become its members. Rejects where there is one. */
+/** Inserts the private conversation of two people, who become its members. Rejects where there is one. */
 export async function insertPrivateConversation(tx: Transaction, pair: UnsortedAccountPair): Promise<ConversationId> {
   const [low, high] = [Math.min(...pair), Math.max(...pair)];
   const [row] = await tx<{ id: ConversationId }[]>`insert into conversation (kind) values ('private') returning id`;
@@ -27,7 +27,7 @@ export async function insertPrivateConversation(tx: Transaction, pair: UnsortedA
   return id;
 }
 
-/** Who of two accounts does not want to hear from the other. */
+/** Which of two accounts has blocked the other. */
 interface PairBlocks {
   readonly byFirst: boolean;
   readonly bySecond: boolean;

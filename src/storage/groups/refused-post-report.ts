@@ -5,7 +5,7 @@ import { readOnly } from '../db/read-only.ts';
 /** A group whose posts were refused lately. */
 export interface RefusingGroup {
   readonly conversationId: ConversationId;
-  /** Since `firstAt`, of the kinds that came lately. */
+  /** Since `firstAt`, for the reasons that occurred lately. */
   readonly posts: number;
   readonly firstAt: Date;
   readonly lastAt: Date;
@@ -17,18 +17,18 @@ export interface RefusingGroup {
 export interface RefusedPostReport {
   /** Of all such groups. */
   readonly count: number;
-  /** Those whose newest refused post is the newest come first. */
+  /** The groups with the newest refused posts come first. */
   readonly groups: readonly RefusingGroup[];
 }
 
 interface ReportBounds {
-  /** Only groups with a refused post in the last hours. */
+  /** Only groups with a refused post within this time. */
   readonly withinHours: number;
   readonly maxGroups: number;
   readonly timeoutMs: number;
 }
 
-/** Reads it over a connection of its own, in a transaction that can change nothing. */
+/** Reads the report over a connection of its own, in a read-only transaction. */
 export function reportRefusedPosts(
   target: ConnectionTarget,
   { withinHours, maxGroups, timeoutMs }: ReportBounds,

@@ -1,28 +1,28 @@
 import type { ConversationId } from '../../model/ids.ts';
 import type { Sql } from '../db/connection.ts';
 
-/** Beyond so many of a group those go whose newest post is the oldest. */
+/** Of more rows in a group, those with the oldest newest post are deleted. */
 export const MAX_REFUSED_POSTS_PER_GROUP = 20;
 
-/** What refused posts of a group have in common. Nothing of it comes from a body. */
+/** The common properties of refused posts of a group. None of them comes from a body. */
 export interface RefusalReason {
   /** Printable ASCII; null: the request had none. */
   readonly userAgent: string | null;
-  /** As what the body was read; null: as none of another product. */
+  /** The format in which the body was read; null: no product's format. */
   readonly format: string | null;
-  /** Of the catalogue of errors. */
+  /** An error code of the catalogue. */
   readonly code: string;
-  /** What the sender was answered, or what is wrong with the address that it posted to. */
+  /** The answer to the sender, or the error in the address that it posted to. */
   readonly sentence: string;
 }
 
-/** Refused posts that are added to those in the database. */
+/** Refused posts to add to those in the database. */
 export interface NewRefusedPosts extends RefusalReason {
   readonly conversationId: ConversationId;
-  /** Equal for reasons that are the same. */
+  /** Equal for equal reasons. */
   readonly fingerprint: string;
   readonly posts: number;
-  /** How long ago the first and the last of them came. */
+  /** Age of the first and of the last of them. */
   readonly firstAgeMicros: number;
   readonly lastAgeMicros: number;
 }
@@ -80,7 +80,7 @@ export async function addRefusedPosts(sql: Sql, added: readonly NewRefusedPosts[
       first_at = least(r.first_at, excluded.first_at), last_at = greatest(r.last_at, excluded.last_at)`;
 }
 
-/** Those of a group, newest first. */
+/** The refused posts of a group, newest first. */
 export async function listRefusedPosts(sql: Sql, conversationId: ConversationId): Promise<StoredRefusedPosts[]> {
   return sql<StoredRefusedPosts[]>`
     select user_agent as "userAgent", format, code, sentence, posts, first_at as "firstAt", last_at as "lastAt"
