@@ -12,22 +12,25 @@ import {
 } from '../storage/groups/expectations.ts';
 import { MAX_INTAKE_CLOCK_STEP_MS } from '../storage/messages/signs-of-life.ts';
 
-/** From one round to the next: a node writes one row so often where a group expects something. */
+/** The interval between two rounds: each node writes one row per round where a group has an expectation. */
 const ROUND_INTERVAL_MS = 5_000;
 
-/** What the monitor works with. */
+/** The services that the monitor uses. */
 type ExpectationServices = Pick<Services, 'database' | 'bus' | 'messageLog' | 'log'>;
 
 /**
- * Advances the intake clock while this node can take posts, and tells groups that a post did not come in time, or came
- * again. All nodes do it; the database decides under the head's lock which one tells a group. Started where posts can be
- * taken, stopped where they no longer can.
+ * Advances the intake clock while this node can take posts. It posts to groups when an expected post did not come in
+ * time, or came again. All nodes do it; the database decides under the head's lock which node posts. It starts where
+ * posts can be taken, and stops where they no longer can.
  */
 export class ExpectationMonitor {
-  /** As of the last round; null: none was completed yet. */
+  /** As of the last round; null: no round was completed yet. */
   overdue: number | null = null;
   readonly #services: ExpectationServices;
-  /** Since when this node can take posts without a break, on the monotonic clock; at most since its last round. Null: it cannot. */
+  /**
+   * Since when this node can take posts without a break, on the monotonic clock; at most since its last round. Null: it
+   * cannot.
+   */
   #openSinceMs: number | null = null;
   #timer: NodeJS.Timeout | undefined;
   #currentRound: Promise<void> | null = null;
@@ -49,12 +52,12 @@ export class ExpectationMonitor {
     await this.#currentRound;
   }
 
-  /** To be called behind a post that may be the one that a group waited for. Costs nothing while nothing is overdue. */
+  /** Called after a post that an overdue expectation may wait for. Costs nothing while nothing is overdue. */
   lookForReturned(): void {
     if (this.overdue !== 0) this.#requestRound();
   }
 
-  /** One round. Does not reject: the next one does what this one could not. */
+  /** Runs one round. Does not reject: the next round does the rest. */
   async runOnce(): Promise<void> {
     const { database, log } = this.#services;
     try {
@@ -82,7 +85,7 @@ export class ExpectationMonitor {
     }
   }
 
-  /** Time counts once it has passed: a node that just started, or to which the database came back, adds nothing. */
+  /** Time counts once it has passed: a node that just started, or whose database just returned, adds nothing. */
   async #advanceClock(): Promise<void> {
     const { database, messageLog } = this.#services;
     const nowMs = performance.now();
@@ -97,7 +100,7 @@ export class ExpectationMonitor {
     if (!messageLog.isSuspended) this.#openSinceMs = nowMs;
   }
 
-  /** A group whose head is locked for long, or whose line cannot be written, keeps no other one waiting. */
+  /** A group whose head is locked for long, or whose message cannot be written, does not delay others. */
   async #tell(conversationId: ConversationId): Promise<void> {
     const { database, bus, log } = this.#services;
     try {
@@ -113,7 +116,7 @@ export class ExpectationMonitor {
   }
 }
 
-/** Without elapsed times, which would be wrong later. */
+/** Without elapsed times, which would become wrong. */
 function textOf({ kind, key, withinS, since }: ExpectationNews): string {
   const name = disarmMentions(key);
   if (kind === 'returned') return `🟢 ${name} is back`;

@@ -11,31 +11,31 @@ import {
 import { removeExpiredSignIns, type RemovedSignInCounts } from '../storage/retention/sign-in-expiry.ts';
 import type { Services } from '../operations/core/services.ts';
 
-/** Every quarter of an hour: short rounds, so that nothing piles up. */
+/** Every quarter of an hour: short rounds, so that no backlog grows. */
 const SCHEDULE = '*/15 * * * *';
 /**
- * Whoever does a round has it for so long, prolonged before each of its steps. Longer than a step takes and than clocks
- * of nodes differ, so that the others find it taken; shorter than from one round to the next, so that a node which was
- * killed or froze in the middle keeps nobody from that one.
+ * How long a node holds the lock of a round; each step extends it. It is longer than a step and than the clock
+ * difference of nodes, so that other nodes find the lock taken. It is shorter than the interval of rounds: a node that
+ * was killed or froze midway does not block the next round.
  */
 const JOB_LOCK_MS = 10 * 60_000;
 
-/** Another node took the round over, since this one did not go on with it in time. */
+/** Another node took the round over, since this one did not continue it in time. */
 class JobLockLostError extends Error {
   override readonly name = 'JobLockLostError';
 }
 
-/** What cleaning up works with. */
+/** The services that housekeeping uses. */
 type HousekeepingServices = Pick<Services, 'database' | 'bus' | 'config' | 'node' | 'log'>;
 
-/** How many rows a round removed. */
+/** The number of rows that a round removed. */
 type RemovedRows = RemovedCounts &
   RemovedSignInCounts &
   Awaited<ReturnType<typeof removeExpiredEvents>> & { readonly alerts: number; readonly refusedPosts: number };
 
-/** Makes the delivery log's partitions ahead of time and removes what is past its retention: one node at a time. */
+/** Creates the delivery log's partitions ahead of time and deletes data past its retention: one node at a time. */
 export class Housekeeping {
-  /** `lostEvents`: events that went before the hooks that ask for them got them. */
+  /** `lostEvents`: events that were deleted before the hooks that ask for them got them. */
   readonly counts = { lostEvents: 0 };
   readonly #services: HousekeepingServices;
   #task: ScheduledTask | null = null;
@@ -46,12 +46,12 @@ export class Housekeeping {
     this.#services = services;
   }
 
-  /** The partitions have to be there before the first delivery; the rest can wait. */
+  /** The partitions must exist before the first delivery; the rest can wait. */
   async start(): Promise<void> {
     const { database } = this.#services;
     await database.general.transaction((tx) => ensureAttemptPartitions(tx, Date.now()));
     this.#task = schedule(SCHEDULE, () => {
-      // A round of a large installation may last longer than from one to the next; its lock is this node's own.
+      // A round of a large installation may last longer than the interval; the node holds its own lock.
       if (this.#isCleaningUp) return;
       this.#isCleaningUp = true;
       this.#currentRun = this.runOnce().finally(() => (this.#isCleaningUp = false));
@@ -63,7 +63,7 @@ export class Housekeeping {
     await this.#currentRun;
   }
 
-  /** One round of cleaning up; null when another node does it or has just done it, or when it failed. */
+  /** Runs one round of cleaning up; null when another node does it or has just done it, or when it failed. */
   async runOnce(): Promise<RemovedRows | null> {
     const { database, config, node, log } = this.#services;
     const pool = database.general;
@@ -76,7 +76,7 @@ export class Housekeeping {
       };
       const round = { nowMs: Date.now(), beforeStep };
       const [expired] = await Promise.allSettled([removeExpiredLogsKeysHooks(pool, config.retention, round)]);
-      // Whatever became of that; where another node is at it now, this one ends at once as well.
+      // Runs even if that failed; if another node has the lock now, this step ends at once as well.
       const signIns = await removeExpiredSignIns(pool, beforeStep);
       const events = await this.#removeEvents(round);
       const alerts = await removeExpiredAlerts(pool, { maxAlerts: MAX_ALERTS_PER_CONVERSATION, beforeStep });

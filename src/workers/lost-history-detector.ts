@@ -13,29 +13,29 @@ import { recordLoss } from '../storage/messages/loss-record.ts';
 import { findLostHeads, insertLossNotice, type LostHead } from '../storage/messages/lost-heads.ts';
 import { WitnessKeeper, type WitnessKeeperDeps } from './witness-keeper.ts';
 
-/** How long a new timeline waits for what all nodes have found. */
+/** How long a new timeline waits for the findings of all nodes. */
 const MAX_BARRIER_MS = 3_000;
 const BARRIER_POLL_MS = 100;
-/** Conversations whose numbers are logged, each in a line of its own. */
+/** Conversations whose ids are logged, each in a line of its own. */
 const MAX_LOGGED_CONVERSATIONS = 100;
 const MAX_NOTICE_TRIES = 5;
 const NOTICE_RETRY_MS = 1_000;
 const DELETE_NODE_TIMEOUT_MS = 1_000;
-/** At a start nothing waits for the answer but the start, which a statement that is late would end. */
+/** Only the start itself waits for the answer; a statement that is later ends the start. */
 const START_STATEMENT_TIMEOUT_MS = 20_000;
 
 interface LostHistoryEvents {
-  /** A new timeline begins; nothing was compared yet. */
+  /** A new timeline begins; no node has compared yet. */
   readonly onNewTimeline: () => void;
-  /** The epoch was raised: clients may be ahead of the log. Nothing is written in the timeline yet. */
+  /** The epoch was raised: clients may be ahead of the log. Nothing has been written in the timeline yet. */
   readonly onEpochRaised: (epoch: LogEpoch) => void;
 }
 
 /**
- * Notices when the database has lost committed changes, as after a failover to a standby that lagged.
- * It compares what this node knows (`Witness`) with the database at each start and in each new timeline. There nobody
- * writes to the log before all nodes have compared, 3 s at most; where anything is missing, or a node does not say, the
- * epoch of the log is raised before the first write, once for all nodes.
+ * Detects when the database has lost committed changes, as after a failover to a standby that lagged. It compares what
+ * this node knows (`Witness`) with the database at each start and in each new timeline. There no node writes to the log
+ * before all nodes have compared, 3 s at most. Where anything is missing, or a node does not report, the epoch of the
+ * log is raised before the first write, once for all nodes.
  */
 export class LostHistoryDetector {
   readonly #deps: WitnessKeeperDeps & { readonly node: string; readonly events: LostHistoryEvents };
@@ -62,7 +62,7 @@ export class LostHistoryDetector {
     await this.#compareReturningEpochRaised(timeline, mayHaveForgotten, START_STATEMENT_TIMEOUT_MS);
   }
 
-  /** Leaves the list of nodes: a new timeline does not wait for this one any more. */
+  /** Removes this node from the list: a new timeline does not wait for it any more. */
   async stop(): Promise<void> {
     this.#stopped = true;
     const { database, node, log } = this.#deps;
@@ -95,7 +95,7 @@ export class LostHistoryDetector {
     const { witness, lease: pool } = database;
     const lost = await pool.run((sql) => findLostHeads(sql, witness.heads), timeoutMs);
     let epochRaised = false;
-    // A server that does not tell its timeline does not tell of a new one either: only starts compare.
+    // A server that does not report its timeline does not report a new one either: only starts compare.
     if (timeline !== 0) {
       const finding = lost.length > 0 ? 'missing' : mayHaveForgotten ? 'unknown' : 'complete';
       await pool.run((sql) => reportFinding(sql, { node, timeline, finding }), timeoutMs);
@@ -152,7 +152,7 @@ export class LostHistoryDetector {
     witness.losses.conversations += lost.length;
     witness.losses.lastAtMs = Date.now();
     witness.forget(lost.map(({ conversationId }) => conversationId));
-    // Not awaited: these are changes of the log, which nobody writes before this comparison is over.
+    // Not awaited: the notices are changes of the log, which no node writes before this comparison has ended.
     this.#insertingLossNotices = this.#insertingLossNotices.then(() => this.#insertLossNotices(lost, epoch));
   }
 

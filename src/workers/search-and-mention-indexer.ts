@@ -4,43 +4,45 @@ import { DatabaseUnavailableError, CommitUnknownError } from '../storage/db/data
 import { indexNext, findUnindexedConversations, type IndexingRun } from '../storage/messages/indexing.ts';
 import type { Services } from '../operations/core/services.ts';
 
-/** Between a word and the work on it, so that what is written meanwhile is one batch with it. */
+/** Delay after a notification, so that messages written meanwhile share a batch. */
 const DEBOUNCE_MS = 1_000;
-/** Looked again after this whether posts still wait to be written. */
+/** The interval of checks whether posts still wait to be written. */
 const YIELD_POLL_MS = 50;
-/** Work that is older than this does not yield to posts any more, or a busy server would never find what it stores. */
+/** Work that is older than this no longer yields to posts, or a busy server would never index its messages. */
 const MAX_YIELD_MS = 30_000;
-/** After a turn the worker rests so many times as long as the turn took: a share of the database, not all of it. */
+/**
+ * After a turn the worker rests for this multiple of the turn's time: it takes a share of the database, not all of it.
+ */
 const PAUSE_FACTOR = 4;
 const BUSY_PAUSE_FACTOR = 39;
-/** From so many deliveries under way on, the server is busy; a few may hang in a receiver that does not answer. */
+/** With this many deliveries in flight the server counts as busy; a few may hang at a receiver that does not answer. */
 const BUSY_DELIVERIES = 32;
-/** Words may be lost, and a turn may fail: everything is looked through from time to time. */
+/** Notifications may be lost, and a turn may fail: a sweep examines everything from time to time. */
 const SWEEP_INTERVAL_MS = 10 * 60_000;
 const SWEEP_PAGE_SIZE = 500;
-/** Conversations that are remembered one by one; where more have changed, a sweep finds them. */
+/** Conversations that are queued one by one; where more have changed, a sweep finds them. */
 const MAX_QUEUED_CONVERSATIONS = 10_000;
 const DATABASE_RETRY_MS = 5_000;
 
-/** What the search indexer works with. */
+/** The services that the indexer uses. */
 export type SearchAndMentionIndexerServices = Pick<
   Services,
   'database' | 'bus' | 'messageLog' | 'deliveriesInFlight' | 'log'
 >;
 
 /**
- * Derives from messages what no post waits for: the words that searches look for, and who was mentioned. Follows each
- * conversation by its revs from where the database says it has got to, so that nothing is left out however the process
- * ended; nodes share the conversations among each other. Stays out of the way of posts and deliveries.
+ * Derives data from messages that no post waits for: words for searches, and mentions. It follows each conversation by
+ * its revs from its position in the database, so that it leaves nothing out however the process ended. Nodes share the
+ * conversations among each other. It yields to posts and deliveries.
  */
 export class SearchAndMentionIndexer {
   readonly #services: SearchAndMentionIndexerServices;
-  /** Of which there was word since the last look. */
+  /** Conversations with a notification since the last turn. */
   readonly #notified = new Set<ConversationId>();
-  /** In hand, in this order. */
+  /** The conversations to index, in this order. */
   #queue = new Set<ConversationId>();
   readonly #stopping = new AbortController();
-  /** Where the sweep has got to; null: none is under way. */
+  /** The position of the sweep; null: none is running. */
   #sweepPosition: number | null = 0;
   #workWaitingSince = performance.now();
   #isDatabaseUnavailable = false;
@@ -67,7 +69,7 @@ export class SearchAndMentionIndexer {
     this.#running = this.#run();
   }
 
-  /** Resolves when the turn in hand is over; what waits is found again by the next start. */
+  /** Resolves when the current turn has ended; the next start finds the remaining work again. */
   async stop(): Promise<void> {
     this.#unsubscribe();
     if (this.#sweepTimer !== null) clearInterval(this.#sweepTimer);
@@ -112,7 +114,7 @@ export class SearchAndMentionIndexer {
       while (!signal.aborted) {
         if (this.#isIdle) await new Promise<void>((resolve) => (this.#wake = resolve));
         if (!this.#hasWork) await wait(DEBOUNCE_MS, undefined, { signal });
-        // What is new goes before what a sweep found, which may take hours after an upgrade.
+        // New messages go before those of a sweep, which may take hours after an upgrade.
         this.#queue = new Set([...this.#notified, ...this.#queue]);
         this.#notified.clear();
         const until = performance.now() + DEBOUNCE_MS;
@@ -133,7 +135,7 @@ export class SearchAndMentionIndexer {
       this.#isDatabaseUnavailable = false;
     } catch (error) {
       this.#logUnavailable(error);
-      // Whatever was in hand is found again.
+      // The sweep finds all remaining work again.
       this.#sweepPosition = 0;
       await wait(DATABASE_RETRY_MS, undefined, { signal });
       return;
@@ -143,7 +145,7 @@ export class SearchAndMentionIndexer {
     });
   }
 
-  /** Once for each time that the database is away. */
+  /** Logs once per outage of the database. */
   #logUnavailable(error: unknown): void {
     if (!this.#isDatabaseUnavailable) this.#services.log.warn('searches and mentions wait for the database', { error });
     this.#isDatabaseUnavailable = true;
@@ -158,11 +160,11 @@ export class SearchAndMentionIndexer {
       result = await indexNext(this.#services.database.general, id);
     } catch (error) {
       if (error instanceof DatabaseUnavailableError || error instanceof CommitUnknownError) throw error;
-      // This one only: the others go on, and the next word or sweep brings it back.
+      // Skips only this conversation: the next notification or sweep brings it back.
       this.#services.log.warn('a conversation could not be indexed', { conversation: id, error });
       return;
     }
-    // Behind the others, so that a long conversation does not hold them up.
+    // Behind the others, so that a long conversation does not delay them.
     if (result.taken && result.more) this.#queue.add(id);
   }
 
@@ -171,7 +173,7 @@ export class SearchAndMentionIndexer {
     const found = await this.#services.database.general.run((sql) =>
       findUnindexedConversations(sql, after, SWEEP_PAGE_SIZE),
     );
-    // A sweep that was asked for meanwhile begins anew.
+    // If a sweep was requested meanwhile, it begins from the start.
     if (this.#sweepPosition === after) this.#sweepPosition = found.length < SWEEP_PAGE_SIZE ? null : found.at(-1)!;
     for (const id of found) this.#queue.add(id);
   }
@@ -181,7 +183,7 @@ export class SearchAndMentionIndexer {
       if (performance.now() - this.#workWaitingSince > MAX_YIELD_MS) return;
       await wait(YIELD_POLL_MS, undefined, { signal });
     }
-    // The posts let the worker through: what waits from here on is not overdue before its time.
+    // No posts wait: the yield time of the remaining work starts here.
     this.#workWaitingSince = performance.now();
   }
 

@@ -13,13 +13,13 @@ import { readLogEpoch } from '../storage/messages/log-epoch.ts';
 import { readHeads } from '../storage/messages/lost-heads.ts';
 
 const WRITE_INTERVAL_MS = 1_000;
-/** How many conversations are read per interval, the ones that changed last: a failover loses the newest changes first. */
+/** How many conversations are read per interval, those that changed last: a failover loses the newest changes first. */
 const MAX_LOOKUPS_PER_WRITE = 200;
 const LOOKUP_TIMEOUT_MS = 1_000;
 /** Only a start waits for it. */
 const LOAD_TIMEOUT_MS = 20_000;
 
-/** What keeps a witness. */
+/** The dependencies of a witness keeper. */
 export interface WitnessKeeperDeps {
   readonly database: Database;
   readonly bus: Bus;
@@ -29,9 +29,10 @@ export interface WitnessKeeperDeps {
 
 /**
  * Records in the witness what this node commits and what other nodes announce. Writes the witness to the data directory
- * once a second, if it has changed. A post costs an entry in a map: the keeper reads what a notification does not say, such
- * as the moment, before it writes the file. That read cannot return a change that took a lost one's number: such a database
- * is in a new timeline, in which no pool but the lease's works before all heads were compared.
+ * once a second, if it has changed. A post costs an entry in a map. Before the keeper writes the file, it reads from
+ * the database what a notification does not contain, such as the time. That read cannot return a change that took a
+ * lost one's number: such a database is in a new timeline, where only the lease pool works before all heads were
+ * compared.
  */
 export class WitnessKeeper {
   readonly #deps: WitnessKeeperDeps;
@@ -47,7 +48,10 @@ export class WitnessKeeper {
     this.#deps = deps;
   }
 
-  /** Loads what the last process of this data directory knew of this database; logs a file that it cannot use. */
+  /**
+   * Loads the witness that the last process of this data directory had of this database; logs a file that it cannot
+   * use.
+   */
   async load(): Promise<void> {
     const { database, dataDir, log } = this.#deps;
     let content: WitnessFileContent | null;
@@ -93,7 +97,7 @@ export class WitnessKeeper {
     this.#timer.unref();
   }
 
-  /** Writes what is not written yet. */
+  /** Writes the changes that are not written yet. */
   async stop(): Promise<void> {
     clearInterval(this.#timer);
     this.#unsubscribe();
@@ -102,7 +106,7 @@ export class WitnessKeeper {
     await this.#writing;
   }
 
-  /** One write at a time: a disk that is slow gets the next one later. */
+  /** One write at a time: a slow disk gets the next one later. */
   #startWrite(): void {
     const { version, hasIncomplete } = this.#deps.database.witness;
     if (this.#writing !== null || (version === this.#writtenVersion && !hasIncomplete)) return;
@@ -140,7 +144,7 @@ export class WitnessKeeper {
     }
   }
 
-  /** A failure leaves the conversations for the next write, which happens with what is known without the database. */
+  /** After a failure the conversations wait for the next write; this write happens without their look-up. */
   async #lookUpIncomplete(): Promise<void> {
     const { database, log } = this.#deps;
     const { witness, general } = database;
