@@ -3,9 +3,9 @@ import { parseJsonObject } from './response.ts';
 import { delivered, failed, unregistered, refused } from '../outcomes.ts';
 import type { PushOutcome } from './vendor.ts';
 
-/** Of a device that got too many in a row. */
+/** For a device that got too many pushes in a row. */
 const DEFAULT_WAIT_AFTER_429_MS = 60_000;
-/** Words of Apple's that say that the key is at fault, or that it changes too often. */
+/** Apple's reasons that mean that the key is wrong, or that its tokens change too often. */
 const KEY_FAILURE_REASONS: ReadonlySet<string> = new Set([
   'BadCertificate',
   'BadCertificateEnvironment',
@@ -19,29 +19,29 @@ const KEY_FAILURE_REASONS: ReadonlySet<string> = new Set([
   'UnrelatedKeyIdInToken',
 ]);
 
-/** Apple's word for what is wrong; null: there is none that can be read. */
+/** Apple's reason for an error; null: there is none that can be parsed. */
 export function apnsReasonOf({ body }: H2Response): string | null {
   const reason = parseJsonObject(body)?.['reason'];
   return typeof reason === 'string' ? reason : null;
 }
 
-/** What an answer of Apple's service means for a push. */
+/** The outcome of a push from the answer of Apple's service. */
 export function readApnsResponse(response: H2Response): PushOutcome {
   const code = response.status;
   if (code === 200) return delivered;
   const reason = apnsReasonOf(response) ?? '';
   const { retryAfterMs } = response;
-  // Nothing but Apple's own word forgets a device: a relay has a 410 of its own.
+  // Only Apple's own reason removes a device: a relay may send a 410 of its own.
   if (code === 410 && (reason === 'Unregistered' || reason === 'ExpiredToken'))
     return unregistered('unregistered', code);
-  // Of a token of the other environment as well: `sandbox` set wrong must not forget every device.
+  // Also the answer for a token of the other environment: a wrong `sandbox` must not remove every device.
   if (code === 400 && reason === 'BadDeviceToken') return refused('token', code);
   if (code === 400 && reason === 'DeviceTokenNotForTopic') return refused('other app', code);
   if (KEY_FAILURE_REASONS.has(reason)) return failed('key', { code, retryAfterMs });
   if (code === 413) return refused('too large', code);
   if (code === 400 && reason !== '') return refused('request', code);
   if (code === 429) return failed('quota', { code, retryAfterMs: retryAfterMs ?? DEFAULT_WAIT_AFTER_429_MS });
-  // 500 may be about this one alone; what else is above is not.
+  // 500 may concern this push alone; higher codes do not.
   if (code >= 500) return failed('status', { code, retryAfterMs, vendorWide: code !== 500 });
   return failed('answer', { code, retryAfterMs, vendorWide: true });
 }

@@ -1,9 +1,9 @@
 import type { KeyObject } from 'node:crypto';
 import { signJwt } from './jwt.ts';
 
-/** Apple takes a token for an hour. */
+/** Apple accepts a token for an hour. */
 const RENEW_AFTER_MS = 40 * 60_000;
-/** Apple refuses all that comes with a key whose tokens change more often. */
+/** Apple refuses all pushes with a key whose tokens change more often. */
 const MIN_RENEWAL_INTERVAL_MS = 20 * 60_000;
 
 /** Provider tokens of a key. */
@@ -14,7 +14,7 @@ export class AppleProviderTokens {
   #token: string | null = null;
   #signedAtMs = 0;
 
-  /** `now`: milliseconds that only go forward. */
+  /** `now`: monotonic milliseconds. */
   constructor(key: KeyObject, keyIds: { keyId: string; teamId: string }, now: () => number) {
     this.#privateKey = key;
     this.#keyIds = keyIds;
@@ -27,7 +27,10 @@ export class AppleProviderTokens {
     return this.#token!;
   }
 
-  /** This token is said to have ended. Returns the milliseconds until the next one may be made; 0: it was. */
+  /**
+   * Apple reported this token as expired. Returns the milliseconds until the next one may be created; 0: it was
+   * created.
+   */
   renewExpiredOrWaitMs(token: string): number {
     if (token !== this.#token) return 0;
     const waitMs = this.#signedAtMs + MIN_RENEWAL_INTERVAL_MS - this.#now();

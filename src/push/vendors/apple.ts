@@ -10,15 +10,15 @@ import { failed, transportFailure, unregistered, refused } from '../outcomes.ts'
 import { collapseKey, buildPayload } from '../payload.ts';
 import type { PushNotification, PushOutcome, PushTarget, PushVendor } from './vendor.ts';
 
-/** Apple's bound of a payload. */
+/** Apple's limit for a payload. */
 const MAX_PAYLOAD_BYTES = 4_096;
 const CONNECT_TIMEOUT_MS = 5_000;
 const PRODUCTION_ENDPOINT = 'https://api.push.apple.com';
 const SANDBOX_ENDPOINT = 'https://api.sandbox.push.apple.com';
-/** A token is a part of the path: nothing but what Apple's look like goes there. */
+/** A token is a part of the path: only Apple's format is allowed there. */
 const DEVICE_TOKEN_PATTERN = /^[0-9A-Fa-f]{16,400}$/;
 
-/** An app: its key, and the connections that this key has. */
+/** An app with its key, and the connections of this key. */
 interface AppleApp {
   readonly bundleId: string;
   readonly pathPrefix: string;
@@ -32,7 +32,7 @@ export class AppleVendor implements PushVendor {
   readonly problem: string | null;
   readonly #options: VendorOptions;
   readonly #appsByBundleId = new Map<string, AppleApp>();
-  /** By origin and key: Apple takes tokens of one key on a connection. */
+  /** By origin and key: Apple accepts tokens of one key on a connection. */
   readonly #poolsByOriginAndKey = new Map<string, H2Pool>();
   readonly #tokensByKey = new Map<string, AppleProviderTokens>();
   readonly #defaultBundleId: string | null;
@@ -74,7 +74,7 @@ export class AppleVendor implements PushVendor {
     return Promise.resolve();
   }
 
-  /** The key of one app is no reason for others to wait. */
+  /** One app's key must not make others wait. */
   get #isOnlyApp(): boolean {
     return this.#appsByBundleId.size === 1;
   }
@@ -99,7 +99,7 @@ export class AppleVendor implements PushVendor {
     return null;
   }
 
-  /** Names and values in turn, with the token of this moment. */
+  /** Names and values alternate; the current token is among them. */
   #headers(app: AppleApp, target: PushTarget, notification: PushNotification): string[] {
     return [
       ':path',
@@ -111,7 +111,7 @@ export class AppleVendor implements PushVendor {
       'apns-push-type',
       'alert',
       'apns-priority',
-      // 5: when it suits the battery.
+      // 5: when the battery allows it.
       notification.urgent ? '10' : '5',
       'apns-expiration',
       String(Math.floor(notification.expiresAt.getTime() / 1000)),
@@ -158,6 +158,6 @@ function hasTokenExpired(response: H2Response): boolean {
 function toFailure(error: unknown): PushOutcome {
   if (!(error instanceof H2Failure)) throw error;
   if (error.reason === 'connect') return transportFailure(error.cause ?? error);
-  // Too many of ours at once say nothing about Apple.
+  // Too many requests from this node say nothing about Apple.
   return failed(error.reason === 'lost' ? 'connection' : error.reason, { vendorWide: error.reason !== 'busy' });
 }

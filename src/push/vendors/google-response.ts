@@ -2,32 +2,35 @@ import type { VendorResponse } from './response.ts';
 import { delivered, failed, unregistered, refused } from '../outcomes.ts';
 import type { PushOutcome } from './vendor.ts';
 
-/** What Google asks to be waited for where it says nothing else. */
+/** Google's recommended wait where its answer gives none. */
 const DEFAULT_QUOTA_WAIT_MS = 60_000;
-/** Of an app on Apple's devices: Firebase lacks Apple's key. */
+/** For an app on Apple's devices: Firebase lacks Apple's key. */
 const THIRD_PARTY_AUTH_ERROR = 'THIRD_PARTY_AUTH_ERROR';
 
-/** Google's way to name an error: https://cloud.google.com/apis/design/errors. */
+/** Google's error format: https://cloud.google.com/apis/design/errors. */
 interface GoogleError {
-  /** FCM's own word (UNREGISTERED …), else the general one (NOT_FOUND …); null: it is no error of Google's. */
+  /** FCM's own code (UNREGISTERED …), else the general one (NOT_FOUND …); null: it is no error of Google's. */
   readonly errorCode: string | null;
-  /** Fields that were refused, and quotas that were exceeded. */
+  /** Rejected fields, and exceeded quotas. */
   readonly rejectedFields: readonly string[];
   readonly exceededQuotas: readonly string[];
 }
 
-/** Whether Google does not take our token: not where it misses a key that is not ours, which it answers with 401 as well. */
+/**
+ * Whether Google rejects the access token. Google also answers 401 when it lacks a third party's key, which does not
+ * count.
+ */
 export function refusesAccessToken({ status, json }: VendorResponse): boolean {
   return status === 401 && parseGoogleError(json).errorCode !== THIRD_PARTY_AUTH_ERROR;
 }
 
-/** What an answer of FCM means for a push. */
+/** The outcome of a push from an answer of FCM. */
 export function readFcmResponse({ status, json, retryAfterMs }: VendorResponse): PushOutcome {
   const code = status;
   if (status === 200 && typeof json?.['name'] === 'string') return delivered;
   const { errorCode, rejectedFields, exceededQuotas } = parseGoogleError(json);
   const retry = { code, retryAfterMs };
-  // Nothing but FCM's own word forgets a device: the general one may be about the project or the address.
+  // Only FCM's own code removes a device: the general one may concern the project or the address.
   if (status === 404 && errorCode === 'UNREGISTERED') return unregistered('unregistered', code);
   if (status === 404 && errorCode === 'NOT_FOUND') return refused('unregistered', code);
   if (errorCode === 'SENDER_ID_MISMATCH') return refused('other project', code);
@@ -41,7 +44,7 @@ export function readFcmResponse({ status, json, retryAfterMs }: VendorResponse):
     const isDevice = exceededQuotas.some((quota) => /device/i.test(quota));
     return failed('quota', { code, retryAfterMs: retryAfterMs ?? DEFAULT_QUOTA_WAIT_MS, vendorWide: !isDevice });
   }
-  // 500 may be about this message alone; what else is above is not.
+  // 500 may concern this message alone; higher codes do not.
   if (status >= 500) return failed('status', { ...retry, vendorWide: status !== 500 });
   return failed('answer', { ...retry, vendorWide: true });
 }

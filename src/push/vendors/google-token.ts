@@ -6,14 +6,14 @@ import { failed, type FailedOutcome } from '../outcomes.ts';
 
 const SCOPE = 'https://www.googleapis.com/auth/firebase.messaging';
 const GRANT_TYPE = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
-/** What is asked for; Google gives no more. */
+/** The requested lifetime; Google grants no more. */
 const REQUESTED_LIFETIME_S = 3600;
-/** A token is renewed so long before its end, or after half of its life where that is longer. */
+/** A token is renewed this long before its end, or after half of its life where that is later. */
 const MAX_RENEWAL_MARGIN_MS = 5 * 60_000;
-/** After a renewal that failed, as long as the last token serves. */
+/** The retry interval after a failed renewal, while the last token is valid. */
 const EARLY_RENEWAL_RETRY_MS = 10_000;
 const MAX_LIFETIME_S = 24 * 3600;
-/** A token goes into a header as it is. */
+/** A token goes into a header unchanged. */
 const ACCESS_TOKEN_PATTERN = /^[\x21-\x7e]{1,8192}$/;
 
 interface CachedToken {
@@ -22,22 +22,22 @@ interface CachedToken {
   readonly expiresAtMs: number;
 }
 
-/** Where and how tokens are got. */
+/** Where and how to get tokens. */
 interface GoogleTokenRequestOptions {
   readonly endpoint: string;
   readonly dispatcher: Dispatcher;
   readonly userAgent: string;
   readonly timeoutMs: number;
-  /** Milliseconds that only go forward. */
+  /** Monotonic milliseconds. */
   readonly now: () => number;
 }
 
-/** Access tokens of a service account: one at a time is asked for, and before the last one ends. */
+/** Access tokens of a service account: one request at a time, before the last token ends. */
 export class GoogleAccessTokens {
   readonly #serviceAccount: ServiceAccount;
   readonly #options: GoogleTokenRequestOptions;
   #cached: CachedToken | null = null;
-  /** Before this, a token that still is good is not renewed. */
+  /** Before this time a valid token is not renewed. */
   #noEarlyRenewalBeforeMs = -Infinity;
   #renewal: Promise<CachedToken | FailedOutcome> | null = null;
 
@@ -46,12 +46,12 @@ export class GoogleAccessTokens {
     this.#options = options;
   }
 
-  /** A token that is good for a while, or why there is none. Never rejects. */
+  /** A token that is valid for a while, or the reason why there is none. Never rejects. */
   async get(): Promise<string | FailedOutcome> {
     const cached = this.#cached;
     const now = this.#options.now();
     if (cached !== null && now < cached.renewAtMs) return cached.token;
-    // One that still is good serves while the next one is on its way.
+    // A valid token is used while the next one is requested.
     if (cached !== null && now < cached.expiresAtMs) {
       if (now >= this.#noEarlyRenewalBeforeMs) void this.#renew();
       return cached.token;
@@ -60,7 +60,7 @@ export class GoogleAccessTokens {
     return 'token' in renewed ? renewed.token : renewed;
   }
 
-  /** This token was refused: it is not used again. One that has come since is kept. */
+  /** Google refused this token: it is not used again. A newer one is kept. */
   invalidate(token: string): void {
     if (this.#cached?.token === token) this.#cached = null;
   }
@@ -91,7 +91,7 @@ export class GoogleAccessTokens {
     );
     if ('outcome' in response) return response;
     const { status, json, retryAfterMs } = response;
-    // 400 is what a key that was revoked, and an account that was removed, are answered with.
+    // Google answers 400 for a revoked key, and for a removed account.
     if (status >= 400 && status < 500 && status !== 408 && status !== 429) return failed('key', { code: status });
     const { access_token: token, expires_in: seconds } = json ?? {};
     if (status !== 200) return failed('status', { code: status, retryAfterMs, vendorWide: true });

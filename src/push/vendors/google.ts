@@ -8,23 +8,26 @@ import { failed, refused, type FailedOutcome } from '../outcomes.ts';
 import { collapseKey, buildPayload, secondsUntilExpiry } from '../payload.ts';
 import type { PushNotification, PushOutcome, PushTarget, PushVendor } from './vendor.ts';
 
-/** FCM's bound of what a message says is 4,096 bytes; the rest is for what it may count as well. */
+/** FCM limits a message to 4,096 bytes; the rest is for parts that it may count as well. */
 const MAX_PAYLOAD_BYTES = 4_000;
 /** FCM keeps messages for 28 days. */
 const MAX_TTL_S = 28 * 24 * 3600;
 const MAX_TOKEN_CHARACTERS = 4_096;
-/** Of HTTP/1.1: over HTTP/2 a service that answers after 30 ms took as many a second (1,800) with as much work for us. */
+/**
+ * For HTTP/1.1. Over HTTP/2 a service that answers after 30 ms took as many pushes a second (1,800) with as much work
+ * on this side.
+ */
 const MAX_CONNECTIONS = 64;
 const CONNECT_TIMEOUT_MS = 5_000;
 const MAX_HEADER_BYTES = 16 * 1024;
 
-/** Bounds of a vendor whose address the administrator names, and how it is called on. */
+/** Limits of a vendor with a configured address, and its User-Agent. */
 export interface VendorOptions {
   readonly timeoutMs: number;
-  /** Pushes under way at once. */
+  /** Pushes in flight at once. */
   readonly inFlight: number;
   readonly userAgent: string;
-  /** Milliseconds that only go forward, for tests; `performance.now` else. */
+  /** Monotonic milliseconds, for tests; by default `performance.now`. */
   readonly now?: () => number;
 }
 
@@ -40,7 +43,7 @@ export class GoogleVendor implements PushVendor {
   readonly #projects = new Map<string, FirebaseProject>();
   readonly #defaultProjectId: string | null;
   readonly #options: VendorOptions;
-  /** Follows no redirect: tokens and texts are for this address and no other. */
+  /** Follows no redirect: tokens and texts must go only to this address. */
   readonly #agent: Agent;
 
   constructor(config: GooglePushConfig, options: VendorOptions) {
@@ -75,12 +78,12 @@ export class GoogleVendor implements PushVendor {
     const response = await this.#sendWithRetry(project, body);
     const outcome = 'outcome' in response ? response : readFcmResponse(response);
     if (outcome.outcome !== 'failed' || outcome.category !== 'key') return outcome;
-    // The key of one project is no reason for others to wait.
+    // One project's key must not make others wait.
     return { ...outcome, vendorWide: this.#projects.size === 1 };
   }
 
   async #sendWithRetry(project: FirebaseProject, body: string): Promise<VendorResponse | FailedOutcome> {
-    // Not AbortSignal.timeout: its timer runs on when the answer is there, and there are thousands a second.
+    // Not AbortSignal.timeout: its timer continues after the answer, and there are thousands a second.
     const deadline = new AbortController();
     const abortAtDeadline = (): void => deadline.abort(new DOMException('the time is up', 'TimeoutError'));
     const timer = setTimeout(abortAtDeadline, this.#options.timeoutMs);
@@ -117,7 +120,7 @@ export class GoogleVendor implements PushVendor {
   }
 }
 
-/** Fails when the time is up. */
+/** Fails at the deadline. */
 function failAtDeadline(signal: AbortSignal): Promise<FailedOutcome> {
   const late = failed('timeout', { vendorWide: true });
   if (signal.aborted) return Promise.resolve(late);
@@ -125,8 +128,8 @@ function failAtDeadline(signal: AbortSignal): Promise<FailedOutcome> {
 }
 
 /**
- * Once at once: where a token was taken back before its time, and where a kept connection closed just as it was written
- * to. Should both have arrived, the second takes the place of the first on the device.
+ * One immediate retry: if a token was revoked early, and if a kept connection closed during the write. If both arrive,
+ * the second replaces the first on the device.
  */
 function isWorthImmediateRetry(response: VendorResponse | FailedOutcome): boolean {
   return 'status' in response ? refusesAccessToken(response) : response.category === 'connection';
@@ -145,7 +148,7 @@ function renderFcm(token: string, notification: PushNotification): string {
     collapse_key: key,
     priority: notification.urgent ? 'HIGH' : 'NORMAL',
     ttl: `${secondsUntilExpiry(notification, MAX_TTL_S)}s`,
-    // The next one takes its place on the screen as well.
+    // The next one replaces it on the screen as well.
     notification: {
       tag: key,
       ...(notification.accountUnreadCount === null ? {} : { notification_count: notification.accountUnreadCount }),

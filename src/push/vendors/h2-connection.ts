@@ -1,7 +1,7 @@
 import { connect, constants, type ClientHttp2Session, type ClientHttp2Stream } from 'node:http2';
 import { parseBoundedRetryAfterMs } from '../outcomes.ts';
 
-/** An answer as far as it was read. */
+/** An answer, read within its bounds. */
 export interface H2Response {
   readonly status: number;
   readonly retryAfterMs: number | null;
@@ -9,8 +9,8 @@ export interface H2Response {
 }
 
 /**
- * Why there is no answer. `connect`: no connection could be opened. `lost`: it ended under the request. `busy`: too many
- * wait for room. `stopped`: by us.
+ * Why there is no answer. `connect`: no connection could be opened. `lost`: it ended during the request. `busy`: too
+ * many requests wait for a slot. `stopped`: this node ended it.
  */
 type H2FailureReason = 'connect' | 'lost' | 'timeout' | 'answer' | 'busy' | 'stopped';
 
@@ -25,31 +25,31 @@ export class H2Failure extends Error {
   }
 }
 
-/** Bounds of a connection; `onChange` is called whenever it takes more or fewer requests than before. */
+/** Options of a connection; `onCapacityChange` is called whenever it can take more or fewer requests than before. */
 interface H2ConnectionOptions {
   readonly ca: readonly string[] | null;
   readonly connectTimeoutMs: number;
   readonly onCapacityChange: () => void;
 }
 
-/** Requests at once on one connection, whatever the other side allows. */
+/** Requests at once on one connection, even if the other side allows more. */
 const MAX_STREAMS = 500;
 /** The answers of push services are short. */
 const MAX_RESPONSE_BYTES = 16 * 1024;
-/** A connection that was silent so long is asked whether it lives, and so long it has to answer. */
+/** A connection that was silent this long gets a ping, and has to answer within the time-out. */
 const PING_AFTER_SILENCE_MS = 30_000;
 const PING_TIMEOUT_MS = 5_000;
-/** A connection is replaced after this: names are looked up anew, and load balancers meet all of their servers. */
+/** A connection is replaced after this: names are resolved again, and load balancers can use all of their servers. */
 const MAX_CONNECTION_AGE_MS = 60 * 60_000;
-/** Requests end long before; what is left then is a connection that cannot even be closed. */
+/** Requests end long before; a connection that still exists then cannot be closed normally. */
 const DRAIN_TIMEOUT_MS = 90_000;
-/** One that is not used is closed, so that nothing is held for an app that hardly anybody has. */
+/** An unused connection is closed, so that a rare app holds no resources. */
 const IDLE_TIMEOUT_MS = 15 * 60_000;
 
-/** A connection over HTTP/2 that carries many requests at once, and says when it takes no more. */
+/** A connection over HTTP/2 that carries many requests at once, and reports when it takes no more. */
 export class H2Connection {
   readonly #session: ClientHttp2Session;
-  /** What every request begins with. */
+  /** The common headers of all requests. */
   readonly #commonHeaders: readonly string[];
   readonly #options: H2ConnectionOptions;
   readonly #connectTimer: NodeJS.Timeout;
@@ -73,10 +73,10 @@ export class H2Connection {
     this.#session = connect(origin, { ...(ca === null ? {} : { ca: [...ca] }), settings: { enablePush: false } });
     this.#connectTimer = setTimeout(() => this.#onConnectTimeout(), connectTimeoutMs);
     this.#healthTimer = setInterval(() => this.#drainOrPing(), PING_AFTER_SILENCE_MS).unref();
-    // Until the other side has said how many requests it takes at once, node believes that there is no bound.
+    // Before the other side's settings arrive, node assumes no limit of parallel requests.
     this.#session.on('remoteSettings', () => this.#onReady());
     this.#session.on('goaway', () => this.drain());
-    // What failed shows at each of its requests; `close` follows.
+    // Each of its requests reports the failure; `close` follows.
     this.#session.on('error', (error) => {
       this.#sessionError ??= error;
       this.drain();
@@ -84,7 +84,7 @@ export class H2Connection {
     this.#session.once('close', () => this.#onClosed());
   }
 
-  /** Whether its end has come: requests are neither under way nor taken. */
+  /** Whether it is closed: it has no requests and takes none. */
   get isClosed(): boolean {
     return this.#isClosed;
   }
@@ -99,7 +99,7 @@ export class H2Connection {
     return this.#isDraining;
   }
 
-  /** Why it could not be opened; null where it was, or still may be. */
+  /** Why it could not be opened; null if it was opened, or still may be. */
   get connectFailure(): H2Failure | null {
     return this.#hasConnected || !this.#isDraining ? null : new H2Failure('connect', this.#sessionError);
   }
@@ -112,8 +112,8 @@ export class H2Connection {
   }
 
   /**
-   * Sends one POST where there is room. `headers`: names and values in turn, `:path` among them; as an object they would
-   * be put in order for each request anew. Rejects with an H2Failure, after `timeoutMs` at latest.
+   * Sends one POST; the caller has checked the capacity. `headers`: names and values alternate, `:path` among them; an
+   * object would be sorted for each request. Rejects with an H2Failure, after `timeoutMs` at the latest.
    */
   request(headers: readonly string[], body: string, timeoutMs: number): Promise<H2Response> {
     this.#activeStreams += 1;
@@ -131,7 +131,7 @@ export class H2Connection {
       const timer = setTimeout(() => {
         conclude(new H2Failure('timeout'));
         stream.close(constants.NGHTTP2_CANCEL);
-        // A connection that has died without a word must not take the time of the next ones.
+        // The next requests must not lose time on a connection that died silently.
         this.drain();
       }, timeoutMs);
       let isSettled = false;
@@ -148,7 +148,7 @@ export class H2Connection {
     });
   }
 
-  /** Takes no more requests; those under way are finished, then it is closed. */
+  /** Takes no more requests; it is closed once those in progress have ended. */
   drain(): void {
     if (this.#isDraining) return;
     this.#isDraining = true;
@@ -158,7 +158,7 @@ export class H2Connection {
     this.#options.onCapacityChange();
   }
 
-  /** Ends it at once; what is under way fails. */
+  /** Ends it at once; requests in progress fail. */
   destroy(): void {
     this.#session.destroy();
   }
@@ -197,7 +197,7 @@ export class H2Connection {
     else if (now - this.#lastActivityMs >= PING_AFTER_SILENCE_MS) this.ping();
   }
 
-  /** Asks whether the other side is there; a connection that does not answer is destroyed. */
+  /** Pings the other side; a connection that does not answer is destroyed. */
   ping(timeoutMs: number = PING_TIMEOUT_MS): void {
     if (this.#pingTimer !== undefined || this.#session.destroyed || !this.#hasConnected) return;
     this.#pingTimer = setTimeout(() => this.#session.destroy(), timeoutMs);
@@ -209,7 +209,7 @@ export class H2Connection {
   }
 }
 
-/** `conclude` is called at least once; what comes first counts. */
+/** `conclude` is called at least once; the first call counts. */
 function readResponse(
   stream: ClientHttp2Stream,
   onActivity: () => void,
@@ -240,7 +240,8 @@ function readResponse(
     conclude({ status, retryAfterMs, body });
   });
   stream.on('error', (cause) => conclude(new H2Failure('lost', cause)));
-  // Neither an answer nor an error: the session went away under it. An error that nobody needs took 7 % of a push.
+  // Neither an answer nor an error: the session ended during the request. Creating an error that nobody needs took 7 %
+  // of a push.
   stream.once('close', () => {
     if (!hasEnded) conclude(new H2Failure('lost'));
   });

@@ -1,33 +1,33 @@
 import { H2Connection, H2Failure, type H2Response } from './h2-connection.ts';
 
-/** Connections to one origin, and requests that wait for room on one. */
+/** Options of the connections to one origin, and of requests that wait for one. */
 interface H2PoolOptions {
   readonly ca: readonly string[] | null;
   readonly connectTimeoutMs: number;
-  /** Bounds (4 connections, 2,000 waiting). */
+  /** Limits (4 connections, 2,000 waiting). */
   readonly maxConnections?: number;
   readonly maxWaitingRequests?: number;
 }
 
-/** A request that waits for room; it takes it in the very turn in which it is there. */
+/** A request that waits for capacity; it uses free capacity in the same turn. */
 interface WaitingRequestCallbacks {
   readonly take: (connection: H2Connection) => void;
   readonly fail: (failure: H2Failure) => void;
 }
 
-/** Beside those that take requests: connections that finish what they have, each bounded by the time of a request. */
+/** Besides the accepting connections: draining connections, each limited by the time-out of a request. */
 const MAX_DRAINING_WHEN_OPENING = 8;
-/** Repeats of what a connection took with it when it went. */
+/** Retries of requests that were lost with their connection. */
 const MAX_RETRIES = 2;
-/** No further connection is tried for so long after one could not be opened beside others. */
+/** After a failed additional connection, how long no further one is tried. */
 const EXTRA_CONNECTION_RETRY_MS = 1_000;
 
-/** Few connections with many requests on each; another is opened only when those that are there are full. */
+/** Few connections with many requests on each; another is opened only when the existing ones are full. */
 export class H2Pool {
   readonly #origin: string;
   readonly #options: H2PoolOptions;
   readonly #connections = new Set<H2Connection>();
-  /** In the order in which they came. */
+  /** In their order of arrival. */
   readonly #waiting = new Set<WaitingRequestCallbacks>();
   #nextExtraConnectionAtMs = 0;
   #stopped = false;
@@ -38,9 +38,9 @@ export class H2Pool {
   }
 
   /**
-   * Sends one POST, waiting for room included, in `timeoutMs`. What a connection took with it when it went is repeated at
-   * once on another: callers give their requests a key that makes a second one harmless. `headers`: names and values in
-   * turn. Rejects with an H2Failure.
+   * Sends one POST in `timeoutMs`, including the wait for capacity. A request that was lost with its connection is
+   * retried at once on another: callers give their requests a key that makes a duplicate harmless. `headers`: names and
+   * values alternate. Rejects with an H2Failure.
    */
   async post(headers: readonly string[], body: string, timeoutMs: number): Promise<H2Response> {
     const endMs = performance.now() + timeoutMs;
@@ -56,7 +56,7 @@ export class H2Pool {
     }
   }
 
-  /** Ends all connections; what is under way fails. Idempotent. */
+  /** Ends all connections; requests in progress fail. Idempotent. */
   stop(): void {
     this.#stopped = true;
     this.#failWaitingRequests(new H2Failure('stopped'));
@@ -66,7 +66,7 @@ export class H2Pool {
   #startWhenAvailable(endMs: number, request: (connection: H2Connection) => Promise<H2Response>): Promise<H2Response> {
     const { maxWaitingRequests = 2_000 } = this.#options;
     if (this.#stopped) return Promise.reject(new H2Failure('stopped'));
-    // Those that waited are first.
+    // Waiting requests go first.
     const connection = this.#waiting.size === 0 ? this.#findConnectionWithCapacity() : null;
     if (connection !== null) return request(connection);
     if (this.#waiting.size >= maxWaitingRequests) return Promise.reject(new H2Failure('busy'));
@@ -101,13 +101,13 @@ export class H2Pool {
     for (const waiter of this.#waiting) waiter.fail(failure);
   }
 
-  /** A connection has room, or has none any more, or is closed. */
+  /** A connection has capacity, has none any more, or is closed. */
   #onCapacityChange(connection: H2Connection): void {
     if (connection.isClosed) this.#connections.delete(connection);
     const { connectFailure } = connection;
     if (connectFailure !== null) {
       this.#nextExtraConnectionAtMs = performance.now() + EXTRA_CONNECTION_RETRY_MS;
-      // Where no other takes requests, whoever waits learns now that nobody is there.
+      // If no other connection accepts requests, the waiting ones fail now.
       if (this.#acceptingConnections().length === 0) this.#failWaitingRequests(connectFailure);
     }
     for (const waiter of this.#waiting) {
@@ -126,7 +126,7 @@ export class H2Pool {
     const { maxConnections = 4, ca, connectTimeoutMs } = this.#options;
     if (this.#stopped || this.#waiting.size === 0) return;
     const accepting = this.#acceptingConnections();
-    // One at a time: the first tells how many requests it takes.
+    // One at a time: the first one reports how many requests it accepts.
     if (accepting.some((connection) => connection.isOpening) || accepting.length >= maxConnections) return;
     if (accepting.length > 0 && performance.now() < this.#nextExtraConnectionAtMs) return;
     if (this.#connections.size - accepting.length >= MAX_DRAINING_WHEN_OPENING) return;

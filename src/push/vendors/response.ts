@@ -1,15 +1,15 @@
 import type { Dispatcher } from 'undici';
 import { failed, transportFailure, parseBoundedRetryAfterMs, type FailedOutcome } from '../outcomes.ts';
 
-/** An answer of a vendor, as far as it could be read. */
+/** A vendor's answer, read within its bounds. */
 export interface VendorResponse {
   readonly status: number;
-  /** Null: the body is no JSON object. */
+  /** Null: the body is not a JSON object. */
   readonly json: Record<string, unknown> | null;
   readonly retryAfterMs: number | null;
 }
 
-/** Bytes of an answer's body; what vendors say is much shorter. */
+/** Bytes of an answer's body; vendors' answers are much shorter. */
 const MAX_RESPONSE_BYTES = 64 * 1024;
 
 /** Sends a request and reads its answer, bounded in time by the signal and in bytes. Never rejects. */
@@ -27,7 +27,7 @@ export async function readResponse(
   }
 }
 
-/** The object that a text is in JSON; null: it is none. */
+/** The JSON object in a text; null: there is none. */
 export function parseJsonObject(text: string): Record<string, unknown> | null {
   try {
     const value: unknown = JSON.parse(text);
@@ -35,7 +35,7 @@ export function parseJsonObject(text: string): Record<string, unknown> | null {
       ? (value as Record<string, unknown>)
       : null;
   } catch {
-    // Not JSON: its status is all there is.
+    // Not JSON: only its status counts.
     return null;
   }
 }
@@ -45,7 +45,7 @@ async function readBounded(body: AsyncIterable<Buffer>): Promise<string | null> 
   let bytes = 0;
   for await (const chunk of body) {
     bytes += chunk.length;
-    // Leaving the loop destroys the body, and with it the connection.
+    // Leaving the loop destroys the body, and its connection.
     if (bytes > MAX_RESPONSE_BYTES) return null;
     chunks.push(chunk);
   }

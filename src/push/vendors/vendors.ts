@@ -7,19 +7,19 @@ import { GoogleVendor } from './google.ts';
 import type { PushVendor, PushVendors } from './vendor.ts';
 import { WebVendor } from './web.ts';
 
-/** What vendors work with. */
+/** The dependencies of vendors. */
 interface VendorDeps {
-  /** For addresses that clients name; those of the configuration are the administrator's. */
+  /** For addresses that clients choose; those of the configuration are the administrator's. */
   readonly policy: AddressPolicy;
   readonly lookup: DnsResolver;
   readonly userAgent: string;
-  /** Told of vendors that cannot work; null: whoever asked tells it. */
+  /** Logs vendors that cannot work; null: the caller reports them. */
   readonly log: Log | null;
 }
 
 /**
- * The vendors that the configuration has keys for, connected to when there is something to send. One whose keys cannot
- * be read is among them, with its `problem`: they were looked at when the configuration was read, and may have changed.
+ * The vendors that the configuration has keys for; each connects when there is something to send. A vendor whose keys
+ * cannot be read is among them, with its `problem`: the keys may have changed since the configuration was read.
  */
 export function createVendors(config: Config, { policy, lookup, userAgent, log }: VendorDeps): PushVendors {
   const { timeoutMs, maxInFlightPerVendor: inFlight } = config.push;

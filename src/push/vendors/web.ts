@@ -14,32 +14,35 @@ import { boundRetryAfter, delivered, failed, unregistered, refused } from '../ou
 import { buildPayload, secondsUntilExpiry } from '../payload.ts';
 import type { PushNotification, PushOutcome, PushTarget, PushVendor } from './vendor.ts';
 
-/** What a push service has to take (RFC 8030, 7.2), less what encryption adds (RFC 8188, 8291). */
+/** The size that a push service must accept (RFC 8030, 7.2), minus the overhead of encryption (RFC 8188, 8291). */
 const MAX_PAYLOAD_BYTES = 3_993;
-/** What is tried with a service that finds that too large. */
+/** The size of the retry for a service that rejects the first one as too large. */
 const MAX_RETRY_PAYLOAD_BYTES = 1_024;
 const MAX_TTL_S = 28 * 24 * 3600;
 const MAX_CONNECTIONS_PER_HOST = 32;
 const CONNECT_TIMEOUT_MS = 5_000;
 const MAX_RESPONSE_BYTES = 16 * 1024;
 const RESPONSE_BODY_TIMEOUT_MS = 1_000;
-/** Signing is dear, and a signature good for 12 hours; services are few. */
+/** Signing is expensive, and a signature is valid for 12 hours; services are few. */
 const VAPID_CACHE_TTL_MS = 6 * 3_600_000;
 const MAX_VAPID_ORIGINS = 1_000;
-/** The library is told of no other. */
+/** The library gets no real origin. */
 const DUMMY_ORIGIN_FOR_LIBRARY = 'https://push.invalid';
-/** What services ask to be waited for where they say nothing else. */
+/** The default wait where a service gives none. */
 const DEFAULT_QUOTA_WAIT_MS = 60_000;
 
 type WebAttemptOutcome = Pick<HttpAttemptOutcome, 'delivered' | 'category' | 'code' | 'retryAfterMs'>;
 
-/** Where connections may go. */
+/** The policy and the look-up of connections. */
 interface WebVendorDeps {
   readonly policy: AddressPolicy;
   readonly lookup: DnsResolver;
 }
 
-/** Browsers' push services (RFC 8030, 8188, 8291, 8292). Clients name their addresses, so each is guarded. */
+/**
+ * Browsers' push services (RFC 8030, 8188, 8291, 8292). Clients choose their addresses, so the address policy applies
+ * to each.
+ */
 export class WebVendor implements PushVendor {
   readonly kind = 'web';
   readonly problem: string | null;
@@ -77,7 +80,7 @@ export class WebVendor implements PushVendor {
     const first = await this.#post(subscription, notification, MAX_PAYLOAD_BYTES, endMs);
     const attempt =
       first?.code === 413 ? await this.#post(subscription, notification, MAX_RETRY_PAYLOAD_BYTES, endMs) : first;
-    // Keys that nobody can encrypt for; or the fault is ours, which must not forget every browser.
+    // The keys are unusable; or the fault is the server's, which must not remove every browser.
     if (attempt === null) return refused('subscription', null);
     const { code, category } = attempt;
     if (code !== null || category !== null) {
@@ -112,7 +115,7 @@ export class WebVendor implements PushVendor {
     const { promise: late, resolve } = Promise.withResolvers<WebAttemptOutcome>();
     const end = (): void => resolve({ delivered: false, category: 'timeout', code: null, retryAfterMs: null });
     const timer = setTimeout(end, Math.max(1, endMs - performance.now()));
-    // One that waited for a connection until its time was up is not sent behind our back.
+    // A request that waited for a connection until its deadline is not sent afterwards.
     const beforeWrite = (): boolean => performance.now() < endMs;
     const headers = {
       ...encrypted.headers,
@@ -129,7 +132,8 @@ export class WebVendor implements PushVendor {
   ): { headers: Record<string, string>; body: Buffer } | null {
     const ttlS = secondsUntilExpiry(notification, MAX_TTL_S);
     try {
-      // The library encrypts. It warns on the console about some addresses, and signs anew each time: it sees neither.
+      // The library only encrypts here. It would warn on the console about some addresses, and sign each time: it gets
+      // neither an address nor a key.
       const details = webPush.generateRequestDetails(
         { endpoint: DUMMY_ORIGIN_FOR_LIBRARY, keys },
         renderWeb(notification, maxBytes),
@@ -142,7 +146,7 @@ export class WebVendor implements PushVendor {
       );
       return { headers: details.headers, body: details.body };
     } catch {
-      // Its words could hold what the client sent as keys.
+      // The library's message could contain the client's keys.
       return null;
     }
   }
@@ -156,14 +160,14 @@ export class WebVendor implements PushVendor {
     return header;
   }
 
-  /** 32 characters that say the service nothing about the conversation, and the same ones each time. */
+  /** 32 characters that reveal nothing about the conversation to the service, and are the same each time. */
   #topic({ conversationId }: PushNotification): string {
     const mac = createHmac('sha256', this.#config.private).update(`topic ${conversationId}`).digest();
     return mac.subarray(0, 24).toString('base64url');
   }
 }
 
-/** What the service worker of a browser gets, decrypted. */
+/** The decrypted payload for the service worker of a browser. */
 function renderWeb(notification: PushNotification, maxBytes: number): string {
   return buildPayload(notification, maxBytes, ({ title, text }) => ({
     title,
@@ -184,11 +188,11 @@ function parseSubscription(token: string): WebSubscription | null {
   return protocol === 'https:' || protocol === 'http:' ? { endpoint, keys: { p256dh, auth } } : null;
 }
 
-/** One service's failure is never that of all: they are as many as clients name. */
+/** One service's failure never counts for all: clients choose the services. */
 function toOutcome({ delivered: isTaken, category, code, ...more }: WebAttemptOutcome): PushOutcome {
   if (isTaken) return delivered;
   const retryAfterMs = boundRetryAfter(more.retryAfterMs);
-  // Not sent: no connection was free in time, or the server stops.
+  // Not sent: no connection was free in time, or the server is stopping.
   if (code === null && category === null) return failed('busy');
   if (code === null)
     return category === 'address policy' ? refused('address policy', null) : failed(category ?? 'busy');
