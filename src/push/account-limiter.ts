@@ -2,39 +2,39 @@ import { BoundedCache } from '../model/bounded-cache.ts';
 import type { AccountId } from '../model/ids.ts';
 import { isSlowReceiver, maxSlowReceiverSlots } from '../outbound/slow-receivers.ts';
 
-/** The part of all pushes in flight that one account may have. */
+/** The share of all pushes in flight that one account may have. */
 const ACCOUNT_IN_FLIGHT_SHARE = 1 / 8;
-/** An account stays slow for so long after its last slow push. */
+/** How long an account stays slow after its last slow push. */
 const SLOW_TTL_MS = 5 * 60_000;
-/** Slow accounts that are remembered; those that were slow longest ago are forgotten. */
+/** Remembered slow accounts; those that were slow longest ago are forgotten. */
 const MAX_REMEMBERED_SLOW_ACCOUNTS = 10_000;
-/** Accounts whose pushes wait that are remembered. One that is forgotten asks again too early, which costs a claim. */
+/** Remembered accounts with waiting pushes. A forgotten account retries too early, which costs a claim. */
 const MAX_REMEMBERED_WAITING_ACCOUNTS = 10_000;
-/** What a push is expected to take where none has been answered. */
+/** The expected duration of a push where none is known. */
 const ASSUMED_DURATION_IF_NOT_SLOW_MS = 250;
-/** The bounds of a wait: a row that is put back costs a claim and a settlement. */
+/** The bounds of a wait: a deferred row costs a claim and a settlement. */
 const MIN_WAIT_MS = 50;
 const MAX_WAIT_MS = 60_000;
 
-/** A push that ended, as far as its account is judged by it. */
+/** The result of a push, as far as it affects its account. */
 export interface EndedPushResult {
   readonly category: string | null;
   readonly durationMs: number;
 }
 
 /**
- * Bounds what pushes to the devices of one account, and to all slow accounts together, have in flight. Clients name the
- * addresses of web push: without these bounds one person's silent hosts hold every place until they time out. An
- * account is slow after a slow push, and slow accounts share half of the places.
+ * Limits the pushes in flight to the devices of one account, and to all slow accounts together. Clients choose the
+ * addresses of web push: without these limits one person's silent hosts hold every slot until they time out. An account
+ * is slow after a slow push, and slow accounts share half of the slots.
  */
 export class AccountLimiter {
   readonly #maxPerAccount: number;
   readonly #maxSlowInFlight: number;
   readonly #now: () => number;
   readonly #active = new Map<AccountId, number>();
-  /** Of slow accounts: how long their last slow push took. */
+  /** For slow accounts: the duration of their last slow push. */
   readonly #lastSlowDurationMsByAccount: BoundedCache<AccountId, number>;
-  /** The last turn that a waiting push was given, by account. */
+  /** The last retry time that a waiting push got, by account. */
   readonly #lastGrantedRetryAtMsByAccount = new BoundedCache<AccountId, number>(MAX_REMEMBERED_WAITING_ACCOUNTS);
   /** The same for all slow accounts. */
   #lastGrantedRetryAtMsOfSlowAccounts = 0;
@@ -55,7 +55,7 @@ export class AccountLimiter {
     });
   }
 
-  /** Takes a place for a push, to be given back with the function that it returns; null when there is none. */
+  /** Takes a slot for a push, and returns the function that releases it; null when there is no free slot. */
   take(account: AccountId): ((ended: EndedPushResult) => void) | null {
     const slow = this.#lastSlowDurationMsByAccount.has(account);
     const active = this.#active.get(account) ?? 0;
@@ -66,7 +66,7 @@ export class AccountLimiter {
   }
 
   /**
-   * In how many ms a push that got no place is to be tried again. Each call gives the next turn, at the pace of the
+   * The wait in ms before the retry of a push that got no slot. Each call returns the next turn, at the pace of the
    * account's pushes: a thousand waiting rows do not all come back at once.
    */
   reserveRetryWaitMs(account: AccountId): number {

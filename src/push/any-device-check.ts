@@ -1,12 +1,12 @@
 import { hasDevices } from '../storage/push/push-fan-out.ts';
 import type { Pool } from '../storage/db/pool.ts';
 
-/** Devices that there were are believed in for so long. */
+/** How long a positive answer is cached. */
 const CACHE_TTL_MS = 60_000;
 
 /**
- * Whether anybody has a device. Where nobody has, that is asked anew each time: another node may have registered the
- * first one, and a message that was written after it must not be passed over.
+ * Whether any device is registered. A negative answer is not cached: another node may have registered the first device,
+ * and the fan-out must not skip a message that was written after that.
  */
 export class AnyDeviceCheck {
   readonly #pool: Pool;
@@ -17,18 +17,18 @@ export class AnyDeviceCheck {
     this.#pool = pool;
   }
 
-  /** The last that was known. */
+  /** The last known answer. */
   get hadDeviceAtLastCheck(): boolean {
     return this.#hasAnyDevice;
   }
 
-  /** Somebody registered one. */
+  /** An account registered a device. */
   onDeviceRegistered(): void {
     this.#hasAnyDevice = true;
     this.#checkedMs = performance.now();
   }
 
-  /** Asks the database, unless there were some a moment ago. */
+  /** Queries the database, unless there were devices a moment ago. */
   async check(): Promise<boolean> {
     const nowMs = performance.now();
     if (this.#hasAnyDevice && nowMs - this.#checkedMs < CACHE_TTL_MS) return true;

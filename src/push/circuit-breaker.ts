@@ -1,12 +1,12 @@
-/** A vendor that is away is asked again with one push, at first after so long, then after twice as long each time … */
+/** An unavailable vendor gets one push as a probe, at first after this delay, which then doubles each time … */
 const MIN_BACKOFF_MS = 1_000;
-/** … and after so long at most; or as long as it says itself, which a garbled answer must not make a day. */
+/** … up to this maximum; or after the vendor's own Retry-After, which a garbled answer must not turn into a day. */
 const MAX_BACKOFF_WITHOUT_RETRY_AFTER_MS = 60_000;
 const MAX_RETRY_AFTER_MS = 3_600_000;
 
 /**
- * Keeps pushes from a vendor that has a problem as a whole: after a rest one push asks whether it is over, and each
- * failure of such a one doubles the rest. Failures of what was sent before the rest began count once. Times are monotonic.
+ * Holds pushes back from a vendor that has a problem as a whole. After a pause one push probes the vendor, and each
+ * failed probe doubles the pause. Failures of pushes that were sent before the pause count once. Times are monotonic.
  */
 export class CircuitBreaker {
   readonly #minBackoffMs: number;
@@ -20,25 +20,25 @@ export class CircuitBreaker {
     this.#now = now;
   }
 
-  /** How many pushes may be under way at once right now. */
+  /** How many pushes may be in flight right now. */
   get allowedInFlight(): number {
     if (this.#backoffsInRow === 0) return Infinity;
     return this.remainingBackoffMs > 0 ? 0 : 1;
   }
 
-  /** How much longer the vendor is left alone; 0: not. */
+  /** How long the pause still lasts; 0: there is none. */
   get remainingBackoffMs(): number {
     return this.#backoffsInRow === 0 ? 0 : Math.max(0, this.#backoffUntilMs - this.#now());
   }
 
-  /** The vendor answered something that is about one push. True: it had a problem before. */
+  /** The vendor's answer concerned a single push. True: it had a problem before. */
   recordSuccessDetectingRecovery(): boolean {
     const hadProblem = this.#backoffsInRow > 0;
     this.#backoffsInRow = 0;
     return hadProblem;
   }
 
-  /** A push that was sent at `sentMs` met a problem of the vendor as a whole. True: this is the first of them. */
+  /** A push that was sent at `sentMs` met a problem of the vendor as a whole. True: it is the first one. */
   recordFailureDetectingOutage(sentMs: number, retryAfterMs: number | null): boolean {
     const now = this.#now();
     const isFirst = this.#backoffsInRow === 0;

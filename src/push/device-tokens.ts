@@ -2,10 +2,10 @@ import { BoundedCache } from '../model/bounded-cache.ts';
 import { DEVICE_TOKEN_SEAL_PURPOSE } from '../model/device.ts';
 import type { Sealer } from '../storage/db/sealed.ts';
 
-/** Some 10 MB where all are browsers', which are longest. */
+/** About 10 MB if all are browsers' tokens, which are the longest. */
 const MAX_CACHED_TOKENS = 20_000;
 
-/** What vendors know devices by, as it is kept and as it is sent. Those that were opened last are remembered. */
+/** Opens sealed device tokens, and caches those that were opened last. */
 export class DeviceTokenCache {
   readonly #sealer: Sealer;
   readonly #tokenBySealed = new BoundedCache<string, string>(MAX_CACHED_TOKENS);
@@ -14,7 +14,7 @@ export class DeviceTokenCache {
     this.#sealer = sealer;
   }
 
-  /** Throws WrongSecretError as the sealer does. */
+  /** Throws WrongSecretError, like the sealer. */
   open(sealed: string): string {
     const known = this.#tokenBySealed.get(sealed);
     if (known !== undefined) return known;

@@ -10,32 +10,33 @@ import { fanOut, findUnpushedConversations } from '../storage/push/push-fan-out.
 import type { AnyDeviceCheck } from './any-device-check.ts';
 import { FOREGROUND_HOLD_MS } from './vendor-queue.ts';
 
-/** Where nobody has a device, the database is asked about that no more often than this. */
+/** While there is no device, the fan-out queries the database no more often than this. */
 const NO_DEVICES_POLL_MS = 1_000;
 /**
- * Conversations of one transaction, at first and at most: one after a pause, since nothing of a transaction is sent
- * before its end, and whoever could send has nothing else to do.
+ * Conversations of one transaction, at first and at most. One after a pause: no push of a transaction is sent before
+ * its commit, and the senders are idle.
  */
 const MIN_BATCH_CONVERSATIONS = 1;
 const MAX_BATCH_CONVERSATIONS = 100;
-/**
- * A transaction that took longer is followed by one of half as many, after a shorter one there may be twice as many.
- */
+/** After a longer transaction the batch is halved, after a shorter one it may double. */
 const LONG_BATCH_MS = 50;
 const SHORT_BATCH_MS = 15;
-/** After a turn the worker rests half as long as the turn took, and so many times as long while posts wait to be written. */
+/**
+ * After a turn the worker rests for this multiple of the turn's time; the second applies while posts wait to be
+ * written.
+ */
 const PAUSE_FACTOR = 0.5;
 const BUSY_PAUSE_FACTOR = 4;
-/** Words may be lost, and a turn may fail: everything is looked through from time to time. */
+/** Notifications may be lost, and a turn may fail: a sweep examines everything from time to time. */
 const SWEEP_INTERVAL_MS = 5 * 60_000;
 const SWEPT_CONVERSATIONS_PER_PAGE = 500;
-/** Conversations that are remembered one by one; where more have changed, a sweep finds them. */
+/** Conversations that are queued one by one; where more have changed, a sweep finds them. */
 const MAX_QUEUED_CONVERSATIONS = 10_000;
 const DATABASE_RETRY_DELAY_MS = 2_000;
-/** So often a conversation is tried that fails by itself. */
+/** How often a conversation is tried that fails on its own. */
 const MAX_CONVERSATION_FAILURES = 3;
 
-/** What the fan-out works with. */
+/** The dependencies of the fan-out. */
 interface PushFanOutDeps {
   readonly pool: Pool;
   readonly bus: Bus;
@@ -44,24 +45,24 @@ interface PushFanOutDeps {
   readonly anyDeviceCheck: AnyDeviceCheck;
   readonly foreground: () => Iterable<AccountId>;
   readonly postsWaiting: () => number;
-  /** There are rows that were not there before, or that grew. */
+  /** Rows were inserted or extended. */
   readonly onPendingRows: () => void;
   readonly log: Log;
 }
 
 /**
- * Turns new messages into rows of `push_pending`. Follows each conversation from where the database says it has got to;
- * a word on the bus says only where to look. As long as nobody has a device it does nothing but ask for one.
+ * Turns new messages into rows of `push_pending`. It follows each conversation from its cursor in the database; a
+ * notification on the bus tells only which conversations to examine. While there is no device it only checks for one.
  */
 export class PushFanOut {
   readonly #deps: PushFanOutDeps;
   #queuedConversations = new Set<ConversationId>();
   readonly #stopping = new AbortController();
-  /** Where the sweep has got to; null: none is under way. */
+  /** The position of the sweep; null: none is running. */
   #sweepPosition: number | null = 0;
   #isDatabaseUnavailable = false;
   #batchConversations = MIN_BATCH_CONVERSATIONS;
-  /** Of conversations that failed by themselves, how often in a row. */
+  /** For conversations that failed on their own: the number of failures in a row. */
   readonly #failuresByConversation = new Map<ConversationId, number>();
   #wake: () => void = () => {};
   #running: Promise<void> | null = null;
@@ -85,7 +86,7 @@ export class PushFanOut {
     this.#running = this.#run();
   }
 
-  /** Resolves when the turn in hand is over; what waits is found again by the next start. */
+  /** Resolves when the current turn has ended; the next start finds the remaining work again. */
   async stop(): Promise<void> {
     this.#unsubscribe();
     if (this.#sweepTimer !== null) clearInterval(this.#sweepTimer);
@@ -134,7 +135,7 @@ export class PushFanOut {
     }
   }
 
-  /** Everything that is there, in turns. */
+  /** Handles all queued work, in turns. */
   async #drain(signal: AbortSignal): Promise<void> {
     this.#batchConversations = MIN_BATCH_CONVERSATIONS;
     while (this.#hasWork && (await this.#hasDevicesElseClear(signal))) {
@@ -145,7 +146,7 @@ export class PushFanOut {
     }
   }
 
-  /** Where nobody has a device, forgets what was heard before that was asked, and only that. */
+  /** Without any device it drops the conversations that were queued before the check, and only those. */
   async #hasDevicesElseClear(signal: AbortSignal): Promise<boolean> {
     const { anyDeviceCheck } = this.#deps;
     const queued = this.#queuedConversations;
@@ -176,7 +177,7 @@ export class PushFanOut {
     } catch (error) {
       if (error instanceof DatabaseUnavailableError || error instanceof CommitUnknownError) {
         for (const id of batch) this.#queuedConversations.add(id);
-        // It may have been too much for its time.
+        // The batch may have been too large for its time-out.
         this.#batchConversations = Math.ceil(this.#batchConversations / 2);
         await this.#reportUnavailableAndWait(error, signal);
       } else await this.#isolateFailure(batch, error, signal);
@@ -191,8 +192,9 @@ export class PushFanOut {
   }
 
   /**
-   * One by one, so that what is wrong with one does not hold up the others. A device that went in the middle, or a lock,
-   * is another thing next time, or after a rest; what fails each time by itself is left to the next word or sweep.
+   * Tries conversations one by one, so that a failing one does not block the others. A device that was removed
+   * meanwhile, or a lock, may be no problem at the next try, or after a rest. A conversation that always fails on its
+   * own waits for the next notification or sweep.
    */
   async #isolateFailure(batch: readonly ConversationId[], error: unknown, signal: AbortSignal): Promise<void> {
     this.#batchConversations = 1;
@@ -218,7 +220,7 @@ export class PushFanOut {
   }
 
   async #reportUnavailableAndWait(error: unknown, signal: AbortSignal): Promise<void> {
-    // Once for each time.
+    // Logs once per outage.
     if (!this.#isDatabaseUnavailable) this.#deps.log.warn('messages wait to be turned into pushes', { error });
     this.#isDatabaseUnavailable = true;
     await wait(DATABASE_RETRY_DELAY_MS, undefined, { signal });
@@ -242,14 +244,14 @@ export class PushFanOut {
     if (after === null) return;
     const page = { after, limit: SWEPT_CONVERSATIONS_PER_PAGE, maxAgeMs: this.#deps.config.pushExpiresAfterMs };
     const found = await this.#deps.pool.run((sql) => findUnpushedConversations(sql, page));
-    // A sweep that was asked for meanwhile begins anew.
+    // If a sweep was requested meanwhile, it begins from the start.
     if (this.#sweepPosition === after)
       this.#sweepPosition = found.length < SWEPT_CONVERSATIONS_PER_PAGE ? null : found.at(-1)!;
     for (const id of found) this.#queuedConversations.add(id);
   }
 }
 
-/** The first `count` of them, without a copy of the others. */
+/** The first `count` values, without a copy of the others. */
 function takeFirst<Value>(values: Iterable<Value>, count: number): Value[] {
   const found: Value[] = [];
   for (const value of values) {

@@ -1,9 +1,9 @@
 import type { AccountId } from '../model/ids.ts';
 
-/** The accounts are collected anew when they are older: collecting thousands for each batch of pushes would be dear. */
+/** Accounts are collected again after this time: collecting thousands for each batch of pushes would be expensive. */
 const CACHE_TTL_MS = 250;
 
-/** Who is in the foreground, for questions one by one. */
+/** The accounts in the foreground, for look-ups one by one. */
 export class ForegroundCache {
   readonly #collect: () => Iterable<AccountId>;
   #accounts: ReadonlySet<AccountId> = new Set();

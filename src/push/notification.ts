@@ -7,15 +7,18 @@ import {
 } from '../storage/push/push-content.ts';
 import type { PushNotification } from './vendors/vendor.ts';
 
-/** What makes a note beside its subject. */
+/** The inputs of a notification besides its contents. */
 interface NotificationRenderOptions {
   readonly content: PushContent;
-  /** The title of a push that is to tell nothing. */
+  /** The title of a push without contents. */
   readonly projectName: string;
   readonly pushExpiresAfterMs: number;
 }
 
-/** What a device is told of a subject: of several messages the newest, for one who wants mentions the newest of those. */
+/**
+ * Builds a device's notification from the newest of several messages. For an owner who wants only mentions it uses the
+ * newest one that mentions the owner.
+ */
 export function buildNotification(
   { claim, title, messages, ageMs }: NotifiedContent,
   rules: NotificationRenderOptions,
@@ -35,8 +38,8 @@ export function buildNotification(
 }
 
 /**
- * Whether something of it is for the device's owner: who has chosen mentions alone since the row was made is told of
- * those. What was cut, or is further back, may have one.
+ * Whether the device's owner wants any of it: an owner who has chosen only mentions since the row was written gets only
+ * those. Truncated or older text may contain a mention, and counts as one.
  */
 export function isWantedByOwner({ claim: { level, nick }, messages }: NotifiedContent): boolean {
   if (level !== 'mentions' || messages.length >= MAX_CANDIDATE_MESSAGES_PER_PUSH) return true;

@@ -1,18 +1,18 @@
 import { truncateToJsonBytes } from './truncate.ts';
 import type { PushNotification } from './vendors/vendor.ts';
 
-/** What a note may show of its title, in bytes of JSON: the text is what the room is for. */
+/** Bytes of JSON for the title of a notification: most of the room is for the text. */
 const MAX_TITLE_BYTES = 400;
 
-/** The words of a note as they fit into a payload. */
+/** The words of a notification, cut to fit into a payload. */
 interface PayloadText {
   readonly title: string;
   readonly text: string | null;
 }
 
 /**
- * The JSON of a note in at most `maxBytes`, whatever its text: `render` puts the words where the vendor wants them,
- * each once.
+ * The JSON of a notification in at most `maxBytes`, whatever its text: `render` puts the words where the vendor expects
+ * them, each once.
  */
 export function buildPayload(
   notification: PushNotification,
@@ -31,12 +31,12 @@ export function buildPayload(
   );
 }
 
-/** What the messages of one conversation replace one another by. */
+/** The key by which the notifications of one conversation replace each other. */
 export function collapseKey({ conversationId }: PushNotification): string {
   return `c${conversationId}`;
 }
 
-/** Whole seconds until a note is worth nothing any more, at most a vendor's bound. */
+/** Whole seconds until a notification expires, at most a vendor's bound. */
 export function secondsUntilExpiry({ expiresAt }: PushNotification, maxS: number): number {
   return Math.max(0, Math.min(maxS, Math.floor((expiresAt.getTime() - Date.now()) / 1000)));
 }

@@ -3,12 +3,12 @@ import type { Pool } from '../storage/db/pool.ts';
 import { countPendingPushes, type PendingPushCount } from '../storage/push/push-devices.ts';
 import { waitAtMost } from './wait-at-most.ts';
 
-/** Each scrape asks: the database is asked no more often than this. */
+/** Each scrape reads the counts: the cache queries the database no more often than this. */
 const CACHE_TTL_MS = 10_000;
-/** Who asks is answered within this, with older counts if need be. */
+/** A caller gets an answer within this time, with older counts if necessary. */
 const MAX_QUERY_WAIT_MS = 1_000;
 
-/** What waits to be pushed by all processes, remembered for a while. */
+/** The pending pushes of all processes, cached for a while. */
 export class PendingCountsCache {
   readonly #pool: Pool;
   readonly #log: Log;
@@ -21,7 +21,7 @@ export class PendingCountsCache {
     this.#log = log;
   }
 
-  /** The latest counts, within a second; null when the database has not given any yet. Never rejects. */
+  /** The latest counts, within a second; null when the database has not returned any yet. Never rejects. */
   async read(): Promise<readonly PendingPushCount[] | null> {
     if (performance.now() - this.#cachedAtMs < CACHE_TTL_MS) return this.#cached;
     this.#runningQuery ??= this.#query().finally(() => {

@@ -4,23 +4,23 @@ import type { Log } from '../log.ts';
 import type { Pool } from '../storage/db/pool.ts';
 import { cancelReadPushes, type ReadReceipt } from '../storage/push/push-settlement.ts';
 
-/** Between a word and the statement, so that what is read meanwhile is one with it. */
+/** Delay after a notification, so that positions that arrive meanwhile share a statement. */
 const DEBOUNCE_MS = 200;
-/** Read positions that wait; of more the claim of the row takes note when it is about to be sent. */
+/** Queued read positions; if there are more, the claim of a row checks the position before it is sent. */
 const MAX_QUEUED_READ_POSITIONS = 5_000;
 
-/** What withdrawing works with. */
+/** The dependencies of the cancellation. */
 interface ReadPushCancellationDeps {
   readonly pool: Pool;
   readonly bus: Bus;
-  /** Whether anybody has a device, as far as that is known. */
+  /** Whether any device is registered, as far as known. */
   readonly hasAnyDevice: () => boolean;
   readonly log: Log;
 }
 
 /**
- * Withdraws what waits for an account's devices and was read on one of them. A word that is lost, or a statement that
- * fails, costs nothing but a row that stands for longer: nothing is sent without a look at how far was read.
+ * Deletes pending pushes of an account whose messages were read on one of its devices. A lost notification or a failed
+ * statement only leaves a row for longer: the send step checks the read position first.
  */
 export class ReadPushCancellation {
   readonly #deps: ReadPushCancellationDeps;

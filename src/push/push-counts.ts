@@ -4,14 +4,14 @@ import type { PushOutcome } from './vendors/vendor.ts';
 
 export const pushOutcomes = ['delivered', 'failed', 'unregistered', 'refused'] as const;
 
-/** What was counted of one vendor since the start. */
+/** The counts of one vendor since the start. */
 export interface PushCounts {
   readonly outcomes: Record<(typeof pushOutcomes)[number], number>;
-  /** From the moment a push was handed to its driver to its answer. */
+  /** From the hand-over of a push to its driver until the answer. */
   readonly durationS: Histogram;
   /** Devices that the vendor did not know any more. */
   removed: number;
-  /** Pushes that were given up because their time was over. */
+  /** Pushes that expired. */
   expired: number;
   lastError: LastError | null;
 }
@@ -26,7 +26,7 @@ export function newPushCounts(): PushCounts {
   };
 }
 
-/** Counts an answer that took so long. */
+/** Counts an answer with its duration. */
 export function countOutcome(counts: PushCounts, outcome: PushOutcome, tookMs: number): void {
   counts.outcomes[outcome.outcome] += 1;
   counts.durationS.observe(tookMs / 1_000);

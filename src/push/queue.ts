@@ -20,38 +20,38 @@ import { VendorQueue } from './vendor-queue.ts';
 import { waitAtMost } from './wait-at-most.ts';
 import { ReadPushCancellation } from './push-cancellation.ts';
 
-/** What is given up is looked for in such steps of `push.ttl`, but within these bounds. */
+/** Expired rows are searched at this fraction of `push.ttl`, within these bounds. */
 const EXPIRY_INTERVAL_TTL_SHARE = 0.1;
 const MIN_EXPIRY_INTERVAL_MS = 1_000;
 const MAX_EXPIRY_INTERVAL_MS = 60_000;
 const MAX_EXPIRED_ROWS = 1_000;
-/** What drivers that were told to close may still take. */
+/** How long drivers may take to close. */
 const VENDOR_CLOSE_TIMEOUT_MS = 2_000;
 
-/** What the queue works with. */
+/** The dependencies of the queue. */
 export interface PushQueueDeps {
   readonly database: Pick<Database, 'general'>;
   readonly bus: Bus;
   readonly sealer: Sealer;
   readonly config: PushConfig;
-  /** What a push is titled by that is to tell nothing. */
+  /** The title of a push without contents. */
   readonly projectName: string;
   readonly vendors: PushVendors;
-  /** Who has a live connection in the foreground, as far as this node knows. */
+  /** Accounts with a live connection in the foreground, as far as this node knows. */
   readonly foreground: () => Iterable<AccountId>;
-  /** Whoever is in the foreground so long after a message, in ms, was there when it came. */
+  /** If an account is in the foreground this many ms after a message, it was there when the message came. */
   readonly maxPresenceStalenessMs: number;
-  /** Posts that wait to be written: while there are any, pushes keep out of their way. */
+  /** Posts that wait to be written: while there are any, pushes yield to them. */
   readonly postsWaiting: () => number;
   readonly log: Log;
 }
 
 /**
- * The durable queue of pushes: new messages become rows (`PushFanOut`), and each vendor's rows are sent by a queue of its
- * own (`VendorQueue`). Everything goes on from the database, however the process ends, and several nodes share it.
+ * The durable queue of pushes: `PushFanOut` turns new messages into rows, and a `VendorQueue` sends each vendor's rows.
+ * Everything continues from the database, however the process ended, and several nodes share it.
  */
 export class PushQueue {
-  /** What waits, for those who ask often. */
+  /** Counts of pending pushes, for frequent callers. */
   readonly pendingCounts: PendingCountsCache;
   readonly #deps: PushQueueDeps;
   readonly #tokens: DeviceTokenCache;
@@ -59,7 +59,7 @@ export class PushQueue {
   readonly #fanOut: PushFanOut;
   readonly #cancellation: ReadPushCancellation;
   readonly #vendorQueues: ReadonlyMap<DeviceKind, VendorQueue>;
-  /** Of vendors that are not configured: nothing but what is given up. */
+  /** Counts for vendors that are not configured: only expired pushes. */
   readonly #unconfiguredVendorCounts = new Map(deviceKinds.map((kind) => [kind, newPushCounts()]));
   #expiryTimer: NodeJS.Timeout | null = null;
   #runningExpiry: Promise<void> = Promise.resolve();
@@ -90,7 +90,7 @@ export class PushQueue {
     });
   }
 
-  /** Begins to work. Where no vendor is configured it gives up what waits from earlier, and nothing else. */
+  /** Starts the queue. If no vendor is configured, it only expires earlier rows. */
   start(): void {
     if (this.#expiryTimer !== null) return;
     const everyMs = Math.min(
@@ -106,7 +106,7 @@ export class PushQueue {
     this.#fanOut.start();
   }
 
-  /** Takes nothing new and waits up to `withinMs` for what is under way; the rest is found by the next start. */
+  /** Takes no new work and waits up to `withinMs` for work in progress; the next start finds the rest. */
   async stop(withinMs: number): Promise<void> {
     if (this.#expiryTimer !== null) clearInterval(this.#expiryTimer);
     const queues = [...this.#vendorQueues.values()].map((queue) => queue.stop());
@@ -119,12 +119,12 @@ export class PushQueue {
     await waitAtMost(stopping, VENDOR_CLOSE_TIMEOUT_MS);
   }
 
-  /** Somebody registered a device: where there was none before, the queue begins to look. */
+  /** An account registered a device: if it is the first one, the queue begins to work. */
   onDeviceRegistered(): void {
     this.#anyDeviceCheck.onDeviceRegistered();
   }
 
-  /** What was counted of each vendor since the start. */
+  /** The counts of each vendor since the start. */
   get counts(): ReadonlyMap<DeviceKind, PushCounts> {
     return new Map(deviceKinds.map((kind) => [kind, this.#countsOf(kind)]));
   }
@@ -134,7 +134,10 @@ export class PushQueue {
     return this.#vendorQueues.get(kind)?.inFlight ?? 0;
   }
 
-  /** How each vendor is doing, in the order of `deviceKinds`. Never rejects: what the database does not tell is null. */
+  /**
+   * The state of each vendor, in the order of `deviceKinds`. Never rejects: counts that the database does not return
+   * are null.
+   */
   async status(): Promise<readonly VendorReport[]> {
     const { database, log } = this.#deps;
     const pendingCounts = await database.general.run(countPendingPushes).catch((error: unknown) => {
@@ -145,8 +148,8 @@ export class PushQueue {
   }
 
   /**
-   * Sends a push to each of an account's devices at once, past the queue, and returns the outcome by device. A device
-   * that its vendor does not know any more is removed as always. Rejects when the database is away.
+   * Sends a push to each of an account's devices at once, bypassing the queue, and returns the outcome by device. It
+   * removes a device that its vendor does not know any more, as always. Rejects when the database is unavailable.
    */
   sendTestPushes(accountId: AccountId): Promise<readonly TestedDevice[]> {
     const { database, config, projectName, vendors, log } = this.#deps;

@@ -4,17 +4,17 @@ import type { DeviceTokenCache } from './device-tokens.ts';
 import { failed, refused } from './outcomes.ts';
 import type { PushNotification, PushOutcome, PushVendor } from './vendors/vendor.ts';
 
-/** What a driver may take beyond `push.timeout` before it is not waited for any more. */
+/** How long a driver may take beyond `push.timeout`. */
 export const SEND_GRACE_MS = 5_000;
 
-/** What sending works with. */
+/** The dependencies of a send. */
 export interface SendDeps {
   readonly tokens: DeviceTokenCache;
   readonly timeoutMs: number;
   readonly log: Log;
 }
 
-/** A device as it is kept. */
+/** A device with its sealed token. */
 interface SealedTarget {
   readonly tokenSealed: string;
   readonly app: string | null;
@@ -44,7 +44,7 @@ export function sendPush(
 
 function toOutcome(error: unknown, { kind }: PushVendor, log: Log): PushOutcome {
   if (error instanceof WrongSecretError) return refused('sealed', null);
-  // A defect of the driver. Its message may hold what only the vendor is to know.
+  // A defect of the driver. Its message may hold secrets that only the vendor may see.
   log.error('a push could not be sent', { vendor: kind, name: error instanceof Error ? error.name : 'unknown' });
   return failed('internal');
 }

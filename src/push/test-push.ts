@@ -6,11 +6,11 @@ import type { TestedDevice } from './vendor-report.ts';
 import { sendPush, type SendDeps } from './send-push.ts';
 import type { PushNotification, PushOutcome, PushVendors } from './vendors/vendor.ts';
 
-/** As many as `limits.devices-per-user` may be set to. */
+/** The highest allowed value of `limits.devices-per-user`. */
 const MAX_TESTED_DEVICES = 1_000;
 const TEST_TEXT = 'This is a test. It was sent because an administrator asked for it.';
 
-/** What a test works with. */
+/** The dependencies of a test. */
 interface TestPushDeps extends SendDeps {
   readonly pool: Pool;
   readonly vendors: PushVendors;
@@ -37,7 +37,7 @@ function sendTestPush(device: SignedInDevice, deps: TestPushDeps): Promise<PushO
   return sendPush(vendor, { target: device, notification: buildTestNotification(deps) }, deps);
 }
 
-/** About no conversation: no group has the number 0. */
+/** For no conversation: no group has the id 0. */
 function buildTestNotification({ projectName, pushExpiresAfterMs }: TestPushDeps): PushNotification {
   return {
     conversationId: 0 as ConversationId,

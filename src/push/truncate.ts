@@ -1,19 +1,19 @@
 const ELLIPSIS = '…';
 
 /**
- * A text that takes at most so many bytes as it stands in JSON (quotes not counted). A longer one is cut between
- * characters as people see them, so that no emoji falls apart, and ends in an ellipsis. What is no valid Unicode is
- * replaced.
+ * A text that takes at most `maxBytes` in JSON (quotes not counted). A longer text is cut between graphemes, so that no
+ * emoji falls apart, and ends in an ellipsis. Invalid Unicode is replaced.
  */
 export function truncateToJsonBytes(text: string, maxBytes: number): string {
-  // Each code unit takes a byte at least: what lies behind the bound is not looked at. One more shows that it is cut.
+  // Each code unit takes at least one byte, so the rest behind the bound is skipped. One more code unit marks the text
+  // as cut.
   const isLong = text.length > maxBytes;
   const head = (isLong ? text.slice(0, maxBytes + 1) : text).toWellFormed();
   if (!isLong && jsonBytesWithoutQuotes(head) <= maxBytes) return head;
   const budget = maxBytes - Buffer.byteLength(ELLIPSIS);
   if (budget < 0) return '';
   const kept = joinWithinJsonBytes(graphemes(head), budget);
-  // A letter with thousands of marks on it is one character: then it is cut inside.
+  // A letter with thousands of marks is one grapheme: such a text is cut inside it.
   return `${kept === '' ? joinWithinJsonBytes(head, budget) : kept}${ELLIPSIS}`;
 }
 

@@ -16,49 +16,52 @@ import { countOutcome, newPushCounts, type PushCounts } from './push-counts.ts';
 import { SEND_GRACE_MS, sendPush } from './send-push.ts';
 import type { PushOutcome, PushVendor } from './vendors/vendor.ts';
 
-/** Somebody in the foreground sees what is written; whether they still are there is looked at this often. */
+/** An account in the foreground sees new messages; a held row checks at this interval whether it is still there. */
 export const FOREGROUND_HOLD_MS = 60_000;
-/** Beyond the time that a push may take: what was claimed and not settled by then is taken by somebody else. */
+/** Claim time beyond the time limit of a push: another node claims rows that are not settled by then. */
 const CLAIM_TIME_BEYOND_SEND_TIMEOUT_MS = SEND_GRACE_MS + 5_000;
-/** Rows of another node that died, and words that were lost, are found within this. */
+/** Rows of a node that died, and rows whose notification was lost, are found within this time. */
 const POLL_MS = 15_000;
-/** Rows that another node is taking are looked at again after this. */
+/** The retry interval for rows that another node is claiming. */
 const CONTENDED_RETRY_MS = 50;
 const DATABASE_RETRY_DELAY_MS = 2_000;
-/** How often the queue tries to store outcomes of pushes; the time of a database that is away does not count. */
+/** How often the queue tries to store outcomes of pushes; failures during an outage of the database do not count. */
 const MAX_NON_OUTAGE_SETTLE_FAILURES = 5;
-/** New rows are taken when so large a share of what may be under way is free: by ones they would cost a statement each. */
+/** New rows are claimed when at least this share of the slots is free: single rows would cost a statement each. */
 const MIN_FREE_SLOT_SHARE = 0.4;
-/** Rows that are taken at once: each with up to 13 KB of texts, where no two are of one conversation. */
+/** Rows per claim: each with up to 13 KB of texts, if no two belong to one conversation. */
 const MAX_ROWS_PER_CLAIM = 500;
-/** And while nothing is under way: the sooner they are there, the sooner the first is sent (15 ms, of a thousand devices). */
+/**
+ * The limit while nothing is in flight: a smaller claim returns sooner, and so the first push starts sooner (15 ms, of
+ * a thousand devices).
+ */
 const MAX_ROWS_IF_NONE_IN_FLIGHT = 100;
-/** Outcomes of pushes that come within this time are stored together, while others are under way. */
+/** Outcomes that arrive within this time are stored together, while other pushes are in flight. */
 const SETTLE_DELAY_MS = 20;
-/** Rows are asked for in so many statements at once: while one is answered, what another brought is sent. */
+/** The number of parallel claim statements: while one is running, the rows of the other are sent. */
 const CLAIM_LOOP_COUNT = 2;
-/** Where more has not been noted, nothing new is taken. */
+/** With more unsettled outcomes than this, no new rows are claimed. */
 const MAX_UNSETTLED = 2_000;
 
-/** What a vendor's queue works with. */
+/** The dependencies of a vendor's queue. */
 interface VendorQueueDeps {
   readonly pool: Pool;
   readonly tokens: DeviceTokenCache;
   readonly config: PushConfig;
   readonly projectName: string;
   readonly isForeground: (account: AccountId) => boolean;
-  /** Whoever is in the foreground so long after a message was there when it came. */
+  /** If an account is in the foreground this long after a message, it was there when the message came. */
   readonly maxPresenceStalenessMs: number;
   readonly log: Log;
 }
 
-/** Sends what waits for one vendor. What is wrong with it is nobody else's business. */
+/** Sends the pending pushes of one vendor. Its problems do not affect other vendors. */
 export class VendorQueue {
   readonly counts: PushCounts = newPushCounts();
   readonly #vendor: PushVendor;
   readonly #deps: VendorQueueDeps;
   readonly #breaker: CircuitBreaker;
-  /** Null: the vendor's own hosts answer, which no account can make slow. */
+  /** Null: the vendor's own hosts answer, which no account can slow down. */
   readonly #accountLimiter: AccountLimiter | null;
   #inFlight = 0;
   #unsettled: PushSettlement[] = [];
@@ -66,19 +69,19 @@ export class VendorQueue {
   #endSettleDelayEarly: () => void = () => {};
   /** The last settlement failed. */
   #hasSettleFailed = false;
-  /** When the database is asked for rows at the latest. */
+  /** The latest time of the next claim. */
   #nextPollAtMs = 0;
-  /** There may be rows that the look under way did not find. */
+  /** There may be rows that the running claim did not find. */
   #wasWokenSinceClaim = false;
   #isStopping = false;
   #isDatabaseUnavailable = false;
-  /** One asks for rows while another sends what it got. */
+  /** One loop claims rows while another sends its rows. */
   readonly #claimLoops: readonly WorkerLoop[];
-  /** Rows that were asked for. */
+  /** Rows requested by running claims. */
   #requestedRows = 0;
-  /** The last look found as many as it asked for. */
+  /** The last claim returned as many rows as it requested. */
   #hasMoreDue = false;
-  /** Beside the taking, so that neither waits for the other's statement. */
+  /** Separate from the claims, so that neither waits for the other's statement. */
   readonly #settleLoop: WorkerLoop;
   #running: Promise<unknown> | null = null;
 
@@ -113,18 +116,21 @@ export class VendorQueue {
     return this.#inFlight;
   }
 
-  /** How much longer nothing is sent, since the vendor as a whole has a problem; 0: it is sent. */
+  /** How long the pause still lasts because the vendor as a whole has a problem; 0: pushes are sent. */
   get backoffMs(): number {
     return this.#breaker.remainingBackoffMs;
   }
 
-  /** Does nothing while the vendor says that it cannot send. */
+  /** Does nothing while the vendor has a configuration problem. */
   start(): void {
     if (this.#vendor.problem === null)
       this.#running ??= Promise.all([...this.#claimLoops, this.#settleLoop].map((loop) => loop.run()));
   }
 
-  /** Takes nothing new; resolves when everything under way is settled, or cannot be since the database is away. */
+  /**
+   * Claims no new rows; resolves when all pushes in flight are settled, or cannot be settled because the database is
+   * unavailable.
+   */
   async stop(): Promise<void> {
     this.#isStopping = true;
     for (const loop of [...this.#claimLoops, this.#settleLoop]) loop.wakeToRecheckDone();
@@ -142,20 +148,23 @@ export class VendorQueue {
     for (const loop of this.#claimLoops) loop.wake();
   }
 
-  /** Whether it was stopped and nothing is left to do; what a database that is away did not hear of comes again. */
+  /**
+   * Whether the queue was stopped and nothing is left to do; outcomes that the database did not store are lost, and
+   * their rows are claimed again later.
+   */
   get #canEndAfterStop(): boolean {
     if (!this.#isStopping || this.#inFlight > 0 || this.#requestedRows > 0) return false;
     return this.#unsettled.length === 0 || this.#hasSettleFailed;
   }
 
   get #msUntilNextClaim(): number {
-    // An answer wakes it, or the end of another look or of a settlement; before that there is no place for more.
+    // A push's answer, the end of another claim or a settlement wakes the loop; before that there is no free slot.
     const isBusy = this.#inFlight > 0 || this.#requestedRows > 0 || this.#unsettled.length > 0;
     if (isBusy && this.#claimableSlots === 0) return POLL_MS;
     return Math.max(this.#nextPollAtMs - performance.now(), this.#breaker.remainingBackoffMs, 0);
   }
 
-  /** How many may be taken now: none while it would be few. */
+  /** How many rows may be claimed now: 0 if it would be only a few. */
   get #claimableSlots(): number {
     const { maxInFlightPerVendor: inFlight } = this.#deps.config;
     const capacity = Math.min(inFlight, this.#breaker.allowedInFlight) - this.#inFlight - this.#requestedRows;
@@ -167,17 +176,17 @@ export class VendorQueue {
     const isIdle = this.#inFlight + this.#requestedRows === 0;
     const limit = Math.min(this.#claimableSlots, isIdle ? MAX_ROWS_IF_NONE_IN_FLIGHT : MAX_ROWS_PER_CLAIM);
     if (limit === 0 || performance.now() < this.#nextPollAtMs) return this.#msUntilNextClaim;
-    // Whoever is at it finds all that there is, and looks again where there is a word meanwhile.
+    // The running claim finds all due rows, and claims again if it is woken meanwhile.
     if (this.#requestedRows > 0 && !this.#hasMoreDue) return POLL_MS;
     this.#requestedRows += limit;
     try {
       await this.#claimRows(limit);
     } finally {
       this.#requestedRows -= limit;
-      // Until then there might have been something to settle.
+      // Until then the claim might have added something to settle.
       if (this.#isStopping) this.#settleLoop.wakeToRecheckDone();
     }
-    // While the vendor has these another one may ask for more.
+    // While these rows are sent, the other loop may claim more.
     if (this.#hasMoreDue) this.#wakeClaimLoops();
     return this.#msUntilNextClaim;
   }
@@ -195,10 +204,10 @@ export class VendorQueue {
       return { claims, subjects, dueMs: claims.length < limit ? await msUntilNextDuePush(sql, kind) : 0 };
     });
     this.#hasMoreDue = claimed.claims.length === limit;
-    // Due and not to be had: another node is at it.
+    // Rows are due but not available: another node is claiming them.
     const leastMs = claimed.claims.length === 0 ? CONTENDED_RETRY_MS : 0;
     const untilMs = Math.min(Math.max(claimed.dueMs ?? POLL_MS, leastMs), POLL_MS);
-    // What was made known meanwhile may not have been there yet.
+    // Rows that were announced meanwhile may not have been visible to this claim.
     if (!this.#wasWokenSinceClaim) this.#nextPollAtMs = performance.now() + untilMs;
     this.#isDatabaseUnavailable = false;
     for (const [index, claim] of claimed.claims.entries()) this.#dispatch(claim, claimed.subjects[index] ?? null);
@@ -219,13 +228,13 @@ export class VendorQueue {
     this.#settleLoop.wake();
   }
 
-  /** What becomes of a row that is not to be sent; null: it is. */
+  /** The disposition of a row that is not sent; null: the row is sent. */
   #verdictInsteadOfSending(subject: NotifiedContent | null): PushDisposition | null {
     if (subject === null || !isWantedByOwner(subject)) return { verdict: 'done' };
     const { isForeground, maxPresenceStalenessMs, config } = this.#deps;
     const { claim, ageMs } = subject;
     const isInForeground = isForeground(claim.accountId);
-    // Held since its newest message was written, and there still: it was seen.
+    // Held since its newest message was written, and the account is still in the foreground: it has seen the message.
     if (isInForeground && ageMs >= Math.min(maxPresenceStalenessMs, config.pushExpiresAfterMs))
       return { verdict: 'done' };
     if (ageMs >= config.pushExpiresAfterMs) {
@@ -277,7 +286,7 @@ export class VendorQueue {
   ): PushDisposition {
     const { category, code, retryAfterMs } = failure;
     const vendor = this.#vendor.kind;
-    // Cut by our own stop: the next start sends it.
+    // Aborted by this node's stop: the next start sends it.
     if (this.#isStopping) return { verdict: 'held', waitMs: 0 };
     if (!failure.vendorWide) return { verdict: 'again', waitMs: this.#retryDelayMs(claim, retryAfterMs) };
     if (this.#breaker.recordFailureDetectingOutage(sentMs, retryAfterMs)) {
@@ -306,12 +315,12 @@ export class VendorQueue {
     this.#isDatabaseUnavailable = false;
     this.counts.removed += removed.length;
     this.#logSettlements(settlements, removed.length);
-    // What waits for less than until the next look, or grew meanwhile.
+    // There may be rows that are due before the next poll, or that grew meanwhile.
     this.wake();
     return POLL_MS;
   }
 
-  /** Until GATHER_MS are over, or nothing is under way any more. */
+  /** Waits until SETTLE_DELAY_MS have passed, or no push is in flight. */
   async #awaitMoreSettlements(): Promise<void> {
     const delay = Promise.withResolvers<void>();
     const timer = setTimeout(delay.resolve, SETTLE_DELAY_MS);
@@ -320,7 +329,10 @@ export class VendorQueue {
     clearTimeout(timer);
   }
 
-  /** They are tried again; if it is not the database's being away, a few times, for they come again by themselves. */
+  /**
+   * Keeps the settlements for another try. If the cause is not an outage of the database, it drops them after a few
+   * tries: their rows become due again automatically.
+   */
   #requeueOrDropSettlements(settlements: readonly PushSettlement[], error: unknown): never {
     this.#hasSettleFailed = true;
     const isDatabaseUnavailable = error instanceof DatabaseUnavailableError || error instanceof CommitUnknownError;
@@ -351,7 +363,7 @@ export class VendorQueue {
     if (expired > 0) log.warn('pushes were given up, since their time is over', { vendor, pushes: expired });
   }
 
-  /** Once for each time that the database is away. */
+  /** Logs once per outage of the database. */
   #reportUnavailable(error: unknown): void {
     if (!this.#isDatabaseUnavailable)
       this.#deps.log.warn('pushes wait for the database', { vendor: this.#vendor.kind, error });
@@ -359,7 +371,9 @@ export class VendorQueue {
   }
 }
 
-/** Whether the vendor itself looked at the push: what a driver refuses by itself, or a key at fault, says nothing of it. */
+/**
+ * Whether the vendor itself handled the push: a driver's own refusal, or a wrong key, proves nothing about the vendor.
+ */
 function provesVendorWorks(outcome: PushOutcome): boolean {
   if (outcome.outcome === 'delivered') return true;
   const vendorWide = outcome.outcome === 'failed' && outcome.vendorWide;

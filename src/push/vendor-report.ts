@@ -2,26 +2,26 @@ import type { DeviceKind } from '../model/device.ts';
 import type { DeviceId } from '../model/ids.ts';
 import type { PushOutcome } from './vendors/vendor.ts';
 
-/** What went wrong last with a vendor. */
+/** A vendor's last error. */
 export interface LastError {
   readonly category: string;
-  /** The vendor's status, where it gave one. */
+  /** The vendor's status, if it returned one. */
   readonly code: number | null;
   readonly at: Date;
 }
 
-/** How pushes through one vendor are doing. */
+/** The state of one vendor. */
 export interface VendorReport {
   readonly kind: DeviceKind;
-  /** False: nothing is configured, and nothing is queued for its devices. */
+  /** False: the vendor is not configured, and nothing is queued for its devices. */
   readonly configured: boolean;
-  /** Why nothing can be sent although it is configured, for people; null: it can. */
+  /** Why nothing can be sent although it is configured, for people; null: there is no problem. */
   readonly problem: string | null;
-  /** Rows that wait, of all nodes; null: the database is away. */
+  /** Pending rows of all nodes; null: the database is unavailable. */
   readonly pending: number | null;
-  /** Those of them whose time has come. */
+  /** Those of them that are due. */
   readonly due: number | null;
-  /** Age of what has waited longest, in ms; null: nothing waits, or nobody knows. */
+  /** Age of the oldest pending row, in ms; null: nothing is pending, or it is unknown. */
   readonly oldestPendingMs: number | null;
   /** Of this node, like everything below; the counts are since its start. */
   readonly inFlight: number;
@@ -32,15 +32,17 @@ export interface VendorReport {
   readonly refused: number;
   readonly expired: number;
   readonly lastError: LastError | null;
-  /** Until when nothing is sent because the vendor as a whole has a problem; null: it is sent. */
+  /** End of the pause because the vendor as a whole has a problem; null: pushes are sent. */
   readonly backoffUntil: Date | null;
 }
 
-/** The outcome of a push that somebody asked for to see whether it arrives. */
+/** The outcome of a test push. */
 export interface TestedDevice {
   readonly deviceId: DeviceId;
   readonly kind: DeviceKind;
   readonly label: string | null;
-  /** `failed` with the category `not_configured` where its vendor is not set up, `unusable` where it has a problem. */
+  /**
+   * `failed` with the category `not_configured` where its vendor is not configured, `unusable` where it has a problem.
+   */
   readonly outcome: PushOutcome;
 }

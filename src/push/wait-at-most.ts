@@ -1,4 +1,4 @@
-/** Waits for something, but no longer than `ms`; rejects with what it rejects with in that time. */
+/** Waits for `work`, but no longer than `ms`; passes its rejection on within that time. */
 export async function waitAtMost(work: Promise<unknown>, ms: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<void>((resolve) => {

@@ -1,15 +1,15 @@
-/** What a loop does. */
+/** The parts of a loop. */
 interface WorkerLoopOptions {
-  /** One turn; resolves with the ms after which the next one begins, if nobody wakes it before. */
+  /** One turn; resolves with the ms until the next one, unless `wake` is called before. */
   readonly stepReturningDelayMs: () => Promise<number>;
-  /** Asked before each turn. */
+  /** Called before each turn. */
   readonly isDone: () => boolean;
   readonly onFailure: (error: unknown) => void;
-  /** After a failure it rests so long, whoever wakes it. */
+  /** The rest after a failure, which `wake` does not shorten. */
   readonly failureRetryDelayMs: number;
 }
 
-/** Does something again and again: when it is woken, and after a while. What fails is tried again. */
+/** Runs a step repeatedly: when it is woken, and after a delay. A failed step is retried. */
 export class WorkerLoop {
   readonly #options: WorkerLoopOptions;
   #isWoken = false;
@@ -19,7 +19,7 @@ export class WorkerLoop {
     this.#options = options;
   }
 
-  /** Resolves when it is over. Rejects never. */
+  /** Resolves when the loop has ended. Never rejects. */
   async run(): Promise<void> {
     const { stepReturningDelayMs, isDone, onFailure, failureRetryDelayMs } = this.#options;
     while (!isDone()) {
@@ -40,7 +40,7 @@ export class WorkerLoop {
     this.#wake(false);
   }
 
-  /** It may be over: it looks at once, even where it rests after a failure. */
+  /** The loop may be done: it checks at once, even during the rest after a failure. */
   wakeToRecheckDone(): void {
     this.#isWoken = true;
     this.#wake(true);
