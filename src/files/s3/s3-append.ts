@@ -6,14 +6,14 @@ import { remainderKey, type S3Bucket } from './s3-bucket.ts';
 import type { S3UploadState } from './s3-state.ts';
 import type { AppendSource, FileKey, UploadProgress } from '../store.ts';
 
-/** What is gathered while a part waits for its turn. */
+/** The buffer while a part waits for its slot. */
 const MAX_BUFFERED_BYTES = 256 * 1024;
-/** So much of a part needs no slot: whoever uploads little, or stalls early, keeps nobody from anything. */
+/** This much of a part needs no slot: small uploads, and uploads that stall early, block nobody. */
 const UNRESERVED_BYTES = 256 * 1024;
 
 const REMAINDER_NAME_BYTES = 12;
 
-/** Where an append goes to. */
+/** The target of an append. */
 interface AppendTarget {
   readonly bucket: S3Bucket;
   readonly partBuffers: PartBufferPool;
@@ -21,8 +21,8 @@ interface AppendTarget {
 }
 
 /**
- * Appends what a stream gives to an upload: full parts as they come, one being sent while the next one is filled, and
- * what is left as the tail, or where nothing comes behind it as the last part. Two parts are held at most.
+ * Appends a stream to an upload. It sends full parts as they arrive, one while the next one is filled. The rest is
+ * stored as the tail, or as the last part if no more bytes come. It holds at most two parts.
  */
 export async function appendToS3(
   target: AppendTarget,
@@ -53,12 +53,12 @@ class S3Append {
   readonly #target: AppendTarget;
   readonly #source: AppendSource;
   #state: S3UploadState;
-  /** Bytes of the file up to what was added last. */
+  /** The number of bytes of the file after the last `add`. */
   #addedUpTo: number;
   #chunks: Buffer[] = [];
   #bufferedBytes = 0;
   #reservation: PartReservation | null = null;
-  /** The part that is being sent; resolves to what it failed with. */
+  /** The part that is being sent; resolves to its error. */
   #partInFlight: Promise<unknown> | null = null;
 
   constructor(target: AppendTarget, state: S3UploadState, source: AppendSource) {
@@ -68,13 +68,13 @@ class S3Append {
     this.#source = source;
   }
 
-  /** The tail of the last append is the beginning of the next part. */
+  /** Loads the tail of the last append as the beginning of the next part. */
   async loadRemainder(): Promise<void> {
     const { bucket, key } = this.#target;
     const { remainder, remainderName, hasRemainder } = this.#state;
     if (remainderName !== null && remainder > 0)
       await this.#fill(await bucket.readRemainder(key, remainderName, remainder));
-    // From here the upload goes on, so that no row needs those of earlier requests.
+    // The upload continues from this tail, so no row needs the tails of earlier requests.
     if (hasRemainder) await bucket.removeRemainders(key, remainderName);
   }
 
@@ -83,7 +83,7 @@ class S3Append {
     await this.#fill(chunk);
   }
 
-  /** Stores what is left. */
+  /** Stores the rest. */
   async end(isLast: boolean): Promise<UploadProgress> {
     this.#reservation?.markFull();
     await this.#awaitPartInFlight();
@@ -93,7 +93,7 @@ class S3Append {
     return { received: this.#addedUpTo, state: { ...this.#state } };
   }
 
-  /** Gives back what is held; a part that is being sent ends first. */
+  /** Releases the slot; a part that is being sent ends first. */
   async release(): Promise<void> {
     await this.#partInFlight;
     this.#reservation?.release();
@@ -117,7 +117,7 @@ class S3Append {
     return etags.length * partBytes + remainder;
   }
 
-  /** Called back, the source ends here: what came of it is stored as when its client leaves. */
+  /** When the slot is reclaimed, the source ends: its bytes are stored as if its client had left. */
   #reservePartMemory(): Promise<PartReservation> {
     const sentence = 'Other uploads waited for this one, which came too slowly; what is not complete can be sent again';
     return this.#target.partBuffers.take(() => {
@@ -136,7 +136,7 @@ class S3Append {
     this.#reservation?.markFull();
     await this.#awaitPartInFlight();
     const body = this.#takeBody();
-    // The slot goes with the part.
+    // The slot belongs to the part that is being sent.
     const reservation = this.#reservation;
     this.#reservation = null;
     this.#partInFlight = this.#putPart(body)
@@ -147,7 +147,7 @@ class S3Append {
       .finally(() => reservation?.release());
   }
 
-  /** Throws what the part failed with that was being sent. */
+  /** Throws the error of the part that was being sent. */
   async #awaitPartInFlight(): Promise<void> {
     const failure = await this.#partInFlight;
     this.#partInFlight = null;
@@ -164,9 +164,10 @@ class S3Append {
 
   async #putRemainder(body: Buffer): Promise<void> {
     const { bucket, key } = this.#target;
-    // Without new bytes it is there as it was.
+    // Without new bytes the existing tail is unchanged.
     if (body.length === this.#state.remainder) return;
-    // Beside the last one: whoever is killed before this is noted goes on with that, and so does another node.
+    // In a new object: if this process is killed before its row is written, the upload resumes with the previous tail,
+    // also on another node.
     const remainderName = randomBytes(REMAINDER_NAME_BYTES).toString('base64url');
     await bucket.put(remainderKey(key, remainderName), body);
     this.#state = { ...this.#state, remainder: body.length, remainderName, hasRemainder: true };

@@ -12,24 +12,24 @@ import {
 } from '../store.ts';
 import { elementContents, escapeXml, firstElementText } from './xml.ts';
 
-/** Tails are apart from the files: a file's key has no "/". */
+/** Tails are separate from files: a file's key has no "/". */
 const REMAINDERS_PREFIX = 'uploads/';
 const PAGE_SIZE = '1000';
 
-/** A page of keys, whoever's they are; `next` null: that was all. */
+/** A page of keys of any files; `next` null: this was the last page. */
 interface FileKeyPage {
   readonly files: readonly StoredObject[];
   readonly next: string | null;
 }
 
-/** An upload as the store tells of it. */
+/** An upload in the store's listing. */
 interface FoundUpload {
   readonly key: string;
   readonly uploadId: string;
   readonly startedAt: Date;
 }
 
-/** The object that holds a tail of an upload; each has a name of its own. */
+/** The object that holds a tail of an upload; each tail has its own name. */
 export function remainderKey(key: FileKey, name: string): string {
   return `${remainderKeyPrefix(key)}${name}`;
 }
@@ -38,7 +38,7 @@ function remainderKeyPrefix(key: FileKey): string {
   return `${REMAINDERS_PREFIX}${key}.`;
 }
 
-/** What S3 can do, a request or two each. */
+/** The operations of S3, with one or two requests each. */
 export class S3Bucket {
   readonly #client: S3Client;
 
@@ -79,18 +79,18 @@ export class S3Bucket {
     const { status, body } = await this.#client.send({ method: 'GET', key, headers, isDownload: true });
     const out = new PassThrough();
     const isPartial = range === null || status === 206;
-    // What is given up by us needs no words; an error that nobody hears would end the process.
+    // An abort by this node needs no error; an unhandled error would end the process.
     body.on('error', (cause) => (isPartial ? out.destroy(this.#client.toTransferError(cause)) : undefined));
     if (!isPartial) {
       body.destroy();
       throw new StoreUnavailableError(`${this.#client.description} does not give parts of files`);
     }
-    // A reader that leaves ends the request as well.
+    // When the reader leaves, the request ends as well.
     out.on('close', () => body.destroy());
     return body.pipe(out);
   }
 
-  /** A short object without white space around it; null: there is none. Of a longer one the beginning. */
+  /** The text of a short object, trimmed; null: there is none. Of a longer object the beginning. */
   async readText(key: string, maxBytes: number): Promise<string | null> {
     try {
       const text = await buffer(await this.read(key, { start: 0, end: maxBytes - 1 }));
@@ -108,7 +108,7 @@ export class S3Bucket {
     throw new NotInStoreError(`${this.#client.description} has lost a part of this upload`);
   }
 
-  /** Removes the tails of an upload but one, as many as a page holds: more are left of no crash. */
+  /** Removes the tails of an upload except one, at most one page: no crash leaves more. */
   async removeRemainders(key: FileKey, except: string | null): Promise<void> {
     const { objects } = await this.#requestObjectPage(null, remainderKeyPrefix(key));
     const kept = except === null ? null : remainderKey(key, except);
@@ -123,7 +123,7 @@ export class S3Bucket {
     return uploadId;
   }
 
-  /** Parts are numbered from 1 on. Resolves to what the store calls it. */
+  /** Parts are numbered from 1. Resolves to the store's ETag of the part. */
   async putPart(key: FileKey, { uploadId, part }: { uploadId: string; part: number }, body: Buffer): Promise<string> {
     const query = { partNumber: String(part), uploadId };
     const { etag } = await this.#client.requestHeaders({ method: 'PUT', key, query, body });
@@ -131,7 +131,7 @@ export class S3Bucket {
     return etag;
   }
 
-  /** Rejects with NotInStoreError when the store does not know the upload, any more too. */
+  /** Rejects with NotInStoreError when the store does not know the upload (any more). */
   async completeUpload(key: FileKey, uploadId: string, etags: readonly string[]): Promise<void> {
     const parts = etags.map(
       (etag, index) => `<Part><PartNumber>${index + 1}</PartNumber><ETag>${escapeXml(etag)}</ETag></Part>`,
@@ -140,7 +140,7 @@ export class S3Bucket {
     const headers = { 'content-type': 'application/xml' };
     const body = Buffer.from(xml);
     const document = await this.#client.requestDocument({ method: 'POST', key, query: { uploadId }, headers, body });
-    // It takes long, so the store begins with a 200 and says in the document how it went.
+    // It takes long, so the store sends a 200 first and reports the outcome in the document.
     if (elementContents(document, 'Error').length > 0)
       throw toStoreError(this.#client.description, parseErrorResponse(200, document));
   }
@@ -149,13 +149,13 @@ export class S3Bucket {
     await this.#ignoreNotFound(this.#client.requestHeaders({ method: 'DELETE', key, query: { uploadId } }));
   }
 
-  /** Files behind a key. */
+  /** Files after a key. */
   async list(after: string | null): Promise<FileKeyPage> {
     const { objects, last, isTruncated } = await this.#requestObjectPage(after, '');
     return { files: objects.filter(({ key }) => isFileKey(key)), next: isTruncated ? last : null };
   }
 
-  /** Tails behind one; the keys are those of their files, each once. */
+  /** Tails after a key; the keys are those of their files, each once. */
   async listFileKeysOfRemainders(after: string | null): Promise<FileKeyPage> {
     const { objects, last, isTruncated } = await this.#requestObjectPage(
       after === null ? null : `${REMAINDERS_PREFIX}${after}`,
@@ -169,13 +169,13 @@ export class S3Bucket {
     return { files: [...files.values()], next: isTruncated ? last!.slice(REMAINDERS_PREFIX.length) : null };
   }
 
-  /** Uploads that were begun and not ended. Some stores tell of those alone whose whole key is given. */
+  /** Uploads that were begun and not ended. Some stores list only uploads whose whole key is given. */
   async uploadsOf(key: FileKey): Promise<readonly FoundUpload[]> {
     const { uploads } = await this.#requestUploadPage({ prefix: key });
     return uploads.filter((upload) => upload.key === key);
   }
 
-  /** A page of all of them behind a marker. */
+  /** A page of all uploads after a marker. */
   async listUploads(marker: string | null): Promise<{ uploads: readonly FoundUpload[]; next: string | null }> {
     if (marker === null) return this.#requestUploadPage({});
     const [key = '', uploadId = ''] = JSON.parse(marker) as string[];
@@ -198,7 +198,7 @@ export class S3Bucket {
     if (objects.some(({ key, size }) => key === '' || !Number.isSafeInteger(size)))
       throw this.#unexpectedResponseError();
     const last = objects.at(-1)?.key ?? null;
-    // A page that does not get on would be asked for again and again.
+    // A page without progress would be requested forever.
     const isTruncated = firstElementText(document, 'IsTruncated') === 'true';
     if (isTruncated && (last === null || (after !== null && last <= after))) throw this.#unexpectedResponseError();
     return { objects, last, isTruncated };

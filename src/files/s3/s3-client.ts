@@ -12,14 +12,14 @@ import {
 import { S3RequestSigner, type S3Request } from './s3-signing.ts';
 import { StoreUnavailableError } from '../store.ts';
 
-/** The bounds of each request. */
+/** The limits of each request. */
 export interface S3Bounds {
   readonly connectTimeoutMs: number;
-  /** Until the headers of the answer, beside the time that its body takes on a slow line. */
+  /** Until the headers of the answer, plus the time that the request's body takes on a slow line. */
   readonly responseTimeoutMs: number;
-  /** Between two pieces of an answer that is read. */
+  /** Between two chunks of an answer. */
   readonly responseBodyStallTimeoutMs: number;
-  /** Waits before a request is repeated; so many repeats there are. */
+  /** The delays before the retries of a request; their number is the number of retries. */
   readonly retryDelaysMs: readonly number[];
 }
 
@@ -30,16 +30,16 @@ const DEFAULT_S3_BOUNDS: S3Bounds = {
   retryDelaysMs: [200, 800, 3_000],
 };
 
-/** A line slower than this, in bytes a second, is taken for one that hangs. */
+/** A line slower than this, in bytes a second, counts as stalled. */
 const MIN_BYTES_PER_SECOND = 64 * 1024;
-/** Downloads take one each for as long as their reader takes; they keep nothing else from the store. */
+/** Each download takes a connection for as long as its reader takes; it blocks no other request. */
 const MAX_DOWNLOAD_CONNECTIONS = 1_000;
 const MAX_CONNECTIONS = 64;
 const MAX_HEADER_BYTES = 16 * 1024;
 /** A page of a thousand keys takes about 400 KiB. */
 const MAX_DOCUMENT_BYTES = 8 * 1024 * 1024;
 
-/** An answer that is a success. */
+/** A successful answer. */
 interface S3Response {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
@@ -47,8 +47,8 @@ interface S3Response {
 }
 
 /**
- * Signed requests to one bucket, each repeated a few times where that may help. All that are made here may be repeated.
- * Whatever goes wrong becomes one of the errors of a store, with a sentence for people in which no key's value is.
+ * Signed requests to one bucket, each retried a few times where that may help. All requests here are safe to retry.
+ * Every failure becomes one of the errors of a store, with a sentence for people that contains no key's value.
  */
 export class S3Client {
   readonly description: string;
@@ -67,14 +67,14 @@ export class S3Client {
       maxHeaderSize: MAX_HEADER_BYTES,
       connect: { timeout: bounds.connectTimeoutMs },
       bodyTimeout: bounds.responseBodyStallTimeoutMs,
-      // By a clock of our own, which counts the wait for a connection as well.
+      // `#send` has a timer of its own, which includes the wait for a connection.
       headersTimeout: 0,
     };
     this.#agent = new Agent({ ...options, connections: MAX_CONNECTIONS });
     this.#downloadAgent = new Agent({ ...options, connections: MAX_DOWNLOAD_CONNECTIONS });
   }
 
-  /** Sends a request whose answer's body is the caller's to read, or to destroy. */
+  /** Sends a request; the caller reads or destroys the answer's body. */
   async send(request: S3Request): Promise<S3Response> {
     const { retryDelaysMs } = this.#bounds;
     for (let attempt = 0; ; attempt += 1) {
@@ -93,7 +93,7 @@ export class S3Client {
     return this.#readDocument(body);
   }
 
-  /** Sends a request whose answer says nothing but that it is done; resolves to its headers. */
+  /** Sends a request whose answer has no content; resolves to its headers. */
   async requestHeaders(request: S3Request): Promise<S3Response['headers']> {
     const { headers, body } = await this.send(request);
     await this.#readDocument(body);
@@ -104,7 +104,7 @@ export class S3Client {
     return this.#signing.signDownloadUrl(key, options);
   }
 
-  /** What a failure in the middle of an answer is for the store. */
+  /** The store error for a failure during an answer. */
   toTransferError(cause: unknown): StoreUnavailableError {
     return unreachableError(this.description, this.#signing.host, cause);
   }
@@ -126,7 +126,7 @@ export class S3Client {
     return { failure: toStoreError(this.description, errorResponse), isRetryable: isRetryable(errorResponse) };
   }
 
-  /** Signed anew for each attempt: a signature is good for some minutes. */
+  /** Each attempt is signed again: a signature is valid for some minutes. */
   async #send(request: S3Request): Promise<Dispatcher.ResponseData> {
     const { method, body, isDownload } = request;
     const { url, headers } = await this.#signing.sign(request);
@@ -164,7 +164,7 @@ export class S3Client {
   }
 }
 
-/** An answer that is longer is none that a store gives. */
+/** No store sends a longer answer. */
 async function readText(body: Dispatcher.ResponseData['body'], maxBytes: number): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;

@@ -1,10 +1,10 @@
 import { NotInStoreError, StoreUnavailableError, StoreFullError } from '../store.ts';
 import { firstElementText } from './xml.ts';
 
-/** An answer of the store that is no success. */
+/** An error answer of the store. */
 export interface S3ErrorResponse {
   readonly status: number;
-  /** The code of its error document; null: it has none that can be read. */
+  /** The code in its error document; null: there is none that can be read. */
   readonly code: string | null;
 }
 
@@ -26,7 +26,7 @@ const STORE_FULL_CODES = new Set([
 const NOT_FOUND_CODES = new Set(['NoSuchKey', 'NoSuchUpload', 'NotFound']);
 
 const CONFIG_KEY = 'services.aws.s3';
-/** What is to be done about it, by the key of the configuration. Never the key's value. */
+/** The remedy, with the key of the configuration. Never the key's value. */
 const SENTENCE_BY_CODE: Readonly<Record<string, string>> = {
   NoSuchBucket: `${CONFIG_KEY}.default-bucket: there is no such bucket; make it, or name another one`,
   InvalidBucketName: `${CONFIG_KEY}.default-bucket: the store takes this for no name of a bucket`,
@@ -43,22 +43,22 @@ const SENTENCE_BY_CODE: Readonly<Record<string, string>> = {
   RequestExpired: 'the clock of this machine and the one of the store differ by more than the store takes; set them',
 };
 
-/** The largest error document that is looked at. */
+/** The largest error document that is read. */
 export const MAX_ERROR_BYTES = 64 * 1024;
 
-/** Reads an error document. A code that could hold anything else is left out. */
+/** Reads an error document. A code with unexpected characters is left out. */
 export function parseErrorResponse(status: number, document: string): S3ErrorResponse {
   const code = firstElementText(document, 'Code');
   return { status, code: code !== null && /^[A-Za-z0-9.]{1,64}$/.test(code) ? code : null };
 }
 
-/** Whether a repeat may mend it. */
+/** Whether a retry may help. */
 export function isRetryable({ status, code }: S3ErrorResponse): boolean {
   if (code !== null && (STORE_FULL_CODES.has(code) || SENTENCE_BY_CODE[code] !== undefined)) return false;
   return RETRYABLE_STATUSES.has(status) || (code !== null && RETRYABLE_CODES.has(code));
 }
 
-/** What a refusal means for the store. */
+/** The store error for a refusal. */
 export function toStoreError(description: string, response: S3ErrorResponse): Error {
   const { status, code } = response;
   const label = code === null ? String(status) : `${status} ${code}`;
@@ -78,7 +78,7 @@ export function toStoreError(description: string, response: S3ErrorResponse): Er
   return new StoreUnavailableError(`${description} answered ${label}`);
 }
 
-/** For a store that was not reached, or did not answer in time. */
+/** The error for a store that was not reached, or did not answer in time. */
 export function unreachableError(description: string, host: string, cause: unknown): StoreUnavailableError {
   const { code, name } = cause as { code?: unknown; name?: unknown };
   const label = typeof code === 'string' ? code : String(name);

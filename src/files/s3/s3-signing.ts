@@ -3,9 +3,9 @@ import type { S3Config } from '../../config/config.ts';
 
 /** SHA-256 of no bytes. */
 const EMPTY_BODY_SHA256 = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
-/** The store's own bound: a week. */
+/** The store's own limit: a week. */
 const MAX_DOWNLOAD_URL_S = 604_800;
-/** What a signed address can make the store say, by the header. */
+/** Headers that a signed URL can set in the store's answer. */
 const OVERRIDABLE_RESPONSE_HEADERS = ['content-type', 'content-disposition', 'cache-control'] as const;
 const GENERAL_ENDPOINT = 's3.amazonaws.com';
 
@@ -17,18 +17,20 @@ export interface S3Request {
   readonly query?: Readonly<Record<string, string>>;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: Buffer;
-  /** Its answer is read as fast as somebody takes it. */
+  /** Its answer is read as fast as the client takes it. */
   readonly isDownload?: boolean;
 }
 
 /**
- * Signs requests (Signature Version 4) with aws4fetch's signer; they are sent by undici, which takes buffers and gives
- * streams. The body's hash is signed as well, so that what was damaged on its way is refused.
+ * Signs requests (Signature Version 4) with aws4fetch's signer; undici sends them, since it takes buffers and returns
+ * streams. The body's hash is signed as well, so that the store refuses a damaged body.
  */
 export class S3RequestSigner {
   readonly #config: S3Config;
   readonly #baseUrl: URL;
-  /** Derived keys by day, as the signer keeps them; made anew now and then, so that it does not grow for ever. */
+  /**
+   * Derived keys by day, in the signer's format; the map is replaced now and then, so that it does not grow forever.
+   */
   #signingKeyCache = new Map<string, ArrayBuffer>();
 
   constructor(config: S3Config) {
@@ -53,7 +55,7 @@ export class S3RequestSigner {
     return { url: this.#withEncodedSpaces(signed.url), headers: Object.fromEntries(signed.headers) };
   }
 
-  /** An address that gives the file to whoever has it. Headers that the store cannot be made to say are left out. */
+  /** A URL that returns the file to any client that has it. Headers that the store cannot set are left out. */
   async signDownloadUrl(
     key: string,
     { forMs, headers }: { forMs: number; headers: Readonly<Record<string, string>> },
@@ -95,7 +97,7 @@ export class S3RequestSigner {
     return url.href;
   }
 
-  /** A space as it was signed: URL spells it "+", which not every store reads as one. */
+  /** Encodes a space as it was signed: URL writes "+", which not every store reads as a space. */
   #withEncodedSpaces(url: URL): string {
     return `${url.origin}${url.pathname}${url.search.replaceAll('+', '%20')}`;
   }
@@ -103,13 +105,13 @@ export class S3RequestSigner {
 
 function baseUrlOf({ s3Endpoint: endpoint, region, bucket, pathStyle }: S3Config): URL {
   const base = new URL(endpoint);
-  // Amazon's general address knows the first region only.
+  // Amazon's general endpoint serves only the first region.
   if (base.hostname === GENERAL_ENDPOINT && region !== 'us-east-1') base.hostname = `s3.${region}.amazonaws.com`;
   if (!pathStyle) base.hostname = `${bucket}.${base.hostname}`;
   return base;
 }
 
-/** In libuv's threads: a part takes some milliseconds. */
+/** In libuv's threads: the hash of a part takes some milliseconds. */
 async function sha256Hex(body: Buffer): Promise<string> {
   return Buffer.from(await crypto.subtle.digest('SHA-256', body as Buffer<ArrayBuffer>)).toString('hex');
 }

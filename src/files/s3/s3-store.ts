@@ -19,10 +19,10 @@ import {
   type UploadState,
 } from '../store.ts';
 
-/** Uploads of one file that are given up at once; more are left of no crash. */
+/** Uploads of one file that are aborted at once; no crash leaves more. */
 const MAX_ABORTED_UPLOADS_PER_FILE = 100;
 
-/** Files as objects of a bucket, by their keys; an upload is one request, or several parts of which the store makes one. */
+/** Files as objects of a bucket, by their keys. An upload is one request, or several parts that the store combines. */
 export class S3Store implements FileStore {
   readonly description: string;
   readonly #client: S3Client;
@@ -70,7 +70,7 @@ export class S3Store implements FileStore {
     try {
       await this.#finish(key, state);
     } catch (error) {
-      // The store forgets an upload that it has ended.
+      // A store forgets an upload after its end.
       if (!(error instanceof NotInStoreError) || (await this.size(key)) !== progress.received) throw error;
     }
     if (state.hasRemainder) await this.#bucket.removeRemainders(key, null);
@@ -86,7 +86,7 @@ export class S3Store implements FileStore {
 
   async dropUpload(key: FileKey): Promise<void> {
     checkFileKey(key);
-    // Of one that was begun just before the process died nobody has noted the name.
+    // Finds an upload whose id was not recorded, because the process died just after it began.
     const found = await this.#bucket.uploadsOf(key);
     for (const { uploadId } of found.slice(0, MAX_ABORTED_UPLOADS_PER_FILE))
       await this.#bucket.abortUpload(key, uploadId);
@@ -120,7 +120,7 @@ export class S3Store implements FileStore {
     return this.#bucket.list(after);
   }
 
-  /** First the tails, then what the store itself calls uploads, of which it tells no size. */
+  /** First the tails, then the store's own uploads, whose sizes it does not list. */
   async listUploads(after: string | null): Promise<StoredPage> {
     if (after === null || after.startsWith('t')) {
       const { files, next } = await this.#bucket.listFileKeysOfRemainders(after === null ? null : after.slice(1));
@@ -139,12 +139,12 @@ export class S3Store implements FileStore {
   async #finish(key: FileKey, state: S3UploadState): Promise<void> {
     const { uploadId, isComplete, remainder, etags } = state;
     if (isComplete && uploadId === null) {
-      // Put as a whole already; that it is there is all that is left to be seen.
+      // Stored as a whole already: only its existence is checked.
       if ((await this.size(key)) === null) throw new NotInStoreError(`${this.description} does not have this file`);
       return;
     }
     if (isComplete || remainder === 0) {
-      // An upload without parts cannot be ended: an empty file is put.
+      // An upload without parts cannot be completed: an empty file is stored.
       if (uploadId !== null && etags.length > 0) return this.#bucket.completeUpload(key, uploadId, etags);
       await this.#bucket.put(key, Buffer.alloc(0));
       if (uploadId !== null) await this.#bucket.abortUpload(key, uploadId);
@@ -175,7 +175,7 @@ export class S3Store implements FileStore {
     try {
       return parseUploadState(state).uploadId;
     } catch (error) {
-      // Of another store, or never begun: there is nothing of it here.
+      // It belongs to another store, or was never begun: this store has nothing of it.
       if (error instanceof NotInStoreError) return null;
       throw error;
     }

@@ -1,11 +1,11 @@
 /**
- * Reads what S3 answers: elements with text or elements in them, a few levels deep. It is no XML parser. What a document
- * declares is not looked at, so that there are no entities to be expanded, and answers are bounded before they come here.
+ * Reads S3's answers: elements with text or elements in them, a few levels deep. It is not an XML parser. It ignores
+ * declarations, so that there are no entities to expand, and its callers limit the size of answers.
  */
 
 const XML_ENTITIES: Readonly<Record<string, string>> = { lt: '<', gt: '>', amp: '&', quot: '"', apos: "'" };
 
-/** The content of each element of this name, in order; an element within one of its own name is not expected. */
+/** The content of each element of this name, in order; elements must not contain elements of the same name. */
 export function elementContents(xml: string, name: string): string[] {
   const found: string[] = [];
   let from = 0;
@@ -30,7 +30,7 @@ export function firstElementText(xml: string, name: string): string | null {
   return first === undefined ? null : decodeCharacterReferences(first);
 }
 
-/** For a text that is put into a document. */
+/** Escapes a text for a document. */
 export function escapeXml(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 }
@@ -43,13 +43,13 @@ function findOpeningTag(xml: string, name: string, from: number): { end: number;
     const afterName = at + name.length + 1;
     const close = xml.indexOf('>', afterName);
     if (close === -1) return null;
-    // A longer name that begins the same is another one.
+    // A longer name with the same beginning is another element.
     if (/[\s/>]/.test(xml[afterName]!)) return { end: close + 1, isSelfClosing: xml[close - 1] === '/' };
     at = afterName;
   }
 }
 
-/** What is no character reference stays as it is. */
+/** Anything but a character reference stays unchanged. */
 function decodeCharacterReferences(text: string): string {
   return text.replace(/&(?:#x([0-9a-f]{1,6})|#([0-9]{1,7})|([a-z]{2,4}));/gi, (whole, hex, decimal, name) => {
     if (name !== undefined) return XML_ENTITIES[name as string] ?? whole;
