@@ -3,19 +3,19 @@ import { ensureStoreId, findStoreId, unassignStoreId, UNASSIGNED_STORE_ID } from
 import { checkStorePage } from './check-store.ts';
 import type { StoreIdDeps } from './store-id.ts';
 
-/** How the store matches the files in the database. */
+/** The comparison of the store with the files in the database. */
 export interface AdoptionCounts {
   readonly files: number;
-  /** Marked as lost now. */
+  /** Marked as lost by this run. */
   readonly lost: number;
-  /** That were lost and are there again. */
+  /** Files that were marked as lost and exist again. */
   readonly found: number;
 }
 
 /**
- * Makes a store the one of this database: rows whose files are not there are marked as lost, then the store gets the
- * database's id. `requireNoServers` rejects while a server works, whose files would be taken for lost. Nothing is
- * removed from the store. Repeating it is safe.
+ * Assigns a store to this database: it marks rows whose files are missing as lost, and then writes the database's id to
+ * the store. `requireNoServers` rejects while a server is running, whose new files would look lost. Nothing is removed
+ * from the store. Repeating it is safe.
  */
 export async function adoptStore(
   { pool, store }: StoreIdDeps,
@@ -26,7 +26,7 @@ export async function adoptStore(
   const counts = { files: 0, lost: 0, found: 0 };
   for (let after: string | null = null; ;) {
     const page = await checkStorePage({ pool, store }, { after, repair: 'rows' });
-    // Behind the files come the uploads, which are looked at by `klatch files check`.
+    // The uploads follow the files; `klatch files check` handles them.
     counts.files += page.files;
     const repaired = page.findings.filter((finding) => finding.repaired);
     counts.found += repaired.filter(({ problem }) => problem === 'again').length;

@@ -3,25 +3,25 @@ import { freeChunkMemory } from './pipe-and-free-chunks.ts';
 import type { ChunkBuffer } from './chunk-buffer.ts';
 
 /**
- * After so many bytes what is written is made safe, beside the writing that goes on: an upload that is cut or killed
- * goes on from there, and the disk has begun before the end comes.
+ * After this many bytes the written data is synced, while writing continues. An upload that is cut or killed resumes
+ * from there, and the disk starts its work before the end of the upload.
  */
 export const SYNC_INTERVAL_BYTES = 32 * 1024 * 1024;
-/** Slow uploads are made safe by the clock. */
+/** Slow uploads are synced after this time. */
 const SYNC_INTERVAL_MS = 5_000;
 
-/** What came of an append. */
+/** The result of an append. */
 export interface AppendResult {
-  /** Where the safe bytes end. */
+  /** The end of the synced bytes. */
   readonly durableBytes: number;
-  /** Why the source ended before its time; null: it ended well. */
+  /** The reason for an early end of the source; null: it ended normally. */
   readonly sourceError: Error | null;
 }
 
 /**
- * Writes what is gathered of a stream to an open file from `start` on, and syncs its data; the folder is not synced. `onDurable` is
- * told how far that is as it goes on. Rejects with the error of the file system; then nothing behind the last `onDurable`
- * counts, since the kernel reports a failed write once.
+ * Writes a stream's buffered chunks to an open file from `start` on, and syncs the file's data; it does not sync the
+ * folder. It calls `onDurable` with the synced position repeatedly. Rejects with the error of the file system. Then
+ * nothing after the last `onDurable` counts, since the kernel reports a failed write only once.
  */
 export async function appendToFile(
   handle: FileHandle,
@@ -49,7 +49,7 @@ export async function appendToFile(
   return { durableBytes: position, sourceError: buffer.error };
 }
 
-/** Writes all of it; a disk that fills up takes a part first, and refuses the rest. */
+/** Writes all chunks; a disk that fills up accepts a part first, and refuses the rest. */
 async function writeAllAndCountBytes(handle: FileHandle, chunks: readonly Buffer[], position: number): Promise<number> {
   let left = chunks;
   let written = 0;
@@ -70,7 +70,7 @@ function skipBytes(chunks: readonly Buffer[], bytes: number): readonly Buffer[] 
   return [];
 }
 
-/** One sync at a time, beside the writes. */
+/** Runs one sync at a time, parallel to the writes. */
 class BackgroundSync {
   readonly #handle: FileHandle;
   readonly #onDurable: (durableBytes: number) => void;
@@ -85,7 +85,7 @@ class BackgroundSync {
     this.#onDurable = onDurable;
   }
 
-  /** Throws what the last sync failed with. */
+  /** Throws the error of the last sync. */
   syncIfDue(position: number): void {
     if (this.#syncError !== null) throw this.#syncError;
     const isDue =

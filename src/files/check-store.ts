@@ -10,9 +10,13 @@ import { runInBatches } from './run-in-batches.ts';
 import type { FileStore, StoredObject } from './store.ts';
 
 /**
- * What does not fit. stray: a file without a row. lost: a row without its file. size: a file of another length than its
- * row says. again: a file that was lost and is there. upload: what is left of an upload that is none any more. usage:
- * the counts of what files take.
+ * A mismatch between store and database.
+ * - `stray`: a file without a row.
+ * - `lost`: a row without its file.
+ * - `size`: a file whose length differs from its row.
+ * - `again`: a file that was lost and exists again.
+ * - `upload`: data of an upload that has ended.
+ * - `usage`: wrong counts of used space.
  */
 type FileProblem = 'stray' | 'lost' | 'size' | 'again' | 'upload' | 'usage';
 
@@ -20,48 +24,48 @@ export interface FileFinding {
   readonly problem: FileProblem;
   /** Null for counts. */
   readonly file: string | null;
-  /** What the store has of it; null: nothing, or not known. */
+  /** Its size in the store; null: it does not exist there, or is not known. */
   readonly bytes: number | null;
   readonly repaired: boolean;
 }
 
-/** What a page of the check found. */
+/** The findings of a page of the check. */
 interface StoreCheckPage {
   readonly findings: readonly FileFinding[];
-  /** Files and uploads in the store that were looked at. */
+  /** Files and uploads in the store that this page examined. */
   readonly files: number;
   readonly uploads: number;
-  /** Goes on with the next page; null: that was all. */
+  /** The position of the next page; null: this was the last page. */
   readonly next: string | null;
-  /** Lost files were not marked, since the store has none at all. */
+  /** Lost files were not marked, since the store has no files at all. */
   readonly hasSkippedMarkingLost: boolean;
-  /** The next page is about uploads. */
+  /** The next page examines uploads. */
   readonly isFilesPartDone: boolean;
 }
 
-/** `rows` changes rows alone, and marks all files as lost where the store has none at all. `all` also removes strays. */
+/** `rows` changes only rows, and marks all files as lost if the store has none at all. `all` also removes strays. */
 type Repair = 'none' | 'rows' | 'all';
 
-/** What the check works with. */
+/** The dependencies of the check. */
 interface StoreCheckDeps {
   readonly pool: Pool;
   readonly store: FileStore;
 }
 
 const PAGE_SIZE = 1_000;
-/** Where a page begins: among the files behind a key, or among the uploads. */
+/** The start of a page: among the files after a key, or among the uploads. */
 const FILES_CURSOR_PREFIX = 'f';
 const UPLOADS_CURSOR_PREFIX = 'u';
 
-/** Thrown to undo a count that was made to see whether it is right. */
+/** Thrown to roll back a count that was only made for a comparison. */
 class RollbackError extends Error {
   override readonly name = 'UndoError';
 }
 
 /**
- * Compares a page of the database with the store. Rows lead: one is written before the first byte of its file and
- * deleted after the last one, so that what has none, asked for behind the listing, belongs to nobody, and to no upload
- * under way either. `repair` says what it mends: rows of lost files, strays in the store, and counts.
+ * Compares a page of the database with the store. A row is written before the first byte of its file, and deleted after
+ * the file. So a file whose row is missing after the listing belongs neither to an account nor to an upload in
+ * progress. `repair` selects the repairs: rows of lost files, strays in the store, and counts.
  */
 export async function checkStorePage(
   deps: StoreCheckDeps,
@@ -81,7 +85,7 @@ async function checkFilesAndRowsPage(
   const listed = await store.list(after);
   const rows = await pool.run((sql) => listStoreCheckRows(sql, { after, limit: PAGE_SIZE }));
   const lastRow = rows.length < PAGE_SIZE ? null : rows.at(-1)!.id;
-  // Up to where both are known.
+  // Up to the key where both lists are complete.
   const end = [listed.next, lastRow].filter((each) => each !== null).sort()[0] ?? null;
   const isWithin = (key: string): boolean => end === null || key <= end;
   const files = listed.files.filter(({ key }) => isWithin(key));
@@ -110,7 +114,7 @@ async function checkFilesAndRowsPage(
   };
 }
 
-/** Of a file that the store has. */
+/** Checks a file that the store has. */
 async function checkStoredFile(
   { pool, store }: StoreCheckDeps,
   { key: file, size: bytes }: StoredObject,
@@ -119,7 +123,7 @@ async function checkStoredFile(
   const isRepairing = repair !== 'none';
   const mark = (isThere: boolean): Promise<boolean> => pool.run((sql) => markLostOrFound(sql, file, isThere));
   if (rowOfStoredFile === undefined) {
-    // It may have gone between the two listings, store first.
+    // It may have been deleted between the two listings, in the store first.
     if ((await store.size(file)) === null || (await hasRow(pool, file))) return null;
     const removes = repair === 'all';
     if (removes) await store.remove(file);
@@ -132,7 +136,7 @@ async function checkStoredFile(
   return { problem: 'size', file, bytes, repaired: isRepairing && (await mark(false)) };
 }
 
-/** Of a row whose file was not in the listing: it may have come, or the row gone, since. */
+/** Checks a row whose file was not in the listing: since then the file may have appeared, or the row been deleted. */
 async function checkMissingFile(
   { pool, store }: StoreCheckDeps,
   row: StoreCheckRow,
@@ -159,7 +163,7 @@ async function checkLeftoverUploadsAndUsage(
     ),
   );
   const found: FileFinding[] = [];
-  // Those on their way out are the sweep's.
+  // The sweep handles files in the state `removed`.
   const suspects = uploads.filter(({ key }) => !['uploading', 'removed'].includes(rows.get(key)?.state ?? 'none'));
   const left = await filterUploadsStillInStore(store, suspects, after);
   await runInBatches(left, async ({ key: file, size: bytes }) => {
@@ -178,8 +182,8 @@ async function checkLeftoverUploadsAndUsage(
 }
 
 /**
- * Those of a page's uploads that the store still has. One that ended between the listing and the look at its row left the
- * store before its row changed, and is gone from a later listing.
+ * The uploads of a page that the store still has. If an upload ended between the listing and the read of its row, it
+ * left the store before its row changed, and a later listing lacks it.
  */
 async function filterUploadsStillInStore(
   store: FileStore,
@@ -189,13 +193,13 @@ async function filterUploadsStillInStore(
   if (uploads.length === 0) return [];
   const again = await store.listUploads(after);
   const pages = [again.files];
-  // New uploads among them move the last ones to the next page.
+  // New uploads in the listing may move the last ones to the next page.
   if (again.next !== null) pages.push((await store.listUploads(again.next)).files);
   const there = new Set(pages.flat().map(({ key }) => key));
   return uploads.filter(({ key }) => there.has(key));
 }
 
-/** A finding for each account whose count is wrong, as many as a page holds. */
+/** One finding for each account with a wrong count, up to one page. */
 async function checkUsage(pool: Pool, repair: boolean): Promise<FileFinding[]> {
   let wrong = 0;
   try {

@@ -1,13 +1,13 @@
 import type { Readable } from 'node:stream';
 import { finished } from 'node:stream';
 
-/** What is gathered unless somebody says otherwise; more waits in the source. */
+/** The default buffer size; more bytes wait in the source. */
 export const DEFAULT_MAX_BUFFERED_BYTES = 2 * 1024 * 1024;
 
 /**
- * Takes chunks out of a stream as they come, so that it is read while what came before is written. Between takes it
- * holds `maxBytes` and one chunk at most. A stream's own iterator would wait for each chunk, and a pipe writes them
- * one by one.
+ * Takes chunks from a stream as they arrive, so that reading continues while earlier chunks are written. Between two
+ * calls of `take` it holds `maxBytes` and one chunk at most. A stream's own iterator would wait for each chunk, and a
+ * pipe would write them one by one.
  */
 export class ChunkBuffer {
   readonly #source: Readable;
@@ -23,17 +23,17 @@ export class ChunkBuffer {
   constructor(source: Readable, maxBytes = DEFAULT_MAX_BUFFERED_BYTES) {
     this.#source = source;
     this.#maxBytes = maxBytes;
-    // Before the first chunk: a source that failed already says so in the next turn.
+    // Before the first chunk: a source that has failed already reports that in the next turn.
     this.#removeEndListener = finished(source, { writable: false }, (error) => this.#end(error ?? null));
     source.on('data', this.#onData);
   }
 
-  /** Why the source ended before its time; null when it ended well, or has not ended. */
+  /** The reason for an early end of the source; null when it ended normally, or has not ended. */
   get error(): Error | null {
     return this.#sourceError;
   }
 
-  /** What came since the last take, at least a chunk; null: the source is over, and all of it was taken. */
+  /** The chunks since the last `take`, at least one; null: the source has ended, and all chunks were taken. */
   async take(): Promise<Buffer[] | null> {
     if (this.#bufferedBytes === 0 && !this.#hasEnded) await new Promise<void>((resolve) => (this.#wake = resolve));
     if (this.#bufferedBytes === 0) return null;
@@ -44,10 +44,10 @@ export class ChunkBuffer {
     return chunks;
   }
 
-  /** Lets go of the source and leaves it where it is. Idempotent. */
+  /** Detaches from the source and leaves it where it is. Idempotent. */
   detachAndPause(): void {
     this.#source.off('data', this.#onData);
-    // One that is not over is still listened to: a failure that nobody hears would end the process.
+    // Keeps the end listener of a source that has not ended: an unhandled failure would end the process.
     if (this.#hasEnded) this.#removeEndListener();
     else this.#source.pause();
   }

@@ -3,7 +3,7 @@ import { LocalStore } from './local-store.ts';
 import { S3Store } from './s3/s3-store.ts';
 import type { FileStore } from './store.ts';
 
-/** The store that the configuration names. It does nothing by itself: the first call does. */
+/** The configured store. It connects with its first call. */
 export function createFileStore(
   { localFilesFolder, s3 }: FileStoreConfig,
   options: { maxFileBytes: number },

@@ -8,14 +8,14 @@ import type { FileStore } from './store.ts';
 import { createFileStore } from './create-store.ts';
 import { Uploads } from './uploads.ts';
 
-/** What operations and edges work with when it is about files. */
+/** The services that operations and edges use for files. */
 export interface FileServices {
-  /** Where the bytes of files are. */
+  /** The store with the bytes of files. */
   readonly fileStore: FileStore;
-  /** Files on their way into the store. */
+  /** Uploads in progress. */
   readonly uploads: Uploads;
   readonly resumableUploads: ResumableUploads;
-  /** Signs addresses of files (`signed-link.ts`). */
+  /** Signs URLs of files (`signed-link.ts`). */
   readonly fileLinkKey: Buffer;
 }
 
@@ -27,7 +27,7 @@ export function createFileServices(config: Config, { pool, log }: { pool: Pool; 
   return { fileStore, uploads, resumableUploads, fileLinkKey: fileLinkKey(config.secret) };
 }
 
-/** Ends uploads that go on later at once, and gives the others `drainTimeoutMs`. Idempotent. */
+/** Ends resumable uploads at once, and gives the others `drainTimeoutMs`. Idempotent. */
 export async function stopUploadsDrainingNonResumable(services: FileServices, drainTimeoutMs: number): Promise<void> {
   services.resumableUploads.abortWriters();
   await services.uploads.stop(drainTimeoutMs);

@@ -2,7 +2,7 @@ import { KlatchError } from '../errors.ts';
 import { SourceAbortedError } from './upload-stream.ts';
 import { StoreUnavailableError, StoreFullError } from './store.ts';
 
-/** How a request that brings bytes of a file ends. `paused`: a part of a resumable upload that was taken. */
+/** The outcome of a request that sends bytes of a file. `paused`: a part of a resumable upload was stored. */
 const uploadOutcomes = [
   'stored',
   'paused',
@@ -19,7 +19,7 @@ const uploadOutcomes = [
 ] as const;
 export type UploadOutcome = (typeof uploadOutcomes)[number];
 
-/** What is counted of files; for metrics. */
+/** Counts of file transfers, for metrics. */
 export class FileTransferCounts {
   readonly uploads = Object.fromEntries(uploadOutcomes.map((name) => [name, 0])) as Record<UploadOutcome, number>;
   bytesReceived = 0;
@@ -38,7 +38,7 @@ const OUTCOME_BY_ERROR_CODE: Readonly<Partial<Record<KlatchError['code'], Upload
   stopping: 'stopped',
 };
 
-/** Under what a failed upload is counted. */
+/** The outcome that counts for a failed upload. */
 export function failedUploadOutcome(error: unknown): UploadOutcome {
   if (error instanceof SourceAbortedError) return 'cut';
   if (error instanceof StoreFullError) return 'storage_full';

@@ -1,4 +1,4 @@
-/** What may go on at once, in all and of one account. */
+/** Limits what runs at once, in all and per key. */
 export class KeyedLimiter<Key> {
   readonly #maxTotal: number;
   readonly #maxPerKey: number;
@@ -14,7 +14,7 @@ export class KeyedLimiter<Key> {
     return this.#running;
   }
 
-  /** Takes a place; null: there is none. What it gives back ends the stay, and may be called again. */
+  /** Takes a slot; null: there is no free one. The returned function releases the slot, and may be called again. */
   take(key: Key): (() => void) | null {
     const held = this.#heldByKey.get(key) ?? 0;
     if (this.#running >= this.#maxTotal || held >= this.#maxPerKey) return null;

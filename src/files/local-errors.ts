@@ -2,7 +2,7 @@ import { NotInStoreError, StoreUnavailableError, StoreFullError } from './store.
 
 const DISK_FULL_CODES = new Set(['ENOSPC', 'EDQUOT']);
 
-/** What a file system says, for people. What is not here is told by its code. */
+/** Errors of a file system, for people. Other errors appear with their code. */
 const REASON_BY_ERRNO: Readonly<Record<string, string>> = {
   EACCES: 'the user of the server may not do that there: look at owner and rights of the folder',
   EPERM: 'the user of the server may not do that there: look at owner and rights of the folder',
@@ -19,8 +19,8 @@ const REASON_BY_ERRNO: Readonly<Record<string, string>> = {
 };
 
 /**
- * What a failure of the file system means for the store. Paths and keys stay out of it; the folder is named by the
- * description. Anything that is no failure of a file system is given back as it is.
+ * Translates a failure of the file system into a store error. It contains no paths and keys; the description names the
+ * folder. Other errors are returned unchanged.
  */
 export function toStoreError(error: unknown, description: string): unknown {
   if (!isFileSystemError(error)) return error;
@@ -35,7 +35,7 @@ export function isFileSystemErrorWithCode(error: unknown, code: string): boolean
   return isFileSystemError(error) && error.code === code;
 }
 
-/** For a file that is not there. */
+/** The error for a missing file. */
 export function notInStoreError(description: string): NotInStoreError {
   return new NotInStoreError(`${description} does not have this file`);
 }

@@ -12,15 +12,15 @@ import {
   type StoredPage,
 } from './store.ts';
 
-/** Beside the files, so that they are moved into their place and never copied. */
+/** In the same folder as the files, so that a finished upload is moved and never copied. */
 const UPLOADS_FOLDER = 'uploads';
 const FOLDER_MODE = 0o700;
-/** Files that share a folder share the beginning of their keys, which are random: 4,096 folders of about the same size. */
+/** Files in a folder share the beginning of their keys, which are random: 4,096 folders of about the same size. */
 const KEY_PREFIX_PATTERN = /^[A-Za-z0-9_-]{2}$/;
 
 /**
- * Where a local store's files are: `<location>/<first two characters>/<key>`, and `<location>/uploads/<key>` before;
- * `<location>/store-id` says which database they belong to.
+ * The paths of a local store: `<location>/<first two characters>/<key>` for files, and `<location>/uploads/<key>` for
+ * uploads. `<location>/store-id` identifies the database that they belong to.
  */
 export class LocalFolders {
   readonly location: string;
@@ -46,20 +46,20 @@ export class LocalFolders {
     return join(this.uploadsFolder, key);
   }
 
-  /** Makes the location and the folder of uploads; the folder above is the administrator's. */
+  /** Creates the location and the folder of uploads; the administrator creates the parent folder. */
   async ensureStoreFolders(): Promise<void> {
-    // The location itself may be a symbolic link: it is the administrator's.
+    // The location itself may be a symbolic link, which the administrator made.
     await createFolder(this.location);
     await this.ensureFolder(this.uploadsFolder);
   }
 
-  /** Makes a folder in the location, durably, unless it is there. A symbolic link in its place is refused. */
+  /** Creates a folder in the location, durably, unless it exists. Refuses a symbolic link in its place. */
   async ensureFolder(folder: string): Promise<void> {
     if (await createFolder(folder)) await syncFolder(this.location);
     else await this.requireRealFolder(folder);
   }
 
-  /** Throws StoreUnavailableError for what is no folder; ENOENT for none. */
+  /** Throws StoreUnavailableError if the path is not a folder; ENOENT if it does not exist. */
   async requireRealFolder(folder: string): Promise<void> {
     const found = await lstat(folder);
     if (found.isDirectory()) return;
@@ -68,7 +68,7 @@ export class LocalFolders {
     );
   }
 
-  /** A page of files behind a key. */
+  /** A page of files after a key. */
   async list(after: FileKey | null): Promise<StoredPage> {
     const entries = await readdir(this.location, { withFileTypes: true });
     const first = after?.slice(0, 2) ?? '';
@@ -85,7 +85,7 @@ export class LocalFolders {
     return { files, next: null };
   }
 
-  /** A page of uploads behind a key. */
+  /** A page of uploads after a key. */
   async listUploads(after: string | null): Promise<StoredPage> {
     const { files, isTruncated, last } = await listFolder(this.uploadsFolder, {
       after,
@@ -106,7 +106,7 @@ export async function syncFolder(folder: string): Promise<void> {
   }
 }
 
-/** False: something was there already. */
+/** False: the path existed already. */
 async function createFolder(folder: string): Promise<boolean> {
   try {
     await mkdir(folder, { mode: FOLDER_MODE });
@@ -117,7 +117,7 @@ async function createFolder(folder: string): Promise<boolean> {
   }
 }
 
-/** What is not named as a file of ours is passed over. `last`: the key that the next page goes on behind. */
+/** Skips names that are not file keys. `last`: the key after which the next page starts. */
 async function listFolder(
   folder: string,
   { after, limit, keyPrefixFilter }: { after: string | null; limit: number; keyPrefixFilter: string },
@@ -135,7 +135,7 @@ async function listFolder(
   return { files, isTruncated: page.length < keys.length, last: page.at(-1) ?? after };
 }
 
-/** Null for what went meanwhile, and for what is no plain file. */
+/** Null for a file that was deleted meanwhile, and for anything but a regular file. */
 async function statStoredObject(path: string, key: FileKey): Promise<StoredObject | null> {
   try {
     const found = await lstat(path);

@@ -19,18 +19,18 @@ import {
 
 const FILE_MODE = 0o600;
 const { O_CREAT, O_NOFOLLOW, O_RDONLY, O_TRUNC, O_WRONLY } = constants;
-/** Of a read: with Node's own 64 KiB a download spends its time between reads. */
+/** The chunk of a read: with Node's own 64 KiB a download spends its time between reads. */
 const READ_CHUNK_BYTES = 512 * 1024;
 
 /**
- * Files in a folder. An upload is written beside, made safe, and then moved to its place, so that what is there is there
- * whole. Keys alone become names, nothing is followed out of the folder, and nobody else may read what is in it.
+ * Files in a folder. An upload is written to another folder, synced, and then moved to its place, so that every file in
+ * its place is complete. Names come only from keys, no link leads out of the folder, and no other user may read it.
  */
 export class LocalStore implements FileStore {
   readonly description: string;
   readonly #folders: LocalFolders;
 
-  /** @param location absolute path of the folder; the folder above it has to be there. */
+  /** @param location absolute path of the folder; its parent folder must exist. */
   constructor(location: string) {
     this.description = `the folder ${location}`;
     this.#folders = new LocalFolders(location);
@@ -81,7 +81,7 @@ export class LocalStore implements FileStore {
 
   async prepareStoreForUpload(key: FileKey): Promise<UploadState> {
     checkFileKey(key);
-    // The first append makes its file: until then there is nothing to be lost, or to be removed.
+    // The first append creates the file: until then there is nothing to lose or to remove.
     await this.#translateErrors(() => this.#folders.ensureStoreFolders());
     return {};
   }
@@ -91,7 +91,7 @@ export class LocalStore implements FileStore {
     const { received, state } = progress;
     const { bytes, onProgress, mayFreeChunks = false } = source;
     const onDurable = (durableBytes: number): void => onProgress({ received: durableBytes, state });
-    // From here on, so that a source which fails while the file is being opened is heard.
+    // Created before the file is opened, so that it receives a failure of the source meanwhile.
     const buffer = new ChunkBuffer(bytes);
     try {
       const { durableBytes, sourceError } = await this.#translateErrors(() =>
@@ -114,7 +114,7 @@ export class LocalStore implements FileStore {
         await this.#folders.ensureFolder(folder);
         await rename(this.#folders.uploadPathOf(key), this.#folders.filePathOf(key));
       }
-      // Of a repetition too: whoever moved it may have been killed before it was durable.
+      // Also when repeated: an earlier call may have been killed before the move was durable.
       await Promise.all([syncFolder(folder), syncFolder(this.#folders.uploadsFolder)]);
     });
   }
@@ -135,7 +135,7 @@ export class LocalStore implements FileStore {
     checkFileKey(key);
     return this.#translateErrors(async () => {
       const handle = await this.#openFile(key);
-      // It closes the file when it ends, fails or is destroyed.
+      // The stream closes the file when it ends, fails or is destroyed.
       return handle.createReadStream({ highWaterMark: READ_CHUNK_BYTES, ...range });
     });
   }
@@ -173,7 +173,7 @@ export class LocalStore implements FileStore {
   ): Promise<AppendResult> {
     const handle = await this.#openUpload(key, received);
     try {
-      // Its name is durable before anything of it counts as safe.
+      // The file's name is durable before any of its bytes count as safe.
       if (received === 0) await syncFolder(this.#folders.uploadsFolder);
       return await appendToFile(handle, received, to);
     } finally {
@@ -181,7 +181,7 @@ export class LocalStore implements FileStore {
     }
   }
 
-  /** Open for writing, and cut behind `received`. */
+  /** Opens an upload for writing, and truncates it after `received`. */
   async #openUpload(key: FileKey, received: number): Promise<FileHandle> {
     const isNew = received === 0;
     if (isNew) await this.#folders.ensureStoreFolders();
@@ -200,7 +200,7 @@ export class LocalStore implements FileStore {
     }
   }
 
-  /** Makes an upload as long as it counts; false: there is none. */
+  /** Truncates an upload to its recorded length; false: there is none. */
   async #truncateUploadIfPresent(key: FileKey, received: number): Promise<boolean> {
     let handle: FileHandle;
     try {
@@ -218,7 +218,9 @@ export class LocalStore implements FileStore {
     }
   }
 
-  /** True when something was cut off. Throws NotInStoreError when the file is shorter: what was safe is lost. */
+  /**
+   * True when something was truncated. Throws NotInStoreError when the file is shorter: bytes that were safe are lost.
+   */
   async #truncateIfLonger(handle: FileHandle, received: number): Promise<boolean> {
     const found = await handle.stat();
     if (!found.isFile() || found.size < received) throw notInStoreError(this.description);
@@ -238,7 +240,7 @@ export class LocalStore implements FileStore {
     throw notInStoreError(this.description);
   }
 
-  /** The folder itself that is missing is another matter than a file in it. */
+  /** Distinguishes a missing file from a missing store folder. */
   async #rejectMissing(error: unknown): Promise<never> {
     if (!isFileSystemErrorWithCode(error, 'ENOENT')) throw error;
     await lstat(this.#folders.location);
@@ -263,7 +265,7 @@ export class LocalStore implements FileStore {
       await unlink(path);
     } catch (error) {
       if (!isFileSystemErrorWithCode(error, 'ENOENT')) throw error;
-      // Nothing there; but a file system that is not mounted has removed nothing.
+      // The file does not exist; but check the location: if its file system is not mounted, nothing was removed.
       await lstat(this.#folders.location);
       return;
     }

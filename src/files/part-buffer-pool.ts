@@ -1,16 +1,16 @@
 import { StoreUnavailableError } from './store.ts';
 
-/** Memory for parts, all uploads together. */
+/** Memory for parts of all uploads together. */
 export const PART_MEMORY_BYTES = 256 * 1024 * 1024;
 const RESERVATION_TIMEOUT_MS = 30_000;
-/** Of a wait, before somebody is asked to make room: enough is left to store what was gathered there. */
+/** The share of the time-out after which a waiting upload reclaims a part: the rest suffices to store that part. */
 const RECLAIM_AFTER_SHARE = 2 / 3;
 
-/** A place for a part. */
+/** A slot for a part. */
 export interface PartReservation {
-  /** The part is full: from here on only the store holds it up, and it is not called back. */
+  /** The part is full: from here on only the store delays it, and it is not reclaimed. */
   markFull(): void;
-  /** Once. */
+  /** Called once. */
   release(): void;
 }
 
@@ -21,9 +21,10 @@ interface FillingPart {
 }
 
 /**
- * Parts that may be held in memory at once. Who wants one more waits its turn and reads nothing meanwhile, so that many
- * uploads at once are slower and never larger. Uploads that trickle do not keep the others out: who has waited for most
- * of its time has the part called back that has been filled for the longest, if that is longer than the wait.
+ * Limits the parts that are in memory at once. An upload that needs one more waits for its turn and reads nothing
+ * meanwhile, so many parallel uploads are slower but use no more memory. Slow uploads do not block the others. An
+ * upload that has waited for most of its time-out reclaims the part that has been filling for longest, if that is
+ * longer than the wait.
  */
 export class PartBufferPool {
   readonly #reservationTimeoutMs: number;
@@ -33,14 +34,15 @@ export class PartBufferPool {
   #freeSlots: number;
 
   constructor(partBytes: number, reservationTimeoutMs = RESERVATION_TIMEOUT_MS) {
-    // Two, so that one is filled while the other one is sent.
+    // At least two, so that one part is filled while the other is sent.
     this.#freeSlots = Math.max(2, Math.floor(PART_MEMORY_BYTES / partBytes));
     this.#reservationTimeoutMs = reservationTimeoutMs;
   }
 
   /**
-   * Resolves when there is one. Rejects with StoreUnavailableError when that takes too long. `reclaim` is called once at most,
-   * before the slot is `markFull`: whoever fills it is to store what there is, and release it. Null: it is full already.
+   * Resolves when a slot is free. Rejects with StoreUnavailableError when that takes too long. `reclaim` is called at
+   * most once, before `markFull`: the upload that fills the slot then has to store its bytes, and release the slot.
+   * Null: the part is full already.
    */
   async take(reclaim: (() => void) | null): Promise<PartReservation> {
     if (this.#freeSlots > 0) this.#freeSlots -= 1;

@@ -3,9 +3,9 @@ import { finished } from 'node:stream/promises';
 import { MIN_UPLOAD_AND_DOWNLOAD_THROUGHPUT, type MinThroughput } from './upload-stream.ts';
 
 /**
- * Gives the memory of a chunk back at once, which nobody may read any more. V8 collects the whole heap for each 40 MiB
- * or so of buffers that it has not seen die: with a server's heap that took more than all the rest of a transfer
- * (measured: 2 of 3 CPU seconds of a GiB). A part of somebody else's memory is left alone.
+ * Frees the memory of a chunk at once; no code may read the chunk any more. V8 collects the whole heap for about each
+ * 40 MiB of buffers that it has not freed. With a server's heap that took more than all the rest of a transfer
+ * (measured: 2 of 3 CPU seconds of a GiB). A chunk that is a part of shared memory is left alone.
  */
 export function freeChunkMemory(chunk: Buffer): void {
   const { buffer, byteOffset } = chunk;
@@ -13,10 +13,13 @@ export function freeChunkMemory(chunk: Buffer): void {
 }
 
 /**
- * Writes all that a stream gives, which has to be `length` bytes, and ends what it writes to. The chunks have to be
- * nobody else's: each is released when it is written. Rejects when either fails, the length is another one, before a
- * byte too many is written, or the sink takes fewer bytes than `bounds` ask for while the source waits for it. Destroys
- * the source then; the sink is the caller's.
+ * Writes all bytes of a stream, which have to be `length` bytes, and ends the sink. No other code may hold the chunks:
+ * each is freed when it is written. Rejects when
+ * - source or sink fails,
+ * - the length differs (before a byte too many is written), or
+ * - the sink takes fewer bytes than `bounds` demand while the source waits for it.
+ *
+ * It destroys the source then; the sink is the caller's.
  */
 export async function pipeAndFreeChunks(
   source: Readable,
@@ -42,7 +45,7 @@ export async function pipeAndFreeChunks(
   });
   sink.on('drain', resume);
   const sinkFinished = finished(sink, { cleanup: true });
-  // Whichever fails first tells; the other's failure follows from it.
+  // The first failure is reported; the other one follows from it.
   sinkFinished.catch(() => {});
   try {
     await Promise.race([
@@ -61,8 +64,8 @@ export async function pipeAndFreeChunks(
 }
 
 /**
- * Whether chunks are taken fast enough. A chunk is known to be taken only as a whole, so that each has the time that the
- * least speed gives to its length, and one window more.
+ * Checks that chunks are taken fast enough. The sink reports only whole chunks as taken. So each chunk has the time for
+ * its length at the minimum speed, and one window more.
  */
 class ThroughputWatchdog {
   /** Rejects when a chunk takes too long. */
@@ -75,7 +78,7 @@ class ThroughputWatchdog {
   constructor(bounds: MinThroughput) {
     this.#minThroughput = bounds;
     const { promise, reject } = Promise.withResolvers<never>();
-    // Nobody awaits it when the transfer ends otherwise.
+    // Nothing awaits it when the transfer ends otherwise.
     promise.catch(() => {});
     this.tooSlow = promise;
     this.#timer = setInterval(() => {

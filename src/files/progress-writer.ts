@@ -5,18 +5,19 @@ import { recordUploadProgress } from '../storage/files/files.ts';
 import type { Pool } from '../storage/db/pool.ts';
 import type { FileKey, UploadProgress } from './store.ts';
 
-/** Between two notes of one upload. */
+/** The least time between two writes for one upload. */
 const MIN_WRITE_INTERVAL_MS = 1_000;
 
 /**
- * Writes down how far an upload is safe, one note at a time and the newest alone. A note that fails is made up for by the
- * next one; that it fits no more, since another node writes or the upload was given up, is told to `onSuperseded`.
+ * Writes to the database how far an upload is safe: one write at a time, and only the newest progress. The next write
+ * makes up for a failed one. If a write no longer fits the row, because another node writes or the upload was removed,
+ * it calls `onSuperseded`.
  */
 export class ProgressWriter {
   readonly #deps: { readonly pool: Pool; readonly log: Log };
   readonly #id: FileKey;
   readonly #onSuperseded: (error: Error) => void;
-  /** Where the row is; between the two, where the answer to a note was lost. */
+  /** The bounds of the row's value: they differ while the answer to a write was lost. */
   #minRowReceived: number;
   #maxRowReceived: number;
   #latestReportedProgress: UploadProgress | null = null;
@@ -34,7 +35,7 @@ export class ProgressWriter {
     this.#onSuperseded = onSuperseded;
   }
 
-  /** The upload is safe up to here. */
+  /** Records that the upload is safe up to here. */
   record(progress: UploadProgress): void {
     this.#latestReportedProgress = progress;
     if (this.#runningWrite !== null || performance.now() - this.#lastWriteStartedAt < MIN_WRITE_INTERVAL_MS) return;
@@ -43,17 +44,17 @@ export class ProgressWriter {
       .finally(() => (this.#runningWrite = null));
   }
 
-  /** What was told last, whether it is written down or not. */
+  /** The last recorded progress, written or not. */
   get latestReportedProgress(): UploadProgress | null {
     return this.#latestReportedProgress;
   }
 
-  /** Resolves when no note is on its way. */
+  /** Resolves when no write is in progress. */
   async waitUntilIdle(): Promise<void> {
     await this.#runningWrite;
   }
 
-  /** Writes this down now. Rejects when that fails. */
+  /** Writes this progress now. Rejects when that fails. */
   async flush(progress: UploadProgress): Promise<void> {
     this.#latestReportedProgress = progress;
     await this.#runningWrite;

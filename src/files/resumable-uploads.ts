@@ -17,33 +17,33 @@ import {
 import { NotInStoreError, type UploadProgress } from './store.ts';
 import { newFileId, type Uploads, type UploadControl } from './uploads.ts';
 
-/** A request that has sent nothing for so long makes room for one that goes on: its client's network has changed. */
+/** A request that has sent nothing for this long yields to a newer one: its client's network has changed. */
 const TAKEOVER_AFTER_SILENCE_MS = 5_000;
-/** How long the newcomer waits until the other one has put away what it had. */
+/** How long the newer request waits until the other one has stored its bytes. */
 const TAKEOVER_TIMEOUT_MS = 5_000;
 
-/** How far a resumable upload is. */
+/** The state of a resumable upload. */
 export interface UploadStatus {
   readonly id: string;
   readonly name: string;
   readonly size: number;
-  /** Bytes that are safe: it goes on from there. */
+  /** Bytes that are safe: the upload continues from there. */
   readonly offset: number;
-  /** When it is given up unless something of it comes; null: it is complete. */
+  /** When the upload expires unless more bytes come; null: it is complete. */
   readonly expiresAt: Date | null;
 }
 
 /** A part of an upload. */
 interface UploadChunk {
-  /** Where it begins: what the client believes the upload's offset to be. */
+  /** The offset where it begins, as the client knows it. */
   readonly offset: number;
-  /** Null: nobody knows. */
+  /** Null: unknown. */
   readonly announcedChunkBytes: number | null;
   /** Called once when the part is admitted. */
   readonly bytes: () => Readable;
 }
 
-/** The one request that goes on with an upload. */
+/** The one request that writes to an upload. */
 interface UploadWriter {
   readonly abortController: AbortController;
   readonly ended: Promise<void>;
@@ -51,7 +51,9 @@ interface UploadWriter {
   receivingStream: UploadStream | null;
 }
 
-/** Uploads that come in parts and outlive connections and servers: what tus needs of them, without its headers. */
+/**
+ * Uploads that come in parts and outlive connections and servers: the functions that tus needs, without its headers.
+ */
 export class ResumableUploads {
   readonly #uploads: Uploads;
   readonly #expireAfterMs: number;
@@ -72,14 +74,14 @@ export class ResumableUploads {
     return this.append(id, accountId, { offset: 0, announcedChunkBytes: 0, bytes: () => Readable.from([]) });
   }
 
-  /** How far an upload of this account is. Throws `file_not_found` and `upload_expired`. */
+  /** The state of an upload of this account. Throws `file_not_found` and `upload_expired`. */
   async endStalledAndGetStatus(id: string, accountId: AccountId): Promise<UploadStatus> {
     const holder = this.#writers.get(id);
-    // Who asks wants to go on: what a silent request still holds back counts then.
+    // The client wants to continue: the bytes that a silent request still holds are stored first, and count.
     if (holder !== undefined && hasStalled(holder)) await this.#endWriter(holder, new KlatchError('upload_locked'));
     const file = await this.#requireOwnResumablyUploadedFile(id, accountId);
     const isComplete = file.state === 'uploading' && file.size > 0 && file.received === file.size;
-    // A server that was killed between its last byte and its end: for the client nothing is left to be done.
+    // A server was killed between the last byte and the end of the upload: the client has nothing left to send.
     if (isComplete && !this.#writers.has(id)) {
       return this.append(id, accountId, { offset: file.size, announcedChunkBytes: 0, bytes: () => Readable.from([]) });
     }
@@ -87,8 +89,8 @@ export class ResumableUploads {
   }
 
   /**
-   * Takes a part. Throws `upload_locked` while another request brings one, `upload_conflict` when it does not begin where
-   * the upload is, and what `find` and Uploads.storeFile throw. What arrived stays, however it ends.
+   * Stores a part. Throws `upload_locked` while another request sends one, `upload_conflict` when it does not begin at
+   * the upload's offset, and the errors of `find` and Uploads.storeFile. Bytes that arrived stay, whatever the outcome.
    */
   async append(id: string, accountId: AccountId, chunk: UploadChunk): Promise<UploadStatus> {
     return this.#uploads.runLimitedAndCounted({ accountId, conversationId: null }, async (control) => {
@@ -111,7 +113,7 @@ export class ResumableUploads {
     });
   }
 
-  /** Ends an upload, or removes the file that it became. Throws `file_not_found`, also where a message has the file. */
+  /** Ends an upload, or removes the finished file. Throws `file_not_found`, also when a message has the file. */
   async remove(id: string, accountId: AccountId): Promise<void> {
     await this.#requireOwnUnexpiredFile(id, accountId);
     const holder = this.#writers.get(id);
@@ -121,7 +123,7 @@ export class ResumableUploads {
     throw new KlatchError('file_not_found', { sentence });
   }
 
-  /** Ends the requests in hand: their clients go on with what is safe, later. */
+  /** Ends the current requests: their clients continue later from the safe bytes. */
   abortWriters(): void {
     for (const { abortController } of this.#writers.values()) abortController.abort(new KlatchError('stopping'));
   }
@@ -145,7 +147,7 @@ export class ResumableUploads {
       by.control.onStream(stream);
     };
     const isComplete = file.state === 'stored' || (remaining === 0 && size > 0);
-    // Without a length only its body tells whether a part brings more than the upload has room for.
+    // Without a length only the body shows whether a part exceeds the upload.
     if (isComplete && chunk.announcedChunkBytes === null) {
       await requireNoBytesForWholeUpload(deps, { bytes: chunk.bytes(), size, signal, onStream });
     }
@@ -173,16 +175,16 @@ export class ResumableUploads {
     return this.#toStatus({ ...file, received: size, state: 'stored' });
   }
 
-  /** The same of one that comes in parts: another one is written by the request that began it, whatever node has that. */
+  /** The same for a resumable upload; only the request that began another kind of upload writes to it, on any node. */
   async #requireOwnResumablyUploadedFile(id: string, accountId: AccountId): Promise<FileRow> {
     const file = await this.#requireOwnUnexpiredFile(id, accountId);
     if (!file.isResumable) throw new KlatchError('file_not_found');
-    // It was complete once, and nothing of it is left: who asks begins anew, and does not take it for stored.
+    // It was complete once, and its bytes are lost: the client has to start again, and must not take it for stored.
     if (file.state === 'lost') throw new KlatchError('upload_expired');
     return file;
   }
 
-  /** The row of a file or an upload of this account that is not over. */
+  /** The row of a file or an unexpired upload of this account. */
   async #requireOwnUnexpiredFile(id: string, accountId: AccountId): Promise<FileRow> {
     const file = await this.#uploads.deps.pool.run((sql) => findFile(sql, id));
     if (file === null || file.ownerId !== accountId) throw new KlatchError('file_not_found');
@@ -200,7 +202,7 @@ export class ResumableUploads {
     return new Date(updatedAt.getTime() + this.#expireAfterMs);
   }
 
-  /** One request at a time goes on with an upload. */
+  /** Only one request at a time writes to an upload. */
   async #acquireUnlessActiveWriter(id: string): Promise<UploadWriter> {
     const holder = this.#writers.get(id);
     if (holder !== undefined && hasStalled(holder)) await this.#endWriter(holder, new KlatchError('upload_locked'));

@@ -1,7 +1,7 @@
-/** So many calls of the store at once, for work that nobody waits for. */
+/** Parallel calls of the store, for work that nobody waits for. */
 const BATCH_CONCURRENCY = 8;
 
-/** Calls `work` for each item, some at once; rejects with the first failure, when those in hand are over. */
+/** Calls `work` for each item, some at once; rejects with the first failure, when the current batch has ended. */
 export async function runInBatches<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
   for (let at = 0; at < items.length; at += BATCH_CONCURRENCY) {
     const results = await Promise.allSettled(items.slice(at, at + BATCH_CONCURRENCY).map(work));
@@ -11,8 +11,8 @@ export async function runInBatches<T>(items: readonly T[], work: (item: T) => Pr
 }
 
 /**
- * The same for what may fail for one item and not for others: resolves to the failures, and rejects where all that were
- * in hand failed, since what they need is away then.
+ * The same for work that may fail for single items: resolves to the failures. It rejects if a whole batch failed, since
+ * its dependency is then unavailable.
  */
 export async function runBatchesCollectingPartialFailures<T>(
   items: readonly T[],

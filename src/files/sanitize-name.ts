@@ -1,22 +1,25 @@
-/** File systems take no longer names, in bytes of UTF-8. */
+/** The longest name that file systems accept, in bytes of UTF-8. */
 const MAX_NAME_BYTES = 255;
-/** What stands behind the last dot is an ending up to this length, in bytes; kept when a name is shortened. */
+/** A suffix after the last dot is an extension up to this length, in bytes; a shortened name keeps it. */
 const LONGEST_KEPT_EXTENSION_BYTES = 32;
-/** Longer ones are cut before they are looked at: more than a name can have in the end, and little work whatever it is. */
+/** Longer inputs are cut first: the rest is more than a name can have, and the work stays small for any input. */
 const MAX_INPUT_LENGTH = 1_024;
 const DEFAULT_NAME = 'file';
 
-/** Controls, and what turns the direction of writing, hides, or breaks lines: `gpj.exe` must not look like `exe.jpg`. */
+/**
+ * Control characters, and characters that change the writing direction, hide text, or break lines: `gpj.exe` must not
+ * look like `exe.jpg`.
+ */
 const INVISIBLE_CHARACTERS =
   /[\p{Cc}\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/gu;
-/** What some file systems do not take. */
+/** Characters that some file systems reject. */
 const RESERVED_CHARACTERS = /[<>:"|?*]/g;
-/** Names that are devices on Windows, with any ending. */
+/** Names of devices on Windows, with any extension. */
 const WINDOWS_DEVICE_NAME = /^(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?=\.|$)/i;
 
 /**
- * A name that a file can have anywhere, out of what somebody called it: the part behind the last separator, without what
- * cannot be seen, of at most 255 bytes, with its ending; `file` where nothing is left.
+ * Turns a given name into one that is valid on every file system: the part after the last separator, without invisible
+ * characters, of at most 255 bytes, with its extension; `file` where nothing is left.
  */
 export function sanitizeFileName(given: string): string {
   const cut =
@@ -30,7 +33,7 @@ export function sanitizeFileName(given: string): string {
     .replaceAll(INVISIBLE_CHARACTERS, '')
     .replaceAll(RESERVED_CHARACTERS, '_')
     .replaceAll(/\s+/g, ' ')
-    // A dot in front hides a file, dots behind it get lost.
+    // A leading dot hides a file, and trailing dots get lost.
     .replace(/^[. ]+/, '');
   const short = trimTrailingDotsSpaces(
     shortenKeepingExtension(trimTrailingDotsSpaces(clean).replace(WINDOWS_DEVICE_NAME, '_$&')),
@@ -38,7 +41,7 @@ export function sanitizeFileName(given: string): string {
   return short === '' ? DEFAULT_NAME : short;
 }
 
-/** Without dots and spaces behind it. A pattern for the end of a text is tried at each of its places. */
+/** Removes trailing dots and spaces. A regular expression for the end of a text would be tried at each position. */
 function trimTrailingDotsSpaces(name: string): string {
   let end = name.length;
   while (end > 0 && (name[end - 1] === '.' || name[end - 1] === ' ')) end -= 1;

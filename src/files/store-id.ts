@@ -3,29 +3,29 @@ import type { Pool } from '../storage/db/pool.ts';
 import { ensureStoreId, findStoreId, unassignStoreId, UNASSIGNED_STORE_ID } from '../storage/files/store-id.ts';
 import { StoreUnavailableError, type FileStore } from './store.ts';
 
-/** A start waits for so long for a store that does not answer; messages flow without it. */
+/** How long a start waits for a store that does not answer; messages flow without it. */
 const START_WAIT_MS = 3_000;
 const RETRY_MS = 1_000;
-/** Of an id, for people. */
+/** Digits of an id in messages for people. */
 const SHOWN_DIGITS = 8;
 
-/** The store is not the one that the files of this database are in. */
+/** The store does not hold the files of this database. */
 export class StoreMismatchError extends Error {
   override readonly name = 'StoreMismatchError';
 }
 
-/** A store and the database that it is compared with. */
+/** A store and its database. */
 export interface StoreIdDeps {
   readonly pool: Pool;
   readonly store: FileStore;
 }
 
 /**
- * Compares the id in the store with that in the database, and writes both where a server starts for the first time or
- * behind a restore. Rejects with StoreMismatchError, and with what store and database fail with.
+ * Compares the id in the store with the id in the database, and writes both at the first start of a server and after a
+ * restore. Rejects with StoreMismatchError, and with the errors of store and database.
  */
 export async function checkStoreId({ pool, store }: StoreIdDeps): Promise<void> {
-  // The store first: a node that starts beside this one writes to the database before it marks the store.
+  // The store first: a node that starts at the same time writes to the database before it marks the store.
   const foundBefore = await store.readStoreId();
   let expected = await pool.run(findStoreId);
   if (expected === null) {
@@ -39,7 +39,7 @@ export async function checkStoreId({ pool, store }: StoreIdDeps): Promise<void> 
   if (mismatch !== null) throw new StoreMismatchError(mismatch);
 }
 
-/** The sentence for a store that holds `found`, and a database that holds `expected`; null where nothing is wrong. */
+/** The message for a store that holds `found`, and a database that holds `expected`; null if they match. */
 export function describeMismatch(store: string, found: string | null, expected: string | null): string | null {
   if (expected === UNASSIGNED_STORE_ID || found === expected) return null;
   const begin = `${store} is not the store of this database's files: `;
@@ -62,7 +62,7 @@ function shorten(id: string): string {
   return id.slice(0, SHOWN_DIGITS);
 }
 
-/** Compares the ids at a start; where store or database do not answer, until they do. */
+/** Compares the ids at a start; if store or database do not answer, it retries until they do. */
 export class StoreIdCheck {
   readonly #deps: StoreIdDeps & { readonly log: Log };
   #retryTimer: NodeJS.Timeout | null = null;
@@ -74,8 +74,8 @@ export class StoreIdCheck {
   }
 
   /**
-   * Resolves when the ids are equal, or when the store has not answered for a while; `onMatch` is called once they
-   * are. Rejects with StoreMismatchError; one that is found later goes to `onMismatch`.
+   * Resolves when the ids are equal, or when the store has not answered for a while; `onMatch` is called once they are
+   * equal. Rejects with StoreMismatchError; a later mismatch goes to `onMismatch`.
    */
   async start(on: { onMatch: () => void; onMismatch: (error: StoreMismatchError) => void }): Promise<void> {
     let hasReturned = false;
@@ -114,7 +114,7 @@ export class StoreIdCheck {
     if (!this.#isStopped) onMatch();
   }
 
-  /** Other parts log a store that is away. */
+  /** Other parts log an unavailable store. */
   #warnOnce(error: unknown): void {
     if (this.#hasWarned || error instanceof StoreUnavailableError) return;
     this.#hasWarned = true;

@@ -1,26 +1,26 @@
 import type { Readable } from 'node:stream';
 
-/** The name of a file in a store: random, 22 characters of base64url, given by the server and by nobody else. */
+/** The name of a file in a store: random, 22 characters of base64url, which only the server assigns. */
 export type FileKey = string;
 
 const FILE_KEY_PATTERN = /^[A-Za-z0-9_-]{22}$/;
 
-/** Whether a text could be the name of a file: what is not never gets into a path or an address. */
+/** Whether a text could be a file's key: no other text gets into a path or a URL. */
 export function isFileKey(text: string): text is FileKey {
   return FILE_KEY_PATTERN.test(text);
 }
 
-/** Throws TypeError, since whoever asks with another name has not looked whether there is such a file. */
+/** Throws TypeError, since a caller with another name has not checked that the file exists. */
 export function checkFileKey(key: string): void {
   if (!isFileKey(key)) throw new TypeError('this is not the key of a file');
 }
 
-/** The store cannot be reached, or refuses for reasons of its own. Messages still flow. */
+/** The store cannot be reached, or refuses for its own reasons. Messages still flow. */
 export class StoreUnavailableError extends Error {
   override readonly name = 'StoreUnavailableError';
 }
 
-/** There is no room left in the store. */
+/** The store has no free space. */
 export class StoreFullError extends Error {
   override readonly name = 'StoreFullError';
 }
@@ -30,99 +30,104 @@ export class NotInStoreError extends Error {
   override readonly name = 'NotInStoreError';
 }
 
-/** How an upload goes on; the database keeps it (as JSON) between parts, and the store alone reads it. */
+/** The store's state of an upload; the database keeps it (as JSON) between parts, and only the store reads it. */
 export type UploadState = Readonly<Record<string, unknown>>;
 
-/** What is stored safely of an upload: after a crash it goes on from here. */
+/** The safely stored part of an upload: after a crash it continues from here. */
 export interface UploadProgress {
-  /** Bytes that survive whatever happens now. */
+  /** Bytes that survive any crash from now on. */
   readonly received: number;
   readonly state: UploadState;
 }
 
-/** Bytes `start` up to and with `end`. */
+/** Bytes from `start` to `end`, both included. */
 export interface ByteRange {
   readonly start: number;
   readonly end: number;
 }
 
-/** A file as the store has it, or what it has of an upload under way. */
+/** A stored file, or the stored part of an upload in progress. */
 export interface StoredObject {
   readonly key: FileKey;
   readonly size: number;
   readonly modifiedAt: Date;
 }
 
-/** What is appended. */
+/** The input of an append. */
 export interface AppendSource {
   readonly bytes: Readable;
-  /** Told, at most every second or every part, how far it is safe; not waited for. */
+  /** Called at most once a second or once a part with the safe progress; not awaited. */
   readonly onProgress: (progress: UploadProgress) => void;
-  /** True: the file ends with these bytes, which spares some stores a request or two. */
+  /** True: the file ends with these bytes, which saves some stores a request or two. */
   readonly isLast?: boolean;
-  /** True: the chunks of `bytes` are nobody else's, so that their memory is given back as soon as they are stored. */
+  /** True: no other code holds the chunks of `bytes`, so their memory is freed as soon as they are stored. */
   readonly mayFreeChunks?: boolean;
 }
 
-/** A page of what a store has, by key in the order of bytes; `next` null: that was all. */
+/** A page of a store's contents, by key in byte order; `next` null: this was the last page. */
 export interface StoredPage {
   readonly files: readonly StoredObject[];
-  /** What `after` of the next page is. Of files it is the last key of this page. */
+  /** The value of `after` for the next page. For files it is the last key of this page. */
   readonly next: string | null;
 }
 
-/** The name of the id in a store: no file has such a name. */
+/** The name of the id in a store: no file has this name. */
 export const STORE_ID_KEY = 'store-id';
-/** Longer ones are not of Klatch. */
+/** Klatch's ids are not longer. */
 export const MAX_STORE_ID_BYTES = 100;
 
-/** At most so many in a page. */
+/** Most entries in a page. */
 export const STORE_PAGE_SIZE = 1_000;
 
 /**
- * Where the bytes of files are. All methods reject with StoreUnavailableError, StoreFullError or NotInStoreError for what the
- * store does; none of them waits without a bound, except for `bytes`, whose end is the caller's business. Nothing is
- * logged here. One append at a time goes to a key: the caller sees to it.
+ * The store with the bytes of files. All methods reject with StoreUnavailableError, StoreFullError or NotInStoreError
+ * for the store's failures. None waits without a time-out, except for `bytes`, whose end is the caller's
+ * responsibility. Stores log nothing. The caller ensures that only one append at a time writes to a key.
  */
 export interface FileStore {
   /** For people: "the folder /var/lib/klatch/files", "the bucket klatch". */
   readonly description: string;
-  /** Throws StoreUnavailableError, with a reason for people, when it cannot be worked with. */
+  /** Throws StoreUnavailableError, with a reason for people, when the store is unusable. */
   checkUsable(): Promise<void>;
-  /** The id that says which database its files belong to; null: it has none. */
+  /** The id of the database that its files belong to; null: it has none. */
   readStoreId(): Promise<string | null>;
-  /** Writes the id, durably, in the place of another one. */
+  /** Writes the id durably, and replaces another one. */
   writeStoreId(id: string): Promise<void>;
   /** Begins an upload. */
   prepareStoreForUpload(key: FileKey): Promise<UploadState>;
   /**
-   * Appends what `bytes` gives, from `progress.received` on (what is beyond it in the store is overwritten), and resolves
-   * to how far it is safe then: all of it when the source ended well. When the source fails, what arrived is kept as far
-   * as the store can and `onProgress` is told, and the returned promise rejects with the source's error. When the store
-   * fails, the source is left where it is, neither read on nor destroyed.
+   * Appends the bytes of `bytes`, from `progress.received` on (the store's bytes after that position are overwritten).
+   * Resolves to the safe progress: all of it when the source ended normally. When the source fails, the store keeps the
+   * bytes that arrived as far as it can and calls `onProgress`; the promise rejects with the source's error. When the
+   * store fails, the source stays where it is, neither read further nor destroyed.
    */
   append(key: FileKey, progress: UploadProgress, source: AppendSource): Promise<UploadProgress>;
-  /** Ends an upload: from here on the file is there, whole, whatever happens. Repeating it is safe. */
+  /** Ends an upload: from here on the file exists and is complete. Repeating it is safe. */
   finish(key: FileKey, progress: UploadProgress): Promise<void>;
-  /** Gives an upload up, and removes what there is of it, a file that it became meanwhile too. Repeating it is safe. */
+  /**
+   * Aborts an upload, and removes its data, including the file if the upload finished meanwhile. Repeating it is safe.
+   */
   abortAndRemove(key: FileKey, state: UploadState | null): Promise<void>;
-  /** Removes what there is of uploads of a file, and leaves the file. Repeating it is safe. */
+  /** Removes the data of a file's uploads, and keeps the file. Repeating it is safe. */
   dropUpload(key: FileKey): Promise<void>;
-  /** The file's bytes. Rejects before the first one, or the stream fails. Whoever asks ends or destroys the stream. */
+  /** The file's bytes. Rejects before the first one, or the stream fails. The caller ends or destroys the stream. */
   read(key: FileKey, range: ByteRange | null): Promise<Readable>;
-  /** An address that gives the file, with these headers, to whoever has it within `forMs`; null: only `read` does. */
+  /**
+   * A URL that returns the file, with these headers, to any client that has it within `forMs`; null: only `read`
+   * returns the file.
+   */
   downloadUrl(
     key: FileKey,
     options: { forMs: number; headers: Readonly<Record<string, string>> },
   ): Promise<string | null>;
-  /** Removes the file. One that is not there is removed. */
+  /** Removes the file. Succeeds if it does not exist. */
   remove(key: FileKey): Promise<void>;
   /** Its size; null: there is none. */
   size(key: FileKey): Promise<number | null>;
-  /** Everything that is there behind the key `after`; null: from the beginning on. */
+  /** All files after the key `after`; null: from the beginning. */
   list(after: FileKey | null): Promise<StoredPage>;
-  /** The same of uploads that were begun and not ended, as far as the store tells. */
+  /** The same for uploads that were begun and not ended, as far as the store lists them. */
   listUploads(after: string | null): Promise<StoredPage>;
-  /** Closes its connections; calls under way fail. Idempotent. */
+  /** Closes its connections; calls in progress fail. Idempotent. */
   stop(): Promise<void>;
 }

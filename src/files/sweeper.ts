@@ -11,31 +11,31 @@ import type { Pool } from '../storage/db/pool.ts';
 import { runBatchesCollectingPartialFailures } from './run-in-batches.ts';
 import type { FileStore } from './store.ts';
 
-/** What is removed is gone from the store a minute later, about. */
+/** The store loses a removed file about a minute later. */
 const SWEEP_INTERVAL_MS = 60_000;
 /**
- * How long a sweep holds the lock of its job, prolonged before each page; shorter than from one sweep to the next. Two
- * sweeps at once do no harm: everything here may be done twice.
+ * How long a sweep holds the lock of its job; each page extends it. It is shorter than the interval of sweeps. Two
+ * sweeps at once do no harm: every step may be repeated.
  */
 const JOB_LOCK_MS = 50_000;
 const PAGE_SIZE = 200;
-/** Pages of one sweep; the rest waits for the next one. */
+/** Pages of one sweep; the next sweep handles the rest. */
 const MAX_PAGES = 100;
 
-/** What sweeping works with. */
+/** The dependencies of the sweeper. */
 interface FileSweeperDeps {
   readonly pool: Pool;
   readonly store: FileStore;
-  /** The name of this process among those that share the database. */
+  /** The name of this process among the nodes of the database. */
   readonly nodeName: string;
-  /** How long a file may be in no message, and an upload may rest. */
+  /** How long a file may be in no message, and an upload may make no progress. */
   readonly orphanRetentionMs: number;
   readonly log: Log;
 }
 
 /**
- * Takes files out of the store that nobody is to have any more: those of deleted messages, those that no message took,
- * and uploads that did not go on. First the store, then the row, so that nothing is left in the store without a row.
+ * Deletes files from the store that have no use any more: those of deleted messages, those that no message took, and
+ * uploads without progress. The store comes first, then the row, so that no file stays in the store without a row.
  */
 export class FileSweeper {
   readonly #deps: FileSweeperDeps;
@@ -48,21 +48,24 @@ export class FileSweeper {
     this.#deps = deps;
   }
 
-  /** The first sweep is some time after the start: nothing waits for it. */
+  /** The first sweep comes some time after the start: nothing waits for it. */
   start(): void {
     this.#timer ??= setInterval(() => {
       this.#runningSweep ??= this.sweep().finally(() => (this.#runningSweep = null));
     }, SWEEP_INTERVAL_MS);
   }
 
-  /** Resolves when the page in hand is done. Idempotent. */
+  /** Resolves when the current page has ended. Idempotent. */
   async stop(): Promise<void> {
     this.#isStopping = true;
     if (this.#timer !== null) clearInterval(this.#timer);
     await this.#runningSweep;
   }
 
-  /** One sweep: how many files are gone; null: another node does it, or the store or the database is away. */
+  /**
+   * Runs one sweep; returns the number of deleted files. Null: another node sweeps, or the store or the database is
+   * unavailable.
+   */
   async sweep(): Promise<number | null> {
     const { pool, nodeName: node, log } = this.#deps;
     try {
@@ -81,7 +84,7 @@ export class FileSweeper {
     }
   }
 
-  /** Told once for each time that it is away: it is tried again all the time. `files`: how many; undefined: all. */
+  /** Logs once per outage, since the sweeper retries all the time. `files`: how many; undefined: all. */
   #logFirstFailure(error: unknown, files?: number): void {
     const { log } = this.#deps;
     if (!this.#isFailureLogged)
@@ -110,7 +113,7 @@ export class FileSweeper {
   async #removeFile({ id, upload }: FileRow): Promise<void> {
     const { pool, store } = this.#deps;
     try {
-      // A complete one has nothing but its file in the store.
+      // A complete upload has only its file in the store.
       if (upload === null) await store.remove(id);
       else await store.abortAndRemove(id, upload);
     } catch (error) {

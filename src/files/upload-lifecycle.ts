@@ -26,7 +26,7 @@ import { ProgressWriter } from './progress-writer.ts';
 import type { FileKey, FileStore, UploadProgress } from './store.ts';
 import { isSafeImage, SNIFFED_BYTES, sniffType } from './media-type.ts';
 
-/** What uploads work with. */
+/** The dependencies of uploads. */
 export interface UploadDeps {
   readonly pool: Pool;
   readonly store: FileStore;
@@ -36,46 +36,46 @@ export interface UploadDeps {
   readonly log: Log;
 }
 
-/** Uploads of one account that are not complete, those at rest too: each is a row and something in the store. */
+/** Incomplete uploads of one account, including inactive ones: each is a row and data in the store. */
 const MIN_UNFINISHED_UPLOAD_LIMIT = 100;
-/** What comes without being announced is granted in steps: the same again as came, within these. */
+/** Bytes of an upload without announced size are granted in steps: as many again as arrived, within these bounds. */
 const MIN_QUOTA_STEP_BYTES = 256 * 1024;
 const MAX_QUOTA_STEP_BYTES = 16 * 1024 * 1024;
 /** Metadata and a thumbnail precede the size in a JPEG: a few segments of at most 64 KiB each. */
 const JPEG_HEADER_BYTES = 256 * 1024;
-/** A file that is stored whole is not given up for a moment's loss of the database. */
+/** A completely stored file survives a short loss of the database. */
 const FINISH_ROW_ATTEMPTS = 3;
 const FINISH_RETRY_DELAY_MS = 500;
 
-/** Where an upload goes on. */
+/** The position of an upload. */
 interface Upload {
   readonly id: FileKey;
-  /** Bytes in all; null: nobody knows. */
+  /** Total bytes; null: unknown. */
   readonly size: number | null;
   readonly progress: UploadProgress;
 }
 
-/** Where its bytes come from. */
+/** The source of an upload's bytes. */
 interface UploadSource {
   readonly bytes: Readable;
-  /** True: the upload ends with these. */
+  /** True: the upload ends with these bytes. */
   readonly isLast: boolean;
-  /** True: how far it is in the end is noted too, whether it ends well or not. */
+  /** True: the final progress is recorded too, whatever the outcome. */
   readonly isResumable: boolean;
   readonly signal: AbortSignal;
-  /** Told as soon as there is something to look at. */
+  /** Called with the stream as soon as it exists. */
   readonly onStream?: (flow: UploadStream) => void;
 }
 
-/** What came, and how far the upload is safe. */
+/** The progress of the upload, and its first bytes. */
 interface ProgressAndHead {
   readonly progress: UploadProgress;
   readonly head: Buffer;
 }
 
 /**
- * Notes a file, then begins it in the store, so that nothing in the store is ever without a row. Throws `too_large`,
- * `storage_quota_exceeded` and `quota_exceeded`.
+ * Inserts a file's row, then begins its upload in the store, so that the store never has data without a row. Throws
+ * `too_large`, `storage_quota_exceeded` and `quota_exceeded`.
  */
 export async function openUpload(deps: UploadDeps, upload: NewUpload): Promise<Upload> {
   const { pool, limits } = deps;
@@ -92,7 +92,7 @@ export async function openUpload(deps: UploadDeps, upload: NewUpload): Promise<U
   }
 }
 
-/** Begins an upload in the store and notes how it goes on there. */
+/** Begins an upload in the store and records its state. */
 export async function beginInStore({ pool, store }: UploadDeps, id: FileKey): Promise<UploadProgress> {
   const state = await store.prepareStoreForUpload(id);
   const isNoted = await pool.run((sql) =>
@@ -103,8 +103,8 @@ export async function beginInStore({ pool, store }: UploadDeps, id: FileKey): Pr
 }
 
 /**
- * Brings what a source gives into the store, noting how far it is.
- * Rejects with what the store or the source failed with, and with `too_large`, `storage_quota_exceeded` and `request_timeout`.
+ * Writes a source's bytes to the store, and records the progress. Rejects with the errors of the store or the source,
+ * and with `too_large`, `storage_quota_exceeded` and `request_timeout`.
  */
 export async function receiveBytes(deps: UploadDeps, upload: Upload, source: UploadSource): Promise<ProgressAndHead> {
   const { store, counts, limits, bounds } = deps;
@@ -123,7 +123,7 @@ export async function receiveBytes(deps: UploadDeps, upload: Upload, source: Upl
   source.onStream?.(stream);
   try {
     const onProgress = (durable: UploadProgress): void => progressWriter.record(durable);
-    // Node copies each chunk of a request's body for its one reader.
+    // Node copies each chunk of a request's body, so no other code holds it.
     const mayFreeChunks = bytes instanceof IncomingMessage;
     const reached = await store.append(id, progress, { bytes: stream, onProgress, isLast, mayFreeChunks });
     if (source.isResumable) await progressWriter.flush(reached);
@@ -141,8 +141,8 @@ export async function receiveBytes(deps: UploadDeps, upload: Upload, source: Upl
 }
 
 /**
- * Reads a source that has nothing to bring, since the upload of `size` bytes is whole. Rejects with `too_large` at its
- * first byte, and with what `receiveBytes` does for one that is cut or says nothing.
+ * Reads a source that must be empty, since all `size` bytes of the upload have arrived. Rejects with `too_large` at its
+ * first byte, and like `receiveBytes` for a source that is cut or silent.
  */
 export async function requireNoBytesForWholeUpload(
   { bounds }: UploadDeps,
@@ -167,7 +167,7 @@ export async function requireNoBytesForWholeUpload(
   }
 }
 
-/** Ends an upload: its file is there, and of a type. `head`: its first bytes, where they are at hand. */
+/** Completes an upload: its file exists, and has a type. `head`: its first bytes, if the caller has them. */
 export async function completeUpload(
   deps: UploadDeps,
   upload: Pick<Upload, 'id' | 'progress'>,
@@ -184,8 +184,8 @@ export async function completeUpload(
 }
 
 /**
- * Gives a file up that no message has: nobody finds it from here on. Where the store or the database is away, the sweep
- * finishes this. False: there is none, or a message has it.
+ * Marks a file as removed that no message has: no request finds it from here on. If the store or the database is
+ * unavailable, the sweep finishes the work. False: there is none, or a message has it.
  */
 export async function discardUnattachedFile(
   deps: UploadDeps,
@@ -205,8 +205,8 @@ export async function discardUnattachedFile(
 }
 
 /**
- * Behind a writer that failed: where the upload was removed while it wrote, what it has put into the store since is
- * nobody else's to remove. Never rejects.
+ * Called after a failed writer: if the upload was removed meanwhile, only this call removes the bytes that the writer
+ * stored since then. Never rejects.
  */
 export async function abortIfRemoved({ pool, store, log }: UploadDeps, id: FileKey): Promise<void> {
   try {
@@ -217,7 +217,7 @@ export async function abortIfRemoved({ pool, store, log }: UploadDeps, id: FileK
   }
 }
 
-/** A writer's upload failed, and is given up: nothing of it stays. Never rejects. */
+/** Discards an upload whose writer failed: no data of it stays. Never rejects. */
 export async function discardSafely(deps: UploadDeps, id: FileKey): Promise<void> {
   try {
     if (!(await discardUnattachedFile(deps, id))) await abortIfRemoved(deps, id);
@@ -230,7 +230,7 @@ function toUsageLimits({ storagePerUserBytes, storageTotalBytes }: LimitsConfig)
   return { maxAccountBytes: storagePerUserBytes, maxTotalBytes: storageTotalBytes };
 }
 
-/** Asks for room ahead of what comes: once in a while, and never for more than there may be. */
+/** Reserves space ahead of the bytes: only now and then, and never more than the limit. */
 function quotaReserver(deps: UploadDeps, { id, progress }: Upload): (total: number) => Promise<void> {
   const { pool, limits } = deps;
   let granted = 0;

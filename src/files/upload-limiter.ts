@@ -2,25 +2,25 @@ import { KlatchError } from '../errors.ts';
 import type { AccountId } from '../model/ids.ts';
 import type { UploadStream } from './upload-stream.ts';
 
-/** Added to what an upload has brought, so that one that has just begun is not the slowest. */
+/** Added to an upload's bytes, so that one that has just begun is not the slowest. */
 const HEAD_START_BYTES = 256 * 1024;
-/** How long a new upload waits until the one that is ended has put away what it had. */
+/** How long a new upload waits until the evicted one has stored its bytes. */
 const EVICTION_TIMEOUT_MS = 5_000;
 
-/** The place of one upload that is under way. */
+/** The slot of one upload in progress. */
 export class UploadPermit {
   readonly owner: AccountId;
   readonly #abortController = new AbortController();
   readonly #startedAt = performance.now();
   #stream: UploadStream | null = null;
-  /** Takes the place over as soon as it is left. */
+  /** Hands the slot over as soon as it is released. */
   onSlotHandover: (() => void) | null = null;
 
   constructor(owner: AccountId) {
     this.owner = owner;
   }
 
-  /** Aborts when the upload has to make room. */
+  /** Aborts when the upload is evicted. */
   get signal(): AbortSignal {
     return this.#abortController.signal;
   }
@@ -33,7 +33,7 @@ export class UploadPermit {
     return ((this.#stream?.receivedBytes ?? 0) + HEAD_START_BYTES) / (performance.now() - this.#startedAt + 1);
   }
 
-  /** From now on the upload is as fast as what comes here. */
+  /** The speed of this stream counts as the upload's from now on. */
   readonly measureSpeedOf = (stream: UploadStream): void => {
     this.#stream = stream;
   };
@@ -44,8 +44,9 @@ export class UploadPermit {
 }
 
 /**
- * Uploads at once, in all and of one owner. When all places are taken, a new upload ends the slowest one of those whose
- * owners hold more places than its own owner: many slow uploads shut nobody out, and nobody gains by starting again.
+ * Limits parallel uploads, in all and per owner. When all slots are taken, a new upload evicts the slowest one of those
+ * owners that hold more slots than its own owner. So many slow uploads cannot block others, and restarting an upload
+ * gains nothing.
  */
 export class UploadLimiter {
   readonly #maxTotal: number;
@@ -59,12 +60,12 @@ export class UploadLimiter {
     this.#maxPerOwner = bounds.perOwner;
   }
 
-  /** Uploads that have a place. */
+  /** Uploads that have a slot. */
   get running(): number {
     return this.#permits.size;
   }
 
-  /** Throws `too_many_uploads`. Whoever gets a place leaves it in the end. */
+  /** Throws `too_many_uploads`. The caller has to release the permit in the end. */
   async take(owner: AccountId): Promise<UploadPermit> {
     const held = this.#held.get(owner) ?? 0;
     if (held >= this.#maxPerOwner) throw new KlatchError('too_many_uploads');
@@ -105,7 +106,7 @@ export class UploadLimiter {
   }
 }
 
-/** Ends the upload and resolves when its place is free for the caller; false: it takes too long. */
+/** Evicts the upload and resolves when its slot is free for the caller; false: it takes too long. */
 function evictAndAwaitSlot(permit: UploadPermit): Promise<boolean> {
   const sentence = 'All places for uploads are taken and this one was the slowest: please repeat it later';
   return new Promise((resolve) => {

@@ -2,33 +2,36 @@ import { finished, Transform, type Readable, type TransformCallback } from 'node
 import { KlatchError } from '../errors.ts';
 import { SNIFFED_BYTES } from './media-type.ts';
 
-/** How fast bytes have to come: so many within each window, or it is a client that holds a place and sends nothing. */
+/** The minimum speed: so many bytes in each window, or the client counts as one that holds a slot and sends nothing. */
 export interface MinThroughput {
   readonly windowMs: number;
   readonly windowBytes: number;
 }
 
-/** 820 bytes a second: the slowest telephone line. Shorter than the 30 s after which the listener cuts a dead connection. */
+/**
+ * 820 bytes a second: the slowest telephone line. The window is shorter than the 30 s after which the listener cuts a
+ * dead connection.
+ */
 export const MIN_UPLOAD_AND_DOWNLOAD_THROUGHPUT: MinThroughput = { windowMs: 20_000, windowBytes: 16 * 1024 };
 
-/** The source ended before its time: its client is gone. */
+/** The source ended early: its client is gone. */
 export class SourceAbortedError extends Error {
   override readonly name = 'SourceAbortedError';
 }
 
 export interface UploadStreamOptions {
-  /** One byte more is refused with what `createExcessError` gives. */
+  /** One more byte is refused with the error of `createExcessError`. */
   readonly maxBytes: number;
   readonly createExcessError: () => Error;
-  /** Awaited before the byte that makes it `receivedBytes` goes on; rejects where there is no room. */
+  /** Awaited before the byte with the number `receivedBytes` passes; rejects where there is no space. */
   readonly reserveQuota: ((receivedBytes: number) => Promise<void>) | null;
   readonly bounds: MinThroughput;
 }
 
 /**
- * What comes from a client on its way to the store: counted, bounded and watched. It fails where the source does, is too
- * long, or too slow while nothing but the client holds it up. The source is left where it is then, so that its client
- * can still be answered.
+ * A client's bytes on their way to the store: counted, bounded and watched. The stream fails if its source fails, is
+ * too long, or is too slow while only the client delays it. The source then stays where it is, so that the client can
+ * still get an answer.
  */
 export class UploadStream extends Transform {
   readonly #options: UploadStreamOptions;
@@ -45,7 +48,7 @@ export class UploadStream extends Transform {
     this.#options = options;
     this.#source = source;
     this.#throughputTimer = setInterval(() => this.#checkThroughput(), options.bounds.windowMs);
-    // Whoever reads it hears of failures by themselves; one before that must not end the process.
+    // A reader gets failures anyway; a failure before that must not end the process.
     this.on('error', () => {});
     finished(source, { writable: false }, (error) => {
       if (error) this.destroy(new SourceAbortedError('the source ended before its time', { cause: error }));
@@ -53,17 +56,17 @@ export class UploadStream extends Transform {
     source.pipe(this);
   }
 
-  /** Bytes that came. */
+  /** Received bytes. */
   get receivedBytes(): number {
     return this.#receivedBytes;
   }
 
-  /** The first bytes, as many as tell what the file is. */
+  /** The first bytes, as many as identify the file's type. */
   get head(): Buffer {
     return this.#head;
   }
 
-  /** How long nothing has come. */
+  /** How long no bytes have arrived. */
   get idleMs(): number {
     return performance.now() - this.#lastByteAt;
   }
@@ -77,7 +80,7 @@ export class UploadStream extends Transform {
       done(createExcessError());
       return;
     }
-    // A copy: a part of a chunk would keep the whole of it.
+    // A copy: a slice would keep the whole chunk in memory.
     if (this.#head.length < SNIFFED_BYTES) {
       this.#head = Buffer.concat([this.#head, chunk.subarray(0, SNIFFED_BYTES - this.#head.length)]);
     }

@@ -17,27 +17,29 @@ import {
 } from './upload-lifecycle.ts';
 import { UploadLimiter, type UploadPermit } from './upload-limiter.ts';
 
-/** A file that comes in one piece. */
+/** A file that one request sends. */
 interface NewFile extends Uploader {
-  /** As it was given; it is cleaned here. */
+  /** As the client gave it; `storeFile` sanitizes it. */
   readonly name: string;
-  /** Null: nobody knows; it may not be longer than announced. */
+  /** Null: unknown; the file may not be longer than announced. */
   readonly announcedBytes: number | null;
-  /** Called once when the file is admitted, before anything of it is read. It is left as it is when the upload fails. */
+  /**
+   * Called once when the file is admitted, before any byte is read. The source stays where it is when the upload fails.
+   */
   readonly bytes: () => Readable;
   /** Ends the upload with its reason. */
   readonly signal?: AbortSignal;
 }
 
-/** By what an upload is ended from outside, and what measures how fast it is. */
+/** Ends an upload from outside, and measures its speed. */
 export interface UploadControl {
   readonly signal: AbortSignal;
   readonly onStream: (stream: UploadStream) => void;
 }
 
 /**
- * A new name of a file in the store, and everywhere else. It does not begin with a dash: people give it to commands, which
- * would take it for an option.
+ * A new id of a file, in the store and everywhere else. It does not begin with a dash: people pass it to commands,
+ * which would take it for an option.
  */
 export function newFileId(): string {
   for (;;) {
@@ -47,8 +49,8 @@ export function newFileId(): string {
 }
 
 /**
- * Files on their way into the store: a bounded number at once, in all and of one account. Everything that stores a file
- * goes through here, whatever brings it.
+ * Uploads into the store: a bounded number at once, in all and per account. Every upload goes through here, whatever
+ * its source.
  */
 export class Uploads {
   readonly deps: UploadDeps;
@@ -63,26 +65,26 @@ export class Uploads {
     this.#limiter = new UploadLimiter({ total, perOwner });
   }
 
-  /** What was counted, for metrics. */
+  /** The counts, for metrics. */
   get counts(): FileTransferCounts {
     return this.deps.counts;
   }
 
-  /** Uploads that bytes come of right now. */
+  /** Uploads that receive bytes right now. */
   get running(): number {
     return this.#limiter.running;
   }
 
-  /** Says at once, to who looks after the server, when the store cannot be worked with: messages flow without it. */
+  /** Logs at once for the administrator when the store is unusable: messages flow without it. */
   checkStoreAndLogUnusable(): void {
     const { store, log } = this.deps;
     store.checkUsable().catch((error: unknown) => log.error('the store of files cannot be used', { error }));
   }
 
   /**
-   * Stores a whole file, which is attached to nothing yet. When that fails nothing is left of it. Rejects with
-   * `too_large`, `storage_quota_exceeded`, `too_many_uploads`, `quota_exceeded`, `request_timeout`, `stopping`, SourceAbortedError, and with
-   * what store and database failed with.
+   * Stores a whole file, which no message has yet. After a failure no data of it stays. Rejects with `too_large`,
+   * `storage_quota_exceeded`, `too_many_uploads`, `quota_exceeded`, `request_timeout`, `stopping`, SourceAbortedError,
+   * and with the errors of store and database.
    */
   async storeFile(file: NewFile): Promise<Attachment> {
     return this.runLimitedAndCounted(file, async ({ signal: stop, onStream }) => {
@@ -103,17 +105,17 @@ export class Uploads {
     });
   }
 
-  /** Gives a file up that no message took. One that a message has stays. Never rejects: the sweep finishes it. */
+  /** Discards a file that no message took; a file of a message stays. Never rejects: the sweep finishes the work. */
   async discardIfUnattached(id: string): Promise<void> {
     await discardSafely(this.deps, id);
   }
 
-  /** An owner gives up what no message has; false: there is no such file of theirs. */
+  /** Discards an owner's file that no message has; false: the owner has no such file. */
   async discardOwnIfUnattached(id: string, accountId: AccountId): Promise<boolean> {
     return discardUnattachedFile(this.deps, id, accountId);
   }
 
-  /** Runs an upload in a place of its owner's and counts how it ends. Throws `too_many_uploads` and `stopping`. */
+  /** Runs an upload in a slot of its owner and counts its outcome. Throws `too_many_uploads` and `stopping`. */
   async runLimitedAndCounted<Result>(
     uploader: Uploader,
     work: (control: UploadControl) => Promise<{ outcome: UploadOutcome; result: Result }>,
@@ -136,7 +138,10 @@ export class Uploads {
     }
   }
 
-  /** Takes no more, gives those in hand `timeoutMs`, and cuts the others; resolves when none is left. Idempotent. */
+  /**
+   * Takes no new uploads, gives the current ones `timeoutMs`, and cuts the rest; resolves when none is left.
+   * Idempotent.
+   */
   async stop(timeoutMs: number): Promise<void> {
     this.#isStopping = true;
     const abortTimer = setTimeout(() => this.#stopping.abort(new KlatchError('stopping')), timeoutMs);
