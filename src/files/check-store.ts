@@ -182,8 +182,8 @@ async function checkLeftoverUploadsAndUsage(
 }
 
 /**
- * The uploads of a page that the store still has. If an upload ended between the listing and the read of its row, it
- * left the store before its row changed, and a later listing lacks it.
+ * The uploads of a page that the store still has. An upload may have ended between the listing and the read of its row.
+ * It left the store before its row changed, so a later listing lacks it.
  */
 async function filterUploadsStillInStore(
   store: FileStore,

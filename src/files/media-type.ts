@@ -28,7 +28,7 @@ export function isSafeImage(type: string): boolean {
 /** What a file is, as far as its first bytes show; what it was called or said to be is not believed. */
 export async function sniffType(head: Buffer): Promise<string> {
   const bytes = head.subarray(0, SNIFFED_BYTES);
-  const found = await fileTypeFromBuffer(bytes).catch(() => undefined); // A file that makes its reader fail is of no type that it knows.
+  const found = await fileTypeFromBuffer(bytes).catch(() => undefined); // A failing reader finds no type.
   if (found !== undefined) return bareMediaTypeOrUnknown(found.mime);
   return bytes.length > 0 && isText(bytes) ? 'text/plain' : UNKNOWN_MEDIA_TYPE;
 }

@@ -64,7 +64,10 @@ export class ResumableUploads {
     this.#expireAfterMs = options.expireAfterMs;
   }
 
-  /** Begins an upload of this many bytes. Throws `too_large`, `storage_quota_exceeded`, `quota_exceeded`, `too_many_uploads`. */
+  /**
+   * Begins an upload of `size` bytes. Throws `too_large`, `storage_quota_exceeded`, `quota_exceeded`,
+   * `too_many_uploads`.
+   */
   async create(upload: { accountId: AccountId; name: string; size: number }): Promise<UploadStatus> {
     const { accountId, size } = upload;
     const id = newFileId();

@@ -18,8 +18,8 @@ const RESERVED_CHARACTERS = /[<>:"|?*]/g;
 const WINDOWS_DEVICE_NAME = /^(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?=\.|$)/i;
 
 /**
- * Turns a given name into one that is valid on every file system: the part after the last separator, without invisible
- * characters, of at most 255 bytes, with its extension; `file` where nothing is left.
+ * Turns a given name into one that is valid on every file system. It is the part after the last separator, without
+ * invisible characters, of at most 255 bytes, with its extension; `file` where nothing is left.
  */
 export function sanitizeFileName(given: string): string {
   const cut =

@@ -21,7 +21,7 @@ export interface StoreIdDeps {
 }
 
 /**
- * Compares the id in the store with the id in the database, and writes both at the first start of a server and after a
+ * Compares the id in the store with the id in the database, and writes both at a server's first start and after a
  * restore. Rejects with StoreMismatchError, and with the errors of store and database.
  */
 export async function checkStoreId({ pool, store }: StoreIdDeps): Promise<void> {

@@ -98,7 +98,7 @@ export interface FileStore {
   /**
    * Appends the bytes of `bytes`, from `progress.received` on (the store's bytes after that position are overwritten).
    * Resolves to the safe progress: all of it when the source ended normally. When the source fails, the store keeps the
-   * bytes that arrived as far as it can and calls `onProgress`; the promise rejects with the source's error. When the
+   * received bytes as far as it can and calls `onProgress`. The promise then rejects with the source's error. When the
    * store fails, the source stays where it is, neither read further nor destroyed.
    */
   append(key: FileKey, progress: UploadProgress, source: AppendSource): Promise<UploadProgress>;

@@ -149,7 +149,7 @@ export class VendorQueue {
   }
 
   /**
-   * Whether the queue was stopped and nothing is left to do; outcomes that the database did not store are lost, and
+   * Whether the queue was stopped and nothing is left to do. Outcomes that the database did not store are lost, and
    * their rows are claimed again later.
    */
   get #canEndAfterStop(): boolean {

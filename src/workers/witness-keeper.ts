@@ -31,7 +31,7 @@ export interface WitnessKeeperDeps {
  * Records in the witness what this node commits and what other nodes announce. Writes the witness to the data directory
  * once a second, if it has changed. A post costs an entry in a map. Before the keeper writes the file, it reads from
  * the database what a notification does not contain, such as the time. That read cannot return a change that took a
- * lost one's number: such a database is in a new timeline, where only the lease pool works before all heads were
+ * lost one's number: such a database is in a new timeline. There only the lease pool works before all heads were
  * compared.
  */
 export class WitnessKeeper {

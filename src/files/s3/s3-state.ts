@@ -4,7 +4,7 @@ import { NotInStoreError, type UploadProgress, type UploadState } from '../store
 /** The most parts that any store accepts in one upload. */
 const MAX_PARTS = 10_000;
 const MIB = 1024 * 1024;
-/** Stores accept at least 5 MiB. */
+/** Stores require at least 5 MiB. */
 const MIN_PART_BYTES = 8 * MIB;
 
 /**

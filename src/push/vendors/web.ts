@@ -132,8 +132,8 @@ export class WebVendor implements PushVendor {
   ): { headers: Record<string, string>; body: Buffer } | null {
     const ttlS = secondsUntilExpiry(notification, MAX_TTL_S);
     try {
-      // The library only encrypts here. It would warn on the console about some addresses, and sign each time: it gets
-      // neither an address nor a key.
+      // The library only encrypts here. It would warn on the console about some addresses, and sign each time, so it
+      // gets neither the real address nor the VAPID key.
       const details = webPush.generateRequestDetails(
         { endpoint: DUMMY_ORIGIN_FOR_LIBRARY, keys },
         renderWeb(notification, maxBytes),

@@ -78,8 +78,8 @@ export interface UserOrBotAccount extends Account {
 }
 
 /**
- * Locks an account until the transaction ends, so that a sign-in and a deactivation happen one after the other; null
- * when there is no active one.
+ * Locks an account until the transaction ends, so that a sign-in and a deactivation cannot overlap; null when there is
+ * no active one.
  */
 export async function lockActiveAccount(tx: Transaction, id: AccountId): Promise<UserOrBotAccount | null> {
   const [row] = await tx<UserOrBotAccount[]>`

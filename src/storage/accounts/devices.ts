@@ -35,8 +35,8 @@ export async function lockSession(tx: Transaction, id: SessionOrTokenId): Promis
 
 /**
  * Registers a device, or renews its registration. If another account has it, its row and its pending pushes are
- * deleted, so that the phone's new user does not get pushes of the previous one. Null: another registration of it came
- * in between, and a retry finds it.
+ * deleted: the phone's new user must not get the previous user's pushes. Null: another registration of it came in
+ * between, and a retry finds it.
  */
 export async function upsertDeviceUnlessRaced(tx: Transaction, device: NewDevice): Promise<Device | null> {
   const { accountId, sessionId, kind, tokenHash, tokenSealed, app, label } = device;

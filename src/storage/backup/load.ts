@@ -314,8 +314,8 @@ interface CopyInWriter {
 async function startCopyIn(tx: Transaction, { name, columns }: BackupTable): Promise<CopyInWriter> {
   const query = tx`copy ${tx(name)} (${tx([...columns])}) from stdin`;
   const stream: Writable = await query.writable();
-  // The library passes an error after the last row to its query, which has already resolved with the stream: without
-  // this the stream would wait forever.
+  // The library passes an error after the last row only to its query, which has already resolved with the stream.
+  // Without this the stream would wait forever.
   Reflect.set(query, 'reject', (error: Error) => stream.destroy(error));
   const done = finished(stream);
   done.catch(() => {});

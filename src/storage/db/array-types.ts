@@ -9,8 +9,8 @@ type DriverArrayTypes = Record<
 >;
 
 /**
- * How arrays are sent. The library can query the catalogue for this, but it does so beside the caller's query: if the
- * connection is lost in between, nobody handles the rejection, and it ends the process. Klatch reads no arrays:
+ * How arrays are sent. The library can query the catalogue for this, but it does so beside the caller's query. If the
+ * connection is lost in between, nobody handles that rejection, and it ends the process. Klatch reads no arrays:
  * statements return them as JSON.
  */
 export function driverArrayTypes(): DriverArrayTypes {

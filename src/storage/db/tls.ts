@@ -11,9 +11,8 @@ const ACCEPTED = 'S';
 const REFUSED = 'N';
 
 /**
- * Turns a connection to PostgreSQL into one with TLS, as libpq does: it sends a request, and the server answers with
- * one byte whether it supports TLS. Files are read each time, so that a certificate can be renewed while the server
- * runs.
+ * Turns a connection to PostgreSQL into one with TLS, as libpq does: the server answers a request with one byte that
+ * tells whether it supports TLS. Files are read each time, so that a certificate can be renewed while the server runs.
  */
 export async function startTls(socket: net.Socket, host: string, config: DatabaseTlsConfig): Promise<tls.TLSSocket> {
   const options = readTlsOptions(config);

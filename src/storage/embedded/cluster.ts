@@ -64,8 +64,8 @@ export async function refuseUnfinishedUpgrade(dataDir: string): Promise<void> {
 }
 
 /**
- * Throws where the cluster's folder is a link. A new cluster takes its name by a rename, beside the link and not at its
- * target: an upgrade would move the database to another disk.
+ * Throws where the cluster's folder is a link. A new cluster takes its name by a rename, which replaces the link and
+ * not its target. So an upgrade would move the database to another disk.
  */
 export async function refuseSymlink(clusterDir: string): Promise<void> {
   const found = await lstat(clusterDir).catch(nullIfNotFound);

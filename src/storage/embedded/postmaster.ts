@@ -57,7 +57,7 @@ export async function waitUntilGone(pid: number, clusterDir: string, timeoutMs: 
 }
 
 /**
- * Waits for the children of a killed postmaster: they hold its shared memory until their statement ends, and a new
+ * Waits for the children of a killed postmaster. They hold its shared memory until their statement ends, and a new
  * postmaster would refuse to start beside them. Resolves with the pids that are left after `timeoutMs`, and early with
  * none when a running postmaster appears.
  */

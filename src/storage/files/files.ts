@@ -60,7 +60,7 @@ const columns = (sql: Sql | Transaction) => sql`
 
 /**
  * Inserts a file's row before its first byte, and reserves its space. Resolves to null, or to the reason why there is
- * no row: the quota that is used up, or too many unfinished uploads of the account.
+ * no row: the exceeded quota, or too many unfinished uploads of the account.
  */
 export async function insertUpload(
   tx: Transaction,
@@ -143,7 +143,7 @@ export async function finishUpload(
 }
 
 /**
- * Marks a file as removed that no message has: no account can read or attach it any more, and the sweeper deletes it
+ * Marks a file as removed that no message has. No account can read or attach it any more, and the sweeper deletes it
  * from the store. With `owner` only where the file is theirs. Resolves to its row; null: there is no such file, or a
  * message has it. A repeated call is no error.
  */

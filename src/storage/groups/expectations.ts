@@ -185,9 +185,9 @@ export async function countOverdueExpectations(sql: Sql): Promise<number> {
 }
 
 /**
- * Adds to the intake clock the time since its last advance, at most `openMs`: so long this node could take posts
- * without a break until now. So the clock leaves out times when no node could take posts, and counts no time twice,
- * even if clocks jump: a jump costs at most a step. Writes nothing where no group has an expectation.
+ * Adds to the intake clock the time since its last advance, at most `openMs`, the time for which this node could take
+ * posts without a break. So the clock leaves out times when no node could take posts, and counts no time twice. A jump
+ * of a node's clock costs at most a step. Writes nothing where no group has an expectation.
  */
 export async function advanceIntakeClock(sql: Sql, openMs: number): Promise<void> {
   await sql`

@@ -140,7 +140,7 @@ interface PublicGroup {
 
 /**
  * Public groups that are not archived, by title; with `text`, those whose title contains it. The page starts after the
- * current title of the group `after`: the id of a group that is not public reveals nothing, not even the position of
+ * current title of the group `after`. The id of a group that is not public reveals nothing, not even the position of
  * its title.
  */
 export async function searchPublicGroups(

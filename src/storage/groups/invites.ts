@@ -91,9 +91,9 @@ export async function findOpenInvite(sql: Sql | Transaction, tokenHash: string):
 }
 
 /**
- * Counts a use of an invitation by an account. False when it is not open, and when the account, or the owner of a bot,
- * was removed from the group since the invitation was created. One statement: if two calls come at once for the last
- * use, the second waits and then finds none.
+ * Counts a use of an invitation by an account. False when it is not open, or when the account or the bot's owner was
+ * removed from the group since the invitation was created. One statement: if two calls come at once for the last use,
+ * the second waits and then finds none.
  */
 export async function useInvite(tx: Transaction, id: number, accountId: AccountId): Promise<boolean> {
   const rows = await tx`

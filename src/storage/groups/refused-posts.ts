@@ -1,7 +1,7 @@
 import type { ConversationId } from '../../model/ids.ts';
 import type { Sql } from '../db/connection.ts';
 
-/** Of more rows in a group, those with the oldest newest post are deleted. */
+/** If a group has more rows, those with the oldest last post are deleted. */
 export const MAX_REFUSED_POSTS_PER_GROUP = 20;
 
 /** The common properties of refused posts of a group. None of them comes from a body. */

@@ -16,7 +16,7 @@ const SLOW_QUERY_TIMEOUT_MS = 60_000;
 interface EventExpiry {
   /** The job deletes events that are older. */
   readonly before: Date;
-  /** Of more events in a conversation, the job deletes the oldest. */
+  /** If a conversation has more events, the job deletes the oldest. */
   readonly maxEvents: number;
   /** The job awaits it before each statement; a rejection ends the round. */
   readonly beforeStep: () => Promise<void>;

@@ -76,7 +76,7 @@ export const hookColumns = (sql: Sql | Transaction) => sql`
 
 /**
  * The tables that `hookColumns` reads besides `reverse_hook r`. Each join is lateral with a limit, so that PostgreSQL
- * looks each row up by its key: a plan for any page size read the whole log instead.
+ * looks each row up by its key. Otherwise a plan for any page size read the whole log.
  */
 export const hookJoins = (sql: Sql | Transaction) => sql`
   cross join lateral (

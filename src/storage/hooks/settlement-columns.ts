@@ -5,9 +5,9 @@ const LANE_COLUMNS = ['hookId', 'generation', 'epoch', 'cursor', 'successMs'] as
 const ATTEMPT_COLUMNS = ['hookId', 'firstSeq', 'lastSeq', 'attempt', 'atMs', 'code', 'durationMs'] as const;
 
 /**
- * Settlements on their way to the thread that writes them. The columns that every settlement has are plain numbers,
- * since a typed array is copied as one piece of memory (a third less than arrays of numbers). NaN represents null.
- * Numbers are exact to 2^53, like every id.
+ * Settlements on their way to the thread that writes them. The columns that every settlement has are typed arrays,
+ * which are copied as one piece of memory (a third less than arrays of numbers). NaN represents null. Numbers are exact
+ * to 2^53, like every id.
  */
 export interface PackedSettlements {
   /** One row of LANE for each settlement. */

@@ -134,7 +134,7 @@ export function noAlertFragments(sql: Sql, candidates: Fragment): AlertFragments
  * and created again counts from 1.
  *
  * An edit takes the rev before the rev of its post's new message. If several posts of one flush change the same alert,
- * only the first is written; the others were decided from a row that has changed since.
+ * only the first is written. The others were decided from a row that has changed since.
  *
  * `candidates` is the CTE of the posts that may be written.
  */

@@ -69,8 +69,8 @@ export function raiseLogEpoch(sql: Sql, floor = 0): Promise<LogEpoch> {
  * Raises the epoch within a transaction.
  *
  * The lock waits for all statements that write to the log, and blocks new ones until the commit. PostgreSQL takes the
- * snapshot of a statement once it has its table locks, so each blocked statement reads the new epoch: no change of the
- * old epoch is committed after a raise.
+ * snapshot of a statement once it has its table locks, so each blocked statement reads the new epoch. So no change of
+ * the old epoch is committed after a raise.
  */
 export async function raiseLogEpochWithin(tx: Transaction, floor = 0): Promise<LogEpoch> {
   await tx`lock table conversation_head in share row exclusive mode`;

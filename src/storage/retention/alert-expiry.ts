@@ -12,16 +12,20 @@ const SLOW_QUERY_TIMEOUT_MS = 60_000;
 
 /** The bound for alerts, and a callback for the caller. */
 interface AlertExpiry {
-  /** Of more alerts in a conversation, the job deletes the oldest. */
+  /** If a conversation has more alerts, the job deletes the oldest. */
   readonly maxAlerts: number;
   /** The job awaits it before each statement; a rejection ends the round. */
   readonly beforeStep: () => Promise<void>;
 }
 
 /**
- * Removes rows of alerts, by the database's clock: those resolved long ago, those not updated for longer, and the
- * oldest beyond the bound of a group. Their messages stay; a later report is posted as a new message. The job skips
- * rows that a flush has locked: waiting for them could cause a deadlock.
+ * Removes rows of alerts, by the database's clock:
+ * - those resolved long ago,
+ * - those not updated for longer,
+ * - the oldest beyond the bound of a group.
+ *
+ * Their messages stay; a later report is posted as a new message. The job skips rows that a flush has locked: waiting
+ * for them could cause a deadlock.
  */
 export async function removeExpiredAlerts(pool: Pool, { maxAlerts, beforeStep }: AlertExpiry): Promise<number> {
   let total = 0;

@@ -12,8 +12,8 @@ const PARTITION_DAYS_AHEAD = 3;
 /** Rows that one statement deletes. */
 export const DELETE_PAGE_ROWS = 5_000;
 /**
- * Per round and kind of row: up to 4,000 rows a second expire within a quarter of an hour, and half of that may be
- * normal.
+ * Pages per round and kind of row: they suffice for 4,000 rows a second in a quarter of an hour, twice the highest
+ * expected rate.
  */
 export const MAX_PAGES = 720;
 /** The last page of a kind finds too few rows, and may scan a table for that. */
