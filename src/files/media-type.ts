@@ -1,13 +1,13 @@
 import { isUtf8 } from 'node:buffer';
 import { fileTypeFromBuffer } from 'file-type';
 
-/** So many bytes of a file tell what it is. */
+/** The number of bytes that identify a file's type. */
 export const SNIFFED_BYTES = 4_100;
 
-/** What nothing is known of. */
+/** The type of files that nothing is known about. */
 const UNKNOWN_MEDIA_TYPE = 'application/octet-stream';
 
-/** Types that a browser may show by itself: pictures that cannot hold a program. */
+/** Types that a browser may display: images that cannot contain a program. */
 const SAFE_IMAGE_TYPES: ReadonlySet<string> = new Set([
   'image/png',
   'image/jpeg',
@@ -16,7 +16,7 @@ const SAFE_IMAGE_TYPES: ReadonlySet<string> = new Set([
   'image/avif',
 ]);
 
-/** Control characters that no text has. */
+/** Control characters that do not occur in text. */
 // oxlint-disable-next-line no-control-regex -- these are meant
 const NON_TEXT_CHARACTERS = /[\u0000-\u0008\u000e-\u001a\u001c-\u001f]/;
 
@@ -25,7 +25,7 @@ export function isSafeImage(type: string): boolean {
   return SAFE_IMAGE_TYPES.has(type);
 }
 
-/** What a file is, as far as its first bytes show; what it was called or said to be is not believed. */
+/** The type of a file, from its first bytes; its name and its declared type are ignored. */
 export async function sniffType(head: Buffer): Promise<string> {
   const bytes = head.subarray(0, SNIFFED_BYTES);
   const found = await fileTypeFromBuffer(bytes).catch(() => undefined); // A failing reader finds no type.
@@ -33,14 +33,14 @@ export async function sniffType(head: Buffer): Promise<string> {
   return bytes.length > 0 && isText(bytes) ? 'text/plain' : UNKNOWN_MEDIA_TYPE;
 }
 
-/** Without parameters, and nothing that could end a header. */
+/** Without parameters, and without characters that could end a header. */
 function bareMediaTypeOrUnknown(mime: string): string {
   const type = mime.split(';', 1)[0]!.trim().toLowerCase();
   if (type === 'image/apng') return 'image/png';
   return /^[\w.+-]+\/[\w.+-]+$/.test(type) ? type : UNKNOWN_MEDIA_TYPE;
 }
 
-/** UTF-8 without what no text has; the last character may be cut. */
+/** UTF-8 without control characters; the last character may be incomplete. */
 function isText(bytes: Buffer): boolean {
   for (let cut = 0; cut <= 3 && cut < bytes.length; cut += 1) {
     const whole = bytes.subarray(0, bytes.length - cut);

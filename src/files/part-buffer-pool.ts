@@ -22,9 +22,9 @@ interface FillingPart {
 
 /**
  * Limits the parts that are in memory at once. An upload that needs one more waits for its turn and reads nothing
- * meanwhile, so many parallel uploads are slower but use no more memory. Slow uploads do not block the others. An
- * upload that has waited for most of its time-out reclaims the part that has been filling for longest. It does so only
- * if that is longer than its own wait.
+ * meanwhile, so parallel uploads get slower but use no more memory. Slow uploads do not block the others. An upload
+ * that has waited for most of its time-out reclaims the part that has been filling for longest. It does so only if that
+ * is longer than its own wait.
  */
 export class PartBufferPool {
   readonly #reservationTimeoutMs: number;

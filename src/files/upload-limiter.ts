@@ -44,9 +44,9 @@ export class UploadPermit {
 }
 
 /**
- * Limits parallel uploads, in all and per owner. When all slots are taken, a new upload evicts the slowest one of those
- * owners that hold more slots than its own owner. So many slow uploads cannot block others, and restarting an upload
- * gains nothing.
+ * Limits parallel uploads, in all and per owner. When all slots are taken, a new upload evicts the slowest one of the
+ * owners that hold more slots than its own owner. So slow uploads cannot block others, however many there are, and
+ * restarting an upload gains nothing.
  */
 export class UploadLimiter {
   readonly #maxTotal: number;

@@ -2,7 +2,9 @@ import { finished, Transform, type Readable, type TransformCallback } from 'node
 import { KlatchError } from '../errors.ts';
 import { SNIFFED_BYTES } from './media-type.ts';
 
-/** The minimum speed: so many bytes in each window, or the client counts as one that holds a slot and sends nothing. */
+/**
+ * The minimum speed: this many bytes in each window, or the client counts as one that holds a slot and sends nothing.
+ */
 export interface MinThroughput {
   readonly windowMs: number;
   readonly windowBytes: number;

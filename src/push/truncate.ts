@@ -5,7 +5,7 @@ const ELLIPSIS = '…';
  * emoji falls apart, and ends in an ellipsis. Invalid Unicode is replaced.
  */
 export function truncateToJsonBytes(text: string, maxBytes: number): string {
-  // Each code unit takes at least one byte, so the rest behind the bound is skipped. One more code unit marks the text
+  // Each code unit takes at least one byte, so the rest after the bound is skipped. One more code unit marks the text
   // as cut.
   const isLong = text.length > maxBytes;
   const head = (isLong ? text.slice(0, maxBytes + 1) : text).toWellFormed();

@@ -118,7 +118,7 @@ async function readReportedColumns(tx: Transaction, longTransactionS: number): P
   return row!;
 }
 
-/** The server's answer was made between the two readings of the local clock: the middle is the best estimate. */
+/** The server read its clock between the two readings of the local clock: the middle is the best estimate. */
 async function clockAheadMs(tx: Transaction): Promise<number> {
   const before = Date.now();
   const started = performance.now();

@@ -29,7 +29,7 @@ export async function insertAddress(
   await tx`insert into account_address (kind, address, account_id) values (${kind}, ${address}, ${accountId})`;
 }
 
-/** Gives an address to an account, in the place of its address of that kind. */
+/** Gives an address to an account, and replaces the account's address of the same kind. */
 export async function replaceAddress(tx: Transaction, accountId: AccountId, address: ProofAddress): Promise<void> {
   await tx`delete from account_address where account_id = ${accountId} and kind = ${address.kind}`;
   await insertAddress(tx, accountId, address);

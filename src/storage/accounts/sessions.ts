@@ -25,7 +25,10 @@ interface NewSessionOrToken {
   readonly expiresAt: Date | null;
 }
 
-/** A session ends after so many seconds without use, or after so many in all; null: it lasts until somebody ends it. */
+/**
+ * A session ends after this many seconds without use, or after this many in all; null: it lasts until its account ends
+ * it.
+ */
 export type SessionLifetime = { readonly idleTimeoutS: number } | { readonly expiresInS: number } | null;
 
 export async function insertSessionOrToken(

@@ -1,7 +1,7 @@
 import type { AccountId } from '../../model/ids.ts';
 import type { Transaction } from '../db/connection.ts';
 
-/** Inserts the link of an account, in the place of its previous one. `validMs` from now, by the database's clock. */
+/** Inserts the link of an account, and replaces the previous one. `validMs` from now, by the database's clock. */
 export async function replaceSignInLink(
   tx: Transaction,
   link: { accountId: AccountId; tokenHash: string; validMs: number },

@@ -11,8 +11,8 @@ interface ClientEvents {
   /** A setting that PostgreSQL reports, at the start and whenever it changes. */
   readonly onParameter: (name: string, value: string) => void;
   /**
-   * A commit did not wait for a standby to the end, because somebody cancelled the wait: PostgreSQL sends a warning,
-   * and then reports success.
+   * A commit did not wait for a standby to the end, because the wait was cancelled: PostgreSQL sends a warning, and
+   * then reports success.
    */
   readonly onCommittedWithoutStandby: () => void;
 }

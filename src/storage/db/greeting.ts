@@ -45,8 +45,8 @@ async function ask(sql: Sql, text: string): Promise<Greeting> {
 /**
  * `forceGenericPlans`: else PostgreSQL would plan a statement for each length of its arrays, a third of a small flush.
  * The query looks the name up because version 11 has no such setting. A standby has no log of its own, and so no
- * timeline. Settings are made here and not at the start of the session, where pgbouncer refuses settings that it does
- * not know.
+ * timeline. The query sets the settings, and not the start of the session, where pgbouncer refuses settings that it
+ * does not know.
  *
  * A process that has written keeps its transaction id until its commit is complete, wherever the commit waits. A
  * process that waits for its client has not noticed that its session ended: its transaction will never commit.

@@ -129,7 +129,7 @@ function hasSameMembers(a: readonly string[], b: readonly string[]): boolean {
 }
 
 /**
- * Changes which events a hook asks for. A hook that begins to ask starts behind the newest change: the head is locked,
+ * Changes which events a hook asks for. A hook that begins to ask starts after the newest change: the head is locked,
  * so that every later change finds `wants_events` set. The message that comes next may differ now, so `rejections`
  * starts at 0.
  */
@@ -154,15 +154,15 @@ async function makeRetryRowsDue(tx: Transaction, hookId: HookId): Promise<number
   return count;
 }
 
-/** Where a hook resumes delivery: at a message, with the events behind it; or at a moment. */
+/** Where a hook resumes delivery: at a message, with the events after it; or at a moment. */
 export interface RedeliveryStart {
   readonly seq: number;
-  /** Events since then; null: those that come behind the message. */
+  /** Events since then; null: those that come after the message. */
   readonly since: Date | null;
 }
 
 /**
- * Moves a hook back, so that its lane sends everything from this seq on again, in order, with the events behind it. The
+ * Moves a hook back, so that its lane sends everything from this seq on again, in order, with the events after it. The
  * cursor never moves before the hook's start, and never forward over pending messages: the lane skips removed messages
  * and records that. Returns the first seq that the lane sends next.
  */
@@ -215,7 +215,7 @@ export async function findHookCursor(sql: Sql, { conversationId, hookId }: HookR
 }
 
 /**
- * Sends single messages again, outside the order of the others. They have to be in the log and behind the hook's start.
+ * Sends single messages again, outside the order of the others. They have to be in the log and after the hook's start.
  * A strict hook delivers its pending messages only in their order, because a later message must not arrive first.
  * Returns false, and has written nothing, when the hook would have more than `MAX_RETRY_ROWS` of them.
  */

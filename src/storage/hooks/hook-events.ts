@@ -10,7 +10,7 @@ export interface DeliveryEvent {
   readonly rev: Rev;
   /** The epoch in which it was written. */
   readonly logEpoch: LogEpoch;
-  /** The newest message at the change: the event comes behind it and before the next one. */
+  /** The newest message at the change: the event comes after it and before the next one. */
   readonly afterSeq: Seq;
   /** The message that was changed. */
   readonly seq: Seq;
@@ -28,7 +28,7 @@ export interface DeliveryEvent {
 
 export type ChangedMessage = Omit<DeliveryMessage, 'hops' | 'iconUrl'> & { readonly editedAt: Date | null };
 
-/** Where to read on: events of a conversation behind a rev. */
+/** Where to read on: events of a conversation after a rev. */
 interface EventPagePosition {
   readonly conversationId: ConversationId;
   readonly afterRev: Rev;

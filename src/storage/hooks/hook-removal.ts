@@ -47,8 +47,8 @@ export async function removeHookByTarget(
 export async function parkHook(tx: Transaction, lane: HookNoticeContext): Promise<void> {
   const { settlement } = lane;
   await insertHookNoticeIfLeaseHolds(tx, lane, 'hook_parked');
-  // The generation stays: attempts continue unchanged. The update parks the hook only for the outage that lasted so
-  // long.
+  // The generation stays: attempts continue unchanged. The update does not park the hook for another outage than this
+  // one.
   const parked = await tx`
     update reverse_hook set parked_at = now()
     where id = ${settlement.hookId} and generation = ${settlement.generation} and removed_at is null

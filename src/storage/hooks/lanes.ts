@@ -47,7 +47,7 @@ export interface LaneRow extends HookFilter {
   readonly hasRemovedBacklog: boolean;
   /** The conversation's newest seq when the row was read. */
   readonly lastSeq: Seq;
-  /** There are events behind the hook's event cursor. */
+  /** There are events after the hook's event cursor. */
   readonly hasPendingEvents: boolean;
 }
 

@@ -43,7 +43,7 @@ export async function readDueRetries(
   return row!;
 }
 
-/** A hook's retry rows behind its cursors, in their order. */
+/** A hook's retry rows after its cursors, in their order. */
 export async function retriesAfter(
   sql: Sql,
   hookId: HookId,

@@ -57,7 +57,7 @@ export interface LaneCursorAndFailures {
   readonly nextAttemptAt: Date | null;
   /** How often the target refused the next message or event for its own sake. */
   readonly rejections: number;
-  /** The end of a failed batch, which the lane retries unchanged; the batch begins behind the cursor. */
+  /** The end of a failed batch, which the lane retries unchanged; the batch begins after the cursor. */
   readonly batchLastSeq: Seq | null;
   /** Up to here messages go one by one, since the target refused a batch of them. */
   readonly unbatchedUntil: Seq | null;

@@ -4,7 +4,7 @@ import type { Sql, Transaction } from '../db/connection.ts';
 /**
  * Stores in the head's row whether a hook of the conversation asks for events; the caller holds the head's lock. So
  * each change of a message reads it from the row that it locks. A change that comes before a registration writes no
- * event, and the hook starts behind it.
+ * event, and the hook starts after it.
  */
 export async function updateWantsEvents(tx: Sql | Transaction, conversationId: ConversationId): Promise<void> {
   await tx`

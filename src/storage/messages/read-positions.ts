@@ -6,7 +6,7 @@ import type { Sql } from '../db/connection.ts';
  * whether it moved; null for an account that is not a member.
  *
  * The commit is asynchronous: a crash of the database's machine may undo the positions of the last moments. That costs
- * a reader a second look. A flush to disk for every message that somebody reads would slow the posts down.
+ * a reader a second look. A flush to disk for every message that a member reads would slow the posts down.
  */
 export async function advanceReadPosition(
   sql: Sql,

@@ -73,7 +73,7 @@ export function isSupported({ number }: ServerVersion): boolean {
   return number >= MIN_SUPPORTED_VERSION;
 }
 
-/** A server's own error, beneath Klatch's wrappers. */
+/** A server's own error, inside Klatch's wrappers. */
 export function rootCause(error: unknown): unknown {
   return error instanceof Error && error.cause !== undefined ? rootCause(error.cause) : error;
 }

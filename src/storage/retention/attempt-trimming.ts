@@ -24,8 +24,8 @@ interface Trimming {
 }
 
 /**
- * Deletes attempts beyond the newest rows of each hook. The counts of requests in `hook_stats` tell which hooks have so
- * many, and an index leads to their rows. So the reads grow with the deleted rows, not with the log.
+ * Deletes attempts beyond the newest rows of each hook. The counts of requests in `hook_stats` tell which hooks may
+ * have more rows, and an index leads to their rows. So the reads grow with the deleted rows, not with the log.
  */
 export async function trimAttemptsPerHook(pool: Pool, trimming: Trimming): Promise<number> {
   const zeroIfIdleSince = new Date(trimming.nowMs - ACTIVE_WITHIN_MS);

@@ -12,8 +12,8 @@ const PARTITION_DAYS_AHEAD = 3;
 /** Rows that one statement deletes. */
 export const DELETE_PAGE_ROWS = 5_000;
 /**
- * Pages per round and kind of row: they suffice for 4,000 rows a second in a quarter of an hour, twice the highest
- * expected rate.
+ * Pages per round and kind of row. They suffice for the rows of a quarter of an hour at 4,000 a second; half as many
+ * may arrive.
  */
 export const MAX_PAGES = 720;
 /** The last page of a kind finds too few rows, and may scan a table for that. */
