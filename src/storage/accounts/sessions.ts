@@ -26,8 +26,8 @@ interface NewSessionOrToken {
 }
 
 /**
- * A session ends after this many seconds without use, or after this many in all; null: it lasts until its account ends
- * it.
+ * A session ends after this many seconds without use, or after this many in all; null: it lasts until it is ended
+ * explicitly.
  */
 export type SessionLifetime = { readonly idleTimeoutS: number } | { readonly expiresInS: number } | null;
 

@@ -130,8 +130,8 @@ function hasSameMembers(a: readonly string[], b: readonly string[]): boolean {
 
 /**
  * Changes which events a hook asks for. A hook that begins to ask starts after the newest change: the head is locked,
- * so that every later change finds `wants_events` set. The message that comes next may differ now, so `rejections`
- * starts at 0.
+ * so that every later change finds `wants_events` set. The hook may no longer ask for the event that its target
+ * refused, so `rejections` starts at 0.
  */
 async function changeEvents(tx: Transaction, hook: LockedHook, events: readonly ChangeEventKind[]): Promise<void> {
   const { hookId, conversationId, eventStartAfterRev, eventCursor, lastRev } = hook;

@@ -26,7 +26,7 @@ export interface SearchPage {
   readonly next: MessagePosition | null;
 }
 
-/** The statement time-out ended the search: too much matches, or few of very many messages match. */
+/** The statement time-out ended the search: too many messages match, or few of very many. */
 export class SearchTimeoutError extends Error {
   override readonly name = 'SearchTimeoutError';
 }
