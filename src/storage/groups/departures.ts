@@ -34,7 +34,7 @@ export async function insertRemoval(tx: Transaction, { conversationId, accountId
       do update set last_invite_id = greatest(group_removal.last_invite_id, excluded.last_invite_id)`;
 }
 
-/** Clears the members that know the token as former owners or admins: the token has been replaced. */
+/** Clears the mark of former owners and admins that know the token: the token has been replaced. */
 export async function deleteTokenKnowledge(tx: Transaction, conversationId: ConversationId): Promise<void> {
   await tx`update membership set knows_token = false where conversation_id = ${conversationId} and knows_token`;
 }
