@@ -54,7 +54,7 @@ const roomsOf: Readonly<Record<string, Readonly<Record<string, readonly string[]
     text: [],
     words: [],
     timeline: ['text', 'words'],
-    screens: ['core', 'timeline', 'words'],
+    screens: ['core', 'text', 'timeline', 'words'],
     'main.tsx': ['core', 'screens', 'words'],
   },
   cli: {

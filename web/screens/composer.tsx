@@ -5,6 +5,7 @@ import type { ChatState } from '../core/chat-state.ts';
 import type { ConversationEntry } from '../core/unread.ts';
 import { words } from '../words/words.ts';
 import { AttachButton, AttachedFiles, DropTarget, useAttaching } from './attach-files.tsx';
+import { MentionList, mentionAttributes, useMentions } from './mentions.tsx';
 import { conversationTitle } from './sidebar.tsx';
 
 /** `limits.text-length` as a rule; a server that takes less says so. */
@@ -31,6 +32,7 @@ interface ComposerProps {
 export function Composer(props: ComposerProps) {
   const { chat, entry, edited } = props;
   const { field, text, left, canSend, problem, setText, submit, attach, onKeyDown, onPaste } = useWriting(props);
+  const mentions = useMentions({ chat, conversation: entry.info.id, field, setText });
   const isEditing = edited.value !== null;
   const title = conversationTitle(entry);
   const label = words.writeTo(title);
@@ -55,6 +57,7 @@ export function Composer(props: ComposerProps) {
           <DropTarget title={title} onFiles={attach} />
         </>
       )}
+      <MentionList people={mentions.people} at={mentions.at} onChoose={mentions.accept} />
       <div class="composer-row">
         {isEditing ? null : <AttachButton onFiles={attach} />}
         <textarea
@@ -64,20 +67,35 @@ export function Composer(props: ComposerProps) {
           aria-label={label}
           placeholder={label}
           value={text}
-          onInput={(event) => setText(event.currentTarget.value)}
-          onKeyDown={onKeyDown}
+          onInput={(event) => {
+            setText(event.currentTarget.value);
+            mentions.onCaret();
+          }}
+          onKeyDown={(event) => {
+            if (!mentions.onKeyDown(event)) onKeyDown(event);
+          }}
+          onKeyUp={mentions.onCaret}
+          onClick={mentions.onCaret}
+          onBlur={mentions.close}
+          {...mentionAttributes(mentions)}
           onPaste={onPaste}
         />
         <button class="primary" type="submit" disabled={!canSend}>
           {isEditing ? words.save : words.send}
         </button>
       </div>
-      {left > MAX_CHARACTERS - COUNT_FROM ? null : (
-        <p class={left < 0 ? 'error' : 'quiet'} role="status">
-          {words.charactersLeft(left)}
-        </p>
-      )}
+      <CharactersLeft left={left} />
     </form>
+  );
+}
+
+/** Nothing as long as there are many. */
+function CharactersLeft({ left }: { readonly left: number }) {
+  if (left > MAX_CHARACTERS - COUNT_FROM) return null;
+  return (
+    <p class={left < 0 ? 'error' : 'quiet'} role="status">
+      {words.charactersLeft(left)}
+    </p>
   );
 }
 

@@ -76,6 +76,8 @@ export const words = {
     `A message carries ${counted(most, 'file', 'files')} at most: the others were left out.`,
   openPicture: (name: string) => `Open the picture ${name}`,
   download: 'Download',
+  mentionsFound: (count: number) =>
+    `${counted(count, 'member', 'members')} to mention: choose with the arrow keys, take with Enter.`,
   archivedHere: 'This group is archived: nothing more can be written.',
   switchTo: 'Switch to a conversation',
   search: 'Search',

@@ -1,0 +1,138 @@
+import { useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+import { sanitize } from '../../client/core/safe-text.ts';
+import type { FoundAccount } from '../core/api.ts';
+import type { ChatState } from '../core/chat-state.ts';
+import { mentionAt, matchesMention, type BegunMention } from '../text/begun-mention.ts';
+import { words } from '../words/words.ts';
+
+/** Members are searched for when nothing was typed for so long. */
+const SEARCH_AFTER_MS = 80;
+const LIST_ID = 'mention-list';
+
+interface MentionOptions {
+  readonly chat: ChatState;
+  readonly conversation: number;
+  readonly field: { readonly current: HTMLTextAreaElement | null };
+  readonly setText: (text: string) => void;
+}
+
+/** Completes the nick of a member where `@` and a letter of it were typed. */
+export function useMentions({ chat, conversation, field, setText }: MentionOptions) {
+  const begun = useSignal<BegunMention | null>(null);
+  const dismissed = useSignal<BegunMention | null>(null);
+  const chosen = useSignal(0);
+  const wanted = begun.value?.text ?? null;
+  const found = useFoundMembers(chat, conversation, wanted);
+  const isDismissed = begun.value?.at === dismissed.value?.at && wanted === dismissed.value?.text;
+  const people =
+    wanted === null || isDismissed
+      ? []
+      : found.filter((each) => each.id !== chat.account.id && matchesMention(each, wanted));
+  const at = Math.min(chosen.value, people.length - 1);
+  const accept = (account: FoundAccount | undefined): void => {
+    const { current } = field;
+    if (current === null || begun.value === null || account === undefined) return;
+    const before = `${current.value.slice(0, begun.value.at)}@${account.nick} `;
+    const text = before + current.value.slice(current.selectionEnd);
+    // At once: what is drawn later leaves the caret where it is.
+    current.value = text;
+    current.setSelectionRange(before.length, before.length);
+    begun.value = null;
+    setText(text);
+  };
+  /** Whether the key was one for the list. */
+  const onKeyDown = (event: KeyboardEvent): boolean => {
+    if (people.length === 0 || event.isComposing) return false;
+    if (event.key === 'ArrowDown') chosen.value = (at + 1) % people.length;
+    else if (event.key === 'ArrowUp') chosen.value = (at + people.length - 1) % people.length;
+    else if ((event.key === 'Enter' && !event.shiftKey) || (event.key === 'Tab' && !event.shiftKey)) accept(people[at]);
+    else if (event.key === 'Escape') dismissed.value = begun.value;
+    else return false;
+    event.preventDefault();
+    return true;
+  };
+  /** After each move of the caret. */
+  const onCaret = (): void => {
+    const { current } = field;
+    const next = current === null ? null : mentionAt(current.value, current.selectionStart, current.selectionEnd);
+    if (next?.at === begun.value?.at && next?.text === begun.value?.text) return;
+    begun.value = next;
+    chosen.value = 0;
+  };
+  const close = (): void => {
+    begun.value = null;
+  };
+  return { people, at, accept, onKeyDown, onCaret, close };
+}
+
+/** Members whose nick or name begins so. Those of the search before stay till the answer. */
+function useFoundMembers(chat: ChatState, conversation: number, wanted: string | null): readonly FoundAccount[] {
+  const found = useSignal<readonly FoundAccount[]>([]);
+  useEffect(() => {
+    if (wanted === null) {
+      found.value = [];
+      return undefined;
+    }
+    let isLatest = true;
+    const timer = setTimeout(() => {
+      // Without an answer the nick is typed in full.
+      void chat.api.searchAccounts(wanted, conversation).then(
+        (accounts) => {
+          if (isLatest) found.value = accounts;
+        },
+        () => {},
+      );
+    }, SEARCH_AFTER_MS);
+    return () => {
+      isLatest = false;
+      clearTimeout(timer);
+    };
+  }, [wanted]);
+  return found.value;
+}
+
+/** What the field says of the list. A field of several lines is no combobox to ARIA, and has the other attributes of one. */
+export function mentionAttributes({ people, at }: Pick<ReturnType<typeof useMentions>, 'people' | 'at'>) {
+  const account = people[at];
+  return {
+    'aria-autocomplete': 'list',
+    'aria-haspopup': 'listbox',
+    ...(account === undefined ? {} : { 'aria-controls': LIST_ID, 'aria-activedescendant': `mention-${account.id}` }),
+  } as const;
+}
+
+interface MentionListProps {
+  readonly people: readonly FoundAccount[];
+  readonly at: number;
+  readonly onChoose: (account: FoundAccount) => void;
+}
+
+/** Above the field, over the messages: nothing moves when it comes or goes. */
+export function MentionList({ people, at, onChoose }: MentionListProps) {
+  return (
+    <>
+      <div class="unseen" role="status">
+        {people.length === 0 ? '' : words.mentionsFound(people.length)}
+      </div>
+      {people.length === 0 ? null : (
+        <ul class="mention-list" role="listbox" id={LIST_ID} aria-label={words.members(people.length)}>
+          {people.map((account, index) => (
+            <li
+              key={account.id}
+              id={`mention-${account.id}`}
+              role="option"
+              aria-selected={index === at}
+              dir="auto"
+              // The field keeps the focus.
+              onMouseDown={(event) => event.preventDefault()}
+              onClick={() => onChoose(account)}
+            >
+              {sanitize(account.name)} <span class="quiet">@{sanitize(account.nick)}</span>
+            </li>
+          ))}
+        </ul>
+      )}
+    </>
+  );
+}

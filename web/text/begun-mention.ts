@@ -1,0 +1,29 @@
+/** `@` and the part of a nick that was typed. */
+export interface BegunMention {
+  /** Of the `@` in the text. */
+  readonly at: number;
+  /** Without the `@`; at least one character. */
+  readonly text: string;
+}
+
+/** A nick has at most 32 characters. */
+const MAX_BEGUN_CHARACTERS = 33;
+const BEGUN = /(?:^|[^\p{L}\p{N}._@/-])@([\p{L}\p{N}._-]{1,32})$/u;
+
+/** The mention that ends at the caret, or null. Nothing where text is selected. */
+export function mentionAt(text: string, selectionStart: number, selectionEnd: number): BegunMention | null {
+  if (selectionStart !== selectionEnd) return null;
+  // One character before the `@` decides whether it begins a mention; it may have two units.
+  const before = text.slice(Math.max(0, selectionStart - MAX_BEGUN_CHARACTERS - 2), selectionStart);
+  const typed = BEGUN.exec(before)?.[1];
+  return typed === undefined ? null : { at: selectionStart - typed.length - 1, text: typed };
+}
+
+/** Whether an account may be meant: its nick, or a part of its name, begins so. */
+export function matchesMention(
+  { nick, name }: { readonly nick: string; readonly name: string },
+  typed: string,
+): boolean {
+  const wanted = typed.toLowerCase();
+  return [nick, ...name.split(/\s+/)].some((part) => part.toLowerCase().startsWith(wanted));
+}
