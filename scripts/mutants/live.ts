@@ -97,8 +97,8 @@ export const LIVE_MUTANTS: readonly Mutant[] = [
     name: 'new-name-is-not-sent',
     promise: 'Clients that share a conversation with an account get no notification of its new name.',
     file: 'src/live/ephemeral-events.ts',
-    find: 'const renamed = isRenamed ?',
-    replace: 'const renamed = isRenamed && online !== null ?',
+    find: 'this.#queue(id, { online: null, isRenamed: true });',
+    replace: '',
     tests: ['test/live/notifications', '-t', 'a new name is told'],
   },
 ];
