@@ -10,10 +10,10 @@ interface ControlSocketCaller {
   readonly kind: 'system';
 }
 
-/** Somebody who has not said who they are. */
+/** A caller that has not signed in. */
 export interface AnonymousCaller {
   readonly kind: 'anonymous';
-  /** The network that the request comes from, behind trusted proxies the client's. */
+  /** The network of the request; behind trusted proxies, the client's network. */
   readonly source: SourceKey;
   readonly live: LiveSession | null;
 }
@@ -29,31 +29,31 @@ export interface AccountCaller {
   readonly sessionId: SessionOrTokenId;
   /** When the session expires; null: never. */
   readonly expiresAt: Date | null;
-  /** Null: a person's session, which is good for everything. */
+  /** Null: a person's session, which may do everything. */
   readonly scopes: ReadonlySet<Scope> | null;
   readonly source: SourceKey;
   readonly live: LiveSession | null;
 }
 
-/** What a client says it has of its conversations when it begins to follow them. */
+/** Which changes a client already has when it begins to follow its conversations. */
 export interface SubscriptionStartPoints {
-  /** Up to which change the client has each of these; it gets what is behind that, in order. */
+  /** The last change that the client has of each conversation; it gets the later ones, in order. */
   readonly since: ReadonlyMap<ConversationId, Rev>;
   /** Where to begin in conversations that it does not name: with the next change, or with the first one. */
   readonly default: 'now' | 'start';
 }
 
-/** Where the stream of a conversation begins: behind this change. */
+/** The stream of a conversation begins after this change. */
 export interface SubscribedConversation {
   readonly conversationId: ConversationId;
   readonly rev: Rev;
   /** Messages before it were removed by a retention rule. */
   readonly firstSeq: Seq;
-  /** Who knows the epoch before drops what has a greater rev. */
+  /** A client that knows the previous epoch drops changes with a greater rev. */
   readonly epochRev: Rev;
 }
 
-/** Conversations that one connection follows. */
+/** The most conversations that one connection follows. */
 export const MAX_SUBSCRIBED_CONVERSATIONS = 20_000;
 
 /** What a connection follows. */
@@ -70,20 +70,22 @@ export interface SubscribeResult {
 export interface LiveSession {
   /** Cookies of Klatch servers that a page of `http.base-uri` brought along when it connected; else none. */
   readonly handshakeCookies: readonly KlatchCookie[];
-  /** From now on the connection acts as this caller. Throws `quota_exceeded` past the connections of one account. */
+  /**
+   * From now on, the connection acts as this caller. Throws `quota_exceeded` when the account has too many connections.
+   */
   onAuthenticated(caller: AccountCaller): void;
-  /** A token was presented that holds nothing: resolves when that may be told. */
+  /** The client presented an invalid token: resolves when the client may be answered. */
   onTokenRejected(): Promise<void>;
   /**
-   * Begins the stream of changes of all conversations that the caller is in, and of those that it comes into. Once for
-   * a connection. Resolves with where each begins; the first change is sent after the answer.
+   * Begins the stream of changes of all conversations that the caller is in or joins later. A connection may call it
+   * once. Resolves with where each conversation begins; the first change is sent after the answer.
    */
   subscribe(request: SubscriptionStartPoints): Promise<SubscribeResult>;
-  /** Whether somebody looks at it from now on; a new connection is looked at. */
+  /** Whether the user looks at the app from now on; a new connection is in the foreground. */
   setForeground(isForeground: boolean): void;
 }
 
-/** Who calls an operation. */
+/** The caller of an operation. */
 export type Caller = ControlSocketCaller | AnonymousCaller | AccountCaller;
 
 /** Whether the caller may do what the installation's administrators may. */
@@ -91,12 +93,12 @@ export function isAdministrator(caller: Caller): boolean {
   return caller.kind === 'system' || (caller.kind === 'account' && caller.role === 'admin' && caller.scopes === null);
 }
 
-/** The network that a call counts for; null on the server's own machine, which nothing bounds. */
+/** The network that a call counts for; null on the server's own machine, which has no limits. */
 export function callerSource(caller: Caller): SourceKey | null {
   return caller.kind === 'system' ? null : caller.source;
 }
 
-/** The account that calls. Throws `forbidden` for the administrator's command line, which is nobody's account. */
+/** The account that calls. Throws `forbidden` for the administrator's command line, which has no account. */
 export function requireAccount(caller: Caller): AccountCaller {
   if (caller.kind === 'account') return caller;
   throw new KlatchError('forbidden', { sentence: 'Only an account can do this: call it with a session token' });

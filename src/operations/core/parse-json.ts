@@ -1,13 +1,13 @@
 import { KlatchError } from '../../errors.ts';
 import { jsonLimitViolation, type JsonLimits } from './json-limits.ts';
 
-/** The value of a JSON text, or a sentence that says where it stops being JSON, without quoting what stands there. */
+/** The value of a JSON text, or a sentence that says where it stops being JSON, without quoting the text. */
 type ParsedJson =
   { readonly value: unknown; readonly problem?: undefined } | { readonly value?: undefined; readonly problem: string };
 
 /**
- * Parses JSON that somebody sent; no edge calls JSON.parse itself, so that none forgets the limits. Throws `invalid_input`
- * for a text past its limits, before it is parsed; `subject` begins the sentence.
+ * Parses JSON from outside; no interface calls JSON.parse directly, so that none forgets the limits. Throws
+ * `invalid_input` for a text past its limits, before it is parsed; `subject` begins the sentence.
  */
 export function parseJson(source: string, limits: JsonLimits, subject = 'input:'): ParsedJson {
   const violation = jsonLimitViolation(source, limits);
@@ -19,13 +19,13 @@ export function parseJson(source: string, limits: JsonLimits, subject = 'input:'
   }
 }
 
-/** The same; raw control characters inside strings, which shell scripts put there, are taken as they are meant. */
+/** The same, but accepts raw control characters inside strings, as shell scripts write them. */
 export function parseJsonRepairingControls(source: string, limits: JsonLimits, subject?: string): ParsedJson {
-  // A text with control characters is repaired first: to parse it in vain would take as long once more.
+  // Repairs a text with control characters first: a failed parse would take as long again.
   return parseJson(HAS_CONTROLS.test(source) ? repairControls(source) : source, limits, subject);
 }
 
-/** Line breaks and tabs are good JSON between strings; whether one stands in a string shows in the repair. */
+/** Line breaks and tabs are valid JSON between strings; the repair finds those inside strings. */
 // oxlint-disable-next-line no-control-regex
 const HAS_CONTROLS = /[\u0000-\u001f]/;
 /** As many characters as a message may have at most. */
@@ -72,7 +72,7 @@ function controlOffsetsInStrings(bytes: Buffer): number[] {
   return offsets;
 }
 
-/** A longer text is not searched for its mistake: that parses it some fourteen times. */
+/** The search for the error parses the text some fourteen times, so longer texts are not searched. */
 const MAX_BISECTED_LENGTH = 16_384;
 
 function problemOf(source: string, error: unknown): string {
@@ -93,7 +93,7 @@ function reportedOffset(error: unknown, length: number): number | null {
   return position === undefined ? null : Number(position);
 }
 
-/** The mistake stands behind the longest beginning that is JSON but for its end. */
+/** The error follows the longest beginning that is JSON except for its missing end. */
 function findErrorOffset(source: string): number {
   let good = 0;
   let bad = source.length;
