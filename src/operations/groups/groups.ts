@@ -32,9 +32,9 @@ interface NewGroup {
   readonly title: string;
   readonly about: string | null;
   readonly public: boolean;
-  /** Null: nobody's. */
+  /** Null: the group has no owner. */
   readonly owner: { readonly id: AccountId; readonly nick: string } | null;
-  /** Whose doing it is; null: the command line's. */
+  /** The actor of the notices; null: the command line. */
   readonly actorId: AccountId | null;
 }
 
@@ -165,7 +165,7 @@ export const editGroup = defineTargetedOperation({
       'give one or more of "title", "about" and "public"',
     ),
   output: groupSchema.extend({
-    /** False: it was so already. */
+    /** False: the group already had these values. */
     changed: z.boolean(),
   }),
   who: 'group-admin',

@@ -20,7 +20,7 @@ import type { Services } from '../core/services.ts';
 
 const incomingSecretSchema = z.object({
   group: z.int(),
-  /** Null: the group has none, and signatures are not looked at. */
+  /** Null: the group has none, and signatures are not checked. */
   secret: z.string().nullable(),
   /** Every post has to be signed, also one of a format without signatures. */
   signed_only: z.boolean(),
@@ -60,11 +60,11 @@ export const setIncomingSecret = defineTargetedOperation({
   input: z
     .strictObject({
       group: groupReference,
-      /** The secret that a program made, such as Sentry. Absent: the present one stays, or a new one is made. */
+      /** A secret that a program made, such as Sentry. Absent: the present one stays, or the server makes a new one. */
       secret: secretSchema.optional(),
-      /** Make a new secret in the place of the present one. */
+      /** Replaces the present secret with a new one. */
       rotate: z.boolean().optional(),
-      /** Refuse every post without a signature, also of formats that have none. Absent: as before. */
+      /** Refuses every post without a signature, also of formats that have none. Absent: as before. */
       signed_only: z.boolean().optional(),
     })
     .refine(({ secret, rotate }) => secret === undefined || rotate !== true, 'give "secret" or "rotate", not both'),
