@@ -11,16 +11,16 @@ import { pageOf } from '../core/page.ts';
 import { hookNumber } from '../core/schemas.ts';
 import type { Services } from '../core/services.ts';
 
-/** Rows of a delivery log that are given at once. */
+/** The most rows of a delivery log in one page. */
 export const MAX_LOG_PAGE_SIZE = 100;
 
 /** One row of a delivery log. */
 export const loggedAttemptSchema = z.object({
   message_id: z.string(),
   seq: z.int(),
-  /** The last message of a batch, or of what was skipped; else the same as `seq`. */
+  /** The last message of a batch, or of a skipped range; else the same as `seq`. */
   last_seq: z.int(),
-  /** Of an event, whose `seq` is that of the message that was changed. */
+  /** The rev of an event, whose `seq` is that of the changed message. */
   rev: z.int().optional(),
   /** The last event of a batch; else the same as `rev`. */
   last_rev: z.int().optional(),
@@ -32,7 +32,7 @@ export const loggedAttemptSchema = z.object({
   duration_ms: z.int(),
 });
 
-/** A row of the log as every edge shows it. */
+/** A row of the log as every interface shows it. */
 export function serializeAttempt(
   conversationId: ConversationId,
   { firstSeq, lastSeq, logEpoch, rev, lastRev, attempt, at, outcome, category, code, durationMs }: LoggedAttempt,
@@ -66,13 +66,13 @@ function formatLogPosition({ at, firstSeq, rev, attempt }: LogPosition): string 
   return `${at.toISOString()}_${firstSeq}_${attempt}${rev === 0 ? '' : `_r${rev}`}`;
 }
 
-/** Which rows of a log to give: those before a place, newest first. */
+/** The rows of a log to return: those before a place, newest first. */
 export interface HookLogPageRequest {
   readonly before: string | undefined;
   readonly limit: number;
 }
 
-/** A page of a log; `next` is the place to go on before, null when this was all. */
+/** A page of a log; `next` is the `before` of the next page, null on the last page. */
 export interface HookLogPage {
   readonly attempts: z.infer<typeof loggedAttemptSchema>[];
   readonly next: string | null;

@@ -31,11 +31,11 @@ const listedHookSchema = hookHealthSchema.extend({
   id: z.int(),
   group: z.int(),
   state: listedStateSchema,
-  /** Host of the target, with its port where it is not the scheme's own. */
+  /** Host of the target, with its port where it is not the scheme's default. */
   host: z.string(),
-  /** How its requests look. */
+  /** The format of its requests. */
   format: z.enum(hookFormats),
-  /** What it asks for besides new messages. */
+  /** The events that it gets besides new messages. */
   events: z.array(z.enum(changeEventKinds)),
   removed: pastRemovalSchema.nullable(),
 });
@@ -86,24 +86,27 @@ async function listHookPage(
 
 const hookInfoSchema = listedHookSchema.extend({
   group_title: z.string(),
-  /** The whole target: this is the place where it is shown, as it can hold a secret of the receiver's. */
+  /** The whole target, which lists do not show, as it can hold a secret of the receiver. */
   url: z.string(),
   description: z.string().nullable(),
   order: z.enum(['strict', 'none']),
   batch: z.int(),
   signature: z.enum(['v1', 'v1a', 'both']),
   skip: z.array(z.enum(['webhook', 'bot'])),
-  /** It gets only messages that begin with one of these; empty: all of them. */
+  /** The hook gets only messages that begin with one of these; empty: all of them. */
   triggers: z.array(z.string()),
-  /** In seconds; null: it gets messages of any age. */
+  /** In seconds; null: the hook gets messages of any age. */
   max_age: z.int().nullable(),
-  /** Until when the secret before the last rotation signs too. */
+  /** Until when the previous secret signs too. */
   old_secret_until: z.string().nullable(),
   created_at: z.string(),
-  /** Messages up to this seq were there before the hook; up to the cursor all is done; `last_seq` is the group's. */
+  /**
+   * Messages up to this seq are older than the hook; those up to `cursor` are dealt with; `last_seq` is the group's
+   * newest.
+   */
   start_seq: z.int(),
   cursor: z.int(),
-  /** The same of events, by rev; null: the hook asks for none. */
+  /** The cursor of events, by rev; null: the hook gets none. */
   event_cursor: z.int().nullable(),
   last_seq: z.int(),
   failures: z.int(),

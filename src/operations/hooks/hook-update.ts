@@ -27,9 +27,9 @@ import { hookNumber } from '../core/schemas.ts';
 import type { Services } from '../core/services.ts';
 
 /**
- * Runs `work` on a hook beneath its lock, and with `notices` beneath its group's, and commits; when it resolves, nothing
- * of before is sent any more. Throws `hook_not_found`, what `admit` and `work` throw, `change_unconfirmed`, and
- * `outcome_unknown` with the sentence `unknown`.
+ * Runs `work` under the hook's lock, with `needsGroupLock` also under its group's, and commits. When it resolves, no
+ * node sends anything by the old row any more. Throws `hook_not_found`, what `lockAccess` and `work` throw,
+ * `change_unconfirmed`, and `outcome_unknown` with `unknownOutcomeSentence`.
  */
 export async function changeLockedHookAndAnnounce<T>(
   services: Services,
@@ -43,7 +43,7 @@ export async function changeLockedHookAndAnnounce<T>(
   return withAnnouncedHookChange(services, hook, async () => {
     try {
       return await services.database.general.transaction(async (tx) => {
-        // The head first, as everybody who tells the group of a hook.
+        // Locks the head first, as does every transaction that writes a notice about a hook.
         if (control.needsGroupLock === true) await lockGroup(tx, hook.conversationId);
         await hook.lockAccess(tx);
         const locked = await lockHook(tx, hook);
@@ -56,28 +56,28 @@ export async function changeLockedHookAndAnnounce<T>(
   });
 }
 
-/** What of a hook is to be changed, checked by its edge. */
+/** The changes of a hook, checked by the interface that received them. */
 export interface HookChangesAndSecretRotation extends Omit<HookOptionsAndPauseChanges, 'secretSealed'> {
-  /** A new secret; the one until now signs beside it for 24 hours. */
+  /** Makes a new secret; the previous one signs too for 24 hours. */
   readonly rotateSecret: boolean;
 }
 
 const UPDATE_OUTCOME_UNKNOWN_SENTENCE =
   'The hook may have been changed: look at it before you repeat it; if its secret was to be replaced, replace it again, since the new one is not shown twice';
 
-/** The outcome of a change: the hook's health, and what of its secrets its receiver has to learn of. */
+/** The outcome of a change: the hook's health, and the secrets that its receiver needs. */
 interface HookUpdateResult {
   readonly health: HookHealthReport;
   readonly shown: {
-    /** The new one, where it was to get one. */
+    /** The new secret, if the request asked for one. */
     readonly secret?: string;
-    /** What its requests carry, where it has changed and the format has such a field. */
+    /** The token in its requests, if it changed and the format has one. */
     readonly token?: string;
   };
 }
 
 /**
- * Changes how a hook delivers; what is so already stays without a trace. Throws `hook_not_found`, `no_server_key`,
+ * Changes how a hook delivers; values that are already set leave no trace. Throws `hook_not_found`, `no_server_key`,
  * `invalid_input` and `invalid_hook_url`.
  */
 export async function applyHookUpdate(
@@ -93,7 +93,7 @@ export async function applyHookUpdate(
     const options = optionsAfterChange(locked, changes);
     requireOptionsOfFormat(locked.url, options);
     await applyChanges(tx, locked, { ...options, paused: changes.paused, secretSealed });
-    // In the same transaction: a secret whose answer fails after the commit would be known to nobody.
+    // Reads in the same transaction: if the read failed after the commit, nobody would know the new secret.
     const [info] = await findHooks(tx, hook.conversationId, hook.hookId);
     const isTokenNew = secret !== null || options.format !== locked.format;
     const openSecret = (): string => secret ?? services.sealer.open('hook-secret', locked.secretSealed);
@@ -109,12 +109,14 @@ export async function applyHookUpdate(
   try {
     return await changeLockedHookAndAnnounce(services, hook, {
       unknownOutcomeSentence: UPDATE_OUTCOME_UNKNOWN_SENTENCE,
-      // A hook that begins to ask starts behind the newest change, and each later one finds that it asks.
+      // A hook that begins to get events starts after the newest change; each later change then finds that the hook
+      // wants it.
       needsGroupLock: changes.events !== undefined,
       work,
     });
   } catch (error) {
-    // A node that has not heard of it signs with the old secret, which holds for a day. The new one is shown only here.
+    // A node without the notification signs with the old secret, which is valid for a day. The new one is shown only
+    // here.
     const isUnconfirmed = error instanceof KlatchError && error.code === 'change_unconfirmed';
     if (isUnconfirmed && updated !== null && secret !== null && changes.paused !== true) return updated;
     throw error;
@@ -139,7 +141,7 @@ export async function unregisterHook(services: Services, hook: HookAccess): Prom
       work: remove,
     });
   } finally {
-    // Whatever was answered: a removal that is not confirmed, or whose commit was lost, is one.
+    // Publishes whatever the answer was: an unconfirmed removal is a removal, and so may be one whose commit was lost.
     services.bus.publish('nonMessageChangesCommitted', [conversationId]);
   }
 }
@@ -157,9 +159,9 @@ export const updateHook = defineTargetedOperation({
   output: hookHealthSchema.extend({
     id: z.int(),
     group: z.int(),
-    /** Only when it was replaced; the one before it signs too for 24 hours. */
+    /** Present only when it was replaced; the previous one signs too for 24 hours. */
     secret: z.string().optional(),
-    /** With format `mattermost`, when it is another one than before: what its requests carry as `token`. */
+    /** With format `mattermost`, when it changed: the `token` in its requests. */
     token: z.string().optional(),
   }),
   who: 'group-admin',
