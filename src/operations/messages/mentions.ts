@@ -25,7 +25,7 @@ export const listMentions = defineTargetedOperation({
   }),
   output: z.object({
     messages: z.array(messageSchema),
-    /** What to give as `after`, if it was given, else as `before`, for the messages beyond these; null: there are none. */
+    /** The value of `after` if it was given, else of `before`, for the next page; null: there is none. */
     next: z.int().nullable(),
   }),
   on: 'conversation',
