@@ -27,7 +27,9 @@ import { TokenAuth } from './token-auth.ts';
 import { signInLinkPage } from './sign-in-link-page.ts';
 import { webhookRoutes } from './webhook-routes.ts';
 
-/** What is answered while the database is opened and brought up to date: alive, and not ready; to browsers the page that says so. */
+/**
+ * The answers while the database is opened and upgraded: alive, and not ready; browsers get a page that explains it.
+ */
 export function createStatusOnlyStartingApp(config: Config, log: Log): Express {
   const app = express();
   app.disable('x-powered-by');
@@ -40,7 +42,7 @@ export function createStatusOnlyStartingApp(config: Config, log: Log): Express {
   return app;
 }
 
-/** The HTTP interface: this is the whole order of things. */
+/** The HTTP interface: the order of all middleware and routes. */
 export function createApp(
   services: Services,
   lifecycle: { stopping: () => boolean; largePosts: LargePostReader },
@@ -84,7 +86,7 @@ function createExpress(services: Services, options: AppDeps): Express {
   app.use('/v1/webhooks', reverseWebhookRoutes(services, tokenAuth, options.proxies));
   app.use('/v1/webhooks', misaddressedPosts({ tokenAuth, refusedPosts }));
   app.use('/v1/groups/invites', invitePreviewRoutes(services, options.proxies));
-  // The starting app has said what is wrong with it.
+  // The starting app has logged what is wrong with the browser client.
   app.use(webRoutes(config, silentLog()));
   app.use('/v1/sign-in', signInLinkPage(config));
   app.use('/v1/session', sessionRoutes(services, authenticator));
@@ -107,7 +109,8 @@ function corsHandler(origins: readonly string[]): RequestHandler {
   return cors({
     origin: origins.includes('*') ? '*' : [...origins],
     methods: ['GET', 'HEAD', 'POST', 'PATCH', 'DELETE'],
-    // An answer of 429 and 503 says when to repeat it, one to an upload where to go on; a page may not read that by itself.
+    // An answer of 429 or 503 says when to retry, one to an upload where to continue; a page may not read these by
+    // default.
     exposedHeaders: ['Retry-After', ...exposedFileHeaders],
     maxAge: 600,
   });
@@ -132,8 +135,8 @@ const requireHost: RequestHandler = (req, _res, next) => {
 };
 
 /**
- * A path with broken percent-encoding names nothing. Without its percent signs it still does not, and each route gives
- * its own answer about a token or a hook that it does not know.
+ * A path with broken percent-encoding names nothing. Without its percent signs it still names nothing, and each route
+ * gives its own answer about an unknown token or hook.
  */
 const replacePercentsIfUndecodable: RequestHandler = (req, _res, next) => {
   try {

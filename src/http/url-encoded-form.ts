@@ -1,14 +1,14 @@
-/** Fields beyond are not looked at: a form with more is none that a program sends. */
+/** Fields beyond these are ignored: no program sends a form with more. */
 const MAX_FIELDS = 200;
 const MAX_NAME_LENGTH = 64;
 const AMPERSAND = 0x26;
 const EQUALS = 0x3d;
 
-/** A form whose fields are found, and decoded when they are asked for. */
+/** A form whose fields are found at once, and decoded on demand. */
 interface UrlEncodedForm {
-  /** As sent, of the first fields; one without a value, or with a very long name, is the empty string. */
+  /** As sent, of the first fields; a field without a value, or with a very long name, is the empty string. */
   readonly names: ReadonlySet<string>;
-  /** Of fields of one name the first; null: there is none. */
+  /** The first of several fields with one name; null: there is none. */
   readonly field: (name: string) => string | null;
 }
 
@@ -64,7 +64,7 @@ function decodeFormValue(encoded: string): string {
   return bytes.toString('utf8', 0, length);
 }
 
-/** Minus one for what is none. */
+/** Minus one for a byte that is no digit. */
 function hexDigit(byte: number | undefined): number {
   if (byte === undefined) return -1;
   if (byte >= 0x30 && byte <= 0x39) return byte - 0x30;

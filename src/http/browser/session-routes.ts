@@ -17,7 +17,7 @@ import { requireOwnPage } from './own-page.ts';
 
 const METHODS = ['GET', 'POST', 'DELETE'];
 
-/** What a person is told of the session that the request came with, or that it has opened. */
+/** What a person learns of the session that came with the request, or that the request opened. */
 interface BrowserSession {
   readonly session: number;
   readonly account: { readonly id: number; readonly nick: string; readonly name: string; readonly role: string };
@@ -42,7 +42,7 @@ export function sessionRoutes(services: Services, authenticator: Authenticator):
       return;
     }
     try {
-      // Also without a cookie: another page must not sign a visitor in as somebody else.
+      // Checked without a cookie too: another page must not sign a visitor in to a foreign account.
       requireOwnPage(req, services.sessionCookie.origin);
       refuseToken(req);
       await handle(req, res);
@@ -77,7 +77,7 @@ async function showSession(
   const { sessionCookie } = services;
   const token = await sessionCookie.tokenAmong(klatchCookiesIn(req.headers.cookie));
   const serialize = await sessionCookie.serializer();
-  // The session lasts as long again from here on, and so does the cookie.
+  // This request extends the session, so the cookie is extended too.
   sendJson(res, 200, shownSession(caller), { 'set-cookie': serialize(token) });
 }
 
@@ -93,7 +93,7 @@ async function signIn(services: Services, authenticator: Authenticator, req: Req
   const input = await services.parseBudget.run(caller.source, refusal, () =>
     parseJsonBodyAsInput(req, body, ANYBODY_OPERATION_LIMITS),
   );
-  // Before anything is used up: it may need the database.
+  // First, because it may need the database: a failure here must not use up the code or link.
   const serialize = await services.sessionCookie.serializer();
   const call = { services, caller, input };
   const output = await authenticator.throttleFailedGuesses<VerifyOutput>(
@@ -109,7 +109,7 @@ async function signIn(services: Services, authenticator: Authenticator, req: Req
   await endReplacedSession(services, previous);
 }
 
-/** No browser has the cookie of the former session any more. Where its end fails, it ends without use. */
+/** No browser has the cookie of the former session any more. When this end fails, the unused session expires. */
 async function endReplacedSession(services: Services, previous: Caller): Promise<void> {
   if (previous.kind !== 'account') return;
   const end = callOperation(endOwnSession, { services, caller: previous, input: { session: previous.sessionId } });
@@ -122,7 +122,7 @@ async function signOut(services: Services, authenticator: Authenticator, req: Re
     try {
       await callOperation(endOwnSession, { services, caller, input: { session: caller.sessionId } });
     } catch (error) {
-      // Somebody else has ended it at the same moment.
+      // Another request ended it at the same moment.
       if (!(error instanceof KlatchError) || error.code !== 'not_found') throw error;
     }
   }
