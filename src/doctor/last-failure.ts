@@ -1,22 +1,22 @@
 import { error, warning, type CheckResult } from './finding.ts';
 
-/** What is to be done about a server that does not run, whatever ended it. */
+/** The remedy for a server that does not run, whatever ended it. */
 export const START_ADVICE = 'Start it: "klatch serve", or the service that runs it.';
 
 /** How the last run on a data directory failed. */
 export interface LastFailure {
-  /** The sentence that tells it, with its reason. */
+  /** The failure and its reason as a sentence. */
   readonly found: string;
-  /** The status that it ended with; null: not known. */
+  /** The status that it ended with; null: unknown. */
   readonly exitCode: number | null;
   readonly reason: string | null;
 }
 
-/** What can be seen now of the causes that a run can fail for. */
+/** The present state of possible causes of a failed run. */
 interface PresentCauses {
-  /** Ports that another program has. */
+  /** Ports that another program uses. */
   readonly takenPorts: readonly CheckResult[];
-  /** What about the database is in the way of a start; null: it does not run, so that this is not known. */
+  /** Problems of the database that prevent a start; null: unknown, because it does not run. */
   readonly databaseBlockers: readonly CheckResult[] | null;
 }
 
@@ -28,7 +28,10 @@ const ADVICE_BY_EXIT_CODE: ReadonlyMap<number | null, string> = new Map([
   [77, 'Put the old value of `secret` back into server.conf, or move the database with "klatch keys rotate-secret".'],
 ]);
 
-/** An error for as long as the cause is there or cannot be ruled out; where it is gone, a start is all that is left. */
+/**
+ * An error while the cause is present or cannot be ruled out; where the cause is gone, a start is all that is left to
+ * do.
+ */
 export function evaluateLastFailure(failure: LastFailure, causes: PresentCauses): CheckResult {
   const { found, exitCode } = failure;
   const advice = ADVICE_BY_EXIT_CODE.get(exitCode);
@@ -42,7 +45,7 @@ function isCauseGone(
   { exitCode, reason }: LastFailure,
   { takenPorts: ports, databaseBlockers: database }: PresentCauses,
 ): boolean {
-  // Of what gives this status only a port that was taken can be seen to be free.
+  // Of the causes of this status, the check can only see that a taken port is free again.
   if (exitCode === 73) return ports.length === 0 && (reason ?? '').startsWith('another program listens on ');
   return database?.length === 0;
 }

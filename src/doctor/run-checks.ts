@@ -19,7 +19,7 @@ import { findPushProblems, evaluatePush } from './push.ts';
 import { evaluateRefusedPosts } from './refused-posts.ts';
 import { evaluateServer, type ServerAnswer } from './server.ts';
 
-/** No check may take longer: what it would have said is then not known. */
+/** The time limit of a check: after it, its result counts as unknown. */
 const CHECK_TIMEOUT_MS = 10_000;
 const TOO_LONG = `could not be looked at within ${CHECK_TIMEOUT_MS / 1_000} s`;
 
@@ -27,28 +27,30 @@ interface CheckOptions {
   /** The configuration file. */
   readonly file: string;
   readonly env: Environment;
-  /** The data directory as the file names it; null: it cannot be read from it. */
+  /** The data directory as the file names it; null: the file does not say. */
   readonly dataDir: string | null;
-  /** Of this program. */
+  /** The version of this program. */
   readonly version: string;
-  /** Asks the server of a data directory. */
+  /** Queries the server of a data directory. */
   readonly askServer: (dataDir: string) => Promise<ServerAnswer>;
 }
 
-/** What the checks work with. */
+/** The shared input of the checks. */
 interface CheckContext extends CheckOptions {
   readonly config: Config;
   readonly holder: LockHolder | null;
   readonly database: Promise<DatabaseFacts>;
 }
 
-/** Looks at everything an installation depends on and changes nothing; findings come in the order of `checkNames`. */
+/**
+ * Checks everything that an installation depends on and changes nothing; findings come in the order of `checkNames`.
+ */
 export async function runChecks(options: CheckOptions): Promise<Finding[]> {
   const { config, verdicts } = checkConfiguration(options.file, options.env);
   const first = toFindings('configuration', verdicts);
   const rest = checkNames.filter((name) => name !== 'configuration');
   if (config === null) return [...first, ...(await checkWithoutConfig(options, rest))];
-  // Where the directory is closed to this user, the check of the server says so.
+  // Where this user may not read the directory, the check of the server reports it.
   const holder = await findLockHolder(config.dataDir).catch(() => null);
   const database = withTimeoutFallback(collectDatabaseFacts(config, holder !== null), {
     verdicts: [error(TOO_LONG, 'Look at the database server and its log.')],
@@ -60,7 +62,7 @@ export async function runChecks(options: CheckOptions): Promise<Finding[]> {
   return [...first, ...found.flat()];
 }
 
-/** A server that runs is not concerned by mistakes that were made since; where it is, is often known all the same. */
+/** Later mistakes in the file do not concern a running server; its data directory is often known all the same. */
 async function checkWithoutConfig(options: CheckOptions, names: readonly CheckName[]): Promise<Finding[]> {
   const { dataDir, file, version, askServer } = options;
   const server =
@@ -121,7 +123,7 @@ const checks: Readonly<Record<Exclude<CheckName, 'configuration'>, Check>> = {
   },
 };
 
-/** Where none runs, what of it is in the way of a start and how the last one failed belong to it. */
+/** Where no server runs, the result includes what prevents a start, and how the last one failed. */
 async function examineServer(context: CheckContext): Promise<readonly CheckResult[]> {
   const { config, file, version, askServer } = context;
   const answer = await askServer(config.dataDir);
@@ -137,7 +139,7 @@ async function runCheck(
   name: Exclude<CheckName, 'configuration'>,
   context: CheckContext,
 ): Promise<readonly CheckResult[]> {
-  // One check that fails must not take the others' findings with it.
+  // A failing check must not lose the findings of the others.
   const checking = checks[name](context).catch((cause: unknown) => [unexpected(cause)]);
   return withTimeoutFallback(checking, timedOutResults);
 }
@@ -146,7 +148,7 @@ const timedOutResults: readonly CheckResult[] = [
   error(TOO_LONG, 'Run it again; if it stays, look at what this check is about.'),
 ];
 
-/** What a promise resolves with, or `fallback` when that takes too long. */
+/** The result of a promise, or `fallback` when it takes too long. */
 async function withTimeoutFallback<T>(work: Promise<T>, fallback: T): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const deadline = new Promise<T>((resolve) => {
