@@ -3,19 +3,19 @@ import type { LiveTransport } from '../model/transport.ts';
 
 /**
  * The server's configuration after reading: every value checked, every unit in the name, every path absolute.
- * What a key means to an administrator stands in `reference.conf`; this is its shape inside the program.
+ * `reference.conf` explains each key to administrators; this is its shape inside the program.
  */
 export interface Config {
   /** Absolute path of the file that was read. */
   readonly file: string;
   readonly projectName: string;
-  /** Server secret: everything sealed at rest is sealed with a key derived from it. Never logged. */
+  /** Server secret: all sealed data is sealed with keys derived from it. Never logged. */
   readonly secret: string;
   /** Folder of the server's state: lock, control socket, embedded database. */
   readonly dataDir: string;
   /** Public addresses for clients: ws://, wss://, tcp:// or tls:// only. */
   readonly publicEndpoints: readonly string[];
-  /** The most that the heap of JavaScript may hold; null: what V8 chooses. */
+  /** The most that the heap of JavaScript may hold; null: V8's default. */
   readonly heapBytes: number | null;
   readonly http: HttpConfig;
   readonly web: WebConfig;
@@ -24,18 +24,18 @@ export interface Config {
   readonly registration: Registration;
   readonly endpoints: readonly EndpointConfig[];
   readonly live: LiveConfig;
-  /** The activation gate; null: there is none. */
+  /** The activation gate; null: none. */
   readonly activation: { readonly uri: string; readonly authToken: string } | null;
-  /** Where codes are sent by mail; null: nowhere. */
+  /** The mail server for codes; null: none. */
   readonly smtp: SmtpConfig | null;
-  /** Which provider proves an address, in this order; one that is not set up is passed over. */
+  /** The providers that prove addresses, in this order; those without a configuration are skipped. */
   readonly activationProviders: readonly ActivationProviderName[];
-  /** Public address that invite links begin with, without a trailing slash. */
+  /** Public address at the beginning of invite links, without a trailing slash. */
   readonly inviteBaseUri: string;
   readonly push: PushConfig;
   readonly googlePush: GooglePushConfig;
   readonly applePush: ApplePushConfig;
-  /** The keys that browsers' push services know this server by; null: nothing is pushed to browsers. */
+  /** The keys that identify this server to browsers' push services; null: no pushes to browsers. */
   readonly webPush: WebPushConfig | null;
   readonly files: FileStoreConfig;
   readonly serverSigningKeys: readonly ServerKeyFiles[];
@@ -45,7 +45,7 @@ export interface Config {
   readonly log: { readonly level: LogLevel; readonly format: 'auto' | 'json' | 'text' };
 }
 
-/** Who may get an account: anybody who proves an address, whom somebody invited, or nobody. */
+/** Who may create an account: everybody who proves an address, people with an invitation, or nobody. */
 export type Registration = 'open' | 'invite' | 'closed';
 export type SmtpTls = 'starttls' | 'implicit' | 'none';
 
@@ -62,15 +62,18 @@ export interface EndpointConfig {
 export interface LiveConfig {
   readonly maxFrameBytes: number;
   readonly authTimeoutMs: number;
-  /** A connection that is silent so long is asked whether it lives; after the same time again it is closed. */
+  /**
+   * After so much silence on a connection the server sends a heartbeat; after the same time again it closes the
+   * connection.
+   */
   readonly heartbeatMs: number;
-  /** What may wait to be sent on one connection before it is closed. */
+  /** The most bytes that may wait to be sent on one connection before it is closed. */
   readonly sendQueueBytes: number;
   readonly maxLiveConnections: number;
   readonly maxConnectionsPerUser: number;
   /** Connections that have not authenticated. */
   readonly maxUnauthenticatedConnections: number;
-  /** Origins of browsers beside the one of `http.base-uri`; `["*"]`: any. */
+  /** Origins of browsers besides the one of `http.base-uri`; `["*"]`: any. */
   readonly allowedLiveOrigins: readonly string[];
 }
 
@@ -81,23 +84,23 @@ export interface SmtpConfig {
   readonly user: string | null;
   readonly password: string | null;
   readonly from: string;
-  /** Absolute path of the letter's text; null: ours. */
+  /** Absolute path of the e-mail's text; null: Klatch's own. */
   readonly emailTemplatePath: string | null;
 }
 
-/** What a push says: the message, who wrote it, or only that there is something. */
+/** What a push contains: the message, its sender, or only that there is one. */
 export type PushContent = 'full' | 'sender' | 'none';
 
-/** How devices are told, whichever vendor's they are. */
+/** How the server notifies devices, whichever vendor they have. */
 export interface PushConfig {
   readonly content: PushContent;
-  /** How long messages are gathered before a push about them. */
+  /** How long the server collects messages before it sends a push about them. */
   readonly pushDebounceMs: number;
-  /** Pushes under way to one vendor. */
+  /** The most concurrent pushes to one vendor. */
   readonly maxInFlightPerVendor: number;
-  /** The longest that a vendor may take for an answer. */
+  /** Time-out of a vendor's answer. */
   readonly timeoutMs: number;
-  /** Waits before each repeat; the last one repeats until it is given up. */
+  /** Waits before each retry; the last one repeats until the push is given up. */
   readonly pushRetryDelaysMs: readonly number[];
   readonly pushExpiresAfterMs: number;
 }
@@ -111,9 +114,9 @@ export interface GooglePushConfig {
 
 export interface ApplePushConfig {
   readonly keys: readonly ApplePushKey[];
-  /** Null: Apple's own, of the sandbox where a key says so. */
+  /** Null: Apple's own, or its sandbox where a key requires it. */
   readonly applePushEndpoint: string | null;
-  /** Absolute path of a PEM file with authorities to trust beside the system's; null: none. */
+  /** Absolute path of a PEM file with authorities to trust besides the system's; null: none. */
   readonly extraAppleCaFile: string | null;
 }
 
@@ -134,14 +137,14 @@ export interface WebPushConfig {
   readonly vapidSubject: string;
 }
 
-/** Where files are kept. */
+/** Where files are stored. */
 export interface FileStoreConfig {
   /** Absolute path of the folder of local files. Not used with `s3`. */
   readonly localFilesFolder: string;
   readonly s3: S3Config | null;
 }
 
-/** Whether files come through this server, or clients are sent to the bucket. */
+/** Whether this server sends files, or redirects clients to the bucket. */
 export type S3Downloads = 'proxy' | 'redirect';
 
 export interface S3Config {
@@ -169,43 +172,43 @@ export interface HttpConfig {
   /** Addresses and CIDR ranges of proxies whose `X-Forwarded-For` names the caller. */
   readonly trustedProxies: readonly string[];
   readonly maxBodyBytes: number;
-  /** Of events of git hosts, where that is more than `maxBodyBytes`. */
+  /** The bound for events of git hosts, where it is more than `maxBodyBytes`. */
   readonly maxEventBodyBytes: number;
   readonly maxHeaderBytes: number;
   readonly requestToResponseTimeoutMs: number;
-  /** How long a stop waits for requests and deliveries in hand. */
+  /** How long a stop waits for running requests and deliveries. */
   readonly stopDrainTimeoutMs: number;
 }
 
-/** The client that browsers are served. */
+/** The browser client. */
 interface WebConfig {
   readonly webClientEnabled: boolean;
 }
 
-/** Where metrics are served from, on a port of their own. */
+/** The listener of the metrics, on its own port. */
 export interface MetricsConfig {
   readonly metricsEnabled: boolean;
   readonly interface: string;
   readonly port: number;
 }
 
-/** How far the connection to PostgreSQL is protected: encrypted, or with a server that proves to be the one that is named. */
+/** How the connection to PostgreSQL is protected: encrypted, or also with a verified server identity. */
 export type DatabaseTlsMode = 'require' | 'verify-full';
 
 /** Paths of PEM files, or null. */
 export interface DatabaseTlsConfig {
   readonly mode: DatabaseTlsMode;
-  /** The authorities that may have signed the server's certificate; null: those that Node brings. */
+  /** The authorities that may have signed the server's certificate; null: those built into Node. */
   readonly databaseCaFile: string | null;
-  /** What Klatch proves itself with, where the database asks for it. */
+  /** Klatch's client certificate, where the database asks for one. */
   readonly certificate: string | null;
   readonly key: string | null;
 }
 
 export interface PostgresqlConfig {
-  /** True: run a private server in the data directory; host, port, db, user and password are then not used. */
+  /** True: run a private server in the data directory; host, port, db, user and password are then unused. */
   readonly embedded: boolean;
-  /** Folder of `initdb` and `postgres`, or null to look for them. Embedded only. */
+  /** Folder of `initdb` and `postgres`, or null to search for them. Embedded only. */
   readonly binDir: string | null;
   /** A host name, an address, or the folder of a Unix socket. */
   readonly host: string;
@@ -221,10 +224,10 @@ export interface PostgresqlConfig {
   readonly allowFsyncOff: boolean;
   /** Connections of the general pool; intake, settling and listening have their own. */
   readonly generalPoolSize: number;
-  /** Calls that may wait for a connection of one pool; one more is refused. */
+  /** Calls that may wait for a connection of one pool; further ones are refused. */
   readonly poolQueue: number;
   readonly connectTimeoutMs: number;
-  /** A query that has not answered by then loses its connection. */
+  /** A query without an answer after this time loses its connection. */
   readonly databaseCallTimeoutMs: number;
   /** The same for one flush of posted messages. */
   readonly flushTimeoutMs: number;
@@ -251,14 +254,14 @@ export interface LimitsConfig {
   readonly tokenQueueTimeoutMs: number;
   readonly unknownTokenTtlMs: number;
   readonly unknownTokenCacheSize: number;
-  /** Answers about unknown tokens per second and source address before they are slowed. */
+  /** Answers about unknown tokens per second and source address before they are delayed. */
   readonly unknownTokensPerSecondPerSource: number;
   /** How long the event loop may parse and check what one source sends, within any second. */
   readonly sourceParseMsPerSecond: number;
   readonly hooksPerGroup: number;
   readonly hookRegistrationsPerGroupPerMinute: number;
   readonly hookChangesPerGroupPerMinute: number;
-  /** Highest `klatch-hops` a post may carry plus one: at this number it is refused. */
+  /** One more than the highest `klatch-hops` that a post may carry: at this number the post is refused. */
   readonly hopLimit: number;
   /** Requests of one session per second, and the burst above it. */
   readonly sessionRequestRate: number;
@@ -269,23 +272,23 @@ export interface LimitsConfig {
   readonly membersPerGroup: number;
   readonly invitesPerGroup: number;
   readonly devicesPerUser: number;
-  /** Bytes of one file, of all of an account's, and of all. */
+  /** Bytes of one file, of all files of an account, and of all files. */
   readonly fileBytes: number;
   readonly storagePerUserBytes: number;
   readonly storageTotalBytes: number;
-  /** Uploads under way, in all and of one account. */
+  /** Concurrent uploads, in all and of one account. */
   readonly concurrentUploads: number;
   readonly concurrentUploadsPerUser: number;
-  /** Files of one message. */
+  /** The most files of one message. */
   readonly attachmentsPerMessage: number;
-  /** Activation codes: of the whole installation an hour, to one source address an hour, to one address a day. */
+  /** Activation codes: of the whole installation per hour, to one source address per hour, to one address per day. */
   readonly codesPerHourPerBudget: number;
   readonly codesPerSourcePerHour: number;
   readonly dailyCodesPerAddressAndNetwork: number;
 }
 
 export interface DeliveryConfig {
-  /** What the address policy lets through beyond public addresses: CIDR, `loopback`, `private`, host globs. */
+  /** What the address policy allows beyond public addresses: CIDR, `loopback`, `private`, host globs. */
   readonly allow: readonly string[];
   readonly maxInFlight: number;
   readonly maxInFlightPerHost: number;
@@ -297,11 +300,11 @@ export interface DeliveryConfig {
   readonly dnsCacheTtlMs: number;
   readonly dnsNegativeTtlMs: number;
   readonly dnsConcurrency: number;
-  /** Waits before each repeat; the last one repeats for ever. */
+  /** Waits before each retry; the last one repeats for ever. */
   readonly retryDelaysMs: readonly number[];
   /** Longest `Retry-After` that is honoured. */
   readonly retryAfterMaxMs: number;
-  /** Failing this long reads as `parked`. */
+  /** A hook that fails for this long reads as `parked`. */
   readonly parkAfterMs: number;
 }
 
@@ -310,7 +313,7 @@ export interface RetentionConfig {
   readonly deliveryLogMs: number;
   readonly deliveryLogRowsPerHook: number;
   readonly removedHooksMs: number;
-  /** Files that no message has taken. */
+  /** Files that are attached to no message. */
   readonly orphanedFilesMs: number;
   readonly pushLogMs: number;
 }

@@ -1,38 +1,38 @@
 import { coerceToArray, type Value } from '../../packages/hocon/src/index.ts';
 
-/** Where mistakes go while values are read; every value is read, so that all mistakes show at once. */
+/** Collects mistakes while values are read; every value is read, so that all mistakes show at once. */
 export interface Diagnostics {
   refuse(key: string, value: Value, sentence: string): void;
-  /** For what is accepted and hardly meant. */
+  /** For values that are accepted but hardly intended. */
   warn(key: string, value: Value, sentence: string): void;
 }
 
-/** What a key's value has to be, and how it becomes a typed one. */
+/** The rule for a key's value, and its conversion to a typed one. */
 export interface ValueType<T> {
   /** Completes "expected …", bounds included. */
   readonly expected: string;
-  /** True: the value appears in no listing, and in no message. */
+  /** True: no listing and no message shows the value. */
   readonly hidden: boolean;
   /**
-   * True: a wrong value may be quoted in a message, since no secret is ever meant for such a key. Nothing else is
-   * quoted: people put passwords, keys and whole addresses where a name belongs.
+   * True: a message may quote a wrong value, since no secret is ever intended for such a key. Other values are never
+   * quoted: people write passwords, keys and whole addresses where a name belongs.
    */
   readonly quotableInMessages: boolean;
-  /** True: a file name, relative to the folder of the file it stands in. */
+  /** True: a file name, relative to the folder of the file that holds it. */
   readonly isPath: boolean;
   /** The kind of a list's items. */
   readonly items: ValueType<unknown> | null;
-  /** True: an item may stand without its list. */
+  /** True: an item may be written without its list. */
   readonly acceptsOneItem?: boolean;
   /** The fields of an object. */
   readonly fields: Readonly<Record<string, KeySpec<unknown>>> | null;
-  /** Undefined: refused (told to `reading`), or a placeholder, which is collected apart. */
+  /** Undefined: refused (and reported to `reading`), or a placeholder, which is collected separately. */
   read(key: string, value: Value, reading: Diagnostics): T | undefined;
 }
 
 /**
- * `preset`: the default stands in reference.conf. `required`: without it the server is not configured.
- * `optional`: may be absent, then it reads as null.
+ * `defaulted`: the default is in reference.conf. `required`: without it the server is not configured. `optional`: may
+ * be absent, then it reads as null.
  */
 type Presence = 'defaulted' | 'required' | 'optional';
 
@@ -49,12 +49,12 @@ function isAngleBracketPlaceholder(text: string): boolean {
   return PLACEHOLDER.test(text);
 }
 
-/** Whether a whole value is a placeholder, which is asked before its type is looked at. */
+/** Whether a whole value is a placeholder, which is checked before its type. */
 export function isPlaceholder(value: Value): boolean {
   return value.kind === 'string' && isAngleBracketPlaceholder(value.text);
 }
 
-/** The text of a string, number or boolean as it was written; null for anything else. */
+/** The text of a string, number or boolean as written; null for any other value. */
 export function scalarText(value: Value): string | null {
   if (value.kind === 'string' || value.kind === 'number') return value.text;
   return value.kind === 'boolean' ? String(value.value) : null;
@@ -68,7 +68,7 @@ export function containsPemKey(text: string): boolean {
   return text.includes('-----BEGIN');
 }
 
-/** How a message names what it found. What may be a secret is not repeated: see `quotableInMessages`. */
+/** How a message describes a value. Possible secrets are not quoted: see `quotableInMessages`. */
 export function describeValue(value: Value, quotableInMessages: boolean): string {
   if (value.kind === 'object') return 'an object';
   if (value.kind === 'array') return 'a list';
@@ -77,7 +77,7 @@ export function describeValue(value: Value, quotableInMessages: boolean): string
   if (!quotableInMessages) return scalarText(value) === '' ? '""' : NOT_SHOWN;
   if (value.kind === 'number') return value.text;
   if (value.kind === 'boolean') return String(value.value);
-  // An address may hold a password before its @, and a token behind ? or #.
+  // An address may hold a password before its @, and a token after ? or #.
   if (/[@?#]/.test(value.text)) return NOT_SHOWN;
   // The path of a webhook's address is its secret.
   const text = value.text.replace(/(:\/\/[^/]*\/).+$/s, '$1…');
@@ -88,8 +88,8 @@ export function describeValue(value: Value, quotableInMessages: boolean): string
 }
 
 /**
- * What a scalar's rule says: a value, else it is refused. `expected` stands in for the kind's own words. `warning` says
- * what is odd about a value that is accepted.
+ * The result of a scalar's rule: a value, or else a refusal. `expected` replaces the kind's own text. `warning` is
+ * about an accepted value.
  */
 export interface ScalarResult<T> {
   readonly value?: T;
@@ -137,14 +137,14 @@ export function scalar<T>(
   };
 }
 
-/** Bounds of a list, and a rule over all of its items: null, or what is wrong with them together. */
+/** Bounds of a list, and a rule over all of its items: null, or the mistake in their combination. */
 interface ListOptions<T> {
   readonly min?: number;
   readonly max: number;
   readonly rule?: (items: readonly T[]) => string | null;
 }
 
-/** A kind for a list; mistakes are told at the item, with its index in the key. */
+/** A kind for a list; mistakes are reported at the item, with its index in the key. */
 export function list<T>(expected: string, items: ValueType<T>, options: ListOptions<T>): ValueType<readonly T[]> {
   const { min = 0, max, rule } = options;
   const read = (key: string, value: Value, reading: Diagnostics): readonly T[] | undefined => {
@@ -177,7 +177,7 @@ export function list<T>(expected: string, items: ValueType<T>, options: ListOpti
   };
 }
 
-/** A kind for one item or a list of them, which it comes out as. */
+/** A kind for one item or a list of them, which always reads as a list. */
 export function oneOrList<T>(what: string, items: ValueType<T>, options: ListOptions<T>): ValueType<readonly T[]> {
   const several = list(`${what}, or a list of up to ${options.max}`, items, { min: 1, ...options });
   const read = (key: string, value: Value, reading: Diagnostics): readonly T[] | undefined => {
@@ -189,12 +189,12 @@ export function oneOrList<T>(what: string, items: ValueType<T>, options: ListOpt
   return { ...several, acceptsOneItem: true, read };
 }
 
-/** The rule for a key's value in words, for documents: what a list may hold is part of it. */
+/** The rule for a key's value as text, for documents; for a list it includes the rule for its items. */
 export function valueRuleText({ expected, items }: ValueType<unknown>): string {
   return items === null ? expected : `${expected}, each ${items.expected}`;
 }
 
-/** A kind for an object; fields that are named in `optional` may be absent, and read as null then. */
+/** A kind for an object; fields in `optional` may be absent, and then read as null. */
 export function record<T extends object>(
   expected: string,
   kinds: { readonly [F in keyof T]: ValueType<Exclude<T[F], null>> },
