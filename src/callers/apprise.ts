@@ -21,7 +21,7 @@ export const apprise: CallerFormat = {
         card({
           title: stringOf(body['title']),
           text: firstStringOf(body['message'], body['body']),
-          // Every message that names no type is of this one.
+          // `info` is the default of every message.
           mood: type === 'info' ? null : moodOfLevel(type),
         }),
       ],
