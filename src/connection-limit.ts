@@ -29,8 +29,9 @@ export function maxClientConnections(): number | null {
 }
 
 /**
- * Bounds the connections of several listeners together. Without a bound the process runs out of descriptors: the system
- * resets new clients without a line in the log, and the server can connect neither to the database nor to a receiver.
+ * Bounds the connections of several listeners together. Without a bound the process runs out of descriptors. The system
+ * then resets new clients without a line in the log, and the server can connect neither to the database nor to a
+ * receiver.
  */
 export class ConnectionLimit {
   readonly #max: number | null;

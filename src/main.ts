@@ -3,8 +3,8 @@ import { isSea } from 'node:sea';
 
 /**
  * Threads for name look-ups, files and scrypt. libuv reads the variable when it creates its pool, at the first call
- * that needs one: set here, before anything else is loaded, it takes effect (16 threads counted on Node 24.21;
- * test/cli/serve.test.ts checks it). delivery.dns-concurrency is bounded to half of them.
+ * that needs one. Set here, before anything else is loaded, it takes effect: 16 threads counted on Node 24.21;
+ * test/cli/serve.test.ts checks it. delivery.dns-concurrency is bounded to half of them.
  */
 const THREAD_POOL_SIZE = '16';
 

@@ -12,7 +12,7 @@ export function newCode(): string {
 }
 
 /**
- * Stores codes, and the sources that requested them, as keyed hashes: six digits are guessed from a plain hash in no
+ * Stores codes, and the sources that requested them, as keyed hashes. Six digits are guessed from a plain hash in no
  * time, so a copy of the database alone must not be enough. The key is derived from the server's secret.
  */
 export class ActivationHasher {

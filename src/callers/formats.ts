@@ -19,7 +19,7 @@ import { telegram } from './telegram.ts';
 import { uptimeKuma } from './uptime-kuma.ts';
 
 /**
- * All formats, in the order in which a body without a suffix in its address is compared with them: a format that shares
+ * All formats, in the order in which a body without a suffix in its address is compared with them. A format that shares
  * a key with another one precedes it. The shape counts before headers, since Gitea sends GitHub's headers with Slack's
  * body.
  */

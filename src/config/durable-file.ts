@@ -57,7 +57,7 @@ export function syncFolder(folder: string): void {
 }
 
 /**
- * Replaces a file so that at every instant either the old or the new one is there whole: it writes beside the file,
+ * Replaces a file so that at every instant either the old or the new one is there whole. It writes beside the file,
  * syncs, renames, and syncs the folder. For an existing file, `path` has to be its real path: a symbolic link would be
  * replaced.
  */

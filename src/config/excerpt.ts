@@ -10,7 +10,7 @@ const MAX_EXCERPT_COLUMNS = 100;
 const UNSAFE_CHARACTERS = /[\p{Cc}\p{Cf}\u2028\u2029]/gu;
 
 /**
- * The problem in a form that may be shown: with its line where that can hold no secret, and without the name of a key
+ * The problem in a form that may be shown. It has its line where that can hold no secret, and lacks the name of a key
  * that may be a part of a value (`password = abc,hunter2=9`).
  */
 export function redactAndExcerpt(problem: ConfigProblem, files: SourceFiles): ConfigProblem {

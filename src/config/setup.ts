@@ -197,7 +197,7 @@ const DATABASE_KEYS = ['host', 'port', 'db', 'user', 'password'] as const;
 const POSTGRESQL = 'services.postgresql';
 
 /**
- * The database's keys are one answer: a file that names a database is not switched to the embedded one, nor the
+ * The database's keys are one answer. A file that names a database is not switched to the embedded one, nor the
  * reverse, since the server would then start on an empty database. A password that the embedded one does not need is
  * emptied where its placeholder would prevent a start.
  */

@@ -45,11 +45,11 @@ interface RawBodyCheck {
 }
 
 /**
- * Reads a body whole, whatever its type, and decompresses it where the sender says so. Throws `too_large`, `too_many_large_requests`,
- * `unsupported_media` and `invalid_input`.
+ * Reads a body whole, whatever its type, and decompresses it according to its Content-Encoding. Throws `too_large`,
+ * `too_many_large_requests`, `unsupported_media` and `invalid_input`.
  *
- * Not body-parser: it answers a body that is too large only after it has read all of it, and asks a client that waits
- * for 100 Continue to send it.
+ * Not body-parser, for two reasons. It reads all of a body that is too large before it answers, and it asks a client
+ * that waits for 100 Continue to send such a body.
  */
 export async function readBody(
   req: IncomingMessage,

@@ -2,7 +2,7 @@
 const MIN_GROWN_BYTES = 16 * 1024;
 
 /**
- * Joins the chunks of a body in one piece of memory: each separate chunk takes some 130 bytes more than it holds, and a
+ * Joins the chunks of a body in one piece of memory. Each separate chunk takes some 130 bytes more than it holds, and a
  * sender may send a million of one byte each.
  */
 export class GrowingBuffer {

@@ -8,7 +8,7 @@ import type { CommandContext } from './context.ts';
 
 /**
  * The data directory that a configuration names, or the default where there is no such file. A command finds the
- * running server by this key alone: it must work while another key is being edited, and for users who may not read the
+ * running server by this key alone. It must work while another key is being edited, and for users who may not read the
  * server's private keys. Throws ConfigError or NotConfiguredError only for problems of this key.
  */
 export function readDataDir(file: string, env: CommandContext['env']): string {

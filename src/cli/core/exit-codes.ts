@@ -21,8 +21,8 @@ export const exitCodes = {
   /** A newer Klatch, or a program whose schema this one cannot read, created the database (EX_PROTOCOL). */
   incompatibleSchema: 76,
   /**
-   * The secret does not open this database, the user may not use the running server, another user may have created the
-   * folder of its control socket, or root tried to run the service by hand (EX_NOPERM).
+   * A refusal of rights (EX_NOPERM): the secret does not open this database, the user may not use the running server,
+   * another user may have created the folder of its control socket, or root tried to run the service by hand.
    */
   notPermitted: 77,
   /** There is no configuration, it still holds placeholders, or it has mistakes (EX_CONFIG). */

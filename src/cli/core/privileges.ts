@@ -8,8 +8,8 @@ import { CommandError } from './failure.ts';
 const SERVICE_CONFIG_FOLDER = '/etc/klatch';
 
 /**
- * Refuses to run the service by hand: a server that root starts would leave files that the service, which runs as the
- * user klatch, cannot write, and PostgreSQL does not run as root. `uid` is the user of this process.
+ * Refuses to run the service by hand. A server that root starts would leave files that the service, which runs as the
+ * user klatch, cannot write. PostgreSQL does not run as root at all. `uid` is the user of this process.
  */
 export function refuseRootWithServiceConfig(configFile: string, uid: number | undefined): void {
   // Both the name and its real path count: either may be a link.

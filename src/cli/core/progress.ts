@@ -15,7 +15,7 @@ class InterruptedError extends Error {
 }
 
 /**
- * Runs work that a signal may interrupt at any time: the work gets an abort signal, cleans up and rejects, and then the
+ * Runs work that a signal may interrupt at any time. The work gets an abort signal, cleans up and rejects, and then the
  * process ends by that signal. An error of a backup becomes a sentence of the command.
  */
 export async function runInterruptibly<T>(

@@ -1,7 +1,7 @@
 import { isatty } from 'node:tty';
 
 /**
- * Ctrl-C reaches the whole process group, and npm also forwards its own copy to its child: a signal this soon after the
+ * Ctrl-C reaches the whole process group, and npm also forwards its own copy to its child. A signal this soon after the
  * first one is the same request, not a second one.
  */
 const SAME_REQUEST_WINDOW_MS = 1_000;
@@ -9,7 +9,7 @@ const SIGNALS = ['SIGTERM', 'SIGINT'] as const;
 
 /**
  * The signals that ask a process to stop: the first one gracefully, a later one at once. The loss of the terminal
- * (SIGHUP) also counts, unless no descriptor of the process is a terminal, as under nohup: when it starts, Node drops
+ * (SIGHUP) also counts, unless no descriptor of the process is a terminal, as under nohup. When it starts, Node drops
  * the setting by which nohup ignores the signal.
  */
 export class StopSignals {

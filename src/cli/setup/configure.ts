@@ -83,7 +83,7 @@ function insertNotes({ text, set }: SetupResult, notes: Partial<Record<SettingKe
 }
 
 /**
- * The user that the server runs as, if that is another one: root sets up, and the owner of the data directory (or the
+ * The user that the server runs as, if that is another one. Root sets up, and the owner of the data directory (or the
  * user that will create it) has to read the result. Null where it is unknown or makes no difference.
  */
 export function serverOwnerIfRoot(source: ConfigText, { dataDir }: Answers, env: Environment): Owner | null {

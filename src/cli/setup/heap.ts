@@ -42,8 +42,8 @@ export function restartServerWithHeapLimit(
 }
 
 /**
- * Options of V8 for a heap of so many MiB in all. What it reports as its bound, and goes by, is the old space and three
- * times a semi-space, whose size is a power of two (seen on Node 24.21: exact from 64 MiB to 64 GiB).
+ * Options of V8 for a heap of so many MiB in all. The bound that V8 reports and applies is the old space and three
+ * times a semi-space, whose size is a power of two. Seen on Node 24.21: exact from 64 MiB to 64 GiB.
  */
 export function heapOptions(heapMib: number): string {
   const share = 2 ** Math.floor(Math.log2(heapMib * HEAP_SHARE_PER_SEMI_SPACE));

@@ -52,7 +52,7 @@ interface CachedIntegration {
 }
 
 /**
- * Finds the group of a token: the only way in for webhooks. The cache is a hint: the statement that writes a message
+ * Finds the group of a token: the only way in for webhooks. The cache is a hint. The statement that writes a message
  * checks the token in the database, so that a rotation on another node takes effect at once.
  */
 export class IntegrationTokenCache {

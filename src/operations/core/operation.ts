@@ -15,7 +15,7 @@ import type { Services } from './services.ts';
 export type AllowedCallers =
   'anybody' | 'account' | 'person' | 'administrator' | 'system' | 'member' | 'group-admin' | 'group-owner';
 
-/** What every operation says about itself. */
+/** The properties that every operation defines. */
 interface OperationDefinition<Input, Output> {
   /** `noun.verb`, the name on the wire. */
   readonly name: string;

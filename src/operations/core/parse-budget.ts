@@ -110,7 +110,7 @@ export class ParseBudget {
 
   /**
    * As `run`, but waits up to `maxMs` until the source has time. Callers of one source queue, so that the first is
-   * charged before the next checks the time left. Each tenth of a second gives them a tenth of the budget: when a
+   * charged before the next checks the time left. Each tenth of a second gives them a tenth of the budget. When a
    * source could use up its second at once, others waited 56 ms (99th percentile) for an answer.
    */
   runQueued<T>(source: SourceKey | null, options: QueueWaitOptions, work: () => T | Promise<T>): Promise<T> {

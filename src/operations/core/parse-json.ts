@@ -85,7 +85,7 @@ function problemOf(source: string, error: unknown): string {
   return `The body is not valid JSON at line ${lines.length}, column ${lines.at(-1)!.length + 1}`;
 }
 
-/** Where V8 says that it stopped; null for those of its errors that quote the text instead. */
+/** The offset at which V8 stopped, by its message; null for those of its messages that quote the text instead. */
 function reportedOffset(error: unknown, length: number): number | null {
   const message = String(error);
   if (message.includes('Unexpected end')) return length;

@@ -74,7 +74,10 @@ export class SessionCookie {
     return `${this.#prefix}klatch-${this.#digits ?? (await this.#readDigits())}`;
   }
 
-  /** From the database and not from the store: all nodes have the same name for it, also while the store is away. */
+  /**
+   * Reads the database and not the store: all nodes then have the same name for the cookie, also while the store is
+   * unavailable.
+   */
   async #readDigits(): Promise<string> {
     const id = await translateLostRead(this.#pool.run(findStoreId));
     if (id === null || id === UNASSIGNED_STORE_ID) return NO_DIGITS;

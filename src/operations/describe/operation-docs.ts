@@ -37,7 +37,7 @@ export interface JsonSchema {
   readonly $defs?: Readonly<Record<string, JsonSchema>>;
 }
 
-/** What an operation says about itself, for documents. */
+/** The description of an operation, for documents. */
 export interface OperationDescription {
   readonly name: string;
   readonly summary: string;

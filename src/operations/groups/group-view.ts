@@ -60,7 +60,7 @@ export const expectationSchema = z.object({
 export const groupInfoSchema = groupSchema.extend({
   /** The caller's role; null for an administrator who is no member. */
   role: groupRoleSchema.nullable(),
-  /** Where to post: it holds the token. */
+  /** The address for posts; it holds the token. */
   webhook: z.string().optional(),
   /** Values to paste into programs, one entry for each way to reach the group; they contain the token. */
   addresses: z.array(groupAddressSchema).optional(),
@@ -68,7 +68,7 @@ export const groupInfoSchema = groupSchema.extend({
   /** Posts of the last 7 days that were refused for their content, newest first: 20 kinds at most. */
   refused_posts: z.array(refusedPostsSchema).optional(),
   /**
-   * Reverse webhooks that seem to loop: for five minutes, their receivers answer posts of the group's webhook with more
+   * Reverse webhooks that seem to loop. For five minutes, their receivers answer posts of the group's webhook with more
    * than 60 further posts a minute, each within 2 s of a delivery. Only what the answering node sees counts.
    */
   loops: z.array(z.int()).optional(),

@@ -60,7 +60,10 @@ export const setIncomingSecret = defineTargetedOperation({
   input: z
     .strictObject({
       group: groupReference,
-      /** A secret that a program made, such as Sentry. Absent: the present one stays, or the server makes a new one. */
+      /**
+       * The secret of a program that makes one, such as Sentry. Absent: the present one stays, or the server makes a
+       * new one.
+       */
       secret: secretSchema.optional(),
       /** Replaces the present secret with a new one. */
       rotate: z.boolean().optional(),

@@ -16,7 +16,7 @@ const DATABASE_RETRY_MS = 250;
 /** Timeout of one query of the lease. */
 const LEASE_QUERY_TIMEOUT_MS = 2_000;
 
-/** What announcing works with. */
+/** The services that announcing needs. */
 export type AnnouncingServices = Pick<Services, 'bus' | 'database' | 'node' | 'log'>;
 
 /** A hook that was changed, and its group. */

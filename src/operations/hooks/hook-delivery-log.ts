@@ -52,8 +52,8 @@ export function serializeAttempt(
 }
 
 /**
- * A place in a log as text: the time, first seq and attempt of the last row that was shown, such as
- * `2026-11-20T08:00:00.000Z_42_1`, and of an event its rev. A time alone means all that is older.
+ * A place in a log as text: the time, first seq and attempt of the last row of the page before, such as
+ * `2026-11-20T08:00:00.000Z_42_1`. The place of an event also has its rev. A time alone means all that is older.
  */
 function parseLogPosition(text: string): LogPosition | null {
   const pattern = /^([^_]{1,40})(?:_(\d{1,15})_(\d{1,9})(?:_r(\d{1,15}))?)?$/;

@@ -86,7 +86,7 @@ async function listHookPage(
 
 const hookInfoSchema = listedHookSchema.extend({
   group_title: z.string(),
-  /** The whole target, which lists do not show, as it can hold a secret of the receiver. */
+  /** The whole target, which `hooks.list` does not show, as it can hold a secret of the receiver. */
   url: z.string(),
   description: z.string().nullable(),
   order: z.enum(['strict', 'none']),

@@ -42,11 +42,11 @@ export type RedeliveryRequest =
   | { readonly from: string; readonly only?: undefined }
   | { readonly only: readonly string[]; readonly from?: undefined };
 
-/** What is redelivered. */
+/** The result of a redelivery. */
 interface RedeliveryResult {
   /** Id of the first message that is sent; null when there is none at or after the requested place. */
   readonly from: string | null;
-  /** What the hook has to deliver now. */
+  /** What the hook still has to deliver, as its `pending` counts it. */
   readonly pending: number;
 }
 

@@ -141,7 +141,8 @@ export async function unregisterHook(services: Services, hook: HookAccess): Prom
       work: remove,
     });
   } finally {
-    // Publishes whatever the answer was: an unconfirmed removal is a removal, and so may be one whose commit was lost.
+    // Publishes whatever the answer was: an unconfirmed removal is a removal, and a lost answer of the commit may hide
+    // one.
     services.bus.publish('nonMessageChangesCommitted', [conversationId]);
   }
 }

@@ -85,7 +85,7 @@ export async function registerNewHook(
     if (violatesUnique(error, 'reverse_hook_url')) throw new KlatchError('hook_exists', { cause: error });
     throw translateCommitUnknown(error, 'The hook may have been registered: look at the list before you repeat it');
   } finally {
-    // Publishes whatever the answer was: a registration whose commit was lost may be stored.
+    // Publishes whatever the answer was: a lost answer of the commit may hide a registration.
     bus.publish('hooksChanged', [conversationId]);
     bus.publish('nonMessageChangesCommitted', [conversationId]);
   }

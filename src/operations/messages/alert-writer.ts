@@ -65,9 +65,9 @@ export class AlertWriter {
   }
 
   /**
-   * Resolves, after the commit, to the id of the message that shows the alert, or to null for a post that is
-   * `onlyAfterFiring` where the alert does not fire. Where that message was deleted, a change is posted as a new one, which
-   * shows the alert from then on. Throws what `postMessage` does, and `overloaded`.
+   * Resolves, after the commit, to the id of the message that shows the alert. Null: the post is `onlyAfterFiring`, and
+   * the alert does not fire. Where that message was deleted, a change is posted as a new one, which shows the alert
+   * from then on. Throws what `postMessage` does, and `overloaded`.
    */
   async post(access: PresentedToken, alertPost: AlertPost): Promise<string | null> {
     const { conversationId } = access.integration;

@@ -29,9 +29,9 @@ export const messageHistory = defineTargetedOperation({
   summary: 'Messages of a conversation in the order of their seqs: the newest, or those before or after one.',
   input: z.strictObject({
     conversation: conversationNumber,
-    /** Those before this seq, the nearest ones. */
+    /** Messages before this seq, the nearest ones. */
     before: seqSchema.optional(),
-    /** Those after this seq; 0: from the first. */
+    /** Messages after this seq; 0: from the first. */
     after: z.int().nonnegative().optional(),
     limit: z.int().min(1).max(MAX_HISTORY_PAGE_SIZE).default(50),
     /** Whether to return the notices behind each message of the page. */
@@ -89,7 +89,7 @@ interface PageNotices {
 
 /**
  * Reads a page of history, and its notices by a second statement. That one reads only notices behind messages of the
- * page: a message that is written between the two statements is in no page yet, and neither are the notices behind it.
+ * page. A message that is written between the two statements is in no page yet, and neither are the notices behind it.
  */
 async function readPage(
   sql: Sql,

@@ -17,9 +17,9 @@ export const listMentions = defineTargetedOperation({
     'Messages of a conversation that mention you, in the order of their seqs: the newest, or those before or after one.',
   input: z.strictObject({
     conversation: conversationNumber,
-    /** Those before this seq, the nearest ones. */
+    /** Messages before this seq, the nearest ones. */
     before: seqSchema.optional(),
-    /** Those after this seq, the nearest ones; with `read_seq` and a `limit` of 1 the first unread one. */
+    /** Messages after this seq, the nearest ones; with `read_seq` and a `limit` of 1 the first unread one. */
     after: z.int().nonnegative().optional(),
     limit: z.int().min(1).max(MAX_MENTIONS).default(50),
   }),

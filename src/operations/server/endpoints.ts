@@ -12,9 +12,10 @@ const SCHEMES = Object.values(liveTransportSchemes).flatMap(({ plain, tls }) => 
 const LIVE_LISTENER_PATTERN = new RegExp(`^(${SCHEMES.join('|')})://(.+):(\\d+)$`);
 
 /**
- * The addresses that live clients connect to: those that the administrator announces, or else `/v1/live` under the
- * public address of the HTTP interface and the listeners that other machines can reach. Listeners on loopback are
- * included only where the public address is on loopback as well: elsewhere they would lead to the client's own machine.
+ * The addresses that live clients connect to. Those that the administrator announces replace the default, which is
+ * `/v1/live` under the public address of the HTTP interface, and the listeners that other machines can reach. Listeners
+ * on loopback are included only where the public address is on loopback as well: elsewhere they would lead to the
+ * client's own machine.
  */
 export function announcedEndpoints({ config, listeners }: EndpointSources): readonly string[] {
   if (config.publicEndpoints.length > 0) return config.publicEndpoints;
