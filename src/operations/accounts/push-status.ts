@@ -61,8 +61,8 @@ export const pushStatus = defineOperation({
           user: z.string(),
           kind: z.enum(deviceKinds),
           /**
-           * removed: the vendor no longer knows the device; expired: not accepted in time; rejected: a retry would not
-           * help.
+           * `removed`: the vendor no longer knows the device. `expired`: it did not accept the push in time.
+           * `rejected`: a retry would not help.
            */
           event: z.enum(['removed', 'expired', 'rejected']),
           category: z.string(),

@@ -10,8 +10,8 @@ const testedDeviceSchema = z.object({
   kind: z.enum(deviceKinds),
   label: z.string().nullable(),
   /**
-   * delivered: the vendor accepted it. unregistered: the vendor no longer knows the device, which was removed. refused:
-   * a retry does not help. failed: a message would be retried.
+   * `delivered`: the vendor accepted it. `unregistered`: the vendor no longer knows the device, which was removed.
+   * `refused`: a retry does not help. `failed`: a message would be retried.
    */
   outcome: z.enum(['delivered', 'unregistered', 'refused', 'failed']),
   /** Why it failed; docs/push.md lists all categories. */

@@ -22,7 +22,7 @@ export const groupSchema = z.object({
   id: z.int(),
   title: z.string(),
   about: z.string().nullable(),
-  /** Anybody of the installation may find and join it. */
+  /** Every account of the installation may find and join it. */
   public: z.boolean(),
   created_at: z.string(),
   archived: z.boolean(),

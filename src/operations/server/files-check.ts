@@ -6,9 +6,9 @@ import { defineOperation } from '../core/operation.ts';
 
 const findingSchema = z.object({
   /**
-   * stray: a file without a row. lost: a row whose file is missing. size: a file of another length than its row says.
-   * again: a file that was lost and is present. upload: the rest of an upload. usage: a wrong count of the space that
-   * files take.
+   * `stray`: a file without a row. `lost`: a row whose file is missing. `size`: a file of another length than its row
+   * says. `again`: a file that was lost and is present. `upload`: the rest of an upload. `usage`: a wrong count of the
+   * space that files take.
    */
   problem: z.enum(['stray', 'lost', 'size', 'again', 'upload', 'usage']),
   /** The file's id; null for counts. */
