@@ -4,8 +4,8 @@ import { fileURLToPath } from 'node:url';
 import { Worker, type WorkerOptions } from 'node:worker_threads';
 
 /**
- * The path of a file that ships with the program, unless it is inside the single binary. In the bundle everything is
- * beside it; in the source tree the browser client is below `build/`, and `etc/` and `package.json` are one level up.
+ * Where a file that ships with the program is, unless it is inside the single binary. In the bundle everything is beside it; in the source tree
+ * the browser client is below `build/`, and `etc/` and `package.json` are one level up.
  */
 function locateAsset(name: string): string {
   const places = ['./', '../build/', '../'].map((place) => fileURLToPath(new URL(`${place}${name}`, import.meta.url)));
@@ -35,8 +35,8 @@ export function listAssets(folder: string): string[] {
 /**
  * Starts a thread whose code ships with the program, named by its place in the source tree without the ending, such as
  * `storage/hooks/settlement-thread`. The bundle has it as a script without imports of its own files
- * (scripts/package/bundle.ts). The script runs from its text, because a thread cannot be started from a file inside the
- * binary. Throws when the system gives no thread; a later failure is an `error` of the thread.
+ * (scripts/package/bundle.ts), which runs out of its text: a thread cannot be started from a file inside the binary.
+ * Throws when the system gives no thread; what goes wrong later is an `error` of the thread.
  */
 export function startThread(name: string, options: WorkerOptions): Worker {
   if (isSea()) return new Worker(getAsset(`${name}.cjs`, 'utf8'), { ...options, eval: true });

@@ -6,10 +6,7 @@ import type { Log } from './log.ts';
 const CLIENT_SHARE = 0.75;
 const LOG_EVERY_MS = 60_000;
 
-/**
- * The number of descriptors that a process may have by `/proc/<pid>/limits`; null where there is no limit, or none is
- * shown.
- */
+/** The number of descriptors that a process may have by `/proc/<pid>/limits`; null where it has no limit, or none is told. */
 export function parseDescriptorLimit(limitsText: string): number | null {
   const text = /^Max open files\s+(\d+)/m.exec(limitsText)?.[1];
   return text === undefined ? null : Number(text);
@@ -29,9 +26,8 @@ export function maxClientConnections(): number | null {
 }
 
 /**
- * Bounds the connections of several listeners together. Without a bound the process runs out of descriptors. The system
- * then resets new clients without a line in the log, and the server can connect neither to the database nor to a
- * receiver.
+ * A bound on the connections of several listeners together. Without one the process runs out of descriptors: new clients
+ * are reset without a line in the log, and neither the database nor a receiver can be connected to.
  */
 export class ConnectionLimit {
   readonly #max: number | null;
@@ -70,7 +66,7 @@ export class ConnectionLimit {
     this.#updateMaxConnections();
   }
 
-  /** Each listener may take all that is left. Node compares before it creates anything for a connection. */
+  /** What is left is left for each listener. Node compares before it makes anything of a connection. */
   #updateMaxConnections(): void {
     const left = Math.max(0, this.#max! - this.#openTotal);
     for (const [server, open] of this.#openByServer) server.maxConnections = open + left;

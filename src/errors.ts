@@ -1,12 +1,12 @@
 /**
- * The catalogue of errors that reach callers: a stable code, how each interface shows it, and a public sentence. The
- * cause is only for the log. Each interface has one renderer: `http/responses.ts` and `live/json-rpc.ts`.
+ * The catalogue of errors that reach somebody outside: a stable code, how each edge shows it, and a public sentence.
+ * The cause stays for the log. Each edge has one renderer: `http/responses.ts` and `live/json-rpc.ts`.
  */
 interface ErrorKind {
   readonly status: number;
   readonly rpcCode: number;
   readonly sentence: string;
-  /** Seconds for `Retry-After`; only for errors that a retry can mend. */
+  /** Seconds for `Retry-After`; only for what a repeat can mend. */
   readonly retryAfterS?: number;
 }
 
@@ -235,7 +235,7 @@ const errorCatalogue = {
   internal: { status: 500, rpcCode: -32603, sentence: 'The server failed; its log has the cause' },
 } as const satisfies Record<string, ErrorKind>;
 
-/** Ends the sentence about a post whose outcome is unknown. */
+/** Ends the sentence about a post whose outcome is not known. */
 export const SAFE_REPEAT_HINT = 'Repeating a post is safe with an Idempotency-Key';
 
 export type ErrorCode = keyof typeof errorCatalogue;
@@ -250,7 +250,7 @@ export class KlatchError extends Error {
   readonly rpcCode: number;
   readonly retryAfterS: number | null;
 
-  /** `sentence` replaces the catalogue's where the call knows more (which field, which limit). */
+  /** `sentence` takes the place of the catalogue's where the call knows more (which field, which limit). */
   constructor(code: ErrorCode, options: { sentence?: string; cause?: unknown } = {}) {
     const kind: ErrorKind = errorCatalogue[code];
     super(options.sentence ?? kind.sentence, { cause: options.cause });

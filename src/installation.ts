@@ -1,6 +1,6 @@
 import { basename, dirname, join, resolve } from 'node:path';
 
-/** What the running program knows of itself. */
+/** What the running program tells of itself. */
 interface ProgramFacts {
   /** process.execPath: the program itself, or the Node that runs its sources. */
   readonly execPath: string;
@@ -8,12 +8,12 @@ interface ProgramFacts {
   readonly archiveLauncher: string | undefined;
 }
 
-/** How this Klatch was installed. People get different commands for each kind. */
+/** How this Klatch came onto the machine. People are told different commands for each. */
 export interface Installation {
   readonly kind: 'package' | 'archive' | 'source';
-  /** The command that runs it: `klatch`, or the path of the archive's launcher. */
+  /** What a person types to run it: `klatch`, or the path of the archive's launcher. */
   readonly command: string;
-  /** Where the companion package's PostgreSQL programs are, if they are installed. */
+  /** Where the companion's PostgreSQL programs stand, if they are installed. */
   readonly companionPostgresqlPackageBinDir: string;
 }
 
@@ -29,7 +29,7 @@ export function describeInstallation({ execPath, archiveLauncher }: ProgramFacts
   return { kind, command: 'klatch', companionPostgresqlPackageBinDir };
 }
 
-/** The command that starts the server. */
+/** What a person types to start the server. */
 export function startCommand({ kind, command }: Installation): string {
   return kind === 'package' ? 'sudo service klatch start' : `${command} serve`;
 }
@@ -49,7 +49,7 @@ export interface ProgramStart {
   readonly execPath: string;
 }
 
-/** How to run this program once more with other arguments; `name` is its name in lists of processes. */
+/** How to run this program once more with other arguments; `name` is what it is called in lists of processes. */
 export function selfExecCommand(
   { kind, command }: Installation,
   { argv, execArgv, execPath }: ProgramStart,
@@ -57,11 +57,11 @@ export function selfExecCommand(
 ): { readonly file: string; readonly name: string; readonly args: readonly string[] } {
   if (kind === 'source') return { file: execPath, name: 'klatch', args: [...execArgv, argv[1]!, ...args] };
   if (kind === 'package') return { file: execPath, name: 'klatch', args };
-  // Not the program itself, because a loader starts it.
+  // Not the program itself, which is started by a loader.
   return { file: command, name: command, args };
 }
 
-/** How to get the private PostgreSQL programs where none were found, as the end of a sentence. */
+/** What to do, as the end of a sentence, to get the private PostgreSQL programs where none were found. */
 export function howToGetPostgresqlPrograms({ kind, companionPostgresqlPackageBinDir }: Installation): string {
   if (kind === 'package') return 'Install them with "sudo apt-get install klatch-postgresql"';
   if (kind === 'source') return 'Install them with "make install" in the source tree';

@@ -4,11 +4,11 @@ import type { Log } from './log.ts';
 export interface StartedPart {
   readonly name: string;
   readonly stop: () => Promise<void> | void;
-  /** True for parts that let running work finish: these stop first and together, so that they share one time-out. */
+  /** True for what lets work in hand finish: these are stopped first and together, so that they share one time-out. */
   readonly drainsFirst: boolean;
 }
 
-/** The parts that were started, in order; they stop in the opposite order. */
+/** What was started, in order: it is stopped the other way round. */
 export class Lifecycle {
   readonly #log: Log;
   readonly #partsNewestFirst: StartedPart[] = [];
@@ -21,7 +21,7 @@ export class Lifecycle {
     this.#partsNewestFirst.unshift(part);
   }
 
-  /** Stops all parts, even if some fail. */
+  /** Stops everything that is kept, whatever fails on the way. */
   async stop(): Promise<void> {
     await Promise.all(this.#partsNewestFirst.filter((part) => part.drainsFirst).map((part) => this.#stopPart(part)));
     for (const part of this.#partsNewestFirst) if (!part.drainsFirst) await this.#stopPart(part);

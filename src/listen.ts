@@ -4,7 +4,7 @@ import { describePortHolder, findPortHolder } from './port-holder.ts';
 
 const BACKLOG = 1_024;
 
-/** The server cannot listen on the port; the message names the port and the remedy. */
+/** The port cannot be listened on; the message says which and what to do. */
 export class ListenError extends Error {
   override readonly name = 'ListenError';
 }
@@ -26,8 +26,8 @@ export async function listen(
     });
   });
   if (failed === null) {
-    // Later errors are about one connection that could not be accepted, as with too many open files; without a
-    // listener, such an error would end the process.
+    // Later ones are about one connection that could not be accepted, as with too many open files; nobody would hear
+    // them, and that would end the process.
     server.on('error', () => {});
     return (server.address() as AddressInfo).port;
   }

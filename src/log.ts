@@ -38,9 +38,8 @@ export function silentLog(): Log {
 }
 
 /**
- * The parts of an error that may be logged. A PostgreSQL error's `detail`, `query` and `parameters` hold rows, so it is
- * named by its code and constraint. Its primary message is kept: for Klatch's statements it names types and limits
- * only.
+ * What of an error may be logged. A PostgreSQL error's `detail`, `query` and `parameters` hold rows, so it is named
+ * by its code and constraint; its primary message is kept, which for our statements names types and limits only.
  */
 export function describeError(error: unknown): Record<string, unknown> {
   if (!(error instanceof Error)) return { message: typeof error };

@@ -2,12 +2,12 @@ import { readdir, readFile, readlink } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { basename } from 'node:path';
 
-/** The most processes that are examined; no machine with Klatch has more. */
+/** Processes that are looked into; more than this is no machine that Klatch runs on. */
 const MAX_PROCESSES = 100_000;
 /** The state of a socket that listens, as the kernel writes it. */
 const LISTENING_STATE = '0A';
 
-/** The process that listens on a port. Facts that the kernel does not show to this user are null. */
+/** Who listens on a port. What the kernel does not show to this user is null. */
 interface PortHolder {
   readonly pid: number | null;
   /** The name of its program's file. */
@@ -21,8 +21,8 @@ interface ListeningSocket {
 }
 
 /**
- * The process that listens on a TCP port of this machine at an address, or at all addresses; null where there is none,
- * or nothing is known. Only root finds the process of another user; every user finds its uid.
+ * Who listens on a TCP port of this machine at an address, or at all addresses; null where nobody does or nothing can be
+ * told. The process of another user is found by root alone, the user by everybody.
  */
 export async function findPortHolder(host: string, port: number): Promise<PortHolder | null> {
   const sockets = (await Promise.all(['tcp', 'tcp6'].map((table) => listeningSockets(table, port)))).flat();
@@ -32,7 +32,7 @@ export async function findPortHolder(host: string, port: number): Promise<PortHo
   return { pid, program: pid === null ? null : await programNameOf(pid), uid: found.uid };
 }
 
-/** The holder as an addition to "another program listens there", or nothing. */
+/** The holder behind the words "another program listens there", or nothing. */
 export function describePortHolder(holder: PortHolder | null): string {
   if (holder === null) return '';
   const { pid, program, uid } = holder;
@@ -54,15 +54,15 @@ async function listeningSockets(
   });
 }
 
-/** Whether a listener at `address`, as the kernel writes it, prevents listening at `host`. */
+/** Whether who listens at `address`, as the kernel writes it, is in the way of listeningSockets at `host`. */
 function blocksListeningAt(address: string, host: string): boolean {
   if (/^0+$/.test(address) || host === '::' || host === '0.0.0.0') return true;
   const own = isIP(host) === 4 ? toKernelHex(host.split('.').map(Number)) : null;
-  // A name, or an IPv6 address, which has many spellings: the check assumes that it is the same address.
+  // A name, or an address of IPv6, whose spellings are many: nobody else can have the same port at it.
   return own === null ? true : address === own || address.endsWith(own);
 }
 
-/** The address as the kernel writes it: in this machine's byte order, which is reversed. */
+/** As the kernel writes it: in the order of this machine's bytes, and those are turned round. */
 function toKernelHex(bytes: readonly number[]): string {
   return [...bytes]
     .reverse()
@@ -90,7 +90,7 @@ async function programNameOf(pid: number): Promise<string | null> {
   return file === null ? null : basename(file.replace(/ \(deleted\)$/, ''));
 }
 
-/** The process has ended meanwhile or belongs to another user, or the machine has no /proc. */
+/** A process that has ended meanwhile, another user's, or a machine without /proc: nothing to tell. */
 function nullIfUnreadable(): null {
   return null;
 }

@@ -57,19 +57,19 @@ import { LastRunRecorder, startIdOf, type ExitReason } from './data-dir/server-s
 import { Sealer } from './storage/db/sealed.ts';
 import { readVersion, userAgent } from './version.ts';
 
-/** `stop` was called before `start` had finished. */
+/** `stop` was called before `start` was through. */
 export class StoppedError extends Error {
   override readonly name = 'StoppedError';
 }
 
-/** The composition root: it builds everything, starts the parts in order, and stops them in the opposite order. */
+/** The composition root: everything is built here, started in order, and stopped in the opposite order. */
 export class Server {
   readonly #config: Config;
   readonly #log: Log;
   readonly #parts: Lifecycle;
   readonly #requestCounts = new RequestCounts();
   readonly #connectionLimit: ConnectionLimit;
-  /** Resolves the names of receivers, and of browsers' push services. */
+  /** Of the names of receivers, and of those that browsers' push services have. */
   readonly #dnsResolver: DnsResolver;
   readonly #fatalFailure = Promise.withResolvers<Error>();
   #connectingDatabase: Database | null = null;
@@ -86,7 +86,7 @@ export class Server {
   #httpPort = 0;
   #metricsPort: number | null = null;
 
-  /** `explain` turns a failure into text for the record of the run. */
+  /** `explain` puts a failure into words for the record of the run. */
   constructor(config: Config, log: Log, explain: (error: unknown) => ExitReason = messageAsExitReason) {
     this.#config = config;
     this.#log = log;
@@ -98,7 +98,7 @@ export class Server {
     this.#toExitReason = explain;
   }
 
-  /** Resolves, if ever, with the reason why this process must end; the caller stops it. */
+  /** Resolves, if ever, with the reason why this process must not go on; the caller stops it. */
   get failure(): Promise<Error> {
     return this.#fatalFailure.promise;
   }
@@ -113,12 +113,12 @@ export class Server {
     return this.#live?.endpoints ?? [];
   }
 
-  /** The port of the metrics, once started; null when they are switched off. */
+  /** The port that metrics are served on, once started; null when they are not. */
   get metricsPort(): number | null {
     return this.#metricsPort;
   }
 
-  /** Starts everything. When it fails, or is stopped meanwhile, it stops what was started and rejects. */
+  /** Starts everything; on failure, or when it is stopped meanwhile, stops what was started and rejects. */
   async start(): Promise<void> {
     this.#startPromise = this.#start();
     try {
@@ -130,17 +130,17 @@ export class Server {
     }
   }
 
-  /** Records at once how this process ends, when there is no time left to stop it. */
+  /** Notes at once how this process ends, when there is no time left to stop it. */
   recordExitAtOnce(exitReason: ExitReason): void {
     this.#lastRunRecorder.setExitReason(exitReason);
     this.#lastRunRecorder.markStoppedOrFailed();
   }
 
-  /** Takes no new work, finishes running work within `http.stop-timeout`, and leaves the rest in the database. */
+  /** Takes nothing new, finishes what is in hand within `http.stop-timeout`, and leaves the rest in the database. */
   stop(reason: string | null = null): Promise<void> {
     this.#isRefusingRequests = true;
     if (this.#stopPromise === null) this.#lastRunRecorder.markStopping(reason);
-    // A start that waits for the database stops waiting.
+    // A start that waits for the database need not wait any longer.
     void this.#connectingDatabase?.stop();
     this.#stopPromise ??= this.#stop();
     return this.#stopPromise;
@@ -255,7 +255,7 @@ export class Server {
     };
   }
 
-  /** Starts the sweeper only when the store belongs to this database: in another store it would count files as lost. */
+  /** Starts the sweeper only when the store belongs to this database: in another store it would take files for lost. */
   async #startFileSweeper({ database, fileStore: store, node, config, log }: Services): Promise<void> {
     const pool = database.general;
     const { orphanedFilesMs: orphanRetentionMs } = config.retention;
@@ -303,10 +303,7 @@ export class Server {
     return { lanes, lookup };
   }
 
-  /**
-   * Runs before the first write to the log: the log has to hold the changes that this node knows, or its epoch is
-   * raised.
-   */
+  /** Before anything is written to the log: it has to hold what this node knows of it, or its epoch is raised. */
   async #startLostHistoryDetector(parts: Pick<Services, 'database' | 'bus' | 'node'>): Promise<void> {
     const onNewTimeline = (): void => this.#lanes?.suspendUntilOldLeasesExpire();
     const onEpochRaised = (epoch: LogEpoch): void => this.#live?.feeds.observeEpoch(epoch);
@@ -317,17 +314,14 @@ export class Server {
     await detector.start();
   }
 
-  /** This process must end, and its caller stops it. */
+  /** This process must end: its caller stops it. */
   #fail(error: Error): void {
     this.#isRefusingRequests = true;
     this.#lastRunRecorder.setExitReason(this.#toExitReason(error));
     this.#fatalFailure.resolve(error);
   }
 
-  /**
-   * Runs before anything that takes time: a taken port is reported at once, and early requests get an answer that asks
-   * them to wait.
-   */
+  /** Before anything that takes time: a port that is taken is told at once, and who asks is told to wait. */
   async #listen(): Promise<HttpListener> {
     const { http } = this.#config;
     const starting = this.#requestCounts.counting(createStatusOnlyStartingApp(this.#config, this.#log));
@@ -338,7 +332,7 @@ export class Server {
     return listener;
   }
 
-  /** On its own port, until the end of a stop. Null when metrics are switched off. */
+  /** On a port of its own, to the end of a stop. Null when metrics are switched off. */
   async #listenForScrapes(): Promise<HttpListener | null> {
     const { metrics, http } = this.#config;
     if (!metrics.metricsEnabled) return null;
@@ -365,7 +359,7 @@ export class Server {
     scrapes.setHandler(metricsListener(families, this.#log));
   }
 
-  /** Runs last, when everything that clients may request is there. */
+  /** Last, when everything that clients ask for is there. */
   async #startLive(services: Services, tls: readonly (EndpointTls | null)[], listener: HttpListener): Promise<Live> {
     const live = new Live(services, operationTable(), { tls, limit: this.#connectionLimit });
     this.#live = live;
@@ -390,7 +384,7 @@ export class Server {
   }
 
   async #stop(): Promise<void> {
-    // Parts that are being started are not in the list yet; a start that is being stopped ends at its next part.
+    // What is being started is not in the list yet; a start that is told to stop ends at its next part.
     await this.#startPromise.catch(() => {});
     await this.#parts.stop();
   }

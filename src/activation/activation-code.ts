@@ -3,7 +3,7 @@ import { siteKey, type SourceKey } from '../model/source-key.ts';
 
 const CODE_DIGITS = 6;
 
-/** The pattern of codes, of Klatch's own and of those that a gate checks. */
+/** What a code looks like, ours and those that a gate judges. */
 export const CODE_PATTERN = /^[0-9]{6}$/;
 
 /** A new code: six random digits. */
@@ -12,8 +12,8 @@ export function newCode(): string {
 }
 
 /**
- * Stores codes, and the sources that requested them, as keyed hashes. Six digits are guessed from a plain hash in no
- * time, so a copy of the database alone must not be enough. The key is derived from the server's secret.
+ * Keeps codes, and whom they were asked by, as keyed hashes: six digits are guessed from a plain hash in no time, so that
+ * a copy of the database alone must not be enough. The key is derived from the server's secret.
  */
 export class ActivationHasher {
   readonly #key: Buffer;
@@ -22,19 +22,19 @@ export class ActivationHasher {
     this.#key = Buffer.from(hkdfSync('sha256', secret, 'klatch', 'activation-1', 32));
   }
 
-  /** The verifier of a code, valid for this transaction only. */
+  /** The verifier of a code, good for this transaction only. */
   codeVerifier(transactionHash: string, code: string): string {
     return this.#hmac('code', transactionHash, code).toString('hex');
   }
 
-  /** Whether the code has this verifier. Without a verifier it still compares, so that the time reveals nothing. */
+  /** Whether the code has this verifier. Without one it compares all the same, so that the time does not tell. */
   matchesVerifier(transactionHash: string, code: string, verifier: string | null): boolean {
     const expected = Buffer.from(verifier ?? this.#hmac('none', transactionHash).toString('hex'), 'hex');
     const given = this.#hmac('code', transactionHash, code);
     return expected.length === given.length && timingSafeEqual(expected, given) && verifier !== null;
   }
 
-  /** The key for counting activations of a source; null: the control socket. */
+  /** What activations of a source are counted by; null: the control socket. */
   hashSource(source: SourceKey | null): { readonly sourceHash: string; readonly networkHash: string } {
     const [own, network] = source === null ? ['control socket', 'control socket'] : [source, siteKey(source)];
     const hash = (key: string): string => this.#hmac('source', key).toString('hex');

@@ -7,7 +7,7 @@ const DEFAULT_TIMEOUT_MS = 5_000;
 const CONNECT_TIMEOUT_MS = 3_000;
 const MAX_RESPONSE_BYTES = 16 * 1024;
 const MAX_CONNECTIONS = 8;
-/** The gate's reference of a code becomes a part of a path: visible ASCII, and nothing that a path would drop. */
+/** What a gate knows a code by becomes a part of a path: visible ASCII, and nothing that a path would swallow. */
 const CODE_REFERENCE_PATTERN = /^(?!\.{1,2}$)[\x21-\x7e]{1,512}$/;
 const gatewayResponseSchema = z.object({ $type: z.string().max(100), hash: z.string().optional() });
 
@@ -19,7 +19,7 @@ interface GatewayResponse {
   readonly codeReference: string | null;
 }
 
-/** The activation gate, which sends codes to telephones and checks them itself. */
+/** The activation gate, which sends codes to telephones and judges them itself. */
 export class PhoneCodeGateway implements CodeProvider {
   readonly name = 'gate';
   readonly kind = 'phone';
@@ -27,7 +27,7 @@ export class PhoneCodeGateway implements CodeProvider {
   readonly #authToken: string;
   readonly #userAgent: string;
   readonly #timeoutMs: number;
-  /** Follows no redirect: the token is for this address only. */
+  /** Follows no redirect: the token is for this address and no other. */
   readonly #agent: Agent;
 
   constructor(
@@ -45,7 +45,7 @@ export class PhoneCodeGateway implements CodeProvider {
     });
   }
 
-  /** Checks a code that does not exist: any answer counts but a redirect, a refused token or a proxy's failure. */
+  /** Asks about a code that does not exist: any answer but a redirect, a refused token or a proxy's failure will do. */
   async probe(): Promise<void> {
     await this.#validate(null, '000000');
   }
@@ -66,7 +66,7 @@ export class PhoneCodeGateway implements CodeProvider {
     return reference !== null && type === 'Validated';
   };
 
-  /** Running requests end as if the gate had closed the connection. */
+  /** Requests under way end as if the gate had closed the connection. */
   async stop(): Promise<void> {
     await this.#agent.destroy();
   }
@@ -110,7 +110,7 @@ function toGatewayResponse(status: number, text: string): GatewayResponse {
   if (status >= 300 && status < 400) throw new ProviderError('answer', `status ${status}, a redirect`);
   if (status === 401 || status === 403) throw new ProviderError('login', `status ${status}`);
   const { type = null, hash = null } = parseTypeAndHash(text);
-  // For every request: if the answer differed for codes that were sent, it would reveal who has an account.
+  // Whatever was asked: an answer that differed for codes that were sent would tell who has an account.
   if (type === null && (status === 429 || status >= 500)) throw new ProviderError('refused', `status ${status}`);
   return { status, type, codeReference: hash };
 }
@@ -120,16 +120,16 @@ function parseTypeAndHash(text: string): { type?: string; hash?: string | undefi
   try {
     json = JSON.parse(text);
   } catch {
-    // A body that is no JSON has no type either; the caller decides what that means.
+    // What is no JSON has no type either; the caller says what that means.
     return {};
   }
   const parsed = gatewayResponseSchema.safeParse(json);
-  // The log gets a name, not an arbitrary text of the gate.
+  // Into the log goes a name, not whatever the gate had to say.
   if (!parsed.success || !/^\w{1,50}$/.test(parsed.data.$type)) return {};
   return { type: parsed.data.$type, hash: parsed.data.hash };
 }
 
-/** Errors of sockets name hosts at most; only their code is kept. */
+/** Errors of sockets name hosts at most, and of these only the code is kept. */
 function toProviderError(error: unknown): ProviderError {
   if (error instanceof ProviderError) return error;
   const { name = '', code = '' } = error as { name?: string; code?: unknown };

@@ -1,27 +1,27 @@
 import type { ActivationProviderName, AddressKind } from '../model/proof-address.ts';
 
-/** Why a provider failed, as a word for the log: it names no address and holds no code. */
+/** Why a provider failed, in a word that may be logged: it names no address and holds no code. */
 export type ProviderFailure =
-  /** The provider did not answer in time. */
+  /** It did not answer in time. */
   | 'timeout'
-  /** The connection failed or broke. */
+  /** No connection, or it broke. */
   | 'connection'
-  /** TLS is not available, or the certificate is not trusted. */
+  /** TLS was not to be had, or the certificate is not trusted. */
   | 'tls'
-  /** The provider refused the token, or user and password. */
+  /** The token, or user and password, were refused. */
   | 'login'
-  /** The answer does not follow the protocol, or is a redirect. */
+  /** It answered with something that the protocol does not know, or a redirect. */
   | 'answer'
-  /** The provider does not send to this address. */
+  /** It does not send to this address. */
   | 'address'
-  /** The provider reports a failure of its own. */
+  /** It says that it failed itself. */
   | 'refused'
-  /** This server has reached its limit of concurrent requests to the provider. */
+  /** More at a time than this server asks it for. */
   | 'busy'
   /** This server is stopping. */
   | 'stopped';
 
-/** A provider could not do its work. `detail` is for the log: status, type or error code, nothing else. */
+/** A provider could not do what it was asked for. `detail` is for the log: status, type or error code, nothing else. */
 export class ProviderError extends Error {
   override readonly name = 'ProviderError';
   readonly failure: ProviderFailure;
@@ -34,30 +34,28 @@ export class ProviderError extends Error {
   }
 }
 
-/** A code to send. */
+/** A code on its way to somebody. */
 export interface OutgoingCode {
-  /** In the form of `model/proof-address.ts`. */
+  /** As `model/proof-address.ts` writes it. */
   readonly address: string;
   readonly code: string;
-  /** How long the code will be valid. */
+  /** How long the code will be good for. */
   readonly validMs: number;
 }
 
-/**
- * A provider sends codes to addresses of one kind. All its promises settle in time and reject only with ProviderError.
- */
+/** A way to send codes to addresses of one kind. All its promises settle in time and reject with ProviderError alone. */
 export interface CodeProvider {
   readonly name: ActivationProviderName;
   readonly kind: AddressKind;
-  /** Checks whether it can send at all, without sending; rejects when it cannot. */
+  /** Looks whether it can send anything at all, without sending; rejects when it cannot. */
   probe(): Promise<void>;
-  /** Sends a code. Resolves with the provider's reference of it; null when this server checks the code. */
+  /** Sends a code. Resolves with what the provider knows it by; null when this server is to judge the code. */
   send(code: OutgoingCode): Promise<string | null>;
   /**
-   * Whether this is the code with the provider's `reference`; for null it checks one that does not exist, which takes
-   * as long. Null for providers whose codes this server checks.
+   * Whether this is the code that the provider knows by `reference`; for null it asks about one that does not exist,
+   * which takes as long. Providers that leave the judgement to this server have no such function.
    */
   readonly verifyCode: ((reference: string | null, code: string) => Promise<boolean>) | null;
-  /** Ends running work. */
+  /** Ends what is under way. */
   stop(): Promise<void>;
 }

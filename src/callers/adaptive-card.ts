@@ -45,7 +45,7 @@ function readMessage(request: CallerRequest): MessageForm {
   });
 }
 
-/** A card's elements in order. Hero cards have their own title and text. */
+/** A card's elements in their order. Hero cards have a title and a text of their own. */
 function readCard(content: JsonObject): readonly Card[] {
   const reader = new ElementReader();
   reader.sequence.title = content['type'] === 'AdaptiveCard' ? '' : plain(content['title']);
@@ -146,7 +146,7 @@ function isIcon({ style, size, width, height }: JsonObject): boolean {
   return lower(style) === 'person' || lower(size) === 'small' || pixels.some((length) => length <= MAX_ICON_PIXELS);
 }
 
-/** The text runs of a line, which differ only in their font. */
+/** The pieces of a line in different type. */
 function runsOf(value: unknown): string {
   if (!Array.isArray(value)) return '';
   return value
@@ -155,13 +155,13 @@ function runsOf(value: unknown): string {
     .join('');
 }
 
-/** Teams' syntax for moments, which it shows in the reader's own zone. */
+/** Teams writes moments so, to show them in the reader's own zone. */
 const DATE_FUNCTION = /\{\{(?:DATE|TIME)\(([^(){},]{1,40})[^(){}]{0,20}\)\}\}/g;
 
 const plain = (value: unknown): string =>
   markdownText(stringOf(value), { angleText }).replace(DATE_FUNCTION, (_whole, moment: string) => moment.trim());
 
-/** `<at>Ada</at>` names a person in Teams, who need not be the member with that nick here. */
+/** `<at>Ada</at>` names somebody in Teams, who need not be the one with that nick here. */
 function angleText(content: string): string | null {
   if (content === 'at' || content.startsWith('at ')) return defusedText('@');
   return content === '/at' ? '' : null;

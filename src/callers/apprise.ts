@@ -21,7 +21,7 @@ export const apprise: CallerFormat = {
         card({
           title: stringOf(body['title']),
           text: firstStringOf(body['message'], body['body']),
-          // `info` is the default of every message.
+          // Every message that names no type is of this one.
           mood: type === 'info' ? null : moodOfLevel(type),
         }),
       ],

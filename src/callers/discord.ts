@@ -11,7 +11,7 @@ const MAX_EMBEDS = 100;
 const MAX_FIELDS_READ = 100;
 const MAX_COMPONENTS = 500;
 const MAX_DEPTH = 10;
-/** With one of these present, `content` is not Discord's text but that of a program with its own names. */
+/** Beside them, `content` is no text of Discord's but that of a program with names of its own. */
 const FOREIGN_FIELDS = ['text', 'title', 'subject', 'message', 'msg', 'body'] as const;
 
 /** Discord's "Execute webhook": Alertmanager, Grafana, Uptime Kuma, Gitea, Zabbix, Sonarr, discord.js and many more. */
@@ -40,7 +40,7 @@ function readDiscord(request: CallerRequest): MessageForm {
   });
 }
 
-/** The sender declares that nothing in its text is a mention, as it must for text that it did not write. */
+/** The sender says that nothing in its text is a mention, as it must for text that it did not write. */
 function mentionsNobody(value: unknown): boolean {
   if (!isObject(value)) return false;
   const { parse, users } = value;
@@ -74,7 +74,7 @@ function readPoll(poll: JsonObject): readonly Card[] {
   return title === '' ? [] : [card({ title, text: text.join('\n') })];
 }
 
-/** Elements of a layout; of buttons, only those that open an address. */
+/** Elements of a layout; buttons only where they open an address. */
 function readComponents(value: unknown): readonly Card[] {
   const sequence = new CardSequence();
   let left = MAX_COMPONENTS;
@@ -100,7 +100,7 @@ const EMOJI = /^a?(:\w{1,32}:)\d{1,20}$/;
 const MOMENT = /^t:(-?\d{1,13})(?::[a-zA-Z])?$/;
 const COMMAND = /^(\/[^:]{1,100}):\d{1,20}$/;
 
-/** Ids mean nothing to a reader, but they show that something was there; no member has one as a nick. */
+/** Ids say nothing to a reader, but they show that something stood there; nobody here has them as a nick. */
 function angleText(content: string): string | null {
   const mention = MENTION.exec(content)?.[1];
   if (mention !== undefined) return defusedText(`@${mention}`);

@@ -19,8 +19,8 @@ import { telegram } from './telegram.ts';
 import { uptimeKuma } from './uptime-kuma.ts';
 
 /**
- * All formats, in the order in which a body without a suffix in its address is compared with them. A format that shares
- * a key with another one precedes it. The shape counts before headers, since Gitea sends GitHub's headers with Slack's
+ * All formats, in the order in which a body without a suffix in its address is compared with them: formats that share a
+ * key with another one stand before it. The shape counts before headers, since Gitea sends GitHub's headers with Slack's
  * body.
  */
 export const formats: readonly CallerFormat[] = [
@@ -44,7 +44,7 @@ export const formats: readonly CallerFormat[] = [
   json,
 ];
 
-/** The format that the request surely has, by its shape; null: none. */
+/** The format that the shape of a request is surely of; null: none. */
 export function detectFormat(request: CallerRequest): CallerFormat | null {
   return formats.find((format) => format.matches(request)) ?? null;
 }

@@ -14,8 +14,8 @@ const LABEL_FIELDS = ['username', 'instanceName'] as const;
 const anyOf = (body: JsonObject, names: readonly string[]): string => firstStringOf(...names.map((name) => body[name]));
 
 /**
- * Any object with the usual field names: Home Assistant's `rest`, shoutrrr's JSON, Proxmox, ElastAlert, own scripts.
- * Statping, Sonarr and its relatives have none of them; their other fields identify them.
+ * Any object with the usual names of fields: Home Assistant's `rest`, shoutrrr's JSON, Proxmox, ElastAlert, own scripts.
+ * Statping, Sonarr and its relatives have none of them; other fields of theirs tell them.
  */
 export const generic: CallerFormat = {
   name: 'generic',
@@ -31,10 +31,7 @@ function readGeneric({ body }: CallerRequest): MessageForm {
   });
 }
 
-/**
- * A card of a post in Klatch's own format with `title`, `url` and `level` beside the `text`; without these it is only
- * the text.
- */
+/** A `text` of ours with the `title`, `url` and `level` beside it; without these it is the text alone. */
 export function ownCard({ text, title, url, level }: JsonObject): Card {
   const mood = moodOfLevel(stringOf(level));
   return card({ title: stringOf(title), url: stringOf(url), mood, text: stringOf(text) });
@@ -54,7 +51,7 @@ function cardOf(body: JsonObject): Card {
   });
 }
 
-/** Statping's default body, unless its administrator wrote another one: an id, and whether the service answers. */
+/** What Statping sends unless its administrator wrote a body: an id, and whether the service answers. */
 function isOnlineState(body: JsonObject): boolean {
   return onlineState(body) !== '' && firstStringOf(body['id'], anyOf(body, TITLE_FIELDS)) !== '';
 }

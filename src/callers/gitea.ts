@@ -3,9 +3,9 @@ import { firstLine, readGitEvent, refName, runAlert, type GitEventReader } from 
 import { lineOf, ofPullRequest, placeOf, pullRequestName, sharedReaders } from './core/github-events.ts';
 import { firstStringOf, isObject, objectOf, stringOf } from './core/values.ts';
 
-/** Newer programs also send the headers of their ancestors. Some events have an empty name. */
+/** Newer programs send the headers of those that they descend from as well. Some events have an empty name. */
 const EVENT_HEADERS = ['x-forgejo-event', 'x-gitea-event', 'x-gogs-event'] as const;
-/** Each event has one of these; a body in Slack's or Discord's format with these headers has none. */
+/** One of them is in each event; none is in a body in Slack's or Discord's format that is sent with these headers. */
 const OBJECTS = ['repository', 'sender', 'organization', 'run'] as const;
 
 /** Gitea, Forgejo and Gogs: webhooks in their own format. */
@@ -27,7 +27,7 @@ function eventName(headers: CallerRequest['headers']): string {
   return firstStringOf(...EVENT_HEADERS.map((header) => headers[header]));
 }
 
-/** Reviews are separate events here, one for each verdict, with the action `reviewed`. */
+/** Reviews are events of their own here, one for each verdict, with the action `reviewed`. */
 const readReview =
   (verb: string): GitEventReader =>
   (body) => {
@@ -53,7 +53,7 @@ const readRepository: GitEventReader = (body) => {
   return action === 'created' || action === 'deleted' ? lineOf(body, `${action} the repository`) : null;
 };
 
-/** A run of Forgejo Actions; the event's name says how it ended, and `recover` that the previous run failed. */
+/** A run of Forgejo Actions; its events say with their names how it ended, and `recover` that the one before failed. */
 const readRun =
   (ending: 'failed' | 'recovered' | 'succeeded'): GitEventReader =>
   (body) => {

@@ -17,7 +17,7 @@ import {
 import { MAX_FIELDS } from './core/render-text.ts';
 import { firstStringOf, numberOf, objectOf, objectsOf, stringOf, type JsonObject } from './core/values.ts';
 
-/** GitLab: webhooks of projects and groups, and system hooks. A body from a custom template is not this format. */
+/** GitLab: webhooks of projects and groups, and system hooks. A body made by a template of its own is none of it. */
 export const gitlab: CallerFormat = {
   name: 'gitlab',
   isSignedBySenders: true,
@@ -39,7 +39,7 @@ function readGitlab(request: CallerRequest) {
 const attributesOf = (body: JsonObject): JsonObject => objectOf(body['object_attributes']);
 const projectUrl = (body: JsonObject): string => stringOf(objectOf(body['project'])['web_url']);
 
-/** "group/project"; only old versions omit the project in jobs. */
+/** "group/project"; only old versions leave the project out of jobs. */
 function placeOf(body: JsonObject): string {
   const group = objectOf(body['group']);
   return firstStringOf(
@@ -53,7 +53,7 @@ function placeOf(body: JsonObject): string {
   );
 }
 
-/** Events name their user in an object; pushes and members of groups do so in separate fields. */
+/** Events name their user in an object, or, pushes and members of groups, in fields of their own. */
 function actorOf(body: JsonObject): string {
   const { username, name } = objectOf(body['user']);
   return firstLine(firstStringOf(username, name, body['user_username'], body['user_name'])) || 'somebody';
@@ -63,7 +63,7 @@ function lineOf(body: JsonObject, what: string, url = projectUrl(body)): GitEven
   return { place: placeOf(body), summary: `${actorOf(body)} ${what}`, url };
 }
 
-/** A path below the project's address; empty where that is unknown. */
+/** A path below the project's address; empty where that is not known. */
 function below(body: JsonObject, path: string): string {
   return projectUrl(body) === '' ? '' : `${projectUrl(body)}/-/${path}`;
 }
@@ -106,7 +106,7 @@ const VERBS: ReadonlyMap<string, string> = new Map([
   ['approval', 'approved'],
 ]);
 
-/** Klatch does not know who may see a confidential issue, or a note on it: it shows neither title nor text. */
+/** Who may see a confidential issue, or a note on it, is not known here: neither its title nor its text is shown. */
 function isConfidential(body: JsonObject): boolean {
   const attributes = attributesOf(body);
   return (
@@ -117,7 +117,7 @@ function isConfidential(body: JsonObject): boolean {
   );
 }
 
-/** Issues, and incidents, tasks and epics, which have their kind in `type`. */
+/** Issues, and incidents, tasks and epics, which say in `type` that they are such. */
 const readIssue: GitEventReader = (body) => {
   const issue = attributesOf(body);
   const verb = VERBS.get(stringOf(issue['action']));
@@ -183,7 +183,7 @@ function failedJobs(body: JsonObject): string {
   return names.length === 0 ? '' : `Failed: ${names.join(', ')}${more}`;
 }
 
-/** A pipeline from a push does not fix a nightly one that failed, so the key holds the source. */
+/** A nightly pipeline that fails is not mended by one that somebody's push started, so the key holds the source. */
 const readPipeline: GitEventReader = (body) => {
   const pipeline = attributesOf(body);
   const status = stringOf(pipeline['status']);
@@ -270,7 +270,7 @@ const readAccessToken: GitEventReader = (body) => {
   return { place: placeOf(body), summary, url: projectUrl(body), mood: 'warning' };
 };
 
-/** Events about a group do not name their actor: their `user_…` fields name the member. */
+/** What happened to a group says nothing of who did it: its `user_…` fields name the member. */
 const inGroup =
   (what: (body: JsonObject) => string): GitEventReader =>
   (body) => ({ place: placeOf(body), summary: what(body) });

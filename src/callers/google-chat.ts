@@ -66,7 +66,7 @@ function readWidgets(value: unknown, sequence: CardSequence): void {
   }
 }
 
-/** Columns do not nest. */
+/** Columns hold no columns. */
 function readColumn(column: JsonObject, sequence: CardSequence): void {
   const widgets = objectsOf(column['widgets'], MAX_WIDGETS);
   readWidgets(
@@ -82,7 +82,7 @@ function readLabelledText(widget: JsonObject, sequence: CardSequence): void {
   readButtons(widget['button'], sequence);
 }
 
-/** In the first version of cards, a button's key shows whether it has a text or an image. */
+/** In the first version of cards, a button says by its key whether it shows a text or an image. */
 function readButtons(value: unknown, sequence: CardSequence): void {
   for (const each of objectsOf(value, MAX_BUTTONS)) {
     const button = objectOf(each['textButton'] ?? each['imageButton'] ?? each);
@@ -97,7 +97,7 @@ function addressOf({ onClick }: JsonObject): string {
 
 const plain = (value: unknown): string => htmlText(stringOf(value));
 
-/** The `<…>` in the text beside the cards: addresses with a label, and people. */
+/** In the text beside the cards: addresses with a label, and people. */
 function angleText(content: string): string | null {
   const person = /^users\/(\w{1,40})$/.exec(content)?.[1];
   if (person !== undefined) return defusedText(`@${person}`);

@@ -7,8 +7,8 @@ import { entriesOf, firstStringOf, objectsOf, stringOf, type JsonObject } from '
 import { alertmanager } from './alertmanager.ts';
 
 /**
- * The webhook of Grafana: since version 9 Alertmanager's payload with its own title and message, before that one rule
- * per request.
+ * The webhook of Grafana: since version 9 Alertmanager's payload with a title and a message of its own, before it one
+ * rule for each request.
  */
 export const grafana: CallerFormat = {
   name: 'grafana',
@@ -22,7 +22,7 @@ export const grafana: CallerFormat = {
 const isLegacy = (body: JsonObject): boolean =>
   typeof body['ruleName'] === 'string' && typeof body['state'] === 'string';
 
-/** The beginnings of default titles and messages: they say less than the alerts do. */
+/** How the titles and messages begin that nobody has written: they say less than the alerts do. */
 const DEFAULT_TITLE = /^\s*\[(?:FIRING:\d+|RESOLVED)[^\]\n]{0,40}\]/;
 const DEFAULT_MESSAGE = /^\s*\*\*(?:Firing|Resolved)\*\*\s{0,4}\n\s{0,4}Value: /;
 
@@ -48,7 +48,7 @@ const urlsOf = (alert: JsonObject): string[] =>
 
 const MAX_VALUES = 5;
 
-/** Texts such as `B=97.2, C=1`: results of the rule's expressions by their names. */
+/** Such as `B=97.2, C=1`: results of the rule's expressions by their names. */
 function measuredText(alert: JsonObject): string {
   const values = entriesOf(alert['values'], MAX_VALUES);
   return values.map(([name, value]) => `${name}=${stringOf(value)}`).join(', ');

@@ -1,21 +1,21 @@
 import { programs } from './programs.ts';
 import { addresses, type CallerAddress } from './programs/program.ts';
 
-/** A way to reach a group, in the form to paste into programs. It holds the token. */
+/** A way to reach a group, as it is pasted into programs. It holds the token. */
 interface GroupAddress {
   /** The kind of program that it is for: "Slack", "Gotify". */
   readonly name: string;
-  /** The values to paste, by the names that programs use. */
+  /** What is pasted, by what programs call it. */
   readonly values: readonly { readonly name: string; readonly value: string }[];
-  /** Programs that are set up this way; those come first for which it is the recommended way. */
+  /** Programs that are set up so; those come first for which it is the recommended way. */
   readonly programs: readonly string[];
 }
 
 interface AddressedGroup {
-  /** The public address of the server, without a slash at its end. */
+  /** Where the server is reached: without a slash at its end. */
   readonly baseUri: string;
   readonly token: string;
-  /** Whether the server answers at the paths of other products besides `/v1/webhooks`. */
+  /** Whether the server answers at the paths of other products beside `/v1/webhooks`. */
   readonly hasCallerPaths: boolean;
 }
 

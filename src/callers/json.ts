@@ -9,7 +9,7 @@ const MAX_NAME_LENGTH = 200;
 const MAX_VALUE_LENGTH = 1_000;
 const MAX_LIST_ITEMS = 100;
 
-/** Any JSON object, only for the suffix `json`: one line per value, with the path to it as its name. */
+/** Any JSON object, for the suffix `json` alone: a line for each value, with the path to it as its name. */
 export const json: CallerFormat = {
   name: 'json',
   matches: () => false,
@@ -20,7 +20,7 @@ export const json: CallerFormat = {
   },
 };
 
-/** False where not everything fitted. */
+/** False where not all of it found a place. */
 function addLines(lines: string[], name: string, value: unknown, depth: number): boolean {
   const text = depth === 0 ? null : inlineText(value, depth);
   if (text !== null) {
@@ -36,7 +36,7 @@ function addLines(lines: string[], name: string, value: unknown, depth: number):
   return true;
 }
 
-/** Null for a value that needs lines of its own. */
+/** Null for what takes lines of its own. */
 function inlineText(value: unknown, depth: number): string | null {
   if (Array.isArray(value)) {
     if (value.length === 0) return '[]';

@@ -11,9 +11,7 @@ const MAX_SECTIONS = 100;
 const MAX_FACTS = 100;
 const MAX_ACTIONS = 100;
 
-/**
- * Cards of Office 365 connectors, which Teams accepted until 2026: elastalert, netdata, Gitea, older Grafana and Kuma.
- */
+/** Cards of Office 365 connectors, which Teams took until 2026: elastalert, netdata, Gitea, older Grafana and Kuma. */
 export const messageCard: CallerFormat = {
   name: 'message-card',
   matches: ({ body }) =>
@@ -53,7 +51,7 @@ function readSection(section: JsonObject, sequence: CardSequence): void {
   readActions(section['potentialAction'], sequence);
 }
 
-/** Actions that open an address: `OpenUri` with one for each system, and the older `ViewAction`. */
+/** Those that open an address: `OpenUri` with one for each system, and the older `ViewAction`. */
 function readActions(value: unknown, sequence: CardSequence): void {
   for (const action of objectsOf(value, MAX_ACTIONS)) {
     const { name, targets, target } = action;
@@ -63,5 +61,5 @@ function readActions(value: unknown, sequence: CardSequence): void {
   }
 }
 
-/** Teams accepts Markdown and simple HTML tags in the same text. */
+/** Teams reads Markdown and the simple tags of HTML in the same text. */
 const plain = (value: unknown): string => markdownText(htmlText(stringOf(value)));

@@ -22,7 +22,7 @@ const NAMES = {
 } as const;
 type Parameter = keyof typeof NAMES;
 
-/** Headers that only ntfy's callers send. `Priority` is missing: browsers and proxies send their own. */
+/** Headers that nothing else sends. `Priority` is missing: browsers and proxies send one of their own. */
 const TELLING_HEADERS = [
   ...NAMES.title.slice(0, 2),
   NAMES.message[0],
@@ -34,7 +34,7 @@ const TELLING_HEADERS = [
   ...NAMES.sequence_id.slice(0, 2),
 ];
 
-/** Publishing as JSON. Missing keys of the object may be in headers: Apprise sends priority, tags and actions there. */
+/** Publishing as JSON. What the object lacks may stand in headers: Apprise sends priority, tags and actions there. */
 export const ntfy: CallerFormat = {
   name: 'ntfy',
   matches: ({ body }) =>
@@ -47,7 +47,7 @@ export function hasNtfyHeaders(headers: CallerRequest['headers']): boolean {
   return TELLING_HEADERS.some((name) => (headers[name] ?? '').trim() !== '');
 }
 
-/** Reads a request with a body of plain text. With an empty body, the header has the message. */
+/** Reads a request with a body of plain text. An empty one leaves the message to its header. */
 export function readNtfyText(request: Pick<CallerRequest, 'headers' | 'query'>, text: string): MessageForm {
   return readMessage({ ...request, body: {} }, text);
 }
@@ -77,7 +77,7 @@ function readMessage(request: CallerRequest, text: string): MessageForm {
         ),
       }),
     ],
-    // ntfy shows this text for an empty message.
+    // What ntfy itself shows then.
     fallback: 'triggered',
     alert: alertUpdate(valueOf('sequence_id'), 'firing', [], { isReplacement: true }),
   });
@@ -89,7 +89,7 @@ function parameterOf({ headers, query }: CallerRequest, parameter: Parameter): s
   const names: readonly string[] = NAMES[parameter];
   for (const name of names) {
     const value = headerText(headers[name] ?? '').trim();
-    // RFC 9218 has a header with the same name.
+    // RFC 9218 has a header of the same name.
     if (value !== '' && !(name === 'priority' && value.startsWith('u='))) return value;
   }
   return firstStringOf(...names.map((name) => query.get(name)));
@@ -107,7 +107,7 @@ const moodOfPriority = (priority: string): Mood | null => MOOD_BY_PRIORITY.get(p
 const MAX_TAGS = 20;
 const MAX_TAGS_LENGTH = 2_000;
 
-/** A list, or a comma-separated text as in a header. */
+/** A list, or as in a header with commas between them. */
 function readTags(value: unknown, fromHeader: () => string): string[] {
   const list = Array.isArray(value) ? value.slice(0, MAX_TAGS).map(stringOf) : [];
   const tags = list.length > 0 ? list : (stringOf(value) || fromHeader()).slice(0, MAX_TAGS_LENGTH).split(',');
@@ -119,7 +119,7 @@ function readTags(value: unknown, fromHeader: () => string): string[] {
 
 const MAX_ACTIONS_LENGTH = 16_384;
 
-/** Only actions that open an address: the others send requests or intents for the reader of the message. */
+/** Only those that open an address: the others send requests or intents for the person who reads the message. */
 function readActions(value: unknown, fromHeader: () => string): Link[] {
   const actions =
     Array.isArray(value) || isObject(value)

@@ -56,7 +56,7 @@ interface IssueFacts {
   readonly alert?: AlertUpdate | null;
 }
 
-/** Messages of errors hold input that any stranger sent to the program that failed. */
+/** Messages of errors hold what anybody sent to the program that failed. */
 function formOf({ project, summary, url, text = '', fields = [], mood, alert = null }: IssueFacts): MessageForm {
   const title = project === '' ? summary : `[${firstLine(project)}] ${summary}`;
   return messageForm({
@@ -66,7 +66,7 @@ function formOf({ project, summary, url, text = '', fields = [], mood, alert = n
   });
 }
 
-/** Without a number, two of them cannot be distinguished. */
+/** Without a number there is nothing to tell two of them apart. */
 function alertOf(kind: string, id: string, state: AlertUpdate['state']): AlertUpdate | null {
   return id === '' ? null : { key: clipped(`${kind}/${id}`, MAX_KEY_LENGTH, ''), state, alerts: [] };
 }
@@ -91,7 +91,7 @@ function titleOf(event: JsonObject, ...more: readonly unknown[]): string {
   return firstLine(firstStringOf(event['title'], ...more, exception, formatted, message)) || 'an error';
 }
 
-/** An event as alerts and the plugin send it. It has no state: no later event says that this error is fixed. */
+/** An event as alerts and the plugin send it. No state: nothing tells when this error is mended. */
 function eventForm(
   event: JsonObject,
   facts: { project: string; title: string; url: string; level: unknown; rule: string; culprit: unknown },
@@ -127,7 +127,7 @@ function readPlugin(body: JsonObject): MessageForm {
   });
 }
 
-/** An event holds its project's number; only the event's address has the name. */
+/** An event holds its project's number; the name stands in the address of the event alone. */
 function projectOfUrl(url: string): string {
   const [, path = ''] = url.split('/api/0/projects/', 2);
   return path.split('/', 2)[1] ?? '';
@@ -159,7 +159,7 @@ const RETURNS: ReadonlyMap<string, string> = new Map([
   ['escalating', 'is escalating'],
 ]);
 
-/** An archived issue is nobody's task, so it ends the state as a resolved one does. */
+/** An archived issue is no longer anybody's task, so it ends the state as a resolved one does. */
 const readIssue: Reader = (data, body) => {
   const issue = objectOf(data['issue']);
   const action = stringOf(body['action']);
@@ -222,7 +222,7 @@ const readComment: Reader = (data, body) => {
   });
 };
 
-/** Its `code` is a secret that confirms the integration, and is never shown. */
+/** Its `code` is a secret with which the integration is confirmed, and is shown nowhere. */
 const readInstallation: Reader = (data, body) => {
   const installation = objectOf(data['installation']);
   const organization = firstLine(stringOf(objectOf(installation['organization'])['slug']));

@@ -7,19 +7,19 @@ import { layoutCard } from './core/slack-layout.ts';
 import { mrkdwnText, unformattedText } from './core/slack-mrkdwn.ts';
 import { firstStringOf, isObject, stringOf, type JsonObject } from './core/values.ts';
 
-/** Beside a `text`, these keys identify Slack's format, or Rocket.Chat's. */
+/** Beside a `text`, they show that it is Slack's, or Rocket.Chat's. */
 const SLACK_KEYS = ['channel', 'icon_emoji', 'link_names', 'mrkdwn', 'mrkdwn_in', 'alias', 'avatar'] as const;
-/** Any of these entries may be null. */
+/** Any of them may be null. */
 const MAX_FIRST_ENTRIES = 10;
-/** A longer text is no summary of the blocks beside it. */
+/** A longer text is no summary of what stands beside it. */
 const MAX_NOTIFICATION_LENGTH = 4_000;
 const LIST_IN_STRING = /^\s*\[\s*\{/;
 
-/** Headers of programs that send untrusted text, also in Slack's format. */
+/** Programs that send what others wrote, also in Slack's format. */
 const STRANGERS_HEADERS = ['x-gitea-event', 'x-gogs-event', 'x-github-event', 'x-gitlab-event'] as const;
 const SENTRY_AGENT = /^sentry\//i;
 
-/** Slack's incoming webhooks, which Mattermost and Rocket.Chat accept too. */
+/** Slack's incoming webhooks, as Mattermost and Rocket.Chat take them too. */
 export const slack: CallerFormat = {
   name: 'slack',
   matches: ({ body }) =>
@@ -41,7 +41,7 @@ function readSlack({ body, headers }: CallerRequest): MessageForm {
   const ownText = textOf(body);
   const laidOutCards = [blocks, ...attachments.flatMap((each) => (each.hasBlocks ? [each.card] : []))];
   const text = isRepeatedBy(ownText, laidOutCards) ? '' : ownText;
-  // Long blocks keep their whole text only as the message's own text.
+  // Blocks that are long keep their whole text only where it is the message's own.
   const laidOut = blocks.text === '' ? '' : joined([blocks.title, blocks.text]);
   const below = blocks.text === '' ? blocks : card({ ...blocks, title: '', text: '' });
   return messageForm({
@@ -60,7 +60,7 @@ function textOf(body: JsonObject): string {
   return body['mrkdwn'] === false ? unformattedText(text) : mrkdwnText(text);
 }
 
-/** A pretext that does not precede all cards becomes the beginning of its card's text. */
+/** A pretext that does not stand in front of all cards begins its card's text. */
 function cardsOf(attachments: readonly Attachment[], isFirstPretextShown: boolean): Card[] {
   return attachments.map(({ card: each, pretext }, index) =>
     pretext === '' || (index === 0 && isFirstPretextShown) ? each : { ...each, text: joined([pretext, each.text]) },
@@ -78,9 +78,7 @@ function joined(parts: readonly string[]): string {
     .join('\n');
 }
 
-/**
- * Beside blocks, Slack shows `text` only in notifications; it is left out only if the blocks repeat each of its lines.
- */
+/** Beside blocks, Slack shows `text` in notifications alone; it is left out only where the blocks say each line of it. */
 function isRepeatedBy(text: string, cards: readonly Card[]): boolean {
   if (text.length > MAX_NOTIFICATION_LENGTH) return false;
   const lines = text
@@ -97,5 +95,5 @@ function textLines({ title, text, fields, footer }: Card): string[] {
   return [title, text, footer, ...values].flatMap((part) => clipped(part, MAX_NOTIFICATION_LENGTH).split('\n'));
 }
 
-/** The line without marks and signs. */
+/** Without marks and signs. */
 const bareWords = (line: string): string => line.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, '');

@@ -2,10 +2,7 @@ import { adaptiveCard } from './adaptive-card.ts';
 import type { CallerFormat, CallerRequest } from './core/caller-format.ts';
 import { messageCard } from './message-card.ts';
 
-/**
- * The bodies that Teams accepts: an Adaptive Card, or a MessageCard, which needs no `@type`. The address has to name
- * this format.
- */
+/** What Teams takes: an Adaptive Card, or a MessageCard, which needs no `@type`. It has to be named by the address. */
 export const teams: CallerFormat = {
   name: 'teams',
   matches: () => false,

@@ -7,11 +7,11 @@ import { MAX_TEXT_LENGTH } from './core/render-text.ts';
 import { firstStringOf, objectOf, objectsOf, stringOf, unpacked } from './core/values.ts';
 
 const CONTENT_FIELDS = ['text', 'caption', 'photo', 'document', 'rich_message'] as const;
-/** Fields that may hold a file's address. Ids of files at Telegram, and names of uploads, are no addresses. */
+/** Where a file may stand as an address. Ids of files that Telegram has, and names of uploads, are none. */
 const FILE_FIELDS = ['document', 'video', 'animation', 'audio', 'voice'] as const;
 const MAX_KEYBOARD_ROWS = 100;
 
-/** Telegram's `sendMessage` and the methods that send a file with a caption. The chat is that of the token. */
+/** Telegram's `sendMessage` and the methods that send a file with a caption. The chat is the one of the token. */
 export const telegram: CallerFormat = {
   name: 'telegram',
   matches: ({ body }) =>
@@ -20,7 +20,7 @@ export const telegram: CallerFormat = {
 };
 
 function readTelegram(request: CallerRequest): MessageForm {
-  /** Telegram accepts every parameter in the query as well. */
+  /** Telegram takes every parameter from the query as well. */
   const parameter = (name: string): unknown => request.body[name] ?? request.query.get(name);
   const mode = stringOf(parameter('parse_mode')).toLowerCase();
   const address = (name: string): string => safeLink(stringOf(parameter(name)));
@@ -46,7 +46,7 @@ function formatted(text: string, mode: string): string {
   return mode === 'markdown' ? markdownText(text, { escapable: /[_*`[]/ }, MAX_TEXT_LENGTH) : text;
 }
 
-/** The text of `sendRichMessage`, which Gitea uses since 2026. */
+/** Of `sendRichMessage`, which Gitea uses since 2026. */
 function richText(value: unknown): string {
   const { html, markdown } = objectOf(unpacked(value));
   return firstStringOf(
@@ -55,7 +55,7 @@ function richText(value: unknown): string {
   );
 }
 
-/** Rows of buttons below the message; those that do not open an address have no effect here. */
+/** Rows of buttons below the message; those that do not open an address do nothing here. */
 function keyboardLinks(value: unknown): readonly Link[] {
   const { inline_keyboard: rows } = objectOf(unpacked(value));
   const buttons = Array.isArray(rows)

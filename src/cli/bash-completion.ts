@@ -1,11 +1,12 @@
 import type { Argument, Command, Option } from 'commander';
 
 /**
- * How to complete a word on the command line: `file`, `folder`, `any` for a free text, or `=` and the possible words.
+ * What a word on the command line stands for: `file`, `folder`, `any` for what nobody can guess, or, after a sign, the
+ * words that it may be.
  */
 type CompletionKind = 'file' | 'folder' | 'any' | `=${string}`;
 
-/** What the script knows of a command: its path, and the words that may follow. */
+/** What the script knows of a command: its path, and what may follow. */
 interface CommandCompletions {
   readonly path: string;
   readonly commands: readonly string[];
@@ -14,11 +15,11 @@ interface CommandCompletions {
   readonly arguments: readonly CompletionKind[];
 }
 
-/** Placeholders of paths; a test checks that no option or argument has another one for a path. */
+/** Placeholders that stand for a path; a test holds that no option or argument says it in another way. */
 const FILE_PLACEHOLDERS = /^(?:file|path)$/;
 const FOLDER_PLACEHOLDERS = /^(?:dir|folder)$/;
 
-/** A completion script for bash (4 or newer; no other package is needed), made from the program's commands. */
+/** A completion script for bash (4 or newer; no other package is needed), made from what the program offers. */
 export function bashCompletion(program: Command): string {
   const name = program.name();
   const commands = allCommands(program);
@@ -43,10 +44,7 @@ complete -F _${name} ${name}
 `;
 }
 
-/**
- * The part that is the same for every program: it follows the words up to the cursor, then offers the possible next
- * ones.
- */
+/** The part that is the same for every program: it follows the words up to the cursor, then says what can stand there. */
 function renderCompletionFunction(programName: string): string {
   return `
 _${programName}() {
@@ -126,7 +124,7 @@ function completionsOf(command: Command): CommandCompletions {
   };
 }
 
-/** Completions of the word help: the commands that it explains. */
+/** What follows the word help: the commands that it explains. */
 function helpCompletions(command: Command): CommandCompletions[] {
   if (command.commands.length === 0) return [];
   const commands = command.commands.map((each) => each.name());

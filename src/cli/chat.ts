@@ -8,11 +8,11 @@ import { StopSignals } from './core/stop-signals.ts';
 import { readText } from './core/text-input.ts';
 import { refuseCommand } from './core/unknown-command.ts';
 
-/** The commands of the client, with what they share with the other commands. */
+/** The commands of the client, with what they have in common with the other commands. */
 export function addChat(program: Command, context: CommandContext): void {
   addChatCommands(program, {
     env: context.env,
-    // A getter, because Node opens standard input at the first access.
+    // Node opens standard input when it is asked for.
     get input() {
       return context.input;
     },

@@ -41,16 +41,15 @@ export async function addCommands(program: Command, context: CommandContext, nam
 }
 
 /**
- * The commands that a command line needs. That is the command that it names; none where it only asks for the version or
- * starts the server; all where it asks for help, completes names, or names no command, so that the answer can list or
- * suggest them.
+ * The commands that a command line needs: the one that it names; none where it only asks for the version or starts the
+ * server; all where it asks for help, completes names, or names no command, so that the answer can list or suggest them.
  */
 export function neededCommands(args: readonly string[]): readonly string[] {
   let at = 0;
   while (args[at] === '--config' || args[at]?.startsWith('--config=')) at += args[at] === '--config' ? 2 : 1;
   const first = args[at];
   if (first === undefined || first === '--version') return [];
-  // A shell completes the names of all commands, by a script that `completion` prints.
+  // A shell completes the names of all commands, by a script that this one prints.
   if (first === 'completion' || !Object.hasOwn(COMMAND_LOADERS, first)) return COMMAND_NAMES;
   return [first];
 }

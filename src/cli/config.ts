@@ -47,7 +47,7 @@ function checkConfig(context: CommandContext, flag: string | undefined, { json }
   }
 }
 
-/** All problems of a configuration. */
+/** Everything there is to say about a configuration. */
 function findConfigProblems(
   file: string,
   env: CommandContext['env'],

@@ -20,9 +20,9 @@ export async function runCommandLine(args: readonly string[], context: CommandCo
     await program.parseAsync(args, { from: 'user' });
     return exitCodes.ok;
   } catch (error) {
-    // Commander has printed its own sentence, or the requested help.
+    // Commander has printed its own sentence, or the help that was asked for.
     if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
-    // Imported here, because it loads the errors of the whole program, and a command that succeeds needs none of them.
+    // Here, because it knows the errors of the whole program, and a command that succeeds needs none of them.
     const { explainFailure } = await import('./core/explain-failure.ts');
     const { exitCode, text } = explainFailure(error);
     printError(context, `klatch: ${text}`);
@@ -30,14 +30,12 @@ export async function runCommandLine(args: readonly string[], context: CommandCo
   }
 }
 
-/** A reader that closes the pipe (`klatch config show | head`) is no failure; a full disk is one. */
+/** A reader that has seen enough (`klatch config show | head`) is no failure; a disk that is full is one. */
 function exitOnOutputError(error: NodeJS.ErrnoException): never {
   process.exit(error.code === 'EPIPE' ? exitCodes.ok : exitCodes.outputLost);
 }
 
-/**
- * The parser's text in the form of all other errors; with a hint for a text that looks like an option ("-5 degrees").
- */
+/** What the parser says, as everything else is said; and how a text is given that looks like an option ("-5 degrees"). */
 function formatParserError(text: string): string {
   const hint = /^error: unknown option '-[^-]/.test(text)
     ? '(If it is no option but a text, put -- in front of it.)\n'
@@ -72,7 +70,7 @@ export async function createProgram(context: CommandContext, names = COMMAND_NAM
     });
   withExamples(program, ['klatch setup --embedded --base-uri https://chat.example.org', 'klatch serve']);
   await addCommands(program, context, names);
-  // After the commands, which would inherit it. Unknown names are refused by name, not as "too many arguments".
+  // After the commands, which would inherit it. What is left over is refused above by name, not as "too many arguments".
   program.allowExcessArguments();
   refuseUnknownCommands(program);
   return program;

@@ -21,12 +21,9 @@ export function addServe(program: Command, context: CommandContext): void {
   withExamples(command, ['klatch serve', 'klatch serve --config ./server.conf']);
 }
 
-/**
- * Runs the server until SIGTERM or SIGINT. Resolves when it has stopped cleanly, rejects when it cannot start or
- * continue.
- */
+/** Runs the server until SIGTERM or SIGINT; resolves when it has stopped cleanly, rejects when it could not start or go on. */
 export async function serve(context: CommandContext, flag: string | undefined): Promise<void> {
-  // The settings of the log are unknown until the configuration is read.
+  // Until the configuration is read nobody knows how it wants its log.
   let log = createLog({ level: 'info', format: 'auto' });
   let server: Server | null = null;
   exitOnCrash(context, { log: () => log, server: () => server });
@@ -39,12 +36,12 @@ export async function serve(context: CommandContext, flag: string | undefined): 
     log = createLog(config.log);
     for (const warning of warnings) log.warn('configuration warning', { warning });
     signals.start();
-    // Imported here, so that the other commands start without it: it is two thirds of the code.
+    // Here, so that the other commands start without it: it is two thirds of what there is to load.
     const { Server } = await import('../server.ts');
     server = new Server(config, log, exitReasonOf);
     await startAndRunUntilStopped(server, signals, log);
   } catch (error) {
-    // On a terminal, the sentence on standard error follows right below: once is enough.
+    // On a terminal the sentence that follows on standard error stands right below: once is enough.
     const seenTwice = process.stdout.isTTY && context.errorOutput.isTTY;
     const { exitCode, text } = explainFailure(error);
     const cause = exitCode === exitCodes.internal ? { error } : { reason: text };
@@ -80,7 +77,7 @@ function exitOnSecondSignal(context: CommandContext, signal: NodeJS.Signals, ser
   process.exit(exitCode);
 }
 
-/** After such an error the state is unknown, so the process ends; the database has everything that was committed. */
+/** Nothing is known about the state behind such an error, so the process ends; the database has all that was committed. */
 function exitOnCrash(context: CommandContext, run: { log: () => Log; server: () => Server | null }): void {
   const crash = (error: unknown): void => {
     try {

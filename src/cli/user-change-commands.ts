@@ -15,7 +15,7 @@ interface UpdateOptions {
   readonly json?: boolean;
 }
 
-/** The commands that change which accounts may sign in, and their roles. */
+/** Who may come in, and as what. */
 export function addUserChangeCommands(user: Command, context: CommandContext): void {
   addCreateSignInLink(user, context);
   addUpdate(user, context);

@@ -9,7 +9,7 @@ const DNS_LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
 /** Resolvers and URLs read a name whose last label is a number as an IPv4 address in an odd spelling. */
 const NUMERIC_LABEL = /^(?:\d+|0x[0-9a-f]*)$/;
 
-/** Whether a text is an address or a name that a resolver can look up; international names count. */
+/** Whether a text is an address or a name that a resolver could be asked for; international names count. */
 function isHost(host: string): boolean {
   if (isIP(host) !== 0) return true;
   if (/[\s%/\\:@?#[\]]/.test(host) || host === '') return false;
@@ -30,7 +30,7 @@ interface UrlPartsExceptHost {
 
 const URL_PATTERN = /^([a-z][a-z0-9+.-]*):\/\/(\[[^\]]*\]|[^:/?#@[\]\\]*)(?::(\d*))?(\/[^?#\\]*)?$/i;
 
-/** Splits an address into its parts, or returns its mistake. Stricter than URL parsers, which silently repair a lot. */
+/** Takes an address apart, or says what is wrong with it. Stricter than URL parsers, which mend a lot silently. */
 function parseUrlParts(text: string): UrlPartsExceptHost | string {
   if (/[\s\p{Cc}]/u.test(text)) return 'it holds white space';
   const authority = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i.exec(text)?.[1];
@@ -48,7 +48,7 @@ function parseUrlParts(text: string): UrlPartsExceptHost | string {
   return { scheme: scheme.toLowerCase(), port: port ?? null, path };
 }
 
-/** Checks one address of the named schemes; `finish` turns it into the value or into a refusal. */
+/** Judges one address of the named schemes; `finish` turns it into the value or into a refusal. */
 function validateUrlValue(
   value: Value,
   schemes: readonly string[],
@@ -61,8 +61,8 @@ function validateUrlValue(
 }
 
 /**
- * An absolute http(s) address without query and fragment, normalised and without a trailing slash. Only an address that
- * is public anyway is `quotableInMessages`: others may hold a token in their path.
+ * An absolute http(s) address without query and fragment; it comes out normalised, without a trailing slash. Only one
+ * that is public anyway is `quotableInMessages`: others may hold a token in their path.
  */
 export function absoluteHttpUrlValueType(
   expected: string,
@@ -128,7 +128,7 @@ function hostValueType(expected: string, options: { quotableInMessages: boolean 
   return scalar(expected, judge, { quotableInMessages: options.quotableInMessages });
 }
 
-/** A server to connect to: its host, and its port if it is not the default one. */
+/** A server to connect to: where it listens, and on which port if it has one of its own. */
 interface HostAndOptionalPort {
   readonly host: string;
   readonly port: number | null;
@@ -164,13 +164,13 @@ function isAddressOrCidr(text: string): boolean {
 
 const RANGE_KEYWORDS = ['loopback', 'private'] as const;
 
-/** Without the hint, a misspelt keyword would count as a host name and have no effect. */
+/** A word that is nearly one of the known ones would else be taken for a host name, and do nothing. */
 function rangeKeywordHint(text: string): string | null {
   const near = RANGE_KEYWORDS.find((word) => editDistance(word, text) <= 2);
   return near === undefined ? null : `did you mean "${near}"?`;
 }
 
-/** What the address policy can allow: a range, an address, two keywords, a host name or the names below one. */
+/** What the address policy can let through: a range, an address, two words, a host name or the names below one. */
 export function allowedDeliveryTarget(): ValueType<string> {
   const expected = 'a CIDR range, an address, "loopback", "private" or a host name such as "*.corp.example"';
   const judge = (value: Value): ScalarResult<string> => {
@@ -184,7 +184,7 @@ export function allowedDeliveryTarget(): ValueType<string> {
   return scalar(expected, judge, { quotableInMessages: true });
 }
 
-/** A proxy whose `X-Forwarded-For` the server trusts. */
+/** A proxy whose `X-Forwarded-For` is believed. */
 export function trustedProxy(): ValueType<string> {
   const judge = (value: Value): ScalarResult<string> => {
     if (value.kind !== 'string') return {};

@@ -3,19 +3,19 @@ import type { LiveTransport } from '../model/transport.ts';
 
 /**
  * The server's configuration after reading: every value checked, every unit in the name, every path absolute.
- * `reference.conf` explains each key to administrators; this is its shape inside the program.
+ * What a key means to an administrator stands in `reference.conf`; this is its shape inside the program.
  */
 export interface Config {
   /** Absolute path of the file that was read. */
   readonly file: string;
   readonly projectName: string;
-  /** Server secret: all sealed data is sealed with keys derived from it. Never logged. */
+  /** Server secret: everything sealed at rest is sealed with a key derived from it. Never logged. */
   readonly secret: string;
   /** Folder of the server's state: lock, control socket, embedded database. */
   readonly dataDir: string;
   /** Public addresses for clients: ws://, wss://, tcp:// or tls:// only. */
   readonly publicEndpoints: readonly string[];
-  /** The most that the heap of JavaScript may hold; null: V8's default. */
+  /** The most that the heap of JavaScript may hold; null: what V8 chooses. */
   readonly heapBytes: number | null;
   readonly http: HttpConfig;
   readonly web: WebConfig;
@@ -24,18 +24,18 @@ export interface Config {
   readonly registration: Registration;
   readonly endpoints: readonly EndpointConfig[];
   readonly live: LiveConfig;
-  /** The activation gate; null: none. */
+  /** The activation gate; null: there is none. */
   readonly activation: { readonly uri: string; readonly authToken: string } | null;
-  /** The mail server for codes; null: none. */
+  /** Where codes are sent by mail; null: nowhere. */
   readonly smtp: SmtpConfig | null;
-  /** The providers that prove addresses, in this order; those without a configuration are skipped. */
+  /** Which provider proves an address, in this order; one that is not set up is passed over. */
   readonly activationProviders: readonly ActivationProviderName[];
-  /** Public address at the beginning of invite links, without a trailing slash. */
+  /** Public address that invite links begin with, without a trailing slash. */
   readonly inviteBaseUri: string;
   readonly push: PushConfig;
   readonly googlePush: GooglePushConfig;
   readonly applePush: ApplePushConfig;
-  /** The keys that identify this server to browsers' push services; null: no pushes to browsers. */
+  /** The keys that browsers' push services know this server by; null: nothing is pushed to browsers. */
   readonly webPush: WebPushConfig | null;
   readonly files: FileStoreConfig;
   readonly serverSigningKeys: readonly ServerKeyFiles[];
@@ -45,7 +45,7 @@ export interface Config {
   readonly log: { readonly level: LogLevel; readonly format: 'auto' | 'json' | 'text' };
 }
 
-/** Who may create an account: everybody who proves an address, people with an invitation, or nobody. */
+/** Who may get an account: anybody who proves an address, whom somebody invited, or nobody. */
 export type Registration = 'open' | 'invite' | 'closed';
 export type SmtpTls = 'starttls' | 'implicit' | 'none';
 
@@ -62,18 +62,15 @@ export interface EndpointConfig {
 export interface LiveConfig {
   readonly maxFrameBytes: number;
   readonly authTimeoutMs: number;
-  /**
-   * After so much silence on a connection the server sends a heartbeat; after the same time again it closes the
-   * connection.
-   */
+  /** A connection that is silent so long is asked whether it lives; after the same time again it is closed. */
   readonly heartbeatMs: number;
-  /** The most bytes that may wait to be sent on one connection before it is closed. */
+  /** What may wait to be sent on one connection before it is closed. */
   readonly sendQueueBytes: number;
   readonly maxLiveConnections: number;
   readonly maxConnectionsPerUser: number;
   /** Connections that have not authenticated. */
   readonly maxUnauthenticatedConnections: number;
-  /** Origins of browsers besides the one of `http.base-uri`; `["*"]`: any. */
+  /** Origins of browsers beside the one of `http.base-uri`; `["*"]`: any. */
   readonly allowedLiveOrigins: readonly string[];
 }
 
@@ -84,23 +81,23 @@ export interface SmtpConfig {
   readonly user: string | null;
   readonly password: string | null;
   readonly from: string;
-  /** Absolute path of the e-mail's text; null: Klatch's own. */
+  /** Absolute path of the letter's text; null: ours. */
   readonly emailTemplatePath: string | null;
 }
 
-/** What a push contains: the message, its sender, or only that there is one. */
+/** What a push says: the message, who wrote it, or only that there is something. */
 export type PushContent = 'full' | 'sender' | 'none';
 
-/** How the server notifies devices, whichever vendor they have. */
+/** How devices are told, whichever vendor's they are. */
 export interface PushConfig {
   readonly content: PushContent;
-  /** How long the server collects messages before it sends a push about them. */
+  /** How long messages are gathered before a push about them. */
   readonly pushDebounceMs: number;
-  /** The most concurrent pushes to one vendor. */
+  /** Pushes under way to one vendor. */
   readonly maxInFlightPerVendor: number;
-  /** Time-out of a vendor's answer. */
+  /** The longest that a vendor may take for an answer. */
   readonly timeoutMs: number;
-  /** Waits before each retry; the last one repeats until the push is given up. */
+  /** Waits before each repeat; the last one repeats until it is given up. */
   readonly pushRetryDelaysMs: readonly number[];
   readonly pushExpiresAfterMs: number;
 }
@@ -114,9 +111,9 @@ export interface GooglePushConfig {
 
 export interface ApplePushConfig {
   readonly keys: readonly ApplePushKey[];
-  /** Null: Apple's own, or its sandbox where a key requires it. */
+  /** Null: Apple's own, of the sandbox where a key says so. */
   readonly applePushEndpoint: string | null;
-  /** Absolute path of a PEM file with authorities to trust besides the system's; null: none. */
+  /** Absolute path of a PEM file with authorities to trust beside the system's; null: none. */
   readonly extraAppleCaFile: string | null;
 }
 
@@ -137,14 +134,14 @@ export interface WebPushConfig {
   readonly vapidSubject: string;
 }
 
-/** Where files are stored. */
+/** Where files are kept. */
 export interface FileStoreConfig {
   /** Absolute path of the folder of local files. Not used with `s3`. */
   readonly localFilesFolder: string;
   readonly s3: S3Config | null;
 }
 
-/** Whether this server sends files, or redirects clients to the bucket. */
+/** Whether files come through this server, or clients are sent to the bucket. */
 export type S3Downloads = 'proxy' | 'redirect';
 
 export interface S3Config {
@@ -172,43 +169,43 @@ export interface HttpConfig {
   /** Addresses and CIDR ranges of proxies whose `X-Forwarded-For` names the caller. */
   readonly trustedProxies: readonly string[];
   readonly maxBodyBytes: number;
-  /** The bound for events of git hosts, where it is more than `maxBodyBytes`. */
+  /** Of events of git hosts, where that is more than `maxBodyBytes`. */
   readonly maxEventBodyBytes: number;
   readonly maxHeaderBytes: number;
   readonly requestToResponseTimeoutMs: number;
-  /** How long a stop waits for running requests and deliveries. */
+  /** How long a stop waits for requests and deliveries in hand. */
   readonly stopDrainTimeoutMs: number;
 }
 
-/** The browser client. */
+/** The client that browsers are served. */
 interface WebConfig {
   readonly webClientEnabled: boolean;
 }
 
-/** The listener of the metrics, on its own port. */
+/** Where metrics are served from, on a port of their own. */
 export interface MetricsConfig {
   readonly metricsEnabled: boolean;
   readonly interface: string;
   readonly port: number;
 }
 
-/** How the connection to PostgreSQL is protected: encrypted, or also with a verified server identity. */
+/** How far the connection to PostgreSQL is protected: encrypted, or with a server that proves to be the one that is named. */
 export type DatabaseTlsMode = 'require' | 'verify-full';
 
 /** Paths of PEM files, or null. */
 export interface DatabaseTlsConfig {
   readonly mode: DatabaseTlsMode;
-  /** The authorities that may have signed the server's certificate; null: those built into Node. */
+  /** The authorities that may have signed the server's certificate; null: those that Node brings. */
   readonly databaseCaFile: string | null;
-  /** Klatch's client certificate, where the database asks for one. */
+  /** What Klatch proves itself with, where the database asks for it. */
   readonly certificate: string | null;
   readonly key: string | null;
 }
 
 export interface PostgresqlConfig {
-  /** True: run a private server in the data directory; host, port, db, user and password are then unused. */
+  /** True: run a private server in the data directory; host, port, db, user and password are then not used. */
   readonly embedded: boolean;
-  /** Folder of `initdb` and `postgres`, or null to search for them. Embedded only. */
+  /** Folder of `initdb` and `postgres`, or null to look for them. Embedded only. */
   readonly binDir: string | null;
   /** A host name, an address, or the folder of a Unix socket. */
   readonly host: string;
@@ -224,10 +221,10 @@ export interface PostgresqlConfig {
   readonly allowFsyncOff: boolean;
   /** Connections of the general pool; intake, settling and listening have their own. */
   readonly generalPoolSize: number;
-  /** Calls that may wait for a connection of one pool; further ones are refused. */
+  /** Calls that may wait for a connection of one pool; one more is refused. */
   readonly poolQueue: number;
   readonly connectTimeoutMs: number;
-  /** A query without an answer after this time loses its connection. */
+  /** A query that has not answered by then loses its connection. */
   readonly databaseCallTimeoutMs: number;
   /** The same for one flush of posted messages. */
   readonly flushTimeoutMs: number;
@@ -254,14 +251,14 @@ export interface LimitsConfig {
   readonly tokenQueueTimeoutMs: number;
   readonly unknownTokenTtlMs: number;
   readonly unknownTokenCacheSize: number;
-  /** Answers about unknown tokens per second and source address before they are delayed. */
+  /** Answers about unknown tokens per second and source address before they are slowed. */
   readonly unknownTokensPerSecondPerSource: number;
   /** How long the event loop may parse and check what one source sends, within any second. */
   readonly sourceParseMsPerSecond: number;
   readonly hooksPerGroup: number;
   readonly hookRegistrationsPerGroupPerMinute: number;
   readonly hookChangesPerGroupPerMinute: number;
-  /** One more than the highest `klatch-hops` that a post may carry: at this number the post is refused. */
+  /** Highest `klatch-hops` a post may carry plus one: at this number it is refused. */
   readonly hopLimit: number;
   /** Requests of one session per second, and the burst above it. */
   readonly sessionRequestRate: number;
@@ -272,23 +269,23 @@ export interface LimitsConfig {
   readonly membersPerGroup: number;
   readonly invitesPerGroup: number;
   readonly devicesPerUser: number;
-  /** Bytes of one file, of all files of an account, and of all files. */
+  /** Bytes of one file, of all of an account's, and of all. */
   readonly fileBytes: number;
   readonly storagePerUserBytes: number;
   readonly storageTotalBytes: number;
-  /** Concurrent uploads, in all and of one account. */
+  /** Uploads under way, in all and of one account. */
   readonly concurrentUploads: number;
   readonly concurrentUploadsPerUser: number;
-  /** The most files of one message. */
+  /** Files of one message. */
   readonly attachmentsPerMessage: number;
-  /** Activation codes: of the whole installation per hour, to one source address per hour, to one address per day. */
+  /** Activation codes: of the whole installation an hour, to one source address an hour, to one address a day. */
   readonly codesPerHourPerBudget: number;
   readonly codesPerSourcePerHour: number;
   readonly dailyCodesPerAddressAndNetwork: number;
 }
 
 export interface DeliveryConfig {
-  /** What the address policy allows beyond public addresses: CIDR, `loopback`, `private`, host globs. */
+  /** What the address policy lets through beyond public addresses: CIDR, `loopback`, `private`, host globs. */
   readonly allow: readonly string[];
   readonly maxInFlight: number;
   readonly maxInFlightPerHost: number;
@@ -300,11 +297,11 @@ export interface DeliveryConfig {
   readonly dnsCacheTtlMs: number;
   readonly dnsNegativeTtlMs: number;
   readonly dnsConcurrency: number;
-  /** Waits before each retry; the last one repeats for ever. */
+  /** Waits before each repeat; the last one repeats for ever. */
   readonly retryDelaysMs: readonly number[];
   /** Longest `Retry-After` that is honoured. */
   readonly retryAfterMaxMs: number;
-  /** A hook that fails for this long reads as `parked`. */
+  /** Failing this long reads as `parked`. */
   readonly parkAfterMs: number;
 }
 
@@ -313,7 +310,7 @@ export interface RetentionConfig {
   readonly deliveryLogMs: number;
   readonly deliveryLogRowsPerHook: number;
   readonly removedHooksMs: number;
-  /** Files that are attached to no message. */
+  /** Files that no message has taken. */
   readonly orphanedFilesMs: number;
   readonly pushLogMs: number;
 }

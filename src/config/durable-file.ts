@@ -14,7 +14,7 @@ import {
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 
-/** Ids of the user and group that shall own a file. */
+/** Ids of the user and group that a file is to belong to. */
 export interface Owner {
   readonly uid: number;
   readonly gid: number;
@@ -26,14 +26,14 @@ interface NewFileOptions {
 }
 
 /**
- * Writes a file that must not exist yet (EEXIST) and syncs its content. When a write fails, it removes the file. It
- * does not sync the folder: see `syncFolder`.
+ * Writes a file that must not exist yet (EEXIST) and syncs its content. What could not be written to the end is
+ * removed. The folder is not synced: see `syncFolder`.
  */
 export function writeNewFile(path: string, content: string | Buffer, { mode, owner }: NewFileOptions): void {
   const descriptor = openSync(path, 'wx', 0o600);
   try {
     writeFileSync(descriptor, content);
-    // The umask restricts the mode given to open().
+    // The mode given to open() is cut by the umask.
     fchmodSync(descriptor, mode);
     const { uid, gid } = fstatSync(descriptor);
     if (owner !== undefined && (owner.uid !== uid || owner.gid !== gid)) fchownSync(descriptor, owner.uid, owner.gid);
@@ -57,9 +57,8 @@ export function syncFolder(folder: string): void {
 }
 
 /**
- * Replaces a file so that at every instant either the old or the new one is there whole. It writes beside the file,
- * syncs, renames, and syncs the folder. For an existing file, `path` has to be its real path: a symbolic link would be
- * replaced.
+ * Writes a file so that at every instant the old or the new one is there whole: beside it, synced, then renamed, and the
+ * folder synced. Where a file is there already, `path` has to be its real path: a symbolic link would be replaced.
  */
 export function replaceFile(path: string, content: string, options: NewFileOptions): void {
   const beside = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}`);

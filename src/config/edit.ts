@@ -11,7 +11,7 @@ export interface ConfigText {
   readonly text: string;
 }
 
-/** Whether a key has a value: `open` may be written, `answered` never. */
+/** Whether a key still waits for its answer: `open` may be written, `answered` never. */
 type KeyState = 'open' | 'answered';
 
 const ADDED_BY_SETUP_COMMENT = '# Added by klatch setup.';
@@ -24,8 +24,9 @@ export function toHoconLiteral(value: string | number | boolean): string {
 }
 
 /**
- * Whether a key has a value in the text or in its includes. A value from an environment variable counts even while the
- * variable is not set. A list counts as open only if it holds nothing but placeholders.
+ * Whether a key has an answer in the text or in what it includes. A value that comes from a variable of the
+ * environment is one even while the variable is not set; a list counts as open only if nothing but placeholders is
+ * in it.
  */
 export function keyState(source: ConfigText, key: string): KeyState {
   const value = currentValue(source, key);
@@ -35,15 +36,16 @@ export function keyState(source: ConfigText, key: string): KeyState {
     : 'answered';
 }
 
-/** The value of a key in the text, or null; optional environment variables count as not set. */
+/** The value of a key in the text, or null; optional variables of the environment count as not set. */
 export function currentValue(source: ConfigText, key: string): Value | null {
   const value = valueAt(parseWithStandInEnv(source, { withOptionalVariables: false }), key.split('.'));
   return value?.kind === 'null' ? null : value;
 }
 
 /**
- * Writes one open key: at its placeholder, else at its commented-out line, else at the end. Reading the result checks
- * that nothing else changes; a way that fails the check is not used. Throws Error when all ways fail.
+ * Writes one open key: in the place of its placeholder, else in the place of its commented-out line, else at the end.
+ * Nothing else changes, which is checked by reading the result; a way that does not pass the check is not taken.
+ * Throws Error where no way does.
  */
 export function setKey(source: ConfigText, key: string, literal: string): ConfigText {
   const ways = [replacePlaceholder, replaceCommentedKey, appendKey, appendBeforeLastBrace];
@@ -96,7 +98,7 @@ function appendBeforeLastBrace({ text }: ConfigText, key: string, literal: strin
   return `${before}${before.endsWith('\n') ? '' : '\n'}${renderAddedKey(text, key, literal)}${text.slice(close)}`;
 }
 
-/** Whether the key has the value now and every other value is unchanged. */
+/** Whether the key has the value now and every other value is what it was. */
 function changesOnlyKey(before: ConfigText, after: ConfigText, key: string, literal: string): boolean {
   const wanted = scalarsByPath(
     parseWithStandInEnv({ file: after.file, text: `${key} = ${literal}` }, { withOptionalVariables: false }),
@@ -106,7 +108,7 @@ function changesOnlyKey(before: ConfigText, after: ConfigText, key: string, lite
   try {
     now = scalarsByPath(parseWithStandInEnv(after, { withOptionalVariables: true }));
   } catch (error) {
-    // The text no longer parses: this way of writing does not fit the file.
+    // The text does not parse any more: this way of writing does not fit the file.
     if (error instanceof ConfigError) return false;
     throw error;
   }
@@ -132,10 +134,7 @@ function scalarsByPath(value: Value, path = ''): Map<string, string> {
   return new Map([[path, `${value.kind} ${value.kind === 'boolean' ? value.value : value.text}`]]);
 }
 
-/**
- * An empty list is a value; a list with a placeholder beside real values is one too, which the administrator has to
- * correct.
- */
+/** An empty list is an answer; one with a placeholder beside real values is one too, to be mended by hand. */
 function holdsOnlyPlaceholders(value: Value): boolean {
   const all = leafValues(value);
   return all.length > 0 && all.every(isPlaceholder);
@@ -147,8 +146,8 @@ function leafValues(value: Value): Value[] {
 }
 
 /**
- * Reads the text alone, without reference.conf. Environment variables get a stand-in, since the set-up runs in another
- * environment than the server: required ones always, optional ones (`${?NAME}`) on request.
+ * Reads the text alone, without reference.conf. Variables of the environment get a stand-in, since the set-up runs in
+ * another environment than the server: those that must be there always, the optional ones (`${?NAME}`) if asked for.
  */
 function parseWithStandInEnv(
   { file, text }: ConfigText,
@@ -161,7 +160,7 @@ function parseWithStandInEnv(
   return readTreeFromSources([{ name: file, text: withAbsoluteIncludes(text, dirname(file)) }], env);
 }
 
-/** A text has no folder of its own, so relative includes are made absolute; lines keep their numbers. */
+/** A text has no folder of its own, so that relative includes are spelled out; lines stay where they are. */
 function withAbsoluteIncludes(text: string, folder: string): string {
   return text.replace(/^(\s*include\s+(?:\w+\(\s*)*")([^"\n]+)"/gm, (whole, start: string, name: string) => {
     return isAbsolute(name) || name.includes('://') ? whole : `${start}${resolve(folder, name)}"`;

@@ -1,12 +1,12 @@
 import { readFileSync, statSync } from 'node:fs';
 
-/** An e-mail with a code: its subject and its text, which hold {code}, {project} and {hours}. */
+/** A letter with a code: its subject and its text, with {code}, {project} and {hours} in them. */
 export interface EmailTemplate {
   readonly subject: string;
   readonly text: string;
 }
 
-/** The values of the words in braces. */
+/** What takes the place of the words in braces. */
 type TemplateValues = Readonly<Record<'code' | 'project' | 'hours', string>>;
 
 const MAX_BYTES = 64 * 1024;
@@ -14,7 +14,7 @@ const MAX_SUBJECT_LENGTH = 200;
 const PLACEHOLDER_NAMES: readonly string[] = ['code', 'project', 'hours'];
 const PLACEHOLDER = /\{([A-Za-z_-]+)\}/g;
 
-/** The e-mail of installations without their own. */
+/** The letter of installations that have none of their own. */
 export const DEFAULT_EMAIL_TEMPLATE: EmailTemplate = {
   subject: '{code} is your code for {project}',
   text: [
@@ -27,13 +27,13 @@ export const DEFAULT_EMAIL_TEMPLATE: EmailTemplate = {
   ].join('\n'),
 };
 
-/** The template in a file, or a sentence that names the file, the line and the mistake. */
+/** The letter in a file, or a sentence that names the file, the line and what is wrong there. */
 export function readEmailTemplate(path: string): EmailTemplate | string {
   const text = readText(path);
   return typeof text === 'string' ? text : parseEmailTemplate(path, text.content);
 }
 
-/** The same with the values filled in, each once: a value that looks like a placeholder stays as it is. */
+/** The same with the values put in, each once: a value that looks like a placeholder stays as it is. */
 export function fillEmailTemplate({ subject, text }: EmailTemplate, values: TemplateValues): EmailTemplate {
   const fill = (template: string): string =>
     template.replace(PLACEHOLDER, (whole, word: string) => (values as Record<string, string>)[word] ?? whole);

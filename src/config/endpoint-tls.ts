@@ -5,7 +5,7 @@ import type { EndpointConfig } from './config.ts';
 import { keyPathForMessage } from './key-path-for-message.ts';
 import { ConfigError } from './problem.ts';
 
-/** The TLS files of a listener, and the fingerprint of its certificate. */
+/** What a listener with TLS needs, and what its certificate is known by. */
 export interface EndpointTls {
   /** In PEM; the certificate with those between it and its root, if the file has them. */
   readonly pem: { readonly cert: string; readonly key: string };
@@ -31,7 +31,7 @@ export function readEndpointTls(endpoints: readonly EndpointConfig[]): (Endpoint
   });
 }
 
-/** Reads the files of an endpoint, or returns the mistake in one of them; null for an endpoint without TLS. */
+/** Reads the files of an endpoint, or says what is wrong with which; null for one without TLS. */
 export function readTls({ type, port, tls }: EndpointConfig): EndpointTls | EndpointTlsProblem | null {
   if (tls === null) return null;
   const found = readKeyPair(tls);
@@ -40,7 +40,7 @@ export function readTls({ type, port, tls }: EndpointConfig): EndpointTls | Endp
   return { which, sentence: `the ${type} endpoint of port ${port} cannot use ${sentence}` };
 }
 
-/** Reads a certificate and its key, or returns the mistake in one of them, as "key.pem: it cannot be read". */
+/** Reads a certificate and its key, or says what is wrong with which, as "key.pem: it cannot be read". */
 export function readKeyPair(files: {
   readonly certificate: string;
   readonly key: string;
@@ -66,7 +66,7 @@ function readText(path: string): string | null {
   return nullIfThrows(() => readFileSync(path, 'utf8'));
 }
 
-/** A part of a key that does not parse must not reach a message: it could be the key. */
+/** What of a key does not parse must not reach a message: it could be the key. */
 function nullIfThrows<T>(work: () => T): T | null {
   try {
     return work();

@@ -6,12 +6,12 @@ import type { ConfigSourceFile } from './public-text.ts';
 type SourceFiles = ReadonlyMap<string, ConfigSourceFile>;
 
 const MAX_EXCERPT_COLUMNS = 100;
-/** Characters that a terminal interprets, or that change the displayed order. */
+/** What a terminal would obey, or show in another order than it is written. */
 const UNSAFE_CHARACTERS = /[\p{Cc}\p{Cf}\u2028\u2029]/gu;
 
 /**
- * The problem in a form that may be shown. It has its line where that can hold no secret, and lacks the name of a key
- * that may be a part of a value (`password = abc,hunter2=9`).
+ * The problem as it may be shown: with its line where that can hold no secret, and without the name of a key that may
+ * be a part of a value (`password = abc,hunter2=9`).
  */
 export function redactAndExcerpt(problem: ConfigProblem, files: SourceFiles): ConfigProblem {
   const { file, line, column } = problem;
@@ -34,7 +34,7 @@ function redactedKeyPath({ key, column = 0 }: ConfigProblem, line: string): stri
   return `${parts.slice(0, index).join('')}(hidden)`;
 }
 
-/** Whether a name behind this text begins a field of its own; the sections of its path may precede it. */
+/** Whether a name behind this text begins a field of its own; the sections of its path may stand before it. */
 function isFieldStart(before: string): boolean {
   const path = /[\w.-]*\.$/.exec(before)?.[0] ?? '';
   return isMadeOfKeyWords(path) && mayShowText(before.slice(0, before.length - path.length));

@@ -10,21 +10,21 @@ import { settingEntries, type SettingKey } from './schema.ts';
 import { describeConfig, HIDDEN, type ShownValue, type ShownSetting } from './show.ts';
 import type { ValueType } from './value-types.ts';
 
-/** The kind of a file of a configuration. */
+/** What a file of a configuration is. */
 type ConfigurationFileKind = 'configuration' | 'public-key' | 'private-key';
 
-/** A file of a configuration: its name among the others, and its original path. */
+/** A file of a configuration: its name among the others, and where it stood. */
 interface ConfigurationFileWithoutContent {
   readonly name: string;
   readonly path: string;
   readonly kind: ConfigurationFileKind;
 }
 
-/** A configuration for storage elsewhere. */
+/** A configuration to be kept elsewhere. */
 interface ExportedConfiguration {
-  /** server.conf comes first. */
+  /** server.conf first. */
   readonly files: readonly (ConfigurationFileWithoutContent & { readonly content: Buffer })[];
-  /** Secret keys and files that are left out. */
+  /** Keys and files that are left out, since they are secret. */
   readonly missing: readonly string[];
 }
 
@@ -37,14 +37,13 @@ const FILE_MODES: Readonly<Record<ConfigurationFileKind, number>> = {
 const holdsPath = ({ isPath: path, items, fields }: ValueType<unknown>): boolean =>
   path || (items !== null && holdsPath(items)) || Object.values(fields ?? {}).some(({ kind }) => holdsPath(kind));
 const PATH_SETTINGS = new Set(settingEntries().flatMap(([key, { kind }]) => (holdsPath(kind) ? [key] : [])));
-/** The folder for files from outside of the configuration's folder. */
+/** Where files go that stood outside of the configuration's folder. */
 const RESTORED_OUTSIDE_FILES_FOLDER = 'outside';
 
 /**
- * The files of a configuration. With `secrets` they are those on disk. Without, server.conf is generated: it has the
- * effective settings that are no defaults, with a placeholder for each secret. Nothing less keeps all secrets out, such
- * as an old password in a comment, or one that a later line overrides. Private keys are left out. Throws what reading
- * them throws.
+ * The files of a configuration. With `secrets` they are what is on disk. Without, server.conf is written anew: the settings
+ * in force that are no defaults, with a placeholder for each secret, since nothing less keeps all of them out (an old
+ * password in a comment, one that a later line overrides); private keys are left out. Throws what reading them throws.
  */
 export function exportConfiguration(
   { config, root }: LoadedConfig,
@@ -74,15 +73,15 @@ export function exportConfiguration(
   };
 }
 
-/** The path of a written file, and its original path, if that was not beside server.conf. */
+/** Where a file was put, and where it stood, if that is not beside server.conf. */
 interface WrittenPathAndOrigin {
   readonly file: string;
   readonly from: string | null;
 }
 
 /**
- * Writes the files of a configuration into a folder, which it creates if necessary, and syncs each. It overwrites
- * nothing: `blockingPaths` are files that exist already, and then nothing was written.
+ * Writes the files of a configuration into a folder, each synced; it is made when it is missing. Nothing is overwritten:
+ * `blockingPaths` are files that are in the way, and then nothing was written.
  */
 export function writeConfigurationFiles(
   files: readonly (ConfigurationFileWithoutContent & { readonly content: Buffer })[],
@@ -128,7 +127,7 @@ function referencedFiles(config: Config): Pick<ConfigurationFileWithoutContent, 
   };
   const files = new Map<string, Pick<ConfigurationFileWithoutContent, 'path' | 'kind'>>();
   for (const kind of ['configuration', 'public-key', 'private-key'] as const) {
-    // The secret kind is last: a file that is named as both is not shown.
+    // The secret kind last: a file that is named as both is not shown.
     for (const path of paths[kind]) if (typeof path === 'string') files.set(path, { path, kind });
   }
   return [...files.values()];
@@ -156,7 +155,7 @@ function renderSettings(settings: readonly ShownSetting[], folder: string): stri
   ].join('');
 }
 
-/** Makes paths below the folder relative to server.conf again, so that the folder can be moved as a whole. */
+/** Paths below the folder count from server.conf again, so that it can be moved as a whole. */
 function relativizePathsBelow(folder: string, value: ShownValue): ShownValue {
   if (typeof value === 'string') return value.startsWith(`${folder}/`) ? relative(folder, value) : value;
   if (Array.isArray(value)) return value.map((item: ShownValue) => relativizePathsBelow(folder, item));

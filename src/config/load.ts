@@ -19,7 +19,7 @@ import { problemAt, readSettings } from './settings.ts';
 import { readTreeFromSources, REFERENCE_NAME, type Environment } from './tree.ts';
 import { syntaxWarnings } from './syntax-warnings.ts';
 
-/** The configuration, its warnings, and the tree it was read from, for `klatch config show`. */
+/** The configuration, what is odd about it, and the tree it was read from, for `klatch config show`. */
 export interface LoadedConfig {
   readonly config: Config;
   /** One line each, `file:line:column: key: sentence`. */
@@ -28,8 +28,8 @@ export interface LoadedConfig {
 }
 
 /**
- * Reads the file over reference.conf. Throws NotConfiguredError for placeholders and for missing keys without a
- * default, else ConfigError; each has all mistakes.
+ * Reads the file over reference.conf. Throws NotConfiguredError for placeholders and keys without a default, else
+ * ConfigError, each with everything that is wrong.
  */
 export function loadConfig(file: string, options: { readonly env: Environment }): LoadedConfig {
   const sources = new Map<string, ConfigSourceFile>();
@@ -55,7 +55,7 @@ export function loadConfig(file: string, options: { readonly env: Environment })
     ...checkEndpointTlsFiles(settings),
   ];
   const problems = present([...reading.problems, ...files]);
-  // A missing key may be there under a misspelt name: the error includes the warnings.
+  // A key that is missing may be there under a misspelt name: what is odd is told along with what is wrong.
   const odd = present([...reading.warnings, ...syntaxWarnings(hoconWarnings)]);
   if (reading.missing.length > 0) throw new NotConfiguredError(present(reading.missing), [...problems, ...odd]);
   if (problems.length > 0) throw new ConfigError([...problems, ...odd]);
@@ -73,7 +73,7 @@ function isComplete(settings: Partial<Settings>): settings is Settings {
   return settingEntries().every(([key]) => settings[key] !== undefined);
 }
 
-/** Checks the files of `modules.security.server-keys`; a finding has the line that names the file. */
+/** Looks into the files of `modules.security.server-keys`; a finding stands at the line that names the file. */
 function checkServerKeyFiles(settings: Partial<Settings>): KeyFindings {
   const problems: ConfigProblem[] = [];
   const warnings: ConfigProblem[] = [];
@@ -96,7 +96,7 @@ function checkServerKeyFiles(settings: Partial<Settings>): KeyFindings {
   return { problems, warnings };
 }
 
-/** Checks the template of e-mails with codes; a mistake has the line that names the file, and names its own line. */
+/** Reads the letter that codes are sent in; a mistake stands at the line that names the file, and names its own line. */
 function checkEmailTemplate(settings: Partial<Settings>): ConfigProblem[] {
   const template = settings['services.smtp.template'] ?? null;
   if (template === null) return [];
@@ -104,7 +104,7 @@ function checkEmailTemplate(settings: Partial<Settings>): ConfigProblem[] {
   return typeof emailTemplate === 'string' ? [problemAt('services.smtp.template', template.value, emailTemplate)] : [];
 }
 
-/** Checks the certificates and keys of `endpoints`. */
+/** Looks into the certificates and keys of `endpoints`. */
 function checkEndpointTlsFiles(settings: Partial<Settings>): ConfigProblem[] {
   return (settings.endpoints ?? []).flatMap((endpoint, index) => {
     const found = readTls(buildEndpoint(endpoint));
@@ -114,7 +114,7 @@ function checkEndpointTlsFiles(settings: Partial<Settings>): ConfigProblem[] {
   });
 }
 
-/** Finds ports that two listeners of the server itself would use. */
+/** The server would find its own port taken, by itself. */
 function findPortConflicts(settings: Settings, file: string): ConfigProblem[] {
   const all = [
     { key: 'http.port', host: settings['http.interface'], port: settings['http.port'] },
@@ -142,7 +142,7 @@ function listenAddressesOverlap(one: string, other: string): boolean {
   return (one === '0.0.0.0' && !other.includes(':')) || (other === '0.0.0.0' && !one.includes(':'));
 }
 
-/** Warns of values that work but are hardly intended. */
+/** What works, but is hardly meant. */
 function doubtfulValueWarnings(settings: Settings, file: string): ConfigProblem[] {
   const found: ConfigProblem[] = [];
   const uri = settings['services.klatch-activation.uri'];
@@ -163,7 +163,7 @@ function doubtfulValueWarnings(settings: Settings, file: string): ConfigProblem[
   return found;
 }
 
-/** A mail server without all of its settings sends nothing. */
+/** A mail server that is half set up sends nothing. */
 function incompleteSmtpWarnings(settings: Settings, file: string): ConfigProblem[] {
   const set = (name: 'host' | 'from' | 'user' | 'password' | 'template'): boolean =>
     settings[`services.smtp.${name}`] !== null;

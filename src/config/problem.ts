@@ -1,20 +1,20 @@
-/** One mistake in the configuration, and its place. */
+/** One thing about the configuration that somebody has to change, and where it stands. */
 export interface ConfigProblem {
-  /** The file as the administrator or an include names it. */
+  /** The file as it was named: by the administrator, or by an include. */
   readonly file: string;
-  /** Null: the key is in no file yet. */
+  /** Null: the key stands nowhere yet. */
   readonly line: number | null;
-  /** Absent where the line is unknown. */
+  /** Left out where the line is not known. */
   readonly column?: number;
   /** Path of the key such as `http.port`; empty where the text could not be read at all. */
   readonly key: string;
   /** Never holds the value of a secret. */
   readonly sentence: string;
-  /** The line, and a caret below the column; absent where the line may hold a secret. */
+  /** The line and a caret beneath the column; left out where a secret may stand in the line. */
   readonly excerpt?: readonly string[];
 }
 
-/** `file:line:column: key: sentence` on one line, without unknown parts. */
+/** `file:line:column: key: sentence` on one line, without the parts that are not known. */
 export function formatProblem({ file, line, column, key, sentence }: ConfigProblem): string {
   const position = [file, ...(line === null ? [] : [line, ...(column === undefined ? [] : [column])])];
   return `${position.join(':')}: ${key === '' ? '' : `${key}: `}${sentence}`;
@@ -37,8 +37,8 @@ export class ConfigError extends Error {
 }
 
 /**
- * The configuration still holds placeholders, or lacks keys without a default: the command line exits 78 for it.
- * `problems` has the other mistakes of the same reading, so that one run shows all.
+ * The configuration still holds placeholders, or lacks what has no default: the command line exits 78 for it.
+ * `problems` are mistakes found in the same reading, so that nobody has to run it twice.
  */
 export class NotConfiguredError extends Error {
   override readonly name = 'NotConfiguredError';
@@ -53,7 +53,7 @@ export class NotConfiguredError extends Error {
   }
 }
 
-/** None of the searched places has a configuration file. */
+/** There is no configuration file in any of the places that were looked at. */
 export class ConfigNotFoundError extends Error {
   override readonly name = 'ConfigNotFoundError';
   readonly searchedPaths: readonly string[];

@@ -1,18 +1,18 @@
 import { containsPemKey } from './value-types.ts';
 import { settingEntries } from './schema.ts';
 
-/** Words that indicate a secret nearby, in misspelt keys and in remarks too. */
+/** Words beside which a secret stands, in keys that are misspelt too, and in remarks. */
 const SENSITIVE = /pas+w|pwd|secret|token|key|auth|private|credential/i;
-/** Credentials, paths, queries and fragments of addresses; `${?NAME}` does not count. */
+/** Credentials, paths, queries and fragments of addresses; `${?NAME}` is none. */
 const ADDRESS_SECRET = /@|(?<!\$\{)\?|#|:\/\/[^/\s"]*\/[^\s"]/;
 const MERGE_MARK = /^(?:<{7}|\|{7}|={7}|>{7})/;
 const LEADING_PUNCTUATION = /^[\s{}[\],"]+/;
 const NAME = String.raw`[\w.-]+`;
 
 interface KnownNames {
-  /** The suffixes of keys' paths (`http.port`, `port`), where no key with that suffix may hold a secret. */
+  /** Keys by each end of their path (`http.port`, `port`), where none of that name may hold a secret. */
   readonly nonSecretNames: ReadonlySet<string>;
-  /** The suffixes of sections' paths. */
+  /** Sections by each end of their path. */
   readonly sectionNames: ReadonlySet<string>;
   /** Every word of a key's path. */
   readonly pathWords: ReadonlySet<string>;
@@ -53,15 +53,13 @@ function pathSuffixes(parts: readonly string[]): string[] {
   return parts.map((_, index) => parts.slice(index).join('.'));
 }
 
-/**
- * Whether a text is a single sign, or made only of words of Klatch's own keys: then a message may quote it anywhere.
- */
+/** Whether a text is a single sign, or made of words of our own keys: then it may be repeated wherever it stands. */
 export function isMadeOfKeyWords(text: string): boolean {
   if (/^[^\p{L}\p{N}]$/u.test(text)) return true;
   return text.split(/[.\s]+/).every((word) => word === '' || knownNames().pathWords.has(word));
 }
 
-/** A file of a configuration as lines, and which of them may be shown. */
+/** A file of a configuration by its lines, and which of them may be shown. */
 export class ConfigSourceFile {
   readonly lines: readonly string[];
   /** Lines that begin within a text in triple quotes. */
@@ -77,15 +75,15 @@ export class ConfigSourceFile {
   }
 
   /**
-   * Whether a line (from 1) can be shown: it begins with a key that is known to be harmless, and nothing on it or
-   * before it suggests a secret. In doubt, the line is not shown.
+   * Whether a line (from 1) can be shown: it begins with a key that is known to be harmless, and nothing on it or before
+   * it suggests a secret. A guess that errs on the side of silence.
    */
   isPublicLine(lineNumber: number): boolean {
     const index = lineNumber - 1;
     const line = this.lines[index];
     if (line === undefined) return false;
     if (MERGE_MARK.test(line)) return true;
-    // Otherwise the line holds the value of the key before, whichever it is.
+    // The value of the key before, whichever it is, stands here.
     return (
       !this.#lineIndexesWithinTripleQuotes.has(index) &&
       !/[=:[(]\s*$/.test(this.#previousContentLine(index)) &&
@@ -102,7 +100,7 @@ export class ConfigSourceFile {
   }
 }
 
-/** Whether a line, or its beginning, can be shown, judged without the lines before it. */
+/** Whether a line, or the beginning of one, can be shown as far as it can be told without the lines before it. */
 export function mayShowText(text: string): boolean {
   const content = text.replace(LEADING_PUNCTUATION, '');
   if (content === '') return true;
@@ -114,7 +112,7 @@ export function mayShowText(text: string): boolean {
   return [...inner].every(([, name = '', separator]) => isNonSecretName(name, separator === '{'));
 }
 
-/** `opens`: a section may begin here. In the place of a value, a section's name proves nothing. */
+/** `opens`: a section may stand here; in the place of a value a section's name says nothing about it. */
 function isNonSecretName(name: string, opens: boolean): boolean {
   const { nonSecretNames: quotableInMessages, sectionNames } = knownNames();
   const path = name.replace(/\.$/, '');

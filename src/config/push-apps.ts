@@ -10,7 +10,7 @@ export const PUSH_SETTING_KEYS: Readonly<Record<DeviceKind, string>> = {
 
 type PushServices = Pick<Config, 'googlePush' | 'applePush' | 'webPush'>;
 
-/** The kinds of devices that the configuration supports. */
+/** The kinds of devices that something is configured for. */
 export function configuredDeviceKinds({ googlePush, applePush, webPush }: PushServices): readonly DeviceKind[] {
   return [
     ...(googlePush.keys.length > 0 ? (['google'] as const) : []),

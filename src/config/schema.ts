@@ -34,15 +34,15 @@ const defaulted = <T>(kind: ValueType<T>): KeySpec<T, 'defaulted'> => ({ kind, p
 const required = <T>(kind: ValueType<T>): KeySpec<T, 'required'> => ({ kind, presence: 'required' });
 const optional = <T>(kind: ValueType<T>): KeySpec<T, 'optional'> => ({ kind, presence: 'optional' });
 
-/** The servers are tried one after the other while there is no primary. */
+/** Each is asked in turn while there is no primary. */
 const MAX_DATABASE_SERVERS = 8;
-/** The least number of characters of `secret`. */
+/** Fewest characters of `secret`. */
 const MIN_SECRET_CHARACTERS = 32;
 
 const postgresqlIdentifier = (what: string): ValueType<string> =>
   text(`the ${what} (1 to 63 characters)`, { min: 1, max: 63 });
 
-/** A key of Google's push service as written; `key.path` may be the JSON itself. */
+/** A key of Google's push service as it is written; `key.path` may be the JSON itself. */
 interface GooglePushSetting {
   readonly 'project-id': string;
   readonly key: LocatedPath;
@@ -57,7 +57,7 @@ const googlePushKey = record<GooglePushSetting>('an object with project-id and k
   key: serviceAccountPathOrJson('the path of a service account file, or its JSON', 65_536),
 });
 
-/** A key of Apple's push service as written. */
+/** A key of Apple's push service as it is written. */
 interface ApplePushSetting {
   readonly 'key-id': string;
   readonly 'team-id': string;
@@ -92,7 +92,7 @@ const serverKeyPair = record('an object with public and private', {
   private: location('the path of a PEM file', { isKeyFile: true }),
 });
 
-/** A listener of `endpoints` as written. */
+/** A listener of `endpoints` as it is written. */
 export interface EndpointSetting {
   readonly type: LiveTransport;
   readonly interface: string | null;
@@ -122,8 +122,8 @@ const originsRule = (origins: readonly string[]): string | null =>
   origins.includes('*') && origins.length > 1 ? '"*" is any origin already: list it alone, or not at all' : null;
 
 /**
- * Every key of the configuration and its rule. Only reference.conf has the defaults; a test checks that both have the
- * same names. Bounds refuse values that cannot work or are a slip (a forgotten unit, a zero too many).
+ * Every key of the configuration: what it may hold. Defaults stand in reference.conf only, and the names here and
+ * there are held together by a test. Bounds refuse what cannot work or is a slip (a unit forgotten, a zero too many).
  */
 export const SCHEMA = {
   secret: required(unguessableServerSecret(MIN_SECRET_CHARACTERS)),

@@ -8,7 +8,7 @@ import type { SettingKey, Settings } from './schema.ts';
 import { isReadableByOthers } from './keys/server-key-files.ts';
 import { problemAt } from './settings.ts';
 
-/** Findings about the files of keys, and about combinations of keys. */
+/** What the files of keys, and keys among themselves, have that somebody has to look at. */
 export interface KeyFindings {
   readonly problems: readonly ConfigProblem[];
   readonly warnings: readonly ConfigProblem[];
@@ -16,7 +16,7 @@ export interface KeyFindings {
 
 type AllOrNoneSection = 'services.web-push' | 'services.aws.s3' | 'services.postgresql';
 
-/** Checks the keys of push, of files and of the database; a finding has the line that names the key. */
+/** Looks into the keys of push, of files and of the database; a finding stands at the line that names the key. */
 export function checkServiceKeys(settings: Partial<Settings>, root: ObjectValue): KeyFindings {
   const google = checkGooglePushKeys(settings);
   const apple = checkApplePushKeys(settings);
@@ -92,7 +92,7 @@ function checkDatabaseTls(settings: Partial<Settings>, root: ObjectValue): KeyFi
   return { problems, warnings };
 }
 
-/** The file was read, so it exists, and its name is no key that was written in the wrong place. */
+/** The file was read, so that it is there, and its name is no key that was put in the wrong place. */
 function readableByOthersWarning(path: string, at: (sentence: string) => ConfigProblem): ConfigProblem[] {
   return isReadableByOthers(path) ? [at(`${path} can be read by every user of this machine: chmod o-r`)] : [];
 }
@@ -107,7 +107,7 @@ function checkWebPushKeys(settings: Partial<Settings>, root: ObjectValue): Confi
   return wrong === null ? lacking : [...lacking, problemAt(key, valueOrRoot(key, root), wrong)];
 }
 
-/** Keys that only work together: the first present one names the absent ones. */
+/** Keys that are of use together only: the first that is there names those that are not. */
 function checkAllOrNone(
   section: AllOrNoneSection,
   names: readonly string[],
@@ -116,7 +116,7 @@ function checkAllOrNone(
 ): ConfigProblem[] {
   const keys = names.map((name) => `${section}.${name}` as SettingKey);
   const set = keys.find((key) => (settings[key] ?? null) !== null);
-  // Undefined is a key that was refused, or that holds its placeholder: that is reported already.
+  // Undefined is one that was refused, or holds its placeholder: that is told already.
   const unset = keys.filter((key) => settings[key] === null);
   if (set === undefined || unset.length === 0) return [];
   const missing = unset.join(' and ');

@@ -6,20 +6,20 @@ import { settingEntries } from './schema.ts';
 import type { SettingKey, Settings } from './schema.ts';
 import { findUnknownKeys, sectionsOf } from './unknown-keys.ts';
 
-/** The result of reading the whole tree. */
+/** What one reading of the whole tree found. */
 interface SettingsReading {
   /** Complete only if `missing` and `problems` are empty. */
   readonly settings: Partial<Settings>;
-  /** Placeholders, and required keys that are in no file. */
+  /** Placeholders, and required keys that stand nowhere. */
   readonly missing: readonly ConfigProblem[];
   readonly problems: readonly ConfigProblem[];
-  /** Unknown keys, and accepted values that are hardly intended. */
+  /** Unknown keys, and values that are accepted and hardly meant. */
   readonly warnings: readonly ConfigProblem[];
 }
 
 /**
- * Reads keys out of a resolved tree (reference.conf overridden by the administrator's file), by default all of the
- * table. `file` is named for keys that are in no file. It never throws: the caller interprets the findings.
+ * Reads keys out of a resolved tree (reference.conf with the administrator's file over it), by default all of the table.
+ * `file` is named for keys that stand nowhere. It never throws: the caller decides what the findings mean.
  */
 export function readSettings(root: ObjectValue, file: string, entries = settingEntries()): SettingsReading {
   const problems: ConfigProblem[] = [];
@@ -50,7 +50,7 @@ export function readSettings(root: ObjectValue, file: string, entries = settingE
   };
 }
 
-/** A finding about a value, at the place that an administrator has to edit. */
+/** A finding about a value, at the place where an administrator has to edit it. */
 export function problemAt(key: string, value: Value, sentence: string): ConfigProblem {
   const { file, line, column } = value.origin;
   return { file, line, column, key, sentence };
@@ -61,7 +61,7 @@ function refuseNulledDefault(key: string, entry: KeySpec<unknown>, value: Value,
   reading.refuse(key, value, `expected ${entry.kind.expected}, got null`);
 }
 
-/** Sections that hold something other than keys; reported once, since none of their keys can be read. */
+/** Sections that hold something else than keys; named once, since none of their keys can be read. */
 function refuseBrokenSections(root: ObjectValue, reading: Diagnostics): string[] {
   const broken: string[] = [];
   for (const section of sectionsOf(settingEntries().map(([key]) => key))) {
@@ -70,7 +70,7 @@ function refuseBrokenSections(root: ObjectValue, reading: Diagnostics): string[]
     const keys = settingEntries().filter(([key]) => key.startsWith(`${section}.`));
     if (value.kind === 'null' && keys.every(([, entry]) => entry.presence === 'optional')) continue;
     broken.push(section);
-    // A section's name is often used for its only secret, so its wrong value is never shown.
+    // A section's name often stands for its only secret, so what it holds instead is never shown.
     if (!isPlaceholder(value)) {
       reading.refuse(section, value, `expected a section { … } of keys, got ${describeValue(value, false)}`);
     }
@@ -78,7 +78,7 @@ function refuseBrokenSections(root: ObjectValue, reading: Diagnostics): string[]
   return broken;
 }
 
-/** Placeholders at any depth, in unknown keys too: an administrator who left one has not finished. */
+/** Placeholders at any depth, in unknown keys too: whoever left one there has not finished. */
 function findPlaceholdersInTree(value: Value, key: string): ConfigProblem[] {
   if (isPlaceholder(value)) return [problemAt(key, value, 'still holds its placeholder')];
   if (value.kind === 'array')
@@ -89,7 +89,7 @@ function findPlaceholdersInTree(value: Value, key: string): ConfigProblem[] {
   );
 }
 
-/** The administrator's own file first, then others by name, each from top to bottom; keys that are in no file last. */
+/** The administrator's own file first, then others by name, each from top to bottom; keys that stand nowhere last. */
 function inFileOrder(findings: readonly ConfigProblem[], file: string): ConfigProblem[] {
   const rank = (finding: ConfigProblem): string => (finding.file === file ? '' : finding.file);
   const line = (finding: ConfigProblem): number => finding.line ?? Number.MAX_SAFE_INTEGER;

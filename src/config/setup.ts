@@ -11,7 +11,7 @@ import { SCHEMA } from './schema.ts';
 import type { SettingKey } from './schema.ts';
 import { webPushSubject, type WebPushKeys } from './keys/web-push-keys.ts';
 
-/** An external database, or the private one of the server. */
+/** A database of somebody else's, or the private one of the server. */
 export type DatabaseAnswer =
   | { readonly embedded: true }
   | {
@@ -23,7 +23,7 @@ export type DatabaseAnswer =
       readonly password: string;
     };
 
-/** The answers of `klatch setup`; absent ones stay as in the file or reference.conf. */
+/** What `klatch setup` found out; what is absent stays as the file or reference.conf has it. */
 export interface SetupAnswers {
   readonly secret?: string;
   readonly baseUri?: string;
@@ -40,11 +40,11 @@ export interface SetupAnswers {
   readonly metricsPort?: number;
   readonly endpoints?: readonly { readonly type: LiveTransport; readonly port: number }[];
   readonly webPushKeys?: WebPushKeys;
-  /** Default: derived from the base-uri, where there are keys. */
+  /** Not given: derived from the base-uri, where there are keys. */
   readonly webPushSubject?: string;
 }
 
-/** The new text, the keys that were written, and the keys that had a value already. */
+/** The new text, and which keys were written and which had an answer already. */
 export interface SetupResult {
   readonly text: string;
   readonly set: readonly SettingKey[];
@@ -57,9 +57,9 @@ export function createServerSecret(): string {
 }
 
 /**
- * Writes the answers into a template or an existing server.conf: comments stay, and a key that has a value keeps it and
- * is named in `kept`. Throws ConfigError for a text that cannot be read and for answers that the server would refuse
- * (no message holds a secret). It writes no file: see `writeConfig`.
+ * Writes the answers into a template or an existing server.conf: comments stay, and a key that has an answer is kept
+ * and named in `kept`. Throws ConfigError for a text that cannot be read and for answers that the server would refuse
+ * (no message holds a secret). The text is not written anywhere: see `writeConfig`.
  */
 export function applyAnswers(source: ConfigText, answers: SetupAnswers): SetupResult {
   const wanted = answersAsLiterals(source, answers);
@@ -82,8 +82,8 @@ export function applyAnswers(source: ConfigText, answers: SetupAnswers): SetupRe
 }
 
 /**
- * Why the server would refuse an answer, as a sentence for a prompt, or null. `answer` is the typed text; for keys with
- * numbers, the number's digits.
+ * Why the server would refuse an answer, as a sentence for a prompt, or null. `answer` is what was typed; for keys
+ * that hold numbers the number's digits.
  */
 export function checkAnswer(key: SettingKey, answer: string): string | null {
   return answerProblem(key, toHoconLiteral(answer));
@@ -98,17 +98,17 @@ function answerProblem(key: SettingKey, literal: string): string | null {
   return sentences[0] ?? null;
 }
 
-/** A value that is already in the file. */
+/** An answer that stands in the file already. */
 interface ExistingAnswer {
-  /** The line in the file; null: the value comes from an included file or from the environment. */
+  /** Of the file; null: it comes from an included file or from the environment. */
   readonly line: number | null;
-  /** The text as written; null for secrets, and for values from the environment. */
+  /** As it was written; null for secrets, and for what the environment gives. */
   readonly text: string | null;
 }
 
 /**
- * The file's value of a key where it differs from `literal` (HOCON text); null where it is the same or absent. The
- * comparison uses the server's interpretation, so that 0x and quotes make no difference.
+ * What the file says of a key where that is something else than `literal` (HOCON text); null where it says the same or
+ * nothing yet. They are compared as the server understands them, so that 0x and quotes make no difference.
  */
 export function findContradiction(source: ConfigText, key: SettingKey, literal: string): ExistingAnswer | null {
   if (keyState(source, key) !== 'answered') return null;
@@ -117,14 +117,14 @@ export function findContradiction(source: ConfigText, key: SettingKey, literal: 
   const given = valueAt(loadHocon([{ name: source.file, text: `answer = ${literal}` }], { env: {} }), ['answer']);
   if (given !== null && comparableMeaning(key, current) === comparableMeaning(key, given)) return null;
   const { kind } = SCHEMA[key];
-  // A refused value may be a whole address, with a password in it, in the place of a host.
+  // What is refused may be a whole address, with a password in it, in the place of a host.
   const read: unknown = kind.read(key, current, { refuse: () => {}, warn: () => {} });
   const isHidden = kind.hidden || (!kind.quotableInMessages && read === undefined);
   const line = current.origin.file === source.file ? current.origin.line : null;
   return { line, text: isHidden ? null : valueAsWritten(current) };
 }
 
-/** The server's interpretation of a value, as text for comparison. */
+/** What a value means to the server, as text that can be compared. */
 function comparableMeaning(key: SettingKey, value: Value): string {
   const { kind } = SCHEMA[key];
   const read: unknown = kind.read(key, value, { refuse: () => {}, warn: () => {} });
@@ -197,9 +197,9 @@ const DATABASE_KEYS = ['host', 'port', 'db', 'user', 'password'] as const;
 const POSTGRESQL = 'services.postgresql';
 
 /**
- * The database's keys are one answer. A file that names a database is not switched to the embedded one, nor the
- * reverse, since the server would then start on an empty database. A password that the embedded one does not need is
- * emptied where its placeholder would prevent a start.
+ * The database's keys are one answer: a file that names a database is not moved to the embedded one, nor the other
+ * way, since the server would then start on an empty database. A password that the embedded one does not need is
+ * emptied where its placeholder would keep the server from starting.
  */
 function databaseLiterals(source: ConfigText, answer: DatabaseAnswer | undefined): [SettingKey, string | undefined][] {
   if (answer === undefined) return [];
@@ -223,14 +223,14 @@ export function isEmbedded(source: ConfigText): boolean {
   return value !== null && ['true', 'yes', 'on'].includes(scalarText(value) ?? '');
 }
 
-/** Keys that blocked the whole database answer. */
+/** Keys that stood in the way of the whole database answer. */
 function keysBlockingDatabaseAnswer(source: ConfigText, { database }: SetupAnswers): readonly SettingKey[] {
   if (database === undefined) return [];
   if (database.embedded === true) return answeredDatabaseKeys(source);
   return isEmbedded(source) ? [`${POSTGRESQL}.embedded`] : [];
 }
 
-/** Keys by which the file already names a database. */
+/** Keys by which the file names a database already. */
 export function answeredDatabaseKeys(source: ConfigText): readonly SettingKey[] {
   if (isEmbedded(source)) return [];
   return DATABASE_KEYS.map((name) => `${POSTGRESQL}.${name}` as const).filter(

@@ -6,10 +6,10 @@ import { resolvePath } from './scalars.ts';
 import { settingEntries } from './schema.ts';
 import type { SettingKey } from './schema.ts';
 
-/** Replaces a secret. */
+/** What stands in the place of a secret. */
 export const HIDDEN = '(hidden)';
 
-/** A value as data; durations and sizes as written. */
+/** A value as data; durations and sizes as they were written. */
 export type ShownValue =
   string | number | boolean | null | readonly ShownValue[] | { readonly [field: string]: ShownValue };
 
@@ -22,7 +22,7 @@ export interface ShownSetting {
   readonly source: string;
 }
 
-/** Every key with its effective value and its source, as JSON; secrets are left out. */
+/** Every key with its effective value and where it comes from, fit for JSON; secrets are left out. */
 export function describeConfig(root: ObjectValue): ShownSetting[] {
   return settingEntries().map(([key, { kind }]) => {
     const value = valueAt(root, key.split('.'));
@@ -36,7 +36,7 @@ export function describeConfig(root: ObjectValue): ShownSetting[] {
 /** The same as text, one line a key: `http.port = 9090   # default`. */
 export function formatConfig(settings: readonly ShownSetting[]): string {
   const left = settings.map(({ key, value }) => `${key} = ${value === null ? '(not set)' : formatShown(value)}`);
-  // One long list must not push all remarks out of view.
+  // One long list must not push all remarks out of sight.
   const width = Math.min(60, Math.max(...left.map((line) => line.length)));
   return settings.map(({ source }, index) => `${left[index]!.padEnd(width)}   # ${source}\n`).join('');
 }
@@ -50,14 +50,14 @@ function showValue(value: Value, kind: ValueType<unknown>): ShownValue {
   }
   if (value.kind === 'array') return value.items.map(() => HIDDEN);
   if (value.kind === 'object') return showFields(value, kind);
-  // That a password is empty is no secret, and it explains a refusal by the database.
+  // That a password is empty is no secret, and is what one looks for when the database refuses.
   if (kind.hidden) return scalarText(value) === '' ? '' : HIDDEN;
   if (value.kind === 'number') return value.number;
   if (value.kind === 'boolean') return value.value;
   return kind.isPath ? resolvePath(value, value.text) : value.text;
 }
 
-/** Leaves out unknown fields, which may hold anything. */
+/** Unknown fields are left out: what they hold is anybody's guess. */
 function showFields(value: ObjectValue, kind: ValueType<unknown>): ShownValue {
   const fields = Object.entries(kind.fields ?? {}).flatMap(([name, entry]): [string, ShownValue][] => {
     const field = value.entries.get(name);

@@ -8,7 +8,7 @@ const ODDITY_SENTENCES: Readonly<Record<HoconWarningKind, string>> = {
   'missing-include': 'includes a file that is not there',
 };
 
-/** Warnings about valid HOCON that is hardly intended. */
+/** What is valid HOCON and hardly meant, as warnings. */
 export function syntaxWarnings(hoconWarnings: readonly HoconWarning[]): ConfigProblem[] {
   return hoconWarnings.map(({ kind, origin: { file, line, column }, path }) => {
     const key = path.map((name) => (name.includes('.') ? `"${name}"` : name)).join('.');

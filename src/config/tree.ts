@@ -16,10 +16,10 @@ import { isMadeOfKeyWords, ConfigSourceFile } from './public-text.ts';
 /** The environment as `process.env` has it. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The name of reference.conf in messages; no file has this name by accident. */
+/** The name of reference.conf in messages; no file can be named so by accident. */
 export const REFERENCE_NAME = '(reference.conf)';
 
-/** The inputs of the search for a configuration file. */
+/** Where a configuration file may be named or found. */
 interface FindConfigFileOptions {
   /** Value of `--config`. */
   readonly configOption?: string | undefined;
@@ -30,8 +30,8 @@ interface FindConfigFileOptions {
 
 /**
  * The configuration file to read: `--config`, `$KLATCH_CONFIG`, `conf/server.conf` beside the program's folder, then
- * `/etc/klatch/server.conf`. A named file has to exist: no other file replaces it. Throws ConfigNotFoundError with the
- * searched places.
+ * `/etc/klatch/server.conf`. A file that was named has to be there: nothing else is read in its place.
+ * Throws ConfigNotFoundError with the places it looked at.
  */
 export function findConfigFile({ configOption: flag, env, programBinDir }: FindConfigFileOptions): string {
   const named = flag ?? (env['KLATCH_CONFIG'] === '' ? undefined : env['KLATCH_CONFIG']);
@@ -42,12 +42,12 @@ export function findConfigFile({ configOption: flag, env, programBinDir }: FindC
   return found;
 }
 
-/** False only where there is nothing: a file in an unreadable folder is reported when it is read, not skipped. */
+/** False only where there is nothing: a file in a closed folder is reported when it is read, not passed over. */
 function fileMayExist(path: string): boolean {
   try {
     return statSync(path, { throwIfNoEntry: false }) !== undefined;
   } catch (error) {
-    // statSync returns undefined for ENOENT and ENOTDIR: any exception means that something is there or hidden.
+    // statSync answers undefined for ENOENT and ENOTDIR: whatever is thrown says that something is there or hidden.
     if (typeof error === 'object' && error !== null && 'code' in error) return true;
     throw error;
   }
@@ -61,7 +61,7 @@ export function listConfigurationFiles(file: string, env: Environment): string[]
   return [...files];
 }
 
-/** Reads sources; mistakes in their text become a ConfigError that shows no part of a value that may be secret. */
+/** Reads sources; mistakes in their text come out as a ConfigError that shows nothing of a value that may be secret. */
 export function readTreeFromSources(
   sources: readonly Source[],
   env: Environment,
@@ -94,7 +94,7 @@ export function readTreeFromSources(
   }
 }
 
-/** A variable that Klatch's own service sets: no password is spelled like it. */
+/** A variable that our own service sets: nobody's password is spelled like it. */
 function isKlatchVariableName(text: string): boolean {
   return /^KLATCH_[A-Z_]+$/.test(text);
 }

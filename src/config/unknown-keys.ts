@@ -12,7 +12,7 @@ interface UnknownKey {
 type NestedFullPathKey = Pick<UnknownKey, 'value'> & { readonly suggestion: string };
 type KeySpecEntries = readonly (readonly [string, KeySpec<unknown>])[];
 
-/** The sections on the paths of the keys: `http`, `services`, `services.postgresql` … */
+/** The sections that the keys' paths run through: `http`, `services`, `services.postgresql` … */
 export function sectionsOf(keys: readonly string[]): ReadonlySet<string> {
   const sections = keys.flatMap((key) => {
     const parts = key.split('.');
@@ -21,7 +21,7 @@ export function sectionsOf(keys: readonly string[]): ReadonlySet<string> {
   return new Set(sections);
 }
 
-/** Finds unknown keys: an unknown section is reported once, without the keys inside. */
+/** Finds the keys that mean nothing here: an unknown section is named once, without the keys inside. */
 export function findUnknownKeys(root: ObjectValue, entries: KeySpecEntries): UnknownKey[] {
   const known = new Map(entries);
   const sections = sectionsOf([...known.keys()]);
@@ -73,10 +73,7 @@ function unknownFieldsOfListItems(key: string, value: Value, entry: KeySpec<unkn
   });
 }
 
-/**
- * The known key with the least edit distance; else the key with the same last name in another section, if one has the
- * least depth.
- */
+/** The nearest known key by letters; else the one key of the same last name in another section that is least deep. */
 function suggestKey(key: string, known: readonly string[]): string | null {
   const allowed = Math.max(2, Math.floor(key.length / 5));
   const byDistance = known

@@ -1,38 +1,38 @@
 import { coerceToArray, type Value } from '../../packages/hocon/src/index.ts';
 
-/** Collects mistakes while values are read; every value is read, so that all mistakes show at once. */
+/** Where mistakes go while values are read; every value is read, so that all mistakes show at once. */
 export interface Diagnostics {
   refuse(key: string, value: Value, sentence: string): void;
-  /** For values that are accepted but hardly intended. */
+  /** For what is accepted and hardly meant. */
   warn(key: string, value: Value, sentence: string): void;
 }
 
-/** The rule for a key's value, and its conversion to a typed one. */
+/** What a key's value has to be, and how it becomes a typed one. */
 export interface ValueType<T> {
   /** Completes "expected …", bounds included. */
   readonly expected: string;
-  /** True: no listing and no message shows the value. */
+  /** True: the value appears in no listing, and in no message. */
   readonly hidden: boolean;
   /**
-   * True: a message may quote a wrong value, since no secret is ever intended for such a key. Other values are never
-   * quoted: people write passwords, keys and whole addresses where a name belongs.
+   * True: a wrong value may be quoted in a message, since no secret is ever meant for such a key. Nothing else is
+   * quoted: people put passwords, keys and whole addresses where a name belongs.
    */
   readonly quotableInMessages: boolean;
-  /** True: a file name, relative to the folder of the file that holds it. */
+  /** True: a file name, relative to the folder of the file it stands in. */
   readonly isPath: boolean;
   /** The kind of a list's items. */
   readonly items: ValueType<unknown> | null;
-  /** True: an item may be written without its list. */
+  /** True: an item may stand without its list. */
   readonly acceptsOneItem?: boolean;
   /** The fields of an object. */
   readonly fields: Readonly<Record<string, KeySpec<unknown>>> | null;
-  /** Undefined: refused (and reported to `reading`), or a placeholder, which is collected separately. */
+  /** Undefined: refused (told to `reading`), or a placeholder, which is collected apart. */
   read(key: string, value: Value, reading: Diagnostics): T | undefined;
 }
 
 /**
- * `defaulted`: the default is in reference.conf. `required`: without it the server is not configured. `optional`: may
- * be absent, then it reads as null.
+ * `preset`: the default stands in reference.conf. `required`: without it the server is not configured.
+ * `optional`: may be absent, then it reads as null.
  */
 type Presence = 'defaulted' | 'required' | 'optional';
 
@@ -49,12 +49,12 @@ function isAngleBracketPlaceholder(text: string): boolean {
   return PLACEHOLDER.test(text);
 }
 
-/** Whether a whole value is a placeholder, which is checked before its type. */
+/** Whether a whole value is a placeholder, which is asked before its type is looked at. */
 export function isPlaceholder(value: Value): boolean {
   return value.kind === 'string' && isAngleBracketPlaceholder(value.text);
 }
 
-/** The text of a string, number or boolean as written; null for any other value. */
+/** The text of a string, number or boolean as it was written; null for anything else. */
 export function scalarText(value: Value): string | null {
   if (value.kind === 'string' || value.kind === 'number') return value.text;
   return value.kind === 'boolean' ? String(value.value) : null;
@@ -68,7 +68,7 @@ export function containsPemKey(text: string): boolean {
   return text.includes('-----BEGIN');
 }
 
-/** How a message describes a value. Possible secrets are not quoted: see `quotableInMessages`. */
+/** How a message names what it found. What may be a secret is not repeated: see `quotableInMessages`. */
 export function describeValue(value: Value, quotableInMessages: boolean): string {
   if (value.kind === 'object') return 'an object';
   if (value.kind === 'array') return 'a list';
@@ -77,7 +77,7 @@ export function describeValue(value: Value, quotableInMessages: boolean): string
   if (!quotableInMessages) return scalarText(value) === '' ? '""' : NOT_SHOWN;
   if (value.kind === 'number') return value.text;
   if (value.kind === 'boolean') return String(value.value);
-  // An address may hold a password before its @, and a token after ? or #.
+  // An address may hold a password before its @, and a token behind ? or #.
   if (/[@?#]/.test(value.text)) return NOT_SHOWN;
   // The path of a webhook's address is its secret.
   const text = value.text.replace(/(:\/\/[^/]*\/).+$/s, '$1…');
@@ -88,8 +88,8 @@ export function describeValue(value: Value, quotableInMessages: boolean): string
 }
 
 /**
- * The result of a scalar's rule: a value, or else a refusal. `expected` replaces the kind's own text. `warning` is
- * about an accepted value.
+ * What a scalar's rule says: a value, else it is refused. `expected` stands in for the kind's own words. `warning` says
+ * what is odd about a value that is accepted.
  */
 export interface ScalarResult<T> {
   readonly value?: T;
@@ -137,14 +137,14 @@ export function scalar<T>(
   };
 }
 
-/** Bounds of a list, and a rule over all of its items: null, or the mistake in their combination. */
+/** Bounds of a list, and a rule over all of its items: null, or what is wrong with them together. */
 interface ListOptions<T> {
   readonly min?: number;
   readonly max: number;
   readonly rule?: (items: readonly T[]) => string | null;
 }
 
-/** A kind for a list; mistakes are reported at the item, with its index in the key. */
+/** A kind for a list; mistakes are told at the item, with its index in the key. */
 export function list<T>(expected: string, items: ValueType<T>, options: ListOptions<T>): ValueType<readonly T[]> {
   const { min = 0, max, rule } = options;
   const read = (key: string, value: Value, reading: Diagnostics): readonly T[] | undefined => {
@@ -177,7 +177,7 @@ export function list<T>(expected: string, items: ValueType<T>, options: ListOpti
   };
 }
 
-/** A kind for one item or a list of them, which always reads as a list. */
+/** A kind for one item or a list of them, which it comes out as. */
 export function oneOrList<T>(what: string, items: ValueType<T>, options: ListOptions<T>): ValueType<readonly T[]> {
   const several = list(`${what}, or a list of up to ${options.max}`, items, { min: 1, ...options });
   const read = (key: string, value: Value, reading: Diagnostics): readonly T[] | undefined => {
@@ -189,12 +189,12 @@ export function oneOrList<T>(what: string, items: ValueType<T>, options: ListOpt
   return { ...several, acceptsOneItem: true, read };
 }
 
-/** The rule for a key's value as text, for documents; for a list it includes the rule for its items. */
+/** The rule for a key's value in words, for documents: what a list may hold is part of it. */
 export function valueRuleText({ expected, items }: ValueType<unknown>): string {
   return items === null ? expected : `${expected}, each ${items.expected}`;
 }
 
-/** A kind for an object; fields in `optional` may be absent, and then read as null. */
+/** A kind for an object; fields that are named in `optional` may be absent, and read as null then. */
 export function record<T extends object>(
   expected: string,
   kinds: { readonly [F in keyof T]: ValueType<Exclude<T[F], null>> },

@@ -3,18 +3,18 @@ import { error, ok, warning, type CheckResult } from './finding.ts';
 
 const TIMEOUT_MS = 4_000;
 const MAX_ANSWER_BYTES = 64 * 1024;
-/** A server that listens on one of these listens on every address of the machine. */
+/** Listening on these is listening on every address of the machine. */
 const LOOPBACK_BY_WILDCARD: ReadonlyMap<string, string> = new Map([
   ['0.0.0.0', '127.0.0.1'],
   ['::', '[::1]'],
 ]);
 
-/** The answer of `/v1/about`, or in a few words why there is none. */
+/** What `/v1/about` answered, or in a few words why it did not. */
 type AboutAnswer = { readonly text: string } | { readonly problem: string };
 
 /**
- * Requests `/v1/about` where the server listens and at its public address, which has to give the same answer. `port` is
- * the one that the server really listens on.
+ * Asks the server for `/v1/about` where it listens and at its public address, which has to give the same answer.
+ * `port` is the one it really listens on.
  */
 export async function checkBaseUri({ http }: Config, port: number): Promise<CheckResult> {
   const host =
@@ -63,7 +63,7 @@ async function readBounded(response: Response): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-/** The code of the network error, which fetch hides in its cause. */
+/** The code of the network's error, which fetch hides in its cause. */
 function fetchErrorReason(error: unknown): string {
   if (!(error instanceof Error)) return 'no answer';
   if (error.name === 'TimeoutError') return `no answer within ${TIMEOUT_MS / 1_000} s`;

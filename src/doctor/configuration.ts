@@ -8,12 +8,12 @@ import { error, ok, warning, type CheckResult } from './finding.ts';
 
 const EDIT = 'Change it in the file and restart the server; docs/configuration.md explains every key.';
 const OTHER_USER = 'Run it as root, or as the user of the server.';
-/** The problem of a file that others can read is not in the text of any file. */
+/** What is wrong with a file that others can read stands in no file. */
 const READABLE_BY_OTHERS = / can be read by every user/;
 const CHMOD = 'Run that chmod as root or as the owner of the file; no restart is needed.';
 const SETUP = 'Run "klatch setup", or write these keys into the file.';
 
-/** The results about the configuration, and the configuration itself if the server would start with it. */
+/** What there is to say about the configuration, and the configuration itself if the server would start with it. */
 interface ConfigurationReading {
   readonly config: Config | null;
   readonly verdicts: readonly CheckResult[];
@@ -49,12 +49,12 @@ function unusableConfiguration(verdicts: readonly CheckResult[]): ConfigurationR
   return { config: null, verdicts };
 }
 
-/** That this user may not read a file is no mistake of the configuration. */
+/** Nothing is wrong with a file that this user may not read. */
 function isReadAccessDenied({ key, sentence }: ConfigProblem): boolean {
   return (key === '' || key.startsWith('modules.security.server-keys')) && /\((?:EACCES|EPERM)\)/.test(sentence);
 }
 
-/** A user who may write one of these files effectively is the server's administrator. */
+/** Whoever may write one of these files is the server's administrator, whatever else he may do. */
 function writableByOthers(files: readonly string[]): CheckResult[] {
   return files.flatMap((file) => {
     const stat = statSync(file, { throwIfNoEntry: false });

@@ -26,29 +26,29 @@ import { MAX_LISTED_REFUSING_GROUPS, RECENTLY_REFUSED_HOURS } from './refused-po
 import { evaluateHostNames, evaluateReplication } from './replication.ts';
 
 const TIMEOUT_MS = 5_000;
-/** The time of each of the three steps: together with the other queries, they stay within a check's time. */
+/** Of each of its three steps: all of them together, beside what else is asked, have a check's time. */
 const REPLICATION_TIMEOUT_MS = 1_500;
 const POOLER_TIMEOUT_MS = 3_000;
 
-/** The database's state, with the reports that other checks use. */
+/** What the database says, and what other checks take from it. */
 export interface DatabaseFacts {
   readonly verdicts: readonly CheckResult[];
-  /** Results that keep a server from starting. */
+  /** Those that keep a server from starting. */
   readonly startBlockers: readonly CheckResult[];
-  /** Null: the database did not answer, or does not run. */
+  /** Null: it did not answer, or does not run. */
   readonly report: DatabaseReport | null;
-  /** Null: there are no tables, or only unknown ones. */
+  /** Null: there are no tables, or none that this program knows. */
   readonly hooks: HookHostsAndFailuresReport | null;
-  /** Null: likewise, or the schema is an older one. */
+  /** Null: likewise, or its schema is an older one. */
   readonly push: DevicesAndLongPendingReport | null;
   /** Null: likewise. */
   readonly refusedPosts: RefusedPostReport | null;
 }
 
-/** The reports of a database that does not answer. */
+/** What is not known where the database says nothing. */
 export const NO_REPORTS = { report: null, hooks: null, push: null, refusedPosts: null } as const;
 
-/** Examines the configured database; the embedded one only where it runs, since a check must not start it. */
+/** Examines the configured database; the embedded one only where it runs, since looking must not start it. */
 export async function collectDatabaseFacts(config: Config, serverRuns: boolean): Promise<DatabaseFacts> {
   try {
     const place = await locateDatabase(config, serverRuns);
@@ -110,12 +110,12 @@ async function queryAndEvaluateReports(
   return { ...judged, hooks, push, refusedPosts };
 }
 
-/** What a failover would cost; empty for the embedded server. */
+/** What a failover would cost; nothing to look at where the server is ours. */
 async function examineReplication(target: ConnectionTarget, { postgresql }: Config): Promise<CheckResult[]> {
   if (postgresql.embedded) return [];
   const [names, report] = await Promise.all([
     evaluateHostNames([target.host, ...(target.otherHosts ?? []).map(({ host }) => host)]),
-    // Some clouds refuse these functions; the other findings must not be lost with them.
+    // Some clouds refuse the functions that tell; the rest of the findings must not go with them.
     reportReplication(target, REPLICATION_TIMEOUT_MS).catch(() => null),
   ]);
   return [...names, ...(report === null ? [] : evaluateReplication(report))];
@@ -126,7 +126,7 @@ function failureResult(cause: unknown, { dataDir, postgresql }: Config, serverRu
   const todo = postgresql.embedded
     ? 'Look into postgresql.log in data-dir.'
     : 'Check that PostgreSQL runs and that services.postgresql in server.conf leads to it.';
-  // A running server is their owner, or root: so this user is the one who is not.
+  // A server that runs is their owner, or root: it is this user who is not.
   if (cause instanceof EmbeddedError && cause.code === 'owner-mismatch' && serverRuns) return closed;
   if (cause instanceof EmbeddedError) return error(cause.message, 'The server cannot start until this is put right.');
   if (cause instanceof DatabaseUnavailableError || cause instanceof CommitUnknownError)

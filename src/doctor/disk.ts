@@ -3,9 +3,9 @@ import { dirname } from 'node:path';
 import { error, ok, warning, type CheckResult } from './finding.ts';
 
 const MIB = 1024 * 1024;
-/** Below this, PostgreSQL may stop at the next checkpoint: it keeps up to 256 MiB of WAL. */
+/** Below this PostgreSQL may stop at the next checkpoint: it keeps up to 256 MiB of its journal. */
 export const FREE_BYTES_ERROR = 512 * MIB;
-/** Below this, the administrator has little time left to act. */
+/** Below this there is time to act, and not much. */
 export const FREE_BYTES_WARNING = 4 * 1024 * MIB;
 /** A table takes a file for each GiB and index; logs, sockets and temporary files some more. */
 export const FREE_FILES_ERROR = 1_000;
@@ -13,7 +13,7 @@ export const FREE_FILES_WARNING = 10_000;
 
 const TODO = 'Make room, or move the folder to a larger file system: a full disk refuses every message.';
 
-/** The free space of a file system. */
+/** What a file system has left. */
 interface FreeSpace {
   readonly path: string;
   /** The number of the file system. */
@@ -24,7 +24,7 @@ interface FreeSpace {
   readonly freeFiles: number | null;
 }
 
-/** Checks the file systems of these folders; each is reported once. */
+/** Looks at the file systems of these folders; those that are one and the same are told once. */
 export async function checkDiskSpace(folders: readonly string[]): Promise<CheckResult[]> {
   const freeSpaces = await Promise.all(folders.map(measureFreeSpace));
   const first = (freeSpace: FreeSpace): FreeSpace | undefined =>
@@ -32,7 +32,7 @@ export async function checkDiskSpace(folders: readonly string[]): Promise<CheckR
   return freeSpaces.filter((freeSpace) => first(freeSpace) === freeSpace).map(evaluateFreeSpace);
 }
 
-/** The level follows from the scarcest resource. */
+/** The level follows from the least of what is left. */
 export function evaluateFreeSpace({ path, freeBytes, totalBytes: bytes, freeFiles }: FreeSpace): CheckResult {
   const share = bytes === 0 ? 0 : Math.round((freeBytes / bytes) * 100);
   const files = freeFiles === null ? '' : `, room for ${freeFiles} files`;
@@ -42,7 +42,7 @@ export function evaluateFreeSpace({ path, freeBytes, totalBytes: bytes, freeFile
   return freeBytes < FREE_BYTES_WARNING || fewFiles < FREE_FILES_WARNING ? warning(found, TODO) : ok(found);
 }
 
-/** Measures the folder, or the nearest existing one above it: the first start creates the rest. */
+/** Of the folder, or of the first one above it that is there: the rest is made at the first start. */
 async function measureFreeSpace(path: string): Promise<FreeSpace> {
   try {
     const { bsize, bavail, blocks, files, ffree } = await statfs(path);

@@ -13,13 +13,13 @@ const ID_ADVICE = 'Put that right before the server is started again: it refuses
 
 /** What the file store is compared with. */
 interface FileStoreExpectation {
-  /** Null: no server runs, or its user is unknown. */
+  /** Null: no server runs, or its user is not known. */
   readonly serverUid: number | null;
-  /** The store id in the database; undefined: the database did not answer. */
+  /** The store id in the database; undefined: it did not answer. */
   readonly storeIdInDatabase: string | null | undefined;
 }
 
-/** Whether files can be stored, and whether the store belongs to the database. The check creates and writes nothing. */
+/** Whether files can be kept, and whether the store is that of the database. Nothing is made or written. */
 export async function checkFileStore(config: Config, expected: FileStoreExpectation): Promise<CheckResult> {
   const store = createFileStore(config.files, { maxFileBytes: config.limits.fileBytes });
   try {
@@ -70,8 +70,8 @@ async function checkLocalFolder(
 }
 
 /**
- * Whether the folder's parent will exist: the server creates only the folder, since the one above may be a disk that is
- * not mounted. But it first creates the data directory, with everything that is missing above that.
+ * Whether the server makes the folder: it makes this one and none above it, which may be a disk that is not mounted. But
+ * the data directory it makes first, with all that is missing above that.
  */
 async function willParentFolderExist(localFilesFolder: string, dataDir: string): Promise<boolean> {
   const above = await stat(dirname(localFilesFolder)).catch(({ code }: NodeJS.ErrnoException) => code ?? 'unknown');

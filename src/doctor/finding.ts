@@ -1,4 +1,4 @@
-/** The checks, in the order in which they are shown. */
+/** What is looked at, in the order in which it is shown. */
 export const checkNames = [
   'configuration',
   'data directory',
@@ -18,20 +18,20 @@ export const checkNames = [
 
 export type CheckName = (typeof checkNames)[number];
 
-/** `skipped`: the check was not possible, for a reason that another finding names or that is no fault. */
+/** `skipped`: it could not be looked at, for a reason that another finding names or that is no fault. */
 export type Level = 'ok' | 'warning' | 'error' | 'skipped';
 
-/** The result of one check. Neither text holds a secret, a token, or a target's path or query. */
+/** One thing that was looked at. Neither text holds a secret, a token, or a target's path or query. */
 export interface Finding {
   readonly check: CheckName;
   readonly level: Level;
-  /** The result: one sentence without a full stop. */
+  /** What was found: one sentence without a full stop. */
   readonly found: string;
-  /** The remedy; null where none is needed. */
+  /** What to do about it; null where nothing is to be done. */
   readonly todo: string | null;
 }
 
-/** The result of a check, before its name is added. */
+/** What a check says about its subject, before it is known by its name. */
 export type CheckResult = Omit<Finding, 'check'>;
 
 export const ok = (found: string): CheckResult => ({ level: 'ok', found, todo: null });
@@ -44,7 +44,7 @@ export function countWithNoun(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
-/** The result of an unknown failure of a check; named by its code, since its message could hold anything. */
+/** What a check failed with that it does not know; named by its code, since its message could hold anything. */
 export function unexpected(cause: unknown): CheckResult {
   const { code, name } = cause as { code?: unknown; name?: unknown };
   const what = typeof code === 'string' ? code : String(name);

@@ -6,19 +6,19 @@ import { createAddressPolicy } from '../outbound/create-address-policy.ts';
 import type { HookHost } from '../storage/hooks/hook-report.ts';
 import { countWithNoun, ok, warning, type CheckResult } from './finding.ts';
 
-/** The most hosts that are checked; those with the most hooks come first. */
+/** Hosts that are looked at; those with the most hooks come first. */
 export const MAX_CHECKED_HOSTS = 200;
-/** The most findings of one kind that are shown; the others are counted. */
+/** Findings of one kind that are shown; what is beyond is counted. */
 const MAX_SHOWN = 5;
 const LOOKUP_TIMEOUT_MS = 3_000;
 
 interface CheckedHost {
   readonly host: HookHost;
-  /** Null: deliveries may reach it. */
+  /** Null: it may be reached. */
   readonly problem: { readonly kind: 'refused' | 'unknown'; readonly reason: string } | null;
 }
 
-/** Checks the hosts of hooks against the address policy, by what their names resolve to right now. */
+/** Asks the address policy about the hosts of hooks, by what their names resolve to right now. */
 export async function checkHookAddresses(hosts: readonly HookHost[], config: Config): Promise<CheckResult[]> {
   const { delivery } = config;
   const lookup = new DnsResolver({
@@ -48,7 +48,7 @@ async function checkHost(host: HookHost, policy: AddressPolicy, lookup: DnsResol
     if (!(error instanceof DnsLookupError)) throw error;
     return { host, problem: { kind: 'unknown', reason: error.code } };
   }
-  // As in the connector: one allowed address is enough.
+  // As the connector does: one address that may be reached is enough.
   const rules = addresses.map((address) => policy.violatedRule(address, name));
   if (rules.includes(null)) return { host, problem: null };
   const [address] = addresses;

@@ -1,22 +1,22 @@
 import { error, warning, type CheckResult } from './finding.ts';
 
-/** The remedy for a server that does not run, whatever ended it. */
+/** What is to be done about a server that does not run, whatever ended it. */
 export const START_ADVICE = 'Start it: "klatch serve", or the service that runs it.';
 
 /** How the last run on a data directory failed. */
 export interface LastFailure {
-  /** The failure and its reason as a sentence. */
+  /** The sentence that tells it, with its reason. */
   readonly found: string;
-  /** The status that it ended with; null: unknown. */
+  /** The status that it ended with; null: not known. */
   readonly exitCode: number | null;
   readonly reason: string | null;
 }
 
-/** The present state of possible causes of a failed run. */
+/** What can be seen now of the causes that a run can fail for. */
 interface PresentCauses {
-  /** Ports that another program uses. */
+  /** Ports that another program has. */
   readonly takenPorts: readonly CheckResult[];
-  /** Problems of the database that prevent a start; null: unknown, because it does not run. */
+  /** What about the database is in the way of a start; null: it does not run, so that this is not known. */
   readonly databaseBlockers: readonly CheckResult[] | null;
 }
 
@@ -28,10 +28,7 @@ const ADVICE_BY_EXIT_CODE: ReadonlyMap<number | null, string> = new Map([
   [77, 'Put the old value of `secret` back into server.conf, or move the database with "klatch keys rotate-secret".'],
 ]);
 
-/**
- * An error while the cause is present or cannot be ruled out; where the cause is gone, a start is all that is left to
- * do.
- */
+/** An error for as long as the cause is there or cannot be ruled out; where it is gone, a start is all that is left. */
 export function evaluateLastFailure(failure: LastFailure, causes: PresentCauses): CheckResult {
   const { found, exitCode } = failure;
   const advice = ADVICE_BY_EXIT_CODE.get(exitCode);
@@ -45,7 +42,7 @@ function isCauseGone(
   { exitCode, reason }: LastFailure,
   { takenPorts: ports, databaseBlockers: database }: PresentCauses,
 ): boolean {
-  // Of the causes of this status, the check can only see that a taken port is free again.
+  // Of what gives this status only a port that was taken can be seen to be free.
   if (exitCode === 73) return ports.length === 0 && (reason ?? '').startsWith('another program listens on ');
   return database?.length === 0;
 }

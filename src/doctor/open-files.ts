@@ -3,17 +3,17 @@ import type { Config } from '../config/config.ts';
 import { countWithNoun, error, ok, skipped, warning, type CheckResult } from './finding.ts';
 
 /**
- * Connections beside the general pool: intake, settlements, leases, one that listens and one that notifies, two for
- * live clients, two for searches. A test counts them.
+ * Connections beside the general pool: intake, settlements, leases, one that listens and one that notifies,
+ * two for live clients, two for searches. A test counts them.
  */
 export const DEDICATED_DATABASE_CONNECTIONS = 9;
-/** The delivery client's own bound of idle connections, which it keeps open for later deliveries. */
+/** Of deliveries, kept open for the next one; the delivery client's own bound. */
 const IDLE_DELIVERY_CONNECTIONS = 256;
 /** The control socket's own bound. */
 const CONTROL_CONNECTIONS = 64;
 /** Files of the program and its libraries, pipes, logs, look-ups. */
 const PROGRAM_FILES = 100;
-/** Concurrent callers that a server should have room for. */
+/** Callers at the same time that a server should have room for. */
 export const EXPECTED_CALLERS = 1_000;
 const NEARLY_FULL_SHARE = 0.8;
 
@@ -25,10 +25,7 @@ export function neededFileDescriptorsWithoutCallers({ postgresql, delivery }: Co
   return database + delivery.maxInFlight + IDLE_DELIVERY_CONNECTIONS + CONTROL_CONNECTIONS + PROGRAM_FILES;
 }
 
-/**
- * Checks a process's limit. `pid` null: no server runs, so the limit of this process counts, which a server started
- * here inherits.
- */
+/** Looks at a process's limit; `pid` null: no server runs, so at this process's, which a server started here has. */
 export async function checkOpenFileLimit(config: Config, pid: number | null): Promise<CheckResult> {
   const process = `/proc/${pid ?? 'self'}`;
   let limits: string;
@@ -51,8 +48,8 @@ export async function checkOpenFileLimit(config: Config, pid: number | null): Pr
 }
 
 /**
- * `open` is null where this user may not count, or no server runs. Live clients are shown but not judged: few
- * installations come near `connections`.
+ * `open` is null where nobody may count, or nothing runs. Live clients are named and not judged: `connections` is a bound
+ * that few installations come near.
  */
 export function evaluateOpenFiles(files: {
   limit: number;

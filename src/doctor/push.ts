@@ -7,18 +7,18 @@ import { createVendors } from '../push/vendors/vendors.ts';
 import type { DeviceCount, DevicesAndLongPendingReport } from '../storage/push/device-report.ts';
 import { countWithNoun, error, ok, skipped, warning, type CheckResult } from './finding.ts';
 
-/** Pushes that wait for longer are reported; a vendor's bad hour is not. */
+/** What waits for longer is worth a word: a vendor that has a bad hour is not. */
 export const PUSH_OVERDUE_MS = 3_600_000;
 
 const STATUS = '"klatch push status" tells how each vendor is doing.';
 
-/** A configured vendor that cannot work. */
+/** A vendor that is configured and cannot work. */
 interface PushProblem {
   readonly kind: DeviceKind;
   readonly problem: string;
 }
 
-/** Creates the vendors as the server would, and checks whether each could send; nothing is sent. */
+/** Makes the vendors as the server would, and asks each whether it could send; nothing is sent. */
 export async function findPushProblems(config: Config): Promise<readonly PushProblem[]> {
   const { dnsTimeoutMs: timeoutMs, dnsConcurrency: maxConcurrentLookups, allow } = config.delivery;
   const lookup = new DnsResolver({ timeoutMs, successCacheMs: 0, failureCacheMs: 0, maxConcurrentLookups });
@@ -28,7 +28,7 @@ export async function findPushProblems(config: Config): Promise<readonly PushPro
   return vendors.flatMap(({ kind, problem }) => (problem === null ? [] : [{ kind, problem }]));
 }
 
-/** Configured push that cannot work, devices that get no notifications, and pushes that have waited for long. */
+/** Push that is configured and cannot work, devices that are told nothing, and what has waited for long. */
 export function evaluatePush(
   config: Config,
   problems: readonly PushProblem[],
@@ -56,7 +56,7 @@ export function evaluatePush(
   return [ok(`configured for ${kinds.join(', ')}; ${countWithNoun(devices, 'device')} registered`)];
 }
 
-/** Devices whose vendor or app is no longer in the configuration. */
+/** Devices whose vendor or app was taken out of the configuration. */
 function evaluateUnconfiguredDevices(config: Config, { kind, app, devices }: DeviceCount): CheckResult[] {
   const todo = 'Configure it again, or leave it: such devices go with their sessions.';
   const are = `${countWithNoun(devices, 'device')} of ${kind} ${devices === 1 ? 'is' : 'are'} told nothing`;

@@ -1,12 +1,12 @@
 import type { RefusedPostReport, RefusingGroup } from '../storage/groups/refused-post-report.ts';
 import { countWithNoun, ok, warning, type CheckResult } from './finding.ts';
 
-/** The most groups that are shown; the others are counted. */
+/** Groups that are shown; the rest is counted. */
 export const MAX_LISTED_REFUSING_GROUPS = 5;
-/** For how long a refused post is reported. */
+/** How far back a refused post is a finding. */
 export const RECENTLY_REFUSED_HOURS = 24;
 
-/** Groups to which programs post bodies that Klatch does not understand: such a message is nowhere else. */
+/** Groups to which programs post what is not understood: such a message is nowhere else. */
 export function evaluateRefusedPosts({ count, groups }: RefusedPostReport): CheckResult[] {
   if (groups.length === 0) return [ok(`no group refused a post in the last ${RECENTLY_REFUSED_HOURS} hours`)];
   const found = groups.map(evaluateGroup);

@@ -7,7 +7,7 @@ import { error, ok, warning, type CheckResult } from './finding.ts';
 /** Finds all addresses of a host name. */
 type AddressLookup = (name: string) => Promise<readonly { readonly address: string; readonly family: number }[]>;
 
-/** What a failover of the database would cost; empty where it has no standby. */
+/** What a failover of the database would cost; nothing where it has no standby. */
 export function evaluateReplication({
   standbys,
   synchronousStandbyNames: names,
@@ -47,8 +47,8 @@ function lagText({ bytes, seconds }: ReplicationLag): string {
 }
 
 /**
- * Host names of the configuration that resolve to several servers: only the first one that takes the connection is
- * used, and it may be a standby. An IPv4 and an IPv6 address count as one server.
+ * Host names of the configuration that lead to several servers: only the first that takes the connection is asked, and
+ * it may be a standby. An IPv4 and an IPv6 address are taken for one server.
  */
 export async function evaluateHostNames(
   hosts: readonly string[],
@@ -57,7 +57,7 @@ export async function evaluateHostNames(
   const names = [...new Set(hosts)].filter((host) => !host.startsWith('/') && isIP(host) === 0);
   const found = await Promise.all(
     names.map(async (name) => {
-      // The code that connects to it reports a name that does not resolve.
+      // A name that leads nowhere is told by whoever wants to connect to it.
       const addresses = await find(name).catch(() => []);
       const count = Math.max(...[4, 6].map((family) => addresses.filter((each) => each.family === family).length));
       if (count < 2) return [];

@@ -3,14 +3,14 @@ import type { Config } from '../config/config.ts';
 import { AddressPolicy } from '../outbound/address-policy.ts';
 import { warning, type CheckResult } from './finding.ts';
 
-/** The address at which clouds serve a machine's credentials. */
+/** Where clouds tell a machine its credentials. */
 const METADATA_ADDRESS = '169.254.169.254';
-/** One address of each special block: a policy that allows all of them may allow everything. */
+/** Of each block of addresses that means something else one: who may reach all of them may reach everything. */
 const SPECIAL_RANGE_SAMPLES = ['127.0.0.1', '10.0.0.1', '100.64.0.1', METADATA_ADDRESS, '240.0.0.1'];
-/** The service manager kills the rest after 30 s; the parts that do not wait need a moment too. */
+/** The service control kills what is left after 30 s; the parts that do not wait need a moment too. */
 const MAX_STOP_TIMEOUT_MS = 28_000;
 
-/** Values that the server accepts but that are hardly intended, or that open something. */
+/** Values that the server takes and that are hardly meant, or that open something. */
 export function findRiskySettings(config: Config): CheckResult[] {
   return [
     ...findAllOrMetadataAllowed(config),
@@ -20,7 +20,7 @@ export function findRiskySettings(config: Config): CheckResult[] {
   ];
 }
 
-/** Any holder of an integration token chooses where the server connects to. */
+/** Anyone with an integration token chooses where the server connects to. */
 function findAllOrMetadataAllowed({ delivery }: Config): CheckResult[] {
   const policy = new AddressPolicy(delivery.allow);
   const allows = (address: string): boolean => policy.violatedRule(address, '') === null;
@@ -31,7 +31,7 @@ function findAllOrMetadataAllowed({ delivery }: Config): CheckResult[] {
   return [warning(found, todo)];
 }
 
-/** The path of webhooks holds tokens, and the database's greeting its password: neither may be sent unencrypted. */
+/** Tokens stand in the path of webhooks, and the database's password in its greeting: neither may be overheard. */
 function findUnencryptedLinks({ http, postgresql }: Config): CheckResult[] {
   const found: CheckResult[] = [];
   const base = new URL(http.baseUri);
@@ -78,7 +78,7 @@ function findDoubtfulTimeouts({ http, postgresql }: Config): CheckResult[] {
   return found;
 }
 
-/** Whether a host is this machine, judged by its spelling alone. */
+/** Whether a host is this machine, by its spelling alone. */
 function isLoopback(host: string): boolean {
   const name = host.replace(/^\[|\]$/g, '').toLowerCase();
   if (isIP(name) === 4) return name.startsWith('127.');

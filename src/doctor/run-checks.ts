@@ -19,7 +19,7 @@ import { findPushProblems, evaluatePush } from './push.ts';
 import { evaluateRefusedPosts } from './refused-posts.ts';
 import { evaluateServer, type ServerAnswer } from './server.ts';
 
-/** The time limit of a check: after it, its result counts as unknown. */
+/** No check may take longer: what it would have said is then not known. */
 const CHECK_TIMEOUT_MS = 10_000;
 const TOO_LONG = `could not be looked at within ${CHECK_TIMEOUT_MS / 1_000} s`;
 
@@ -27,30 +27,28 @@ interface CheckOptions {
   /** The configuration file. */
   readonly file: string;
   readonly env: Environment;
-  /** The data directory as the file names it; null: the file does not say. */
+  /** The data directory as the file names it; null: it cannot be read from it. */
   readonly dataDir: string | null;
-  /** The version of this program. */
+  /** Of this program. */
   readonly version: string;
-  /** Queries the server of a data directory. */
+  /** Asks the server of a data directory. */
   readonly askServer: (dataDir: string) => Promise<ServerAnswer>;
 }
 
-/** The shared input of the checks. */
+/** What the checks work with. */
 interface CheckContext extends CheckOptions {
   readonly config: Config;
   readonly holder: LockHolder | null;
   readonly database: Promise<DatabaseFacts>;
 }
 
-/**
- * Checks everything that an installation depends on and changes nothing; findings come in the order of `checkNames`.
- */
+/** Looks at everything an installation depends on and changes nothing; findings come in the order of `checkNames`. */
 export async function runChecks(options: CheckOptions): Promise<Finding[]> {
   const { config, verdicts } = checkConfiguration(options.file, options.env);
   const first = toFindings('configuration', verdicts);
   const rest = checkNames.filter((name) => name !== 'configuration');
   if (config === null) return [...first, ...(await checkWithoutConfig(options, rest))];
-  // Where this user may not read the directory, the check of the server reports it.
+  // Where the directory is closed to this user, the check of the server says so.
   const holder = await findLockHolder(config.dataDir).catch(() => null);
   const database = withTimeoutFallback(collectDatabaseFacts(config, holder !== null), {
     verdicts: [error(TOO_LONG, 'Look at the database server and its log.')],
@@ -62,7 +60,7 @@ export async function runChecks(options: CheckOptions): Promise<Finding[]> {
   return [...first, ...found.flat()];
 }
 
-/** Later mistakes in the file do not concern a running server; its data directory is often known all the same. */
+/** A server that runs is not concerned by mistakes that were made since; where it is, is often known all the same. */
 async function checkWithoutConfig(options: CheckOptions, names: readonly CheckName[]): Promise<Finding[]> {
   const { dataDir, file, version, askServer } = options;
   const server =
@@ -123,7 +121,7 @@ const checks: Readonly<Record<Exclude<CheckName, 'configuration'>, Check>> = {
   },
 };
 
-/** Where no server runs, the result includes what prevents a start, and how the last one failed. */
+/** Where none runs, what of it is in the way of a start and how the last one failed belong to it. */
 async function examineServer(context: CheckContext): Promise<readonly CheckResult[]> {
   const { config, file, version, askServer } = context;
   const answer = await askServer(config.dataDir);
@@ -139,7 +137,7 @@ async function runCheck(
   name: Exclude<CheckName, 'configuration'>,
   context: CheckContext,
 ): Promise<readonly CheckResult[]> {
-  // A failing check must not lose the findings of the others.
+  // One check that fails must not take the others' findings with it.
   const checking = checks[name](context).catch((cause: unknown) => [unexpected(cause)]);
   return withTimeoutFallback(checking, timedOutResults);
 }
@@ -148,7 +146,7 @@ const timedOutResults: readonly CheckResult[] = [
   error(TOO_LONG, 'Run it again; if it stays, look at what this check is about.'),
 ];
 
-/** The result of a promise, or `fallback` when it takes too long. */
+/** What a promise resolves with, or `fallback` when that takes too long. */
 async function withTimeoutFallback<T>(work: Promise<T>, fallback: T): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const deadline = new Promise<T>((resolve) => {

@@ -2,7 +2,7 @@ import { statSync } from 'node:fs';
 import { countWithNoun, error, ok, warning, type CheckResult } from './finding.ts';
 import type { LastFailure } from './last-failure.ts';
 
-/** The running server's status, or the result about a server that does not answer. */
+/** What the running server says about itself, or what to think of it saying nothing. */
 export type ServerAnswer =
   | {
       readonly version: string;
@@ -14,10 +14,10 @@ export type ServerAnswer =
     }
   | ServerUnreachable;
 
-/** A server that does not answer. */
+/** A server that says nothing. */
 export interface ServerUnreachable {
   readonly unreachableResult: CheckResult;
-  /** No process holds the data directory: a server can be started on it. */
+  /** Nothing has the data directory: a server can be started on it. */
   readonly isDataDirUnlocked: boolean;
   /** Null: its last run did not fail. */
   readonly failure: LastFailure | null;
@@ -46,7 +46,7 @@ export function evaluateServer(
   return found.length > 0 ? found : [ok(`Klatch ${version} runs (pid ${answer.pid}) and can do its work`)];
 }
 
-/** The most loops that are shown; the others are counted. */
+/** Loops that are shown; the rest is counted. */
 const MAX_LISTED_LOOPS = 5;
 
 function evaluateLoops(loops: readonly { readonly hook: number; readonly group: number }[]): CheckResult[] {

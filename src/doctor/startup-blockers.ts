@@ -10,7 +10,7 @@ import { error, unexpected, type CheckName, type Finding, type CheckResult } fro
 
 const CONNECT_TIMEOUT_MS = 1_000;
 
-/** Finds what would prevent a start of the server; to be called only while none runs. */
+/** What would keep a server that is started now from its work; only to be asked while none runs. */
 export async function findStartupBlockers(file: string, env: Environment): Promise<Finding[]> {
   const { config, verdicts } = checkConfiguration(file, env);
   if (config === null) return errorFindings('configuration', verdicts);
@@ -32,7 +32,7 @@ function errorFindings(check: CheckName, verdicts: readonly CheckResult[]): Find
   return verdicts.filter(({ level }) => level === 'error').map((verdict) => ({ check, ...verdict }));
 }
 
-/** The ports of a stopped server that another program uses by now. */
+/** The ports of a server that does not run and that another program has by now. */
 export async function findTakenPorts({ http, metrics }: Config): Promise<CheckResult[]> {
   const found = await Promise.all([
     detectPortListener(http, 'http'),
@@ -41,7 +41,7 @@ export async function findTakenPorts({ http, metrics }: Config): Promise<CheckRe
   return found.flat();
 }
 
-/** Detects it by connecting: listening for a moment could take the port from a server that starts. */
+/** By connecting: listening there for a moment could take the port from a server that starts. */
 async function detectPortListener(
   { interface: host, port }: HttpConfig | MetricsConfig,
   keys: 'http' | 'metrics',

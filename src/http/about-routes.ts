@@ -10,8 +10,8 @@ import { readBuildId } from './browser/web-files.ts';
 import { sendJson, sendMethodNotAllowed } from './responses.ts';
 
 /**
- * `/v1/about` (what clients need before they connect, signed), `/v1/keys` (which verify the signatures), and
- * `/v1/openapi.json` (which operations there are).
+ * `/v1/about` (what clients need before they connect, signed), `/v1/keys` (what the signatures are verified with), and
+ * `/v1/openapi.json` (what may be called).
  */
 export function aboutKeysOpenApiRoutes(services: Services): Router {
   const { config, version, serverKeys, activations } = services;
@@ -23,7 +23,7 @@ export function aboutKeysOpenApiRoutes(services: Services): Router {
     endpoints: announcedEndpoints(services),
     registration,
     version,
-    // The kinds of devices that clients can register; null: no browsers.
+    // What devices can be registered for; null: no browsers.
     push: {
       google: configuredAppIds(config, 'google'),
       apple: configuredAppIds(config, 'apple'),
@@ -50,7 +50,7 @@ export function aboutKeysOpenApiRoutes(services: Services): Router {
   return router;
 }
 
-/** Made at the first request: it takes some 20 ms, and most servers never get one. */
+/** Made when it is asked for first: it takes some 20 ms, and most servers are never asked. */
 function openApiHandler({ config, version }: Services): RequestHandler {
   let document: object | null = null;
   return (_req, res) => {

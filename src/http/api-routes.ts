@@ -11,8 +11,8 @@ import { parseJsonBodyAsInput } from './json-body.ts';
 import { sendJson, sendMethodNotAllowed, sendThrownError } from './responses.ts';
 
 /**
- * `POST /v1/api/<operation>`: every operation except those of the server's own command line. The caller comes with
- * `Authorization: Bearer` and a session's token, with a session's cookie, or anonymously. The body is the input, the
+ * `POST /v1/api/<operation>`: every operation but those of the server's own command line, with `Authorization: Bearer`
+ * and the token of a session, with the cookie of a session, or without either as nobody. The body is the input, the
  * answer the output.
  */
 export function apiRoutes(
@@ -22,7 +22,7 @@ export function apiRoutes(
 ): Router {
   const serve = async (req: Request, res: Response, operation: Operation): Promise<void> => {
     const caller = await authenticator.authenticate(req);
-    // Checked before the body is read: a caller without the right is not worth the effort.
+    // Before the body is read: who may not is not worth it.
     authorizeCaller(operation, caller);
     const limits = limitsOf(operation);
     const body = await readBody(req, res, bodySizeLimit(services.config.http, limits));

@@ -27,9 +27,7 @@ import { TokenAuth } from './token-auth.ts';
 import { signInLinkPage } from './sign-in-link-page.ts';
 import { webhookRoutes } from './webhook-routes.ts';
 
-/**
- * The answers while the database is opened and upgraded: alive, and not ready; browsers get a page that explains it.
- */
+/** What is answered while the database is opened and brought up to date: alive, and not ready; to browsers the page that says so. */
 export function createStatusOnlyStartingApp(config: Config, log: Log): Express {
   const app = express();
   app.disable('x-powered-by');
@@ -42,7 +40,7 @@ export function createStatusOnlyStartingApp(config: Config, log: Log): Express {
   return app;
 }
 
-/** The HTTP interface: the order of all middleware and routes. */
+/** The HTTP interface: this is the whole order of things. */
 export function createApp(
   services: Services,
   lifecycle: { stopping: () => boolean; largePosts: LargePostReader },
@@ -86,7 +84,7 @@ function createExpress(services: Services, options: AppDeps): Express {
   app.use('/v1/webhooks', reverseWebhookRoutes(services, tokenAuth, options.proxies));
   app.use('/v1/webhooks', misaddressedPosts({ tokenAuth, refusedPosts }));
   app.use('/v1/groups/invites', invitePreviewRoutes(services, options.proxies));
-  // The starting app has logged what is wrong with the browser client.
+  // The starting app has said what is wrong with it.
   app.use(webRoutes(config, silentLog()));
   app.use('/v1/sign-in', signInLinkPage(config));
   app.use('/v1/session', sessionRoutes(services, authenticator));
@@ -109,8 +107,7 @@ function corsHandler(origins: readonly string[]): RequestHandler {
   return cors({
     origin: origins.includes('*') ? '*' : [...origins],
     methods: ['GET', 'HEAD', 'POST', 'PATCH', 'DELETE'],
-    // An answer of 429 or 503 says when to retry, one to an upload where to continue; a page may not read these by
-    // default.
+    // An answer of 429 and 503 says when to repeat it, one to an upload where to go on; a page may not read that by itself.
     exposedHeaders: ['Retry-After', ...exposedFileHeaders],
     maxAge: 600,
   });
@@ -135,8 +132,8 @@ const requireHost: RequestHandler = (req, _res, next) => {
 };
 
 /**
- * A path with broken percent-encoding names nothing. Without its percent signs it still names nothing, and each route
- * gives its own answer about an unknown token or hook.
+ * A path with broken percent-encoding names nothing. Without its percent signs it still does not, and each route gives
+ * its own answer about a token or a hook that it does not know.
  */
 const replacePercentsIfUndecodable: RequestHandler = (req, _res, next) => {
   try {

@@ -9,14 +9,14 @@ import { klatchCookiesIn } from '../operations/core/session-cookie.ts';
 import { AuthThrottle } from './auth-throttle.ts';
 import { requireOwnPage } from './browser/own-page.ts';
 
-/** Sources whose anonymous callers are counted. */
+/** Sources whose callers without a session are counted. */
 const MAX_SOURCES = 10_000;
 const BEARER_PATTERN = /^bearer +([^\s,]{1,200}) *$/i;
 const TOKEN_ERRORS: ReadonlySet<ErrorCode> = new Set(['unauthenticated']);
-/** The answers to guesses at codes and links; each such answer is slowed down. */
+/** What those are told who guess at tokens, codes and links; each such answer is slowed down. */
 const GUESS_ERRORS: ReadonlySet<ErrorCode> = new Set(['invalid_code', 'activation_expired', 'invalid_invite']);
 
-/** Authenticates callers by the token or the cookie of a session, or as anonymous, and limits their rates. */
+/** Who comes in with the token or the cookie of a session, or as nobody, and how often. */
 export class Authenticator {
   readonly #services: Services;
   readonly #proxies: TrustedProxies;
@@ -36,10 +36,9 @@ export class Authenticator {
   }
 
   /**
-   * The caller, by a session's token in Authorization or by the session cookie of a page of the own origin. A cookie
-   * whose session has ended counts as none: a page cannot leave it out of its requests. Throws `unauthenticated`,
-   * delayed for a source that tries many tokens, `forbidden` for cookies of other pages, `invalid_input` and
-   * `rate_limited`.
+   * Who calls, by the token of a session in Authorization or by the session cookie of a page of the own origin. A cookie
+   * whose session has ended counts as none: a page cannot take it out of its requests. Throws `unauthenticated`, after
+   * holding back who tries many tokens, `forbidden` for cookies of other pages, `invalid_input` and `rate_limited`.
    */
   async authenticate(req: Request): Promise<Caller> {
     const { authorization, cookie } = req.headers;
@@ -87,7 +86,7 @@ export class Authenticator {
     return anonymous;
   }
 
-  /** Passes on the result of `work`, but delays its rejections for a source that has too many of them. */
+  /** The same work, whose refusals come late to a source that has too many of them. */
   async throttleFailedGuesses<T>(req: Request, work: Promise<T>): Promise<T> {
     return this.#delayRejections(this.#asAnonymousCaller(req), work, GUESS_ERRORS);
   }
@@ -107,7 +106,7 @@ export class Authenticator {
   }
 }
 
-/** RFC 6750: the header that a 401 must have; other errors have none. */
+/** RFC 6750: what a 401 has to say; other errors have nothing to say here. */
 export function setAuthChallenge(req: Request, res: Response, error: unknown): void {
   if (res.headersSent || !(error instanceof KlatchError) || error.code !== 'unauthenticated') return;
   const detail = req.headers.authorization === undefined ? '' : ', error="invalid_token"';

@@ -1,11 +1,11 @@
 /** Bytes of bodies that this process reads at once: 64 of the largest that http.max-body-size allows by default. */
 const MAX_TOTAL_BODY_BYTES = 64 * 1024 * 1024;
 
-/** The body bytes that one request holds in memory. */
+/** What one request has brought of its body. */
 export interface BodyMemoryHandle {
-  /** Counts bytes that arrived; when all bodies together hold too many, the largest body is aborted. */
+  /** Counts bytes that arrived; the largest body ends when there are too many of all. */
   add(bytes: number): void;
-  /** Frees its memory. May be called again. */
+  /** Its memory is free again. May be called again. */
   release(): void;
 }
 
@@ -15,8 +15,8 @@ interface TrackedBody {
 }
 
 /**
- * Bounds the bodies that are being read at once. At the bound it aborts the largest one: a sender that opens many
- * connections with nearly whole bodies loses those, and small posts get through.
+ * A bound on the bodies that are being read at once. When it is reached the largest one ends: whoever opens many
+ * connections with nearly whole bodies ends those, and small posts get through.
  */
 export class BodyMemory {
   readonly #maxBytes: number;
@@ -32,7 +32,7 @@ export class BodyMemory {
     return this.#usedBytes;
   }
 
-  /** Starts to track a body. `abort` is called when the body has to make room; it counts for nothing then. */
+  /** A body begins to be read. `abort` is called when it has to make room; it counts for nothing then. */
   track(abort: () => void): BodyMemoryHandle {
     const body: TrackedBody = { bytes: 0, abort };
     this.#bodies.add(body);
@@ -59,5 +59,5 @@ export class BodyMemory {
   }
 }
 
-/** The bound of the whole process, shared by all readers of bodies. */
+/** Of the whole process, whatever reads a body. */
 export const processBodyMemory = new BodyMemory(MAX_TOTAL_BODY_BYTES);

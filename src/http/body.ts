@@ -7,7 +7,7 @@ import { maxExpandedBytes, type BodyLimits } from '../operations/core/input-limi
 import { processBodyMemory, type BodyMemory } from './body-memory.ts';
 import { GrowingBuffer } from './growing-buffer.ts';
 
-/** Decompressed output comes in pieces of this size, each of which takes a turn of the event loop. */
+/** Output comes in pieces of this size, each of which takes a turn of the event loop. */
 const DECOMPRESSION_CHUNK_BYTES = 128 * 1_024;
 
 type Decompress = (body: Buffer, options: ZlibOptions) => Promise<Buffer>;
@@ -23,11 +23,11 @@ const DECOMPRESS_BY_ENCODING: ReadonlyMap<string, Decompress> = new Map([
 export interface BodySizeLimit {
   /** Before decompression and after it. */
   readonly maxBytes: number;
-  /** Whether `http.max-body-size` sets the bound; false: the request has a smaller one. */
+  /** Whether `http.max-body-size` says so, or the request takes less than that. */
   readonly isFromConfig: boolean;
-  /** The key of the configuration, if it is not `http.max-body-size`. */
+  /** The key of the configuration, if it is another one. */
   readonly key?: 'http.max-event-body';
-  /** Whether the body may be compressed. */
+  /** Whether the body may come compressed. */
   readonly allowsCompression: boolean;
 }
 
@@ -38,18 +38,18 @@ interface ReadBodyOptions {
 }
 
 interface RawBodyCheck {
-  /** Gets the next bytes. */
+  /** The next bytes. */
   readonly update: (chunk: Buffer) => void;
-  /** Called after the last bytes; what it throws refuses the request. */
+  /** Behind the last ones; what it throws refuses the request. */
   readonly verify: () => void;
 }
 
 /**
- * Reads a body whole, whatever its type, and decompresses it according to its Content-Encoding. Throws `too_large`,
- * `too_many_large_requests`, `unsupported_media` and `invalid_input`.
+ * Reads a body whole, whatever its type, and decompresses it where the sender says so. Throws `too_large`, `too_many_large_requests`,
+ * `unsupported_media` and `invalid_input`.
  *
- * Not body-parser, for two reasons. It reads all of a body that is too large before it answers, and it asks a client
- * that waits for 100 Continue to send such a body.
+ * Not body-parser: it answers a body that is too large only after it has read all of it, and asks a client that waits
+ * for 100 Continue to send it.
  */
 export async function readBody(
   req: IncomingMessage,
@@ -86,7 +86,7 @@ export async function readBody(
   }
 }
 
-/** Asks a client that waits for 100 Continue to send its body. */
+/** A client that waits to be asked for its body sends it. */
 export function sendContinue(req: IncomingMessage, res: ServerResponse): void {
   if (req.httpVersion === '1.1' && req.headers.expect?.toLowerCase() === '100-continue') res.writeContinue();
 }
@@ -99,7 +99,7 @@ function readRawBody(
   return new Promise<Buffer>((resolve, reject) => {
     let body: GrowingBuffer | null = new GrowingBuffer();
     let bytes = 0;
-    // Discards the rest of the body, so that the sender comes to read the answer; the request's time-out bounds it.
+    // The rest is read past, so that the sender comes to read the answer; the request's time-out bounds it.
     const fail = (error: Error): void => {
       body = null;
       usage.release();
@@ -121,7 +121,7 @@ function readRawBody(
       resolve(body?.toBuffer() ?? Buffer.alloc(0));
     });
     const onIncomplete = (cause?: Error): void => {
-      // `close` follows every request; this one was read whole.
+      // Every request closes; this one was read whole.
       if (req.complete) return;
       fail(new KlatchError('invalid_input', { sentence: 'The body ended before it was complete', cause }));
     };
@@ -130,7 +130,7 @@ function readRawBody(
   });
 }
 
-/** The bound of a request's body, from the configuration and its own limits. */
+/** How far the configuration and the limits of a request let its body go. */
 export function bodySizeLimit({ maxBodyBytes }: { maxBodyBytes: number }, limits: BodyLimits): BodySizeLimit {
   const isFromConfig = maxBodyBytes <= limits.bytes;
   return {
@@ -140,7 +140,7 @@ export function bodySizeLimit({ maxBodyBytes }: { maxBodyBytes: number }, limits
   };
 }
 
-/** The bound for events of git hosts, which is never smaller than that of other posts. */
+/** Of events of git hosts, which are never smaller than those of other posts. */
 export function eventBodySizeLimit({ maxBodyBytes, maxEventBodyBytes }: HttpConfig): BodySizeLimit {
   const maxBytes = Math.max(maxBodyBytes, maxEventBodyBytes);
   return { maxBytes, isFromConfig: true, allowsCompression: true, key: 'http.max-event-body' };
@@ -152,7 +152,7 @@ function sizeExceededError({ maxBytes: bytes, isFromConfig, key }: BodySizeLimit
   return new KlatchError('too_large', { sentence });
 }
 
-/** The error for a body past `http.max-body-size`. */
+/** A body past `http.max-body-size`. */
 export function maxBodySizeExceededError(maxBytes: number, key = 'http.max-body-size'): KlatchError {
   return new KlatchError('too_large', { sentence: `The body is larger than ${maxBytes} bytes (${key})` });
 }

@@ -3,10 +3,10 @@ import { KlatchError } from '../errors.ts';
 
 /** Parts of a multipart form: text, a name, an icon and at most 100 files; others are ignored. */
 export const MAX_PARTS = 200;
-/** The bound of one part. Dicer takes 100 ms for a form that is 1 MiB of headers. */
+/** Of one part. Dicer takes 100 ms for a form that is 1 MiB of headers. */
 const MAX_PART_HEADER_BYTES = 8 * 1_024;
 const MAX_PART_HEADERS = 16;
-/** A form that is refused is read only to the end of such a piece. */
+/** A form that is refused is read no further than to the end of such a piece. */
 const CHUNK_BYTES = 16 * 1_024;
 
 const invalid = (sentence: string): KlatchError => new KlatchError('invalid_input', { sentence });
@@ -14,12 +14,12 @@ const invalid = (sentence: string): KlatchError => new KlatchError('invalid_inpu
 /** A multipart form begins with a boundary; this is JSON with a wrong type. */
 export const beginsLikeObject = (body: Buffer): boolean => body.toString('latin1', 0, 64).trimStart().startsWith('{');
 
-/** The error for a form with more parts. */
+/** The sentence for a form with more parts. */
 export const tooManyPartsError = (): KlatchError => invalid(`The form has more than ${MAX_PARTS} parts`);
 
 /**
- * The parser of all multipart forms: only it reads the boundary from the header and bounds the parts. A part with a
- * file name is a file, whatever its type, as in browsers. Throws where the type names no boundary.
+ * The parser of all multipart forms: it alone reads the boundary from the header, and bounds the parts. A part with a file
+ * name is a file, whatever its type, as browsers have it. Throws where the type names no boundary.
  */
 export function createMultipartParser(headers: BusboyHeaders, maxFieldBytes: number): InstanceType<typeof Busboy> {
   return new Busboy({
@@ -34,10 +34,7 @@ export function createMultipartParser(headers: BusboyHeaders, maxFieldBytes: num
   });
 }
 
-/**
- * The fields of a form that was read whole; the first of several with one name. Throws `invalid_input`, also for a
- * file.
- */
+/** The fields of a form that was read whole; of fields of one name the first. Throws `invalid_input`, also for a file. */
 export async function readMultipartFields(body: Buffer, contentType: string): Promise<ReadonlyMap<string, string>> {
   const fields = new Map<string, string>();
   const problems: KlatchError[] = [];

@@ -1,9 +1,9 @@
-/** The least size of the memory that the first copy allocates. */
+/** What the first piece of memory takes at least. */
 const MIN_GROWN_BYTES = 16 * 1024;
 
 /**
- * Joins the chunks of a body in one piece of memory. Each separate chunk takes some 130 bytes more than it holds, and a
- * sender may send a million of one byte each.
+ * A body that comes in pieces, in one piece of memory: by itself each piece takes some 130 bytes more than it holds, and a
+ * sender may send a million of a byte each.
  */
 export class GrowingBuffer {
   #buffer: Buffer | null = null;
@@ -11,7 +11,7 @@ export class GrowingBuffer {
 
   append(chunk: Buffer): void {
     const bytes = this.#bytes + chunk.length;
-    // Most bodies are one chunk, which is not copied.
+    // Most bodies are one piece, and stay where they are.
     if (this.#bytes === 0) this.#buffer = chunk;
     else {
       if (this.#buffer!.length < bytes) this.#growToHold(bytes);

@@ -6,7 +6,7 @@ import { sendJson, sendMethodNotAllowed } from './responses.ts';
 const DATABASE_PING_TIMEOUT_MS = 1_000;
 const DATABASE_PING_CACHE_TTL_MS = 250;
 
-/** `/v1/status` (alive), `/v1/ready` (can do its work), and the answer of `/v1/live` to requests without an upgrade. */
+/** `/v1/status` (alive), `/v1/ready` (can do its work), and what `/v1/live` is to who does not ask for WebSocket. */
 export function healthRoutes(services: Services): Router {
   const router = Router({ caseSensitive: true });
   const get = (path: string, handler: RequestHandler): void => {
@@ -27,8 +27,8 @@ export function healthRoutes(services: Services): Router {
 }
 
 /**
- * Sends one query to the database at a time, however many requests come, and at most one within a moment. A database
- * that answers may still take no writes: after a failure it has to take one first, which the message log checks.
+ * One question to the database at a time, however many ask, and none within a moment of the last. A database that answers
+ * may still take no writes: after a failure it has to take one first, which the message log sees to.
  */
 function readiness({ database, messageLog }: Services): RequestHandler {
   let pingedAt = -DATABASE_PING_CACHE_TTL_MS;

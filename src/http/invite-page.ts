@@ -15,10 +15,7 @@ ol{margin:0;padding-left:1.25rem}
 code{overflow-wrap:anywhere;font-size:.9em}
 @media(prefers-color-scheme:dark){body{background:#16181d;color:#eceef2}main{background:#22252c}.quiet{color:#a3aab8}}`;
 
-/**
- * Allows no script, nothing from other origins, and no embedding in frames; the only exception is the style in the
- * page.
- */
+/** No script, nothing from elsewhere, in nobody's frame: the one thing that is allowed is the style that is in the page. */
 export function pageHeaders(): Readonly<Record<string, string>> {
   const style = createHash('sha256').update(STYLE).digest('base64');
   return {
@@ -31,7 +28,7 @@ export function pageHeaders(): Readonly<Record<string, string>> {
 
 type Installation = Pick<Config, 'projectName' | 'registration' | 'publicEndpoints'>;
 
-/** The page of an invitation's link: its group, and how to join. `link` is the page's own. */
+/** What an invitation's link shows in a browser: to which group it is, and how to join. `link` is the page's own. */
 export function renderInvite(installation: Installation, preview: InvitePreview, link: string): string {
   const { projectName } = installation;
   const { group, invited_by: inviter, expires_at: end } = preview;
@@ -54,7 +51,7 @@ export function renderInvite(installation: Installation, preview: InvitePreview,
   ]);
 }
 
-/** The page without a valid invitation. */
+/** What is shown instead of an invitation. */
 export function renderInviteError({ projectName }: Installation, sentence: string): string {
   return renderPage(projectName, [
     `<p class="quiet"><bdi>${escapeHtml(projectName)}</bdi></p>`,
@@ -64,7 +61,7 @@ export function renderInviteError({ projectName }: Installation, sentence: strin
   ]);
 }
 
-/** The page of a sign-in link in a browser, which does not send the token behind the #: opening it uses nothing up. */
+/** What a sign-in link shows in a browser, which does not send the token behind the #: looking uses nothing up. */
 export function renderSignIn({ projectName, publicEndpoints }: Installation): string {
   const name = `<bdi>${escapeHtml(projectName)}</bdi>`;
   return renderPage(`Sign in · ${projectName}`, [

@@ -8,7 +8,7 @@ import { pageHeaders, renderInvite, renderInviteError } from './invite-page.ts';
 import { sendJson, jsonResponseHeaders, tagErrorCode, sendMethodNotAllowed, sendThrownError } from './responses.ts';
 import { AuthThrottle } from './auth-throttle.ts';
 
-/** `GET /v1/groups/invites/<token>`: the group of an invitation, as JSON for programs and as a page for people. */
+/** `GET /v1/groups/invites/<token>`: to which group an invitation is, as JSON for programs and as a page for people. */
 export function invitePreviewRoutes(services: Services, proxies: TrustedProxies): Router {
   const { config, log } = services;
   const authThrottle = new AuthThrottle(config.limits.unknownTokensPerSecondPerSource);

@@ -5,7 +5,7 @@ import { parseJsonRepairingControls } from '../operations/core/parse-json.ts';
 
 const JSON_MEDIA_TYPE = 'application/json';
 
-/** The text of a body. Throws `invalid_input` for a body that is not UTF-8. */
+/** The text of a body. Throws `invalid_input` for what is not UTF-8. */
 export function decodeUtf8(body: Buffer): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(body);
@@ -19,7 +19,7 @@ export function mediaType(contentType: string | undefined): string {
   return (contentType ?? '').split(';', 1)[0]!.trim().toLowerCase();
 }
 
-/** The value of a body; an empty body is an empty object. Throws `unsupported_media`, `invalid_input`. */
+/** The value of a body; an empty one asks for nothing in particular. Throws `unsupported_media`, `invalid_input`. */
 export function parseJsonBodyAsInput(req: IncomingMessage, body: Buffer, limits: BodyLimits): object {
   if (body.length === 0) return {};
   const type = mediaType(req.headers['content-type']);

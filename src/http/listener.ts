@@ -7,13 +7,13 @@ import { listen } from '../listen.ts';
 import { isDeadlineExempt, STALL_TIMEOUT_MS } from './deadline.ts';
 import { jsonResponseHeaders } from './responses.ts';
 
-/** The interval at which Node looks for requests past their time; with its default of 30 s, 10 s would become 40. */
+/** Node looks for requests that took too long this often; its default of 30 s would make 10 s into 40. */
 const TIMEOUT_CHECK_INTERVAL_MS = 1_000;
 const KEEP_ALIVE_TIMEOUT_MS = 65_000;
-/** How long the rest of a refused client's request is discarded: a close at once could discard the answer. */
+/** How long what a refused client still sends is read past: closing at once could take the answer from it. */
 const LINGER_MS = 1_000;
 
-/** The configuration of a listener. */
+/** What of the configuration a listener goes by. */
 type HttpListenConfig = Pick<HttpConfig, 'interface' | 'port' | 'requestToResponseTimeoutMs' | 'maxHeaderBytes'>;
 
 type HttpSocket = Socket & { _httpMessage?: ServerResponse | null };
@@ -21,10 +21,7 @@ type HttpSocket = Socket & { _httpMessage?: ServerResponse | null };
 /** Takes over the socket of a request that asks for WebSocket; `head` is what came behind the request. */
 type UpgradeListener = (request: IncomingMessage, socket: Socket, head: Buffer) => void;
 
-/**
- * The path of WebSocket. Elsewhere the upgrade is ignored, as RFC 9110 has it: some clients ask for one with every
- * request.
- */
+/** Where WebSocket is spoken. Elsewhere the wish is ignored, as RFC 9110 has it: some clients send one with every request. */
 const LIVE_PATH = '/v1/live';
 
 /** A TCP listener for HTTP with bounds on everything that arrives before a handler sees it. */
@@ -41,7 +38,7 @@ export class HttpListener {
   #handler: RequestListener;
   #upgradeListener: UpgradeListener | null = null;
 
-  /** `keys` are the keys of the configuration that name the port, for an error about it. */
+  /** `keys` are those of the configuration that name the port, for an error about it. */
   constructor(
     config: HttpListenConfig,
     startingHandler: RequestListener,
@@ -70,13 +67,13 @@ export class HttpListener {
       },
       handler,
     );
-    // Node silently drops headers above this number, and one of those could be the Idempotency-Key; their size is
-    // bounded.
+    // Node drops what is above this number without a word, and one of those could be the Idempotency-Key; their size
+    // is bounded.
     this.#server.maxHeadersCount = 0;
     this.#server.timeout = STALL_TIMEOUT_MS;
     // A client that closes its side after its request, as `nc -N` does, still gets its answer.
     Reflect.set(this.#server, 'httpAllowHalfOpen', true);
-    // The handler asks for the body once the token is checked; other expectations may be ignored.
+    // The handler asks for the body when the token has been checked; what else is expected may be ignored.
     this.#server.on('checkContinue', handler);
     this.#server.on('checkExpectation', handler);
     this.#server.on('connection', (socket: HttpSocket) => {
@@ -84,7 +81,7 @@ export class HttpListener {
       socket.on('close', this.#removeSocket);
     });
     this.#server.on('upgrade', (request, socket: HttpSocket, head) => {
-      // From here on it is no longer a connection of HTTP.
+      // From here on it is no connection of HTTP any more.
       this.#httpSockets.delete(socket);
       socket.off('close', this.#removeSocket);
       this.#upgradeListener!(request, socket, head);
@@ -92,12 +89,12 @@ export class HttpListener {
     this.#server.on('clientError', (error, socket) => this.#rejectRequest(error, socket as HttpSocket));
   }
 
-  /** From now on this handler answers. */
+  /** From now on this answers. */
   setHandler(handler: RequestListener): void {
     this.#handler = handler;
   }
 
-  /** From now on this listener takes the sockets of requests that ask for WebSocket at `/v1/live`. */
+  /** From now on this takes the sockets of requests that ask for WebSocket at `/v1/live`. */
   setUpgradeListener(upgrade: UpgradeListener): void {
     this.#upgradeListener = upgrade;
   }
@@ -113,7 +110,7 @@ export class HttpListener {
     return listen(this.#server, { host, port, keys: this.#configKeys, limit: this.#processConnectionLimit });
   }
 
-  /** Takes no more connections, lets running requests finish, and cuts the rest after `timeoutMs`. */
+  /** Takes no more connections, lets requests in hand finish, and cuts what is left after `timeoutMs`. */
   async stop(timeoutMs: number): Promise<void> {
     this.#stopping ??= this.#stop(timeoutMs);
     return this.#stopping;
@@ -122,25 +119,22 @@ export class HttpListener {
   async #stop(timeoutMs: number): Promise<void> {
     if (!this.#server.listening) return;
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
-    // Node does not close connections on which a request is incomplete, or was answered from here on.
+    // From here on Node closes neither what it has not heard a whole request from nor what it has answered.
     for (const socket of this.#httpSockets) closeAfterResponse(socket);
     const timer = setTimeout(() => this.#server.closeAllConnections(), timeoutMs);
     await closed;
     clearTimeout(timer);
   }
 
-  /**
-   * A request that Node's parser refuses, or that took too long, gets a JSON answer like all others; then the
-   * connection ends.
-   */
+  /** What Node's parser refuses, or what took too long, gets a JSON answer like everything else; then it is over. */
   #rejectRequest(error: NodeJS.ErrnoException, socket: HttpSocket): void {
-    // Node reports this once per request, and continues the request unless the handler ends it.
+    // Node says so once for a request and goes on with it when nobody ends it.
     if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && isDeadlineExempt(socket)) return;
     if (!socket.writable || error.code === 'ECONNRESET') {
       socket.destroy();
       return;
     }
-    // A failed parser fails again on all following data.
+    // A parser that has failed fails again on all that follows.
     if (this.#rejectedSockets.has(socket)) return;
     this.#rejectedSockets.add(socket);
     respondErrorInOrder(error, socket);
@@ -157,16 +151,14 @@ function closeAfterResponse(socket: HttpSocket): void {
   current.once('close', () => socket.destroySoon());
 }
 
-/**
- * Answers after the requests that were complete before the broken one: the client must not take this answer for theirs.
- */
+/** Answers behind the requests that came whole before the broken one: theirs must not be taken for its answer. */
 function respondErrorInOrder(error: NodeJS.ErrnoException, socket: HttpSocket): void {
   const current = socket._httpMessage;
   if (current?.req.complete === true && !current.destroyed) {
     current.once('close', () => respondErrorInOrder(error, socket));
     return;
   }
-  // Part of the request's own answer was already sent: the client would read another one as its body.
+  // Something of its own answer is on its way already: another one would be read as its body.
   if (!socket.writable || current?.headersSent === true) {
     socket.destroy();
     return;

@@ -13,7 +13,7 @@ import { GrowingBuffer } from './growing-buffer.ts';
 
 /** A file of a form on its way into the store. */
 export interface FormFile {
-  /** As the sender gave it. */
+  /** As it was sent. */
   readonly name: string;
   /** Called once, when the file is admitted. */
   readonly bytes: () => Readable;
@@ -26,16 +26,16 @@ export interface MultipartOptions {
   readonly maxBodyBytes: number;
   readonly maxFileBytes: number;
   readonly maxFiles: number;
-  /** From the first file on, everything besides the files has to arrive within this time in all. */
+  /** From the first file on, what comes besides the files has to come within this time in all. */
   readonly nonFileTimeoutMs: number;
-  /** Called once, when the form has a file: from here on it is an upload. What it throws ends the reading. */
+  /** The form has a file: from here on it is an upload. Called once; what it throws ends the reading. */
   readonly onFirstFile: () => void;
-  /** Runs the parsing, and charges its time to the sender. */
+  /** Does what takes time to parse, and counts it for the sender. */
   readonly chargeParseTime: <T>(work: () => T) => T;
   readonly store: (file: FormFile) => Promise<Attachment>;
-  /** Gets every byte of the body, as it was sent. */
+  /** Sees every byte of the body, as it was sent. */
   readonly onChunk: (chunk: Buffer) => void;
-  /** Discards a file that was stored. Does not reject. */
+  /** Gives up a file that was stored. Does not reject. */
   readonly discardFile: (id: string) => Promise<void>;
 }
 
@@ -45,7 +45,7 @@ interface ReceivedFile {
   readonly sha256: string;
 }
 
-/** A form; of several fields with one name it has the first. */
+/** A form; of fields of one name the first. */
 export interface ReceivedForm {
   readonly fields: ReadonlyMap<string, string>;
   readonly files: readonly ReceivedFile[];
@@ -54,15 +54,14 @@ export interface ReceivedForm {
 }
 
 const FILE_FIELD_NAME = /^(?:files?(?:\[\d{0,3}\])?|file\d{1,3}|document|photo)$/;
-/** With it, a field of Telegram's methods names the field of its file. */
+/** By it a field of Telegram's methods names the one that has its file. */
 const FILE_REFERENCE = /^attach:\/\/([\w-]{1,64})$/;
 
 const invalid = (sentence: string): KlatchError => new KlatchError('invalid_input', { sentence });
 
 /**
- * Reads one multipart form as it arrives. It keeps the body of a form without files whole. From the first file on it
- * keeps only the fields; each file goes to the store at the store's speed, one after the other. A form that fails, or
- * is not whole in the end, leaves no file behind.
+ * Reads one multipart form as it arrives. The body of a form without files is kept whole; from the first file on nothing is kept but the fields, and each file goes to the store by the speed at which that takes it, one after
+ * the other. Whatever fails, or is not a whole form in the end, leaves no file behind.
  */
 export class MultipartReceiver {
   readonly #options: MultipartOptions;
@@ -79,9 +78,9 @@ export class MultipartReceiver {
   #bodyMemoryHandle: BodyMemoryHandle | null = null;
   #fieldValueBytes = 0;
   #fileCount = 0;
-  /** The error of a body that is no form, or of a form without a file so far. */
+  /** What is wrong with a body that is no form, or a form that has no file so far. */
   #deferredFormError: KlatchError | null = null;
-  /** True from the first file on, or when the whole body was read. */
+  /** From the first file on, or when the whole body was read. */
   #parseErrorsFailAtOnce = false;
   readonly #nonFileTimeout: PausableTimeout;
   #storeQueue: Promise<void> = Promise.resolve();
@@ -96,19 +95,18 @@ export class MultipartReceiver {
     this.#nonFileTimeout = new PausableTimeout(options.nonFileTimeoutMs, () => {
       this.#fail(new KlatchError('request_timeout', { sentence: 'The form was not complete in time' }));
     });
-    // Code that waits for something races it against this failure; that may be later, or never.
+    // It is looked at where something is waited for; that may be later, or never.
     this.#failure.catch(() => {});
     this.#parser = createMultipartParser(headers, options.maxBodyBytes);
     this.#parser.on('field', (name, value, _isNameCut, isTruncated) => this.#onField(name, value, isTruncated));
     this.#parser.on('file', (field, stream, name) => this.#enqueueFileOrFail(field, stream, name));
     this.#parser.on('partsLimit', () => this.#onParseError(tooManyPartsError()));
     this.#parser.on('error', () => this.#onParseError(invalid('The body is not a valid multipart form')));
-    // Subscribed here: with more delimiters behind the closing one, the parser finishes while the body is still being
-    // read.
+    // From here on: with more delimiters behind the closing one it finishes while the body is still being read.
     this.#parsed = new Promise((resolve) => this.#parser.once('finish', () => resolve()));
   }
 
-  /** Resolves to the form, or to the body if that is no form but looks like a JSON object. */
+  /** Resolves to the form, or to the body where that is no form but looks like an object of JSON. */
   async read(req: IncomingMessage): Promise<Buffer | ReceivedForm> {
     this.#bodyMemoryHandle = processBodyMemory.track(() => this.#fail(new KlatchError('too_many_large_requests')));
     try {
@@ -122,7 +120,7 @@ export class MultipartReceiver {
     } catch (error) {
       this.#fail(error);
       this.#nonFileTimeout.stop();
-      // Discards the rest of the body, so that the sender comes to read the answer; the caller bounds that.
+      // The rest is read past, so that the sender comes to read the answer; whoever calls this bounds that.
       req.resume();
       await this.#storeQueue;
       await this.discardFiles();
@@ -132,12 +130,12 @@ export class MultipartReceiver {
     }
   }
 
-  /** Discards the files of a form that was not posted. */
+  /** Gives up the files of a form that was not posted. */
   async discardFiles(): Promise<void> {
     await Promise.all(this.#files.splice(0).map(({ attachment }) => this.#options.discardFile(attachment.id)));
   }
 
-  /** Not an iterator: a loop cannot be left while it waits for a sender that has stopped. */
+  /** Not an iterator: that cannot be left while it waits for a sender who has stopped. */
   #readAll(req: IncomingMessage): Promise<void> {
     const { signal } = this.#abortController;
     return new Promise((resolve, reject) => {
@@ -155,7 +153,7 @@ export class MultipartReceiver {
         const busy = this.#consume(chunk);
         if (busy === null) return;
         req.pause();
-        // If reading failed meanwhile, there is no listener any more, and the data is discarded.
+        // Without a listener any more it was given up meanwhile, and flows to nowhere.
         void busy.then(() => req.resume());
       };
       signal.addEventListener('abort', fail, { once: true });
@@ -163,11 +161,11 @@ export class MultipartReceiver {
     });
   }
 
-  /** Null: the parser takes more at once. */
+  /** Null: it takes more at once. */
   #consume(chunk: Buffer): Promise<void> | null {
     this.#receivedBytes += chunk.length;
     this.#options.onChunk(chunk);
-    // Bytes of files go to the store; this keeps what came before them.
+    // Bytes of files go to the store; what came before them stays here.
     if (this.#body !== null) this.#bodyMemoryHandle?.add(chunk.length);
     this.#body?.append(chunk);
     if (this.#deferredFormError === null && !this.#writeToParser(chunk)) return this.#drainParserThenCheckSize();
@@ -175,20 +173,20 @@ export class MultipartReceiver {
     return null;
   }
 
-  /** The upload bounds the bytes of a file, so they count for no budget. */
+  /** The bytes of a file are bounded by its upload, and count for no budget. */
   #writeToParser(chunk: Buffer): boolean {
     const write = (): boolean => this.#parser.write(chunk);
     return this.#body === null ? write() : this.#options.chargeParseTime(write);
   }
 
   async #drainParserThenCheckSize(): Promise<void> {
-    // Without a file, nothing slows the parser down: by the next turn it has parsed everything.
+    // Without a file the parser waits for nobody: in the next turn it has looked at all of it.
     if (this.#body !== null) await setImmediate();
     if (this.#body === null) await this.#parserDrained();
     this.#failIfFormTooLarge();
   }
 
-  /** Called once it is known whether the bytes belong to files. */
+  /** Once it is known whether the bytes are those of files. */
   #failIfFormTooLarge(): void {
     const { maxBodyBytes, maxFileBytes, maxFiles } = this.#options;
     if (this.#body !== null && this.#receivedBytes > maxBodyBytes) this.#fail(maxBodySizeExceededError(maxBodyBytes));
@@ -214,7 +212,7 @@ export class MultipartReceiver {
   async #finish(): Promise<void> {
     this.#nonFileTimeout.start();
     this.#parser.end();
-    // The timeout runs until then: a parser that never finishes must not hold the request.
+    // The clock runs on until then: a parser that says nothing at the end of a body must not hold the request.
     await Promise.race([this.#parsed, this.#failure]);
     this.#nonFileTimeout.stop();
     await this.#storeQueue;
@@ -222,7 +220,7 @@ export class MultipartReceiver {
   }
 
   #onField(name: string, value: string, isTruncated: boolean): void {
-    // The byte count refuses a body without files that is past its bound.
+    // What is past the bound of a body without files is refused where its bytes are counted.
     this.#fieldValueBytes += Buffer.byteLength(value);
     if (isTruncated || this.#fieldValueBytes > this.#options.maxBodyBytes)
       this.#onParseError(fieldsTooLargeError(this.#options.maxBodyBytes));
@@ -232,7 +230,7 @@ export class MultipartReceiver {
   }
 
   #enqueueFileOrFail(field: string | undefined, stream: BusboyFileStream, name: string): void {
-    // The stream fails with the form; its reader gets the error as well.
+    // It fails with the form; who reads it hears of that as well.
     stream.on('error', () => {});
     if (this.#body !== null) {
       this.#body = null;
@@ -245,7 +243,7 @@ export class MultipartReceiver {
     } else if (field === undefined || !(FILE_FIELD_NAME.test(field) || this.#referencedFields.has(field))) {
       this.#fail(invalid('A file is in another field than file: name the field of each file "file"'));
     }
-    // A part without a name may be no file: `#storeFile` finds out.
+    // What has no name may be no file: that shows when its turn comes.
     if (name !== '') this.#countFile();
     this.#storeQueue = this.#storeQueue.then(() => this.#storeFile(stream, name));
   }
@@ -273,7 +271,7 @@ export class MultipartReceiver {
       const hashStream = new HashStream();
       pipeline(stream, hashStream, () => {});
       if (name === '') {
-        // Browsers send this for a file field in which the user chose nothing.
+        // What browsers send for a field in which nothing was chosen.
         if (await isEmpty(hashStream, signal)) {
           hashStream.resume();
           return;
@@ -281,7 +279,7 @@ export class MultipartReceiver {
         this.#countFile();
         if (signal.aborted) return;
       }
-      // During this time the store bounds how fast the file comes.
+      // Meanwhile the store looks after how fast it comes.
       this.#nonFileTimeout.pause();
       const attachment = await this.#options.store({ name, bytes: () => hashStream, signal });
       this.#files.push({ attachment, sha256: hashStream.sha256 });
@@ -297,7 +295,7 @@ export class MultipartReceiver {
     else this.#deferredFormError ??= error;
   }
 
-  /** Only the first reason is reported. */
+  /** The first reason is the one that is told. */
   #fail(error: unknown): void {
     this.#abortController.abort(error);
   }
@@ -338,11 +336,11 @@ class PausableTimeout {
   }
 }
 
-/** Hashes the data that passes through it. */
+/** Hashes what goes through it. */
 class HashStream extends Transform {
   readonly #hash = createHash('sha256');
 
-  /** To be read after the end of the stream. */
+  /** Once it has ended. */
   get sha256(): string {
     return this.#hash.digest('hex');
   }
@@ -353,7 +351,7 @@ class HashStream extends Transform {
   }
 }
 
-/** Whether a stream ends without any data; data that it has stays in it. */
+/** Whether a stream ends before it has given anything; what it gave stays in it. */
 async function isEmpty(stream: Readable, signal: AbortSignal): Promise<boolean> {
   if (stream.readableLength === 0 && !stream.readableEnded) await once(stream, 'readable', { signal });
   return stream.readableLength === 0;

@@ -20,7 +20,7 @@ import type { TokenGrant } from './token-auth.ts';
 const MULTIPART_TYPE_PATTERN = /^\s*multipart\/form-data\s*;/i;
 const IDENTITY_ENCODING_PATTERN = /^\s*(?:identity\s*)?$/i;
 
-/** Whether the request may be a form with files. A compressed body is read whole, like all others. */
+/** True for what may be a form with files. What is compressed is read whole, like everything else. */
 function mayHaveFiles({ headers }: IncomingMessage): boolean {
   return (
     MULTIPART_TYPE_PATTERN.test(headers['content-type'] ?? '') &&
@@ -28,7 +28,7 @@ function mayHaveFiles({ headers }: IncomingMessage): boolean {
   );
 }
 
-/** A request with the network that it counts for, and the verifier of its signatures; null: it needs none. */
+/** A request with the network that it counts for, and what verifies its signatures; null: it needs none. */
 export interface FormRequest {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
@@ -36,9 +36,7 @@ export interface FormRequest {
   readonly signature: PostSignature | null;
 }
 
-/**
- * Reads the whole request: a form with files becomes its message, everything else its body. Verifies its signatures.
- */
+/** Reads the whole request: a form with files to its message, everything else to its body. Its signatures hold. */
 export function readFormOrBody(
   services: Services,
   request: FormRequest,
@@ -54,8 +52,8 @@ function readSignedBody({ req, res, signature }: FormRequest, size: BodySizeLimi
 }
 
 /**
- * Reads a multipart form to its message, or to its body if it is no such form, which is then read like all others.
- * Rejects with the error of the form; none of its files stays then.
+ * Reads a multipart form to its message, or to its body where that is none, which is read as every other one. Rejects with
+ * what is wrong with it; nothing that it brought stays then.
  */
 async function readFormMessageOrBody(
   services: Services,
@@ -101,7 +99,7 @@ async function webhookMessageOf(
   const context = { hasAttachments: hasFiles, isUnsigned: signature?.isSigned === false };
   const parse = (): ReturnType<typeof postFromMultipartFields> =>
     postFromMultipartFields(form.fields, postContext(req, limits, context));
-  // The files are already stored: the form waits for parse time instead of losing them.
+  // Files are stored by now: their form waits for time rather than to lose them.
   const wait = { maxMs: limits.tokenQueueTimeoutMs, refusal: parseBudgetExhaustedError };
   const parsing = hasFiles
     ? parseBudget.runQueued(source, wait, parse)
@@ -111,14 +109,14 @@ async function webhookMessageOf(
   const keyed = idempotencyKey(req.headers, form.body ?? canonicalFormBody(form));
   const { files = [], ...post } = input;
   const message = { ...post, ...keyed, hops: nextHopCount(req.headers, limits.hopLimit) };
-  // It has no files, because an edit could not add them.
+  // It has no files: an edit could not bring them.
   if (reportsAlert(input)) return reportedAlert(input, message, (work) => parseBudget.measure(source, work));
   return { message: { ...message, attachments }, files };
 }
 
 /**
- * Posts the form, and resolves to the message's id. Discards its files when it rejects, and when an earlier message is
- * the answer.
+ * Posts it, and resolves to the message's id. Whatever this rejects with, and where an earlier message is the answer, its
+ * files are given up.
  */
 export async function postForm(services: Services, grant: TokenGrant, form: PostWithStoredFiles): Promise<string> {
   if (form.message.attachments.length === 0) return postMessage(services, grant, form.message);
@@ -128,7 +126,7 @@ export async function postForm(services: Services, grant: TokenGrant, form: Post
     isPosted = posted.isNew;
     return posted.id;
   } finally {
-    // Discards also when it is unknown whether it was posted: a file that a message has stays.
+    // Where nobody knows whether it was posted, too: a file that a message has stays.
     if (!isPosted) await form.discardFiles();
   }
 }
@@ -145,7 +143,7 @@ function multipartOptions(
     maxFiles: limits.attachmentsPerMessage,
     nonFileTimeoutMs: http.requestToResponseTimeoutMs,
     onFirstFile: () => {
-      // Mistakes in the headers are found before anything is stored.
+      // What is wrong with the headers is known before anything is stored.
       nextHopCount(req.headers, limits.hopLimit);
       idempotencyKey(req.headers, Buffer.alloc(0));
       disableTimeoutsUntilAnswered(req, res);
@@ -160,14 +158,14 @@ function multipartOptions(
   };
 }
 
-/** After the answer to a request, the rest of its body is discarded for so long. */
+/** What still comes of a request that is answered is read past for so long. */
 function destroyLater(req: IncomingMessage, timeoutMs: number): void {
   if (req.complete || req.destroyed) return;
   const timer = setTimeout(() => req.destroy(), timeoutMs);
   req.once('close', () => clearTimeout(timer));
 }
 
-/** Null where the type names no boundary: then the body is no such form. */
+/** Null where the type names no boundary: then it is no such form. */
 function createReceiver(req: IncomingMessage, options: MultipartOptions): MultipartReceiver | null {
   try {
     return new MultipartReceiver({ 'content-type': req.headers['content-type']! }, options);
@@ -176,7 +174,7 @@ function createReceiver(req: IncomingMessage, options: MultipartOptions): Multip
   }
 }
 
-/** Takes the place of the body: its content without the boundary, which differs each time. */
+/** Stands for the body: what was sent, without the boundary, which is another one each time. */
 function canonicalFormBody({ fields, files }: ReceivedForm): Buffer {
   const sent = files.map(({ attachment, sha256 }) => [attachment.name, sha256]);
   return Buffer.from(JSON.stringify([[...fields].sort(([a], [b]) => (a < b ? -1 : 1)), sent]));

@@ -2,12 +2,12 @@ import { createHash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { KlatchError } from '../errors.ts';
 
-/** Headers by which senders name one delivery, in order of precedence. Each has its own namespace in a group. */
+/** Headers that name one delivery of theirs, in order of precedence. Each has a namespace of its own in a group. */
 const IDEMPOTENCY_HEADERS = ['idempotency-key', 'webhook-id', 'x-github-delivery', 'x-gitlab-event-uuid'] as const;
 const VISIBLE_ASCII = /^[\x21-\x7e]{1,255}$/;
 const WHOLE_NUMBER = /^\d{1,255}$/;
 
-/** The idempotency key of a post, and the hash of its body; both null without a key. */
+/** The key under which a post is remembered, and the hash of its body; both null without a key. */
 export function idempotencyKey(
   headers: IncomingHttpHeaders,
   body: Buffer,
@@ -19,16 +19,13 @@ export function idempotencyKey(
     throw new KlatchError('invalid_input', { sentence: `${name}: must have 1 to 255 visible ASCII characters` });
   }
   const bodyHash = createHash('sha256').update(body).digest('hex');
-  // Only Idempotency-Key promises that a key means one body. With the others, a different body is a new post, so the
+  // Only Idempotency-Key promises that a key stands for one body. The others are posted when the body differs, so the
   // body is part of their key.
   const key = name === 'idempotency-key' ? `${name}:${value}` : `${name}:${value}:${bodyHash}`;
   return { key, bodyHash };
 }
 
-/**
- * How often webhooks forwarded this message: the count of a forwarded one plus one, else 0. Throws `hop_limit` at the
- * bound.
- */
+/** How often this message has been round: a forwarded one plus one, else 0. Throws `hop_limit` at the bound. */
 export function nextHopCount(headers: IncomingHttpHeaders, maxHops: number): number {
   const value = headers['klatch-hops'];
   if (value === undefined) return 0;

@@ -11,7 +11,7 @@ import { beginsLikeObject } from './form-fields.ts';
 import { mediaType } from './json-body.ts';
 import { urlEncodedForm } from './url-encoded-form.ts';
 
-/** Text that begins like an object but does not continue like one: a post of a template, or of code. */
+/** Text that begins like an object and goes on like none: a post of a template, or of code. */
 const NOT_OBJECT_PATTERN = /^\s*\{\s*[^\s"}]/;
 const looksLikeObject = (source: string): boolean => source.trimStart().startsWith('{');
 
@@ -19,7 +19,7 @@ const looksLikeObject = (source: string): boolean => source.trimStart().startsWi
 const JSON_FIELDS = ['payload', 'payload_json', 'data'] as const;
 /** A form with one of these fields is read as an object, if all its fields are known. */
 const TEXT_FIELDS = ['message', 'body', 'msg', 'content'] as const;
-/** The fields of programs' forms: a form with any other field is a text that happens to hold `=`. */
+/** The fields that programs' forms have: a form with another one is a text that happens to hold `=`. */
 const KNOWN_FIELDS: ReadonlySet<string> = new Set(
   (
     'message body msg text title subject type level priority severity status url link click username icon_url version ' +
@@ -66,7 +66,7 @@ export function parseNonMultipartPost(body: Buffer, context: PostContext): PostI
 interface Form {
   readonly names: ReadonlySet<string>;
   readonly field: (name: string) => string | null;
-  /** False: the body may also be a text that holds `=`. */
+  /** False: it may as well be a text in which `=` stands. */
   readonly isSurelyForm: boolean;
 }
 
@@ -96,19 +96,19 @@ function postFromForm(form: Form, context: PostContext): PostInput | Ignored | n
   return postFromObject(Object.fromEntries(known.map((name) => [name, form.field(name)])), context);
 }
 
-/** Null without such a field. Only `payload` promises JSON: another one may be a field of any other form. */
+/** Null when there is no such field. Only `payload` promises JSON: another one may be a field of somebody's own form. */
 function jsonField(name: (typeof JSON_FIELDS)[number], source: string | null, limits: JsonLimits): JsonObject | null {
   if (source === null) return null;
-  // A text without a bracket needs no parser, which takes 5 ms for 1 MiB of white space.
+  // What is not even a bracket needs no parser, which takes 5 ms for 1 MiB of white space.
   const value = looksLikeObject(source) ? parseJsonRepairingControls(source, limits, `${name}:`).value : undefined;
   if (isObject(value)) return value;
   if (name === 'payload') throw invalid('payload: must be a JSON object with text');
   return null;
 }
 
-/** Drops a byte order mark, and refuses text that is invalid in its charset instead of storing it garbled. */
+/** A byte order mark is dropped; what is not valid in its charset is refused instead of being stored garbled. */
 function decodeBody(body: Buffer, contentType: string | undefined): string {
-  // The fast path of nearly all bodies, without a decoder. A mark, or an error, is left to the decoder below.
+  // What nearly every body is, without a decoder of its own. A mark, or a fault, is for the decoder below.
   const named = contentType?.includes('=') === true;
   if (!named && body[0] !== 0xef && isUtf8(body)) return body.toString('utf8');
   const charset = /;\s*charset\s*=\s*"?([^";\s]+)/i.exec(contentType ?? '')?.[1] ?? 'utf-8';

@@ -7,12 +7,12 @@ import { readMultipartFields } from './form-fields.ts';
 import { idempotencyKey, nextHopCount } from './post-headers.ts';
 import { isMultipartForm, parseNonMultipartPost, postFromMultipartFields } from './post-input.ts';
 
-/** What surrounds the body of a post: plain data except for the format. */
+/** What stands around the body of a post: data alone but for the format. */
 export interface PostReading extends PostContext {
   readonly hopLimit: number;
 }
 
-/** A message with the files from the body; they are not stored yet, and `message` does not carry them. */
+/** A message with the files that the body held; they are not stored so far, and `message` does not carry them. */
 export interface PostWithFiles {
   readonly message: WebhookMessage;
   readonly files: readonly BodyFile[];
@@ -20,15 +20,15 @@ export interface PostWithFiles {
 
 type FormFields = ReadonlyMap<string, string>;
 
-/** The fields of a multipart form; null for any other body. Rejects with the error of the form. */
+/** The fields of a multipart form; null for any other body. Rejects with what is wrong with the form. */
 export async function readFormFields(body: Buffer, headers: PostContext['headers']): Promise<FormFields | null> {
   const contentType = headers['content-type'];
   return isMultipartForm(body, contentType) ? readMultipartFields(body, contentType) : null;
 }
 
 /**
- * The content of a post, from its whole body; `fields` is the result of `readFormFields`. Pure, so that it is the same
- * on the event loop and in a thread. `charge` counts the time for writing texts of alerts later. Throws KlatchError.
+ * What a post says, from its whole body; `fields` is what `readFormFields` gave. Pure, so that it is the same on the event
+ * loop and in a thread. `charge` counts the time for which texts of alerts are written later. Throws KlatchError.
  */
 export function readPost(
   { body, fields }: { readonly body: Buffer; readonly fields: FormFields | null },

@@ -16,15 +16,10 @@ import { readFormFields, readPost, type PostWithFiles } from './post-reading.ts'
 import { parseBudgetExhaustedError } from './responses.ts';
 import type { TokenGrant } from './token-auth.ts';
 
-/**
- * The result of reading a body, unless it is a form with files. `release` is present where a thread writes the texts.
- */
+/** What a body is read to, unless it is a form with files. `release` is there where a thread writes the texts. */
 type ReadPost = PostWithFiles | (ReportedAlert & { readonly release?: () => void }) | Ignored;
 
-/**
- * Reads a request to its content, and verifies its signatures. `readBefore` is its body, if it was read to find the
- * token.
- */
+/** Reads a request to what it says; its signatures hold. `readBefore`: its body, where it was read to find the token. */
 type PostReceiver = (
   request: Omit<FormRequest, 'signature'>,
   grant: TokenGrant,
@@ -36,8 +31,7 @@ export function createPostReceiver(services: Services, largePosts: LargePostRead
   const { limits, http } = config;
   const size = bodySizeLimit(http, WEBHOOK_POST_LIMITS);
   const eventSize = eventBodySizeLimit(http);
-  // Each of the two steps of a form has its own turn and is charged: as one step with a wait inside, it was charged to
-  // nobody.
+  // Each of the two steps of a form has a turn of its own, and is counted: one step after a wait was counted for nobody.
   const read = async ({ req, source, signature }: FormRequest, body: Buffer): Promise<ReadPost> => {
     const isUnsigned = signature?.isSigned === false;
     const reading = { ...postContext(req, limits, { isUnsigned }), hopLimit: limits.hopLimit };
@@ -64,7 +58,7 @@ export function createPostReceiver(services: Services, largePosts: LargePostRead
   };
 }
 
-/** Time of the thread counts like that of the event loop. */
+/** Time of the thread counts as that of the event loop does. */
 function threadCharge(parseBudget: ParseBudget, source: SourceKey): ThreadCharge {
   return {
     admit: () => {

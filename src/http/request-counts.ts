@@ -4,7 +4,7 @@ import { DURATION_BOUNDS_S, Histogram } from '../histogram.ts';
 import { isAliasPath, isSuffixName } from './callers/caller-paths.ts';
 import type { TaggedResponse } from './responses.ts';
 
-/** The kinds of routes. A path itself never becomes a label: it holds a token. */
+/** Which kind of route was asked for. A path itself never becomes a label: it holds a token. */
 export const routeKinds = ['send', 'reverse', 'token_status', 'health', 'api', 'files', 'other'] as const;
 type RouteKind = (typeof routeKinds)[number];
 
@@ -23,10 +23,10 @@ const FILES_PATH = '/v1/files';
 const TOKEN_PATH_PREFIX = '/v1/webhooks/';
 const HEALTH_PATHS = new Set(['/v1/status', '/v1/ready', '/v1/about']);
 
-/** Counts the requests and answers of a listener, for metrics. */
+/** Counts what a listener is asked and how it answers; for metrics. */
 export class RequestCounts {
   readonly byRoute: Readonly<Record<RouteKind, RouteStatusesAndDurations>>;
-  /** Refusals by the code of the error catalogue. */
+  /** Refusals by the code of the catalogue. */
   readonly errors: Record<ErrorCode, number>;
 
   constructor() {
@@ -52,7 +52,7 @@ export class RequestCounts {
     return (req, res) => {
       const startedAt = performance.now();
       const counts = this.byRoute[routeKindOf(req.url ?? '')];
-      // A response closes once in any case.
+      // Whatever becomes of it, a response closes once.
       res.on('close', () => {
         counts.durationS.observe((performance.now() - startedAt) / 1_000);
         counts.statuses[statusClassOf(res)] += 1;

@@ -5,7 +5,7 @@ import type { Log } from '../log.ts';
 import { publicError } from '../operations/core/database-errors.ts';
 import { callerRouteOf, type Answer } from './callers/caller-route.ts';
 
-/** The headers of every answer, errors included. */
+/** What every answer carries, an error too. */
 export const jsonResponseHeaders = {
   'content-type': 'application/json; charset=utf-8',
   'cache-control': 'no-store',
@@ -21,7 +21,7 @@ const NO_CONTENT = 204;
 /** Refuses a body that is not parsed, since its source has used up its time. */
 export const parseBudgetExhaustedError = (): KlatchError => new KlatchError('source_rate_limited');
 
-/** Sends one JSON answer; drops a second one for the same request (after its time-out). */
+/** Sends one JSON answer; a second one for the same request (its time was up) is dropped. */
 export function sendJson(
   res: ServerResponse,
   status: number,
@@ -45,15 +45,15 @@ function sendText(res: ServerResponse, status: number, text: string, headers: Re
   res.end(res.req.method === 'HEAD' || status === NO_CONTENT ? undefined : text);
 }
 
-/** Carries the code of the error that it shows, for `request-counts.ts`. */
+/** Carries which error of the catalogue it shows, for `request-counts.ts`. */
 export type TaggedResponse = ServerResponse & { errorCode?: ErrorCode };
 
-/** Notes the error of an answer that is about to be sent, so that it is counted. */
+/** Notes which error an answer that is about to be sent shows, so that it is counted. */
 export function tagErrorCode(res: ServerResponse, code: ErrorCode): void {
   if (!res.headersSent && !res.destroyed) (res as TaggedResponse).errorCode = code;
 }
 
-/** Below these an error also carries its code: callers of operations and uploads depend on it. */
+/** Below these an error carries its code as well: who calls operations and stores files goes by it. */
 const PATHS_WITH_ERROR_CODE = ['/v1/api/', '/v1/files', '/v1/session'];
 
 /** The path of a request as it was sent; a router below takes the front of `url` away. */
@@ -62,15 +62,14 @@ export function originalUrlOf(req: IncomingMessage): string {
 }
 
 /**
- * `HEAD` of a resumable upload asks how far it is. Clients of tus continue an upload only when the answer says this, or
- * that the upload is locked; any other refusal makes them give it up and send everything again (tus-js-client 4.3 does
- * so).
+ * `HEAD` of a resumable upload: how far is it? Clients of tus go on with an upload only where they are told this, or that
+ * it is locked; any other refusal makes them give it up and send everything again (tus-js-client 4.3 does so).
  */
 const isUploadStatusRequest = (req: IncomingMessage): boolean =>
   req.method === 'HEAD' && originalUrlOf(req).startsWith('/v1/files/uploads/');
 const STATUSES_SHOWN_AS_UPLOAD_LOCKED: ReadonlySet<number> = new Set([429, 503]);
 
-/** The only function that shows an error over HTTP. */
+/** The one place that shows an error over HTTP. */
 export function sendError(res: ServerResponse, error: KlatchError, extraBodyFields: Record<string, string> = {}): void {
   const headers: Record<string, string> =
     error.retryAfterS === null ? {} : { 'retry-after': String(error.retryAfterS) };
@@ -91,20 +90,20 @@ export function sendError(res: ServerResponse, error: KlatchError, extraBodyFiel
   sendJson(res, shown, { message: error.message, ...code, ...status, ...extraBodyFields }, headers);
 }
 
-/** 405 with the allowed methods; OPTIONS gets the same, which is no error. */
+/** 405 with what is allowed; OPTIONS is told the same without being an error. */
 export function sendMethodNotAllowed(req: Request, res: Response, allowed: readonly string[]): void {
   const allow = [...allowed, 'OPTIONS'].join(', ');
   if (req.method === 'OPTIONS') res.writeHead(204, { allow, 'cache-control': 'no-store' }).end();
   else sendJson(res, 405, { message: `This method is not allowed here, only ${allow}` }, { allow });
 }
 
-/** An error that Express threw about a request, as a KlatchError: its own text can quote the URL. */
+/** What Express itself threw about a request, in our words: its own can quote the URL. */
 function expressError(error: unknown): KlatchError | null {
   const { status } = error as { status?: number };
   return status !== undefined && status >= 400 && status < 500 ? new KlatchError('invalid_input') : null;
 }
 
-/** Answers any error. Logs the cause of an internal one, without URL and body. */
+/** Answers whatever was thrown. Logs the cause of what is our fault, without URL and body. */
 export function sendThrownError(
   res: ServerResponse,
   error: unknown,

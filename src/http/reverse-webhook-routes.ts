@@ -33,7 +33,7 @@ export function reverseWebhookRoutes(services: Services, tokenAuth: TokenAuth, p
     .post(
       withToken(async (req, res, { integration }) => {
         const actor = actorByToken(integration);
-        // Counted before the body: a request past the rate is neither read nor parsed.
+        // Before the body: what comes too often is neither read nor parsed.
         limitGroupHookRegistrations(services, actor);
         const request = await readInput(req, res, parseRegistration);
         sendJson(res, 201, await registerNewHook(services, actor, request));
@@ -58,7 +58,7 @@ function inputReader({ config, parseBudget }: Services, proxies: TrustedProxies)
   };
 }
 
-/** The dependencies of the routes of one hook. */
+/** What the routes of one hook are made with. */
 interface RouteDeps {
   readonly withToken: WithToken;
   readonly readInput: ReadInput;
@@ -66,14 +66,14 @@ interface RouteDeps {
 
 type HookHandler = (req: Parameters<TokenHandler>[0], res: Response, hook: HookAccess) => Promise<void>;
 
-/** Finds the hook of a valid token and the number in the path. */
+/** The way from a valid token and the number in the path to the hook that they mean. */
 function withTokenAndHookId(withToken: WithToken, handler: HookHandler): ReturnType<WithToken> {
   return withToken((req, res, { integration }: TokenGrant) =>
     handler(req, res, hookByToken(integration, hookIdOf(req))),
   );
 }
 
-/** One hook: its health, its settings, its removal. */
+/** One hook: its health, its settings, its end. */
 function addSingleHookRoutes(router: Router, services: Services, { withToken, readInput }: RouteDeps): void {
   router
     .route('/:token/reverse/:id')
@@ -99,7 +99,7 @@ function addSingleHookRoutes(router: Router, services: Services, { withToken, re
     .all(withToken(async (req, res) => sendMethodNotAllowed(req, res, ['GET', 'HEAD', 'PATCH', 'DELETE'])));
 }
 
-/** The deliveries of a hook: ping, delivery log, redelivery. */
+/** What a hook has sent and is to send: ping, delivery log, redelivery. */
 function addDeliveryRoutes(router: Router, services: Services, { withToken, readInput }: RouteDeps): void {
   router
     .route('/:token/reverse/:id/ping')

@@ -3,10 +3,7 @@ import type { Config } from '../config/config.ts';
 import { pageHeaders, renderSignIn } from './invite-page.ts';
 import { jsonResponseHeaders, sendMethodNotAllowed } from './responses.ts';
 
-/**
- * `GET /v1/sign-in`: explains a sign-in link to a person who opens it in a browser. The same page for every link, and
- * for none.
- */
+/** `GET /v1/sign-in`: what to do with a sign-in link, for who opens it in a browser. The same for every link, and for none. */
 export function signInLinkPage(config: Config): Router {
   const html = renderSignIn(config);
   const headers = { ...jsonResponseHeaders, ...pageHeaders(), 'content-length': Buffer.byteLength(html) };

@@ -5,7 +5,7 @@ import type { KnownIntegration } from '../operations/core/access.ts';
 import type { Services } from '../operations/core/services.ts';
 import { AuthThrottle } from './auth-throttle.ts';
 
-/** The result of a valid token in the path, for a handler. */
+/** What a valid token in the path gives a handler. */
 export interface TokenGrant {
   readonly token: string;
   readonly integration: KnownIntegration;
@@ -13,13 +13,13 @@ export interface TokenGrant {
 
 export type TokenHandler = (req: Request, res: Response, grant: TokenGrant) => Promise<void>;
 
-/** Finds the token in a request; empty: there is none. */
+/** Where in a request the token stands; empty: nowhere. */
 type TokenFinder = (req: Request) => string;
 
-/** Makes a handler that is only called with a valid token, before the body is read. */
+/** Makes a handler that is only called with a valid token; what the body holds has not been read then. */
 export type WithToken = (handler: TokenHandler) => RequestHandler;
 
-/** Finds the group of the token in the path, for all routes below `/v1/webhooks/:token`. */
+/** The way from the token in the path to its group, for all routes below `/v1/webhooks/:token`. */
 export class TokenAuth {
   readonly #services: Services;
   readonly #proxies: TrustedProxies;
@@ -31,23 +31,18 @@ export class TokenAuth {
     this.#authThrottle = new AuthThrottle(services.config.limits.unknownTokensPerSecondPerSource);
   }
 
-  /** For posts, whose tokens the log checks again as it writes: a cached token is let through. */
+  /** For posts, which the log admits once more as it writes: a token that is remembered is let through. */
   withPossiblyCachedToken(tokenOf: TokenFinder = tokenInPath): WithToken {
     const { tokens } = this.#services;
     return this.#authorizeBy((token) => tokens.cached(token) ?? tokens.find(token), tokenOf);
   }
 
-  /**
-   * For requests without a second check: queries the database each time, so that a rotation on another node takes
-   * effect at once.
-   */
+  /** For what has no second check: the database is asked each time, so that a rotation on another node holds at once. */
   withVerifiedToken(): WithToken {
     return this.#authorizeBy((token) => this.#services.tokens.findBypassingCache(token));
   }
 
-  /**
-   * The request's integration as the database has it; null for an unknown token, delayed for a source that tries many.
-   */
+  /** The request's integration as the database knows it; null for an unknown token, after holding back who tries many. */
   async verify(req: Request): Promise<KnownIntegration | null> {
     const integration = await this.#services.tokens.findBypassingCache(tokenInPath(req));
     if (integration === null) await this.#authThrottle.delayRejection(this.#proxies.sourceKeyOf(req));
@@ -61,7 +56,7 @@ export class TokenAuth {
     return (handler) => async (req, res) => {
       const token = tokenOf(req);
       const found = find(token);
-      // A cached token costs no turn of the event loop.
+      // A remembered token costs no turn of the event loop.
       const integration = found instanceof Promise ? await found : found;
       if (integration === null) {
         await this.#authThrottle.delayRejection(this.#proxies.sourceKeyOf(req));

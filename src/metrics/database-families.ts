@@ -3,7 +3,7 @@ import type { Database } from '../storage/database.ts';
 import type { PoolMetrics } from '../storage/db/pool.ts';
 import { counter, gauge, histogram, singleSample, type Family, type Sample } from './family.ts';
 
-/** The database as this process experiences it. */
+/** The database as this process meets it. */
 export function databaseFamilies({ pools }: Database, report: DeliveryReportCache): Family[] {
   const labels = ['pool'];
   const eachPool = <Value>(value: (pool: PoolMetrics) => Value) => {

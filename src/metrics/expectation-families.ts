@@ -1,6 +1,6 @@
 import { gauge, singleSample, type Family } from './family.ts';
 
-/** The expectations of groups. Null: not known yet. */
+/** What groups wait for. Null: not known yet. */
 export function expectationFamilies(expectations: { readonly overdue: number | null }): Family[] {
   return [
     gauge(

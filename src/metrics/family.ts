@@ -1,18 +1,18 @@
 import { Registry, type Metric } from 'prom-client';
 import type { HistogramCounts } from '../histogram.ts';
 
-/** One value of a family, identified by its labels. */
+/** One value of a family, told apart from the others by its labels. */
 export interface Sample<Value> {
   readonly labels?: Readonly<Record<string, string>>;
   readonly value: Value;
 }
 
-/** No samples: the value is unknown, which is not 0. */
+/** No samples: nothing is known, which is something else than 0. */
 type Collect<Value> = () => readonly Sample<Value>[] | Promise<readonly Sample<Value>[]>;
 
 /**
- * All values of one name. Plain counters elsewhere hold them, at next to no cost for the hot paths; a scrape fetches
- * them. No label may take unbounded values: no hook, group, host, path or token.
+ * All values of one name. They are kept elsewhere, in plain counters that cost the hot paths next to nothing, and are
+ * fetched when somebody scrapes. No label may take values without a bound: no hook, group, host, path or token.
  */
 export interface Family {
   readonly name: string;
@@ -64,10 +64,7 @@ export function byLabel<Name extends string>(
   return Object.entries<number>(values).map(([name, value]) => ({ labels: { [label]: name }, value }));
 }
 
-/**
- * The library's registry of these families. The library's own kinds of metric hold counters themselves, so none of them
- * is used.
- */
+/** The library's registry of these families. Its own kinds of metric count by themselves, so that none is used. */
 export function createRegistry(families: readonly Family[]): Registry {
   const registry = new Registry();
   for (const { name, help, type, lines } of families) {

@@ -2,7 +2,7 @@ import type { Live } from '../live/live.ts';
 import { liveTransports } from '../model/transport.ts';
 import { byLabel, counter, gauge, singleSample, type Family, type Sample } from './family.ts';
 
-/** Live clients: their number, what the server sends them, and why they disconnected. */
+/** Live clients: how many there are, what they are sent, and why they are gone. */
 export function liveFamilies(live: Live): Family[] {
   const { counts, feeds, sessions } = live;
   return [

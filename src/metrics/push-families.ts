@@ -4,7 +4,7 @@ import type { PushQueue } from '../push/queue.ts';
 import type { PendingPushCount } from '../storage/push/push-devices.ts';
 import { counter, gauge, histogram, type Family, type Sample } from './family.ts';
 
-/** Pushes by vendor: waiting ones of all processes, everything else of this process. */
+/** Pushes by vendor: of all processes what waits, of this one everything else. */
 export function pushFamilies(push: PushQueue): Family[] {
   const counts = (kind: DeviceKind): PushCounts => push.counts.get(kind)!;
   const labels = ['vendor'];
@@ -62,7 +62,7 @@ function byVendor<Value>(valueOf: (kind: DeviceKind) => Value): readonly Sample<
   return deviceKinds.map((vendor) => ({ labels: { vendor }, value: valueOf(vendor) }));
 }
 
-/** No samples until the database has answered. */
+/** Nothing while the database has not told. */
 async function pendingByVendor(
   { pendingCounts: pending }: PushQueue,
   valueOf: (row: PendingPushCount | undefined) => number,

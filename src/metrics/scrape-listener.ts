@@ -4,12 +4,12 @@ import { HttpListener } from '../http/listener.ts';
 import type { Log } from '../log.ts';
 import { metricsListener } from './exposition.ts';
 
-/** A stop waits this long for the answer to a scrape. */
+/** A scrape is answered within two seconds, so that a stop waits no longer for one. */
 export const SCRAPE_STOP_TIMEOUT_MS = 2_000;
-/** The most concurrent connections to the metrics. */
+/** Connections to the metrics at once. */
 const MAX_SCRAPE_CONNECTIONS = 64;
 
-/** The listener on the port of the metrics; until it gets another handler, it answers that the server is starting. */
+/** The listener on the port of the metrics; it answers that the server is starting until it gets another handler. */
 export function createScrapeListener({ metrics, http }: Pick<Config, 'metrics' | 'http'>, log: Log): HttpListener {
   const config = {
     interface: metrics.interface,
@@ -17,7 +17,7 @@ export function createScrapeListener({ metrics, http }: Pick<Config, 'metrics' |
     requestToResponseTimeoutMs: http.requestToResponseTimeoutMs,
     maxHeaderBytes: http.maxHeaderBytes,
   };
-  // A separate limit: Prometheus gets through while clients hold all other connections.
+  // A limit of its own: Prometheus gets through while clients hold all other connections.
   const limit = new ConnectionLimit(MAX_SCRAPE_CONNECTIONS, log);
   return new HttpListener(config, metricsListener(null, log), { limit, keys: 'metrics.interface, metrics.port' });
 }

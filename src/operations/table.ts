@@ -47,7 +47,7 @@ import { createTemporaryFileLink, listOwnFiles, removeUnattachedFile } from './s
 import { authenticateLive, setLiveForeground, listPresence, pingLive, subscribeLive } from './server/live.ts';
 import { serverStatus } from './server/server-status.ts';
 
-/** Every operation by name. An interface that serves operations serves all of these. */
+/** Every operation by name. An edge that serves operations serves all of these. */
 export function operationTable(): ReadonlyMap<string, Operation> {
   // By noun, in the order in which the documents list them; a noun with many operations takes several rows.
   const all = [

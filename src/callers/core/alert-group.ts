@@ -14,7 +14,7 @@ import { clipped, safeLink, storableText } from './plain-text.ts';
 import { markOf } from './render-text.ts';
 import { entriesOf, firstStringOf, numberOf, objectOf, objectsOf, stringOf, type JsonObject } from './values.ts';
 
-/** The most alerts that are counted and known by fingerprint. One with content takes at least 240 bytes of the body. */
+/** As many are counted and known by their fingerprints. One that says something takes 240 bytes of the body and more. */
 const MAX_ALERTS = 5_000;
 const MAX_SHOWN_ALERTS = 10;
 const MAX_LABELS = 50;
@@ -22,21 +22,19 @@ const MAX_SHOWN_LABELS = 8;
 const MAX_VALUE_LENGTH = 200;
 const MAX_SUMMARY_LENGTH = 1_000;
 
-/** The alert group in a payload of Alertmanager, or of Grafana. */
+/** What Alertmanager sends of a group of alerts, and Grafana likewise. */
 interface AlertGroup {
-  /**
-   * A card with a title such as `HighCPU (2 firing, 1 resolved)`, and a line for each alert, or for those of `only`.
-   */
+  /** A title such as `HighCPU (2 firing, 1 resolved)`, and a line for each alert, or for those of `only`. */
   readonly cardOf: (known?: KnownStates, only?: ReadonlySet<string>) => Card;
   /** Null where the group has no key. */
   readonly alert: AlertUpdate | null;
 }
 
-/** The parts of an alert that differ between programs. */
+/** Parts of an alert that programs write in their own way. */
 interface AlertReader {
-  /** The addresses that show the alert, the most useful one first; only the first present one is used. */
+  /** The addresses that show the alert, the most useful one first; those behind the first that there is are left out. */
   readonly urls: (alert: JsonObject) => readonly string[];
-  /** The measured values, for alerts without a summary. */
+  /** What was measured, for alerts without a summary. */
   readonly measured: (alert: JsonObject) => string;
 }
 
@@ -79,7 +77,7 @@ function groupCard(body: JsonObject, { all, reader, known, only }: GroupCardOpti
   const shown = sorted
     .slice(0, MAX_SHOWN_ALERTS)
     .map((alert) => readAlert(alert, { heading, isFiring: fires(alert) }, reader));
-  // The alerts that the sender cut off are those that this request does not list.
+  // What the sender cut off is what it does not tell.
   const truncated = Math.max(Math.trunc(numberOf(body['truncatedAlerts']) ?? 0), untoldFiring);
   const hiddenCount = (only === undefined ? truncated : 0) + sorted.length - shown.length;
   const moods = (isFiring ? shown.slice(0, firing.length) : shown).map(({ mood }) => mood);
@@ -88,10 +86,10 @@ function groupCard(body: JsonObject, { all, reader, known, only }: GroupCardOpti
   return card({ title, mood, ...cardParts(shown, hiddenCount) });
 }
 
-/** The visible parts of one alert. */
+/** What a reader is told of one alert. */
 interface ShownAlert {
   readonly mood: Mood;
-  /** Empty where the title has it. */
+  /** Empty where the title says it. */
   readonly name: string;
   readonly summary: string;
   readonly severity: string;
@@ -135,7 +133,7 @@ function readAlert(
   };
 }
 
-/** Another request, perhaps to another node, may have reported the end; this one does not have its time. */
+/** Another node or an earlier request may have told its end, and this one does not. */
 function momentText(
   { isFiring, isReportedFiring }: { readonly isFiring: boolean; readonly isReportedFiring: boolean },
   start: number | null,
@@ -145,12 +143,10 @@ function momentText(
   return isReportedFiring ? '' : periodText(start, end);
 }
 
-/**
- * Labels with a place of their own; Grafana's folder and labels that begin with two underscores carry no information.
- */
+/** They stand at places of their own; Grafana's folder, and labels that begin with two underscores, say nothing. */
 const SILENT_LABELS = ['alertname', 'severity', 'grafana_folder'];
 
-/** Texts such as `instance=web-1`; without those that the summary contains. */
+/** Such as `instance=web-1`; without what the summary says already. */
 function labelTexts(labels: JsonObject, summary: string): string[] {
   const texts: string[] = [];
   for (const [name, found] of entriesOf(labels, MAX_LABELS)) {
@@ -173,7 +169,7 @@ function worstOf(moods: readonly Mood[], isFiring: boolean): Mood {
   return order.find((mood) => moods.includes(mood)) ?? 'danger';
 }
 
-/** The common name of all alerts, or else the labels that they are grouped by. */
+/** The name that all alerts have, or else the labels that they are grouped by. */
 function headingOf(body: JsonObject, alerts: readonly JsonObject[]): readonly string[] {
   const [group, common] = [objectOf(body['groupLabels']), objectOf(body['commonLabels'])];
   const only = alerts.length === 1 ? objectOf(alerts[0]!['labels']) : {};
@@ -187,7 +183,7 @@ function countText(firing: number, resolved: number, isFiring: boolean): string 
   return resolved === 0 ? `(${firing} firing)` : `(${firing} firing, ${resolved} resolved)`;
 }
 
-/** One alert becomes a text. Several get a line each, after their common parts. */
+/** One alert is told as a text. Several get a line each behind what they have in common. */
 function cardParts(shown: readonly ShownAlert[], hiddenCount: number): Partial<Card> {
   const [first] = shown;
   if (first === undefined) return { footer: remainder(hiddenCount) };
@@ -211,7 +207,7 @@ const remainder = (count: number): string => (count > 0 ? `… and ${count} more
 type AlertParts = Omit<ShownAlert, 'mood'>;
 const NOTHING_COMMON: AlertParts = { name: '', summary: '', severity: '', labels: [], moment: '', links: [] };
 
-/** The parts that are the same in all shown alerts. */
+/** What all alerts that are shown say in the same words. */
 function commonParts(shown: readonly ShownAlert[]): AlertParts {
   const first = shown[0]!;
   const isCommon = (textOf: (alert: ShownAlert) => string): boolean =>
@@ -227,7 +223,7 @@ function commonParts(shown: readonly ShownAlert[]): AlertParts {
   };
 }
 
-/** One line; a summary of several lines precedes it. */
+/** A line; a summary of several lines stands above it. */
 function alertText(alert: AlertParts, common: AlertParts): string {
   const summary = alert.summary === common.summary ? '' : alert.summary;
   const details = [

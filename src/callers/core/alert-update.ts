@@ -8,7 +8,7 @@ const MAX_KEY_LENGTH = 500;
 const MAX_FINGERPRINT_LENGTH = 200;
 const HASH_LENGTH = 64;
 
-/** The update of the alert with this key; null without a key. A key that is too long ends in its hash. */
+/** What is known of a thing that a program reports about; null without a key. A key that is too long ends in its hash. */
 export function alertUpdate(
   key: string,
   state: AlertUpdate['state'],
@@ -27,8 +27,8 @@ function boundedKey(key: string): string {
 }
 
 /**
- * The alerts of a group, each identified by fingerprint and start. Empty if one of them lacks these: an update without
- * it would be taken for a repetition.
+ * The alerts of a group as their sender tells them apart. None if one of them lacks what tells it apart: an update that
+ * leaves one out would be taken for a repetition.
  */
 export function singleAlertsOf(alerts: readonly JsonObject[]): readonly SingleAlert[] {
   const found: SingleAlert[] = [];

@@ -9,8 +9,8 @@ interface Section {
 }
 
 /**
- * Elements of a layout in order, as cards. A card shows its text before everything else, so a text after another
- * element begins a new card.
+ * Elements of a layout in their order, as cards. A card shows its text before all else, so a text that follows something
+ * else begins another card.
  */
 export class CardSequence {
   title = '';
@@ -18,7 +18,7 @@ export class CardSequence {
   readonly #sections: Section[] = [emptySection()];
   readonly #links = new Map<string, { label: string; readonly url: string }>();
 
-  /** Whether nothing was written yet, so that the next text may become the title. */
+  /** Whether nothing was written yet, so that the next text may be the title. */
   get isUntitled(): boolean {
     return this.title === '' && this.#last.texts.length === 0 && this.#sections.length === 1;
   }
@@ -35,7 +35,7 @@ export class CardSequence {
     if (name.trim() !== '' || value.trim() !== '') this.#last.fields.push({ name, value, isShort });
   }
 
-  /** For an address that is already there, it only adds the label, if that address has none. */
+  /** An address that stands there already only takes the label that it had none of. */
   addLink(label: string, url: string): void {
     const known = this.#links.get(url);
     if (known !== undefined && known.label === '') known.label = label;

@@ -1,6 +1,6 @@
 /**
- * The names that programs write between colons in alerts and build messages, as Slack, Mattermost and ntfy know them.
- * The table is not complete: an unknown name stays as typed.
+ * The names that programs write between colons in alerts and messages of builds, as Slack, Mattermost and ntfy know them.
+ * Not all names of emoji: a name that is missing here stays as it was typed.
  */
 const NAMES_BY_EMOJI: Readonly<Record<string, string>> = {
   '✅': 'white_check_mark',
@@ -231,5 +231,5 @@ const EMOJI_BY_NAME: ReadonlyMap<string, string> = new Map(
   Object.entries(NAMES_BY_EMOJI).flatMap(([emoji, names]) => names.split(' ').map((name) => [name, emoji] as const)),
 );
 
-/** The emoji of a name without colons, in lower case; null for an unknown one. */
+/** The name without its colons, in lower case; null for one that is not known. */
 export const emojiOf = (name: string): string | null => EMOJI_BY_NAME.get(name) ?? null;

@@ -12,11 +12,11 @@ import { clipped } from './plain-text.ts';
 import { matchesAnyPattern } from './wildcards.ts';
 import { objectOf, objectsOf, stringOf, type JsonObject } from './values.ts';
 
-/** A visible event of a git host. */
+/** An event of a git host that is shown. */
 export interface GitEvent {
-  /** The event, such as "ada pushed 3 commits". */
+  /** What happened, such as "ada pushed 3 commits". */
   readonly summary: string;
-  /** The place: "org/repo", "org/repo:main" or "org". */
+  /** Where: "org/repo", "org/repo:main" or "org". */
   readonly place: string;
   readonly url?: string;
   readonly text?: string;
@@ -26,7 +26,7 @@ export interface GitEvent {
   readonly alert?: AlertUpdate | null;
 }
 
-/** Null: not shown, because of its action or because another event of the same host has the same content. */
+/** Null: not shown, because of its action or because another event of the same host tells the same. */
 export type GitEventReader = (body: JsonObject) => GitEvent | null;
 
 interface NamedEvent {
@@ -39,14 +39,14 @@ const MAX_KEY_LENGTH = 500;
 const MAX_COMMITS = 10;
 const MAX_LINE_LENGTH = 200;
 const MAX_EXCERPT_LENGTH = 500;
-/** Lines and excerpts are searched in this much of a text, most of which may be invisible comments. */
+/** Lines and excerpts are looked for in this much of a text, most of which may be comments that nobody is to see. */
 const MAX_SEARCHED_LENGTH = 8_000;
 const SHORT_HASH_LENGTH = 7;
 const NO_COMMIT = /^0+$/;
 
 /**
- * The form of an event. The address may filter events by patterns with `*`: `?events=push,issues.opened`,
- * `?branches=main,release/*`. Events without a branch pass the second filter.
+ * The form of an event. The address may narrow what is shown, by patterns with `*`: `?events=push,issues.opened`,
+ * `?branches=main,release/*`. Events that are about no branch pass the second one.
  */
 export function readGitEvent(
   { body, query }: CallerRequest,
@@ -70,14 +70,14 @@ function formOf({ summary, place, url = '', text = '', mood = null, alert = null
   return messageForm({ cards: [card({ title, url, text, mood })], hasStrangersText: true, alert });
 }
 
-/** The first line of a text, shortened. */
+/** The first line of a text, not too long. */
 export function firstLine(text: string): string {
   const trimmed = text.slice(0, MAX_SEARCHED_LENGTH).trimStart();
   const end = trimmed.search(/[\r\n]/);
   return clipped((end === -1 ? trimmed : trimmed.slice(0, end)).trimEnd(), MAX_LINE_LENGTH, '…');
 }
 
-/** The beginning of a long text, without HTML comments, of which templates of issues are full. */
+/** The beginning of a long text, without comments in HTML, which templates of issues are full of. */
 export function excerpt(text: string): string {
   const searched = text.slice(0, MAX_SEARCHED_LENGTH).replaceAll('\r\n', '\n');
   const parts: string[] = [];
@@ -98,10 +98,10 @@ export const shortHash = (hash: string): string => hash.slice(0, SHORT_HASH_LENG
 /** Hosts send zeros as the commit before a branch was created, and after it was deleted. */
 export const isNoCommit = (hash: string): boolean => NO_COMMIT.test(hash);
 
-/** The name of a branch or tag without the prefix that distinguishes them. */
+/** The name of a branch or tag without the part that says which of both it is. */
 export const refName = (ref: string): string => firstLine(ref.replace(/^refs\/(?:heads|tags)\//, ''));
 
-/** "issue #5: Title", without missing parts. */
+/** "issue #5: Title", without what is missing. */
 export function numbered(kind: string, number: unknown, title: unknown, sign = '#'): string {
   const count = firstLine(stringOf(number));
   const name = count === '' ? kind : `${kind} ${sign}${count}`;
@@ -113,7 +113,7 @@ export function countOfCommits(count: number): string {
   return count === 1 ? '1 commit' : `${count} commits`;
 }
 
-/** One line per commit, at most ten, in the order of the host. Hosts list only a part of many commits. */
+/** A line a commit, at most ten, in the order of the host. Of many commits, hosts list a part. */
 export function commitLines(commits: unknown, count: number): string {
   const lines = objectsOf(commits, MAX_COMMITS).map(commitLine);
   if (lines.length > 0 && count > lines.length) lines.push(`… and ${count - lines.length} more`);
@@ -130,7 +130,7 @@ export function commitLine(commit: JsonObject): string {
   return [parts.join(' '), by].filter((each) => each !== '').join(' — ');
 }
 
-/** The end of a run of tests or builds. The key names the job and not the run: the next run shows that it is fixed. */
+/** A run of tests or builds that ended. The key names what runs, not the run: the next one tells that it is mended. */
 export function runAlert(hasFailed: boolean, ...key: readonly string[]): AlertUpdate {
   return {
     key: clipped(key.filter((part) => part !== '').join('/'), MAX_KEY_LENGTH, ''),

@@ -13,7 +13,7 @@ import {
 } from './git-event.ts';
 import { firstStringOf, isObject, numberOf, objectOf, stringOf, type JsonObject } from './values.ts';
 
-/** Events as GitHub sends them; Gitea, Forgejo and Gogs send the same, with a few other field names. */
+/** Events as GitHub sends them; Gitea, Forgejo and Gogs send the same with a few other names of fields. */
 
 /** "org/repo", or the organization where the event belongs to no repository. */
 export function placeOf(body: JsonObject): string {
@@ -31,14 +31,12 @@ const actorOf = (body: JsonObject): string => userName(body['sender'] ?? body['p
 const actionOf = (body: JsonObject): string => stringOf(body['action']);
 const repositoryUrl = (body: JsonObject): string => stringOf(objectOf(body['repository'])['html_url']);
 
-/** A line about an event in the repository. */
+/** A line of what happened in the repository. */
 export function lineOf(body: JsonObject, what: string, url = repositoryUrl(body)): GitEvent {
   return { place: placeOf(body), summary: `${actorOf(body)} ${what}`, url };
 }
 
-/**
- * Leaves tags, new branches without commits and deleted branches to `create` and `delete`, so that each is shown once.
- */
+/** Tags, new branches without commits and deleted branches are left to `create` and `delete`, which tell them once. */
 const readPush: GitEventReader = (body) => {
   const ref = stringOf(body['ref']);
   if (ref === '' || ref.startsWith('refs/tags/') || body['deleted'] === true) return null;
@@ -86,7 +84,7 @@ export function pullRequestName(request: JsonObject, number?: unknown): string {
   return numbered('pull request', request['number'] ?? number, request['title']);
 }
 
-/** An event of a pull request; `branches` filters by its target branch. */
+/** An event of a pull request; `branches` filters by the one that it is to be merged into. */
 export function ofPullRequest(body: JsonObject, what: string, url: string, text = ''): GitEvent {
   const base = objectOf(objectOf(body['pull_request'])['base']);
   return { ...lineOf(body, what, url), text: excerpt(text), branch: stringOf(base['ref']) };
@@ -121,7 +119,7 @@ const VERBS_OF_REVIEWS: ReadonlyMap<string, string> = new Map([
   ['commented', 'reviewed'],
 ]);
 
-/** A review without a text only carries comments on lines, each of which is its own event. */
+/** A review that says nothing of its own only carries comments on lines, each of which is an event. */
 const readReview: GitEventReader = (body) => {
   const review = objectOf(body['review']);
   const state = stringOf(review['state']).toLowerCase();
@@ -169,7 +167,7 @@ const readFork: GitEventReader = (body) => {
 
 const FAILURES: ReadonlySet<string> = new Set(['failure', 'timed_out', 'startup_failure']);
 
-/** Shown when the run failed, and when it succeeds for the first time after that. */
+/** Shown when it failed, and when it succeeds for the first time after that. */
 export function runEvent(
   body: JsonObject,
   run: { name: string; conclusion: string; branch: string; url: string; commit: string; key: readonly string[] },
@@ -188,7 +186,7 @@ export function runEvent(
   };
 }
 
-/** Branches of forks have the same names as those of the repository, so the key holds the branch's repository. */
+/** Branches of forks have the same names as those of the repository, so the key holds where the branch is. */
 const readWorkflowRun: GitEventReader = (body) => {
   const [run, workflow] = [objectOf(body['workflow_run']), objectOf(body['workflow'])];
   if (actionOf(body) !== 'completed') return null;

@@ -6,13 +6,13 @@ const TOKEN = /<(\/?)([a-z][a-z0-9-]*)((?:\s|\/)[^<>]*)?>|&(#x?[0-9a-f]{1,6}|[a-
 const HREF = /\bhref\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"']+))/i;
 const MAX_ATTRIBUTES_LENGTH = 4_096;
 
-/** Tags that leave their content unchanged; any other name between `<` and `>` is text that was not escaped. */
+/** They leave their content alone; every other name between `<` and `>` is text that nobody escaped. */
 const INLINE_TAGS = new Set(
   'a abbr b big code del em font i img ins mark s small span strike strong sub sup tg-emoji tg-spoiler tg-time time u'.split(
     ' ',
   ),
 );
-/** Tags on lines of their own. */
+/** They stand on lines of their own. */
 const BLOCK_TAGS = new Set(
   'blockquote details div footer h1 h2 h3 h4 h5 h6 hr li ol p pre summary table tbody tfoot thead tr ul'.split(' '),
 );
@@ -31,7 +31,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
 };
 const MAX_CODE_POINT = 0x10_ff_ff;
 
-/** The text of HTML with the few tags that chats allow, with addresses after the labels of links. Line feeds stay. */
+/** The text of the few tags that chats allow, with addresses behind the labels of links. Line feeds stay. */
 export function htmlText(html: string, maxLength = MAX_MARKUP_LENGTH): string {
   const text = clipped(html, maxLength);
   return /[<&]/.test(text) ? new HtmlReader().read(text) : text;
@@ -59,7 +59,7 @@ class HtmlReader {
     else if (!this.#addTag(tag.toLowerCase(), slash !== '', attributes ?? '')) this.#add(token);
   }
 
-  /** False for an unknown tag. */
+  /** False for a tag that is not known. */
   #addTag(tag: string, isEnd: boolean, attributes: string): boolean {
     if (tag === 'br') this.#add('\n');
     else if (BLOCK_TAGS.has(tag)) this.#beginLine(tag === 'li' && !isEnd ? '- ' : '');
@@ -100,7 +100,7 @@ function hrefOf(attributes: string): string {
   );
 }
 
-/** Null for an unknown entity. */
+/** Null for an entity that is none. */
 function characterOf(entity: string): string | null {
   if (!entity.startsWith('#')) return ENTITIES[entity.toLowerCase()] ?? null;
   const isHex = entity[1] === 'x' || entity[1] === 'X';

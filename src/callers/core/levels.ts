@@ -1,6 +1,6 @@
 import type { Mood } from './message-form.ts';
 
-/** Every level is shorter; a body may hold a mebibyte in its place. */
+/** No level is longer, and a body may hold a mebibyte in its place. */
 const MAX_LEVEL_LENGTH = 20;
 const MOOD_BY_LEVEL: ReadonlyMap<string, Mood> = new Map<string, Mood>([
   ...['ok', 'up', 'online', 'good', 'healthy', 'success', 'passed', 'resolved', 'recovery', 'recovered'].map(
@@ -14,7 +14,7 @@ const MOOD_BY_LEVEL: ReadonlyMap<string, Mood> = new Map<string, Mood>([
   ...['failure', 'failed', 'down', 'offline', 'unhealthy', 'firing'].map((level) => [level, 'danger'] as const),
 ]);
 
-/** Null for an unknown level. */
+/** Null for a level that is not known to mean anything. */
 export function moodOfLevel(level: string): Mood | null {
   return level.length > MAX_LEVEL_LENGTH ? null : (MOOD_BY_LEVEL.get(level.trim().toLowerCase()) ?? null);
 }

@@ -1,14 +1,14 @@
 import { clipped, labelledLink, safeLink } from './plain-text.ts';
 
-/** How the Markdown of a program differs from that of others. */
+/** How a program's Markdown differs from that of others. */
 interface MarkdownRules {
-  /** The text for the content between `<` and `>`; null: it is text as written. */
+  /** The text for what stands between `<` and `>`; null: it is text as it stands. */
   readonly angleText?: (content: string) => string | null;
-  /** The characters that a backslash escapes; the backslash is dropped. Without it, both stay. */
+  /** The character behind a backslash that takes its meaning away; the backslash is dropped. Without it, both stay. */
   readonly escapable?: RegExp;
 }
 
-/** More than is shown of a card's text; the rest is not read. */
+/** More than is shown of a card's text; what stands behind it is not read. */
 export const MAX_MARKUP_LENGTH = 8_000;
 const MAX_TARGET_LENGTH = 2_048;
 const MAX_FENCE_LENGTH = 3;
@@ -17,8 +17,8 @@ const BACKTICKS = /`+/y;
 const ANGLE = /<([^<>\n]{1,2048})>/y;
 
 /**
- * Markdown for a reader of plain text: `[label](address)` becomes `label (address)`, all other marks stay as typed, and
- * code stays untouched. One pass in linear time.
+ * Markdown as a reader of plain text wants it: `[label](address)` becomes `label (address)`, all other marks stay as
+ * they were typed, and code stays untouched. One pass in linear time.
  */
 export function markdownText(markdown: string, rules: MarkdownRules = {}, maxLength = MAX_MARKUP_LENGTH): string {
   const text = clipped(markdown, maxLength);
@@ -26,7 +26,7 @@ export function markdownText(markdown: string, rules: MarkdownRules = {}, maxLen
   return special === null ? text : new MarkdownReader(text, rules).read(special);
 }
 
-/** Matches only marks that can have a meaning in this text; code and escapes alone change nothing. */
+/** Only what can have a meaning in this text is looked for; code and escapes alone change nothing. */
 function specialMarks(text: string, { angleText, escapable }: MarkdownRules): RegExp | null {
   const hasLinks = text.includes('](');
   const hasAngles = angleText !== undefined && text.includes('<');
@@ -35,7 +35,7 @@ function specialMarks(text: string, { angleText, escapable }: MarkdownRules): Re
   return new RegExp(`[\\\\\`${hasLinks ? '[\\]' : ''}${hasAngles ? '<' : ''}]`, 'g');
 }
 
-/** A title that is bold as a whole: titles look like titles anyway. */
+/** A title that is bold as a whole: it is shown as a title anyway. */
 export function withoutEmphasis(title: string): string {
   return /^\*\*([^*]+)\*\*$/.exec(title.trim())?.[1] ?? title;
 }
@@ -44,11 +44,11 @@ class MarkdownReader {
   readonly #text: string;
   readonly #rules: MarkdownRules;
   readonly #parts: string[] = [];
-  /** Indexes in `parts` of the brackets that may begin a link. */
+  /** Where in `parts` the brackets stand that a link may begin with. */
   #openings: number[] = [];
   /** Lengths of fences that do not occur any more: they are not searched again. */
   readonly #unclosed = new Set<number>();
-  /** No address ends before it: the text before it is not read again. */
+  /** No address ends before it: what stands before is not read again. */
   #deadEnd = 0;
 
   constructor(text: string, rules: MarkdownRules) {
@@ -132,7 +132,7 @@ class MarkdownReader {
     return labelledLink(label, url);
   }
 
-  /** Drops the `!` that makes an image of a link. */
+  /** The `!` that makes an image of a link. */
   #dropImageMark(): void {
     const before = this.#parts.pop() ?? '';
     this.#parts.push(before.endsWith('!') ? before.slice(0, -1) : before);
@@ -142,7 +142,7 @@ class MarkdownReader {
     return this.#rules.escapable === undefined ? target : target.replace(/\\(.)/g, '$1');
   }
 
-  /** The offset after the bracket that closes an address, which may hold balanced brackets; -1: there is none. */
+  /** Behind the bracket that closes an address, with as many brackets within it as it opens; -1: there is none. */
   #targetEnd(start: number): number {
     if (start < this.#deadEnd) return -1;
     const limit = Math.min(this.#text.length, start + MAX_TARGET_LENGTH);
@@ -162,7 +162,7 @@ class MarkdownReader {
   }
 }
 
-/** The length of a sticky expression's match; 0: none. */
+/** Of the match of a sticky expression; 0: none. */
 function lengthOf(pattern: RegExp, text: string, at: number): number {
   pattern.lastIndex = at;
   return pattern.exec(text)?.[0].length ?? 0;

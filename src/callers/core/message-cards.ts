@@ -12,20 +12,20 @@ import {
   trimmedLines,
 } from './render-text.ts';
 
-/** The bound for all cards of a message, as JSON in UTF-8. */
+/** Of all cards of a message, as JSON in UTF-8. */
 export const MAX_CARDS_BYTES = 65_536;
 
 const COLOUR_PATTERN = /^#[0-9a-f]{6}$/;
 
 /**
- * The cards of a form as JSON; null where they add nothing to the text. They hold everything that the text says, within
- * the bounds of its renderer and of MAX_CARDS_BYTES: a text before them becomes a card as well.
+ * The cards of a form, as JSON; null where they say nothing that the text does not. They say all that the text says, within
+ * the bounds of its renderer and of MAX_CARDS_BYTES: a text that stands before them is a card as well.
  */
 export function messageCardsJson(form: MessageForm): string | null {
   const clean = form.hasStrangersText ? (text: string): string => defusedText(visibleText(text)) : visibleText;
   const cards: MessageCard[] = [];
   let bytes = 0;
-  // Cards after one that does not fit are not read: a body may hold many times as much.
+  // What is behind a card that does not fit is not looked at: a body may hold many times as much.
   for (const each of [...textCard(form), ...form.cards].slice(0, MAX_CARDS)) {
     if (bytes > MAX_CARDS_BYTES) break;
     const made = messageCard(each, clean);
@@ -37,7 +37,7 @@ export function messageCardsJson(form: MessageForm): string | null {
 }
 
 /**
- * Cards as JSON: as many of the first ones as fit, and the first fields and links of the next one. Null for cards with
+ * Cards as JSON, with as many of the first ones as fit; of the next one its first fields and links. Null for cards that are
  * nothing but text.
  */
 export function boundedCardsJson(cards: readonly MessageCard[]): string | null {
@@ -49,7 +49,7 @@ export function boundedCardsJson(cards: readonly MessageCard[]): string | null {
   return JSON.stringify([...fitting, ...shortenedCard(cards[fitting.length]!, maxBytes)]);
 }
 
-/** The first parts whose JSON, as a list, has at most this many bytes. */
+/** The first ones whose JSON, as a list, has so many bytes at most. */
 function whileFitting<Part>(parts: readonly Part[], maxBytes: number): Part[] {
   const fitting: Part[] = [];
   let bytes = jsonBytes([]);
@@ -63,7 +63,7 @@ function whileFitting<Part>(parts: readonly Part[], maxBytes: number): Part[] {
 
 const jsonBytes = (value: unknown): number => Buffer.byteLength(JSON.stringify(value));
 
-/** Empty where the card without its lists is too large already. */
+/** None where what is no list is too large. */
 function shortenedCard({ fields = [], links = [], ...rest }: MessageCard, maxBytes: number): MessageCard[] {
   const maxListBytes = maxBytes - jsonBytes({ ...rest, fields: 0, links: 0 });
   if (maxListBytes < 0) return [];
@@ -72,7 +72,7 @@ function shortenedCard({ fields = [], links = [], ...rest }: MessageCard, maxByt
   return [present({ ...rest, fields: fittingFields, links: fittingLinks })];
 }
 
-/** The text before the cards, unless one of them has it. */
+/** The text before the cards, unless one of them says it. */
 function textCard({ text, cards }: MessageForm): Card[] {
   const beginning = (each: string): string => trimmedLines(clipped(each, MAX_CARD_TEXT_LENGTH));
   const shown = beginning(text);
@@ -106,16 +106,16 @@ function messageCard(from: Card, clean: (text: string) => string): MessageCard {
   });
 }
 
-/** The text without invisible characters; its lines stay. */
+/** Without what is not seen; its lines stay. */
 const visibleText = (text: string): string => removeHidden(storableText(text));
 
-/** An address with invisible characters may look like another one. */
+/** An address that holds what is not seen may be shown as another one. */
 function visibleLink(url: string): string {
   const link = safeLink(url);
   return holdsInvisible(link) ? '' : link;
 }
 
-/** Leaves out the empty parts. */
+/** Without the parts that are empty. */
 function present<Parts extends object>(parts: Parts): Parts {
   const entries = Object.entries(parts).filter(
     ([, value]) => value !== undefined && value !== '' && !isEmptyList(value),

@@ -1,37 +1,36 @@
 import type { MOODS } from '../../model/message-card.ts';
 import { clipped, storableText } from './plain-text.ts';
 
-/**
- * The content of a program's message, in the one form that all formats are read into, before it becomes the text of a
- * message.
- */
+/** What a program says, in the one form that all formats are read into, before it becomes the text of a message. */
 export interface MessageForm {
-  /** The name that the message is shown under, unchanged. */
+  /** The name that the message is shown under, as it came. */
   readonly label: string | null;
-  /** Unchanged; the code that stores it checks whether it is an address. */
+  /** As it came; whoever stores it decides whether it is an address. */
   readonly iconUrl: string | null;
-  /** Precedes the cards. */
+  /** Stands before the cards. */
   readonly text: string;
   readonly cards: readonly Card[];
-  /** Used only where neither text nor cards have content: `fallback` of Slack, `summary` of Teams. */
+  /** Used only where neither text nor cards say anything: `fallback` of Slack, `summary` of Teams. */
   readonly fallback: string;
-  /** Files in the body, encoded in base64. */
+  /** Files in the body itself, encoded in base64. */
   readonly files: readonly EncodedFile[];
-  /** Any stranger may have written parts of it (comments, titles of issues). Its `@nick` then mentions nobody. */
+  /**
+   * Anybody on the internet may have written parts of it (comments, titles of issues). Its `@nick` then mentions nobody.
+   */
   readonly hasStrangersText: boolean;
-  /** The subject of the message, so that a later state of the same subject replaces it. */
+  /** What the message is about, so that a later state of the same thing replaces it. */
   readonly alert: AlertUpdate | null;
-  /** Makes the cards with what earlier requests reported of the alert, too; null: they would be the same. */
+  /** The cards with what is known of the alert from earlier requests too; null: they would be the same. */
   readonly cardsKnowing: KnownCardsReader | null;
 }
 
-/** With `only`: the sender's alerts that a short message shows, by fingerprint. */
+/** With `only`: those of the sender's alerts that a short message tells, by fingerprint. */
 type KnownCardsReader = (known: KnownAlert, only?: ReadonlySet<string>) => readonly Card[];
 
-/** The known state of an alert, including this request. */
+/** What is known of an alert, this request included. */
 export interface KnownAlert {
   readonly since: Date;
-  /** For each of the sender's alerts, whether it fires, by fingerprint; also for those that this request leaves out. */
+  /** Of what the sender tells apart, whether it fires, by fingerprint; also of what this request leaves out. */
   readonly isFiringByFingerprint: ReadonlyMap<string, boolean>;
 }
 
@@ -44,7 +43,7 @@ export interface Card {
   readonly text: string;
   readonly fields: readonly Field[];
   readonly links: readonly Link[];
-  /** Address of a picture, which Klatch never fetches. */
+  /** Address of a picture; nothing fetches it. */
   readonly image: string;
   readonly footer: string;
   /** ISO 8601, in UTC; empty: none. Clients show it, the text does not. */
@@ -57,7 +56,7 @@ export type Mood = (typeof MOODS)[number] | `#${string}`;
 export interface Field {
   readonly name: string;
   readonly value: string;
-  /** A client may show it in one line with neighbours that are short as well. */
+  /** It may share its line with its neighbours that are short as well. */
   readonly isShort: boolean;
 }
 
@@ -72,29 +71,29 @@ export interface EncodedFile {
 }
 
 export interface AlertUpdate {
-  /** Unique within the source, 1 to 500 characters. */
+  /** Unlike that of any other thing of the same source, 1 to 500 characters. */
   readonly key: string;
   readonly state: 'firing' | 'resolved';
-  /** Empty: the key names a single alert. */
+  /** Empty: the key stands for one alert. */
   readonly alerts: readonly SingleAlert[];
   /**
-   * Only with `resolved`: posts nothing unless the key is known as firing. Most workflows that succeed did so before.
+   * Only with `resolved`: posts nothing where the key is not known as firing. Most workflows that succeed did so before.
    */
   readonly onlyAfterFiring?: boolean;
-  /** The key names a message that its sender replaces, and nothing fires: no other message follows. */
+  /** The key stands for a message that its sender replaces, and nothing fires: no other message tells of it. */
   readonly isReplacement?: boolean;
-  /** When the alert began, as sent; absent: when it was received. Only where `alerts` is empty. */
+  /** When it began, as it came; without it, when it was received. Only where `alerts` is empty. */
   readonly since?: string;
 }
 
 export interface SingleAlert {
   readonly fingerprint: string;
-  /** As sent, in ISO 8601. */
+  /** As it came, in ISO 8601. */
   readonly startsAt: string;
   readonly state: 'firing' | 'resolved';
 }
 
-/** A request that Klatch understands but does not post: an event of a kind that is not shown. */
+/** A request that is understood and posts nothing: an event of a kind that is not shown. */
 export interface Ignored {
   /** The event's own name, such as "workflow_job". */
   readonly ignored: string;
@@ -108,7 +107,7 @@ export function ignoredEvent(name: string): Ignored {
 
 export const isIgnored = (result: object): result is Ignored => 'ignored' in result;
 
-/** The form with the parts that a format found; the others are empty. */
+/** The form with what a format found, and nothing in the rest. */
 export function messageForm(found: Partial<MessageForm>): MessageForm {
   return {
     label: null,
@@ -124,7 +123,7 @@ export function messageForm(found: Partial<MessageForm>): MessageForm {
   };
 }
 
-/** The same for one card. */
+/** Likewise for one card. */
 export function card(found: Partial<Card>): Card {
   return {
     title: '',

@@ -1,8 +1,8 @@
 const ISO_PATTERN = /^(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?) ?(Z|[+-]\d{2}:?\d{2})?$/i;
-/** Earlier moments mean "none" in programs: the year 1 of Go, the beginning of Unix time. */
+/** Before it is what programs write for "none": the year 1 of Go, the beginning of Unix time. */
 const EARLIEST_MS = Date.UTC(1971, 0, 1);
 
-/** The moment of a text in ISO 8601, in UTC where it names no zone; null for any other text. */
+/** The moment that a text in ISO 8601 names, in UTC where it names no zone; null for none. */
 export function momentOf(text: string): number | null {
   const match = text.length > 40 ? null : ISO_PATTERN.exec(text.trim());
   if (match === null) return null;
@@ -13,7 +13,7 @@ export function momentOf(text: string): number | null {
 const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
 const minuteOf = (ms: number): string => new Date(ms).toISOString().slice(11, 16);
 
-/** A text such as `since 10:02 UTC`; empty for none. */
+/** Such as `since 10:02 UTC`; empty for none. */
 export function sinceText(ms: number | null): string {
   return ms === null ? '' : `since ${minuteOf(ms)} UTC`;
 }
@@ -24,7 +24,7 @@ export function sinceMomentText(ms: number, nowMs: number): string {
   return `since ${day}${minuteOf(ms)} UTC`;
 }
 
-/** A text such as `10:02 to 10:20 UTC`, with the days where they differ. Without a beginning `until 10:20 UTC`. */
+/** Such as `10:02 to 10:20 UTC`, with the days where they differ. Without a beginning `until 10:20 UTC`. */
 export function periodText(startMs: number | null, endMs: number | null): string {
   if (endMs === null) return sinceText(startMs);
   if (startMs === null) return `until ${minuteOf(endMs)} UTC`;

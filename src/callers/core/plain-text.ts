@@ -1,12 +1,9 @@
 /** Control characters besides line feed and tab. */
 // oxlint-disable-next-line no-control-regex
 const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
-/** These change the direction of the text around them, and so can make a link or a name look like another one. */
+/** They turn the direction of the text around them, and so can show a link or a name as another one. */
 const DIRECTION_CONTROLS = /[\u202a-\u202e\u2066-\u2069]/g;
-/**
- * The signs where `mentionsOf` (model/mentions.ts) sees the beginning of a nick; not within an e-mail address or a
- * path.
- */
+/** Where `mentionsOf` (model/mentions.ts) sees the beginning of a nick; not within an e-mail address or a path. */
 const MENTION_SIGN = /(?<![\p{L}\p{N}._@/-])@(?!\u2060)/gu;
 /** An invisible character that no nick holds. */
 const WORD_JOINER = '\u2060';
@@ -18,13 +15,13 @@ export function storableText(text: string): string {
   return text.replaceAll('\r\n', '\n').replaceAll('\r', '\n').replace(CONTROLS, '').toWellFormed();
 }
 
-/** Untrusted text in a safe form: it mentions nobody, and hides nothing by the direction of writing. */
+/** Text that a stranger may have written: mentions nobody, and hides nothing by the direction of writing. */
 export function defusedText(text: string): string {
   return text.replace(DIRECTION_CONTROLS, '').replace(MENTION_SIGN, `@${WORD_JOINER}`);
 }
 
 /**
- * The beginning of a text, followed by `… (cut)` where something was left out. It never cuts within a character.
+ * The beginning of a text, with `… (cut)` behind it where something was left out. A character is cut as a whole.
  * `maxLength` is in UTF-16 units, of which a text has at least as many as code points.
  */
 export function clipped(text: string, maxLength: number, mark = '… (cut)'): string {
@@ -37,13 +34,13 @@ export function clipped(text: string, maxLength: number, mark = '… (cut)'): st
 const LINK_PATTERN = /^(?:https?:\/\/|mailto:)[^\s<>"\\]+$/i;
 const MAX_LINK_LENGTH = 2_048;
 
-/** The address of a link that a reader may open: of the web or of mail. Empty for any other address. */
+/** The address of a link that a reader may open: of the web or of mail. Empty for every other one. */
 export function safeLink(url: string): string {
   const trimmed = url.trim();
   return trimmed.length <= MAX_LINK_LENGTH && LINK_PATTERN.test(trimmed) ? trimmed : '';
 }
 
-/** An address with its label for a reader; once where both are the same. */
+/** An address with its label, as a reader sees it; once where both are the same. */
 export function labelledLink(label: string, url: string): string {
   const text = label.trim();
   if (url === '') return text;

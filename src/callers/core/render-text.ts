@@ -9,16 +9,16 @@ export const MAX_NAME_LENGTH = 500;
 export const MAX_TEXT_LENGTH = 40_000;
 
 const MARKS: Readonly<Record<string, string>> = { good: '🟢', info: '🔵', warning: '🟠', danger: '🔴' };
-/** Clients recognise it only at the start of a line. */
+/** Clients know it as one at the start of a line alone. */
 const CODE_FENCE = '```';
 const EMOJI_PATTERN = /\p{Extended_Pictographic}/u;
 
-/** The emoji of a mood; empty for none, and for a colour: only its sender knows the meaning. */
+/** The emoji that stands for a mood; empty for none, and for a colour of its own: its sender alone knows its meaning. */
 export function markOf(mood: Mood | null): string {
   return mood === null ? '' : (MARKS[mood] ?? '');
 }
 
-/** The mood; none where the first line of the text has an emoji, which already shows how it is meant. */
+/** The mood; none where the first line of the text has an emoji, and so shows by itself how it is meant. */
 export function moodUnlessShown(mood: Mood | null, text: string): Mood | null {
   const beginning = text.slice(0, MAX_NAME_LENGTH);
   const end = beginning.indexOf('\n');
@@ -26,8 +26,8 @@ export function moodUnlessShown(mood: Mood | null, text: string): Mood | null {
 }
 
 /**
- * The complete text of a form, so that a client without cards shows everything. Empty where the form has no content.
- * Its time is proportional to its result, whatever the form holds.
+ * The complete text of a form, so that a client that draws no cards shows everything. Empty where the form says nothing.
+ * Takes time in proportion to what it returns, whatever the form holds.
  */
 export function renderText(form: MessageForm, maxLength = MAX_TEXT_LENGTH): string {
   const text = trimmedLines(clipped(form.text, MAX_TEXT_LENGTH));
@@ -40,7 +40,7 @@ export function renderText(form: MessageForm, maxLength = MAX_TEXT_LENGTH): stri
   return clipped(storable, Math.min(maxLength, MAX_TEXT_LENGTH));
 }
 
-/** Leaves out the title or the text that the message's own text already has. */
+/** Without the title or the text that the message's own text says already. */
 function renderCard(card: Card, before: string): string {
   const title = unlessRepeated(trimmedLines(clipped(card.title, MAX_NAME_LENGTH)), before);
   const url = safeLink(card.url);
@@ -62,7 +62,7 @@ function unlessRepeated(text: string, shown: string): string {
   return text === shown ? '' : text;
 }
 
-/** Some programs repeat the title at the beginning of the text. */
+/** Some programs begin their text with its title. */
 function withoutFirstLine(text: string, line: string): string {
   return line !== '' && `${text}\n`.startsWith(`${line}\n`) ? text.slice(line.length).trimStart() : text;
 }
@@ -72,7 +72,7 @@ function marked(text: string, mood: Mood | null): string {
   return mark === '' || text === '' ? text : `${mark} ${text}`;
 }
 
-/** One line per field; consecutive short ones share one. */
+/** A line a field; short ones that follow each other share one. */
 export function fieldLines(fields: readonly Field[]): string[] {
   const lines: string[] = [];
   let isLineOpen = false;
@@ -107,7 +107,7 @@ function remainderLine(count: number, max: number): string {
   return count > max ? `… and ${count - max} more` : '';
 }
 
-/** The text without surrounding white space, and without consecutive empty lines. */
+/** Without white space around it, and without empty lines in a row. */
 export function trimmedLines(text: string): string {
   return text.trim().replace(/\n{3,}/g, '\n\n');
 }

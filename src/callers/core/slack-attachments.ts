@@ -6,13 +6,13 @@ import { layoutCard } from './slack-layout.ts';
 import { mrkdwnText } from './slack-mrkdwn.ts';
 import { firstStringOf, isoTime, numberOf, objectOf, objectsOf, stringOf, type JsonObject } from './values.ts';
 
-/** More than are shown, so that the text can name the number of those left out. */
+/** More than are shown, so that the text can say how many are left out. */
 const MAX_ENTRIES = 100;
 const HEX_COLOUR = /^#?([0-9a-f]{3}|[0-9a-f]{6})$/i;
 
 /**
- * Slack's colours for good, warning and danger, in its present and its first palette, the two of Uptime Kuma's Slack
- * type, and Grafana's for firing. Other colours are decoration: some senders have one for each state.
+ * What Slack draws for the names good, warning and danger, in its present and its first colours, and the two of Uptime
+ * Kuma's Slack type and Grafana's for firing. Other colours are decoration: some senders have one for each state.
  */
 const MOOD_BY_COLOUR: ReadonlyMap<string, Mood> = new Map<string, Mood>([
   ['2eb886', 'good'],
@@ -24,13 +24,13 @@ const MOOD_BY_COLOUR: ReadonlyMap<string, Mood> = new Map<string, Mood>([
   ['d63232', 'danger'],
 ]);
 
-/** An attachment in Slack's format from before its blocks, which Mattermost and Rocket.Chat still use. */
+/** An attachment as Slack has had them before its blocks, and as Mattermost and Rocket.Chat have them still. */
 export interface Attachment {
   readonly card: Card;
-  /** Precedes the card. */
+  /** Stands before the card. */
   readonly pretext: string;
   readonly fallback: string;
-  /** Whether the card has blocks. */
+  /** Whether the card shows blocks. */
   readonly hasBlocks: boolean;
 }
 
@@ -76,7 +76,7 @@ function fieldOf(field: JsonObject): Field {
   };
 }
 
-/** Buttons with their own address, and the media that Rocket.Chat plays. */
+/** Buttons with an address of their own, and what Rocket.Chat plays. */
 function linksOf(attachment: JsonObject): Link[] {
   const buttons = objectsOf(attachment['actions'], MAX_ENTRIES).map((action) => ({
     label: textOf(firstStringOf(action['text'], action['name'])),
@@ -94,13 +94,13 @@ function moodOf(colour: string): Mood | null {
   return MOOD_BY_COLOUR.get(full) ?? `#${full}`;
 }
 
-/** Seconds since 1970, as a number or a string; Rocket.Chat also writes ISO 8601. */
+/** Seconds since 1970, of whichever type; Rocket.Chat writes ISO 8601 too. */
 function timeOf(value: unknown): string {
   const seconds = numberOf(value);
   return isoTime(seconds === null ? Date.parse(stringOf(value)) : seconds * 1_000);
 }
 
-/** Merges the blocks of an attachment with its own parts: its colour and other parts apply to the blocks as well. */
+/** Blocks in an attachment that has fields of its own: the colour and what else it says count for them as well. */
 function merged(own: Card, blocks: Card): Card {
   const title = own.title === '' ? blocks.title : own.title;
   const before = own.title === blocks.title || own.title === '' ? '' : blocks.title;
@@ -125,6 +125,6 @@ export function listOf(value: unknown): unknown {
   }
 }
 
-/** Attachments of Mattermost may be one level deeper. */
+/** Attachments of Mattermost may stand one level deeper. */
 export const attachmentsIn = (body: JsonObject): unknown =>
   listOf(body['attachments'] ?? objectOf(body['props'])['attachments']);

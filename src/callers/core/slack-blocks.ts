@@ -9,7 +9,7 @@ import { firstStringOf, isObject, objectOf, objectsOf, stringOf, type JsonObject
 const MAX_BLOCKS = 100;
 const MAX_ELEMENTS = 100;
 const MAX_ROWS = 1_000;
-/** The depth of nested containers; Slack allows none. */
+/** A container in a container; Slack takes none. */
 const MAX_DEPTH = 3;
 const MAX_FIELD_NAME_LENGTH = 100;
 const DIVIDER = '———';
@@ -28,15 +28,13 @@ const READERS: ReadonlyMap<string, BlockReader> = new Map<string, BlockReader>([
   ['video', videoPieces],
   ['table', tablePieces],
   ['data_table', tablePieces],
-  // These ask the reader of the message for input, or name a file that only Slack has.
+  // They ask somebody who reads the message, or name a file that only Slack has.
   ['input', () => []],
   ['file', () => []],
   ['context_actions', () => []],
 ]);
 
-/**
- * The content of blocks of Slack's Block Kit, in order. Blocks of unknown kinds are read by the usual names of texts.
- */
+/** What blocks of Slack's Block Kit say, in their order. Blocks of unknown kinds are read for the usual names of texts. */
 export function blockPieces(value: unknown, depth = 0): LayoutPiece[] {
   const blocks = objectsOf(value, MAX_BLOCKS);
   const pieces = blocks.flatMap((block) => (READERS.get(stringOf(block['type'])) ?? otherPieces)(block, depth));
@@ -52,7 +50,7 @@ function textOf(value: unknown): string {
   return object['type'] === 'plain_text' ? unformattedText(text, object['emoji'] !== false) : mrkdwnText(text);
 }
 
-/** The non-empty texts of a list; pictures beside them are decoration. */
+/** Those of a list that have any; pictures beside them are decoration. */
 function texts(value: unknown): string[] {
   const list = objectsOf(value, MAX_ELEMENTS).filter((element) => element['type'] !== 'image');
   return list.map((element) => textOf(element).trim()).filter((text) => text !== '');
@@ -69,9 +67,7 @@ function sectionPieces(section: JsonObject): LayoutPiece[] {
   return [...pieceOf('text', textOf(section['text'])), ...fields, ...beside];
 }
 
-/**
- * `*Name*`, a line feed and the value, or `*Name:* value` in one line: most senders fill the fields of a section so.
- */
+/** `*Name*`, a line feed and the value, or `*Name:* value` in one line: so most senders fill the fields of a section. */
 function fieldOf(text: string): Field {
   const end = text.startsWith('*') ? text.slice(0, MAX_FIELD_NAME_LENGTH).indexOf('*', 1) : -1;
   const name = text.slice(1, Math.max(end, 1)).trim();
@@ -81,7 +77,7 @@ function fieldOf(text: string): Field {
   return { name: name.replace(/:$/, ''), value: rest.replace(/^:/, '').trim(), isShort: true };
 }
 
-/** Buttons that only call their own program have no effect here. */
+/** Buttons that only call their own program do nothing here. */
 function buttonPieces(value: unknown): LayoutPiece[] {
   return objectsOf(value, MAX_ELEMENTS).flatMap((button): LayoutPiece[] => {
     const url = safeLink(stringOf(button['url']));
@@ -106,7 +102,7 @@ function videoPieces(video: JsonObject): LayoutPiece[] {
   return [...link, ...pieceOf('text', textOf(video['description']))];
 }
 
-/** One line per row. Cells are plain texts, numbers or rich text. */
+/** A line a row. Cells are plain texts, numbers or rich text. */
 function tablePieces(table: JsonObject): LayoutPiece[] {
   const rows = Array.isArray(table['rows']) ? table['rows'].slice(0, MAX_ROWS) : [];
   const lines = rows.map((row) => objectsOf(row, MAX_ELEMENTS).map(cellText).join(' | '));
@@ -119,7 +115,7 @@ function cellText(cell: JsonObject): string {
   return (text || firstStringOf(cell['text'], cell['value'])).trim().replaceAll('\n', ' ');
 }
 
-/** Reads cards, containers, plans, alerts, and kinds that do not exist yet. */
+/** Cards, containers, plans, alerts, and kinds that do not exist yet. */
 function otherPieces(block: JsonObject, depth: number): LayoutPiece[] {
   const texts = ['rich_text_title', 'title', 'subtitle', 'text', 'body', 'details', 'output']
     .filter((name) => name !== 'title' || block['rich_text_title'] === undefined)

@@ -1,22 +1,22 @@
 import { card, type Card, type Field, type Link } from './message-form.ts';
 import { fieldLines, linkLine, MAX_FIELDS, MAX_LINKS } from './render-text.ts';
 
-/** A part of a message that is laid out in blocks, by its place in a card. */
+/** A part of a message that is laid out in blocks, by the place where a card has it. */
 export type LayoutPiece =
   | { readonly slot: 'title' | 'text' | 'image' | 'footer'; readonly text: string }
   | { readonly slot: 'field'; readonly field: Field }
   | { readonly slot: 'link'; readonly link: Link };
 
-/** In the order that they have in the text of a card. */
+/** In the order in which the text of a card has them. */
 const TAIL_SLOTS = ['field', 'link', 'image', 'footer'] as const;
 type TailSlot = (typeof TAIL_SLOTS)[number];
 const MAX_OF_SLOT: Readonly<Record<TailSlot, number>> = { field: MAX_FIELDS, link: MAX_LINKS, image: 1, footer: 1 };
-/** A longer footer becomes text, since a card's footer is cut. */
+/** A longer one belongs to the text, since a card's footer is cut. */
 const MAX_FOOTER_LENGTH = 400;
 
 /**
- * One card with the content of all blocks in order. A header in front becomes its title. The fields, links, picture and
- * footer after the last text become its own, as far as a card has them in that order. Everything between becomes text.
+ * One card that says everything in the order of the blocks: its title is a header in front, its fields, links, picture
+ * and footer are what follows behind the last text, as far as a card has them in that order. All between them is text.
  */
 export function layoutCard(pieces: readonly LayoutPiece[]): Card {
   const head = pieces[0]?.slot === 'title' ? pieces[0].text : '';

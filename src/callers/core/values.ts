@@ -1,6 +1,6 @@
 /**
- * Readers of values from a foreign program: a value of an unexpected type counts as absent. A small mistake in a
- * foreign format never refuses a message.
+ * Readers of values that a foreign program sent: whatever is of another type than expected counts as absent. A small
+ * fault in a foreign format never refuses a message.
  */
 
 export type JsonObject = Readonly<Record<string, unknown>>;
@@ -11,19 +11,16 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Empty for any other value. */
+/** Empty for what is none. */
 export const objectOf = (value: unknown): JsonObject => (isObject(value) ? value : NO_OBJECT);
 
-/**
- * At most `max` members; empty for any other value. A single object counts as a list of one, because some programs send
- * it so.
- */
+/** At most `max` members; empty for what is none. One object counts as a list of it: some programs send it so. */
 export function objectsOf(value: unknown, max: number): readonly JsonObject[] {
   if (isObject(value)) return [value];
   return Array.isArray(value) ? value.slice(0, max).filter(isObject) : [];
 }
 
-/** The first members by name. For an object with many thousand members this is cheaper than `Object.entries`. */
+/** The first members by name. An object of many thousand members costs less so than with `Object.entries`. */
 export function entriesOf(value: unknown, max: number): readonly (readonly [string, unknown])[] {
   const entries: [string, unknown][] = [];
   if (!isObject(value)) return entries;
@@ -34,13 +31,13 @@ export function entriesOf(value: unknown, max: number): readonly (readonly [stri
   return entries;
 }
 
-/** Numbers and booleans as written; empty for any other value. */
+/** Numbers and booleans as they are written; empty for everything else. */
 export function stringOf(value: unknown): string {
   if (typeof value === 'string') return value;
   return typeof value === 'number' || typeof value === 'boolean' ? String(value) : '';
 }
 
-/** The first of the values that holds more than white space; empty where none does. */
+/** The first of the values that says something besides white space; empty where none does. */
 export function firstStringOf(...values: readonly unknown[]): string {
   for (const value of values) {
     const found = stringOf(value);
@@ -49,7 +46,7 @@ export function firstStringOf(...values: readonly unknown[]): string {
   return '';
 }
 
-/** Null for any other value; a string of digits counts as a number. */
+/** Null for what is none; a string of digits is a number as well. */
 export function numberOf(value: unknown): number | null {
   const found = typeof value === 'string' && value.trim() !== '' ? Number(value) : value;
   return typeof found === 'number' && Number.isFinite(found) ? found : null;
@@ -57,15 +54,15 @@ export function numberOf(value: unknown): number | null {
 
 const MAX_DATE_MS = 8.64e15;
 
-/** A moment as ISO 8601 in UTC with whole seconds; empty for any other value. */
+/** A moment as ISO 8601 in UTC with whole seconds; empty for what is none. */
 export function isoTime(ms: number | null): string {
   return ms !== null && Math.abs(ms) <= MAX_DATE_MS ? new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z') : '';
 }
 
-/** Moments without a zone are in UTC, because some programs leave it out. */
+/** Moments without a zone are in UTC: some programs leave it out. */
 const MOMENT = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d(?:\.\d{1,9})?) ?(Z|[+-]\d\d:?\d\d)?$/i;
 
-/** The same for a moment that is written in ISO 8601, with `T` or a space. */
+/** Likewise for a moment that is written in ISO 8601, with `T` or a space. */
 export function isoTimeOf(value: unknown): string {
   const [, date, time, zone = 'Z'] = MOMENT.exec(stringOf(value)) ?? [];
   const ms = date === undefined ? Number.NaN : Date.parse(`${date}T${time}${zone}`);
@@ -74,7 +71,7 @@ export function isoTimeOf(value: unknown): string {
 
 const MAX_PACKED_LENGTH = 65_536;
 
-/** Unpacks a value that some programs send as JSON in a string, as in forms. */
+/** A value that some programs send as JSON in a string, as they do in forms. */
 export function unpacked(value: unknown): unknown {
   if (typeof value !== 'string' || value.length > MAX_PACKED_LENGTH || !/^\s*[[{]/.test(value)) return value;
   try {

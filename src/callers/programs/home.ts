@@ -1,6 +1,6 @@
 import { addresses, type Program } from './program.ts';
 
-/** Programs of households, and programs that forward the messages of others. */
+/** Programs of households, and those that pass on what others tell. */
 export const home: readonly Program[] = [
   {
     name: 'Home Assistant',

@@ -1,6 +1,6 @@
 import { addresses, type Program } from './program.ts';
 
-/** Libraries for custom programs. */
+/** Libraries for programs of one's own. */
 export const libraries: readonly Program[] = [
   {
     name: 'Slack SDK for JavaScript and Python',

@@ -1,6 +1,6 @@
 import { addresses, type Program } from './program.ts';
 
-/** Programs that monitor machines and services, and report failures. */
+/** Programs that watch machines and services, and tell of what fails. */
 export const monitoring: readonly Program[] = [
   {
     name: 'Alertmanager',

@@ -1,27 +1,27 @@
 /**
- * The address that a program posts to, and the values that are pasted into it. `<address>` is a placeholder for the URL
- * of a group, `<server>/v1/webhooks/<token>`, and `<host>` for the server without its scheme.
+ * Where a program posts to, and what it is given for that. `<address>` stands for the URL of a group,
+ * `<server>/v1/webhooks/<token>`, and `<host>` for the server without its scheme.
  */
 export interface CallerAddress {
   /** The kind of program that it is for, or the program itself. */
   readonly name: string;
-  /** The values to paste, by the names that programs use. */
+  /** What is pasted, by what programs call it. */
   readonly values: Readonly<Record<string, string>>;
-  /** The URL that the program builds from them. */
+  /** What the program makes of it. */
   readonly url: string;
 }
 
-/** One of the ways to set up a program. */
+/** One of the ways in which a program is set up. */
 export interface ProgramSetup {
-  /** If there are several ways: the type that is chosen in the program. */
+  /** Where several are told apart: the type that is chosen in the program. */
   readonly title?: string;
   readonly address: CallerAddress;
-  /** Where the user writes or chooses the lines below. */
+  /** Where the lines below are written or chosen. */
   readonly place: string;
-  /** The language of the code block. */
+  /** Of the code block. */
   readonly language: 'text' | 'yaml' | 'sh' | 'ini' | 'php' | 'js' | 'groovy' | 'python';
   readonly configuration: string;
-  /** A body that the program then sends: `<format>/<name>` below test/callers/fixtures. */
+  /** A body that the program sends then: `<format>/<name>` below test/callers/fixtures. */
   readonly fixture: string;
 }
 
@@ -29,13 +29,13 @@ export interface Program {
   readonly name: string;
   /** The recommended one first. */
   readonly setups: readonly [ProgramSetup, ...ProgramSetup[]];
-  /** Sentences about peculiarities of this program. */
+  /** Sentences about what this program does otherwise than others. */
   readonly remarks: readonly string[];
 }
 
 const webhook = (name: string, url: string): CallerAddress => ({ name, values: { URL: url }, url });
 
-/** All addresses for programs. */
+/** All that programs are given. */
 export const addresses = {
   group: webhook('Webhook', '<address>'),
   slack: webhook('Slack', '<address>/slack'),

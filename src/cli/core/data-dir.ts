@@ -7,19 +7,19 @@ import { readSettings } from '../../config/settings.ts';
 import type { CommandContext } from './context.ts';
 
 /**
- * The data directory that a configuration names, or the default where there is no such file. A command finds the
- * running server by this key alone. It must work while another key is being edited, and for users who may not read the
- * server's private keys. Throws ConfigError or NotConfiguredError only for problems of this key.
+ * The data directory that a configuration names, or the default where there is no such file. It is all it takes to find
+ * the running server: a command must work while another key is being edited, and for users who may not read the
+ * server's private keys. Throws ConfigError or NotConfiguredError for what concerns this key alone.
  */
 export function readDataDir(file: string, env: CommandContext['env']): string {
   return readSetting(file, env, 'data-dir').path;
 }
 
-/** One key of a configuration, whatever is wrong with the others; only reference.conf where there is no such file. */
+/** One key of a configuration, whatever is wrong with the others; reference.conf alone where there is no such file. */
 export function readSetting<Key extends SettingKey>(file: string, env: CommandContext['env'], key: Key): Settings[Key] {
   const reference = { name: REFERENCE_NAME, text: readAsset('config/reference.conf') };
   const tree = readTreeFromSources(existsSync(file) ? [reference, { path: file }] : [reference], env);
-  // Reading the others would cost a command 8 ms.
+  // To read the others costs a command 8 ms.
   const entries = settingEntries().filter(([each]) => each === key);
   const { settings, missing, problems } = readSettings(tree, file, entries);
   const value: Settings[Key] | undefined = settings[key];
@@ -29,7 +29,7 @@ export function readSetting<Key extends SettingKey>(file: string, env: CommandCo
   return value;
 }
 
-/** The data directory of the configuration that a command line names or implies. */
+/** The data directory of the configuration that a command line means. */
 export function configuredDataDir(context: CommandContext, flag: string | undefined): string {
   return readDataDir(
     findConfigFile({ configOption: flag, env: context.env, programBinDir: context.programBinDir }),

@@ -1,6 +1,7 @@
 /**
- * The program's exit statuses, for scripts and service managers. The numbers are those of BSD's sysexits.h where it has
- * a fitting meaning. A service manager must not restart on a status that a retry cannot mend (76, 77, 78).
+ * What the program's exit status tells a script or a service manager. The numbers are those of BSD's sysexits.h where
+ * it has a meaning that fits. A status that a repeat cannot mend (76, 77, 78) is one a service manager must not
+ * restart on.
  */
 export const exitCodes = {
   ok: 0,
@@ -8,7 +9,7 @@ export const exitCodes = {
   operationFailed: 1,
   /** The command line is wrong or lacks something (EX_USAGE). */
   usage: 64,
-  /** No server runs, or the database is unavailable or cannot be used (EX_UNAVAILABLE). */
+  /** No server runs, or the database is away or cannot be used (EX_UNAVAILABLE). */
   unavailable: 69,
   /** A defect of the program (EX_SOFTWARE). */
   internal: 70,
@@ -18,11 +19,11 @@ export const exitCodes = {
   outputLost: 74,
   /** Another process uses the data directory, or the database that must be at rest (EX_TEMPFAIL). */
   dataDirInUse: 75,
-  /** A newer Klatch, or a program whose schema this one cannot read, created the database (EX_PROTOCOL). */
+  /** A newer Klatch made the database, or a program whose schema this one cannot read (EX_PROTOCOL). */
   incompatibleSchema: 76,
   /**
-   * A refusal of rights (EX_NOPERM): the secret does not open this database, the user may not use the running server,
-   * another user may have created the folder of its control socket, or root tried to run the service by hand.
+   * The secret does not open this database, the user may not speak to the running server, another user may have made
+   * the folder of its control socket, or root would be the service by hand (EX_NOPERM).
    */
   notPermitted: 77,
   /** There is no configuration, it still holds placeholders, or it has mistakes (EX_CONFIG). */
@@ -31,7 +32,7 @@ export const exitCodes = {
 
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 
-/** The meanings as sentences for the documents; every status has one. */
+/** The same in a sentence for the documents; every status has one. */
 export const exitCodeMeanings: Readonly<Record<ExitCode, string>> = {
   0: 'done',
   1: 'it was refused or it failed, or `klatch doctor` found errors; the reason is on standard error',

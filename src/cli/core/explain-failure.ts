@@ -18,7 +18,7 @@ import { CommandError, type Failure } from './failure.ts';
 
 type ErrorClass = abstract new (...args: never[]) => Error;
 
-/** The errors that can stop a command without being a defect, with the status that it ends with. */
+/** What can keep a command from its work without being a defect, with the status it ends with. */
 export const expectedFailures: readonly (readonly [ExitCode, readonly ErrorClass[]])[] = [
   [exitCodes.notConfigured, [NotConfiguredError, ConfigError, ConfigNotFoundError]],
   [exitCodes.dataDirInUse, [DataDirLockedError, DatabaseInUseError]],
@@ -39,7 +39,7 @@ export const expectedFailures: readonly (readonly [ExitCode, readonly ErrorClass
   [exitCodes.cannotCreate, [ListenError, DataDirError, StoreMismatchError]],
 ];
 
-/** The status and the sentences for an error of a command; an unexpected error is a defect, named by its place. */
+/** The status and the sentences for whatever a command threw; what nobody expected is a defect, named by its place. */
 export function explainFailure(error: unknown): Failure {
   if (error instanceof CommandError) return { exitCode: error.exitCode, text: error.message };
   if (error instanceof ChatCommandError) return { exitCode: exitCodes[error.reason], text: error.message };
@@ -52,7 +52,7 @@ export function explainFailure(error: unknown): Failure {
   return { exitCode: exitCodes.internal, text };
 }
 
-/** A remedy, where the error itself does not name one, because it is for programs too. */
+/** What to do about it, where the error itself, which is for programs too, does not say. */
 function failureHint(error: unknown): string {
   if (!(error instanceof DatabaseUnavailableError)) return '';
   return '. Check that PostgreSQL runs and that services.postgresql in server.conf leads to it.';
@@ -62,7 +62,7 @@ function expectedExitCode(error: unknown): ExitCode | null {
   return expectedFailures.find(([, kinds]) => kinds.some((kind) => error instanceof kind))?.[0] ?? null;
 }
 
-/** An error of a system call names the call and the path: a person can act on that. */
+/** An error of a system call names the call and the path: that is a sentence a person can act on. */
 function isSystemError(error: unknown): error is NodeJS.ErrnoException {
   return error instanceof Error && 'syscall' in error && 'code' in error;
 }

@@ -11,7 +11,7 @@ export class CommandError extends Error {
   }
 }
 
-/** The status and the text with which a failed command ends. */
+/** How a command that failed ends. */
 export interface Failure {
   readonly exitCode: ExitCode;
   /** For a person; one or more lines without secrets. */

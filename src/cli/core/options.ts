@@ -16,7 +16,7 @@ export function withJson(command: Command): Command {
   return command.option('--json', 'print the result as JSON');
 }
 
-/** The page of a long list to read, by number. */
+/** How a long list is read: a page at a time, by number. */
 export interface PageOptions {
   readonly after: number;
   readonly limit: number;

@@ -4,15 +4,15 @@ import type { Owner } from '../../config/durable-file.ts';
 import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
 
-/** The configuration folder of the package's service. */
+/** The folder of the configuration that belongs to the service of the package. */
 const SERVICE_CONFIG_FOLDER = '/etc/klatch';
 
 /**
- * Refuses to run the service by hand. A server that root starts would leave files that the service, which runs as the
- * user klatch, cannot write. PostgreSQL does not run as root at all. `uid` is the user of this process.
+ * Refuses to be the service by hand: a server that root starts would leave files that the service, which runs as the
+ * user klatch, cannot write, and PostgreSQL does not run as root. `uid` is who runs this process.
  */
 export function refuseRootWithServiceConfig(configFile: string, uid: number | undefined): void {
-  // Both the name and its real path count: either may be a link.
+  // The name counts as well as what is behind it: either may be a link.
   if (
     uid !== 0 ||
     ![resolve(configFile), realPathIfAny(configFile)].some((path) => dirname(path) === SERVICE_CONFIG_FOLDER)
@@ -26,12 +26,12 @@ function realPathIfAny(file: string): string {
   try {
     return realpathSync(file);
   } catch {
-    // The next reader of the file reports what is wrong with it.
+    // Whoever reads it next says what is wrong with it.
     return resolve(file);
   }
 }
 
-/** The functions of `process` that change its user. */
+/** What becoming another user takes; `process` has it. */
 interface ProcessIdentity {
   geteuid?: () => number;
   setgroups?: (groups: number[]) => void;
@@ -40,9 +40,9 @@ interface ProcessIdentity {
 }
 
 /**
- * Turns root for good into the user that owns the data directory, since the server has to be able to write what a
- * command creates there. Does nothing for other users, or where the directory is root's or does not exist. To be called
- * after reading everything that only root may read, and before touching the directory.
+ * From here on root is the user that the data directory belongs to, for good: what a command makes in there, the
+ * server has to be able to write. Does nothing for others, or where the directory is root's or not there. To be called
+ * after everything that takes root was read, and before the directory is touched.
  */
 export function dropPrivileges(dataDir: string, identity: ProcessIdentity = process): void {
   const owner = targetOwner(dataDir, identity);
@@ -52,12 +52,12 @@ export function dropPrivileges(dataDir: string, identity: ProcessIdentity = proc
   identity.setuid?.(owner.uid);
 }
 
-/** The user that `dropPrivileges` would switch to; null: it changes nothing. */
+/** Whom `dropPrivileges` makes of this process; null: it changes nothing. */
 export function targetOwner(dataDir: string, identity: ProcessIdentity = process): Owner | null {
   return identity.geteuid?.() === 0 ? nonRootOwnerOf(dataDir) : null;
 }
 
-/** The owner of a data directory, if that is not root: the user that the server runs as. */
+/** Who a data directory belongs to, if that is not root: the user that the server runs as. */
 export function nonRootOwnerOf(dataDir: string): Owner | null {
   const stat = statSync(dataDir, { throwIfNoEntry: false });
   return stat === undefined || stat.uid === 0 ? null : { uid: stat.uid, gid: stat.gid };

@@ -9,14 +9,14 @@ const PROGRESS_INTERVAL_MS = 200;
 const KIB = 1024;
 const MIB = 1024 * KIB;
 
-/** A signal interrupted long work. */
+/** What a signal ends long work with. */
 class InterruptedError extends Error {
   override readonly name = 'InterruptedError';
 }
 
 /**
- * Runs work that a signal may interrupt at any time. The work gets an abort signal, cleans up and rejects, and then the
- * process ends by that signal. An error of a backup becomes a sentence of the command.
+ * Runs work that a signal may end at any time: the work is told, tidies up and rejects, and then the process ends by that
+ * signal. What is wrong with a backup becomes a sentence of the command.
  */
 export async function runInterruptibly<T>(
   context: CommandContext,
@@ -48,7 +48,7 @@ function killSelfBySignal(context: CommandContext, signal: NodeJS.Signals, signa
   process.kill(process.pid, signal);
 }
 
-/** Shows the progress of a copy in one line that it overwrites; only on a terminal. */
+/** Shows on a terminal how far a copy is, in one line that is written over; nowhere else. */
 export class ProgressLine {
   readonly #context: CommandContext;
   #shownAtMs = 0;
@@ -66,7 +66,7 @@ export class ProgressLine {
     this.#context.errorOutput.write(`\r\u001b[K${table}: ${describeRowsAndBytes(rows, bytes)}`);
   };
 
-  /** Removes the line. */
+  /** Takes the line away. */
   clear(): void {
     if (this.#isShown) this.#context.errorOutput.write('\r\u001b[K');
     this.#isShown = false;

@@ -3,16 +3,16 @@ import { Writable } from 'node:stream';
 import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
 
-/** Wrong answers in a row before the question gives up. */
+/** Wrong answers in a row before we give up on whoever types. */
 const MAX_TRIES_PER_QUESTION = 5;
 
 interface Question {
   readonly text: string;
-  /** Used when the person types nothing; undefined: an answer is required. */
+  /** Taken when nothing is typed; undefined: something has to be. */
   readonly defaultValue?: string;
-  /** True: typing is not shown. */
+  /** True: what is typed is not shown. */
   readonly isTypingHidden?: boolean;
-  /** The mistake in an answer, as a sentence, or null. */
+  /** What is wrong with an answer, as a sentence, or null. */
   readonly check: (answer: string) => string | null;
 }
 
@@ -32,11 +32,11 @@ export class Prompt {
       },
     });
     this.#readline = createInterface({ input, output: echo, terminal: output.isTTY === true });
-    // Ctrl-D and Ctrl-C: without this, an open question would wait for ever.
+    // Ctrl-D and Ctrl-C: a question that is open would wait for ever.
     this.#readline.once('close', () => this.#readlineClosed.abort());
   }
 
-  /** The first valid answer. Rejects with CommandError when the person leaves or tries too often. */
+  /** The first answer that passes the check. Rejects with CommandError when the person leaves or tries too often. */
   async ask({ text, defaultValue, isTypingHidden = false, check }: Question): Promise<string> {
     const shown = `${text}${defaultValue === undefined ? '' : ` [${defaultValue}]`}: `;
     for (let tries = 0; tries < MAX_TRIES_PER_QUESTION; tries += 1) {
@@ -61,7 +61,7 @@ export class Prompt {
   async #question(shown: string, isTypingHidden: boolean): Promise<string> {
     try {
       const answer = this.#readline.question(shown, { signal: this.#readlineClosed.signal });
-      // Muted only after the question itself was written.
+      // After the question itself was written.
       this.#muted = isTypingHidden;
       return isTypingHidden ? await answer : (await answer).trim();
     } catch (error) {

@@ -1,7 +1,7 @@
 import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
 
-/** As much as the webhook takes in one request; the server decides how much a message may hold. */
+/** As much as the webhook takes in one request; what a message may hold is the server's to say. */
 const MAX_INPUT_BYTES = 1024 * 1024;
 
 /** Standard input to its end as one text, without its last line break. Rejects with CommandError. */

@@ -8,11 +8,11 @@ import { inProcessFinalizer, type PartialFileFinalizer } from '../../storage/bac
 import type { CommandContext } from '../core/context.ts';
 
 const OVERWRITE_WORD = 'overwrite';
-/** The descriptor of the open file in the child. */
+/** Where the child has the open file. */
 const BACKUP_DESCRIPTOR = 3;
 const GIVE_FINAL_NAME_COMMAND = 'name\n';
 
-/** The last output of the child. */
+/** What the child says at its end. */
 const finalizerOutcomeSchema = z.object({
   error: z.object({ message: z.string(), code: z.string().optional(), syscall: z.string().optional() }).nullable(),
   isExpected: z.boolean(),
@@ -25,23 +25,23 @@ interface RenameTarget {
 }
 
 /**
- * Names the file of a descriptor with root's rights, which this process is about to give up: a child keeps them. The
- * child opens nothing and knows the path from the beginning. An attacker that controls this process can therefore only
- * make it give the file its name or remove it. The child removes the file when this process dies.
+ * Names the file of a descriptor with root's rights, which this process is about to give up: a child keeps them. It
+ * opens nothing and knows the path from the beginning, so that whoever gets hold of this process can make it give the
+ * file its name or remove it, and nothing else. It removes the file when this process dies.
  */
 export function spawnPrivilegedFinalizer(descriptor: number, { path, overwrite }: RenameTarget): PartialFileFinalizer {
   const words = [RENAME_BACKUP_ARGUMENT, path, ...(overwrite ? [OVERWRITE_WORD] : [])];
   const { file, name, args } = selfExecCommand(thisInstallation(), process, words);
   const child = spawn(file, args, {
     argv0: name,
-    // Ctrl-C at the terminal is for the backup, which then makes the child remove the file.
+    // Ctrl-C at the terminal is for the backup, which then has the file removed.
     detached: true,
     stdio: ['pipe', 'pipe', 'inherit', descriptor],
   });
-  // The callers check later whether it started; an error without a listener would end the process.
+  // Whether it started is asked when it is needed; an error without a listener would end the process.
   const ended = Promise.all([text(child.stdout!), once(child, 'close')]);
   ended.catch(() => {});
-  // A child that has ended takes no order; its outcome has the reason.
+  // A child that has ended takes no order; its outcome says why.
   child.stdin!.on('error', () => {});
   const order = async (command: string): Promise<void> => {
     child.stdin!.end(command);
@@ -53,7 +53,7 @@ export function spawnPrivilegedFinalizer(descriptor: number, { path, overwrite }
   return { name: () => order(GIVE_FINAL_NAME_COMMAND), remove: () => order('') };
 }
 
-/** The child's side. It is no command for people, so the command-line parser, help and completion do not know it. */
+/** The child's side. It is no command for people, so the parser of command lines, help and completion do not know it. */
 export async function finalizerChildMain(
   [, path = '', existing]: readonly string[],
   context: CommandContext,

@@ -54,7 +54,7 @@ async function backup(
   const written = await runInterruptibly(context, (signal) =>
     writeToTarget(context, { loaded, path, options, signal }),
   );
-  // Standard output has the backup itself.
+  // Standard output is the backup.
   const tell = path === null ? printError : print;
   const report = { file: path, ...written.header, rows: written.manifest.rows };
   if (options.json === true) tell(context, toSafeJson(report, 2));
@@ -72,7 +72,7 @@ interface BackupTask {
 async function writeToTarget(context: CommandContext, task: BackupTask): Promise<WrittenBackup> {
   const { loaded, path, options, signal } = task;
   const configuration = readConfiguration(context, loaded, options);
-  // Checked before the database is located, so that a taken name fails at once.
+  // Before the database is looked for: a name that is taken is told at once.
   const file = path === null ? null : await createPartialFile(path, { loaded, overwrite: options.force === true });
   dropPrivileges(loaded.config.dataDir);
   const progress = new ProgressLine(context);
@@ -101,7 +101,7 @@ async function writeToTarget(context: CommandContext, task: BackupTask): Promise
   }
 }
 
-/** In a folder of root, only root may name the file, although the owner does the rest of the work. */
+/** In a folder of root's the name stays root's business, although the rest of the work is done by the owner. */
 async function createPartialFile(
   path: string,
   { loaded, overwrite }: { loaded: LoadedConfig; overwrite: boolean },
@@ -113,15 +113,12 @@ async function createPartialFile(
   });
 }
 
-/** Removes the handler of the other commands, for which a reader that closes the pipe is no failure. */
+/** Without the rule for other commands, that a reader who has seen enough is no failure. */
 function outputWithoutErrorHandler({ output }: CommandContext): NodeJS.WriteStream {
   return output.removeAllListeners('error');
 }
 
-/**
- * The server takes precedence. Called only now, since a database that this process started would have inherited the
- * priority.
- */
+/** The server comes first; only now, since a database that we started would have inherited it. */
 function lowerPriority(): void {
   setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
 }
@@ -149,7 +146,7 @@ function reportLines({ header, manifest }: WrittenBackup, where: string): string
   ];
 }
 
-/** The sums of rows and bytes. */
+/** All rows and bytes. */
 export function describeTotalRowsAndBytes({ rows, parts }: BackupManifest): string {
   const total = Object.values(rows).reduce((sum, count) => sum + count, 0);
   const bytes = parts.reduce((sum, part) => sum + part.bytes, 0);

@@ -17,7 +17,7 @@ interface CheckOptions {
   readonly json?: boolean;
 }
 
-/** The most problems that are listed; the counts include the others. */
+/** What is shown one by one; beyond it the counts tell. */
 const MAX_SHOWN = 10_000;
 /** A page removes up to a thousand files from a store that may be slow. */
 const PAGE_TIMEOUT_MS = 10 * 60_000;
@@ -43,7 +43,7 @@ export function addFiles(program: Command, context: CommandContext): void {
   withExamples(withJson(command), ['klatch files check', 'klatch files check --repair --json']);
 }
 
-/** The sums over all pages. */
+/** What all pages found together. */
 interface CheckTotals {
   storeDescription: string;
   files: number;

@@ -54,7 +54,7 @@ function generateKeys(context: CommandContext, flag: string | undefined, { dir, 
   const files = serverKeyPaths(resolve(dir ?? dirname(findConfigOf(context, flag))));
   const file = findConfigIfAny(context, flag);
   refuseExistingFiles(files);
-  // Read before anything is written: an unreadable configuration could not be completed either.
+  // Before anything is written: what cannot be read here could not be completed either.
   const others = file === null ? [] : keyPairsUnlessPlaceholder(context, file);
   const owner = serverOwnerIfRoot(context, file);
   ensureServerKeys(dirname(files.private), owner === null ? {} : { owner });
@@ -73,10 +73,7 @@ function generateKeys(context: CommandContext, flag: string | undefined, { dir, 
   print(context, 'Made a pair of server keys.', ...fields, '', signingAdvice(file, others.length > 0), '', setting);
 }
 
-/**
- * The lines hold a full path, which means another key inside the braces of a section: only the end of the file is
- * outside for sure.
- */
+/** The lines hold a full path, which means another key inside the braces of a section: only the end is outside for sure. */
 function signingAdvice(file: string | null, replaces: boolean): string {
   const old = replaces ? ' There they replace the list of before, which can be deleted.' : '';
   const place = `at the end of ${file ?? 'server.conf'}, outside all braces`;
@@ -94,7 +91,7 @@ function findConfigOf({ env, programBinDir }: CommandContext, flag: string | und
   return findConfigFile({ configOption: flag, env, programBinDir });
 }
 
-/** Null when no configuration was named and none exists. */
+/** Null where nobody named a configuration and there is none. */
 function findConfigIfAny(context: CommandContext, flag: string | undefined): string | null {
   try {
     return findConfigOf(context, flag);
@@ -104,7 +101,7 @@ function findConfigIfAny(context: CommandContext, flag: string | undefined): str
   }
 }
 
-/** For root, the private key must belong to the user that the server runs as. */
+/** As root, the private key has to belong to whom the server runs as. */
 function serverOwnerIfRoot({ env }: CommandContext, file: string | null): Owner | null {
   return process.geteuid?.() !== 0 || file === null ? null : nonRootOwnerOf(readDataDir(file, env));
 }
@@ -114,7 +111,7 @@ function configuredKeyPairs({ env }: CommandContext, file: string): ServerKeyFil
   return pairs.map((pair) => ({ public: pair.public.path, private: pair.private.path }));
 }
 
-/** The same, but none where the list still holds its placeholder: the new pair replaces it. */
+/** The same, and none where the list still holds its placeholder: the new pair is to take its place. */
 function keyPairsUnlessPlaceholder(context: CommandContext, file: string): ServerKeyFiles[] {
   try {
     return configuredKeyPairs(context, file);
@@ -124,14 +121,14 @@ function keyPairsUnlessPlaceholder(context: CommandContext, file: string): Serve
   }
 }
 
-/** Puts the new pair before the configured ones, so that it signs, and receivers that know an old one keep working. */
+/** The new pair before those that are configured, so that it signs and receivers that know an old one are not lost. */
 function renderSetting(file: string | null, pairs: readonly ServerKeyFiles[]): string {
   const shown = (path: string): string => toHoconLiteral(file === null ? path : relativeToConfig(file, path));
   const lines = pairs.map((pair) => `  { public = ${shown(pair.public)}, private = ${shown(pair.private)} }`);
   return [`${SERVER_KEYS_SETTING} = [`, ...lines, ']'].join('\n');
 }
 
-/** A relative path below the configuration's folder, so that the folder can be moved as a whole. */
+/** Below the configuration's folder a relative path, so that the folder can be moved as a whole. */
 function relativeToConfig(file: string, path: string): string {
   const below = relative(dirname(resolve(file)), path);
   return below.startsWith('..') || isAbsolute(below) ? path : below;

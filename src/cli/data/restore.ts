@@ -86,7 +86,7 @@ function contentLines({ header, manifest }: ReadBackupResult): string[] {
   ];
 }
 
-/** The sentence of a refused load; this program may be unable to load a whole backup. */
+/** The sentence of a refused load; a whole backup can still be one that this program cannot load. */
 function schemaProblem(header: BackupHeader): string[] {
   try {
     checkBackupSchema(header);
@@ -160,10 +160,7 @@ async function restoreDatabase(
   );
 }
 
-/**
- * A backup that can be read from its beginning, more than once unless it is a pipe; opened while this process may still
- * be root.
- */
+/** A backup to be read from its beginning, more than once unless it is a pipe; opened while this process may still be root. */
 interface BackupSource {
   readonly isPipe: boolean;
   read(): Readable;
@@ -181,7 +178,7 @@ async function openSource(context: CommandContext, file: string, signal: AbortSi
   };
 }
 
-/** Not `handle.createReadStream`, whose end closes the handle. `from`: a position; null is the handle's current one. */
+/** Not `handle.createReadStream`, whose end closes the handle. `from`: a position; null is where the handle stands. */
 async function* chunksOf(handle: FileHandle, from: number | null): AsyncGenerator<Buffer> {
   for (let position = from; ;) {
     const { buffer, bytesRead } = await handle.read({ buffer: Buffer.allocUnsafe(CHUNK_BYTES), position });
@@ -203,8 +200,8 @@ async function loadBackupFile(
 ): Promise<{ loaded: DatabaseLoadResult; header: BackupHeader }> {
   const source = await openSource(context, file, signal);
   try {
-    // A file is read twice, so that its mistakes are reported before anything is done. A pipe can be read only once, so
-    // it is checked while it is loaded.
+    // A file is read twice: what is wrong with it is told as that, before anything is done. A pipe can be read but once,
+    // and is checked while it is loaded.
     if (!source.isPipe) await readBackup(source.read(), { header: (header) => checkBackupSchema(header) });
     dropPrivileges(config.dataDir);
     return await loadFromSource(context, source, { config, signal });

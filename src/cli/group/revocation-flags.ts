@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { RevocationReport } from '../../operations/groups/access-revocation.ts';
 
-/** The options of commands that take an account's rights in a group. */
+/** The options of commands that take somebody's rights in a group. */
 export interface RevocationFlags {
   readonly rotateToken?: boolean;
   readonly revokeInvites?: boolean;
@@ -21,10 +21,10 @@ export function revocationInput({ rotateToken, revokeInvites }: RevocationFlags)
   };
 }
 
-/** A part of an answer; absent from commands that took no rights. */
+/** Part of an answer: commands that took nobody's rights have none of it. */
 type RevokedAccessResult = { readonly [Key in keyof RevocationReport]?: RevocationReport[Key] | undefined };
 
-/** The access that ended with an account's rights, and what the administrator still has to do. */
+/** What ended with somebody's rights, and what the administrator has still to do. */
 export function revokedAccessLines(group: number, user: string, departure: RevokedAccessResult): string[] {
   const { bots = [], invites_ended: ended = 0, invites_seen: seen = [], hooks = [], token } = departure;
   return [

@@ -2,7 +2,7 @@ import { findLockHolder } from '../../data-dir/lock.ts';
 import { readLastRun, type LastRun } from '../../data-dir/server-state.ts';
 import type { OfflineStatus, OfflineState } from './offline-status.ts';
 
-/** Finds the holder of the data directory, and reads the record of its last server. */
+/** Looks at who holds the data directory and what its last server left behind. */
 export async function findOfflineStatus(dataDir: string): Promise<OfflineStatus> {
   const holder = await findLockHolder(dataDir).catch(() => null);
   const lastRun = readLastRun(dataDir);
@@ -13,7 +13,7 @@ export async function findOfflineStatus(dataDir: string): Promise<OfflineStatus>
 function stateWhileLockHeld(holderPid: number | null, lastRun: LastRun | null): OfflineState {
   if (holderPid !== null && lastRun?.pid !== holderPid) return 'locked';
   if (lastRun?.state === 'starting') return 'starting';
-  // The record says `stopped` a moment before the directory is free.
+  // `stopped` is written a moment before the directory is free.
   return lastRun === null || lastRun.state === 'ready' ? 'unresponsive' : 'stopping';
 }
 

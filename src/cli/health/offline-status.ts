@@ -5,40 +5,40 @@ import { formatDuration } from '../../../client/terminal/table.ts';
 
 /** Why the server does not answer. */
 export type OfflineState =
-  /** The server opens its database, upgrades it, or waits for either. */
+  /** It opens its database, brings it up to date, or waits for either. */
   | 'starting'
   | 'stopping'
-  /** The server runs but does not answer. */
+  /** It runs and does not answer. */
   | 'unresponsive'
-  /** Another process holds the data directory, such as `klatch migrate`. */
+  /** Another process has the data directory, such as `klatch migrate`. */
   | 'locked'
   | 'stopped'
   | 'failed'
-  /** The run has no recorded end: kill -9, a crash of the machine, no memory left. */
+  /** Its end was not noted: kill -9, a crash of the machine, no memory left. */
   | 'killed'
   | 'never started';
 
-/** The known facts about a server that does not answer. */
+/** A server that does not answer, as far as it can be known without it. */
 export interface OfflineStatus {
   readonly state: OfflineState;
-  /** The process that holds the data directory. */
+  /** The process that has the data directory. */
   readonly holderPid: number | null;
   readonly lastRun: LastRun | null;
 }
 
-/** Whether no process holds the data directory, so that a server can be started on it. */
+/** Whether nothing has the data directory, so that a server can be started on it. */
 export function isDataDirUnlocked({ state }: OfflineStatus): boolean {
   return ['stopped', 'failed', 'killed', 'never started'].includes(state);
 }
 
-/** Finds what would prevent a start now; to be called only while no server runs. */
+/** Finds what would keep a server that is started now from its work; only to be called while none runs. */
 export async function findStartBlockers(file: string, env: Environment): Promise<readonly Finding[]> {
   // Imported here: the checks load most of the server, which a command that reaches a running one does not need.
   const { findStartupBlockers } = await import('../../doctor/startup-blockers.ts');
   return findStartupBlockers(file, env);
 }
 
-/** What would prevent a start now; empty where a process already holds the directory. */
+/** What would keep it from starting now; nothing is looked for where a process has the directory already. */
 export async function findBlockersIfUnlocked(
   offline: OfflineStatus,
   file: string,
@@ -47,7 +47,7 @@ export async function findBlockersIfUnlocked(
   return isDataDirUnlocked(offline) ? findStartBlockers(file, env) : [];
 }
 
-/** The reason of the absence as one sentence without a full stop. */
+/** The absence in one sentence without a full stop. */
 export function offlineSentence({ state, holderPid: pid, lastRun }: OfflineStatus): string {
   const process = pid === null ? '' : ` (pid ${pid})`;
   const since = lastRun === null ? '' : ` for ${ageOf(new Date(lastRun.since))}`;

@@ -14,7 +14,7 @@ const CONTENT_PHRASES = {
   none: 'that there is something',
 } as const;
 
-/** Each vendor in a line, its problem below, and the last events. */
+/** Each vendor in a line, what is wrong with it beneath, and the last events. */
 export function pushStatusLines({ content, vendors, events }: PushStatus): string[] {
   const heading = ['VENDOR', 'STATE', 'DEVICES', 'PENDING', 'OLDEST', 'IN FLIGHT', 'SENT', 'FAILED', 'GIVEN UP'];
   const rows = vendors.map((vendor) => [

@@ -18,20 +18,17 @@ import type { Status } from './status-lines.ts';
 const POLL_MS = 200;
 const MAX_WAIT_S = 3_600;
 const MAX_PID = 4_194_304;
-/**
- * An ended process remains a zombie until its parent reaps it; after this time, a zombie that is not reaped counts as
- * ended.
- */
+/** A process that has ended is there until its parent has asked how; one that nobody asks after is gone all the same. */
 const ZOMBIE_GRACE_MS = 2_000;
 
-/** The wait for a server. */
+/** What is waited for. */
 interface ReadinessWait {
   readonly context: CommandContext;
   /** The configuration that the server was started with. */
   readonly file: string;
   readonly dataDir: string;
   readonly waitMs: number;
-  /** The process that has to become ready; null: any that holds the data directory. */
+  /** The process that has to become ready; null: whichever has the data directory. */
   readonly pid: number | null;
 }
 
@@ -55,15 +52,12 @@ export function addReady(program: Command, context: CommandContext): void {
   withExamples(command, ['klatch ready --wait 60']);
 }
 
-/**
- * Polls until the server is ready. Rejects as soon as the start has failed, and with the last reason when the time has
- * expired.
- */
+/** Asks until the server is ready; rejects as soon as it has failed, and with the last reason when the time is over. */
 async function waitUntilReady(awaited: ReadinessWait): Promise<void> {
   const deadline = performance.now() + awaited.waitMs;
   const started = awaited.pid === null ? null : new StartedProcess(awaited.pid);
   for (;;) {
-    // Checked before the server is queried: a process that has ended by now has written its last record.
+    // Before the answer of the server is asked for: who is gone now has said its last word.
     const isGone = started?.isGone() ?? false;
     const reason = await whyNotReady(awaited, isGone);
     if (reason === null) return;
@@ -72,12 +66,12 @@ async function waitUntilReady(awaited: ReadinessWait): Promise<void> {
   }
 }
 
-/** Why a start has failed for good: waiting does not help. */
+/** Why a start is over: no waiting mends it. */
 class StartFailure extends CommandError {}
 
 const hasFailed = (reason: CommandError): boolean => reason instanceof StartFailure;
 
-/** Null when the server is ready; rejects when waiting does not help. */
+/** Null when it is ready; rejects with what no waiting mends. */
 async function whyNotReady(awaited: ReadinessWait, isGone: boolean): Promise<CommandError | null> {
   const answer = await askStatusOrOtherVersion(awaited.dataDir);
   if (answer instanceof CommandError) return isGone ? explainProcessEnd(awaited) : answer;
@@ -93,19 +87,19 @@ async function askStatusOrOtherVersion(dataDir: string): Promise<Status | Offlin
   try {
     return await askStatus(dataDir);
   } catch (error) {
-    // Its successor may be about to start.
+    // Its successor may be on its way.
     if (error instanceof OtherVersionError) return error;
     throw error;
   }
 }
 
-/** A run that failed since this wait began. An older failure is not about the awaited start. */
+/** A run that has failed since we began to wait. One that is older says nothing about the start that is waited for. */
 function failureSinceWaiting({ pid }: ReadinessWait, { state, lastRun }: OfflineStatus): StartFailure | null {
   if (pid !== null || state !== 'failed' || Date.parse(lastRun!.since) < performance.timeOrigin) return null;
   return startFailureOf(lastRun!);
 }
 
-/** Why the awaited process has ended; `holder` holds the data directory now. */
+/** Why the process that was waited for is gone; `holder` has the data directory now. */
 async function explainProcessEnd(awaited: ReadinessWait, holder: number | null = null): Promise<CommandError> {
   const { context, file, dataDir, pid } = awaited;
   const { lastRun } = await findOfflineStatus(dataDir);
@@ -117,7 +111,7 @@ async function explainProcessEnd(awaited: ReadinessWait, holder: number | null =
     }
     return new StartFailure(exitCodes.unavailable, 'the server was killed before it was ready');
   }
-  // The process ended before it wrote a record.
+  // It has not come as far as to a record.
   if (holder !== null) return otherProcessError(awaited, holder);
   const blockers = await findStartBlockers(file, context.env);
   if (blockers.length > 0) return blockedStartFailure(blockers);
@@ -130,7 +124,7 @@ function startFailureOf({ reason, exit_code }: LastRun): StartFailure {
   return new StartFailure(exitCode as ExitCode, text);
 }
 
-/** The server knows only the user of a taken port; root can also learn the program. */
+/** The server knows the user of a port that is taken; root, who waits for it, can be told the program. */
 async function withPortHoldersIfRoot({ context, file }: ReadinessWait, failure: StartFailure): Promise<StartFailure> {
   if (failure.exitCode !== exitCodes.cannotCreate || process.geteuid?.() !== 0) return failure;
   const blockers = await findStartBlockers(file, context.env);
@@ -144,20 +138,20 @@ function otherProcessError({ dataDir, pid }: ReadinessWait, holder: number | nul
   return new CommandError(exitCodes.dataDirInUse, what);
 }
 
-/** An incomplete configuration has the server's own status; the server's log has the status of other causes. */
+/** The status is the server's own for a configuration that is not complete; what else it was, its log says. */
 function blockedStartFailure(blockers: readonly Finding[]): StartFailure {
   const isConfiguration = blockers.every(({ check }) => check === 'configuration');
   const exitCode = isConfiguration ? exitCodes.notConfigured : exitCodes.unavailable;
   return new StartFailure(exitCode, findingLines(blockers).join('\n'));
 }
 
-/** Several keys of a configuration may have the same remedy. */
+/** Several keys of a configuration have the same thing to be done about them. */
 function findingLines(blockers: readonly Finding[]): string[] {
   const todos = new Set(blockers.flatMap(({ todo }) => (todo === null ? [] : [`  -> ${todo}`])));
   return [...blockers.map(({ found }) => found), ...todos];
 }
 
-/** A process that another one started. */
+/** A process that somebody else has started. */
 class StartedProcess {
   readonly #pid: number;
   #zombieSinceMs: number | null = null;
@@ -175,7 +169,7 @@ class StartedProcess {
     return performance.now() - this.#zombieSinceMs >= ZOMBIE_GRACE_MS;
   }
 
-  /** The kernel's letter for its state; null: there is no such process. */
+  /** The kernel's letter for it; null: there is none. */
   #readProcState(): string | null {
     try {
       const stat = readFileSync(`/proc/${this.#pid}/stat`, 'latin1');

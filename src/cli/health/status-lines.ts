@@ -10,7 +10,7 @@ export type Status = z.infer<typeof serverStatus.output>;
 type Deliveries = NonNullable<Status['deliveries']>;
 type LastError = Deliveries['last_errors'][number];
 
-/** An older report is marked: the database did not answer when it was due for renewal. */
+/** Older than this, a report is worth a word: the database did not answer when it was to be read anew. */
 const MAX_UNMARKED_COUNTS_AGE_MS = 15_000;
 
 /** A server that answers, on one screen. */
@@ -59,7 +59,7 @@ function errorLine({ at, hook, group, host, category, code }: LastError): string
   return replaceControlCharacters(`${at}  hook ${hook} of group ${group} to ${host}: ${what}`);
 }
 
-/** A server that does not answer, and what prevents its start. */
+/** A server that does not answer, and what is in the way of starting it. */
 export function offlineLines(offline: OfflineStatus, blockers: readonly Finding[]): string[] {
   const { lastRun, state } = offline;
   const fields = [['server', offlineSentence(offline)] as const];

@@ -42,17 +42,14 @@ async function showStatus(context: CommandContext, flag: string | undefined, jso
   throw offlineError(dataDir, asked);
 }
 
-/**
- * The server's status, or why it does not answer. Rejects where this user may not query it, and for an unexpected
- * answer.
- */
+/** What the server says, or why it says nothing. Rejects where it may not be asked, and where it answers strangely. */
 export async function askStatus(dataDir: string): Promise<Status | OfflineStatus> {
   try {
     return await callServer({ dataDir, operation: serverStatus, input: {}, timeoutMs: STATUS_TIMEOUT_MS });
   } catch (error) {
     const isAway = error instanceof CommandError && error.exitCode === exitCodes.unavailable;
     if (!isAway || error instanceof OtherVersionError) throw error;
-    // Imported here: a command that reaches a running server does not need it.
+    // Imported here: a command that reaches a running server needs none of it.
     const { findOfflineStatus } = await import('./find-offline-status.ts');
     return findOfflineStatus(dataDir);
   }
@@ -64,12 +61,12 @@ function lastRunAsJson(lastRun: LastRun | null): object | null {
   return { ...stored, last_seen_at: lastSeenAt.toISOString() };
 }
 
-/** The server answers but its database does not. */
+/** The server answers and its database does not. */
 export function databaseDownError(): CommandError {
   return new CommandError(exitCodes.unavailable, 'the server runs, but its database does not answer');
 }
 
-/** No server answers, and a start would not reveal more. */
+/** Nobody answers, for a reason that a start does not know more about. */
 export function offlineError(dataDir: string, offline: OfflineStatus): CommandError {
   const where = `the Klatch with the data directory ${dataDir}`;
   if (['starting', 'stopping', 'unresponsive'].includes(offline.state)) {

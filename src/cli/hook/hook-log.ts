@@ -115,7 +115,7 @@ export function addRedeliver(hook: Command, context: CommandContext): void {
 
 const UNITS_MS: Readonly<Record<string, number>> = { s: 1_000, min: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** Turns an age, such as 30min, into a time. The server does not know ages, so its error would not mention them. */
+/** An age, such as 30min, as the time that it was. The server knows no ages, so that its error would leave them out. */
 function parseRedeliverFrom(text: string, nowMs: number): string {
   const [, count, unit] = /^(\d{1,6}) ?(s|min|h|d)$/.exec(text) ?? [];
   if (unit !== undefined) return new Date(nowMs - Number(count) * UNITS_MS[unit]!).toISOString();

@@ -15,40 +15,40 @@ import { nonRootOwnerOf } from '../core/privileges.ts';
 
 /** The configuration of the package's service. */
 export const SYSTEM_CONFIG = '/etc/klatch/server.conf';
-/** The user of that service. */
+/** Whom that service runs as. */
 const SERVICE_USER = 'klatch';
 
 const CONFIG_TEMPLATE = 'etc/klatch/server.conf.template';
 const SERVER_KEYS = 'modules.security.server-keys';
-/** The names that `ensureServerKeys` uses, relative to the configuration: the folder can be moved as a whole. */
+/** As `ensureServerKeys` names them, relative to the configuration: the folder can be moved as a whole. */
 const SERVER_KEY_FILES = { public: 'server-key.public.pem', private: 'server-key.private.pem' };
 
-/** The answers that people give; the secret, the server keys and those of web push are generated here. */
+/** What people are asked for; the secret, the server keys and those of web push are made here. */
 export type Answers = Omit<SetupAnswers, 'secret' | 'serverKeys' | 'webPushKeys'>;
 
-/** The result of `configure`. */
+/** What `configure` did. */
 export interface ConfigureResult extends Omit<SetupResult, 'text'> {
   readonly file: string;
-  /** Folder of a pair of server keys that this call created; null: there was one. */
+  /** Folder of a pair of server keys made now; null: there was one. */
   readonly keysMadeIn: string | null;
 }
 
 interface ConfigureOptions {
-  /** Fallback for the configuration's substitutions. */
+  /** What the configuration's substitutions fall back to. */
   readonly env: Environment;
-  /** Comments to put above keys that this call writes. */
+  /** Comments to put above keys that are written now. */
   readonly notes?: Partial<Record<SettingKey, string>>;
 }
 
-/** The present configuration, or the template for a new one. */
+/** The configuration as it is, or the template for a new one. */
 export function readConfigOrTemplate(file: string): ConfigText {
   return { file, text: existsSync(file) ? readFileSync(file, 'utf8') : readAsset(CONFIG_TEMPLATE) };
 }
 
 /**
- * Completes a configuration, or creates one: a secret, server keys beside it, keys of web push, and the answers.
- * Present values stay. `file` is absolute. Throws ConfigError for answers that the server would refuse, before anything
- * is written, and the system's errors.
+ * Completes a configuration, or makes one: a secret, server keys beside it, keys of web push, and the answers. What has an answer stays.
+ * `file` is absolute. Throws ConfigError for answers that the server would refuse, before anything is written, and the
+ * system's errors.
  */
 export function configure(file: string, answers: Answers, { env, notes = {} }: ConfigureOptions): ConfigureResult {
   const source = readConfigOrTemplate(file);
@@ -59,10 +59,10 @@ export function configure(file: string, answers: Answers, { env, notes = {} }: C
   const folder = dirname(file);
   mkdirSync(folder, { recursive: true, mode: 0o750 });
   const server = serverOwnerIfRoot(source, answers, env);
-  // Written before the configuration that names them: an interrupted run leaves files that the next run uses.
+  // Before the configuration that names them: a run that is cut off leaves files that the next run takes.
   const keys = set.includes(SERVER_KEYS) ? ensureServerKeys(folder, server === null ? {} : { owner: server }) : null;
   const isNew = !existsSync(file);
-  // The server only reads its configuration, so it may not write it, unless the whole folder belongs to its user.
+  // The server reads its configuration and has no business writing it, unless the whole folder is its user's.
   const uid = statSync(folder).uid === server?.uid ? server.uid : 0;
   const owner = server !== null && isNew ? { owner: { uid, gid: server.gid } } : {};
   writeConfig(file, insertNotes(result, notes), owner);
@@ -83,8 +83,8 @@ function insertNotes({ text, set }: SetupResult, notes: Partial<Record<SettingKe
 }
 
 /**
- * The user that the server runs as, if that is another one. Root sets up, and the owner of the data directory (or the
- * user that will create it) has to read the result. Null where it is unknown or makes no difference.
+ * Whom the server runs as, if that is not whom we are: root sets up, and the owner of the data directory (or who is to
+ * make it) has to read the result. Null where it cannot be told or makes no difference.
  */
 export function serverOwnerIfRoot(source: ConfigText, { dataDir }: Answers, env: Environment): Owner | null {
   if (process.geteuid?.() !== 0) return null;
@@ -94,7 +94,7 @@ export function serverOwnerIfRoot(source: ConfigText, { dataDir }: Answers, env:
   return nonRootOwnerOf(folderOrNearestExistingAncestor(folder));
 }
 
-/** The folder itself, or the nearest existing one above it, in which it could be created. */
+/** The folder itself, or the one above it in which it could be made. */
 export function folderOrNearestExistingAncestor(path: string): string {
   const above = dirname(path);
   return existsSync(path) || above === path ? path : folderOrNearestExistingAncestor(above);

@@ -33,7 +33,7 @@ export interface SetupOptions {
   readonly json?: boolean;
 }
 
-/** Options with one value for one key. */
+/** Options that hold one value of one key. */
 const SINGLE_VALUE_OPTIONS = [
   ['--base-uri', 'http.base-uri', 'baseUri'],
   ['--project-name', 'project-name', 'projectName'],
@@ -50,10 +50,7 @@ const SINGLE_VALUE_OPTIONS = [
   ['--web-push-subject', 'services.web-push.subject', 'webPushSubject'],
 ] as const satisfies readonly (readonly [string, SettingKey, keyof SetupOptions])[];
 
-/**
- * The answers that the options give, without those about the database. Throws CommandError for values that the server
- * would refuse.
- */
+/** The answers that the options give, the database's apart. Throws CommandError for what the server would refuse. */
 export function readAnswers(options: SetupOptions): Answers {
   for (const [name, key, option] of SINGLE_VALUE_OPTIONS) {
     const value = options[option];
@@ -64,7 +61,7 @@ export function readAnswers(options: SetupOptions): Answers {
   return {
     ...(baseUri === undefined ? {} : { baseUri }),
     ...(projectName === undefined ? {} : { projectName }),
-    // A path on the command line is relative to the working folder, one in the file to the file.
+    // A path on the command line starts at the working folder, one in the file at the file.
     ...(dataDir === undefined ? {} : { dataDir: resolve(dataDir) }),
     ...(options.interface === undefined ? {} : { interface: options.interface }),
     ...(port === undefined ? {} : { port: Number(port) }),
@@ -76,7 +73,7 @@ export function readAnswers(options: SetupOptions): Answers {
   };
 }
 
-/** The options about the database. Throws CommandError for a password file that cannot be read. */
+/** What the options say of the database. Throws CommandError for a password file that cannot be read. */
 export function readDatabaseFlags({ env }: CommandContext, options: SetupOptions): DatabaseFlags {
   const { embedded = false, localDatabase = false, cluster, dbHost, dbPort, dbName, dbUser, dbPasswordFile } = options;
   if (embedded) return { embedded };
@@ -94,8 +91,8 @@ export function readDatabaseFlags({ env }: CommandContext, options: SetupOptions
 }
 
 /**
- * Throws CommandError when an option contradicts the file, which keeps its values: a script has to learn that its
- * request was not applied. Nothing has been written then.
+ * Throws CommandError when an option says something else than the file, which keeps its answers: a script has to learn
+ * that what it asked for is not so. Nothing has been written then.
  */
 export function refuseContradictions(source: ConfigText, options: SetupOptions, database: DatabaseFlags): void {
   const lines = [
@@ -135,14 +132,14 @@ function contradictionLines(
   return [`  ${where}: ${says}, and ${given.name} says ${text === null ? 'something else' : given.typedValue}`];
 }
 
-/** Only the option counts as a request: the variable may be set for another reason. */
+/** Only a file counts as asked for: the variable may be set for another reason. */
 function passwordContradiction(source: ConfigText, options: SetupOptions, { password }: DatabaseFlags): string[] {
   if (options.dbPasswordFile === undefined || password === undefined) return [];
   const given = { name: '--db-password-file', hoconLiteral: toHoconLiteral(password), typedValue: '' };
   return contradictionLines(source, 'services.postgresql.password', given);
 }
 
-/** A file that names a database is not changed to another kind: the server would start on an empty one. */
+/** A file that names a database is not moved to another kind of it: the server would start on an empty one. */
 function databaseKindContradictions(source: ConfigText, options: SetupOptions): string[] {
   const { embedded = false } = options;
   const place = ['localDatabase', 'cluster', 'dbHost', 'dbPort', 'dbName', 'dbUser'] as const;

@@ -25,20 +25,20 @@ import { databaseConnectionDefaults, type DatabaseFlags } from './setup-question
 
 const PASSWORD_SETTING = 'services.postgresql.password';
 
-/** A server of this machine with its version, or with the reason why it cannot be used, as a sentence. */
+/** A server of this machine that could be asked, or why not, as a sentence. */
 export interface ExaminedCluster {
   readonly cluster: LocalCluster;
   readonly server: ServerVersion | null;
   readonly problem: string | null;
 }
 
-/** The PostgreSQL servers of this machine; all are queried at once. */
+/** The PostgreSQL servers of this machine; each is asked, all at once. */
 export async function examineClusters(
   { postgresqlClusterLocations = SYSTEM_CLUSTER_LOCATIONS }: Pick<CommandContext, 'postgresqlClusterLocations'>,
   socketDir: string | undefined,
 ): Promise<readonly ExaminedCluster[]> {
   const all = findClusters({ ...postgresqlClusterLocations, ...(socketDir !== undefined && { socketDir }) });
-  // With a folder given, only the servers in it count.
+  // Who names a folder means the servers in it.
   const clusters = socketDir === undefined ? all : all.filter((cluster) => cluster.socketDir === socketDir);
   return Promise.all(clusters.map(examineCluster));
 }
@@ -55,7 +55,7 @@ async function examineCluster(cluster: LocalCluster): Promise<ExaminedCluster> {
   }
 }
 
-/** True for root and for the user that runs the server. A server that does not run counts for every user. */
+/** Root, or whoever runs the server. A server that does not run is told as such to everybody. */
 function mayAdministerIfRunning({ socketOwnerUid }: LocalCluster): boolean {
   const uid = process.geteuid?.();
   return uid === 0 || socketOwnerUid === null || uid === socketOwnerUid;
@@ -77,7 +77,7 @@ export function usableClusters(
   });
 }
 
-/** The one server that the options, or the port in the file, select. Throws CommandError where that is ambiguous. */
+/** The one server that the options, or the port in the file, mean. Throws CommandError where that is not clear. */
 export function chooseCluster(
   examined: readonly ExaminedCluster[],
   { cluster, port }: { cluster: string | undefined; port: number | undefined },
@@ -115,15 +115,15 @@ function noMatchingClusterSentence(examined: readonly ExaminedCluster[], wanted:
   );
 }
 
-/** A local database for the file, and what was created. */
+/** A local database for the file, with what was done. */
 export interface LocalDatabase {
   readonly answer: DatabaseAnswer;
   readonly made: ProvisionedDatabase & { readonly label: string; readonly user: string; readonly db: string };
 }
 
 /**
- * Creates the role and the database that the file or the options name, and checks that they work. Throws CommandError
- * with a remedy.
+ * Makes the role and the database that the file or the options name, and proves that they work. Throws CommandError with
+ * what to do.
  */
 export async function makeLocalDatabase(
   source: ConfigText,
@@ -151,13 +151,13 @@ export async function makeLocalDatabase(
   }
 }
 
-/** The port in the file, which selects the server. */
+/** The port that the file names already, which chooses the server. */
 export function configuredDatabasePort(source: ConfigText, env: CommandContext['env']): number | undefined {
   const port = existingAnswer(source, 'services.postgresql.port', env);
   return port === null ? undefined : Number(port);
 }
 
-/** Throws CommandError where the file's database is not on this machine. */
+/** Throws CommandError where the file's database is not one of this machine. */
 function requireLocalConfiguredHost(
   source: ConfigText,
   { socketDir }: LocalCluster,
@@ -173,7 +173,7 @@ function requireLocalConfiguredHost(
   throw new CommandError(exitCodes.operationFailed, message);
 }
 
-/** The file's value of a key, including the environment's part; null: none yet. */
+/** What the file says of a key, with the environment's part in it; null: nothing yet. */
 function existingAnswer(source: ConfigText, key: SettingKey, env: CommandContext['env']): string | null {
   if (keyState(source, key) === 'open') return null;
   const { file } = source;

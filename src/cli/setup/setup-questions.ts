@@ -6,16 +6,16 @@ import type { LocalCluster } from '../../storage/provision/clusters.ts';
 import type { Answers } from './configure.ts';
 import type { Prompt } from '../core/prompt.ts';
 
-/** The defaults for a database; those of reference.conf. */
+/** What a database is called where nobody says otherwise; the defaults of reference.conf. */
 export const databaseConnectionDefaults = { host: '127.0.0.1', port: 5432, db: 'klatch', user: 'klatch' } as const;
 const POSTGRESQL = 'services.postgresql';
 
-/** The flags about the database; `embedded` excludes the others, and `local` a host. */
+/** What the flags said of the database; `embedded` excludes the others, and `local` a host. */
 export interface DatabaseFlags {
   readonly embedded: boolean;
-  /** True: create one in PostgreSQL on this machine. */
+  /** True: one is made in PostgreSQL on this machine. */
   readonly local?: boolean;
-  /** Debian's name of the server to use, such as "15/main". */
+  /** Debian's name of the server to take, such as "15/main". */
   readonly cluster?: string;
   readonly host?: string;
   readonly port?: number;
@@ -27,7 +27,7 @@ export interface DatabaseFlags {
 /** Answers without which there is no working configuration. */
 export type MissingAnswer = 'base-uri' | 'database' | 'password';
 
-/** How to give each of them without a prompt. */
+/** How each of them is given where nobody can be asked. */
 export const missingAnswerAdvice: Readonly<Record<MissingAnswer, string>> = {
   'base-uri': '--base-uri URL: the public address of the HTTP interface, such as https://chat.example.org',
   database:
@@ -36,17 +36,17 @@ export const missingAnswerAdvice: Readonly<Record<MissingAnswer, string>> = {
   password: '--db-password-file FILE, or KLATCH_DB_PASSWORD in the environment (may be empty): the database password',
 };
 
-/** The possible places of a database on this machine. */
+/** Where a database could be had on this machine. */
 export interface DatabaseOffers {
-  /** PostgreSQL servers, each with a text for a person. */
+  /** PostgreSQL servers, with words for a person. */
   readonly local: readonly { readonly cluster: LocalCluster; readonly text: string }[];
-  /** The private server as a text; null: its programs are not installed. */
+  /** The private one, in words; null: there are no programs for it. */
   readonly embedded: string | null;
-  /** Why other servers or programs that are there cannot be used. */
+  /** What is there and cannot be used, and why. */
   readonly unusableReasons: readonly string[];
 }
 
-/** The answers that neither the flags nor the configuration give. */
+/** What neither the flags nor the configuration answer. */
 export function findMissing(source: ConfigText, answers: Answers, database: DatabaseFlags): readonly MissingAnswer[] {
   const missing: MissingAnswer[] = [];
   if (answers.baseUri === undefined && isUnanswered(source, 'http.base-uri')) missing.push('base-uri');
@@ -56,13 +56,13 @@ export function findMissing(source: ConfigText, answers: Answers, database: Data
   return missing;
 }
 
-/** All answers of people, by flags or at the prompt. */
+/** Everything that people have to answer, by flags or at the prompt. */
 export interface GivenAnswers {
   readonly answers: Answers;
   readonly database: DatabaseFlags;
 }
 
-/** Asks for the missing answers. It calls `offers` only when there is a choice of databases. */
+/** Asks for what is missing. `offers` is asked for only when there is a choice of databases. */
 export async function askMissing(
   source: ConfigText,
   given: GivenAnswers & { readonly missing: readonly MissingAnswer[]; readonly offers: () => Promise<DatabaseOffers> },
@@ -86,7 +86,7 @@ export async function askMissing(
   return { answers, database };
 }
 
-/** The answers with the flags about the database; without them where the configuration has all of that. */
+/** The answers with what the flags say of the database; nothing of it where the configuration says it all. */
 export function answersWithDatabase(source: ConfigText, { answers, database: flags }: GivenAnswers): Answers {
   if (flags.embedded) return { ...answers, database: { embedded: true } };
   const { embedded: _, local: __, cluster: ___, ...given } = flags;
@@ -96,7 +96,7 @@ export function answersWithDatabase(source: ConfigText, { answers, database: fla
   return { ...answers, database };
 }
 
-/** A password alone selects no database: its variable may be set for another reason. */
+/** A password alone names nothing: its variable may be set for another reason. */
 function namesDatabase({ host, port, db, user }: DatabaseFlags): boolean {
   return [host, port, db, user].some((each) => each !== undefined);
 }
@@ -115,12 +115,12 @@ function databaseChoice(source: ConfigText, flags: DatabaseFlags): 'embedded' | 
   return impliesExternalServer(flags) ? 'external' : 'open';
 }
 
-/** A name alone also fits a database on this machine; with a password it means an existing one. */
+/** A name alone fits a database on this machine as well; with a password it is one that exists. */
 function impliesExternalServer(flags: DatabaseFlags): boolean {
   return flags.host !== undefined || (flags.password !== undefined && namesDatabase(flags));
 }
 
-/** Over a Unix socket, the database usually identifies its users without a password. */
+/** Over a Unix socket the database as a rule knows its users by themselves. */
 function needsPassword(source: ConfigText, { host, password }: DatabaseFlags): boolean {
   if (password !== undefined || !isUnanswered(source, `${POSTGRESQL}.password`)) return false;
   const value = currentValue(source, `${POSTGRESQL}.host`);
@@ -149,7 +149,7 @@ async function askDatabase(prompt: Prompt, offers: DatabaseOffers, flags: Databa
   return chosen ?? askExternalDatabase(prompt, flags);
 }
 
-/** Skips questions that the flags answer. */
+/** What the flags say is not asked. */
 async function askExternalDatabase(prompt: Prompt, flags: DatabaseFlags): Promise<DatabaseFlags> {
   const defaults = databaseConnectionDefaults;
   const host =

@@ -10,10 +10,10 @@ import { SYSTEM_CONFIG, type ConfigureResult } from './configure.ts';
 import { type CommandContext, print, printError, printJson } from '../core/context.ts';
 import type { LocalDatabase } from './setup-local.ts';
 
-/** The files that start the server of the package. */
+/** What starts the server of the package. */
 const SERVICE_FILES = ['/etc/init.d/klatch', '/lib/systemd/system/klatch.service'];
 
-/** Reports what was done and the next step. Throws for everything that is still missing or wrong in the file. */
+/** Tells what was done and what comes next. Throws for whatever is still missing or wrong in the file. */
 export function reportSetup(
   context: CommandContext,
   done: ConfigureResult,
@@ -51,13 +51,13 @@ function localDatabaseLines({ made }: LocalDatabase): string[] {
   ];
 }
 
-/** Facts about the machine; looked up where they are absent. */
+/** What the machine has; looked up where it is left out. */
 interface HostFacts {
   readonly installation?: Installation;
   readonly isService?: boolean;
 }
 
-/** The next step of a person, as a sentence that ends with a command. */
+/** What a person does next, as a sentence that ends with a command. */
 export function nextStep(
   { programBinDir }: Pick<CommandContext, 'programBinDir'>,
   file: string,

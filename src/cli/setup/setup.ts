@@ -94,7 +94,7 @@ async function setup(context: CommandContext, flag: string | undefined, options:
   };
   refuseContradictions(source, options, asked.database);
   const missing = findMissing(source, asked.answers, asked.database);
-  // Checked before any question, and before anything is created.
+  // Before anything is asked or made.
   if (!existsSync(file) || missing.length > 0 || asked.database.local === true) requireReplaceable(file);
   const given = missing.length === 0 ? asked : await askForMissing(context, source, { given: asked, missing, options });
   const local =
@@ -105,7 +105,7 @@ async function setup(context: CommandContext, flag: string | undefined, options:
   reportSetup(context, configure(file, all, context), { json: options.json, local });
 }
 
-/** The configuration file: the named one, the present one, or the default place for this program. */
+/** Where the server will look for it: the named file, the one that is there, else the place that fits the program. */
 function chooseConfigFile({ env, programBinDir }: CommandContext, flag: string | undefined): string {
   const named = flag ?? env['KLATCH_CONFIG'];
   if (named !== undefined && named !== '') return resolve(named);
@@ -118,13 +118,13 @@ function requireReadableIfExists(file: string): void {
   requireAccessIfExists(file, file, constants.R_OK);
 }
 
-/** A write replaces the file by a new one beside it. */
+/** It is replaced by a new file beside it. */
 function requireReplaceable(file: string): void {
   const path = existsSync(file) ? realpathSync(file) : file;
   requireAccessIfExists(file, folderOrNearestExistingAncestor(dirname(path)), constants.W_OK | constants.X_OK);
 }
 
-/** Throws CommandError; a path that does not exist passes. */
+/** Throws CommandError; what does not exist is no obstacle. */
 function requireAccessIfExists(file: string, path: string, mode: number): void {
   try {
     accessSync(path, mode);
@@ -152,26 +152,26 @@ interface SetupInput {
   readonly options: SetupOptions;
 }
 
-/** The answers, completed by a person at the terminal. Throws CommandError without a terminal. */
+/** The answers with those that a person at the terminal adds. Throws CommandError where nobody can be asked. */
 async function askForMissing(context: CommandContext, source: ConfigText, asked: SetupInput): Promise<GivenAnswers> {
   const { given, missing, options } = asked;
   if (!context.input.isTTY || !context.errorOutput.isTTY) {
     const lines = missing.map((name) => `  ${missingAnswerAdvice[name]}`);
     throw new CommandError(exitCodes.usage, ['nothing was written, these answers are missing:', ...lines].join('\n'));
   }
-  // Questions go to standard error: the result on standard output may be redirected to a file.
+  // Questions go to standard error: the result on standard output may be on its way into a file.
   const prompt = new Prompt(context.input, context.errorOutput);
   try {
     const offers = (): Promise<DatabaseOffers> => findDatabaseOffers(context, options);
     return await askMissing(source, { ...given, missing, offers }, prompt);
   } finally {
-    // Before anything is created: while the prompt runs, Ctrl-C is a key like any other.
+    // Before anything is made: while it runs, Ctrl-C is a key like any other.
     prompt.stop();
   }
 }
 
 async function findDatabaseOffers(context: CommandContext, { socketDir }: SetupOptions): Promise<DatabaseOffers> {
-  // In sequence: while this process has another user's id to connect, it must not read files.
+  // One after the other: while it connects as another user no file may be looked at.
   const examined = await examineClusters(context, socketDir);
   const programs = await findPostgresqlPrograms();
   return {

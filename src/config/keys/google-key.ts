@@ -1,7 +1,7 @@
-/** The required key, for sentences. */
+/** What is needed, for sentences. */
 export const SERVICE_ACCOUNT_DESCRIPTION =
   'a service account of the project (Firebase: project settings, service accounts, new private key)';
-/** Texts that people mistake for the key: server keys of the legacy API, in both of their forms. */
+/** What people take for a key: server keys of the legacy API, in both of their forms. */
 const LEGACY_SERVER_KEY = /^(?:AIza|AAAA[\w-]*:APA91)/;
 
 /** Why a text is neither a path nor the JSON of a service account; null where it may be one. */

@@ -4,17 +4,17 @@ import { readFileSync, statSync } from 'node:fs';
 import { isJson, SERVICE_ACCOUNT_DESCRIPTION } from './google-key.ts';
 import { keyPathForMessage } from '../key-path-for-message.ts';
 
-/** A program's account at Google, and the key that it signs with. */
+/** An account of a program at Google, and the key that it signs with. */
 export interface ServiceAccount {
   readonly clientEmail: string;
-  /** Google's id of the key; null: the file has none. */
+  /** Google's name of the key; null: the file has none. */
   readonly keyId: string | null;
   readonly privateKey: KeyObject;
 }
 
 const MAX_KEY_FILE_BYTES = 65_536;
 
-/** The service account of a key (JSON, or an absolute path), or a sentence that holds no part of a key. */
+/** The service account of a key (JSON, or an absolute path), or a sentence without anything of a key in it. */
 export function readServiceAccount(projectId: string, key: string): ServiceAccount | string {
   const name = isJson(key) ? 'the JSON' : keyPathForMessage(key);
   const text = isJson(key) ? { content: key } : readKeyText(key, name);
@@ -36,7 +36,7 @@ function serviceAccountFromFields(
   if (type !== 'service_account') return `${name} is not a service account; expected ${SERVICE_ACCOUNT_DESCRIPTION}`;
   if (typeof email !== 'string' || !/^[\x21-\x7e]{3,320}$/.test(email)) return `${name} lacks its client_email`;
   if (typeof pem !== 'string') return `${name} lacks its private_key`;
-  // A project has a number besides its id; the file has only the id.
+  // A project has a number beside its id; the file knows the id only.
   if (!/^\d+$/.test(projectId) && project !== projectId) {
     const other = typeof project === 'string' && /^[A-Za-z0-9.:-]{1,100}$/.test(project) ? project : 'another project';
     return `${name} is of ${other}, not of ${projectId}`;
@@ -49,7 +49,7 @@ function serviceAccountFromFields(
   return { clientEmail: email, keyId: typeof keyId === 'string' ? keyId : null, privateKey };
 }
 
-/** The key in a .p8 file, or the reason why it cannot be used, as a sentence. */
+/** The key in a .p8 file, or a sentence that says why it cannot be used. */
 export function readAppleKey(path: string): KeyObject | string {
   const name = keyPathForMessage(path);
   const text = readKeyText(path, name);
@@ -62,7 +62,7 @@ export function readAppleKey(path: string): KeyObject | string {
   return `${name} holds a key of the type ${key.asymmetricKeyType} ${namedCurve}, expected ec prime256v1 (P-256)`;
 }
 
-/** The certificates in a PEM file, or the reason why it cannot be used, as a sentence. */
+/** The certificates in a PEM file, or a sentence that says why it cannot be used. */
 export function readCaFile(path: string): { readonly pem: string } | string {
   const name = keyPathForMessage(path);
   const text = readKeyText(path, name);
@@ -72,12 +72,12 @@ export function readCaFile(path: string): { readonly pem: string } | string {
     if (certificate.ca || certificate.issuer === certificate.subject) return { pem: text.content };
     return `${name} is not the certificate of an authority`;
   } catch {
-    // The part that does not parse may be a key that was mistaken for a certificate.
+    // What of it does not parse may be a key that was taken for a certificate.
     return `${name} is no certificate in PEM`;
   }
 }
 
-/** The problem of a pair of keys in base64url, as a sentence about the private one; null: none. */
+/** What is wrong with a pair of keys in base64url, as a sentence about the private one; null: nothing. */
 export function webPushPairProblem(publicKey: string, privateKey: string): string | null {
   const pair = createECDH('prime256v1');
   try {
@@ -94,7 +94,7 @@ function parsePrivateKey(pem: string): KeyObject | string {
   try {
     return createPrivateKey(pem);
   } catch {
-    // OpenSSL's own message can quote input.
+    // OpenSSL's own words can repeat input.
     return 'is no private key in PEM, or a damaged one';
   }
 }
@@ -104,7 +104,7 @@ function parseJsonObject(text: string): Record<string, unknown> | null {
     const value: unknown = JSON.parse(text);
     return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : null;
   } catch {
-    // The parser's message quotes its input.
+    // The parser's words quote what it read.
     return null;
   }
 }

@@ -9,7 +9,7 @@ import type { Owner } from '../durable-file.ts';
 import { keyPathForMessage } from '../key-path-for-message.ts';
 import { ConfigError } from '../problem.ts';
 
-/** The mistake in one of the two files, as a sentence about it. */
+/** What is wrong with one of the two files, as a sentence about it. */
 interface SigningKeyFileProblem {
   readonly which: keyof ServerKeyFiles;
   readonly sentence: string;
@@ -21,8 +21,8 @@ const PEM_LABELS = { public: 'PUBLIC KEY', private: 'PRIVATE KEY' } as const;
 const NEW_PAIR_ADVICE = 'run "klatch keys generate", or openssl genpkey -algorithm ed25519';
 
 /**
- * Checks a pair of server keys: both files exist, are PEM, Ed25519, PKCS#8 and SPKI, and form one pair. No sentence
- * quotes the files' content.
+ * Checks a pair of server keys: both files there, PEM, Ed25519, PKCS#8 and SPKI, and one pair. No sentence holds
+ * anything of the files' content.
  */
 export function checkServerKeyPair(files: ServerKeyFiles): readonly SigningKeyFileProblem[] {
   const publicKey = readPemKey(files.public, 'public');
@@ -37,8 +37,8 @@ export function checkServerKeyPair(files: ServerKeyFiles): readonly SigningKeyFi
 }
 
 /**
- * The keys of the pairs, in their order. Throws ConfigError with the problems of `checkServerKeyPair`: the files were
- * checked when the configuration was read, and may have changed since.
+ * The keys of the pairs, in their order. Throws ConfigError with what `checkServerKeyPair` says: the files were looked at
+ * when the configuration was read, and may have changed since.
  */
 export function readServerKeys(pairs: readonly ServerKeyFiles[]): ServerKey[] {
   return pairs.map((files) => {
@@ -52,24 +52,24 @@ export function readServerKeys(pairs: readonly ServerKeyFiles[]): ServerKey[] {
   });
 }
 
-/** The public key in a file in the form for people, or null where it cannot be read. */
+/** How the public key in a file is shown, or null where it cannot be read. */
 export function describePublicKeyFile(path: string): PublicServerKey | null {
   const key = readPemKey(path, 'public');
   return typeof key === 'string' ? null : describePublicKey(key);
 }
 
-/** Whether users outside the file's owner and group can read it; false where this is unknown. */
+/** Whether users outside the file's owner and group can read it; false where it cannot be asked. */
 export function isReadableByOthers(path: string): boolean {
   try {
     return (statSync(path).mode & 0o004) !== 0;
   } catch (error) {
-    // The code that reads the file reports such an error, with its own name.
+    // What cannot be looked at is told where it is read, with its own name.
     if (typeof error === 'object' && error !== null && 'code' in error) return false;
     throw error;
   }
 }
 
-/** The key in a file, or the reason why it cannot be used, as a sentence. */
+/** The key in a file, or a sentence that says why it cannot be used. */
 function readPemKey(path: string, which: keyof ServerKeyFiles): KeyObject | string {
   const name = keyPathForMessage(path);
   const bytes = readBytes(path, name);
@@ -92,7 +92,7 @@ function parsePemKey(pem: string, name: string, which: keyof ServerKeyFiles): Ke
     if (key.asymmetricKeyType === 'ed25519') return key;
     return `${name} holds a key of the type ${key.asymmetricKeyType ?? 'unknown'}, expected ed25519: ${NEW_PAIR_ADVICE}`;
   } catch (error) {
-    // OpenSSL's own message names internals of its decoder and can quote input: its code is enough.
+    // OpenSSL's own words name internals of its decoder and can repeat input: its code says enough.
     return `${name} is a damaged PEM file (${errorCodeOf(error)})`;
   }
 }
@@ -114,12 +114,12 @@ function errorCodeOf(error: unknown): string {
   return typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : 'no code';
 }
 
-/** A pair of server keys on disk; `created` is false for an existing pair. */
+/** A pair of server keys on disk; `created` is false where it was there already. */
 interface EnsuredServerKeys extends ServerKeyFiles {
   readonly created: boolean;
 }
 
-/** Creates folders that are open to the group of the keys' owner, who could not reach the keys otherwise. */
+/** Folders that are made here are open to the group of the keys' owner, who could not reach his keys else. */
 function createGroupAccessibleFolder(folder: string, owner: Owner | undefined): void {
   const first = mkdirSync(folder, { recursive: true, mode: 0o750 });
   if (first === undefined || owner === undefined) return;
@@ -129,15 +129,15 @@ function createGroupAccessibleFolder(folder: string, owner: Owner | undefined): 
   }
 }
 
-/** The paths of the two files of a pair in a folder. */
+/** What the two files of a pair are called in a folder. */
 export function serverKeyPaths(folder: string): ServerKeyFiles {
   return { public: join(folder, 'server-key.public.pem'), private: join(folder, 'server-key.private.pem') };
 }
 
 /**
- * Creates `server-key.private.pem` (0600) and `server-key.public.pem` (0644) in `folder`, synced to disk, and keeps an
- * existing pair. It writes the private file first: an interrupted run leaves at most a private key, and the next run
- * derives the public one from it. Throws when the existing files do not form a pair.
+ * Makes `server-key.private.pem` (0600) and `server-key.public.pem` (0644) in `folder`, synced to disk. A pair that is
+ * there is kept. The private file comes first: a run that was cut off leaves a private key at most, and the next run
+ * derives the public one from it. Throws when the files that are there do not make a pair.
  */
 export function ensureServerKeys(folder: string, options: { readonly owner?: Owner } = {}): EnsuredServerKeys {
   const files = serverKeyPaths(folder);

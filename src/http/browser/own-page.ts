@@ -1,14 +1,14 @@
 import type { IncomingMessage } from 'node:http';
 import { KlatchError } from '../../errors.ts';
 
-/** Methods that change nothing; browsers send no Origin with them to their own server. */
+/** Requests that change nothing; browsers send no Origin with those to the own server. */
 const SAFE_METHODS: ReadonlySet<string | undefined> = new Set(['GET', 'HEAD']);
 /** Absent: the connection is no secure context for the browser, or the client is older than these headers. */
 const OWN_FETCH_SITES: ReadonlySet<string | undefined> = new Set([undefined, 'same-origin', 'none']);
 
 /**
- * Throws `forbidden` unless a request with a cookie comes from a page of `ownOrigin`. `SameSite=Strict` keeps the
- * cookie from other sites, but not from other ports and subdomains of this one.
+ * Throws `forbidden` unless a request that brings a cookie comes from a page of `ownOrigin`. `SameSite=Strict` keeps the
+ * cookie from other sites, and not from other ports and subdomains of this one.
  */
 export function requireOwnPage(
   { method, headers }: Pick<IncomingMessage, 'method' | 'headers'>,

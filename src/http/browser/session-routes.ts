@@ -17,7 +17,7 @@ import { requireOwnPage } from './own-page.ts';
 
 const METHODS = ['GET', 'POST', 'DELETE'];
 
-/** What a person learns of the session that came with the request, or that the request opened. */
+/** What a person is told of the session that the request came with, or that it has opened. */
 interface BrowserSession {
   readonly session: number;
   readonly account: { readonly id: number; readonly nick: string; readonly name: string; readonly role: string };
@@ -42,7 +42,7 @@ export function sessionRoutes(services: Services, authenticator: Authenticator):
       return;
     }
     try {
-      // Checked without a cookie too: another page must not sign a visitor in to a foreign account.
+      // Also without a cookie: another page must not sign a visitor in as somebody else.
       requireOwnPage(req, services.sessionCookie.origin);
       refuseToken(req);
       await handle(req, res);
@@ -77,7 +77,7 @@ async function showSession(
   const { sessionCookie } = services;
   const token = await sessionCookie.tokenAmong(klatchCookiesIn(req.headers.cookie));
   const serialize = await sessionCookie.serializer();
-  // This request extends the session, so the cookie is extended too.
+  // The session lasts as long again from here on, and so does the cookie.
   sendJson(res, 200, shownSession(caller), { 'set-cookie': serialize(token) });
 }
 
@@ -93,7 +93,7 @@ async function signIn(services: Services, authenticator: Authenticator, req: Req
   const input = await services.parseBudget.run(caller.source, refusal, () =>
     parseJsonBodyAsInput(req, body, ANYBODY_OPERATION_LIMITS),
   );
-  // First, because it may need the database: a failure here must not use up the code or link.
+  // Before anything is used up: it may need the database.
   const serialize = await services.sessionCookie.serializer();
   const call = { services, caller, input };
   const output = await authenticator.throttleFailedGuesses<VerifyOutput>(
@@ -109,7 +109,7 @@ async function signIn(services: Services, authenticator: Authenticator, req: Req
   await endReplacedSession(services, previous);
 }
 
-/** No browser has the cookie of the former session any more. When this end fails, the unused session expires. */
+/** No browser has the cookie of the former session any more. Where its end fails, it ends without use. */
 async function endReplacedSession(services: Services, previous: Caller): Promise<void> {
   if (previous.kind !== 'account') return;
   const end = callOperation(endOwnSession, { services, caller: previous, input: { session: previous.sessionId } });
@@ -122,7 +122,7 @@ async function signOut(services: Services, authenticator: Authenticator, req: Re
     try {
       await callOperation(endOwnSession, { services, caller, input: { session: caller.sessionId } });
     } catch (error) {
-      // Another request ended it at the same moment.
+      // Somebody else has ended it at the same moment.
       if (!(error instanceof KlatchError) || error.code !== 'not_found') throw error;
     }
   }

@@ -8,7 +8,7 @@ const MEDIA_TYPES: ReadonlyMap<string, string> = new Map([
   ['js', 'text/javascript; charset=utf-8'],
   ['svg', 'image/svg+xml'],
 ]);
-/** In the order of preference where a browser accepts both. */
+/** In the order in which they are taken where a browser knows both. */
 export const webFileEncodings = ['br', 'gzip'] as const;
 const SUFFIXES = { br: '.br', gzip: '.gz' } as const;
 
@@ -20,28 +20,28 @@ interface WebFile {
   readonly gzip: Buffer;
 }
 
-/** The browser client that was built into the program. */
+/** The browser client as it was built with the program. */
 export interface WebFiles {
-  /** With placeholders for what the server knows. */
+  /** With place holders for what the server knows. */
   readonly shell: string;
   /** By name, which has a hash of the content. */
   readonly assets: ReadonlyMap<string, WebFile>;
 }
 
-/** Null in a source tree without the built client: `npm run web`. */
+/** Null in a source tree in which it was not built: `npm run web`. */
 export function readWebFiles(): WebFiles | null {
   const shell = readShell();
   if (shell === null) return null;
   return { shell, assets: new Map(plainNames().map((name) => [name, readWebFile(name)])) };
 }
 
-/** The build of the browser client in the program; it changes with any content. Null where the client was not built. */
+/** Which build of the browser client the program has: another one for any other content. Null where it was not built. */
 export function readBuildId(): string | null {
   const shell = readShell();
   return shell === null ? null : buildIdOf(shell);
 }
 
-/** The shell names the first files by hashes of their content, and those name the others in the same way. */
+/** The shell names the first files by hashes of their content, and those the others by theirs. */
 export function buildIdOf(shell: string): string {
   return createHash('sha256').update(shell).digest('hex').slice(0, BUILD_ID_DIGITS);
 }
@@ -49,7 +49,7 @@ export function buildIdOf(shell: string): string {
 function readShell(): string | null {
   try {
     const shell = readAsset(`${FOLDER}/shell.html`);
-    // This shell is the source, not the build.
+    // Of the sources, not of the build.
     return shell.includes('{{script}}') ? null : shell;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;

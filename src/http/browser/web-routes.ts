@@ -7,14 +7,14 @@ import { sendMethodNotAllowed } from '../responses.ts';
 import { buildIdOf, readWebFiles, webFileEncodings, type WebFiles } from './web-files.ts';
 
 /**
- * The paths that the browser client has screens for. All other paths keep their own answer, also for a person who opens
- * a program's path by mistake.
+ * The paths that the browser client has screens for. Everything else keeps its own answer: a person who opens a path of
+ * a program by mistake gets that one.
  */
 const PAGE_PATHS = ['/', '/v1/sign-in', /^\/c\/[1-9]\d{0,14}(?:\/[1-9]\d{0,14})?$/];
 const LOOPBACK_NAMES: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]']);
 const HTML_PATTERN = /(?:^|[,\s])text\/html\s*(?:$|[,;])/i;
 
-/** The headers of everything that is served to browsers here. */
+/** Of everything that is served to browsers here. */
 const COMMON_HEADERS = {
   'cross-origin-resource-policy': 'same-origin',
   'referrer-policy': 'no-referrer',
@@ -22,8 +22,8 @@ const COMMON_HEADERS = {
 } as const;
 
 /**
- * Allows nothing from other origins, nothing inline, and no embedding in frames. No text becomes code: the one policy
- * of Trusted Types is for the address of a service worker.
+ * Nothing from elsewhere, nothing inline, in nobody's frame. No text becomes code: the one policy of Trusted Types is for
+ * the address of a service worker.
  */
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
@@ -44,7 +44,7 @@ const CONTENT_SECURITY_POLICY = [
 const SHELL_HEADERS = {
   ...COMMON_HEADERS,
   'content-type': 'text/html; charset=utf-8',
-  // Browsers revalidate it each time: it names the files of this version.
+  // Asked for each time: it names the files of this version.
   'cache-control': 'no-cache',
   'content-security-policy': CONTENT_SECURITY_POLICY,
   vary: 'Accept',
@@ -52,7 +52,7 @@ const SHELL_HEADERS = {
   'x-robots-tag': 'noindex',
 } as const;
 
-/** Browsers log an error for it at an address that is neither https nor loopback. */
+/** Browsers take it for an error from an address that is neither https nor loopback. */
 const OPENER_POLICY = { 'cross-origin-opener-policy': 'same-origin' } as const;
 
 /** The page as it is sent. */
@@ -65,8 +65,8 @@ interface Shell {
 type WebConfig = Pick<Config, 'projectName' | 'http' | 'web'>;
 
 /**
- * The browser client: its page at the paths that it has screens for, where `Accept` names text/html, and its files
- * below `/assets`. Serves nothing where `web.enabled` is false, or where the client was not built, which it logs.
+ * The browser client: its page at the paths that it has screens for, where `Accept` names text/html, and its files below
+ * `/assets`. Nothing where `web.enabled` is false, or where a source tree was not built, which the log is told.
  */
 export function webRoutes(config: WebConfig, log: Log): Router {
   const router = Router({ caseSensitive: true });
@@ -103,7 +103,7 @@ function pageHandler({ html, headers, base }: Shell): RequestHandler {
       return;
     }
     if (isOtherLoopbackName(req.headers.host, base)) {
-      // Another name is another origin, whose requests the server would refuse.
+      // Another name is another origin, whose requests would be refused.
       const location = `${base.origin}${base.pathname.replace(/\/$/, '')}${req.path}`;
       res.writeHead(307, { ...COMMON_HEADERS, 'cache-control': 'no-store', location }).end();
       return;
@@ -116,7 +116,7 @@ function isTrustworthy({ protocol, hostname }: URL): boolean {
   return protocol === 'https:' || LOOPBACK_NAMES.has(hostname);
 }
 
-/** Whether a browser uses another loopback name than base-uri has, on the same port: it is the same server. */
+/** Whether a browser asks by another name of this machine than base-uri has, on the same port: it is the same server. */
 function isOtherLoopbackName(host: string | undefined, base: URL): boolean {
   const asked = URL.parse(`${base.protocol}//${host ?? ''}`);
   if (asked === null || asked.hostname === base.hostname || asked.port !== base.port) return false;
@@ -138,7 +138,7 @@ function assetHandler({ assets }: WebFiles): RequestHandler {
     sendBytes(req, res, encoding === undefined ? file.plain : file[encoding], {
       ...COMMON_HEADERS,
       'content-type': file.mediaType,
-      // A file with another content has another name.
+      // Another content has another name.
       'cache-control': 'public, max-age=31536000, immutable',
       vary: 'Accept-Encoding',
       ...(encoding === undefined ? {} : { 'content-encoding': encoding }),
@@ -146,7 +146,7 @@ function assetHandler({ assets }: WebFiles): RequestHandler {
   };
 }
 
-/** Whether the client accepts the encoding; it refuses one with `q=0`. */
+/** Whether the client takes the encoding; one that it refuses has `q=0`. */
 function accepts({ headers }: IncomingMessage, encoding: string): boolean {
   const listed = (headers['accept-encoding'] ?? '').split(',');
   return listed.some((each) => {

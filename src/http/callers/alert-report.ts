@@ -6,21 +6,21 @@ import { KlatchError } from '../../errors.ts';
 import type { AlertPost, MessageContent } from '../../operations/messages/alert-writer.ts';
 import { ALERT_UPDATE_MODES, alertTexts, type AlertTextSource, type AlertUpdateMode } from './alert-texts.ts';
 
-/** The report of a post about an alert. */
+/** What a post reports about an alert. */
 export interface AlertReport {
-  /** The name of the format that the key belongs to. */
+  /** The name of the format that the key is of. */
   readonly source: string;
   readonly update: AlertUpdate;
   readonly mode: AlertUpdateMode;
-  /** The content of the post, given what is known of the alert; with `only`, a short one about these alerts. */
+  /** What the post says with what is known of the alert; with `only`, in short about these alerts. */
   readonly contentOf: (known: KnownAlert, only?: ReadonlySet<string>) => MessageContent;
   readonly maxTextCodePoints: number;
 }
 
-/** The source of the keys of posts without a format. */
+/** The source of keys that posts without a format have. */
 export const OWN_SOURCE = 'klatch';
 
-/** The parameter `updates` of an address. Throws KlatchError for an unknown value. */
+/** The parameter `updates` of an address. Throws KlatchError for a value that is not known. */
 export function alertUpdateModeOf(url: string): AlertUpdateMode {
   const start = url.indexOf('?');
   const value = start === -1 ? null : new URLSearchParams(url.slice(start)).get('updates');
@@ -30,16 +30,13 @@ export function alertUpdateModeOf(url: string): AlertUpdateMode {
   throw new KlatchError('invalid_input', { sentence: 'updates: must be both, edit or new' });
 }
 
-/**
- * `key` and `state` beside a text in Klatch's own format. Null where they do not name an alert: then they are two
- * unknown fields.
- */
+/** `key` and `state` beside a text of ours. Null where they do not name an alert: then they are two unknown fields. */
 export function ownAlertUpdate({ key, state }: JsonObject): AlertUpdate | null {
   if (typeof key !== 'string' || (state !== 'firing' && state !== 'resolved')) return null;
   return alertUpdate(key, state);
 }
 
-/** A post that reports about an alert; `text` is its text outside of any alert. */
+/** A post that reports about an alert; `text` is what it says by itself. */
 export interface ReportedAlert {
   readonly alertPost: AlertPost;
   readonly text: string;
@@ -47,7 +44,7 @@ export interface ReportedAlert {
 
 type SentBesides = Pick<AlertPost, 'label' | 'iconUrl' | 'hops' | 'key' | 'bodyHash' | 'expectation'>;
 
-/** `sent` has the other fields of the request; `charge` counts the time for writing texts. */
+/** `sent` has what the request says besides; `charge` counts the time for which texts are written. */
 export function reportedAlert(
   { text, alertReport }: { readonly text: string; readonly alertReport: AlertReport },
   { label, iconUrl, hops, key, bodyHash, expectation }: SentBesides,
@@ -74,7 +71,7 @@ export function reportedAlert(
   return { alertPost, text };
 }
 
-/** A sender's clock that is ahead starts nothing in the future. */
+/** A clock that is ahead begins nothing in the future. */
 function beginningOf({ since }: AlertUpdate, now: Date): Date {
   const ms = since === undefined ? null : momentOf(since);
   return ms === null || ms > now.getTime() ? now : new Date(ms);

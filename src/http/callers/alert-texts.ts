@@ -7,18 +7,18 @@ import type { AlertChange, AlertState, SenderAlert } from '../../model/alert.ts'
 import { MOODS, type MessageCard } from '../../model/message-card.ts';
 import type { AlertMessage, AlertTexts, MessageContent } from '../../operations/messages/alert-writer.ts';
 
-/** How a group learns of changes of an alert, besides its first message: by edits, by new messages, or by both. */
+/** How a group is told of changes of an alert, besides its first message: by edits, by new messages, or by both. */
 export const ALERT_UPDATE_MODES = ['both', 'edit', 'new'] as const;
 export type AlertUpdateMode = (typeof ALERT_UPDATE_MODES)[number];
 
-/** The source of an alert's texts. */
+/** What the texts of an alert are made of. */
 export interface AlertTextSource {
   readonly mode: AlertUpdateMode;
-  /** The key names a message that its sender replaces, and nothing fires. */
+  /** The key stands for a message that its sender replaces, and nothing fires. */
   readonly isReplacement: boolean;
-  /** The fingerprints of the alerts in the post; empty: the sender does not tell alerts apart. */
+  /** The fingerprints of the alerts that the post tells; empty: the sender tells none apart. */
   readonly fingerprints: ReadonlySet<string>;
-  /** The content of the post, given what is known of the alert; with `only`, a short one about these alerts. */
+  /** What the post says with what is known of the alert; with `only`, in short about these alerts. */
   readonly contentOf: (known: KnownAlert, only?: ReadonlySet<string>) => MessageContent;
   readonly maxLength: number;
 }
@@ -47,21 +47,21 @@ export function alertTexts(source: AlertTextSource, change: AlertChange, shown: 
   return { ...edited, followUp: reminderOf(edited.text) };
 }
 
-/** A line needs no cards. */
+/** A line says all that there is to draw. */
 const line = (text: string): MessageContent => ({ text, cardsJson: null });
 const shownContent = ({ text, cards }: AlertMessage): MessageContent => ({ text, cardsJson: boundedCardsJson(cards) });
 const tellsApart = ({ fingerprints }: AlertTextSource): boolean => fingerprints.size > 0;
 const isRepetition = ({ before, after }: AlertChange): boolean => before === after;
 const hasEnded = ({ before, after }: AlertChange): boolean => before?.state === 'firing' && after.state === 'resolved';
 
-/** Whether a change is worth a message in a group that gets new messages only. */
+/** Whether a group that is told in new messages alone gets one. */
 function isWorthMessage(source: AlertTextSource, change: AlertChange, isOtherText: boolean): boolean {
   if (isRepetition(change)) return false;
   if (source.isReplacement) return isOtherText;
   return tellsApart(source) || hasEnded(change) || (change.after.state === 'firing' && isOtherText);
 }
 
-/** The end of an alert that says less than its beginning does not replace that text: it marks it as resolved. */
+/** An end that tells less than its beginning did does not take its place: it is a line of its own. */
 function editedContent(
   source: AlertTextSource,
   change: AlertChange,
@@ -72,7 +72,7 @@ function editedContent(
   return hasEnded(change) ? resolvedContent(source, shown) : shownContent(shown);
 }
 
-/** A sender's own title may be the same for a firing and for a resolved alert: then this marks the resolved one. */
+/** A sender's own title may say the same of what fires and of what is over. */
 function currentContent(source: AlertTextSource, after: AlertState): MessageContent {
   const content = source.contentOf(knownAlert(after, source.fingerprints));
   const isSaid = !tellsApart(source) || after.state === 'firing' || /resolved/i.test(headlineOf(content.text));
@@ -101,7 +101,7 @@ function withoutMark(text: string): string {
 function knownAlert({ since, senderAlerts }: AlertState, told: ReadonlySet<string>): KnownAlert {
   const isFiringByFingerprint = new Map<string, boolean>();
   for (const { fingerprint, startsAt, state } of senderAlerts) {
-    // The state also holds alerts of an earlier incident.
+    // Those of an earlier incident are known as well.
     if (state === 'resolved' && startsAt < since && !told.has(fingerprint)) continue;
     const isFiring = state === 'firing' || isFiringByFingerprint.get(fingerprint) === true;
     isFiringByFingerprint.set(fingerprint, isFiring);

@@ -4,10 +4,7 @@ import { adaptiveCard } from '../../callers/adaptive-card.ts';
 import { formatNameOf, type Answer, type AnswerDialect } from './caller-route.ts';
 import { parseMessageId, type ConversationId } from '../../model/ids.ts';
 
-/**
- * The answers at a group's own address. The keys of a success pass the check of every program that is known to check
- * them.
- */
+/** Of a group's own address. The keys of a success pass the check of every program that is known to look at them. */
 export const ownDialect: AnswerDialect = {
   success: ({ id }) => ({ status: 200, body: { status: 'Ok', ok: true, success: true, id } }),
   ignored: ({ ignored }) => ({ status: 200, body: { status: 'Ok', ok: true, success: true, ignored } }),
@@ -19,7 +16,7 @@ function constantSuccess(answer: Answer): Pick<AnswerDialect, 'success' | 'ignor
   return { success: () => answer, ignored: () => answer };
 }
 
-/** The codes by which Slack's callers, Grafana among them, distinguish permanent errors from those worth a retry. */
+/** Codes by which Slack's callers, Grafana among them, tell what lasts from what is worth a repeat. */
 const SLACK_CODES: Partial<Record<ErrorCode, string>> = {
   invalid_token: 'no_service',
   group_archived: 'channel_is_archived',
@@ -46,7 +43,7 @@ const DISCORD_CODES: Partial<Record<ErrorCode, number>> = {
   too_large: 50_035,
 };
 
-/** Discord's: a success has the message only where `wait` asks for it, or where files came with the post. */
+/** Discord's: an answer with the message only where `wait` asks for it, or files came with it. */
 export const discordDialect: AnswerDialect = {
   ...constantSuccess({ status: 204, body: null }),
   success: ({ id, text }, req) => {
@@ -72,7 +69,7 @@ export const discordDialect: AnswerDialect = {
   }),
 };
 
-/** Discord's description of a webhook; `1` is its kind that programs post to. */
+/** What Discord tells of a webhook; `1` is its kind that programs post to. */
 export function discordWebhook(group: ConversationId): Answer {
   const id = String(group);
   return { status: 200, body: { id, type: 1, name: nameOf(group), channel_id: id, avatar: null } };
@@ -81,13 +78,10 @@ export function discordWebhook(group: ConversationId): Answer {
 /** Python's libraries write `True`. */
 const WAIT_PATTERN = /[?&]wait=(?:true|1)(?:&|$)/i;
 const asksToWait = (req: IncomingMessage): boolean => WAIT_PATTERN.test(req.url ?? '');
-/** Libraries that send a file treat any status but 200 as a failure. */
+/** Libraries that send a file take another status than 200 for a failure. */
 const carriesFiles = (req: IncomingMessage): boolean => /^multipart\//i.test(req.headers['content-type'] ?? '');
 
-/**
- * Microsoft Teams' connectors for a MessageCard, and its workflows for an Adaptive Card; programs tell them apart by
- * the status.
- */
+/** Microsoft Teams' connectors for a MessageCard, and its workflows for an Adaptive Card, which programs tell by the status. */
 export const teamsDialect: AnswerDialect = {
   ...constantSuccess({ status: 200, body: '1' }),
   success: (_posted, req) =>
@@ -109,7 +103,7 @@ export const gotifyDialect: AnswerDialect = {
   }),
 };
 
-/** ntfy's. The topic of a group is its token, which no answer contains. */
+/** ntfy's. The topic of a group is its token, which no answer repeats. */
 export const ntfyDialect: AnswerDialect = {
   ...constantSuccess({ status: 200, body: {} }),
   success: ({ id, text }) => {
@@ -122,7 +116,7 @@ export const ntfyDialect: AnswerDialect = {
   }),
 };
 
-/** The bot interface of Telegram: its libraries read `result.chat`, and some crash without it. */
+/** The bot interface of Telegram: its libraries read `result.chat`, and some end without it. */
 export const telegramDialect: AnswerDialect = {
   ...constantSuccess({ status: 200, body: { ok: true, result: true } }),
   success: ({ id, text }) => {
@@ -142,7 +136,7 @@ export const telegramDialect: AnswerDialect = {
   }),
 };
 
-/** The answer to `getMe`, by which Telegram's libraries check their token at the start. */
+/** The answer to `getMe`, by which Telegram's libraries try their token at the start. */
 export function telegramBot(group: ConversationId): Answer {
   const result = { id: group, is_bot: true, first_name: nameOf(group), username: `klatch_${group}_bot` };
   return { status: 200, body: { ok: true, result } };
@@ -154,7 +148,7 @@ export const okDialect: AnswerDialect = {
   failure: (error) => ({ status: error.status, body: { ok: false, success: false, message: error.message } }),
 };
 
-/** The title of the group is for its members: a caller that has only the token may only post. */
+/** The title of the group is for its members: who has its token alone may only post. */
 const nameOf = (group: ConversationId): string => `Klatch ${group}`;
 
 function retryAfterOf({ retryAfterS }: KlatchError): { readonly retry_after?: number } {

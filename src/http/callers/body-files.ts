@@ -13,22 +13,20 @@ export interface BodyFile {
   readonly content: Buffer;
 }
 
-/** A message whose files are already stored. */
+/** A message whose files are stored by now. */
 export interface PostWithStoredFiles {
   readonly message: WebhookMessage;
-  /** Other files from the body; none of them is stored yet. */
+  /** Others, that the body held; none of them is stored. */
   readonly files?: readonly BodyFile[];
-  /** Discards its stored files. Does not reject. */
+  /** Gives up its files. Does not reject. */
   readonly discardFiles: () => Promise<void>;
 }
 
 const MAX_UNSTORED_NAMES = 10;
 const MAX_FILE_NAME_LENGTH = 100;
-/**
- * One character class: a pattern for what may end the text takes quadratic time where much white space does not end it.
- */
+/** One class, since a pattern of what may end it takes quadratic time where much white space does not. */
 const BASE64_PATTERN = /^[A-Za-z0-9+/=\s]+$/;
-/** A file that is refused for one of these is left out of its message, whose text names it. */
+/** A file that is refused for one of these is left out of its message, which says so. */
 const REFUSALS_OF_FILES: ReadonlySet<ErrorCode> = new Set([
   'too_large',
   'quota_exceeded',
@@ -38,7 +36,7 @@ const REFUSALS_OF_FILES: ReadonlySet<ErrorCode> = new Set([
   'too_many_uploads',
 ]);
 
-/** The decoded files that a message may carry, and the names of the others. */
+/** The files that a message may carry, decoded, and the names of the others. */
 export function decodeBodyFiles(
   encoded: readonly EncodedFile[],
   { attachmentsPerMessage, fileBytes }: Pick<LimitsConfig, 'attachmentsPerMessage' | 'fileBytes'>,
@@ -54,7 +52,7 @@ export function decodeBodyFiles(
   return { files, unstoredNames };
 }
 
-/** Lines that name the files which the message does not carry; empty without any. */
+/** Lines that tell a group of files that its message does not carry; empty without any. */
 export function unstoredText(names: readonly string[]): string {
   return names
     .slice(0, MAX_UNSTORED_NAMES)
@@ -63,8 +61,8 @@ export function unstoredText(names: readonly string[]): string {
 }
 
 /**
- * Stores the files, one after the other, and resolves to the message that carries them. Rejects with an error of the
- * store or database; no file is kept then.
+ * Stores the files, one after the other, and resolves to the message that carries them. Rejects with what store and
+ * database failed with; no file is kept then.
  */
 export async function storeBodyFiles(
   { uploads, config: { limits } }: Services,

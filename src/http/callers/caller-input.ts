@@ -25,55 +25,55 @@ import { decodeBodyFiles, unstoredText, type BodyFile } from './body-files.ts';
 import { requireSignatureOf } from './post-signature.ts';
 import { foreignExpectation, ownExpectation } from './posted-expectation.ts';
 
-/** The content of a post, before its sender is known. */
+/** What a post says, before it is known who posts it. */
 export interface PostInput {
   readonly text: string;
   readonly label: string | null;
   readonly iconUrl: string | null;
   readonly cardsJson: string | null;
   readonly expectation?: PostedExpectation;
-  /** Files from the body, for the message to carry. */
+  /** Files that the body held, for the message to carry. */
   readonly files?: readonly BodyFile[];
 }
 
-/** A post that reports about an alert, whose text is complete without the alert too. */
+/** A post that reports about an alert, whose text stands by itself too. */
 interface AlertPostInput extends PostInput {
   readonly alertReport: AlertReport;
 }
 
 export const reportsAlert = (input: PostInput): input is AlertPostInput => 'alertReport' in input;
 
-/** What surrounds the body of a post, and its limits. */
+/** What stands around the body of a post, and bounds it. */
 export interface PostContext {
   readonly headers: IncomingHttpHeaders;
-  /** The address as it was sent, whose query a format may read. */
+  /** The address as it was sent, whose query a format may ask. */
   readonly url: string;
-  /** The format that the address names; null: the body's shape decides. */
+  /** What the address says that the body is; null: its shape decides. */
   readonly format: CallerFormat | null;
   readonly maxTextCodePoints: number;
   readonly attachmentsPerMessage: number;
   readonly fileBytes: number;
   readonly jsonLimits: JsonLimits;
-  /** The multipart form has files: then it need not have text. */
+  /** Files of a multipart form are enough: then there need not be text. */
   readonly hasAttachments: boolean;
   readonly alertUpdateMode: AlertUpdateMode;
   /** Called with the format that the body is read as, before the body can be refused. */
   readonly onFormat: (format: CallerFormat) => void;
-  /** The group has a secret for signatures, and the post has no signature: formats whose senders sign are refused. */
+  /** The group has a secret for signatures, and the post has none: formats that have them are refused. */
   readonly isUnsigned: boolean;
 }
 
 /** A chat that shows every success hides the failures. */
 export const NEEDLESS_SUCCESS = ignoredEvent('a success that no failure came before');
 
-/** An object with only these keys is a post as docs/webhooks.md describes it. */
+/** What an object without any other key is: a post as docs/webhooks.md describes it. */
 const OWN_KEYS: ReadonlySet<string> = new Set(['text', 'username', 'icon_url']);
 
 const invalid = (sentence: string): KlatchError => new KlatchError('invalid_input', { sentence });
 
 /**
- * Reads a JSON object, or the fields of a form. It takes a text in Klatch's own format unchanged, unless the shape is
- * surely that of a foreign format. Throws KlatchError with a sentence that names the field and the limit.
+ * Reads a JSON object, or the fields of a form. A text of ours is taken as it came, unless the shape is surely that of a
+ * foreign format. Throws KlatchError with a sentence that names the field and the limit.
  */
 export function postFromObject(object: JsonObject, context: PostContext): PostInput | Ignored {
   const isOwn = context.format === null && isOwnPost(object);
@@ -102,7 +102,7 @@ export function postFromObject(object: JsonObject, context: PostContext): PostIn
   return update === null ? post : withReport(post, { source: OWN_SOURCE, update, contentOf: () => input }, context);
 }
 
-/** A message with files is no alert, because an edit could not add them. */
+/** A message with files is no alert: an edit could not bring them. */
 function withReport(
   input: PostInput,
   report: Pick<AlertReport, 'source' | 'update' | 'contentOf'>,
@@ -112,13 +112,13 @@ function withReport(
   return { ...input, alertReport: { ...report, mode, maxTextCodePoints } };
 }
 
-/** Detecting foreign formats would take a fifth of the time of a post, so most posts skip it. */
+/** A fifth of all posts' cost would be the question for foreign formats, so most are not asked. */
 function isOwnPost(object: JsonObject): boolean {
   for (const key in object) if (!OWN_KEYS.has(key)) return false;
   return true;
 }
 
-/** The rule for any object with the usual names of fields does not apply to one with `text`. */
+/** The rule for any object with the usual names of fields does not apply to one with a `text` of ours. */
 function foreignFormatOf(body: JsonObject, context: PostContext): CallerFormat | null {
   const format = detectFormat(callerRequest(body, context));
   const { text } = body;
@@ -126,7 +126,7 @@ function foreignFormatOf(body: JsonObject, context: PostContext): CallerFormat |
   return format === generic && hasText ? null : format;
 }
 
-/** Reads plain text with the headers of ntfy, which may hold the message itself; null: it is only a text. */
+/** Plain text whose headers are those of ntfy, the message itself perhaps among them; null: it is a text alone. */
 export function postFromNtfyText(text: string, context: PostContext): PostInput | Ignored | null {
   const request = callerRequest({}, context);
   const isNtfy = context.format === null ? hasNtfyHeaders(request.headers) : context.format === ntfy;
@@ -163,18 +163,18 @@ function postFromForm(form: MessageForm | Ignored, format: CallerFormat, context
   return withReport(input, { source: format.name, update, contentOf }, context);
 }
 
-/** A multipart form has its files beside the body; of those within the body, only the names are kept. */
+/** A multipart form has its files beside the body, and those within it are named alone. */
 function filesOf({ files }: MessageForm, context: PostContext): ReturnType<typeof decodeBodyFiles> {
   if (context.hasAttachments) return { files: [], unstoredNames: files.map(({ name }) => name) };
   return decodeBodyFiles(files, context);
 }
 
-/** Adds the names of the files that the message does not carry. */
+/** Names tell the group of files that its message does not carry. */
 function withUnstoredNames(form: MessageForm, names: readonly string[]): MessageForm {
   return names.length === 0 ? form : { ...form, cards: [...form.cards, card({ text: unstoredText(names) })] };
 }
 
-/** Node joins the repeated headers that formats read; only `set-cookie` is a list. */
+/** Node joins the repeated headers that formats look at, and gives only `set-cookie` as a list. */
 function callerRequest(body: JsonObject, { headers, url }: PostContext): CallerRequest {
   const start = url.indexOf('?');
   const query = new URLSearchParams(start === -1 ? '' : url.slice(start));

@@ -17,17 +17,17 @@ import type { Answer, AnswerDialect } from './caller-route.ts';
 
 /** A path by which programs reach a group. */
 export interface CallerPath {
-  /** With `token` as a parameter, unless the token is elsewhere in the request. */
+  /** With `token` as a parameter, unless the token stands elsewhere in the request. */
   readonly path: string | RegExp;
-  /** The name of a format; null: the body's shape decides. */
+  /** The name of a format; null: the shape of the body decides. */
   readonly format: string | null;
   /** Null: answers are as on the group's own address. */
   readonly dialect: AnswerDialect | null;
-  /** The answer to GET, for programs that check the address before they post; without it GET is not allowed. */
+  /** What GET tells of the address, for programs that ask before they post; without it GET is not allowed. */
   readonly information?: (group: ConversationId) => Answer;
 }
 
-/** A path that answers what a program requests at its start, by GET and POST, and posts nothing. */
+/** A path that tells what a program asks at its start, by GET and POST, and posts nothing. */
 export interface InformationPath {
   readonly path: RegExp;
   readonly dialect: AnswerDialect;
@@ -45,17 +45,17 @@ const SPECIAL_SUFFIXES: Readonly<Record<string, Omit<CallerPath, 'path'>>> = {
 
 const suffixNames = [...new Set([...formats.map(({ name }) => name), ...Object.keys(SPECIAL_SUFFIXES)])];
 
-/** A suffix of a group's address: the name of the format that the body has. */
+/** Behind the address of a group: the name of a format, which the body then has. */
 export const suffixes: readonly CallerPath[] = suffixNames.map((name) => ({
   path: `/v1/webhooks/:token/${name}`,
   ...(SPECIAL_SUFFIXES[name] ?? { format: name, dialect: null }),
 }));
 
-/** A token of Telegram begins with digits and a colon, which its libraries check and Klatch ignores. */
+/** A token of Telegram has digits and a colon before it, which its libraries check and which mean nothing here. */
 const TELEGRAM_PATH = /^\/bot(?:\d+:)?(?<token>[\w-]+)\/(?:sendMessage|sendPhoto|sendDocument)$/;
 const TELEGRAM_BOT_PATH = /^\/bot(?:\d+:)?(?<token>[\w-]+)\/getMe$/;
 
-/** Paths as programs build them from a server's address and a token; `any` is any text that they put there. */
+/** As programs make them of a server's address and a token; `any` is whatever they put there. */
 export const aliases: readonly CallerPath[] = [
   { path: '/hooks/:token', format: 'slack', dialect: slackDialect },
   { path: '/hooks/:any/:token', format: 'slack', dialect: rocketChatDialect },
@@ -71,12 +71,12 @@ export const aliases: readonly CallerPath[] = [
   { path: '/notify/:token', format: 'apprise', dialect: okDialect },
 ];
 
-/** These are at the root of the server, too. */
+/** At the root of the server, too. */
 export const informationPaths: readonly InformationPath[] = [
   { path: TELEGRAM_BOT_PATH, dialect: telegramDialect, information: telegramBot },
 ];
 
-/** Whether a path is one of the aliases, by its beginning; only for metrics. */
+/** Whether a path is one of the aliases, by how it begins: for metrics alone. */
 export function isAliasPath(path: string): boolean {
   return (
     path === '/' ||

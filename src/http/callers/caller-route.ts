@@ -16,18 +16,18 @@ export interface Answer {
   readonly body: unknown;
 }
 
-/** The answers of the imitated program: callers look for its keys before they count a post as a success. */
+/** How the program that is imitated answers: callers look for its keys before they call a post a success. */
 export interface AnswerDialect {
   readonly success: (posted: PostedMessage, req: IncomingMessage) => Answer;
-  /** The server understood the request and posts nothing for it. */
+  /** The request was understood, and nothing is posted for it. */
   readonly ignored: (event: Ignored) => Answer;
-  /** `sendError` adds `Retry-After`. Statuses that ask for a retry stay as the catalogue of errors has them. */
+  /** `Retry-After` is added to it. Statuses that ask for a repeat stay as the catalogue of errors has them. */
   readonly failure: (error: KlatchError) => Answer;
 }
 
-/** What the path of a request defines besides its token. */
+/** What the path of a request says besides its token. */
 interface CallerRoute {
-  /** Null: the body's shape decides. */
+  /** Null: the shape of the body decides. */
   readonly format: CallerFormat | null;
   /** Null: answers are as on the group's own address. */
   readonly dialect: AnswerDialect | null;
@@ -35,12 +35,12 @@ interface CallerRoute {
 
 type RoutedRequest = IncomingMessage & { callerRoute?: CallerRoute; readFormat?: CallerFormat };
 
-/** From here on every answer to the request is in the route's dialect, whichever code sends it. */
+/** From here on every answer to the request is in the route's dialect, whoever gives it. */
 export function setCallerRoute(req: IncomingMessage, route: CallerRoute): void {
   (req as RoutedRequest).callerRoute = route;
 }
 
-/** Null: one of Klatch's own paths. */
+/** Null: a path of ours. */
 export function callerRouteOf(req: IncomingMessage): CallerRoute | null {
   return (req as RoutedRequest).callerRoute ?? null;
 }
@@ -50,7 +50,7 @@ export function noteFormat(req: IncomingMessage, format: CallerFormat): void {
   (req as RoutedRequest).readFormat = format;
 }
 
-/** The name of the format that the body was read as; if it was not read, the one that the path names. Null: neither. */
+/** The name of the format that the body was read as; where it was not, the one that the path names. Null: neither. */
 export function formatNameOf(req: IncomingMessage): string | null {
   return ((req as RoutedRequest).readFormat ?? callerRouteOf(req)?.format)?.name ?? null;
 }

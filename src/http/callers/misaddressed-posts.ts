@@ -10,7 +10,7 @@ const SENTENCES = {
 } as const;
 
 const POST_METHODS: ReadonlySet<string> = new Set(['POST', 'PUT']);
-/** First path segments behind a token that are not meant for posts. */
+/** First segments below a token that are not meant for posts. */
 const MANAGEMENT_SEGMENTS: ReadonlySet<string> = new Set(['reverse', 'status']);
 
 /** Records a post that was sent to a path, or by a method, that takes none. */
@@ -29,9 +29,9 @@ export function recordMisaddressedPost(
 }
 
 /**
- * `POST` and `PUT` to paths below `/v1/webhooks/:token` that no route has: the program's user believes that the group
- * gets these posts. Its owners see them among the refused ones; the answer is the 404 of every unknown path. Mounted
- * behind all routes.
+ * `POST` and `PUT` to paths below `/v1/webhooks/:token` that no route has: whoever made the address believes that the
+ * group gets these posts. Its owners see them among the refused ones; the answer is the 404 of every unknown path.
+ * Mounted behind all routes.
  */
 export function misaddressedPosts(deps: {
   readonly tokenAuth: TokenAuth;

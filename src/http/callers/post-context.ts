@@ -9,14 +9,14 @@ import { callerRouteOf, noteFormat } from './caller-route.ts';
 
 const GIT_FORMATS: ReadonlySet<string> = new Set(['github', 'gitlab', 'gitea']);
 
-/** Whether the address or a header names a git host as the sender: its events are larger than other posts. */
+/** Whether the address or a header says that a git host sent it: its events are larger than other posts. */
 export function mayBeGitEvent(req: IncomingMessage): boolean {
   const format = callerRouteOf(req)?.format;
   if (format !== undefined && format !== null && GIT_FORMATS.has(format.name)) return true;
   return isFromGitHost({ headers: req.headers as Readonly<Record<string, string | undefined>> });
 }
 
-/** Throws KlatchError for invalid parameters of the address. */
+/** Throws KlatchError for what the address says besides. */
 export function postContext(
   req: IncomingMessage,
   limits: Pick<LimitsConfig, 'textCodePoints' | 'attachmentsPerMessage' | 'fileBytes'>,

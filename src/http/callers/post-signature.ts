@@ -13,7 +13,7 @@ const BODY_HMAC_HEADERS = [
   { header: 'Sentry-Hook-Signature', prefix: '' },
 ] as const;
 const GRAFANA_HEADER = 'X-Grafana-Alerting-Signature';
-/** Grafana lets its administrators choose the name of this header; with it, the signature covers the time too. */
+/** Grafana lets its administrators choose the name of this header; with it the time is signed too. */
 const GRAFANA_TIMESTAMP_HEADER = 'X-Grafana-Alerting-Timestamp';
 const GITLAB_HEADER = 'X-Gitlab-Token';
 const STANDARD_HEADER = 'webhook-signature';
@@ -29,8 +29,8 @@ interface Claim {
 }
 
 /**
- * The signatures of one post, verified over its body as it was sent: each one that is present has to be valid. An empty
- * one, as git hosts send it without a secret, counts as absent.
+ * The signatures of one post, verified over its body as it was sent: each one that is there has to hold. One that is there
+ * and empty, as git hosts send it without a secret, counts as absent.
  */
 export class PostSignature {
   readonly #claims: readonly Claim[];
@@ -42,19 +42,19 @@ export class PostSignature {
     this.#claims = this.#claimsOf(headers, secret, nowMs);
   }
 
-  /** Whether the post has a signature. */
+  /** Whether the post claims to be signed. */
   get isPresent(): boolean {
     return this.#claims.length > 0;
   }
 
-  /** Takes the next bytes of the body. */
+  /** The next bytes of the body. */
   update(chunk: Buffer): void {
     for (const hmac of this.#hmacs) hmac.update(chunk);
   }
 
-  /** To be called once, after the last bytes. Throws `invalid_signature` where one is wrong. */
+  /** Behind the last bytes, once. Throws `invalid_signature` where one does not hold. */
   verify(): void {
-    // Computes all of them, so that the time of an answer does not reveal which one is wrong.
+    // All are computed: an answer takes as long whichever of them is wrong.
     const wrong = this.#claims.filter(({ isTrue }) => !isTrue());
     if (wrong[0] !== undefined) {
       const sentence = `${wrong[0].header} does not fit the body and the secret of this group: give the program that posts the secret of the group`;
@@ -63,7 +63,7 @@ export class PostSignature {
     this.#isVerified = this.#claims.length > 0;
   }
 
-  /** Verifies over the whole body. Throws what `verify` throws. */
+  /** The whole body. Throws what `verify` throws. */
   verifyBody(body: Buffer): void {
     this.update(body);
     this.verify();
@@ -100,7 +100,7 @@ export class PostSignature {
     return standard === null ? claims : [...claims, standard];
   }
 
-  /** Id and time without a signature are a message of Standard Webhooks whose signature was left out. */
+  /** Id and time without a signature are those of Standard Webhooks with the signature left out. */
   #standardClaim(headers: IncomingHttpHeaders, secret: IncomingSecret, nowMs: number): Claim | null {
     const [id, time, signatures] = ['webhook-id', 'webhook-timestamp', STANDARD_HEADER].map((name) =>
       valueOf(headers, name),
@@ -116,7 +116,7 @@ export class PostSignature {
     return { header: STANDARD_HEADER, isTrue };
   }
 
-  /** A digest can be computed only once; several headers hold the same one. */
+  /** A digest may be asked for once; several headers hold the same one. */
   #digestBehind({ textKey }: IncomingSecret, head: string): () => Buffer {
     const hmac = this.#hmac(textKey, head);
     let digest: Buffer | null = null;
@@ -131,8 +131,8 @@ export class PostSignature {
 }
 
 /**
- * Null: the group has no secret, and signatures are not checked. Throws `invalid_signature` for an unsigned post that
- * needs a signature whatever its body is; `format` is the one that its address names.
+ * Null: the group has no secret, and signatures are not looked at. Throws `invalid_signature` for a post without one that
+ * needs one whatever its body is; `format` is the one that its address names.
  */
 export function postSignature(
   { headers }: { readonly headers: IncomingHttpHeaders },

@@ -8,15 +8,15 @@ import {
   type PostedExpectation,
 } from '../../model/expectation.ts';
 
-/** The values of `key` and `expect`, from a body in Klatch's own format or from the query of an address. */
+/** What `key` and `expect` are, in a body of ours or behind an address. */
 interface ExpectationFields {
   readonly key: unknown;
   readonly expect: unknown;
 }
 
 /**
- * The expectation of a post in Klatch's own format, or of plain text: the fields of its body, and those of its address
- * for what the body lacks. Null without a key. Throws KlatchError with a sentence that names the field.
+ * What a post of ours, or plain text, says about an expectation: the fields of its body, and those of its address for what
+ * the body does not say. Null without a key. Throws KlatchError with a sentence that names the field.
  */
 export function ownExpectation(object: JsonObject | null, url: string): PostedExpectation | null {
   const address = fieldsOfAddress(url);
@@ -27,7 +27,7 @@ export function ownExpectation(object: JsonObject | null, url: string): PostedEx
   return parseFields({ key, expect });
 }
 
-/** The expectation in the address of a post in another format; a mistake in it is ignored and refuses no message. */
+/** What the address of a post in another format says; what is wrong with it is left out, and refuses no message. */
 export function foreignExpectation(url: string): PostedExpectation | null {
   const address = fieldsOfAddress(url);
   if (address === null) return null;
@@ -39,7 +39,7 @@ export function foreignExpectation(url: string): PostedExpectation | null {
   }
 }
 
-/** Null without a key. */
+/** Null where there is no key. */
 function fieldsOfAddress(url: string): ExpectationFields | null {
   const start = url.indexOf('?');
   if (start === -1) return null;

@@ -5,13 +5,13 @@ import type { RefusedPostRecorder } from '../../operations/core/refused-post-rec
 import type { Integration } from '../../storage/groups/integrations.ts';
 import { formatNameOf } from './caller-route.ts';
 
-/** Records a post that is about to be answered with `error`, if it is refused for its content. */
+/** Records a post that is about to be answered with `error`, if it is refused for what it holds. */
 export function recordIfRefused(
   recorder: RefusedPostRecorder,
   { req, res, integration }: { req: IncomingMessage; res: ServerResponse; integration: Integration },
   error: unknown,
 ): void {
-  // A sender that left, or that already got a time-out as its answer, does not get this one.
+  // Whoever left, or was answered in time that it took too long, gets no such answer.
   if (res.headersSent || res.destroyed) return;
   const shown = publicError(error);
   if (!isForItsContent(shown)) return;
@@ -24,8 +24,8 @@ export function recordIfRefused(
   });
 }
 
-/** Decides by the status, so that a new kind of error counts too. An error that a retry can mend has `Retry-After`. */
+/** By its status, so that an error that is new counts too. What a repeat can mend is not lost, and has `Retry-After`. */
 function isForItsContent({ code, status, retryAfterS }: KlatchError): boolean {
-  // A token that was replaced while the post arrived belongs to no group.
+  // A token that was replaced while the post arrived is one that nobody knows.
   return status >= 400 && status < 500 && retryAfterS === null && code !== 'invalid_token';
 }

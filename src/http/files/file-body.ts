@@ -2,10 +2,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { KlatchError } from '../../errors.ts';
 import { disableTimeoutsUntilAnswered } from '../deadline.ts';
 
-/** How long the rest of a refused client's body is discarded, so that the client comes to read the answer. */
+/** How long what a refused client still sends is read past, so that it comes to read the answer. */
 const LINGER_MS = 2_000;
 
-/** The length that the request announces; null: it is chunked. Throws `invalid_input` for an encoded body. */
+/** The length that the request announces; null: it comes in chunks. Throws `invalid_input` for a body that is encoded. */
 export function announcedBytes(req: IncomingMessage): number | null {
   const encoding = req.headers['content-encoding'];
   if (encoding !== undefined && encoding.trim().toLowerCase() !== 'identity') {
@@ -13,13 +13,13 @@ export function announcedBytes(req: IncomingMessage): number | null {
     throw new KlatchError('unsupported_media', { sentence });
   }
   if (req.headers['transfer-encoding'] !== undefined) return null;
-  // Node has checked it: digits, or absent for no body.
+  // Node has looked at it: digits, or nothing for no body.
   return Number(req.headers['content-length'] ?? 0);
 }
 
 /**
- * The body of an upload that was admitted: from here on it may take as long as its bytes flow. A client that waits for
- * 100 Continue gets it.
+ * The body of an upload that was admitted: from here on it may take as long as its bytes flow, and a client that waits
+ * for it is told to send them.
  */
 export function acceptUploadBody(req: IncomingMessage, res: ServerResponse): IncomingMessage {
   disableTimeoutsUntilAnswered(req, res);
@@ -27,7 +27,7 @@ export function acceptUploadBody(req: IncomingMessage, res: ServerResponse): Inc
   return req;
 }
 
-/** Discards the rest of a body after an answer, for a moment; then the connection ends. */
+/** Reads past what is left of a body behind an answer, for a moment; then the connection ends. */
 export function drainBodyBrieflyThenDisconnect(req: IncomingMessage): void {
   if (req.complete || req.destroyed) return;
   req.resume();

@@ -11,14 +11,14 @@ import { exemptFromDeadline } from '../deadline.ts';
 import type { AuthorizedFile } from './file-auth.ts';
 import { fileHeaders, matchesEtag, parseByteRange, etagOf } from './file-headers.ts';
 
-/** Concurrent downloads: each holds an open file and the bytes that its client has not read yet. */
+/** Downloads under way: each holds an open file and what its client has not read yet. */
 const MAX_CONCURRENT_DOWNLOADS = 1_000;
-/** The bound of one account, or of the receivers of one group. */
+/** The same of one account, or of the receivers of one group. */
 const MAX_DOWNLOADS_PER_READER = 64;
-/** How long the bucket's own addresses are valid, where clients are redirected there: long enough to begin. */
+/** The bucket's own addresses, where clients are sent there: as long as it takes to begin. */
 const REDIRECT_TTL_MS = 5 * 60_000;
 
-/** Sends files to callers that may read them, a bounded number at once. */
+/** Gives files to those who may have them, a bounded number at once. */
 export class Downloads {
   readonly #services: Services;
   readonly #slots = new KeyedLimiter<string>({ total: MAX_CONCURRENT_DOWNLOADS, perKey: MAX_DOWNLOADS_PER_READER });
@@ -27,10 +27,7 @@ export class Downloads {
     this.#services = services;
   }
 
-  /**
-   * Answers with the file, with a part of it, or with 304 if the client has it. Throws `invalid_range` and
-   * `rate_limited`.
-   */
+  /** Answers with the file, a part of it, or that the client has it. Throws `invalid_range` and `rate_limited`. */
   async send(req: Request, res: Response, { file, readerKey: reader }: AuthorizedFile): Promise<void> {
     const headers = fileHeaders(file);
     if (matchesEtag(req.headers['if-none-match'], file.id)) {
@@ -74,12 +71,12 @@ export class Downloads {
     }
     const part = range === 'whole' ? null : range;
     const length = part === null ? file.size : part.end - part.start + 1;
-    // Never sends more than announced: the client would read the rest as the next answer.
+    // Never more than is announced: what comes behind that would be read as the next answer.
     const storedRange = part ?? (file.size > 0 ? { start: 0, end: file.size - 1 } : null);
     const bytes = await fileStore
       .read(file.id, storedRange)
       .catch((error: unknown) => this.#logMissingAndRethrow(error));
-    // A client that left meanwhile, or that got a time-out as its answer, gets nothing of the file.
+    // Who is gone meanwhile, or was told that it took too long, gets nothing of it.
     if (res.headersSent || res.destroyed) {
       bytes.destroy();
       return;
@@ -90,28 +87,27 @@ export class Downloads {
     await this.#stream(bytes, res, length);
   }
 
-  /** Sends as fast as the client reads; the listener cuts one that does not read at all. */
+  /** As fast as the client reads; the listener cuts one that does not read at all. */
   async #stream(bytes: Readable, res: ServerResponse, length: number): Promise<void> {
     const { counts } = this.#services.uploads;
     bytes.on('data', (chunk: Buffer) => (counts.bytesSent += chunk.length));
     try {
       await pipeAndFreeChunks(bytes, res, length);
     } catch (error) {
-      // The client left, or the store failed or has another length. The answer has begun, so only its end can show
-      // that.
+      // Its client left, or the store failed or has another length: the answer has begun, so that only its end can tell.
       this.#services.log.debug('a download ended before its time', { error });
       res.destroy();
     }
   }
 
   #logMissingAndRethrow(error: unknown): never {
-    // This is not the caller's fault: the row of the file exists.
+    // Not the caller's doing: a row says that it is there.
     if (error instanceof NotInStoreError) this.#services.log.error('a file is missing in the store', { error });
     throw error;
   }
 }
 
-/** If-Range: the client wants the part only if its file is unchanged, else all of it. */
+/** If-Range: the part is wanted only of the file that the client knows, else all of it. */
 function rangeApplies(req: Request, file: FileRow): boolean {
   const condition = req.headers['if-range'];
   return condition === undefined || (typeof condition === 'string' && condition.trim() === etagOf(file.id));

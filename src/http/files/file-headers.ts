@@ -2,14 +2,14 @@ import type { ByteRange } from '../../files/store.ts';
 import { isSafeImage } from '../../files/media-type.ts';
 import type { FileRow } from '../../storage/files/files.ts';
 
-/** The headers of an answer with a file; an `id` never names other bytes. */
+/** What a browser must know of an answer with a file; `id` never stands for other bytes. */
 export function fileHeaders(file: Pick<FileRow, 'id' | 'name' | 'type'>): Record<string, string> {
   const isInline = isSafeImage(file.type);
   return {
     'content-type': file.type === 'text/plain' ? 'text/plain; charset=utf-8' : file.type,
     'content-disposition': `${isInline ? 'inline' : 'attachment'}; ${filenameParameters(file.name)}`,
     etag: etagOf(file.id),
-    // Only the client may cache it, and it revalidates each time.
+    // Kept by the client alone, which asks each time whether it may still have it.
     'cache-control': 'private, no-cache',
     'x-content-type-options': 'nosniff',
     'content-security-policy': "sandbox; default-src 'none'",
@@ -22,7 +22,7 @@ export function etagOf(id: string): string {
   return `"${id}"`;
 }
 
-/** RFC 6266: the name in ASCII for old clients, and unchanged for the others. */
+/** RFC 6266: the name in ASCII for old clients, and as it is for the others. */
 function filenameParameters(name: string): string {
   const ascii = name.replaceAll(/[^\x20-\x7e]|["\\%]/g, '_');
   const encoded = encodeURIComponent(name).replaceAll(
@@ -39,8 +39,8 @@ export function matchesEtag(header: string | undefined, id: string): boolean {
 }
 
 /**
- * The bytes that a Range header requests. `whole`: all of them, because the header is absent, has several parts, or is
- * not understood; `none`: the file does not have these bytes.
+ * The bytes that a Range header asks for. `whole`: all of them, since it asks for nothing, for several parts, or in a way
+ * that nobody understands; `none`: for bytes that the file does not have.
  */
 export function parseByteRange(header: string | undefined, size: number): ByteRange | 'whole' | 'none' {
   const parts = /^bytes=[ \t]*(\d*)[ \t]*-[ \t]*(\d*)[ \t]*$/i.exec(header ?? '');

@@ -11,7 +11,7 @@ import { Tus, exposedTusHeaders } from './tus.ts';
 
 type FileHandler = (req: Request, res: Response) => Promise<void>;
 
-/** The headers that pages of other origins may read in answers about files, beside those of all answers. */
+/** What pages of other origins may read of answers about files, beside what every page may. */
 export const exposedFileHeaders = [
   ...exposedTusHeaders,
   'ETag',
@@ -20,7 +20,7 @@ export const exposedFileHeaders = [
   'Accept-Ranges',
 ];
 
-/** Everything below `/v1/files`: storing a file, resumable uploads, and files for callers that may read them. */
+/** Everything below `/v1/files`: storing a file, resumable uploads, and files for who may read them. */
 export function fileRoutes(services: Services, authenticator: Authenticator): Router {
   const tus = new Tus(services, authenticator);
   const downloads = new Downloads(services);
@@ -50,7 +50,7 @@ function withErrorResponse({ log }: Services, handler: FileHandler): RequestHand
       await handler(req, res);
     } catch (error) {
       if (error instanceof SourceAbortedError) {
-        // The client left, or the listener has already answered.
+        // Nobody is there to hear it, or the listener has said it.
         res.destroy();
         return;
       }

@@ -16,7 +16,7 @@ const TUS_VERSION = '1.0.0';
 const PART_MEDIA_TYPE = 'application/offset+octet-stream';
 const BYTE_COUNT_PATTERN = /^\d{1,15}$/;
 
-/** The headers that pages of other origins may read in the answers. */
+/** What pages of other origins may read of the answers. */
 export const exposedTusHeaders = [
   'Tus-Resumable',
   'Tus-Version',
@@ -33,8 +33,8 @@ export const exposedTusHeaders = [
  * tus 1.0.0 (tus.io): the core protocol with creation, creation-with-upload, expiration and termination. An upload's id
  * is that of its file.
  *
- * An own implementation instead of @tus/server 2, which turns requests into those of the fetch standard, whose streams
- * take a copy and a turn for each chunk. It also has its own locks and CORS, and answers in its own shape.
+ * Written here and not taken from @tus/server 2: that one turns requests into those of the fetch standard, whose streams
+ * take a copy and a turn for each chunk, keeps locks and CORS of its own, and answers in its own shape.
  */
 export class Tus {
   readonly #services: Services;
@@ -79,18 +79,18 @@ export class Tus {
     }
     const uploads = this.#services.resumableUploads;
     let status = await uploads.create({ accountId, name, size });
-    // Also for a size of 0: a body without a length may have bytes that exceed it.
+    // Of none, too: a body without a length may bring what there is no room for.
     if (hasPart && bytes !== 0) {
       const part = { offset: 0, announcedChunkBytes: bytes, bytes: () => acceptUploadBody(req, res) };
       try {
         status = await uploads.append(status.id, accountId, part);
       } catch (error) {
-        // The client never learns the address of this upload.
+        // Its client never hears where it is.
         await this.#services.uploads.discardIfUnattached(status.id);
         throw error;
       }
     }
-    // A relative address works behind any proxy.
+    // Relative, so that it is right behind any proxy.
     res.setHeader('location', req.path.endsWith('/') ? status.id : `uploads/${status.id}`);
     if (hasPart) res.setHeader('upload-offset', status.offset);
     sendUploadExpiry(res, 201, status);
@@ -138,7 +138,7 @@ function numericHeader(req: Request, header: 'upload-length' | 'upload-offset'):
   throw new KlatchError('invalid_input', { sentence: `The header ${name} is a number of bytes, and is missing here` });
 }
 
-/** `filename` (or `name`) of the metadata: pairs of a key and base64, separated by commas. */
+/** `filename` (or `name`) of the metadata: pairs of a key and base64, with commas between. */
 function fileNameFromMetadata(header: string | string[] | undefined): string {
   const text = typeof header === 'string' ? header : '';
   const pairs = new Map(

@@ -9,7 +9,7 @@ import { formatNamed } from '../callers/caller-paths.ts';
 import type { PostReading, PostWithFiles } from '../post-reading.ts';
 import type { ThreadAnswer, ThreadCall, ThreadResult } from './post-thread.ts';
 
-/** The thread reads larger bodies: smaller ones hold the event loop for a few milliseconds at most. */
+/** Larger bodies are read by the thread: smaller ones hold the event loop for a few milliseconds at most. */
 export const LARGE_BODY_BYTES = 256 * 1_024;
 /** Calls that wait for the thread, each with its body. */
 const MAX_WAITING_CALLS = 16;
@@ -27,16 +27,16 @@ type AnsweredCall = Exclude<ThreadCall, { kind: 'forget' }>;
 
 interface PendingCall {
   readonly call: AnsweredCall;
-  /** Throws where the sender has used up its time of the thread. */
+  /** Throws where the sender may not have the time of the thread any more. */
   readonly admit: () => void;
   readonly resolve: (answer: ThreadAnswer) => void;
   readonly reject: (error: Error) => void;
   readonly deadline: NodeJS.Timeout;
 }
 
-/** Counts the time of the thread for the sender of a body. */
+/** How the time of the thread counts for who sent a body. */
 export interface ThreadCharge {
-  /** Throws when no time is left. Called when the thread is free for the body. */
+  /** Throws where there is none left. Called when the thread is free for the body. */
   readonly admit: () => void;
   readonly charge: (ms: number) => void;
 }
@@ -51,13 +51,13 @@ export interface LargePostReaderOptions {
 type LargeReportedAlert = ReportedAlert & { readonly release: () => void };
 
 /**
- * Reads large bodies in a thread, one after the other, so that none holds the event loop. The first body starts the
- * thread; a thread that takes too long or ends is replaced.
+ * Reads large bodies in a thread, one after the other, so that none holds the event loop. The first one starts it; one that
+ * takes too long or ends is replaced.
  */
 export class LargePostReader {
   readonly #options: LargePostReaderOptions;
   #thread: Worker | null = null;
-  /** Expires if the thread does not start in time; null: the thread is ready, or there is none. */
+  /** Runs out while the thread starts; null: it can be called, or there is none. */
   #startDeadline: NodeJS.Timeout | null = null;
   #startedMs = -Infinity;
   #restartTimer: NodeJS.Timeout | null = null;
@@ -71,8 +71,8 @@ export class LargePostReader {
   }
 
   /**
-   * Resolves and rejects like `readPost`. Also rejects with `overloaded` when too many bodies wait or the thread is
-   * lost, and with `too_large` for a body that takes too much memory. The caller must release the texts of an alert.
+   * What `readPost` gives, and throws. Rejects besides with `overloaded` where too many wait or the thread is lost, and with
+   * `too_large` for a body that takes too much memory. The texts of an alert are to be released.
    */
   async read(
     body: Buffer,
@@ -100,7 +100,7 @@ export class LargePostReader {
     return { message, files: files.map(({ name, content }) => ({ name, content: bufferOf(content) })) };
   }
 
-  /** Rejects waiting calls with `stopping`. */
+  /** What waits is refused with `stopping`. */
   async stop(): Promise<void> {
     this.#isStopping = true;
     if (this.#restartTimer !== null) clearTimeout(this.#restartTimer);
@@ -162,7 +162,7 @@ export class LargePostReader {
     }
   }
 
-  /** Null: the last start is too recent, or failed; a timer runs the waiting calls later. */
+  /** Null: the last start is too recent, or failed; what waits is looked at again later. */
   #ensureThread(): Worker | null {
     if (this.#thread !== null) return this.#thread;
     const restInMs = this.#startedMs + MIN_RESTART_INTERVAL_MS - performance.now();
@@ -199,12 +199,12 @@ export class LargePostReader {
     thread.on('exit', () => this.#onThreadLost(thread, 'it ended'));
     const expire = (): void => this.#onThreadLost(thread, `not ready within ${START_TIMEOUT_MS} ms`);
     this.#startDeadline = setTimeout(expire, START_TIMEOUT_MS);
-    // The thread must not keep the process alive. Called last, since a new message listener would ref it again.
+    // The server decides when the process ends. Last, since a listener of messages would hold it again.
     thread.unref();
     return thread;
   }
 
-  /** Called more than once for one thread: the exit follows an error. */
+  /** Told more than once of one thread: an error is followed by the exit. */
   #onThreadLost(thread: Worker, why: string, cause?: unknown): void {
     if (this.#thread !== thread) return;
     this.#thread = null;
@@ -221,7 +221,7 @@ export class LargePostReader {
     this.#startDeadline = null;
   }
 
-  /** The running call, if there is one. */
+  /** None or one. */
   #takeRunning(): PendingCall[] {
     const running = this.#running;
     this.#running = null;

@@ -1,6 +1,6 @@
 /**
- * The thread that reads large bodies of posts. It parses untrusted input, so its memory is bounded, and
- * `large-post-reader.ts` ends it when it takes too long.
+ * The thread that reads large bodies of posts. It parses what strangers send, so it has a bound for its memory, and is ended
+ * when it takes too long (`large-post-reader.ts`).
  */
 import { parentPort, type MessagePort } from 'node:worker_threads';
 import type { Ignored } from '../../callers/core/message-form.ts';
@@ -14,7 +14,7 @@ import { readFormFields, readPost, type PostReading } from '../post-reading.ts';
 /** A request without its body, as data. */
 type LargePostRequest = Omit<PostReading, 'format' | 'onFormat'> & { readonly formatName: string | null };
 
-/** A call to the thread; it answers one after the other. */
+/** What the thread is asked; it answers one after the other. */
 export type ThreadCall =
   | { readonly kind: 'read'; readonly id: number; readonly body: Uint8Array; readonly request: LargePostRequest }
   /** The texts of the alert that the call `id` read. */
@@ -24,7 +24,7 @@ export type ThreadCall =
       readonly change: AlertChange;
       readonly shown: AlertMessage | null;
     }
-  /** The texts of this alert are no longer needed. The thread does not answer. */
+  /** Nobody asks for texts of this one any more. Has no answer. */
   | { readonly kind: 'forget'; readonly id: number };
 
 /** A file that a body held; `content` is a copy. */
@@ -47,7 +47,7 @@ export interface ThreadAnswer {
   readonly tookMs: number;
 }
 
-/** Alerts whose texts are not written yet; when there are more, the oldest is forgotten. */
+/** Alerts whose texts were not written so far; of more the oldest is forgotten. */
 const MAX_UNWRITTEN_ALERTS = 100;
 
 function serve(port: MessagePort): void {
@@ -100,7 +100,7 @@ async function read(
     return { alert, text: post.text };
   }
   if (!('message' in post)) return post;
-  // A small file shares its memory with other buffers, all of which would be sent.
+  // A small one shares the memory of others, all of which would be sent.
   const files = post.files.map(({ name, content }) => ({ name, content: new Uint8Array(content) }));
   return { message: post.message, files };
 }

@@ -15,7 +15,7 @@ export const searchForAccounts = defineOperation({
     'Find people and bots by the beginning of their nick or name, to complete what somebody types; a page at a time, by nick.',
   input: z.strictObject({
     text: z.string().trim().min(1).max(64),
-    /** Searches only the members of this conversation, by any word of their names. */
+    /** Only its members, who are found by any word of their name. */
     conversation: conversationNumber.optional(),
     after: z.string().max(64).default(''),
     limit: limitSchema,
@@ -34,7 +34,7 @@ export const searchForAccounts = defineOperation({
     const rows = await translateLostRead(
       database.general.run(async (sql) => {
         const found = await searchAccounts(sql, request);
-        // Reads the role after the search: a caller that was removed meanwhile gets `not_found`, not an empty page.
+        // After the search: a caller who was removed meanwhile gets `not_found`, not an empty page.
         const role = conversationId === null ? null : await findGroupRole(sql, { conversationId, accountId });
         if (conversationId !== null && role === null) throw notAMember(conversationId);
         return found;

@@ -25,7 +25,7 @@ export const addBlock = defineOperation({
   run: async ({ database }, { user }, caller) => {
     const { accountId } = requireAccount(caller);
     return database.general.transaction(async (tx) => {
-      // The lock of the own account makes concurrent calls count one after the other.
+      // Beneath its own lock, so that two at once count one after the other.
       await lockActiveAccount(tx, accountId);
       const { id, nick } = await requireActiveAccount(tx, user);
       if (id === accountId) throw new KlatchError('invalid_input', { sentence: 'user: nobody can block themselves' });
@@ -49,7 +49,7 @@ export const removeBlock = defineOperation({
   run: async ({ database }, { user }, caller) => {
     const { accountId } = requireAccount(caller);
     return database.general.run(async (sql) => {
-      // Finds deactivated accounts too: otherwise the list could fill with entries that nobody can remove.
+      // Deactivated accounts too: a list must not fill with what cannot be removed.
       const blocked = await findTargetAccount(sql, user);
       if (blocked === null) throw userNotFound(user);
       if (!(await deleteBlock(sql, accountId, blocked.id))) {

@@ -16,7 +16,7 @@ import { listedSessionOrTokenSchema, serializeSession } from '../auth/session-li
 import { newSessionToken } from '../core/session-cache.ts';
 import { sessionOrDeviceLabelSchema } from '../auth/sign-in.ts';
 
-/** The most tokens of one bot; enough for a program that runs in many places. */
+/** Tokens of one bot: enough for a program in many places, and a bound. */
 const MAX_TOKENS_PER_BOT = 100;
 const MIN_TOKEN_LIFETIME_S = 60;
 const MAX_TOKEN_LIFETIME_S = 10 * 366 * 24 * 60 * 60;
@@ -28,11 +28,11 @@ export const createToken = defineOperation({
   summary: "Make a token for one of the caller's bots. It is shown here and never again.",
   input: z.strictObject({
     bot: userReference,
-    /** What the token may do. */
+    /** What the token is good for. */
     scopes: z.array(z.enum(scopes)).min(1, 'give at least one scope').max(scopes.length),
-    /** A name for people. */
+    /** What people call it. */
     label: sessionOrDeviceLabelSchema,
-    /** Absent: the token is valid until it is revoked. */
+    /** Not given: until it is revoked. */
     expires_in_s: z.int().min(MIN_TOKEN_LIFETIME_S).max(MAX_TOKEN_LIFETIME_S).optional(),
   }),
   output: z.object({
@@ -53,7 +53,7 @@ export const createToken = defineOperation({
     const { token, hash: tokenHash } = newSessionToken('bot');
     return database.general.transaction(async (tx) => {
       const { id: accountId, nick } = await requireOwnBot(tx, ownerId, bot);
-      // Another request may have removed the bot between the look-up and this lock.
+      // Removed in this moment: its lock comes after the look.
       if ((await lockActiveAccount(tx, accountId)) === null) {
         throw new KlatchError('not_found', { sentence: `You have no bot ${bot}` });
       }

@@ -20,7 +20,7 @@ import { limitSchema, pageOf } from '../core/page.ts';
 import { withUnknownCommitInvalidation } from '../auth/session-revocation.ts';
 import { nickSchema, nameOrTitleSchema } from '../core/schemas.ts';
 
-/** A bot that the caller owns. Throws `not_found` for a bot of another owner, as for one that does not exist. */
+/** A bot that the caller owns. Throws `not_found` for others' as for none. */
 export async function requireOwnBot(
   sql: Sql | Transaction,
   ownerId: AccountId,

@@ -7,34 +7,34 @@ import type { AddressPolicy } from '../../outbound/address-policy.ts';
 
 const MAX_GOOGLE_TOKEN_LENGTH = 4_096;
 const GOOGLE_TOKEN_PATTERN = /^[\x21-\x7e]+$/;
-/** Apple documents a variable length; tokens have 32 bytes today. */
+/** Apple calls its length variable; 32 bytes today. */
 const APPLE_TOKEN_PATTERN = /^(?:[0-9a-fA-F]{2}){32,100}$/;
 const MAX_ENDPOINT_LENGTH = 2_048;
-/** Base64url of 65 and of 16 bytes; some libraries add the padding. */
+/** Of 65 and of 16 bytes; some libraries fill the last group up. */
 const PUBLIC_KEY_PATTERN = /^[A-Za-z0-9_-]{87}=?$/;
 const AUTH_SECRET_PATTERN = /^[A-Za-z0-9_-]{22}(?:==)?$/;
 const UNCOMPRESSED_POINT_PREFIX = 4;
 
 type AppDeviceKind = Exclude<DeviceKind, 'web'>;
 
-/** Each parser checks the form of a vendor's token and returns the one spelling that the database stores. */
+/** Each checks the form of a vendor's token, and brings it into the one spelling that it is kept in. */
 const TOKEN_PARSERS: Readonly<Record<AppDeviceKind, (token: string) => string>> = {
   google: parseGoogleToken,
   apple: parseAppleToken,
 };
 
-/** The configuration key that names the apps of each vendor. */
+/** What the configuration calls the apps of each vendor. */
 const APP_KEYS: Readonly<Record<AppDeviceKind, string>> = { google: 'project-id', apple: 'bundle-id' };
 
-/** How a vendor identifies a device. */
+/** What a vendor knows a device by. */
 interface DeviceToken {
-  /** In the vendor's own form; for a browser, the JSON of its `WebSubscription`. Never logged, and stored sealed. */
+  /** The vendor's own form; of a browser the JSON of its `WebSubscription`. Never logged, and kept sealed. */
   readonly token: string;
-  /** SHA-256 (hex), the key for look-ups. */
+  /** SHA-256 (hex): what the device is found by. */
   readonly hash: string;
 }
 
-/** What a client sends about its device. */
+/** What a client says of its device. */
 interface DeviceTokenInput {
   readonly kind: DeviceKind;
   readonly token?: string | undefined;
@@ -42,15 +42,15 @@ interface DeviceTokenInput {
 }
 
 /**
- * Brings a device's token into its one canonical form. Throws `invalid_input` for a token that its vendor cannot have
- * issued, and `hook_address_forbidden` for an endpoint that the address policy refuses. No sentence quotes the input.
+ * What a device is known by, in the one form that it has. Throws `invalid_input` for what its vendor cannot have given
+ * out, and `hook_address_forbidden` for an endpoint that the address policy refuses; no sentence holds what was given.
  */
 export function parseDeviceToken({ kind, token, subscription }: DeviceTokenInput, policy: AddressPolicy): DeviceToken {
   if (kind === 'web') {
     if (token !== undefined) throw invalid('token: a browser is registered by its subscription, without a token');
     if (subscription === undefined) throw invalid('subscription: is required for the kind web');
     const parsed = parseSubscription(subscription, policy);
-    // The hash covers the endpoint alone, which identifies the browser: with new keys it is the same device.
+    // By the endpoint alone, which names the browser: with new keys it is the same one.
     return { token: JSON.stringify(parsed), hash: deviceLookupHash(parsed.endpoint) };
   }
   if (subscription !== undefined) throw invalid(`subscription: is for the kind web; ${kind} has a token`);
@@ -60,8 +60,8 @@ export function parseDeviceToken({ kind, token, subscription }: DeviceTokenInput
 }
 
 /**
- * Throws `invalid_input` where the configuration has no push for such devices, or not for this app. The sentence names
- * the key of the configuration, so that the user can tell the administrator.
+ * Throws `invalid_input` where nothing is pushed to such devices, or not for this app: the sentence names the key of
+ * the configuration, so that the administrator can be told.
  */
 export function requirePushConfigured(config: Config, kind: DeviceKind, app: string | null): void {
   if (!configuredDeviceKinds(config).includes(kind)) {
@@ -84,7 +84,7 @@ function parseGoogleToken(token: string): string {
   );
 }
 
-/** Lower case, since both spellings are the same device. */
+/** Small letters, since both spellings are one device. */
 function parseAppleToken(token: string): string {
   if (APPLE_TOKEN_PATTERN.test(token)) return token.toLowerCase();
   throw invalid('token: is no device token of Apple (64 to 200 hexadecimal digits)');
@@ -97,7 +97,7 @@ function parseSubscription({ endpoint, keys }: WebSubscription, policy: AddressP
   };
 }
 
-/** Demands https, except for hosts that delivery.allow names. */
+/** Over TLS, but for what the administrator named in delivery.allow. */
 function parseEndpoint(text: string, policy: AddressPolicy): string {
   const invalidEndpoint = (what: string): KlatchError => invalid(`subscription.endpoint: ${what}`);
   const url = URL.parse(text);
@@ -122,7 +122,7 @@ function parseEndpoint(text: string, policy: AddressPolicy): string {
   return url.href;
 }
 
-/** An uncompressed point of P-256 (RFC 8291): the server cannot encrypt for anything else. */
+/** A point of P-256, uncompressed (RFC 8291): what is none could not be encrypted for. */
 function parsePublicKey(text: string): string {
   const bytes = Buffer.from(text, 'base64url');
   if (PUBLIC_KEY_PATTERN.test(text) && bytes[0] === UNCOMPRESSED_POINT_PREFIX && isOnP256Curve(bytes))
@@ -135,7 +135,7 @@ function isOnP256Curve(point: Buffer): boolean {
     ECDH.convertKey(point, 'prime256v1');
     return true;
   } catch {
-    // OpenSSL reports a point off the curve only by throwing.
+    // OpenSSL's only way to say no.
     return false;
   }
 }

@@ -20,11 +20,11 @@ import { defineOperation } from '../core/operation.ts';
 import { limitSchema, pageOf } from '../core/page.ts';
 import { sessionOrDeviceLabelSchema } from '../auth/sign-in.ts';
 
-/** Checked before parsing; each kind has a bound of its own. */
+/** Before it is looked at closely; each kind has a bound of its own. */
 const MAX_TOKEN_OR_ENDPOINT_LENGTH = 8_192;
 const MAX_SUBSCRIPTION_KEY_LENGTH = 200;
 const MAX_APP_ID_LENGTH = 200;
-/** Another account may register the same phone at the same moment; this bounds the attempts. */
+/** Somebody else may register the same phone at the same moment, and again; not for ever. */
 const MAX_INSERT_ATTEMPTS = 3;
 
 const deviceSchema = z.object({
@@ -34,7 +34,7 @@ const deviceSchema = z.object({
   app: z.string().nullable(),
   label: z.string().nullable(),
   created_at: z.string(),
-  /** When it was last registered. */
+  /** When it was registered last. */
   seen_at: z.string(),
 });
 
@@ -49,9 +49,9 @@ export const registerDevice = defineOperation({
     'update: clients do it at each start.',
   input: z.strictObject({
     kind: z.enum(deviceKinds),
-    /** For google, the registration token; for apple, the device token in hexadecimal. */
+    /** Of google its registration token, of apple its device token in hexadecimal. */
     token: z.string().max(MAX_TOKEN_OR_ENDPOINT_LENGTH).optional(),
-    /** For web, as the browser's own `PushSubscription.toJSON()` has it; its other keys are ignored. */
+    /** Of web, as the browser's own `PushSubscription.toJSON()` has it; what else that holds is passed over. */
     subscription: z
       .object({
         endpoint: z.string().max(MAX_TOKEN_OR_ENDPOINT_LENGTH),
@@ -61,9 +61,9 @@ export const registerDevice = defineOperation({
         }),
       })
       .optional(),
-    /** The Google project or Apple bundle of the token, one of those in `/v1/about`; default: the first one. */
+    /** Google's project or Apple's bundle that the token is of, one of those in `/v1/about`; the first one if left out. */
     app: z.string().min(1).max(MAX_APP_ID_LENGTH).optional(),
-    /** A name for the device. */
+    /** What you call it. */
     label: sessionOrDeviceLabelSchema.optional(),
   }),
   output: deviceSchema,
@@ -86,17 +86,17 @@ export const registerDevice = defineOperation({
       push.onDeviceRegistered();
       return serializeDevice(registered);
     } catch (error) {
-      // The commit may have succeeded.
+      // It may be there.
       if (error instanceof CommitUnknownError) push.onDeviceRegistered();
       throw translateCommitUnknown(error, 'This device may have been registered; registering it again is safe');
     }
   },
 });
 
-/** Runs under the account's lock, so that concurrent registrations count each other. */
+/** Beneath the account's lock, so that of several at once each one counts those before it. */
 async function register(tx: Transaction, device: NewDevice, keep: number): Promise<Device> {
   const { accountId, sessionId } = device;
-  // The cached session may be a minute old.
+  // What is remembered of a session may be a minute old.
   const isActive = (await lockActiveAccount(tx, accountId)) !== null && (await lockSession(tx, sessionId));
   if (!isActive) throw new KlatchError('unauthenticated');
   for (let n = 0; n < MAX_INSERT_ATTEMPTS; n += 1) {
@@ -115,7 +115,7 @@ export const listOwnDevices = defineOperation({
   summary: "List the caller's devices that are told of messages by number, a page at a time.",
   input: z.strictObject({ after: z.int().min(0).default(0), limit: limitSchema }),
   output: z.object({
-    devices: z.array(deviceSchema.extend({ /** Registered by the calling session. */ current: z.boolean() })),
+    devices: z.array(deviceSchema.extend({ /** Registered by the session that asks. */ current: z.boolean() })),
     next: z.int().nullable(),
   }),
   who: 'person',

@@ -25,7 +25,7 @@ export function serializeProfile({ createdAt, ...profile }: Profile): z.infer<ty
 }
 
 const ownProfileSchema = profileSchema.extend({
-  /** The addresses that the account signs in with; nobody else sees them. */
+  /** What the account signs in with; nobody else sees it. */
   addresses: z.array(z.object({ kind: z.enum(addressKinds), address: z.string() })),
 });
 
@@ -42,7 +42,7 @@ export const showOwnProfile = defineOperation({
     return translateLostRead(
       database.general.run(async (sql) => {
         const profile = await findProfile(sql, { id: accountId });
-        // The account was deactivated after its authentication.
+        // Deactivated in this very moment.
         if (profile === null) throw new KlatchError('unauthenticated');
         return { ...serializeProfile(profile), addresses: await listAddresses(sql, accountId) };
       }),
@@ -57,7 +57,7 @@ export const changeOwnProfile = defineOperation({
     .strictObject({
       nick: nickSchema.optional(),
       name: nameOrTitleSchema.optional(),
-      /** Null: removes it. */
+      /** Null: nothing. */
       about: aboutSchema.nullable().optional(),
     })
     .refine((input) => Object.values(input).some((value) => value !== undefined), 'give nick, name or about'),

@@ -17,28 +17,28 @@ const QUERY_TIMEOUT_MS = 2_000;
 const vendorSchema = z.object({
   kind: z.enum(deviceKinds),
   configured: z.boolean(),
-  /** Why the vendor cannot be used although it is configured; null: it can. */
+  /** Why nothing can be sent although it is configured; null: it can. */
   problem: z.string().nullable(),
-  /** Registered devices; null: the database is unavailable. */
+  /** Registered ones; null: the database is away. */
   devices: z.int().nullable(),
-  /** Waiting pushes of all nodes; null: the database is unavailable. */
+  /** Pushes that wait, of all nodes; null: the database is away. */
   pending: z.int().nullable(),
-  /** Waiting pushes that are due now. */
+  /** Those of them whose time has come. */
   due: z.int().nullable(),
   /** How long the oldest has waited. */
   oldest_pending_ms: z.int().nullable(),
-  /** This field and all below count on this node, since its start. */
+  /** Of this node, as all below; counted since its start. */
   in_flight: z.int(),
   sent: z.int(),
-  /** Failed attempts that are retried. */
+  /** Attempts that are repeated. */
   failed: z.int(),
-  /** Devices that the vendor no longer knew. */
+  /** Devices that the vendor did not know any more. */
   removed: z.int(),
   refused: z.int(),
-  /** Pushes given up after push.ttl. */
+  /** Given up after push.ttl. */
   expired: z.int(),
   last_error: z.object({ category: z.string(), code: z.int().nullable(), at: z.string() }).nullable(),
-  /** The node sends nothing until then, because the vendor as a whole has a problem; null: it sends. */
+  /** Until when nothing is sent because of a problem of the vendor as a whole; null: it is sent. */
   rests_until: z.string().nullable(),
 });
 
@@ -46,24 +46,21 @@ export const pushStatus = defineOperation({
   name: 'push.status',
   summary: 'Say how the pushes to devices are doing, by vendor, and what went wrong last.',
   input: z.strictObject({
-    /** How many of the newest events to return; they are kept for retention.push-log. */
+    /** How many of the last events; they are kept for retention.push-log. */
     events: z.int().min(0).max(MAX_EVENTS).default(20),
   }),
   output: z.object({
-    /** What a push contains (push.content). */
+    /** What a push says: push.content. */
     content: z.enum(['full', 'sender', 'none']),
     vendors: z.array(vendorSchema),
-    /** The newest first; null: the database is unavailable. */
+    /** The newest first; null: the database is away. */
     events: z
       .array(
         z.object({
           at: z.string(),
           user: z.string(),
           kind: z.enum(deviceKinds),
-          /**
-           * `removed`: the vendor no longer knows the device. `expired`: it did not accept the push in time.
-           * `rejected`: a retry would not help.
-           */
+          /** removed: the vendor does not know the device any more; expired: not accepted in time; rejected: never accepted. */
           event: z.enum(['removed', 'expired', 'rejected']),
           category: z.string(),
           code: z.int().nullable(),
@@ -85,7 +82,7 @@ export const pushStatus = defineOperation({
   },
 });
 
-/** Null while the database is unavailable; the node knows the state of the vendors without it. */
+/** Null while the database is away: how the vendors are doing is known all the same. */
 async function readStoredPushStatus(
   { database }: Services,
   limit: number,

@@ -10,11 +10,11 @@ const testedDeviceSchema = z.object({
   kind: z.enum(deviceKinds),
   label: z.string().nullable(),
   /**
-   * `delivered`: the vendor accepted it. `unregistered`: the vendor no longer knows the device, which was removed.
-   * `refused`: a retry does not help. `failed`: a message would be retried.
+   * delivered: its vendor took it. gone: its vendor does not know it any more, and it was removed. refused: no repeat
+   * helps. failed: a message would be sent again.
    */
   outcome: z.enum(['delivered', 'unregistered', 'refused', 'failed']),
-  /** Why it failed; docs/push.md lists all categories. */
+  /** Why; docs/push.md has them all. */
   category: z.string().nullable(),
   /** The vendor's status, where it gave one. */
   code: z.int().nullable(),

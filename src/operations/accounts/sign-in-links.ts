@@ -15,12 +15,9 @@ export const createSignInLink = defineOperation({
   input: z.strictObject({ user: nickSchema }),
   output: z.object({
     user: z.string(),
-    /** For a person: its page signs in only after a click, so that programs which scan mail do not use it up. */
+    /** For a person: its page signs in with a click, so that programs which look at mail do not use it up. */
     link: z.string(),
-    /**
-     * For the caller, to open at once: a browser on the server's machine signs in without a click. Null where
-     * `web.enabled` is false.
-     */
+    /** For whoever asks, to open at once: on the server's machine it signs in without a click. Null where `web.enabled` is false. */
     browser_link: z.string().nullable(),
     expires_at: z.string(),
   }),

@@ -28,7 +28,7 @@ export const updateUser = defineOperation({
       user: nickSchema,
       name: nameOrTitleSchema.optional(),
       admin: z.boolean().optional(),
-      /** An e-mail address or telephone number; it replaces the account's address of that kind. */
+      /** An e-mail address or telephone number: it takes the place of the one of its kind. */
       address: z.string().min(1).max(320).optional(),
     })
     .refine(
@@ -74,7 +74,7 @@ export const deactivateUser = defineOperation({
   run: (services, { user }) =>
     withAccountChangeEvents(services, async (tx) => {
       const { id, nick } = await requireAccountEvenDeactivated(tx, user);
-      // A concurrent sign-in holds the account's lock: this statement waits for it, and the next one finds its session.
+      // Who signs in at this moment holds the account's lock: this waits, and then finds the session.
       const changedAccounts = await deactivateWithBotsOrReactivate(tx, id, true);
       const endedSessions = await endSessionsOfAccounts(tx, [id, ...changedAccounts]);
       await deleteSignInLinks(tx, id);
@@ -104,10 +104,7 @@ interface AccountChangeResult<T> {
   readonly endedSessions?: Awaited<ReturnType<typeof endSessionsOfAccounts>>;
 }
 
-/**
- * Runs one transaction and publishes its changes; also when the commit's answer was lost, because it may have
- * succeeded.
- */
+/** One transaction, after which everybody hears of it; also where its answer was lost, for it may have been done. */
 async function withAccountChangeEvents<T>(
   { database, bus }: Services,
   work: (tx: Transaction) => Promise<AccountChangeResult<T>>,

@@ -39,7 +39,7 @@ interface SignUpRequest extends SessionChoice {
 const signUpInputSchema = z.strictObject({
   transaction: transactionSchema,
   nick: nickSchema,
-  /** Default: the nick. */
+  /** Not given: the nick. */
   name: nameOrTitleSchema.optional(),
   invite: inviteLinkOrTokenSchema.optional(),
   label: sessionOrDeviceLabelSchema.optional(),
@@ -68,7 +68,7 @@ export const signUp = defineOperation({
     signUpWith(services, input, { source: callerSource(caller), defaultLifetime: null }),
 });
 
-/** The same for a browser, whose session expires when it is idle; only `POST /v1/session` serves it. */
+/** The same for a browser, whose session ends when nobody uses it; only `POST /v1/session` serves it. */
 export const signUpInBrowser: typeof signUp = {
   ...signUp,
   run: (services, input, caller) =>
@@ -99,16 +99,13 @@ async function signUpWith(
     return publishEndedSurplusSessions(services, opened);
   } catch (error) {
     if (violatesUnique(error, 'account_nick_key')) throw new KlatchError('nick_taken', { cause: error });
-    // A concurrent sign-up proved the same address first.
+    // Somebody proved the same address by another transaction, and was faster.
     if (violatesUnique(error, 'account_address_pkey')) throw new KlatchError('activation_expired', { cause: error });
     throw error;
   }
 }
 
-/**
- * One commit creates account, address, session and membership: when any of them fails, the sign-in transaction is good
- * for another attempt.
- */
+/** Account, address, session and membership are of one commit: where anything fails the transaction is good for another attempt. */
 async function createAccountWithSession(
   services: Services,
   { tx, events }: { tx: Transaction; events: PendingEvents },

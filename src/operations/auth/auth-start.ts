@@ -25,15 +25,15 @@ import { defineOperation } from '../core/operation.ts';
 import type { Services } from '../core/services.ts';
 import { hashOpaqueToken, newOpaqueToken } from './sign-in.ts';
 
-/** How many attempts a code has, how long it is valid, and when the client may request another one. */
+/** How often a code may be typed, how long it is good for, and when another one may be asked for. */
 export const MAX_CODE_ATTEMPTS = 3;
 const CODE_TTL_MS = 24 * 60 * 60_000;
 const RESEND_INTERVAL_PER_NETWORK_MS = 60_000;
-/** How many activations without a code an hour may have for each code that may be sent; each is a row. */
+/** Activations without a code that are kept of an hour, for each code that may be sent: each is a row. */
 const UNSENT_ACTIVATIONS_PER_HOURLY_CODE = 100;
-/** A /48 may start as many activations as this many of its /64 networks. */
+/** A /48 may begin as many as so many of its /64. */
 const NETWORK_TO_SOURCE_LIMIT_FACTOR = 4;
-/** An address gets at most as many codes as this many networks may request for it. */
+/** An address is sent as many codes as so many sites may ask for. */
 const ALL_NETWORKS_ADDRESS_LIMIT_FACTOR = 4;
 
 export const startSignIn = defineOperation({
@@ -44,11 +44,11 @@ export const startSignIn = defineOperation({
     /** An e-mail address, or a telephone number with + and the code of its country. */
     address: z.string().min(1).max(320),
     provider: z.enum(activationProviderNames).optional(),
-    /** The link or token of an invitation into a group, where sign-up needs one. */
+    /** The link of an invitation into a group, or its token, where one is needed to sign up. */
     invite: inviteLinkOrTokenSchema.optional(),
   }),
   output: z.object({
-    /** Identifies this sign-in in auth.verify and auth.sign-up; together with the code it signs in. */
+    /** The name of this sign-in, for auth.verify and auth.sign-up; whoever has it and the code is in. */
     transaction: z.string(),
     channel: z.enum(addressKinds),
     expires_at: z.string(),
@@ -103,15 +103,15 @@ export const startSignIn = defineOperation({
   },
 });
 
-/** Whether this hour's budgets allow another code, by kind of address. */
+/** Whether a code may still be sent in this hour, by whose the address is. */
 interface CodeBudgets {
   readonly hasBudgetForAccounts: boolean;
   readonly hasBudgetForNewAddresses: boolean;
-  /** Whether addresses without an account get codes at all. */
+  /** Whether strangers get codes at all. */
   readonly maySignUp: boolean;
 }
 
-/** Accounts and strangers have separate budgets, so that strangers cannot use up the codes that people sign in with. */
+/** Strangers and accounts have a budget each, so that strangers cannot use up the codes that people sign in with. */
 function codeBudgetsOf(counts: ActivationCounts, config: Config, isInvited: boolean): CodeBudgets {
   const { registration, limits } = config;
   const maySignUp = registration === 'open' || (registration === 'invite' && isInvited);
@@ -123,8 +123,8 @@ function codeBudgetsOf(counts: ActivationCounts, config: Config, isInvited: bool
 }
 
 /**
- * Finds out whether an account has the address, and whether a code is sent. When only the budget of its kind is used
- * up, the answer does not mention it: an error would reveal whether somebody has this address.
+ * Whose the address is, and whether a code is sent. Where the budget of its kind alone is used up, the answer says
+ * nothing of it: an error would tell whether somebody has this address.
  */
 async function decideCodeSending(
   tx: Transaction,
@@ -139,10 +139,9 @@ async function decideCodeSending(
 }
 
 /**
- * Applies limits that depend only on what the caller knows: its network, and the address as given. Whether a code would
- * be sent makes no difference; otherwise the limits would reveal who has an account. Waiting times and bounds of an
- * address are counted per network, so that a network which requests codes for somebody else's address blocks only
- * itself.
+ * Refuses by what the caller knows: the own network, and the address as it was given. Whether a code would be sent makes
+ * no difference, or the limits would tell who has an account. A network that asks for somebody else's address shuts out
+ * itself: waiting times and bounds of an address are counted by network.
  */
 function enforceCodeLimits(
   counts: ActivationCounts,
@@ -181,7 +180,7 @@ function enforceCodeLimits(
   }
 }
 
-/** Names what this installation can serve, which reveals nothing about any address. */
+/** Says what this installation can serve; that is nothing about any address. */
 function unsupportedAddressError(
   { activations }: Services,
   { kind }: ProofAddress,

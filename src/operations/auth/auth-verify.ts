@@ -35,14 +35,14 @@ import {
 } from './sign-in.ts';
 
 const MAX_LINK_LENGTH = 2_048;
-/** A gate that answers before the telephone rings has answered within this time. */
+/** A gate has answered by then, if it will before the telephone rings. */
 const VERIFIER_READ_MIN_AGE_MS = 1_000;
 
-/** Identifies a sign-in, as auth.start returned it. */
+/** The name of a sign-in, as auth.start gave it. */
 export const transactionSchema = z.string().min(1).max(100);
 
 const signUpRequiredSchema = z.object({
-  /** The address is proven and belongs to no account yet: auth.sign-up creates one. */
+  /** The address is proven and nobody's yet: auth.sign-up makes its account. */
   status: z.literal('sign_up'),
   transaction: z.string(),
 });
@@ -51,11 +51,11 @@ const verifyInputSchema = z
   .strictObject({
     transaction: transactionSchema.optional(),
     code: z.string().trim().regex(CODE_PATTERN, 'a code has six digits').optional(),
-    /** The whole link that an administrator made, or the part after its #. */
+    /** The whole link that an administrator made, or what is behind its #. */
     link: z.string().min(1).max(MAX_LINK_LENGTH).optional(),
-    /** The name of the new session in the list of sessions. */
+    /** What the new session is called in the list of sessions. */
     label: sessionOrDeviceLabelSchema.optional(),
-    /** Seconds after which the new session ends, as on a shared computer; absent: it lasts until somebody ends it. */
+    /** After so many seconds the new session ends, as on a computer that others use; not given: when somebody ends it. */
     expires_in_s: expiresInSchema.optional(),
   })
   .refine(
@@ -79,7 +79,7 @@ export const verifySignIn = defineOperation({
   run: (services, input, caller) => verify(services, input, { source: callerSource(caller), defaultLifetime: null }),
 });
 
-/** The same for a browser, whose session expires when it is idle; only `POST /v1/session` serves it. */
+/** The same for a browser, whose session ends when nobody uses it; only `POST /v1/session` serves it. */
 export const verifyBrowserSignIn: typeof verifySignIn = {
   ...verifySignIn,
   run: (services, input, caller) =>
@@ -100,7 +100,7 @@ function verify(
   return signInByCode(services, { transaction: transaction!, code: code! }, choice);
 }
 
-/** A link works once: a second caller gets `activation_expired`, as for a link that never existed. */
+/** One use: who comes second gets `activation_expired`, as with a link that never was. */
 async function signInByLink(services: Services, link: string, choice: SessionChoice): Promise<SignedIn> {
   const { database, config, activations } = services;
   const expired = (): KlatchError =>
@@ -148,8 +148,8 @@ async function signInByCode(
 }
 
 /**
- * The gate's identifier of the code. A telephone may ring before the database has the gate's answer, so a very fast
- * caller waits for it. The wait does not depend on whether a code was sent; otherwise the time would reveal that.
+ * What the gate knows the code by. A telephone may ring before the gate's answer is written down here, so that who is
+ * as quick as that waits; everybody does, or the time would tell whether there is a code.
  */
 async function readVerifierAfterMinAge(
   { database }: Services,
@@ -161,7 +161,7 @@ async function readVerifierAfterMinAge(
   return database.general.run((sql) => findCodeVerifier(sql, transactionHash));
 }
 
-/** Uses up an attempt, then checks the code. Throws `activation_expired`, `invalid_code`, `provider_unavailable`. */
+/** Takes an attempt, then looks at the code. Throws `activation_expired`, `invalid_code`, `provider_unavailable`. */
 async function consumeAttemptAndCheckCode(services: Services, transactionHash: string, code: string): Promise<void> {
   const { database, activations } = services;
   const attempted = await database.general.run((sql) => consumeAttempt(sql, transactionHash));

@@ -14,14 +14,14 @@ import { defineOperation } from '../core/operation.ts';
 import { limitSchema, pageOf } from '../core/page.ts';
 import { withUnknownCommitInvalidation } from './session-revocation.ts';
 
-/** A session, or a bot's token, without the token itself. */
+/** A session, or a bot's token, without what it is presented with. */
 export const listedSessionOrTokenSchema = z.object({
   id: z.int(),
   label: z.string(),
-  /** What a bot's token may do; null: a person's session, which may do everything. */
+  /** What a bot's token is good for; null: a person's session, which is good for everything. */
   scopes: z.array(z.enum(scopes)).nullable(),
   created_at: z.string(),
-  /** Accurate to some minutes. */
+  /** To some minutes. */
   used_at: z.string(),
   expires_at: z.string().nullable(),
 });
@@ -43,7 +43,7 @@ export const listOwnSessions = defineOperation({
   summary: "List the caller's sessions by number, a page at a time; of a bot, its tokens.",
   input: z.strictObject({ after: z.int().min(0).default(0), limit: limitSchema }),
   output: z.object({
-    sessions: z.array(listedSessionOrTokenSchema.extend({ /** The calling session. */ current: z.boolean() })),
+    sessions: z.array(listedSessionOrTokenSchema.extend({ /** The one that asks. */ current: z.boolean() })),
     next: z.int().nullable(),
   }),
   who: 'account',

@@ -3,9 +3,8 @@ import type { AccountId } from '../../model/ids.ts';
 import { CommitUnknownError } from '../../storage/db/database-error.ts';
 
 /**
- * Runs work that may end sessions and reports the accounts of these sessions. When the commit's answer is lost, the
- * sessions may have ended, and a retry would find none to end. Every node then looks up the sessions of these accounts
- * again.
+ * Runs work that may end sessions; it names the accounts they are of. Where the answer of its commit is lost it may have
+ * been done all the same, and a repeat would find nothing to end: everybody looks those accounts' sessions up again.
  */
 export async function withUnknownCommitInvalidation<T>(
   { bus }: { readonly bus: Bus },

@@ -17,10 +17,10 @@ import { newSessionToken } from '../core/session-cache.ts';
 const TOKEN_BYTES = 32;
 const LINK_TOKEN_PREFIX = 'kll_';
 const LINK_TOKEN_PATTERN = /^kll_[A-Za-z0-9_-]{43}$/;
-/** The name of a session whose client gives it none. */
+/** What a session is called whose client gives it no name. */
 const DEFAULT_LABEL = 'a client';
 
-/** A name for a session, for people: a device, a program. */
+/** What people call a session: a device, a program. */
 export const sessionOrDeviceLabelSchema = z
   .string()
   .trim()
@@ -31,7 +31,7 @@ export const sessionOrDeviceLabelSchema = z
 const MIN_EXPIRES_IN_S = 60;
 const MAX_EXPIRES_IN_S = 10 * 365 * 24 * 60 * 60;
 
-/** Seconds after which a session ends, even while it is used. */
+/** After how many seconds a session ends, whatever uses it. */
 export const expiresInSchema = z.int().min(MIN_EXPIRES_IN_S).max(MAX_EXPIRES_IN_S);
 
 /** `byDefault`: the lifetime of a session that asks for none of its own. */
@@ -39,7 +39,7 @@ export function chooseLifetime(expiresInS: number | undefined, byDefault: Sessio
   return expiresInS === undefined ? byDefault : { expiresInS };
 }
 
-/** An account as its owner sees it. */
+/** An account as it is shown to itself. */
 const ownAccountSchema = z.object({
   id: z.int(),
   kind: z.enum(['user', 'bot']),
@@ -48,22 +48,22 @@ const ownAccountSchema = z.object({
   role: installationRoleSchema,
 });
 
-/** The answer to a successful sign-in; the token is shown only here. */
+/** Somebody is in: the token is shown here and never again. */
 export const signedInSchema = z.object({
   status: z.literal('signed_in'),
-  /** The session's token, for `Authorization: Bearer` and `live.authenticate`. */
+  /** The session's, for `Authorization: Bearer` and `live.authenticate`. */
   token: z.string(),
   session: z.int(),
   account: ownAccountSchema,
 });
 export type SignedIn = z.infer<typeof signedInSchema>;
 
-/** A secret identifier for a sign-in transaction: 256 random bits. */
+/** A name that cannot be guessed, for a transaction: 256 random bits. */
 export function newOpaqueToken(): string {
   return randomBytes(TOKEN_BYTES).toString('base64url');
 }
 
-/** SHA-256 (hex), as the database stores secret identifiers. */
+/** What secret names are kept as: SHA-256 (hex). */
 export function hashOpaqueToken(name: string): string {
   return createHash('sha256').update(name).digest('hex');
 }
@@ -73,39 +73,37 @@ export function newLinkToken(): string {
   return LINK_TOKEN_PREFIX + newOpaqueToken();
 }
 
-/** A sign-in link for people. The token follows the #, and browsers send that part to no server and no log. */
+/** A sign-in link as people pass it on. The token is behind the #, which browsers send to no server and no log. */
 export function signInLinkFor({ config }: Pick<Services, 'config'>, token: string): string {
   return `${config.http.baseUri}/v1/sign-in#${token}`;
 }
 
-/**
- * The same for the browser client, which signs in without a click on the server's machine; null when it is disabled.
- */
+/** The same as an address of the browser client, which signs in without a click on the server's machine; null without one. */
 export function browserLinkFor({ config }: Pick<Services, 'config'>, token: string): string | null {
   return config.web.webClientEnabled ? `${config.http.baseUri}/#${token}` : null;
 }
 
-/** The token of a whole link, or the text itself if it is a token; null for any other text. */
+/** The token out of a whole link, or as it is; null when it can be none. */
 export function parseLinkToken(text: string): string | null {
   const token = text.trim().split('#').at(-1)!;
   return LINK_TOKEN_PATTERN.test(token) ? token : null;
 }
 
-/** The name of a person's new session, and its lifetime. */
+/** What a person's new session is called, and how long it lasts. */
 export interface SessionChoice {
   readonly label: string | undefined;
   readonly lifetime: SessionLifetime;
 }
 
-/** A new session, and the sessions that ended to make room for it. */
+/** A session that was made, and those that had to end for it. */
 export interface OpenedSession {
   readonly response: SignedIn;
   readonly ended: readonly SessionOrTokenId[];
 }
 
 /**
- * Creates a person's session within the transaction that proved the identity; null for a deactivated account or a bot.
- * The caller publishes the ended sessions after its commit.
+ * Makes a session of a person within the transaction that proved who it is; null for an account that is deactivated, or
+ * a bot's. Whoever commits tells the bus which sessions ended.
  */
 export async function openSession(
   tx: Transaction,
@@ -121,7 +119,7 @@ export async function openSession(
   return { response: { status: 'signed_in', token, session, account: serializeOwnAccount(account) }, ended };
 }
 
-/** Publishes the sessions that a new one ended, and returns the answer. */
+/** Tells of the sessions that a new one ended. */
 export function publishEndedSurplusSessions(
   { bus }: Pick<Services, 'bus'>,
   { response: answer, ended }: OpenedSession,
@@ -134,7 +132,7 @@ function serializeOwnAccount({ id, kind, nick, name, role }: UserOrBotAccount): 
   return { id, kind, nick, name, role };
 }
 
-/** The error for a caller that proved an address of a deactivated account. */
+/** What is said to who proved an address of an account that is deactivated. */
 export function accountDeactivated(): KlatchError {
   return new KlatchError('forbidden', { sentence: 'This account is deactivated: ask the administrator' });
 }

@@ -15,18 +15,18 @@ import type { Pool } from '../../storage/db/pool.ts';
 import type { Sealer } from '../../storage/db/sealed.ts';
 import { translateLostRead } from './database-errors.ts';
 
-/** 256 random bits in base64url. Old installations' tokens may look different, so this is only for new ones. */
+/** 256 random bits in base64url. Old installations' tokens may look different, so this is for making, not for judging. */
 const TOKEN_BYTES = 32;
-/** Matches every possible token; a text that does not match is refused without a query. */
+/** What could be a token at all; anything else is answered without asking the database. */
 const TOKEN_PATTERN = /^[A-Za-z0-9_-]{16,128}$/;
 const MAX_CACHED_TOKENS = 50_000;
-/** A cached token expires after this time, in case the notification of its revocation was lost. */
+/** A known token is looked up again after this, in case the word of its revocation was lost. */
 const CACHE_TTL_MS = 60_000;
-/** A caller learns within 2 s that the database is unavailable; a look-up by an index takes a millisecond. */
+/** A caller is told within 2 s that the database is away; a look-up by an index takes a millisecond. */
 const LOOKUP_TIMEOUT_MS = 1_500;
 const SEAL_PURPOSE = 'integration-token';
 
-/** A new integration token in plain text, as the hash for look-ups, and sealed for storage. */
+/** A new integration token: shown, looked up, and kept. */
 export function newIntegrationToken(sealer: Sealer): HashedAndSealedToken & { readonly token: string } {
   const token = randomBytes(TOKEN_BYTES).toString('base64url');
   return { token, hash: hashIntegrationToken(token), sealed: sealer.seal(SEAL_PURPOSE, token) };
@@ -40,20 +40,20 @@ function hashIntegrationToken(token: string): string {
   return createHash('sha256').update(token).digest('hex');
 }
 
-/** What a valid token gives access to, with the secret that verifies signatures; null: posts need no signature. */
+/** What a valid token gives access to, with the secret ready to verify signatures with; null: nothing has to be signed. */
 export interface KnownIntegration extends Integration {
   readonly incomingSecret: IncomingSecret | null;
 }
 
-/** A cached result, and the number of bus resyncs when it was cached. */
+/** What was found of a token, and how often anything may have changed by then. */
 interface CachedIntegration {
   readonly integration: KnownIntegration;
   readonly busResyncCountWhenCached: number;
 }
 
 /**
- * Finds the group of a token: the only way in for webhooks. The cache is a hint. The statement that writes a message
- * checks the token in the database, so that a rotation on another node takes effect at once.
+ * From a token to the group that it belongs to: the only way in for webhooks. What it remembers is a hint: the statement
+ * that writes a message decides by the database, so a rotation on another node holds at once.
  */
 export class IntegrationTokenCache {
   /** Requests with a token that is not known, for metrics. */
@@ -68,7 +68,7 @@ export class IntegrationTokenCache {
   readonly #unknownTokens: BoundedCache<string, true>;
   readonly #lookupByToken = new Map<string, Promise<KnownIntegration | null>>();
   #revocationGeneration = 0;
-  /** Rises with every resync of the bus, which makes all earlier entries stale. */
+  /** Rises when anything may have changed: what was cached before is out of date. */
   #busResyncCount = 0;
 
   constructor(pool: Pick<Pool, 'run'>, bus: Bus, limits: LimitsConfig, sealer: Sealer) {
@@ -85,21 +85,21 @@ export class IntegrationTokenCache {
     });
   }
 
-  /** The token's integration if it is cached: the fast path of every post. */
+  /** The token's integration if it is remembered: the fast path of every post. */
   cached(token: string): KnownIntegration | undefined {
     const cached = this.#integrationByToken.get(token);
     return cached?.busResyncCountWhenCached === this.#busResyncCount ? cached.integration : undefined;
   }
 
   /**
-   * The token's integration, or null when there is none. While the database is unavailable it returns a stale entry, so
-   * that a post can wait for the database; without a stale entry it rejects.
+   * The token's integration, or null when there is none. While the database is away what is out of date will do, so that a
+   * post can wait for its return; else it rejects.
    */
   async find(token: string): Promise<KnownIntegration | null> {
     const cached = this.cached(token);
     if (cached !== undefined) return cached;
     if (!TOKEN_PATTERN.test(token) || this.#unknownTokens.has(token)) return this.#countUnknown();
-    // Concurrent posts with one token share one query.
+    // Many posts with one token at once ask once.
     const lookup = this.#lookupByToken.get(token) ?? this.#queryAndCache(token);
     this.#lookupByToken.set(token, lookup);
     try {
@@ -114,9 +114,9 @@ export class IntegrationTokenCache {
     }
   }
 
-  /** The token's integration as the database has it now, whatever is cached of a valid token. */
+  /** The same as the database knows it now, whatever is remembered of a valid token. */
   async findBypassingCache(token: string): Promise<KnownIntegration | null> {
-    // Neither fills the cache nor shares a pending query, which may be older than a revocation.
+    // Not remembered here and not shared with others who ask: their question may be older than a revocation.
     if (!TOKEN_PATTERN.test(token) || this.#unknownTokens.has(token)) return this.#countUnknown();
     const integration = await this.#query(token);
     if (integration === null) this.#unknownTokens.set(token, true);
@@ -135,8 +135,8 @@ export class IntegrationTokenCache {
     const revocationGeneration = this.#revocationGeneration;
     const integration = await this.#query(token);
     if (integration === null) this.#unknownTokens.set(token, true);
-    // A query that ran while a token was revoked may have read the state before the revocation. An archived group is
-    // not cached, so that unarchiving takes effect at once.
+    // An answer that was on its way while a token was revoked may be older than the revocation.
+    // An archived group is not remembered, so that its return is noticed at once.
     else if (revocationGeneration === this.#revocationGeneration && !integration.archived)
       this.#integrationByToken.set(token, { integration, busResyncCountWhenCached: this.#busResyncCount });
     return integration;

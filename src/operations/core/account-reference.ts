@@ -7,14 +7,14 @@ import * as z from 'zod';
 /** A person or bot by nick, or by number. */
 export const userReference = z.union([z.int().positive(), nickSchema]);
 
-/** The account that was named. Throws `not_found`, also for a deactivated one. */
+/** The account that was named. Throws `not_found`, for a deactivated one as well. */
 export async function requireActiveAccount(sql: Sql | Transaction, user: string | number): Promise<TargetAccount> {
   const found = await findTargetAccount(sql, user);
   if (found === null || found.deactivated) throw userNotFound(user);
   return found;
 }
 
-/** The error for an account that does not exist. */
+/** What is said of an account that is not there. */
 export function userNotFound(user: string | number): KlatchError {
   const which = typeof user === 'number' ? `number ${user}` : `nick ${user}`;
   return new KlatchError('not_found', { sentence: `There is no user with the ${which}` });

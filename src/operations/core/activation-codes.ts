@@ -8,26 +8,26 @@ import type { SourceKey } from '../../model/source-key.ts';
 import type { Pool } from '../../storage/db/pool.ts';
 import { RateLimiter } from './rate-limiter.ts';
 
-/** How long the result of a health check counts: of a healthy provider, and of an unhealthy one. */
+/** A provider that was found well is not asked again for so long; one that was not, for this long. */
 const HEALTHY_PROVIDER_TTL_MS = 10_000;
 const UNHEALTHY_PROVIDER_TTL_MS = 3_000;
-/** The most codes that are sent at the same time, and the most that a gate checks at the same time. */
+/** Codes on their way, and codes that a gate judges, at the same time. */
 const MAX_IN_FLIGHT_PER_CALL_KIND = 32;
-/** Sign-in steps that one source may take: a burst, and a rate. */
+/** Steps of signing in that one source may take: a burst, and then so many a second. */
 const SIGN_IN_STEP_BURST_PER_SOURCE = 100;
 const SIGN_IN_STEPS_PER_SECOND_PER_SOURCE = 5;
 const MAX_SOURCES = 10_000;
-/** How often the log reports codes that are not sent because their budget is used up. */
+/** The log says so often that codes are not sent since their budget is used up. */
 const BUDGET_LOG_INTERVAL_MS = 10 * 60_000;
 
 /** Numbers since the start, for metrics. */
 export interface ActivationMetrics {
   startedActivations: number;
-  /** Activations that were refused, by reason. */
+  /** Activations that were not begun, and why. */
   readonly refused: { source: number; address: number; installation: number; resend: number; provider: number };
   readonly codes: { sent: number; failed: number };
   incorrectCodeAttempts: number;
-  /** New sessions, by the way of signing in. */
+  /** Sessions that people came to by each way. */
   readonly signedIn: { code: number; link: number; sign_up: number };
 }
 
@@ -37,7 +37,7 @@ interface ProviderHealth {
   healthValidUntilMs: number;
 }
 
-/** The providers that prove addresses, with their common bounds, counters, and a log that names nobody. */
+/** The ways of proving an address, with what they have in common: bounds, numbers, and a log that names nobody. */
 export class ActivationCodes {
   readonly metrics: ActivationMetrics = {
     startedActivations: 0,
@@ -73,14 +73,14 @@ export class ActivationCodes {
     if (this.#signInStepLimiter.reserve(source, 0) === null) throw new KlatchError('rate_limited');
   }
 
-  /** The first provider that serves such addresses, or the requested one. */
+  /** The first provider that serves such addresses, or the one that is asked for. */
   chooseProvider(kind: AddressKind, name: string | undefined): CodeProvider | null {
     return this.providers.find((each) => each.kind === kind && (name === undefined || each.name === name)) ?? null;
   }
 
   /**
-   * Throws `provider_unavailable` when the provider can send nothing at this moment. The check is the same for every
-   * address, known or not, and its result is cached.
+   * Throws `provider_unavailable` when the provider can send nothing at this moment. It is asked in the same way for every
+   * address, known or not, and only from time to time.
    */
   async requireHealthy(provider: CodeProvider): Promise<void> {
     const now = performance.now();
@@ -99,9 +99,7 @@ export class ActivationCodes {
     throw new KlatchError('provider_unavailable');
   }
 
-  /**
-   * A new code for an activation, with the verifier by which this server checks it; null where the provider checks it.
-   */
+  /** A new code for an activation, and what this server will know it by; null where the provider judges it. */
   newCode(provider: CodeProvider, transactionHash: string): { code: string; localCheckVerifier: string | null } {
     const code = newCode();
     const verifier = this.codeAndSourceHasher.codeVerifier(transactionHash, code);
@@ -109,8 +107,8 @@ export class ActivationCodes {
   }
 
   /**
-   * Sends a code without delaying the current answer: its time must not reveal whether a code is sent. Failures are
-   * logged and counted.
+   * Sends a code after the answer that is being given now: how long it takes, and whether there is one, is nobody's
+   * business. Failures are logged and counted.
    */
   sendInBackground(provider: CodeProvider, transactionHash: string, code: OutgoingCode): void {
     if (this.#stopped || this.#sending.size >= MAX_IN_FLIGHT_PER_CALL_KIND) {
@@ -151,7 +149,7 @@ export class ActivationCodes {
     }
   }
 
-  /** Stops the providers, and waits until no code is being sent. */
+  /** Ends what is under way. */
   async stop(): Promise<void> {
     this.#stopped = true;
     await Promise.all(this.providers.map((provider) => provider.stop()));
@@ -171,7 +169,7 @@ export class ActivationCodes {
   async #send(provider: CodeProvider, transactionHash: string, code: OutgoingCode): Promise<void> {
     try {
       const verifier = await provider.send(code);
-      // The gate cannot check the code without the verifier: the code counts as sent once the verifier is stored.
+      // Without it the gate's code could not be judged: it counts as sent once that is written.
       if (verifier !== null) await this.#pool.run((sql) => setProviderVerifier(sql, transactionHash, verifier));
       this.metrics.codes.sent += 1;
     } catch (error) {
@@ -190,7 +188,7 @@ export class ActivationCodes {
   }
 }
 
-/** A provider's error message may quote an address; other errors are the database's, whose messages do not. */
+/** A provider's own words may quote an address; other errors are the database's, whose messages do not. */
 function providerFailureLogFields(error: unknown): Record<string, unknown> {
   return error instanceof ProviderError ? { failure: error.failure, detail: error.detail } : { error };
 }

@@ -10,10 +10,10 @@ interface ControlSocketCaller {
   readonly kind: 'system';
 }
 
-/** A caller that has not signed in. */
+/** Somebody who has not said who they are. */
 export interface AnonymousCaller {
   readonly kind: 'anonymous';
-  /** The network of the request; behind trusted proxies, the client's network. */
+  /** The network that the request comes from, behind trusted proxies the client's. */
   readonly source: SourceKey;
   readonly live: LiveSession | null;
 }
@@ -29,31 +29,31 @@ export interface AccountCaller {
   readonly sessionId: SessionOrTokenId;
   /** When the session expires; null: never. */
   readonly expiresAt: Date | null;
-  /** Null: a person's session, which may do everything. */
+  /** Null: a person's session, which is good for everything. */
   readonly scopes: ReadonlySet<Scope> | null;
   readonly source: SourceKey;
   readonly live: LiveSession | null;
 }
 
-/** Which changes a client already has when it begins to follow its conversations. */
+/** What a client says it has of its conversations when it begins to follow them. */
 export interface SubscriptionStartPoints {
-  /** The last change that the client has of each conversation; it gets the later ones, in order. */
+  /** Up to which change the client has each of these; it gets what is behind that, in order. */
   readonly since: ReadonlyMap<ConversationId, Rev>;
   /** Where to begin in conversations that it does not name: with the next change, or with the first one. */
   readonly default: 'now' | 'start';
 }
 
-/** The stream of a conversation begins after this change. */
+/** Where the stream of a conversation begins: behind this change. */
 export interface SubscribedConversation {
   readonly conversationId: ConversationId;
   readonly rev: Rev;
   /** Messages before it were removed by a retention rule. */
   readonly firstSeq: Seq;
-  /** A client that knows the previous epoch drops changes with a greater rev. */
+  /** Who knows the epoch before drops what has a greater rev. */
   readonly epochRev: Rev;
 }
 
-/** The most conversations that one connection follows. */
+/** Conversations that one connection follows. */
 export const MAX_SUBSCRIBED_CONVERSATIONS = 20_000;
 
 /** What a connection follows. */
@@ -70,22 +70,20 @@ export interface SubscribeResult {
 export interface LiveSession {
   /** Cookies of Klatch servers that a page of `http.base-uri` brought along when it connected; else none. */
   readonly handshakeCookies: readonly KlatchCookie[];
-  /**
-   * From now on, the connection acts as this caller. Throws `quota_exceeded` when the account has too many connections.
-   */
+  /** From now on the connection acts as this caller. Throws `quota_exceeded` past the connections of one account. */
   onAuthenticated(caller: AccountCaller): void;
-  /** The client presented an invalid token: resolves when the client may be answered. */
+  /** A token was presented that holds nothing: resolves when that may be told. */
   onTokenRejected(): Promise<void>;
   /**
-   * Begins the stream of changes of all conversations that the caller is in or joins later. A connection may call it
-   * once. Resolves with where each conversation begins; the first change is sent after the answer.
+   * Begins the stream of changes of all conversations that the caller is in, and of those that it comes into. Once for
+   * a connection. Resolves with where each begins; the first change is sent after the answer.
    */
   subscribe(request: SubscriptionStartPoints): Promise<SubscribeResult>;
-  /** Whether the user looks at the app from now on; a new connection is in the foreground. */
+  /** Whether somebody looks at it from now on; a new connection is looked at. */
   setForeground(isForeground: boolean): void;
 }
 
-/** The caller of an operation. */
+/** Who calls an operation. */
 export type Caller = ControlSocketCaller | AnonymousCaller | AccountCaller;
 
 /** Whether the caller may do what the installation's administrators may. */
@@ -93,12 +91,12 @@ export function isAdministrator(caller: Caller): boolean {
   return caller.kind === 'system' || (caller.kind === 'account' && caller.role === 'admin' && caller.scopes === null);
 }
 
-/** The network that a call counts for; null on the server's own machine, which has no limits. */
+/** The network that a call counts for; null on the server's own machine, which nothing bounds. */
 export function callerSource(caller: Caller): SourceKey | null {
   return caller.kind === 'system' ? null : caller.source;
 }
 
-/** The account that calls. Throws `forbidden` for the administrator's command line, which has no account. */
+/** The account that calls. Throws `forbidden` for the administrator's command line, which is nobody's account. */
 export function requireAccount(caller: Caller): AccountCaller {
   if (caller.kind === 'account') return caller;
   throw new KlatchError('forbidden', { sentence: 'Only an account can do this: call it with a session token' });

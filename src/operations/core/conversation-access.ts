@@ -8,10 +8,10 @@ import { isAdministrator, type Caller } from './caller.ts';
 import { translateLostRead } from './database-errors.ts';
 import type { Services } from './services.ts';
 
-/** The kind of object that an operation is about, as the key of its input names it. */
+/** What an operation is about, as the key of its input names it. */
 export type TargetKind = 'conversation' | 'group' | 'hook';
 
-/** A conversation that the caller may use; an operation reaches a conversation only through it. */
+/** A conversation that the caller may be in: the only way of an operation to one. */
 export interface ConversationAccess {
   readonly conversationId: ConversationId;
   readonly kind: 'group' | 'private';
@@ -28,9 +28,8 @@ const ROLE_RANKS = { member: 1, admin: 2, owner: 3, administrator: 4 } as const;
 const REQUIRED_RANKS = { member: 1, 'group-admin': 2, 'group-owner': 3 } as const;
 
 /**
- * Finds what the input names, and the caller's role there. Throws `not_found` where the caller is no member, whether
- * the conversation exists or not; `forbidden` for members without the role; `not_a_group` for operations that private
- * conversations do not have.
+ * Finds what the input names and what the caller may do there. Throws `not_found` where the caller is no member, whether
+ * it exists or not; `forbidden` for members without the role; `not_a_group` for what a private conversation cannot have.
  */
 export async function authorize(
   services: Services,
@@ -47,9 +46,9 @@ export async function authorize(
 }
 
 /**
- * Reads what only callers with a role may see, and checks the role again after the read. When connections are scarce,
- * seconds lie between `authorize` and the read; a caller that was removed meanwhile must not see newer content. Throws
- * what `authorize` throws.
+ * Reads what only who has a role in the place may see, and looks at the role once more behind it: where connections are
+ * rare, seconds lie between `authorize` and the reading, and what is written after somebody was removed is not for them.
+ * Throws what `authorize` throws.
  */
 export function readThenRecheckRole<T>(
   { database }: Services,
@@ -76,7 +75,7 @@ export function readThenRecheckRole<T>(
   );
 }
 
-/** The caller's role in the conversation, by the database's answer; throws what `authorize` throws. */
+/** What the caller is there, by what the database says of them; throws what `authorize` throws. */
 function requireRoleInFoundConversation(
   status: ConversationAndRole | null,
   caller: Caller,
@@ -85,7 +84,7 @@ function requireRoleInFoundConversation(
   const notFound = (): KlatchError => new KlatchError('not_found', { sentence: NOT_FOUND_SENTENCES[on](input) });
   if (status === null) throw notFound();
   const { kind, archived } = status;
-  // Administrators manage groups, but not what is said there: without membership they read and write nothing.
+  // Administrators have power over groups, and none over what is said: without membership they read and write nothing.
   const isOverride = isAdministrator(caller) && (caller.kind === 'system' || on !== 'conversation');
   const role = status.role ?? (isOverride && kind === 'group' ? 'administrator' : null);
   if (role === null) throw notFound();
@@ -119,7 +118,7 @@ async function resolveTargetIds(
     const hook = await translateLostRead(database.general.run((sql) => resolveHookEvenRemoved(sql, Number(reference))));
     return { conversationId: hook.conversationId, hookId: hook.id };
   }
-  // Only the command line may use titles: to other callers, they would reveal which groups exist.
+  // Titles are the administrator's: to others they would tell which groups there are.
   if (typeof reference === 'string' && caller.kind !== 'system') {
     throw new KlatchError('invalid_input', { sentence: `${on}: give the number of the ${on}` });
   }
@@ -128,12 +127,12 @@ async function resolveTargetIds(
   return { conversationId, hookId: null };
 }
 
-/** The error when a statement finds that the caller is no longer a member. */
+/** For who is no member any more, when a statement finds that out. */
 export function notAMember(conversationId: ConversationId): KlatchError {
   return new KlatchError('not_found', { sentence: `You are in no conversation ${conversationId}` });
 }
 
-/** Throws `group_archived` for an archived group, in which nothing may be written. */
+/** Throws `group_archived` where nothing may be written any more. */
 export function requireNotArchived({ archived }: Pick<ConversationAccess, 'archived'>): void {
   if (archived) throw new KlatchError('group_archived');
 }

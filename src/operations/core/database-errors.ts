@@ -4,15 +4,12 @@ import { DatabaseUnavailableError, CommitUnknownError, sqlState } from '../../st
 import { IntakeFullError, PoisonMessageError } from '../../storage/messages/message-log.ts';
 
 /**
- * The errors after which PostgreSQL rolled back for a transient reason: read-only (25006), serialization and deadlocks
- * (40), a full disk (53), an unavailable lock (55P03), cancelled or shut down (57), a system error (58).
+ * What PostgreSQL rolled back for a reason that passes: read-only (25006), serialization and deadlocks (40), a full disk
+ * (53), a lock that was not to be had (55P03), cancelled or shut down (57), an error of its system (58).
  */
 const TRANSIENT_SQLSTATE = /^(?:25006|40|53|55P03|57|58)/;
 
-/**
- * The public error for a failure of the database or the store of files; an unexpected one becomes `internal` with its
- * cause.
- */
+/** The public error for what the database or the store of files failed with; anything unexpected becomes `internal` with its cause. */
 export function publicError(error: unknown): KlatchError {
   if (error instanceof KlatchError) return error;
   if (error instanceof DatabaseUnavailableError) return new KlatchError('database_unavailable', { cause: error });
@@ -30,14 +27,12 @@ export function publicError(error: unknown): KlatchError {
   return new KlatchError('internal', { cause: error });
 }
 
-/** Turns a lost answer of the database into `outcome_unknown` with a sentence, and returns other errors unchanged. */
+/** Makes `outcome_unknown` with a sentence out of a lost answer of the database, and leaves other errors alone. */
 export function translateCommitUnknown(error: unknown, sentence: string): unknown {
   return error instanceof CommitUnknownError ? new KlatchError('outcome_unknown', { sentence, cause: error }) : error;
 }
 
-/**
- * Waits for work that only reads: when the answer is lost, it throws `database_unavailable`, since nothing was changed.
- */
+/** Waits for work that only reads: when its database is lost, nothing was done. */
 export async function translateLostRead<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;

@@ -5,8 +5,8 @@ import { CommitUnknownError, DatabaseUnavailableError } from '../../storage/db/d
 const RETRY_MS = 100;
 
 /**
- * Retries idempotent work while the database is unavailable, until `deadlineMs` on the monotonic clock. Then it throws
- * `database_unavailable`; it passes on all other errors of the work.
+ * Repeats work that may be done twice while the database is away, until `deadlineMs` on the monotonic clock. Throws
+ * `database_unavailable` then, and what else the work throws.
  */
 export async function retryWhileDatabaseIsAway<Result>(
   work: () => Promise<Result>,

@@ -11,26 +11,26 @@ import { isAdministrator, type Caller } from './caller.ts';
 import type { ConversationAccess } from './conversation-access.ts';
 import type { Services } from './services.ts';
 
-/** What a notice says beside its kind: never a secret, a token, or the path of a URL. */
+/** What a notice tells beside its kind: never a secret, a token, or the path of a URL. */
 export type NoticeDetails = Readonly<Record<string, string | number | boolean | null>>;
 
-/** A group whose head is locked: until the commit, no other transaction numbers, counts or changes anything of it. */
+/** A group beneath its head's lock: until the commit nobody else numbers, counts or changes anything of it. */
 export interface LockedGroup {
   readonly tx: Transaction;
   readonly conversationId: ConversationId;
   readonly head: LockedHead;
-  /** Writes a notice for the members, with the caller as its actor. */
+  /** Tells the members, as a change of the group by the one who does it. */
   addNotice(kind: string, details?: NoticeDetails): Promise<void>;
-  /** After the commit, every node drops what it has cached of this membership. */
+  /** Tells everybody, after the commit, that what they remember of this membership is old. */
   queueMemberChangedEvent(accountId: AccountId): void;
-  /** After the commit, every node drops what it has cached of the integration token with this hash. */
+  /** Tells every node, after the commit, to forget what it remembers of the integration token with this hash. */
   queueTokenRevokedEvent(hash: string): void;
 }
 
 /** What the caller may do in the group that is changed. */
 export type Authority = GroupRole | 'administrator';
 
-/** The events of a transaction that changes conversations; they are published after its commit. */
+/** What a transaction changes of conversations, for those who have to hear of it once it is committed. */
 export class PendingEvents {
   readonly #conversationsWithNotice = new Set<ConversationId>();
   readonly #changedMemberships: Membership[] = [];
@@ -48,7 +48,7 @@ export class PendingEvents {
     this.#revokedTokenHashes.push(hash);
   }
 
-  /** To be called after the commit, and also when its answer was lost, because it may have succeeded. */
+  /** To be called behind the commit, and where its answer was lost: a change whose answer was lost may be one. */
   publish(bus: Bus): void {
     if (this.#revokedTokenHashes.length > 0) bus.publish('tokensRevoked', this.#revokedTokenHashes);
     if (this.#changedMemberships.length > 0) bus.publish('membersChanged', this.#changedMemberships);
@@ -79,7 +79,7 @@ export async function lockConversation(
   };
 }
 
-/** Runs one transaction that changes conversations, and publishes its events after the commit. */
+/** One transaction that changes conversations; once it is committed, everybody is told. */
 export async function withEventsAfterCommit<T>(
   { database, bus }: Pick<Services, 'database' | 'bus'>,
   work: (tx: Transaction, events: PendingEvents) => Promise<T>,
@@ -96,8 +96,8 @@ export async function withEventsAfterCommit<T>(
 }
 
 /**
- * Changes the group of an operation under the lock of its head. It reads the caller's role again under the lock: a
- * caller that was removed meanwhile changes nothing, and gets `not_found` or `forbidden`. Throws what `work` throws.
+ * Changes the group that an operation was given, beneath its head's lock. There the caller's role is looked up once more:
+ * who was removed in between changes nothing, and gets `not_found` or `forbidden`. Throws what `work` throws.
  */
 export async function withLockedGroup<T>(
   services: Services,
@@ -118,7 +118,7 @@ const SUFFICIENT_ROLES: Readonly<Record<'member' | 'group-admin' | 'group-owner'
   'group-owner': ['owner'],
 };
 
-/** What the caller may do in the group now and until the commit. Throws `not_found` and `forbidden`. */
+/** What the caller may do in the place at this moment, and until the commit. Throws `not_found` and `forbidden`. */
 export async function lockCallerAuthority(
   tx: Transaction,
   request: { access: ConversationAccess; caller: Caller; requiredRole: 'member' | 'group-admin' | 'group-owner' },
@@ -132,7 +132,7 @@ export async function lockCallerAuthority(
   return role;
 }
 
-/** The error for a group that does not exist, or that the caller may not see. */
+/** What is said of a group that is not there, or not for the caller. */
 export function groupNotFound(conversationId: ConversationId): KlatchError {
   return new KlatchError('not_found', { sentence: `There is no group ${conversationId}` });
 }

@@ -1,17 +1,17 @@
 import type { JsonLimits } from './json-limits.ts';
 
-/** The limits of a body, checked before it is parsed. */
+/** The most that a body may be, checked before it is parsed. */
 export interface BodyLimits extends JsonLimits {
   /** After decompression; `http.max-body-size` where that is less. */
   readonly bytes: number;
-  /** Whether the body may be compressed; `maxExpandedBytes` bounds its expansion. */
+  /** Whether it may come compressed; then it may expand as far as `maxExpandedBytes` says. */
   readonly allowsCompression: boolean;
 }
 
 const KIB = 1_024;
 const NO_LIMIT = Infinity;
 
-/** Operations that need no token; their input is a few short strings. */
+/** Operations that need no token: what one takes is a few short strings. */
 export const ANYBODY_OPERATION_LIMITS: BodyLimits = {
   bytes: 16 * KIB,
   allowsCompression: false,
@@ -20,7 +20,7 @@ export const ANYBODY_OPERATION_LIMITS: BodyLimits = {
   maxShapes: 50,
 };
 
-/** The default of operations with a token. The longest list in their inputs has 100 items. */
+/** Operations with a token that say nothing else. The longest list that one of them takes has 100 items. */
 export const SIGNED_IN_OPERATION_LIMITS: BodyLimits = {
   bytes: 64 * KIB,
   allowsCompression: true,
@@ -29,9 +29,7 @@ export const SIGNED_IN_OPERATION_LIMITS: BodyLimits = {
   maxShapes: 500,
 };
 
-/**
- * Operations that take the text of a message. `limits.text` bounds it; each character may be an escape of twelve bytes.
- */
+/** Operations that take the text of a message: as `limits.text` allows, each character an escape of twelve bytes. */
 export const MESSAGE_LIMITS: BodyLimits = { ...SIGNED_IN_OPERATION_LIMITS, bytes: NO_LIMIT };
 
 /**
@@ -46,10 +44,10 @@ export const WEBHOOK_POST_LIMITS: BodyLimits = {
   maxShapes: 2_000,
 };
 
-/** Events of git hosts: four times as large, with four times the values. A thread reads the large ones. */
+/** Events of git hosts, of which large ones are read in a thread: four times as large, with as many times the values. */
 export const GIT_EVENT_LIMITS: BodyLimits = { ...WEBHOOK_POST_LIMITS, maxValues: 4 * WEBHOOK_POST_LIMITS.maxValues };
 
-/** Operations that register and change a reverse webhook; their longest list has 100 message ids. */
+/** What registers and changes a reverse webhook; the longest list has 100 message ids. */
 export const HOOK_MANAGEMENT_LIMITS: BodyLimits = {
   bytes: NO_LIMIT,
   allowsCompression: true,
@@ -58,29 +56,29 @@ export const HOOK_MANAGEMENT_LIMITS: BodyLimits = {
   maxShapes: 500,
 };
 
-/** JSON-RPC texts before their method is known: `live.subscribe` names up to 20,000 conversations. */
+/** JSON-RPC texts, of which nobody knows the method yet: `live.subscribe` names up to 20,000 conversations. */
 export const FRAME_LIMITS: JsonLimits = { maxDepth: 16, maxValues: 25_000, maxShapes: 1_000 };
 
-/** `live.subscribe`, whose input may be as large as a frame. */
+/** `live.subscribe`, which takes as much as a frame may be. */
 export const SUBSCRIBE_LIMITS: BodyLimits = { ...SIGNED_IN_OPERATION_LIMITS, ...FRAME_LIMITS, bytes: NO_LIMIT };
 
 /** Frames before signing in. */
 export const ANONYMOUS_FRAME_LIMITS: JsonLimits = { maxDepth: 8, maxValues: 60, maxShapes: 60 };
-/** Bytes of a frame, and of all waiting frames, before signing in. */
+/** Bytes of a frame, and of those that wait, before signing in. */
 export const ANONYMOUS_FRAME_BYTES = 16 * KIB;
 
-/** The limits of an operation: its own, or the default for its callers. */
+/** What an operation takes, as it says or by who may call it. */
 export function limitsOf(operation: { readonly who: string; readonly limits?: BodyLimits }): BodyLimits {
   const { who, limits } = operation;
   return limits ?? (who === 'anybody' ? ANYBODY_OPERATION_LIMITS : SIGNED_IN_OPERATION_LIMITS);
 }
 
-/** Up to this size, a body may expand at any ratio, because texts are repetitive. */
+/** Texts repeat themselves; up to here nobody asks how much. */
 const FREE_EXPANDED_BYTES = 64 * KIB;
 /** JSON of machines expands 10 to 30 times, and a bomb of deflate 1,000 times. */
 const MAX_COMPRESSION_RATIO = 50;
 
-/** The most bytes that a compressed body may expand to. Past the free part, its sender sends a fiftieth of them. */
+/** As far as a compressed body may expand: its sender pays a fiftieth of what the server does. */
 export function maxExpandedBytes(sentBytes: number): number {
   return Math.max(FREE_EXPANDED_BYTES, sentBytes * MAX_COMPRESSION_RATIO);
 }

@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto';
 
-/** The limits of a JSON text for what takes time to parse. */
+/** The most that a JSON text may hold of what takes time to parse. */
 export interface JsonLimits {
   /** Arrays and objects inside each other. V8 takes 200 ms for 500,000. */
   readonly maxDepth: number;
@@ -23,7 +23,7 @@ const OPEN_OBJECT = 0x7b;
 const DIGIT_0 = 0x30;
 const DIGIT_9 = 0x39;
 
-/** Counts hashes that differ. One table serves all texts: an entry of an earlier text has another generation. */
+/** Counts hashes that differ. One table serves all texts: an entry of an earlier text has another round. */
 class DistinctHashCounter {
   readonly #hashes = new Int32Array(2 * MAX_SHAPES);
   readonly #slotGenerations = new Uint32Array(2 * MAX_SHAPES);
@@ -56,7 +56,7 @@ const HASH_SEED = randomInt(0x7fffffff);
  * takes about 2 ms.
  */
 export function jsonLimitViolation(text: string, limits: JsonLimits): string | null {
-  // A text holds fewer levels, values and shapes than characters.
+  // It holds less of everything than its length.
   if (text.length <= limits.maxDepth && text.length <= limits.maxValues && text.length <= limits.maxShapes) return null;
   const maxShapes = Math.min(limits.maxShapes, MAX_SHAPES - 1);
   /** By depth: the hash of the keys so far in the object there; 0 in an array. */
@@ -93,7 +93,7 @@ export function jsonLimitViolation(text: string, limits: JsonLimits): string | n
       isKeyNext = unit === OPEN_OBJECT;
       shapeAt[depth] = isKeyNext ? HASH_SEED | 1 : 0;
     } else if ((unit | 0x20) === 0x7d) {
-      // A text that closes more than it opens is no JSON; V8 rejects it without delay.
+      // A text with more ends than beginnings is no JSON; V8 says so without delay.
       depth = Math.max(0, depth - 1);
       isKeyNext = false;
     }
@@ -101,7 +101,7 @@ export function jsonLimitViolation(text: string, limits: JsonLimits): string | n
   return null;
 }
 
-/** The offset of the quote that ends a string; the end of the text when there is none. */
+/** Where the quote stands that ends a string; the end of the text where none does. */
 function endOfString(text: string, begin: number): number {
   for (let at = begin; at < text.length; at += 1) {
     const unit = text.charCodeAt(at);

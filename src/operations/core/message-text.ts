@@ -5,16 +5,15 @@ const NOT_WHITE_SPACE = /[^\p{White_Space}\uFEFF]/u;
 const invalidInput = (sentence: string): KlatchError => new KlatchError('invalid_input', { sentence });
 
 /**
- * Checks the text of a message and returns it. A message with files needs no text: white space alone becomes an empty
- * one. Throws KlatchError with a sentence that names the field and the limit.
+ * The text of a message, if it is one. A message that carries files needs none: white space alone is none then. Throws
+ * KlatchError with a sentence that names the field and the limit.
  */
 export function checkMessageText(
   text: string,
   maxCodePoints: number,
   { hasAttachments = false }: { hasAttachments?: boolean } = {},
 ): string {
-  // A text has at most as many code points as code units, so most texts need no counting. The checks below take longer
-  // for 1 MiB.
+  // Code points are at most as many as code units, so most texts need no counting. What follows takes longer for 1 MiB.
   const length = text.length > maxCodePoints ? countCodePoints(text) : 0;
   if (length > maxCodePoints) {
     const sentence = `text: has ${length} characters (code points), at most ${maxCodePoints} are allowed`;

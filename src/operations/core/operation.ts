@@ -7,15 +7,15 @@ import type { ConversationAccess, TargetKind } from './conversation-access.ts';
 import type { Services } from './services.ts';
 
 /**
- * The callers of an operation. `anybody`: without signing in. `account`: people, and bots with the scope. `person`:
- * only people. `administrator`: administrators of the installation. `system`: the command line on the server's machine.
- * The others are members of the operation's conversation, from this role on. Administrators may do to groups what their
- * owners may, but never to the messages in them.
+ * Who may call an operation. `anybody`: without signing in. `account`: people, and bots with the scope. `person`: people
+ * alone. `administrator`: administrators of the installation. `system`: the command line on the server's machine.
+ * The others are members of the conversation that the operation is about, from this role on; administrators may do to
+ * groups, and never to what is said in them, what their owners may.
  */
 export type AllowedCallers =
   'anybody' | 'account' | 'person' | 'administrator' | 'system' | 'member' | 'group-admin' | 'group-owner';
 
-/** The properties that every operation defines. */
+/** What every operation says about itself. */
 interface OperationDefinition<Input, Output> {
   /** `noun.verb`, the name on the wire. */
   readonly name: string;
@@ -23,18 +23,18 @@ interface OperationDefinition<Input, Output> {
   readonly summary: string;
   readonly input: z.ZodType<Input>;
   readonly output: z.ZodType<Output>;
-  /** The scope that a bot's token needs; null: no bot may call it, or everybody may. */
+  /** What a bot's token needs; null: no bot may call it, or everybody may. */
   readonly scope: Scope | null;
-  /** Its own errors, beside those that every operation can have. */
+  /** The errors of its own, beside those that every operation can have. */
   readonly errors: readonly ErrorCode[];
-  /** Its own limits, where its input may be larger than that of others with the same callers. */
+  /** Where its input may be larger than that of others with the same callers. */
   readonly limits?: BodyLimits;
 }
 
-/** One action of the product, defined once and served by every interface: its input, its output, and its callers. */
+/** One verb of the product, defined once and served by every edge: what it takes, what it gives, who may call it. */
 export interface Operation<Input = unknown, Output = unknown> extends OperationDefinition<Input, Output> {
   readonly who: AllowedCallers;
-  /** The key of the input that names its target; null: it is about no conversation. */
+  /** The key of the input that names what it is about; null: it is about no conversation. */
   readonly on: TargetKind | null;
   readonly run: (
     services: Services,
@@ -64,7 +64,7 @@ export function defineOperation<Input, Output>(
   return { ...operation, on: null };
 }
 
-/** The same for an operation about a conversation: its function gets the access that was checked. */
+/** The same for one about a conversation: its function gets the place, which the caller may be in. */
 export function defineTargetedOperation<Input, Output>(
   operation: TargetedOperation<Input, Output>,
 ): Operation<Input, Output> {

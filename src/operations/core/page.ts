@@ -2,12 +2,12 @@ import * as z from 'zod';
 
 const MAX_PAGE_SIZE = 1_000;
 
-/** How many items of a list to return. */
+/** How much of a list is wanted at once. */
 export const limitSchema = z.int().min(1).max(MAX_PAGE_SIZE).default(100);
 
 /**
- * Makes a page from rows that were queried with one more than `limit`; `next` is the key after which the next page
- * begins, null on the last page.
+ * A page out of rows that were asked for with one more than `limit`; `next` is the key to go on after, null when this
+ * was all.
  */
 export function pageOf<Row, Key>(
   rows: readonly Row[],

@@ -2,17 +2,17 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { BoundedCache } from '../../model/bounded-cache.ts';
 import type { SourceKey } from '../../model/source-key.ts';
 
-/** The slots of a second, and the one that is being filled: so no second holds more than the budget. */
+/** A second and the slot that is being filled, so that no second holds more than the budget. */
 const WINDOW_SLOTS = 11;
 const WINDOW_SLOT_MS = 100;
 /**
- * The most time that one piece of work is charged. No input within its limits takes a fifth of that; a longer
- * measurement includes time in which the operating system ran something else.
+ * What one piece of work counts at most. No input within its limits takes a fifth of that: what was measured beyond it is
+ * the operating system, which ran something else.
  */
 const MAX_CHARGE_MS = 50;
 /** Two MiB of memory at most. */
 const MAX_TRACKED_SOURCES = 10_000;
-/** Consecutive parsing for all sources holds the event loop at most this long; then other work gets a turn. */
+/** Parsing of all sources that follows each other holds the event loop so long; then everything else has a turn. */
 const MAX_ALL_SOURCES_TURN_MS = 5;
 /** Bodies that wait for the next turn. */
 const MAX_WAITING_PARSES = 1_000;
@@ -23,7 +23,7 @@ interface SourceUsage {
   newestSlot: number;
 }
 
-/** How long a caller waits for parse time, and the error that it gets when none is left. */
+/** How long a caller waits for time, and what it is refused with when it gets none. */
 interface QueueWaitOptions {
   readonly maxMs: number;
   readonly refusal: () => Error;
@@ -32,16 +32,16 @@ interface QueueWaitOptions {
 const ignore = (): void => {};
 
 /**
- * Bounds how long the event loop parses and checks input: per source, and per turn. It keeps a limited number of
- * sources and forgets the one that was idle longest, which can only give time back.
+ * Bounds how long the event loop parses and checks what callers send: by source, and in one turn. Sources are few enough
+ * to be kept: the one that was quiet longest is forgotten, which only ever forgives.
  */
 export class ParseBudget {
   readonly #budgetMs: number;
   readonly #usageBySource = new BoundedCache<SourceKey, SourceUsage>(MAX_TRACKED_SOURCES);
   readonly #waitingParses: (() => void)[] = [];
-  /** The tail of each source's queue: resolves when the last waiting caller has had its turn. */
+  /** The end of the line of each source that has callers who wait: resolves when the last of them has had its turn. */
   readonly #queueTailBySource = new Map<SourceKey, Promise<void>>();
-  /** Time that was just spent on parsing, less the time spent since then on something else. */
+  /** Time that was just spent in parsing, less what was spent since then with something else. */
   #consecutiveParseMs = 0;
   #lastParseEndedAtMs = 0;
 
@@ -57,7 +57,7 @@ export class ParseBudget {
     return usage === undefined || usedMs(usage, nowMs) < this.#budgetMs;
   }
 
-  /** Runs work and charges its time to the source. */
+  /** Does what takes time and counts it for the source. */
   measure<T>(source: SourceKey | null, work: () => T): T {
     const startedMs = performance.now();
     try {
@@ -71,7 +71,7 @@ export class ParseBudget {
     }
   }
 
-  /** Charges time to the source. */
+  /** Counts time that the source has taken. */
   charge(source: SourceKey, ms: number, nowMs = performance.now()): void {
     let usage = this.#usageBySource.get(source);
     if (usage === undefined) {
@@ -82,15 +82,15 @@ export class ParseBudget {
     usage.usedMsBySlot[usage.newestSlot % WINDOW_SLOTS]! += Math.min(ms, MAX_CHARGE_MS);
   }
 
-  /** Charges the whole of a longer time, such as that of a thread. Null is the server's own machine. */
+  /** Counts the whole of a longer time, such as that of a thread. Null is the server's own machine. */
   chargeAll(source: SourceKey | null, ms: number): void {
     if (source === null) return;
     for (let rest = ms; rest > 0; rest -= MAX_CHARGE_MS) this.charge(source, rest);
   }
 
   /**
-   * Runs `work` at once or in a later turn of the event loop. For a source whose time is used up, it does not run it
-   * and rejects with the error of `refusal`.
+   * Parses, at once or in the next turn of the event loop. Rejects with what `refusal` gives for a source whose time is
+   * used up: nothing is parsed then.
    */
   run<T>(source: SourceKey | null, refusal: () => Error, work: () => T | Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
@@ -109,9 +109,9 @@ export class ParseBudget {
   }
 
   /**
-   * As `run`, but waits up to `maxMs` until the source has time. Callers of one source queue, so that the first is
-   * charged before the next checks the time left. Each tenth of a second gives them a tenth of the budget. When a
-   * source could use up its second at once, others waited 56 ms (99th percentile) for an answer.
+   * As `run`, but waits up to `maxMs` until the source has time. Callers of one source wait in a line, so that the first
+   * is charged before the next looks at the time that is left, and each tenth of a second gives them a tenth of the
+   * budget: a source that used up its second at once let others wait 56 ms (99th percentile) for an answer.
    */
   runQueued<T>(source: SourceKey | null, options: QueueWaitOptions, work: () => T | Promise<T>): Promise<T> {
     const { maxMs, refusal } = options;
@@ -153,7 +153,7 @@ export class ParseBudget {
     );
   }
 
-  /** Whether the current turn has time for more work. */
+  /** Whether work can be done at once. */
   #hasTurnTimeLeft(): boolean {
     return this.#waitingParses.length === 0 && this.#parseMsLessPauses() < MAX_ALL_SOURCES_TURN_MS;
   }
@@ -162,7 +162,7 @@ export class ParseBudget {
     return Math.max(0, this.#consecutiveParseMs - (performance.now() - this.#lastParseEndedAtMs));
   }
 
-  /** Runs at least one, so that every waiting parse gets its turn. */
+  /** One at least, so that everything that waits has its turn in the end. */
   #runTurn(): void {
     const startedMs = performance.now();
     do this.#waitingParses.shift()?.();

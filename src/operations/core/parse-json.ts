@@ -1,13 +1,13 @@
 import { KlatchError } from '../../errors.ts';
 import { jsonLimitViolation, type JsonLimits } from './json-limits.ts';
 
-/** The value of a JSON text, or a sentence that says where it stops being JSON, without quoting the text. */
+/** The value of a JSON text, or a sentence that says where it stops being JSON, without quoting what stands there. */
 type ParsedJson =
   { readonly value: unknown; readonly problem?: undefined } | { readonly value?: undefined; readonly problem: string };
 
 /**
- * Parses JSON from outside; no interface calls JSON.parse directly, so that none forgets the limits. Throws
- * `invalid_input` for a text past its limits, before it is parsed; `subject` begins the sentence.
+ * Parses JSON that somebody sent; no edge calls JSON.parse itself, so that none forgets the limits. Throws `invalid_input`
+ * for a text past its limits, before it is parsed; `subject` begins the sentence.
  */
 export function parseJson(source: string, limits: JsonLimits, subject = 'input:'): ParsedJson {
   const violation = jsonLimitViolation(source, limits);
@@ -19,13 +19,13 @@ export function parseJson(source: string, limits: JsonLimits, subject = 'input:'
   }
 }
 
-/** The same, but accepts raw control characters inside strings, as shell scripts write them. */
+/** The same; raw control characters inside strings, which shell scripts put there, are taken as they are meant. */
 export function parseJsonRepairingControls(source: string, limits: JsonLimits, subject?: string): ParsedJson {
-  // Repairs a text with control characters first: a failed parse would take as long again.
+  // A text with control characters is repaired first: to parse it in vain would take as long once more.
   return parseJson(HAS_CONTROLS.test(source) ? repairControls(source) : source, limits, subject);
 }
 
-/** Line breaks and tabs are valid JSON between strings; the repair finds those inside strings. */
+/** Line breaks and tabs are good JSON between strings; whether one stands in a string shows in the repair. */
 // oxlint-disable-next-line no-control-regex
 const HAS_CONTROLS = /[\u0000-\u001f]/;
 /** As many characters as a message may have at most. */
@@ -72,7 +72,7 @@ function controlOffsetsInStrings(bytes: Buffer): number[] {
   return offsets;
 }
 
-/** The search for the error parses the text some fourteen times, so longer texts are not searched. */
+/** A longer text is not searched for its mistake: that parses it some fourteen times. */
 const MAX_BISECTED_LENGTH = 16_384;
 
 function problemOf(source: string, error: unknown): string {
@@ -85,7 +85,7 @@ function problemOf(source: string, error: unknown): string {
   return `The body is not valid JSON at line ${lines.length}, column ${lines.at(-1)!.length + 1}`;
 }
 
-/** The offset at which V8 stopped, by its message; null for those of its messages that quote the text instead. */
+/** Where V8 says that it stopped; null for those of its errors that quote the text instead. */
 function reportedOffset(error: unknown, length: number): number | null {
   const message = String(error);
   if (message.includes('Unexpected end')) return length;
@@ -93,7 +93,7 @@ function reportedOffset(error: unknown, length: number): number | null {
   return position === undefined ? null : Number(position);
 }
 
-/** The error follows the longest beginning that is JSON except for its missing end. */
+/** The mistake stands behind the longest beginning that is JSON but for its end. */
 function findErrorOffset(source: string): number {
   let good = 0;
   let bad = source.length;

@@ -5,9 +5,9 @@ import type { SourceKey } from '../../model/source-key.ts';
 export type NumberPair = `${number}:${number}`;
 
 /**
- * A rate with a burst for each key, by the generic cell rate algorithm. One number per key says when the next use would
- * be due at the steady rate. It is bounded: it forgets the keys used longest ago, which can only give uses back. A key
- * is never an address, of which one customer may have 2^64: see `SourceKey`.
+ * A rate with a burst for each key, by the generic cell rate algorithm: one number per key says when the next use would
+ * be due at the steady rate. Bounded: the keys used longest ago are forgotten, which only ever forgives. A key is never an address,
+ * of which one customer may have 2^64: see `SourceKey`.
  */
 export class RateLimiter<Key extends number | NumberPair | SourceKey> {
   readonly #msPerUse: number;

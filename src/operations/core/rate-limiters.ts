@@ -6,11 +6,11 @@ import type { Services } from './services.ts';
 const HOOK_REGISTRATION_LIMITER_GROUPS = 10_000;
 const HOOK_CHANGE_LIMITER_GROUPS = 10_000;
 const SESSION_REQUEST_LIMITER_KEYS = 100_000;
-/** A client reports every few seconds that its user is typing; a member may have more than one device. */
+/** Clients say every few seconds that somebody writes; more than one device may. */
 const TYPING_PER_MEMBER_PER_SECOND = 1;
 const TYPING_LIMITER_MEMBERS = 10_000;
 
-/** Creates the rate limiters and the parse budget from `limits`. */
+/** How often things may be done, and how long callers may be parsed. */
 export function createRateLimiters(
   limits: LimitsConfig,
 ): Pick<

@@ -41,9 +41,9 @@ interface RecorderOptions {
 }
 
 /**
- * Records refused posts for the owners of a group. `record` only counts in memory. A second later, the recorder writes
- * the counts, one statement after the other, so that a burst costs a group one write a second. Counts that the database
- * does not take wait for the next write, within the bounds.
+ * Keeps what owners of a group want to know of posts that were refused. `record` only counts in memory. A second later one
+ * statement after the other writes what was counted, so that a burst costs a group one write a second. What the database
+ * does not take waits for the next write, within the bounds.
  */
 export class RefusedPostRecorder {
   /** `byFormat` has all formats from the start. `dropped`: refused posts of which nothing is stored. */
@@ -77,7 +77,7 @@ export class RefusedPostRecorder {
     this.#schedule();
   }
 
-  /** Writes what is pending, and logs what the database did not take. */
+  /** Writes what is pending; logs what the database did not take. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     clearTimeout(this.#timer);
@@ -108,7 +108,7 @@ export class RefusedPostRecorder {
         await this.#options.pool.run((sql) => addRefusedPosts(sql, toNewRefusedPosts(page)), WRITE_TIMEOUT_MS);
         this.#isFailing = false;
       } catch (error) {
-        // A write with an unknown outcome is retried too: its posts may be counted twice, and none is missing.
+        // One whose outcome is unknown is repeated too: its posts may be counted twice, and none is missing.
         this.#putBack(groups.slice(start));
         if (!this.#isFailing) this.#options.log.info('refused posts cannot be stored, repeating', { error });
         this.#isFailing = true;
@@ -148,7 +148,7 @@ export class RefusedPostRecorder {
   }
 }
 
-/** The database would not keep the oldest one either, because the group has enough newer ones. */
+/** The database would not keep it either: so many newer ones of the group are known. */
 function deleteOldest(pending: PendingByReason): void {
   let oldestKey: string | null = null;
   let oldestAtMs = Infinity;
@@ -160,12 +160,12 @@ function deleteOldest(pending: PendingByReason): void {
   if (oldestKey !== null) pending.delete(oldestKey);
 }
 
-/** A broken template fails at another column each time: sentences that differ only in numbers count as the same. */
+/** A broken template fails at another column each time: sentences that differ in numbers alone are the same. */
 function keyOf({ userAgent, format, code, sentence }: RefusalReason): string {
   return JSON.stringify([userAgent, format, code, sentence.replace(/\d+/g, '0')]);
 }
 
-/** The header is untrusted text: this drops what a terminal or a page could interpret. */
+/** The header is a stranger's text: what a terminal or a page could obey is left out. */
 function printableUserAgent(userAgent: string | null): string | null {
   const printable = (userAgent ?? '')
     .replace(/[^\x20-\x7e]/g, '')

@@ -40,7 +40,7 @@ export const nameOrTitleSchema = z
   .min(1, 'must not be empty')
   .max(200, 'has at most 200 characters')
   .regex(/^\P{Cc}*$/u, 'holds no control characters')
-  // A name is shown beside others: it must neither turn the direction of the text behind it nor be invisible.
+  // A name is shown beside others: it must neither turn the direction of what follows nor be invisible.
   .regex(/^[^\u2028\u2029\u202a-\u202e\u2066-\u2069]*$/u, 'holds no signs that break a line or turn its direction')
   // Fillers of Hangul and the empty pattern of Braille count as letters and signs, and show nothing.
   .regex(/(?![\u115f\u1160\u2800\u3164\uffa0])[\p{L}\p{N}\p{P}\p{S}]/u, 'must hold something that can be seen');

@@ -18,15 +18,15 @@ export const actorSchema = z.object({
   kind: z.enum(['user', 'bot', 'webhook']),
 });
 
-/** A file of a message: `/v1/files/<id>` serves it to accounts that may read the message. */
+/** A file of a message: `/v1/files/<id>` has it, for who may read the message. */
 const attachmentSchema = z.object({
   id: z.string(),
   name: z.string(),
-  /** Detected from the content; `application/octet-stream` where the content does not show it. */
+  /** Of its content; `application/octet-stream` where that shows nothing. */
   type: z.string(),
   /** Bytes. */
   size: z.int(),
-  /** Pixels as displayed, of a PNG, JPEG, GIF or WebP that states its size. Either both keys are present or neither. */
+  /** Of a PNG, JPEG, GIF or WebP that says it: pixels, as it is shown. Both are there or none. */
   width: z.int().optional(),
   height: z.int().optional(),
 });
@@ -34,22 +34,22 @@ const attachmentSchema = z.object({
 const cardFieldSchema = z.object({
   name: z.string().optional(),
   value: z.string().optional(),
-  /** A client may show it beside neighbours that are short as well. */
+  /** It may stand beside its neighbours that are short as well. */
   short: z.literal(true).optional(),
 });
 
 const cardLinkSchema = z.object({ label: z.string().optional(), url: z.string() });
 
 /**
- * A part of what a webhook posted, for clients that draw it: with a title, fields, links. A key without content is
- * absent. A client that draws cards shows them in place of the text, which says the same. Where a card's text ends with
- * `… (cut)`, the message's text has the rest.
+ * A part of what a webhook posted, for clients that draw it: with a title, fields, links. Each key is there only where there
+ * is something of it. A client that draws cards shows them in place of the text, which says the same; where a card's text
+ * ends with `… (cut)`, the message's text goes on.
  */
 export const cardSchema = z.object({
   title: z.string().optional(),
-  /** Begins with `http://`, `https://` or `mailto:`, as does each address of a card. */
+  /** Begins with `http://`, `https://` or `mailto:`, as each address of a card. */
   url: z.string().optional(),
-  /** How the card is meant. */
+  /** How it is meant. */
   mood: z.enum(MOODS).optional(),
   /** In place of a mood, the sender's own colour, `#rrggbb`. */
   color: z.string().optional(),
@@ -70,7 +70,7 @@ export const messageSchema = z.object({
   /** `<conversation>:<seq>`. */
   id: z.string(),
   seq: z.int(),
-  /** The number of its newest change; an edit or a deletion gives it a new one. */
+  /** The number of the change that made it what it is; an edit or a deletion gives it a new one. */
   rev: z.int(),
   sender: actorSchema,
   text: z.string(),
@@ -79,14 +79,14 @@ export const messageSchema = z.object({
   icon_url: z.string().optional(),
   sent_at: z.string(),
   edited_at: z.string().optional(),
-  /** A deleted message keeps its place, without text. */
+  /** Deleted messages stay as a place without text. */
   deleted: z.literal(true).optional(),
   /** Nicks that the text mentions, in lower case. */
   mentions: z.array(z.string()),
   attachments: z.array(attachmentSchema),
-  /** The content of the text in parts, at most 10; absent: there is only the text. */
+  /** What the text says, in parts, at most 10; not there: the text alone. */
   cards: z.array(cardSchema).optional(),
-  /** The client id that its sender gave `messages.send`; only the sender's own sessions and tokens see it. */
+  /** What its sender gave `messages.send`; only the sender's own sessions and tokens are told. */
   client_id: z.string().optional(),
 });
 
@@ -96,7 +96,7 @@ export const noticeSchema = z.object({
   actor: actorSchema.nullable(),
   details: z.record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()])),
   at: z.string(),
-  /** It follows the message with this seq, the newest one when it was written; 0: it precedes the first one. */
+  /** It comes behind the message with this seq, the newest one when it was written; 0: before the first one. */
   after_seq: z.int(),
 });
 
@@ -124,16 +124,16 @@ const messagePreviewSchema = z.object({
 export const conversationSchema = z.object({
   id: z.int(),
   kind: z.enum(['group', 'private']),
-  /** In a private conversation, the name of the other account. */
+  /** Of a private conversation, the other one's name. */
   title: z.string(),
   about: z.string().nullable(),
-  /** Every account of the installation may find and join it. */
+  /** Anybody of the installation may find and join it. */
   public: z.boolean(),
   archived: z.boolean(),
-  /** The caller's role. */
+  /** The caller's own. */
   role: groupRoleSchema,
   members: z.int(),
-  /** The other account of a private conversation. */
+  /** The other one of a private conversation. */
   peer: actorSchema.nullable(),
   created_at: z.string(),
   /** Messages before this one were removed by a retention rule; 1: none were. */
@@ -148,7 +148,7 @@ export const conversationSchema = z.object({
   unread: z.int(),
   /** Unread messages that mention the caller; 1000: or more. */
   unread_mentions: z.int(),
-  /** Which messages notify the caller's devices. */
+  /** What the caller's devices are told of. */
   notifications: z.object({ level: z.enum(['all', 'mentions', 'nothing']), muted_until: z.string().nullable() }),
 });
 
@@ -184,8 +184,7 @@ export function serializeMessage(
     mentions: isDeleted ? [] : mentionsOf(text),
     attachments: isDeleted ? [] : attachments.map(serializeAttachment),
     ...(cards.length === 0 || isDeleted ? {} : { cards: cards.map(orderedCard) }),
-    // It reveals nothing of the content, and the deletion may be the first change of the message that the sender's
-    // client sees.
+    // It says nothing of the content, and a deletion may be the first that the sender's client hears of the message.
     ...(clientId === null || sender.id !== viewerId ? {} : { client_id: clientId }),
   };
 }
@@ -202,21 +201,21 @@ export function serializeMessagePreview(preview: MessagePreview): z.infer<typeof
   };
 }
 
-/** In the order in which documents name its keys; the database has another one. */
+/** In the order in which documents name its parts; the database has one of its own. */
 function serializeAttachment({ id, name, type, size, width, height }: Attachment): z.infer<typeof attachmentSchema> {
   return { id, name, type, size, ...(width === undefined ? {} : { width, height }) };
 }
 
-/** Where a conversation begins; absent where it begins with its first message, as nearly all do. */
+/** Where a conversation begins; nothing of one that begins with its first message, as nearly all do. */
 export function serializeFirstSeq(firstSeq: Seq): { first_seq?: number } {
   return firstSeq > 1 ? { first_seq: firstSeq } : {};
 }
 
-/** The epoch of the log in which an answer was given; absent where no change was ever lost. */
+/** In which epoch of the log an answer was given; nothing of it where no change was ever lost. */
 export const epochSchema = {
-  /** The epoch of the log; absent: 0, no change was ever lost. */
+  /** The epoch of the log; not there: 0, no change was ever lost. */
   epoch: z.int().optional(),
-  /** The epoch before it; a client that knows neither drops everything. */
+  /** The epoch before it: who knows neither drops everything. */
   previous_epoch: z.int().optional(),
 };
 
@@ -227,10 +226,10 @@ export function serializeEpoch({
   return currentEpoch === 0 ? {} : { epoch: currentEpoch, previous_epoch: previousEpoch };
 }
 
-/** The same for one conversation. */
+/** The same of one conversation. */
 export const epochBoundarySchema = {
   ...epochSchema,
-  /** A client that knows `previous_epoch` drops changes with a greater rev, and continues after this one. */
+  /** Who knows `previous_epoch` drops what has a greater rev, and goes on behind this one. */
   epoch_rev: z.int().optional(),
 };
 

@@ -26,11 +26,11 @@ export interface Services extends FileServices {
   readonly config: Config;
   readonly version: string;
   readonly startedAt: Date;
-  /** How the other nodes and the lease table identify this process: by its data directory's identity. */
+  /** Who this process is to the other nodes, and to the lease table: its data directory's identity. */
   readonly node: string;
   /** Where it listens, as addresses that begin with a scheme. */
   readonly listeners: readonly string[];
-  /** SHA-256 of the certificates that its endpoints present. */
+  /** SHA-256 of the certificates that its endpoints show. */
   readonly certificateFingerprints: readonly string[];
   /** Where the metrics are served; null when they are not. */
   readonly metricsUrl: string | null;
@@ -46,16 +46,16 @@ export interface Services extends FileServices {
   readonly tokens: IntegrationTokenCache;
   readonly sessions: SessionCache;
   readonly sessionCookie: SessionCookie;
-  /** The providers that prove addresses, and their counters. */
+  /** The ways of proving an address, and what was counted of them. */
   readonly activations: ActivationCodes;
   /** Requests by session. */
   readonly sessionRequestLimiter: RateLimiter<number>;
-  /** Typing events, by conversation and account. */
+  /** The word that somebody is writing, by conversation and account. */
   readonly typingLimiterByMember: RateLimiter<NumberPair>;
   /** How long the event loop parses what each source sends. */
   readonly parseBudget: ParseBudget;
   readonly searchLimiterByPerson: SearchLimiterByPerson;
-  /** The accounts with a live connection in the foreground, as far as this node knows. */
+  /** Who has a live connection in the foreground, as far as this node knows. */
   readonly onlineAccounts: () => readonly AccountId[];
   readonly push: PushQueue;
   readonly policy: AddressPolicy;
@@ -63,12 +63,12 @@ export interface Services extends FileServices {
   readonly hookRegistrationLimiterByGroup: RateLimiter<number>;
   /** Changes of reverse webhooks, and redeliveries, by group. */
   readonly hookChangeLimiterByGroup: RateLimiter<number>;
-  /** Sends one ping; resolves within 8 s with its outcome, or with null when too many pings are in flight. */
+  /** Sends one ping; resolves, within 8 s, with its outcome, or null when too many are on their way. */
   readonly sendPingUnlessBusy: (target: PingTarget) => Promise<HttpAttemptOutcome | null>;
   readonly deliveriesInFlight: () => number;
   /** Hooks whose receivers seem to answer posts of their group's webhook with further ones, as far as this node sees. */
   readonly loopingHooks: () => readonly HookReference[];
-  /** Hastens the notice that an overdue expectation got its post; the notice comes without this call, too. */
+  /** Lets the group be told soon that a post came for which it waited too long; told also without. */
   readonly lookForReturnedExpectations: () => void;
   readonly deliveryReport: DeliveryReportCache;
   readonly log: Log;

@@ -10,12 +10,12 @@ import { translateLostRead } from './database-errors.ts';
 const TOKEN_BYTES = 32;
 const TOKEN_PATTERN = /^kl[sb]_[A-Za-z0-9_-]{43}$/;
 const MAX_CACHED_SESSIONS = 50_000;
-/** A cached session expires after this time, in case the notification of its end was lost. */
+/** A known session is looked up again after this, in case the word of its end was lost. */
 const CACHE_TTL_MS = 60_000;
 const MAX_CACHED_UNKNOWN_TOKENS = 10_000;
 const UNKNOWN_TOKEN_TTL_MS = 5_000;
 const LOOKUP_TIMEOUT_MS = 1_500;
-/** When sessions end during this many look-ups, they are taken for others than the one looked up. */
+/** More ends than this within as many look-ups are of others. */
 const MAX_TOKEN_LOOKUP_ATTEMPTS = 3;
 
 /** A new token of a session, shown once: `kls_` for people, `klb_` for bots, then 256 random bits. */
@@ -24,14 +24,14 @@ export function newSessionToken(kind: 'user' | 'bot'): { readonly token: string;
   return { token, hash: hashSessionToken(token) };
 }
 
-/** SHA-256 (hex), the key for looking up a token. */
+/** What a token is looked up by: SHA-256 (hex). */
 export function hashSessionToken(token: string): string {
   return createHash('sha256').update(token).digest('hex');
 }
 
-/** Finds the caller of a session token: the only way in for people and bots. */
+/** From a session's token to who calls: the only way in for people and bots. */
 export class SessionCache {
-  /** Unknown tokens that clients presented, for metrics. */
+  /** Tokens that were presented and hold nothing, for metrics. */
   readonly counts = { unknown: 0 };
   readonly #pool: Pick<Pool, 'run'>;
   /** By the hash of the token. */
@@ -53,7 +53,7 @@ export class SessionCache {
     });
   }
 
-  /** The caller that the token identifies. Throws `unauthenticated`; rejects while the database is unavailable. */
+  /** Who the token makes of a caller. Throws `unauthenticated`; rejects while the database is away. */
   async authenticate(token: string, caller: Omit<AnonymousCaller, 'kind'>): Promise<AccountCaller> {
     const session = await this.#findCachedOrQuery(token);
     if (session === null) {
@@ -73,7 +73,7 @@ export class SessionCache {
     if (this.#unknown.has(hash)) return null;
     let revocationGeneration = -1;
     let session: FoundSession | null = null;
-    // A query that ran while a session ended may have read the state before its end: then it is repeated.
+    // An answer that was on its way while a session ended may be older than its end: then it is asked for once more.
     for (let n = 0; n < MAX_TOKEN_LOOKUP_ATTEMPTS && revocationGeneration !== this.#revocationGeneration; n += 1) {
       revocationGeneration = this.#revocationGeneration;
       session = await translateLostRead(this.#pool.run((sql) => findAndTouchSession(sql, hash), LOOKUP_TIMEOUT_MS));

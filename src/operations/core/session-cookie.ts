@@ -2,11 +2,11 @@ import type { Pool } from '../../storage/db/pool.ts';
 import { findStoreId, UNASSIGNED_STORE_ID } from '../../storage/files/store-id.ts';
 import { translateLostRead } from './database-errors.ts';
 
-/** How long a browser's session lasts without being used; each use restarts this time. */
+/** How long a browser's session lasts without being used; each use begins this time again. */
 export const BROWSER_SESSION_IDLE_S = 30 * 24 * 60 * 60;
 /** Digits of the store id in the cookie's name. */
 const NAME_DIGITS = 8;
-/** The digits until a server has marked the store of files. */
+/** Their place as long as no server has marked the store of files. */
 const NO_DIGITS = '0'.repeat(NAME_DIGITS);
 const COOKIE_PATTERN = /^((?:__Host-|__Secure-)?klatch-[0-9a-f]{8})=(kls_[A-Za-z0-9_-]{43})$/;
 /** Browsers send the cookies of all servers of a host, whatever their ports. */
@@ -31,7 +31,7 @@ export function klatchCookiesIn(header: string | undefined): readonly KlatchCook
 
 /**
  * The cookie that carries a session in a browser, for pages of `http.base-uri` alone. Its name has digits of this
- * installation: cookies ignore ports, and two servers of one host must not overwrite each other's.
+ * installation: cookies ignore ports, and two servers of one host must not take each other's.
  */
 export class SessionCookie {
   /** The origin of `http.base-uri`: no other page may use the cookie. */
@@ -57,9 +57,8 @@ export class SessionCookie {
   }
 
   /**
-   * Resolves with a function that makes a value of Set-Cookie. For a token, the value starts the browser's session or
-   * extends it to the whole time; for null, it removes the session from the browser. Rejects with
-   * `database_unavailable`.
+   * Resolves with what makes a value of Set-Cookie: of a token, one that gives a browser its session, or keeps it for the
+   * whole time again; of null, one that takes the session from the browser. Rejects with `database_unavailable`.
    */
   async serializer(): Promise<(token: string | null) => string> {
     const name = await this.#name();
@@ -74,10 +73,7 @@ export class SessionCookie {
     return `${this.#prefix}klatch-${this.#digits ?? (await this.#readDigits())}`;
   }
 
-  /**
-   * Reads the database and not the store: all nodes then have the same name for the cookie, also while the store is
-   * unavailable.
-   */
+  /** From the database and not from the store: all nodes have the same name for it, also while the store is away. */
   async #readDigits(): Promise<string> {
     const id = await translateLostRead(this.#pool.run(findStoreId));
     if (id === null || id === UNASSIGNED_STORE_ID) return NO_DIGITS;

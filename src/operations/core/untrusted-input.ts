@@ -1,15 +1,13 @@
 import type { z } from 'zod';
 import { KlatchError } from '../../errors.ts';
 
-/**
- * How many issues an error lists, and how long each may be: an input may hold thousands of mistakes, and long names.
- */
+/** What is wrong with an input is told up to here: it may hold thousands of mistakes, and names that are long. */
 const MAX_ISSUES = 5;
 const MAX_ISSUE_LENGTH = 300;
 
 /**
- * Throws `invalid_input` for an input with more than `maxValues` values, or with a string or key that PostgreSQL cannot
- * store. A loop with its own stack: an input may be nested a hundred thousand levels deep.
+ * Throws `invalid_input` where the input holds more than `maxValues` values, or a string of it, a key too, is no text that
+ * PostgreSQL can keep. A loop with a stack of its own: what arrives may be nested a hundred thousand deep.
  */
 export function checkValueCountAndStrings(input: unknown, maxValues: number): void {
   const open: [field: string, value: unknown][] = [['', input]];
@@ -26,7 +24,7 @@ export function checkValueCountAndStrings(input: unknown, maxValues: number): vo
     else if (typeof value === 'object' && value !== null) {
       for (const key of Object.keys(value)) {
         checkString('a key', key);
-        // For a nested value, the error names the outermost key, which is the caller's own name for it.
+        // Of what is nested the outermost key is told, which is the caller's own word for it.
         add(field === '' ? key : field, (value as Record<string, unknown>)[key]);
       }
     } else if (typeof value === 'string') checkString(field, value);
@@ -39,7 +37,7 @@ function checkString(field: string, text: string): void {
   if (!text.isWellFormed()) throw invalid(`${path}: is not valid Unicode (it holds half of a surrogate pair)`);
 }
 
-/** The error for an input that does not fit its schema: the first few issues, each with its place. */
+/** The error that says what of an input does not fit its schema: the first few mistakes, each with its place. */
 export function validationError({ issues }: z.ZodError): KlatchError {
   const messages = issues.slice(0, MAX_ISSUES).map((found) => {
     const issue = `${found.path.join('.') || 'input'}: ${sentenceOf(found)}`;
@@ -49,14 +47,14 @@ export function validationError({ issues }: z.ZodError): KlatchError {
   return invalid(messages.join('; '));
 }
 
-/** zod's own message, except for a missing value, and for a union, whose kinds zod does not name. */
+/** zod's own words, but for what is not there, and for several kinds of value of which it names none. */
 function sentenceOf(issue: z.core.$ZodIssue): string {
   if (isMissing(issue)) return 'is required';
   if (issue.code !== 'invalid_union') return issue.message;
   const kinds = issue.errors.flat();
   if (kinds.some(isMissing)) return 'is required';
   const [kind] = kinds.filter((each) => each.code !== 'invalid_type');
-  // The value has the right type and is invalid otherwise.
+  // Of the right kind, and wrong in itself.
   if (kind !== undefined) return kind.message;
   const expected = kinds.flatMap((each) => (each.code === 'invalid_type' ? [each.expected] : []));
   return `Invalid input: expected ${[...new Set(expected)].join(' or ')}`;

@@ -9,8 +9,8 @@ import {
 import type { Operation } from '../core/operation.ts';
 
 /**
- * The OpenAPI 3.1 document of `POST /v1/api/<operation>`, without the operations that only live connections or the
- * command line have. `url` is the address of a server.
+ * The OpenAPI 3.1 document of `POST /v1/api/<operation>`, without what only live connections or the command line do.
+ * `url` is where a server answers.
  */
 export function openApiDocument(
   operations: Iterable<Operation>,
@@ -73,7 +73,7 @@ function openApiOperation(operation: Operation, description: OperationDescriptio
   };
 }
 
-/** One response for each status, which names its codes. */
+/** One response for each status, which names the codes that come with it. */
 function errorResponses({ errors }: OperationDescription): Record<string, object> {
   const byStatus = new Map<number, string[]>();
   for (const code of new Set([...errors, ...commonErrors])) {
@@ -87,7 +87,7 @@ function errorResponses({ errors }: OperationDescription): Record<string, object
   return Object.fromEntries(responses) as Record<string, object>;
 }
 
-/** Points references to the place where an OpenAPI document keeps the shapes. */
+/** Where the shapes stand in an OpenAPI document. */
 function toComponentRefs<T>(schema: T): T {
   return JSON.parse(JSON.stringify(schema).replaceAll('"#/$defs/', '"#/components/schemas/')) as T;
 }

@@ -37,13 +37,13 @@ export interface JsonSchema {
   readonly $defs?: Readonly<Record<string, JsonSchema>>;
 }
 
-/** The description of an operation, for documents. */
+/** What an operation says about itself, for documents. */
 export interface OperationDescription {
   readonly name: string;
   readonly summary: string;
   /** One sentence on who may call it. */
   readonly who: string;
-  /** Its own errors and those of its kind of caller, without those that every request can get. */
+  /** Of its own and those that come with who may call it; not those that every request can meet. */
   readonly errors: readonly ErrorCode[];
   readonly input: JsonSchema;
   readonly output: JsonSchema;
@@ -51,7 +51,7 @@ export interface OperationDescription {
   readonly shapes: Readonly<Record<string, JsonSchema>>;
 }
 
-/** Errors that every request can get. */
+/** What every request can meet, whatever it is about. */
 export const commonErrors: readonly ErrorCode[] = [
   'invalid_input',
   'too_large',
@@ -75,9 +75,7 @@ const NAMED_SHAPES = {
   Conversation: conversationSchema,
 } as const;
 
-/**
- * Whether `POST /v1/api/<operation>` serves it; there, an operation for live connections only answers with that error.
- */
+/** What `POST /v1/api/<operation>` does; the others answer there that they are for live connections. */
 export function isForHttp({ who, errors }: Operation): boolean {
   return who !== 'system' && !errors.includes('live_only');
 }
@@ -106,9 +104,9 @@ function jsonSchemaOf(
   for (const [id, each] of Object.entries(NAMED_SHAPES)) named.add(each, { id });
   const override = (made: { jsonSchema: { additionalProperties?: unknown }; zodSchema: z.core.$ZodType }): void => {
     const { jsonSchema, zodSchema } = made;
-    // A field with a custom check registers its own JSON Schema.
+    // A field that is checked by hand says itself what it looks like.
     Object.assign(jsonSchema, z.globalRegistry.get(zodSchema));
-    // Later versions may add fields to an answer: clients ignore fields that they do not know.
+    // An answer may get more fields one day: clients leave alone what they do not know.
     if (io === 'output' && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
   };
   const made = z.toJSONSchema(schema, { io, metadata: named, unrepresentable: 'any', override });

@@ -6,9 +6,9 @@ interface SchemaField {
   readonly path: string;
   /** "whole number, 1 to 1000"; a shape with a name is its name in angle brackets. */
   readonly type: string;
-  /** Whether an output always has it, or an input must have it. */
+  /** Whether it is always there, or has to be. */
   readonly required: boolean;
-  /** The default as JSON; null without one. */
+  /** The value of one that is not given, as JSON; null without such. */
   readonly defaultValue: string | null;
   readonly description: string;
 }
@@ -34,7 +34,7 @@ export function fieldsOf(schema: JsonSchema, prefix = ''): readonly SchemaField[
   });
 }
 
-/** The fields of the object that a field is, or of the objects in its list; the alternative null does not count. */
+/** Of the object that a field is, or that is the item of its list; an alternative of null does not count. */
 function nestedFields(schema: JsonSchema, path: string): readonly SchemaField[] {
   if (schema.properties !== undefined) return fieldsOf(schema, `${path}.`);
   if (schema.items !== undefined) return nestedFields(schema.items, `${path}[]`);
@@ -73,7 +73,7 @@ function describeObjectType({ additionalProperties: values }: JsonSchema): strin
   return typeof values === 'object' ? `object of ${describeType(values)} by name` : 'object';
 }
 
-/** The smallest safe integer of JavaScript is no bound. */
+/** Bounds that only say "a number that JavaScript counts with" are none. */
 function lowerBound({ minimum, exclusiveMinimum }: JsonSchema): number | undefined {
   if (exclusiveMinimum !== undefined) return exclusiveMinimum + 1;
   return minimum === Number.MIN_SAFE_INTEGER ? undefined : minimum;

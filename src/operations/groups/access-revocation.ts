@@ -26,16 +26,13 @@ export const revocationOptions = {
 };
 
 export const revocationReportSchema = z.object({
-  /** The account's bots, by nick: they left the group with it, or lost the role of admin with it. */
+  /** The account's bots, by nick: they left the group with it, or are admins no longer. */
   bots: z.array(z.string()),
   /** Invitations that are revoked: those of the account and of these bots, with `revoke_invites` all open ones. */
   invites_ended: z.int(),
   /** The numbers of invitations by others whose links the account could see, and that are still open. */
   invites_seen: z.array(z.int()),
-  /**
-   * The numbers of the group's reverse webhooks, where the account may have registered one: they still forward
-   * messages.
-   */
+  /** The numbers of the group's reverse webhooks, where the account may have registered one: they forward messages on. */
   hooks: z.array(z.int()),
   /** `seen`: the account could see the integration token, and it still works. `rotate_token` replaces it. */
   token: z.enum(['unseen', 'seen', 'rotated']),
@@ -53,7 +50,7 @@ interface RevocationRequest {
   readonly request: RevocationOptions;
 }
 
-/** Throws `missing_scope` for a bot's token that may change the group but not its integration. */
+/** Throws `missing_scope` for the token of a bot that may change the group, and not its integration. */
 export function requireTokenRotationScope(caller: Caller, request: RevocationOptions): void {
   if (request.rotate_token === true) authorizeCaller({ who: 'account', scope: 'hooks:manage' }, caller);
 }
@@ -67,8 +64,8 @@ export function memberWithOwnedBots(
 }
 
 /**
- * Ends a membership and those of the account's bots, and the invitations that they made. A removed account cannot
- * rejoin by any invitation that the group has now.
+ * Ends a membership and those of the account's bots, and the invitations that they made. A removed account cannot come
+ * back by an invitation that the group has now, whoever made it.
  */
 export async function endMembership(
   services: Services,
@@ -106,10 +103,7 @@ export async function endAdminRole(
   return revoked;
 }
 
-/**
- * `change` takes the rights of one account: after its invitations end, which only an admin has, and before the new
- * token.
- */
+/** `change` takes the rights of one account: after its invitations, which only an admin has open, before the new token. */
 async function revokeRolesAndSecrets(
   services: Services,
   group: LockedGroup,
@@ -144,14 +138,14 @@ function secretsNoticeDetails({ token, invites_seen: seen }: RevocationReport): 
   };
 }
 
-/** Throws `forbidden` for a plain member that requests what only owners and admins may do. */
+/** Throws `forbidden` for a member that is neither owner nor admin and asks for what only they may do. */
 export function requireLeaverMayRevoke(affected: readonly MemberOrOwnedBot[], request: RevocationOptions): void {
   if (affected[0]?.role !== 'member' || !hasOptions(request)) return;
   const sentence = 'Only owners and admins of the group may use rotate_token and revoke_invites';
   throw new KlatchError('forbidden', { sentence });
 }
 
-/** Throws `invalid_input` where no account loses rights: the caller must not believe that the token was replaced. */
+/** Throws `invalid_input` where nobody loses rights: whoever asks to replace the token must not believe that it was. */
 export function requireNoRevocationOptions(request: RevocationOptions): void {
   if (!hasOptions(request)) return;
   const sentence =

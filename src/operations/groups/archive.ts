@@ -12,7 +12,7 @@ import type { Services } from '../core/services.ts';
 const archiveSchema = z.object({
   group: z.int(),
   archived: z.boolean(),
-  /** False: the group was already in this state. */
+  /** False: it was so already. */
   changed: z.boolean(),
 });
 
@@ -51,13 +51,13 @@ async function setGroupArchived(
       const { tx, conversationId } = group;
       const isChange = await setArchived(tx, conversationId, archived);
       if (isChange) await group.addNotice(archived ? 'archived' : 'unarchived');
-      // The time in the archive does not count: nobody could post.
+      // Nobody could post meanwhile.
       if (isChange && !archived) await restartExpectations(tx, conversationId);
       return { changed: isChange, hash: await findIntegrationTokenHash(tx, conversationId) };
     },
   );
-  // Every node looks up this token again. Nothing depends on the notification: the statement that writes a message
-  // checks the group in the database, and no node caches an archived group.
+  // Every node asks the database anew about this token. Nothing depends on the word: the statement that writes a message
+  // looks at the group itself, and an archived group is never remembered.
   if (hash !== null) services.bus.publish('tokensRevoked', [hash]);
   return { group: access.conversationId, archived, changed };
 }

@@ -45,7 +45,7 @@ export const showOwnConversation = defineTargetedOperation({
     showConversation(services, { accountId: requireAccount(caller).accountId, only: conversationId }),
 });
 
-/** A conversation as its member sees it. Throws `not_found` for a caller that is no member. */
+/** A conversation as its member sees it. Throws `not_found` for who is none. */
 export async function showConversation(
   { database }: Services,
   request: { accountId: AccountId; only: ConversationId },

@@ -15,7 +15,7 @@ import { defineTargetedOperation } from '../core/operation.ts';
 import { groupReference } from '../core/schemas.ts';
 import { expectationSchema, serializeExpectation } from './group-view.ts';
 
-/** The bound before surrounding white space is removed. */
+/** With white space around it, which is taken off. */
 const MAX_GIVEN_KEY_LENGTH = 400;
 const MAX_DURATION_LENGTH = 100;
 
@@ -40,14 +40,14 @@ export const setGroupExpectation = defineTargetedOperation({
     'Expect a post with this key at least so often: the group is told when none came in time, and when one comes again.',
   input: z.strictObject({
     group: groupReference,
-    /** The `key` of the posts: in their body, or as `?key=` in their address. */
+    /** The `key` that the posts have, in their body or behind their address. */
     key: keySchema,
     /** A duration from 1m to 366d, such as `26h`. Time in which no server could take posts does not count. */
     within: withinSchema,
   }),
   output: expectationSchema.extend({
     group: z.int(),
-    /** False: the same expectation was already set. */
+    /** False: it was so already. */
     changed: z.boolean(),
   }),
   who: 'group-admin',

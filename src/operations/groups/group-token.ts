@@ -57,9 +57,7 @@ export const rotateToken = defineTargetedOperation({
   },
 });
 
-/**
- * Replaces the token under the head's lock, which waits for every flush admitted with the old one. Returns the new one.
- */
+/** Replaces the token under the head's lock: after every flush that was admitted with the old one. Returns the new one. */
 export async function replaceGroupToken({ sealer }: Pick<Services, 'sealer'>, group: LockedGroup): Promise<string> {
   const token = newIntegrationToken(sealer);
   await group.addNotice('token_rotated');

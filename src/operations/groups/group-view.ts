@@ -22,7 +22,7 @@ export const groupSchema = z.object({
   id: z.int(),
   title: z.string(),
   about: z.string().nullable(),
-  /** Every account of the installation may find and join it. */
+  /** Anybody of the installation may find and join it. */
   public: z.boolean(),
   created_at: z.string(),
   archived: z.boolean(),
@@ -33,9 +33,9 @@ export const groupSchema = z.object({
 const groupAddressSchema = z.object({
   /** The kind of program that it is for, such as `Slack` or `Gotify`. */
   name: z.string(),
-  /** The values to paste, by the names that programs use: a `URL` alone, or `server` and `token`. */
+  /** What is pasted, by what programs call it: a `URL` alone, or `server` and `token`. */
   values: z.array(z.object({ name: z.string(), value: z.string() })),
-  /** Programs that are set up this way; docs/callers.md has the lines of their configuration. */
+  /** Programs that are set up so; docs/callers.md has the lines of their configuration. */
   programs: z.array(z.string()),
 });
 
@@ -47,29 +47,26 @@ export const expectationSchema = z.object({
   /** When the last post with the key came; null: none since it was set. */
   last_post_at: z.string().nullable(),
   set_at: z.string(),
-  /** True: none came in time, and the group was notified. */
+  /** True: none came in time, and the group was told. */
   overdue: z.boolean(),
-  /**
-   * When it becomes overdue without a post, if the server runs until then; null: it is overdue, or the group is
-   * archived.
-   */
+  /** When it is overdue unless a post comes, if the server runs until then; null: it is, or the group is archived. */
   due_at: z.string().nullable(),
 });
 
-/** Only the group's owner and admins, and the installation's administrators, get the optional keys. */
+/** Its optional keys are there for the group's owner and admins, and the installation's administrators, alone. */
 export const groupInfoSchema = groupSchema.extend({
-  /** The caller's role; null for an administrator who is no member. */
+  /** The caller's own; null for an administrator who is no member. */
   role: groupRoleSchema.nullable(),
-  /** The address for posts; it holds the token. */
+  /** Where to post: it holds the token. */
   webhook: z.string().optional(),
-  /** Values to paste into programs, one entry for each way to reach the group; they contain the token. */
+  /** What is pasted into programs, one entry for each way to reach the group; the token is in them. */
   addresses: z.array(groupAddressSchema).optional(),
   hooks: z.array(hookSummarySchema).optional(),
-  /** Posts of the last 7 days that were refused for their content, newest first: 20 kinds at most. */
+  /** Posts of the last 7 days that were refused for what they hold, newest first: 20 kinds at most. */
   refused_posts: z.array(refusedPostsSchema).optional(),
   /**
-   * Reverse webhooks that seem to loop. For five minutes, their receivers answer posts of the group's webhook with more
-   * than 60 further posts a minute, each within 2 s of a delivery. Only what the answering node sees counts.
+   * Reverse webhooks whose receivers seem to answer posts of the group's webhook with further ones, without an end: for
+   * five minutes more than 60 a minute, each within 2 s of a delivery. As far as the node sees that is asked.
    */
   loops: z.array(z.int()).optional(),
   /** At most 100, by key. */
@@ -115,7 +112,7 @@ export function serializeExpectation(expectation: Expectation): z.infer<typeof e
   };
 }
 
-/** Plain members may not, nor may a bot whose token lacks the scope. */
+/** Members never, and no bot whose token is not for it. */
 function maySeeIntegration(caller: Caller, role: GroupRole | null): boolean {
   if (isAdministrator(caller)) return true;
   if (caller.kind !== 'account' || (role !== 'owner' && role !== 'admin')) return false;
@@ -132,7 +129,7 @@ export function webhookUrl({ config }: Services, token: string): string {
   return `${config.http.baseUri}/v1/webhooks/${token}`;
 }
 
-/** The addresses of the group at which this server answers. */
+/** Without those at which the server does not answer. */
 function pasteableAddresses({ config }: Services, token: string): z.infer<typeof groupAddressSchema>[] {
   const { baseUri, callerPaths: hasCallerPaths } = config.http;
   return groupAddresses({ baseUri, token, hasCallerPaths }).map(({ name, values, programs }) => {
@@ -144,7 +141,7 @@ export function serializeGroup(group: Group): z.infer<typeof groupSchema> {
   return { ...serializeGroupSummary(group), about: group.about };
 }
 
-/** Without `about`, which may be long. */
+/** Without what is long. */
 export function serializeGroupSummary(group: Omit<Group, 'about'>): Omit<z.infer<typeof groupSchema>, 'about'> {
   return {
     id: group.id,

@@ -32,9 +32,9 @@ interface NewGroup {
   readonly title: string;
   readonly about: string | null;
   readonly public: boolean;
-  /** Null: the group has no owner. */
+  /** Null: nobody's. */
   readonly owner: { readonly id: AccountId; readonly nick: string } | null;
-  /** The actor of the notices; null: the command line. */
+  /** Whose doing it is; null: the command line's. */
   readonly actorId: AccountId | null;
 }
 
@@ -165,7 +165,7 @@ export const editGroup = defineTargetedOperation({
       'give one or more of "title", "about" and "public"',
     ),
   output: groupSchema.extend({
-    /** False: the group already had these values. */
+    /** False: it was so already. */
     changed: z.boolean(),
   }),
   who: 'group-admin',

@@ -20,7 +20,7 @@ import type { Services } from '../core/services.ts';
 
 const incomingSecretSchema = z.object({
   group: z.int(),
-  /** Null: the group has none, and signatures are not checked. */
+  /** Null: the group has none, and signatures are not looked at. */
   secret: z.string().nullable(),
   /** Every post has to be signed, also one of a format without signatures. */
   signed_only: z.boolean(),
@@ -60,14 +60,11 @@ export const setIncomingSecret = defineTargetedOperation({
   input: z
     .strictObject({
       group: groupReference,
-      /**
-       * The secret of a program that makes one, such as Sentry. Absent: the present one stays, or the server makes a
-       * new one.
-       */
+      /** The secret that a program made, such as Sentry. Absent: the present one stays, or a new one is made. */
       secret: secretSchema.optional(),
-      /** Replaces the present secret with a new one. */
+      /** Make a new secret in the place of the present one. */
       rotate: z.boolean().optional(),
-      /** Refuses every post without a signature, also of formats that have none. Absent: as before. */
+      /** Refuse every post without a signature, also of formats that have none. Absent: as before. */
       signed_only: z.boolean().optional(),
     })
     .refine(({ secret, rotate }) => secret === undefined || rotate !== true, 'give "secret" or "rotate", not both'),

@@ -7,10 +7,10 @@ import { inviteLinkOrTokenSchema } from './join-group.ts';
 import { defineOperation } from '../core/operation.ts';
 import type { Services } from '../core/services.ts';
 
-/** The group of an invitation, for somebody who is not a member yet. */
+/** What an invitation is to, for somebody who is not in yet. */
 const invitePreviewSchema = z.object({
   group: z.object({ title: z.string(), about: z.string().nullable(), members: z.int() }),
-  /** The name of its creator; null for the command line, and for a group that is not public. */
+  /** The name of who made it; null for the administrator's, and for a group that is not public. */
   invited_by: z.string().nullable(),
   /** Null: never. */
   expires_at: z.string().nullable(),
@@ -29,7 +29,7 @@ export const previewInvite = defineOperation({
   run: async (services, { invite }) => readInvitePreview(services, invite),
 });
 
-/** The group of an invitation. Throws `invalid_invite`, also for an archived group. */
+/** To which group an invitation is. Throws `invalid_invite`, for an archived group's as well. */
 export async function readInvitePreview({ database }: Services, linkOrToken: string): Promise<InvitePreview> {
   return translateLostRead(
     database.general.run(async (sql) => {
@@ -39,7 +39,7 @@ export async function readInvitePreview({ database }: Services, linkOrToken: str
       const { title, about, members } = group;
       return {
         group: { title, about, members },
-        // Only members may learn who is in a group that is not public.
+        // Who is in a group that is not public is told to its members alone.
         invited_by: group.public ? (creatorUnlessCommandLine?.name ?? null) : null,
         expires_at: expiresAt?.toISOString() ?? null,
       };

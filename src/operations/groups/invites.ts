@@ -20,7 +20,7 @@ import type { Services } from '../core/services.ts';
 
 /** 256 random bits in base64url. */
 const TOKEN_BYTES = 32;
-/** Matches every possible token of an invitation; a text that does not match is refused without a query. */
+/** What could be an invitation's token at all; anything else is answered without asking the database. */
 const TOKEN_PATTERN = /^[A-Za-z0-9_-]{43}$/;
 const SEAL_PURPOSE = 'group-invite';
 const MINUTE_S = 60;
@@ -29,14 +29,14 @@ const DAY_S = 24 * 60 * MINUTE_S;
 const inviteSchema = z.object({
   id: z.int(),
   group: z.int(),
-  /** Anybody with the link may join. */
+  /** Whoever has it may join. */
   link: z.string(),
-  /** The nick of its creator; null: the administrator's command line. */
+  /** The nick of who made it; null: the administrator's command line. */
   created_by: z.string().nullable(),
   created_at: z.string(),
   /** Null: never. */
   expires_at: z.string().nullable(),
-  /** Null: no limit. */
+  /** Null: as many as come. */
   max_uses: z.int().nullable(),
   uses: z.int(),
 });
@@ -50,7 +50,7 @@ function hashInviteToken(token: string): string {
   return createHash('sha256').update(token).digest('hex');
 }
 
-/** The token at the end of an invitation's link, or the text itself without a link. */
+/** The token at the end of an invitation's link, or of what stands for one. */
 export function inviteTokenOf(linkOrToken: string): string {
   return linkOrToken.trim().replace(/\/$/, '').split('/').at(-1)!;
 }
@@ -71,14 +71,14 @@ export const createInvite = defineTargetedOperation({
   summary: 'Make an invitation into a group: whoever opens its link may join, until it is over or used up.',
   input: z.strictObject({
     group: groupReference,
-    /** Null: never expires. */
+    /** Null: for ever. */
     valid_s: z
       .int()
       .min(MINUTE_S)
       .max(366 * DAY_S)
       .nullable()
       .default(7 * DAY_S),
-    /** Null: no limit. */
+    /** Null: as many as come. */
     max_uses: z.int().min(1).max(1_000_000).nullable().default(null),
   }),
   output: inviteSchema,

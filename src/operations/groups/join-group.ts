@@ -85,13 +85,13 @@ function toJoiningAccount({ accountId: id, nick }: AccountCaller): JoiningAccoun
   return { id, nick };
 }
 
-/** The account that joins. */
+/** Who joins. */
 interface JoiningAccount {
   readonly id: AccountId;
   readonly nick: string;
 }
 
-/** The result of joining. */
+/** What came of joining. */
 interface JoinResult {
   readonly group: ConversationId;
   readonly title: string;
@@ -99,8 +99,8 @@ interface JoinResult {
 }
 
 /**
- * Makes an account a member of an invitation's group within the caller's transaction, which also counts the use. The
- * caller publishes `events` after its commit. Throws `invalid_invite`, `group_archived`, `quota_exceeded`.
+ * Makes an account a member of the group of an invitation, within the caller's transaction, which publishes the news
+ * behind its commit; a use is counted with it or not at all. Throws `invalid_invite`, `group_archived`, `quota_exceeded`.
  */
 export async function acceptInvite(
   services: Pick<Services, 'config'>,
@@ -112,7 +112,7 @@ export async function acceptInvite(
   return joinLockedGroup(services, await lockConversation(tx, where, events), { account, invite });
 }
 
-/** For a member nothing changes, and no use of the invitation is counted. */
+/** A member joins no second time, and its invitation is not used up. */
 async function joinLockedGroup(
   { config: { limits } }: Pick<Services, 'config'>,
   locked: LockedGroup,
@@ -121,7 +121,7 @@ async function joinLockedGroup(
   const { tx, conversationId, head } = locked;
   const group = await findGroup(tx, conversationId);
   const role = await findGroupRole(tx, { conversationId, accountId: account.id });
-  // The error reveals neither which groups exist that are not public, nor which numbers are private conversations.
+  // Nobody learns from this which groups there are that are not public, nor which number is a private conversation's.
   if (group === null || (role === null && invite === null && !group.public)) throw groupNotFound(conversationId);
   const joined = { group: conversationId, title: group.title, joined: role === null };
   if (role !== null) return joined;

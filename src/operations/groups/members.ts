@@ -110,11 +110,11 @@ async function addNewMember(
     }
   }
   if (role === 'owner') await demoteOwner(group);
-  // An account that others add did not request it; only an administrator can add itself.
+  // Whoever adds others decides without them; only an administrator can add itself.
   await addToGroup({ limits, group }, account, { role, requested: account.id === access.accountId });
 }
 
-/** Only the owner makes admins of members, and members of admins; only an administrator makes a member the owner. */
+/** Only the owner makes admins of members, and members of admins; only an administrator makes owners past the owner. */
 function requireMayChangeRole(authority: Authority, { old, next }: { old: GroupRole | null; next: GroupRole }): void {
   if (authority === 'administrator') return;
   if (next === 'owner' || old === 'owner') {
@@ -126,8 +126,8 @@ function requireMayChangeRole(authority: Authority, { old, next }: { old: GroupR
 }
 
 /**
- * Gives a member another role and writes a notice; a new owner makes the previous one an admin. Throws `last_owner` for
- * another role of the owner: only a new owner can replace the owner.
+ * Gives a member another role, and the members a notice; the owner until now becomes an admin when there is a new one.
+ * Throws `last_owner` for another role of the owner: a group loses its owner to the next one alone.
  */
 export async function changeRoleWithoutRevocation(
   group: LockedGroup,
@@ -136,7 +136,7 @@ export async function changeRoleWithoutRevocation(
 ): Promise<boolean> {
   if (old === next) return false;
   if (old === 'owner') throw new KlatchError('last_owner');
-  // Demotes first, so that the group never has two owners.
+  // First: of two owners at a time there is not even a moment.
   if (next === 'owner') await demoteOwner(group);
   await saveRole(group, account, next);
   return true;
@@ -183,7 +183,7 @@ export const removeMember = defineTargetedOperation({
   },
 });
 
-/** The bots of a member leave with it, so the highest role among them counts. Throws `forbidden`. */
+/** The bots of a member leave with it, so that the highest role among them counts. Throws `forbidden`. */
 function requireMayRemove(authority: Authority, affected: readonly MemberOrOwnedBot[]): void {
   if (authority === 'administrator') return;
   const isOwner = affected.some(({ role }) => role === 'owner');

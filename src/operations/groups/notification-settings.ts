@@ -17,7 +17,7 @@ export const updateNotifications = defineTargetedOperation({
     .strictObject({
       conversation: conversationNumber,
       level: z.enum(conversationNotificationLevels).optional(),
-      /** The conversation notifies no device before this moment (RFC 3339, with its zone); null: it notifies again. */
+      /** Nothing is told before this moment (RFC 3339, with its zone); null: it is told again. */
       muted_until: z.string().max(100).nullable().optional(),
     })
     .refine(({ level, muted_until }) => level !== undefined || muted_until !== undefined, 'give level or muted_until'),
@@ -34,7 +34,7 @@ export const updateNotifications = defineTargetedOperation({
     const { accountId } = requireAccount(caller);
     const key = { conversationId, accountId };
     const change = { level, mutedUntil: typeof muted_until === 'string' ? requireTimestamp(muted_until) : muted_until };
-    // The update is idempotent, so a lost answer is reported as if the request was never sent.
+    // Repeating it does no harm, so a lost answer is like one that was never sent.
     const setting = await translateLostRead(
       database.general.transaction((tx) => updateNotificationSetting(tx, key, change)),
     );

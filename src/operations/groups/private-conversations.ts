@@ -42,7 +42,7 @@ export const openPrivateConversation = defineOperation({
   },
 });
 
-/** The account to talk to. Throws `not_found`, `invalid_input` for the caller itself, and `blocked`. */
+/** Whom one can talk to. Throws `not_found`, `invalid_input` for oneself, and `blocked`. */
 async function requireUnblockedPeer(sql: Sql, self: AccountCaller, user: string | number): Promise<TargetAccount> {
   const peer = await requireActiveAccount(sql, user);
   if (peer.id === self.accountId) {
@@ -52,7 +52,7 @@ async function requireUnblockedPeer(sql: Sql, self: AccountCaller, user: string 
   return peer;
 }
 
-/** Throws `blocked`; the sentence depends on whether the other account or the caller is the one that blocks. */
+/** Throws `blocked`, in one sentence where it is the other one's doing and in another where it is the own. */
 async function requireNoBlock(sql: Sql | Transaction, self: AccountCaller, peer: TargetAccount): Promise<void> {
   const { byFirst, bySecond } = await findBlocks(sql, [self.accountId, peer.id]);
   if (bySecond) throw new KlatchError('blocked');
@@ -70,8 +70,7 @@ async function createPrivateConversation(
   const me = { id: self.accountId, nick: self.nick };
   const pair: UnsortedAccountPair = [me.id, peer.id];
   return withEventsAfterCommit(services, async (tx, events) => {
-    // Locks the lower number first, as does every transaction that locks two accounts. Of two concurrent requests, the
-    // second finds the conversation of the first.
+    // The lower number first, as everybody who locks two accounts; who of two is second finds the first one's.
     const both = me.id < peer.id ? [me, peer] : [peer, me];
     const counts: RequestedAndAddedMembershipCounts[] = [];
     for (const one of both) counts.push(await lockAccountAndCountMemberships(tx, one));

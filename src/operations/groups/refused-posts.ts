@@ -3,24 +3,24 @@ import type { ConversationId } from '../../model/ids.ts';
 import type { Sql } from '../../storage/db/connection.ts';
 import { listRefusedPosts } from '../../storage/groups/refused-posts.ts';
 
-/** Refused posts that differ only in their time, and in the numbers of the sentence. */
+/** Refused posts that differ in nothing but their moment, and in the numbers of the sentence. */
 export const refusedPostsSchema = z.object({
-  /** The times of the first one and of the newest one. */
+  /** Of the first one and of the newest one. */
   first_at: z.string(),
   last_at: z.string(),
   /** How many there were. */
   posts: z.int(),
-  /** The program's User-Agent: at most 100 characters of printable ASCII; null: none. */
+  /** What the program says that it is: at most 100 characters of printable ASCII; null: nothing. */
   user_agent: z.string().nullable(),
   /** The format of another product that the body was read as, or that the address named; null: none. */
   format: z.string().nullable(),
   /** The code of the error. */
   code: z.string(),
-  /** The sentence of the error that answered the newest one. */
+  /** What the newest one was answered. */
   sentence: z.string(),
 });
 
-/** The refused posts of a group, newest first; at most 20. */
+/** Of a group, newest first; at most 20. */
 export async function readRefusedPosts(sql: Sql, id: ConversationId): Promise<z.infer<typeof refusedPostsSchema>[]> {
   const found = await listRefusedPosts(sql, id);
   return found.map(({ firstAt, lastAt, posts, userAgent, format, code, sentence }) => ({

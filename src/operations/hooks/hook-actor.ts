@@ -10,23 +10,21 @@ import { lockCallerAuthority } from '../core/group-transaction.ts';
 import type { ConversationAccess } from '../core/conversation-access.ts';
 import type { Services } from '../core/services.ts';
 
-/**
- * The actor that changes a group's reverse webhooks: the holder of its token, its owner or an admin, an administrator.
- */
+/** Who changes a group's reverse webhooks: the holder of its token, its owner or an admin, an administrator. */
 export interface HookActor {
   readonly conversationId: ConversationId;
-  /** The actor of the notice; null: the administrator's command line. */
+  /** Whose doing it is, for the notice; null: the administrator's command line. */
   readonly actorId: AccountId | null;
   /** An administrator's requests are not counted. */
   readonly isSubjectToRateLimit: boolean;
-  /** Checks that the access is still valid, and keeps it so until the transaction ends. Rejects when it is not. */
+  /** What gave access still does, and does so until the transaction ends. Rejects when it does not. */
   readonly lockAccess: (tx: Transaction) => Promise<void>;
 }
 
-/** A hook, and the actor that changes it. */
+/** A hook with who changes it. */
 export type HookAccess = HookReference & HookActor;
 
-/** The holder of a token. A body may arrive slowly: a token that was rotated meanwhile changes nothing. */
+/** The holder of a token. A body may take its time: a token that was rotated meanwhile changes nothing any more. */
 export function actorByToken({ conversationId, accountId, tokenHash }: Integration): HookActor {
   return {
     conversationId,
@@ -38,7 +36,7 @@ export function actorByToken({ conversationId, accountId, tokenHash }: Integrati
   };
 }
 
-/** An owner or admin, whose role is checked again under the lock. */
+/** An owner or admin, who must still be one. */
 export function actorByAccess(access: ConversationAccess, caller: Caller): HookActor {
   return {
     conversationId: access.conversationId,
@@ -50,7 +48,7 @@ export function actorByAccess(access: ConversationAccess, caller: Caller): HookA
   };
 }
 
-/** A hook of a token's group; its use shows whether it exists. */
+/** The hook of a token's group; whether there is one says what is done with it. */
 export function hookByToken(integration: Integration, id: number): HookAccess {
   return { ...actorByToken(integration), hookId: id as HookId };
 }
@@ -69,8 +67,8 @@ export async function hookByAccess(
 }
 
 /**
- * Counts a request that changes a hook or redelivers its messages. Throws `token_rate_limited` when the group has used
- * up its requests of the last minute. The administrator's are not counted.
+ * Counts a request that changes a hook or sends its messages again. Throws `token_rate_limited` when a group has made as many
+ * in the last minute as it may. The administrator's are not counted.
  */
 export function limitGroupHookChanges(
   { hookChangeLimiterByGroup, config }: Services,

@@ -5,18 +5,18 @@ import { PARTITIONS } from '../../storage/hooks/lanes.ts';
 import { findLease, type LeaseState } from '../../storage/hooks/leases.ts';
 import type { Services } from '../core/services.ts';
 
-/** The time for all steps, so that a caller gets its answer within the time limit of a request. */
+/** In all, so that a caller has its answer within the time that a request may take. */
 const TOTAL_CONFIRM_TIMEOUT_MS = 9_500;
-/** A healthy node confirms within this time; until then its lease is not read again. */
+/** A node that is well answers within this time; until then its lease is not looked at again. */
 const FIRST_CONFIRMATION_WAIT_MS = 2_000;
-/** After that, this node reads the lease and repeats the request for a confirmation at this interval. */
+/** After that the lease is looked at this often, and the node asked anew. */
 const LATER_CONFIRMATION_WAIT_MS = 500;
-/** Pause before the next query of an unavailable database. */
+/** Rest before a database that is away is asked again. */
 const DATABASE_RETRY_MS = 250;
-/** Timeout of one query of the lease. */
+/** One look at the lease. */
 const LEASE_QUERY_TIMEOUT_MS = 2_000;
 
-/** The services that announcing needs. */
+/** What announcing works with. */
 export type AnnouncingServices = Pick<Services, 'bus' | 'database' | 'node' | 'log'>;
 
 /** A hook that was changed, and its group. */
@@ -26,13 +26,13 @@ interface ChangedHookAndGroup {
 }
 
 /**
- * Notifies every process that a hook's row was changed (its generation was raised and committed before), and resolves
- * once no attempt starts any more without the change. Rejects with `change_unconfirmed` when no confirmation came in
- * time; the change is stored nevertheless.
+ * Tells every process that a hook's row was changed (its generation was raised and committed before), and resolves once
+ * no attempt starts any more that knows nothing of the change. Rejects with `change_unconfirmed` when that could not be
+ * learnt in time; the change is stored all the same.
  *
- * Only the holder of the partition's lease starts attempts. This process has stopped by the time `publish` returns.
- * Another holder confirms; a silent one has stopped when its lease expired or changed its holder. A node that claims
- * the partition later reads the new row.
+ * Only the holder of the partition's lease starts attempts. This process has stopped by the time `publish` returns;
+ * another one says so itself; one that says nothing has stopped when its lease ended or changed hands. Whoever claims the
+ * partition later reads the row as it is now.
  */
 export async function announceAndConfirmChange(services: AnnouncingServices, hook: ChangedHookAndGroup): Promise<void> {
   const { bus, node, log } = services;
@@ -54,7 +54,7 @@ export async function announceAndConfirmChange(services: AnnouncingServices, hoo
     }
     if (lease.holder === null || lease.holder === node || lease.epoch !== (epoch ?? lease.epoch)) return;
     epoch = lease.epoch;
-    // Waits no longer than the lease lasts, plus a millisecond for the rounding of its end.
+    // No longer than the lease lasts, and a millisecond more for the rounding of its end.
     const waitMs = Math.max(1, Math.min(confirmationWaitMs, lease.remainingMs + 1, leftMs()));
     if (await bus.confirmHooksChanged(lease.holder, hook.conversationId, waitMs)) return;
     confirmationWaitMs = LATER_CONFIRMATION_WAIT_MS;
@@ -75,9 +75,9 @@ function readDeliveryLeaseOfHook(
 }
 
 /**
- * Writes a change of a hook and announces it; resolves to the result of `write`. When writing fails, it still notifies
- * all nodes, without waiting: the commit may have succeeded without an answer. Rejects with what `write` rejects with,
- * or with `change_unconfirmed`.
+ * Writes a change of a hook and announces it; resolves to what was written. Where writing fails, everybody is told
+ * nevertheless, without waiting: a change whose answer was lost is a change. Rejects with what `write` rejects with, or
+ * with `change_unconfirmed`.
  */
 export async function withAnnouncedHookChange<T>(
   services: AnnouncingServices,

@@ -7,7 +7,7 @@ import { defineTargetedOperation } from '../core/operation.ts';
 import { groupReference } from '../core/schemas.ts';
 
 const MAX_DESCRIPTION_LENGTH = 200;
-/** The bound before normalisation; the normalised URL has its own. */
+/** Before it is normalised; what is left of it has a bound of its own. */
 const MAX_RAW_URL_LENGTH = 8_192;
 
 export const createHook = defineTargetedOperation({
@@ -30,9 +30,9 @@ export const createHook = defineTargetedOperation({
   output: z.object({
     id: z.int(),
     group: z.int(),
-    /** Shown only here, and when it is replaced. */
+    /** Shown here, and when it is replaced, only. */
     secret: z.string(),
-    /** With format `mattermost`: the `token` in its requests. It follows from the secret. */
+    /** With format `mattermost`: what its requests carry as `token`. It follows from the secret. */
     token: z.string().optional(),
   }),
   who: 'group-admin',

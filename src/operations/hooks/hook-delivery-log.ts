@@ -11,16 +11,16 @@ import { pageOf } from '../core/page.ts';
 import { hookNumber } from '../core/schemas.ts';
 import type { Services } from '../core/services.ts';
 
-/** The most rows of a delivery log in one page. */
+/** Rows of a delivery log that are given at once. */
 export const MAX_LOG_PAGE_SIZE = 100;
 
 /** One row of a delivery log. */
 export const loggedAttemptSchema = z.object({
   message_id: z.string(),
   seq: z.int(),
-  /** The last message of a batch, or of a skipped range; else the same as `seq`. */
+  /** The last message of a batch, or of what was skipped; else the same as `seq`. */
   last_seq: z.int(),
-  /** The rev of an event, whose `seq` is that of the changed message. */
+  /** Of an event, whose `seq` is that of the message that was changed. */
   rev: z.int().optional(),
   /** The last event of a batch; else the same as `rev`. */
   last_rev: z.int().optional(),
@@ -32,7 +32,7 @@ export const loggedAttemptSchema = z.object({
   duration_ms: z.int(),
 });
 
-/** A row of the log as every interface shows it. */
+/** A row of the log as every edge shows it. */
 export function serializeAttempt(
   conversationId: ConversationId,
   { firstSeq, lastSeq, logEpoch, rev, lastRev, attempt, at, outcome, category, code, durationMs }: LoggedAttempt,
@@ -52,8 +52,8 @@ export function serializeAttempt(
 }
 
 /**
- * A place in a log as text: the time, first seq and attempt of the last row of the page before, such as
- * `2026-11-20T08:00:00.000Z_42_1`. The place of an event also has its rev. A time alone means all that is older.
+ * A place in a log as text: the time, first seq and attempt of the last row that was shown, such as
+ * `2026-11-20T08:00:00.000Z_42_1`, and of an event its rev. A time alone means all that is older.
  */
 function parseLogPosition(text: string): LogPosition | null {
   const pattern = /^([^_]{1,40})(?:_(\d{1,15})_(\d{1,9})(?:_r(\d{1,15}))?)?$/;
@@ -66,13 +66,13 @@ function formatLogPosition({ at, firstSeq, rev, attempt }: LogPosition): string 
   return `${at.toISOString()}_${firstSeq}_${attempt}${rev === 0 ? '' : `_r${rev}`}`;
 }
 
-/** The rows of a log to return: those before a place, newest first. */
+/** Which rows of a log to give: those before a place, newest first. */
 export interface HookLogPageRequest {
   readonly before: string | undefined;
   readonly limit: number;
 }
 
-/** A page of a log; `next` is the `before` of the next page, null on the last page. */
+/** A page of a log; `next` is the place to go on before, null when this was all. */
 export interface HookLogPage {
   readonly attempts: z.infer<typeof loggedAttemptSchema>[];
   readonly next: string | null;

@@ -31,11 +31,11 @@ const listedHookSchema = hookHealthSchema.extend({
   id: z.int(),
   group: z.int(),
   state: listedStateSchema,
-  /** Host of the target, with its port where it is not the scheme's default. */
+  /** Host of the target, with its port where it is not the scheme's own. */
   host: z.string(),
-  /** The format of its requests. */
+  /** How its requests look. */
   format: z.enum(hookFormats),
-  /** The events that it gets besides new messages. */
+  /** What it asks for besides new messages. */
   events: z.array(z.enum(changeEventKinds)),
   removed: pastRemovalSchema.nullable(),
 });
@@ -86,27 +86,24 @@ async function listHookPage(
 
 const hookInfoSchema = listedHookSchema.extend({
   group_title: z.string(),
-  /** The whole target, which `hooks.list` does not show, as it can hold a secret of the receiver. */
+  /** The whole target: this is the place where it is shown, as it can hold a secret of the receiver's. */
   url: z.string(),
   description: z.string().nullable(),
   order: z.enum(['strict', 'none']),
   batch: z.int(),
   signature: z.enum(['v1', 'v1a', 'both']),
   skip: z.array(z.enum(['webhook', 'bot'])),
-  /** The hook gets only messages that begin with one of these; empty: all of them. */
+  /** It gets only messages that begin with one of these; empty: all of them. */
   triggers: z.array(z.string()),
-  /** In seconds; null: the hook gets messages of any age. */
+  /** In seconds; null: it gets messages of any age. */
   max_age: z.int().nullable(),
-  /** Until when the previous secret signs too. */
+  /** Until when the secret before the last rotation signs too. */
   old_secret_until: z.string().nullable(),
   created_at: z.string(),
-  /**
-   * Messages up to this seq are older than the hook; those up to `cursor` are dealt with; `last_seq` is the group's
-   * newest.
-   */
+  /** Messages up to this seq were there before the hook; up to the cursor all is done; `last_seq` is the group's. */
   start_seq: z.int(),
   cursor: z.int(),
-  /** The cursor of events, by rev; null: the hook gets none. */
+  /** The same of events, by rev; null: the hook asks for none. */
   event_cursor: z.int().nullable(),
   last_seq: z.int(),
   failures: z.int(),

@@ -21,9 +21,9 @@ const oneOf = <const Value extends string>(values: readonly Value[]) =>
   z.enum(values, { error: `must be one of ${values.join(', ')}` });
 const withoutRepeats = <Value>(values: readonly Value[]): Value[] => [...new Set(values)];
 
-/** The options of a hook's deliveries, as every interface takes them. */
+/** How a hook delivers, as every edge takes it. */
 export const hookOptionsSchema = {
-  /** The format of its requests: Klatch's own, or that of another product. */
+  /** How its requests look: ours, or those of another product. */
   format: oneOf(hookFormats).optional(),
   order: oneOf(['strict', 'none']).optional(),
   batch: z.int().min(1).max(MAX_BATCH).optional(),
@@ -34,26 +34,23 @@ export const hookOptionsSchema = {
     .transform(withoutRepeats)
     .optional(),
   /**
-   * In formats other than `klatch`, the hook gets only messages that begin with one of these. A trigger with a letter
-   * or a digit must be the whole first word, as written; any other one, such as `!`, must be its beginning.
+   * It gets only messages that begin with one of these, in formats other than `klatch`. One with a letter or a digit is
+   * the whole first word, as it is written; any other one, such as `!`, is its beginning.
    */
   triggers: z
     .array(z.string().max(MAX_TRIGGER_LENGTH).regex(ONE_WORD, 'must be one word without white space'))
     .max(MAX_TRIGGERS)
     .transform(withoutRepeats)
     .optional(),
-  /**
-   * In seconds, in formats other than `klatch`: the hook skips messages that are older at an attempt; null: it skips
-   * none.
-   */
+  /** In seconds: messages that are older at an attempt are passed over, in formats other than `klatch`; null: none is. */
   max_age: z.int().min(1).max(MAX_MAX_AGE_S).nullable().optional(),
-  /** The changes of messages that it gets besides new messages. */
+  /** What it gets besides new messages: changes of them. */
   events: z.array(oneOf(changeEventKinds)).max(changeEventKinds.length).transform(withoutRepeats).optional(),
 };
 
 type HookOptionsInput = z.infer<z.ZodObject<typeof hookOptionsSchema>>;
 type HookOptions = Pick<NewHook, 'format' | 'order' | 'batch' | 'signature' | 'events' | keyof HookFilter>;
-/** An absent option stays as it is; a new format brings its own filter. */
+/** What is left out stays as it is; a new format brings the filter of its own. */
 type HookOptionChanges = { readonly [Key in keyof HookOptions]?: HookOptions[Key] | undefined };
 
 const DEFAULT_OPTIONS: HookOptions = {
@@ -65,17 +62,17 @@ const DEFAULT_OPTIONS: HookOptions = {
   ...defaultFilter('klatch'),
 };
 
-/** The options of a registration, with the defaults of absent ones. */
+/** What a registration asks for, with what it leaves out. */
 export function newHookOptions(input: HookOptionsInput): HookOptions {
   return optionsAfterChange(DEFAULT_OPTIONS, hookOptionChanges(input));
 }
 
-/** The changes that a request asks for. */
+/** What a request wants changed. */
 export function hookOptionChanges({ max_age: maxAgeS, ...changes }: HookOptionsInput): HookOptionChanges {
   return { ...changes, maxAgeS };
 }
 
-/** The options of a hook after a change. */
+/** The options of a hook once it is changed. */
 export function optionsAfterChange(current: HookOptions, changes: HookOptionChanges): HookOptions {
   const { format = current.format, order = current.order, batch = current.batch } = changes;
   const { signature = current.signature, events = current.events } = changes;
@@ -84,7 +81,7 @@ export function optionsAfterChange(current: HookOptions, changes: HookOptionChan
   return { format, order, batch, signature, events, skip, triggers, maxAgeS };
 }
 
-/** Throws `invalid_hook_url` or `invalid_input`, with a remedy, where a hook's format does not support its options. */
+/** Throws `invalid_hook_url` or `invalid_input`, with what to do, where a hook's format cannot do what the hook asks. */
 export function requireOptionsOfFormat(url: string, options: HookOptions): void {
   const { format, batch, events, triggers, maxAgeS } = options;
   const receiver = receiverFormat(format);

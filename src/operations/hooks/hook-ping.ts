@@ -7,7 +7,7 @@ import { defineTargetedOperation } from '../core/operation.ts';
 import { hookNumber } from '../core/schemas.ts';
 import type { Services } from '../core/services.ts';
 
-/** A hook gets at most one ping in this time, over all processes. */
+/** A hook is pinged once in this time, over all processes. */
 const MIN_PING_INTERVAL_S = 5;
 
 /** The outcome of a ping. */
@@ -26,7 +26,7 @@ export async function sendHookPing(
   services: Services,
   hook: HookReference,
 ): Promise<{ result: z.infer<typeof pingSchema>; host: string }> {
-  // As after a read: when the answer of the claim was lost, nothing was sent.
+  // As after a question: where the claim's answer was lost, nothing was sent.
   const target = await translateLostRead(
     services.database.general.run((sql) => claimPing(sql, hook, MIN_PING_INTERVAL_S)),
   );

@@ -24,7 +24,7 @@ import { defineTargetedOperation } from '../core/operation.ts';
 import { hookNumber } from '../core/schemas.ts';
 import type { Services } from '../core/services.ts';
 
-/** The most ids in one request. */
+/** Messages that can be asked for again by their ids, at once. */
 const MAX_REDELIVERED_IDS = 100;
 /** A settlement takes some milliseconds, unless the database is slow. */
 const SETTLEMENT_TIMEOUT_MS = 500;
@@ -37,23 +37,23 @@ export const redeliveryStartSchema = z.string().max(100);
 /** Ids of single messages. */
 export const redeliveredIdsSchema = z.array(z.string().max(100)).min(1).max(MAX_REDELIVERED_IDS);
 
-/** The place to redeliver from, or the single messages to redeliver. */
+/** Where to begin again, or which single messages to send. */
 export type RedeliveryRequest =
   | { readonly from: string; readonly only?: undefined }
   | { readonly only: readonly string[]; readonly from?: undefined };
 
-/** The result of a redelivery. */
+/** What is sent again. */
 interface RedeliveryResult {
-  /** Id of the first message that is sent; null when there is none at or after the requested place. */
+  /** Id of the first message that is sent; null when there is none at or after the place that was asked for. */
   readonly from: string | null;
-  /** What the hook still has to deliver, as its `pending` counts it. */
+  /** What the hook has to deliver now. */
   readonly pending: number;
 }
 
 /**
- * Redelivers messages: all from one on, in order, with the events behind them; or single ones outside of the order. It
- * never sends a message from before the hook's registration, or one that a retention rule removed: it moves an earlier
- * place, and refuses a single message. Throws `hook_not_found`, `invalid_input` and `too_many_retries`.
+ * Sends messages again: all from one on, in order, with the events behind them; or single ones apart from it. Never one
+ * from before the hook's registration or one that a retention rule removed: a place before it is moved, a single message
+ * is refused. Throws `hook_not_found`, `invalid_input` and `too_many_retries`.
  */
 export async function redeliverMessages(
   services: Services,
@@ -76,8 +76,8 @@ export async function redeliverMessages(
 }
 
 /**
- * Waits for the settlement of messages that arrived a moment ago, since they still read as undelivered. For messages
- * that are really undelivered, the wait ends without a result and does no harm.
+ * A message can have arrived and not be settled yet, so that it reads as one that is still to be delivered. What has
+ * really to be delivered still is waited for in vain, and that is no harm.
  */
 async function awaitSettlement({ database }: Services, hook: HookReference, ids: readonly string[]): Promise<void> {
   const last = Math.max(...ids.map((id) => Number(parseMessageId(id)?.seq ?? 0)));
@@ -136,8 +136,8 @@ async function idOfMessage(tx: Transaction, { conversationId }: LockedHook, seq:
 }
 
 /**
- * The seqs of messages of the hook's group by their ids. Throws `invalid_input` for an id of another group, of a
- * message that is not posted yet, or of one lost before a restore, whose seq another message has now.
+ * The seqs of messages of the hook's group by their ids. Throws `invalid_input` when one is none: of another group, not
+ * posted yet, or lost before a restore, behind which another message has its seq.
  */
 async function findSeqs(
   tx: Transaction,
@@ -159,7 +159,7 @@ async function findSeqs(
   return [...new Set(seqs)];
 }
 
-/** Drops the backlog of a hook; resolves with its number of messages and events. Throws `hook_not_found`. */
+/** Drops all that a hook has still to deliver; resolves with how many messages and events that were. Throws `hook_not_found`. */
 export async function skipHookBacklog(services: Services, hook: HookAccess): Promise<number> {
   return changeLockedHookAndAnnounce(services, hook, {
     unknownOutcomeSentence: 'The backlog may have been dropped: look at the hook before you repeat it',

@@ -44,7 +44,7 @@ export const restoreRemovedHook = defineTargetedOperation({
   },
 });
 
-/** Under the head's lock, no other transaction counts hooks, registers one, or restores this one. */
+/** Beneath the head's lock nobody counts hooks, registers one, or restores this one. */
 async function restoreUnderGroupLock(services: Services, tx: Transaction, access: HookAccess): Promise<HookDetails> {
   const { conversationId, hookId: id, actorId, lockAccess: admit } = access;
   const max = services.config.limits.hooksPerGroup;
@@ -56,7 +56,7 @@ async function restoreUnderGroupLock(services: Services, tx: Transaction, access
     const sentence = `Group ${conversationId} has ${max} reverse webhooks already, as many as it may have (limits.hooks-per-group)`;
     throw new KlatchError('too_many_hooks', { sentence });
   }
-  // Since the first look-up, the row can only have been deleted for good.
+  // Between the look and this one its row can only have gone for good.
   if (!(await restoreTargetRemovedHook(tx, { conversationId, hookId: id })))
     throw new KlatchError('not_found', { sentence: `There is no reverse webhook ${id}` });
   const details = { hook: id, host: new URL(hook.url).hostname };
@@ -76,17 +76,17 @@ async function hookExistsError(
   return new KlatchError('hook_exists', { sentence, cause });
 }
 
-/** Until when a hook that its target removes at this moment can be restored. */
+/** Until when a hook that its target removed at this moment can be brought back. */
 export function restorableUntil({ config }: Services, removedAt: Date): Date {
   return new Date(removedAt.getTime() + config.retention.removedHooksMs);
 }
 
-/** Checks that a hook may be restored; throws `hook_not_restorable` with the reason. */
+/** Checks that a hook may be brought back; throws `hook_not_restorable` with the reason. */
 function assertRemovedByTargetRecently(services: Services, hook: ListedHook): void {
   const notRestorable = (sentence: string): KlatchError => new KlatchError('hook_not_restorable', { sentence });
   if (hook.removedAt === null)
     throw notRestorable(`Reverse webhook ${hook.id} is not removed: there is nothing to restore`);
-  // Only a removal by a target's 410 can be undone. A hook that its group deleted is not wanted any more.
+  // The contract keeps what a target's 410 removed. What its group deleted was not wanted any more.
   if (hook.removedBy === 'client') {
     throw notRestorable(
       `Reverse webhook ${hook.id} was deleted by its group or an administrator, not by a 410 of its target: register it again`,

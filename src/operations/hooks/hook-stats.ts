@@ -17,13 +17,13 @@ export const hookStats = defineTargetedOperation({
   input: z.strictObject({
     hook: hookNumber,
     hours: z.int().min(1).max(MAX_HOURS).default(24),
-    /** The length of a step. */
+    /** What is counted together. */
     step: z.enum(['5m', '1h', '1d']).default('1h'),
   }),
   output: z.object({
     id: z.int(),
     group: z.int(),
-    /** In order of time; steps without a request are left out. */
+    /** In the order of time; steps without a request are left out. */
     steps: z.array(
       z.object({
         /** When it begins, in UTC. */
@@ -44,7 +44,7 @@ export const hookStats = defineTargetedOperation({
   run: async (services, { hook: id, hours, step }, caller, access) => {
     const hook = await hookByAccess(services, access, caller);
     const stepS = STEP_SECONDS[step];
-    // Starts at the beginning of a step, so that the first one is as whole as the others.
+    // From the beginning of a step, so that the first one is as whole as the others.
     const stepMs = stepS * 1_000;
     const since = new Date(Math.floor((Date.now() - hours * HOUR_MS) / stepMs) * stepMs);
     const rows = await translateLostRead(

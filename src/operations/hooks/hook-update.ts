@@ -27,9 +27,9 @@ import { hookNumber } from '../core/schemas.ts';
 import type { Services } from '../core/services.ts';
 
 /**
- * Runs `work` under the hook's lock, with `needsGroupLock` also under its group's, and commits. When it resolves, no
- * node sends anything by the old row any more. Throws `hook_not_found`, what `lockAccess` and `work` throw,
- * `change_unconfirmed`, and `outcome_unknown` with `unknownOutcomeSentence`.
+ * Runs `work` on a hook beneath its lock, and with `notices` beneath its group's, and commits; when it resolves, nothing
+ * of before is sent any more. Throws `hook_not_found`, what `admit` and `work` throw, `change_unconfirmed`, and
+ * `outcome_unknown` with the sentence `unknown`.
  */
 export async function changeLockedHookAndAnnounce<T>(
   services: Services,
@@ -43,7 +43,7 @@ export async function changeLockedHookAndAnnounce<T>(
   return withAnnouncedHookChange(services, hook, async () => {
     try {
       return await services.database.general.transaction(async (tx) => {
-        // Locks the head first, as does every transaction that writes a notice about a hook.
+        // The head first, as everybody who tells the group of a hook.
         if (control.needsGroupLock === true) await lockGroup(tx, hook.conversationId);
         await hook.lockAccess(tx);
         const locked = await lockHook(tx, hook);
@@ -56,28 +56,28 @@ export async function changeLockedHookAndAnnounce<T>(
   });
 }
 
-/** The changes of a hook, checked by the interface that received them. */
+/** What of a hook is to be changed, checked by its edge. */
 export interface HookChangesAndSecretRotation extends Omit<HookOptionsAndPauseChanges, 'secretSealed'> {
-  /** Makes a new secret; the previous one signs too for 24 hours. */
+  /** A new secret; the one until now signs beside it for 24 hours. */
   readonly rotateSecret: boolean;
 }
 
 const UPDATE_OUTCOME_UNKNOWN_SENTENCE =
   'The hook may have been changed: look at it before you repeat it; if its secret was to be replaced, replace it again, since the new one is not shown twice';
 
-/** The outcome of a change: the hook's health, and the secrets that its receiver needs. */
+/** The outcome of a change: the hook's health, and what of its secrets its receiver has to learn of. */
 interface HookUpdateResult {
   readonly health: HookHealthReport;
   readonly shown: {
-    /** The new secret, if the request asked for one. */
+    /** The new one, where it was to get one. */
     readonly secret?: string;
-    /** The token in its requests, if it changed and the format has one. */
+    /** What its requests carry, where it has changed and the format has such a field. */
     readonly token?: string;
   };
 }
 
 /**
- * Changes how a hook delivers; values that are already set leave no trace. Throws `hook_not_found`, `no_server_key`,
+ * Changes how a hook delivers; what is so already stays without a trace. Throws `hook_not_found`, `no_server_key`,
  * `invalid_input` and `invalid_hook_url`.
  */
 export async function applyHookUpdate(
@@ -93,7 +93,7 @@ export async function applyHookUpdate(
     const options = optionsAfterChange(locked, changes);
     requireOptionsOfFormat(locked.url, options);
     await applyChanges(tx, locked, { ...options, paused: changes.paused, secretSealed });
-    // Reads in the same transaction: if the read failed after the commit, nobody would know the new secret.
+    // In the same transaction: a secret whose answer fails after the commit would be known to nobody.
     const [info] = await findHooks(tx, hook.conversationId, hook.hookId);
     const isTokenNew = secret !== null || options.format !== locked.format;
     const openSecret = (): string => secret ?? services.sealer.open('hook-secret', locked.secretSealed);
@@ -109,14 +109,12 @@ export async function applyHookUpdate(
   try {
     return await changeLockedHookAndAnnounce(services, hook, {
       unknownOutcomeSentence: UPDATE_OUTCOME_UNKNOWN_SENTENCE,
-      // A hook that begins to get events starts after the newest change; each later change then finds that the hook
-      // wants it.
+      // A hook that begins to ask starts behind the newest change, and each later one finds that it asks.
       needsGroupLock: changes.events !== undefined,
       work,
     });
   } catch (error) {
-    // A node without the notification signs with the old secret, which is valid for a day. The new one is shown only
-    // here.
+    // A node that has not heard of it signs with the old secret, which holds for a day. The new one is shown only here.
     const isUnconfirmed = error instanceof KlatchError && error.code === 'change_unconfirmed';
     if (isUnconfirmed && updated !== null && secret !== null && changes.paused !== true) return updated;
     throw error;
@@ -141,8 +139,7 @@ export async function unregisterHook(services: Services, hook: HookAccess): Prom
       work: remove,
     });
   } finally {
-    // Publishes whatever the answer was: an unconfirmed removal is a removal, and a lost answer of the commit may hide
-    // one.
+    // Whatever was answered: a removal that is not confirmed, or whose commit was lost, is one.
     services.bus.publish('nonMessageChangesCommitted', [conversationId]);
   }
 }
@@ -160,9 +157,9 @@ export const updateHook = defineTargetedOperation({
   output: hookHealthSchema.extend({
     id: z.int(),
     group: z.int(),
-    /** Present only when it was replaced; the previous one signs too for 24 hours. */
+    /** Only when it was replaced; the one before it signs too for 24 hours. */
     secret: z.string().optional(),
-    /** With format `mattermost`, when it changed: the `token` in its requests. */
+    /** With format `mattermost`, when it is another one than before: what its requests carry as `token`. */
     token: z.string().optional(),
   }),
   who: 'group-admin',

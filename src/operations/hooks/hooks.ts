@@ -33,7 +33,7 @@ export const hookHealthSchema = z.object({
 
 export type HookHealthReport = z.infer<typeof hookHealthSchema>;
 
-/** A registration, checked by its interface except for the URL. */
+/** What a registration asks for, checked by its edge except for the URL. */
 export type HookRequest = Omit<NewHook, 'conversationId' | 'secretSealed' | 'startAfterSeq' | 'startRev'>;
 
 /** Counts a registration, before its input is read. Throws `token_rate_limited`. */
@@ -47,9 +47,9 @@ export function limitGroupHookRegistrations(
 }
 
 /**
- * Registers a reverse webhook that was counted; forwarding starts with the first message committed after it. Throws
- * what `lockAccess` throws, `invalid_hook_url`, `hook_address_forbidden`, `invalid_input`, `no_server_key`,
- * `too_many_hooks` and `hook_exists`. `token`: what its requests carry, in a format that has such a field.
+ * Registers a reverse webhook that was counted; forwarding starts with the first message committed after it. Throws what
+ * `admit` throws, `invalid_hook_url`, `hook_address_forbidden`, `invalid_input`, `no_server_key`, `too_many_hooks` and
+ * `hook_exists`. `token`: what its requests carry, in a format that has such a field.
  */
 export async function registerNewHook(
   services: Services,
@@ -67,7 +67,7 @@ export async function registerNewHook(
     const id = await database.general.transaction(async (tx) => {
       // Under the head's lock nothing else numbers messages or changes, or counts hooks: starts and bound are exact.
       const head = await lockGroup(tx, conversationId);
-      // A rotation waits for the same lock: a request that was admitted before it changes nothing after it.
+      // A rotation waits for the same lock: a request that was let in before it does nothing after it.
       await actor.lockAccess(tx);
       const { lastSeq: startAfterSeq, lastRev: startRev } = head!;
       const hook: NewHook = { ...request, url, conversationId, secretSealed, startAfterSeq, startRev };
@@ -85,13 +85,13 @@ export async function registerNewHook(
     if (violatesUnique(error, 'reverse_hook_url')) throw new KlatchError('hook_exists', { cause: error });
     throw translateCommitUnknown(error, 'The hook may have been registered: look at the list before you repeat it');
   } finally {
-    // Publishes whatever the answer was: a lost answer of the commit may hide a registration.
+    // Whatever was answered: a registration whose commit was lost is a registration.
     bus.publish('hooksChanged', [conversationId]);
     bus.publish('nonMessageChangesCommitted', [conversationId]);
   }
 }
 
-/** Throws `no_server_key` where the server cannot sign deliveries as requested: none would ever arrive. */
+/** Throws `no_server_key` where deliveries could not be signed as asked: nothing would ever arrive. */
 export function requireServerKeyForSignature({ serverKeys }: Services, signature: HookSignature): void {
   if (signature !== 'v1' && serverKeys.length === 0) throw new KlatchError('no_server_key');
 }
@@ -104,7 +104,7 @@ export function queryGroupHookSummaries(
   return translateLostRead(services.database.general.run((sql) => readHookSummaries(services, sql, conversationId)));
 }
 
-/** The same within a connection that the caller has. */
+/** The same beside other readings. */
 export async function readHookSummaries(
   services: Services,
   sql: Sql,
@@ -124,7 +124,7 @@ export async function readHookHealth(services: Services, reference: HookReferenc
   return healthOf(services, hook);
 }
 
-/** A hook's health as every interface shows it. */
+/** A hook's health as every edge shows it. */
 export function healthOf(services: Services, hook: HookInfo): HookHealthReport {
   const iso = (date: Date | null): string | null => date?.toISOString() ?? null;
   return {

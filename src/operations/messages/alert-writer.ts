@@ -11,14 +11,14 @@ import { retryWhileDatabaseIsAway } from '../core/database-wait.ts';
 import type { Services } from '../core/services.ts';
 import { postOrExplainRefusal, type PresentedToken, type WebhookMessage } from './post-webhook.ts';
 
-/** The content of a message. */
+/** What a message says. */
 export type MessageContent = Pick<WebhookMessage, 'text' | 'cardsJson'>;
 
-/** The texts and cards that show a change of an alert; first those of its message, new or edited. */
+/** The texts that show a change of an alert, with their cards; first those of its message, new or edited. */
 export interface AlertTexts extends MessageContent {
-  /** The content of a new message that follows the edit; null: none follows. */
+  /** Of a new message that follows the edit; null: the edit says enough. */
   readonly followUp: MessageContent | null;
-  /** True: the text becomes a new message, which shows the alert from now on; the previous message stays as it is. */
+  /** True: the text is a new message, which shows the alert from now on, and the one that showed it stays as it is. */
   readonly isNewMessage?: boolean;
 }
 
@@ -30,7 +30,7 @@ export interface AlertMessage {
   readonly isReminderDue: boolean;
 }
 
-/** A post about an alert. Its `key` is the idempotency key; `alertKey` says which alert of which format. */
+/** A post that tells something of an alert. Its `key` is the idempotency key; `alertKey` says which alert of which format. */
 export interface AlertPost extends Omit<WebhookMessage, keyof MessageContent | 'attachments' | 'alert'> {
   readonly source: string;
   readonly alertKey: string;
@@ -45,15 +45,14 @@ export interface AlertPost extends Omit<WebhookMessage, keyof MessageContent | '
   readonly writeTexts: (change: AlertChange, shown: AlertMessage | null) => AlertTexts | Promise<AlertTexts>;
 }
 
-/** How often a post is decided, each time because another node changed the alert since it was read. */
+/** A post is decided so often, each time because another node changed the alert since it was read. */
 const MAX_TRIES = 50;
 /** Posts of this process that wait for others of the same alert, or for the database. */
 const MAX_UNANSWERED_POSTS = 1_000;
 
 /**
- * Posts the alerts of senders. A new incident is a message; later posts edit it and may add a message. This node
- * decides the posts of one alert one after the other; when another node's post comes in between, it decides the post
- * again.
+ * Posts what senders tell of alerts. A new incident is a message; what follows edits that one and may add a message. Posts of
+ * one alert are decided one after the other here; another node's may come in between, and the post is decided again then.
  */
 export class AlertWriter {
   readonly #services: Services;
@@ -65,9 +64,9 @@ export class AlertWriter {
   }
 
   /**
-   * Resolves, after the commit, to the id of the message that shows the alert. Null: the post is `onlyAfterFiring`, and
-   * the alert does not fire. Where that message was deleted, a change is posted as a new one, which shows the alert
-   * from then on. Throws what `postMessage` does, and `overloaded`.
+   * Resolves, after the commit, to the id of the message that shows the alert, or to null for a post that is
+   * `onlyAfterFiring` where the alert does not fire. Where that message was deleted, a change is posted as a new one, which
+   * shows the alert from then on. Throws what `postMessage` does, and `overloaded`.
    */
   async post(access: PresentedToken, alertPost: AlertPost): Promise<string | null> {
     const { conversationId } = access.integration;
@@ -85,7 +84,7 @@ export class AlertWriter {
     }
   }
 
-  /** Runs the work of one alert in sequence: in parallel, all decisions but one would be wasted. */
+  /** Runs the work of one alert one after the other: side by side all but one would be decided in vain. */
   async #runInTurn<Result>(alert: string, work: () => Promise<Result>): Promise<Result> {
     const before = this.#lastTurnByAlert.get(alert);
     const turn = Promise.withResolvers<void>();
@@ -126,7 +125,7 @@ export class AlertWriter {
     throw new KlatchError('overloaded', { sentence });
   }
 
-  /** The id that answered the first post with this idempotency key; null: nothing was posted for it. */
+  /** The end that a repeated post told at first, by its idempotency key; null: nothing was posted for it. */
   async #readFirstAnswer(conversationId: ConversationId, { key, bodyHash }: AlertPost): Promise<string | null> {
     if (key === null) return null;
     const first = await translateLostRead(
@@ -137,7 +136,7 @@ export class AlertWriter {
     return messageId(conversationId, first.seq, first.logEpoch);
   }
 
-  /** While the database is unavailable, waits as long as the post itself would. */
+  /** Waits for a database that is away as long as the post itself would. */
   async #read(alert: AlertKey, deadlineMs: number): Promise<StoredAlert | null> {
     return retryWhileDatabaseIsAway(
       () => this.#services.database.general.run((sql) => readAlert(sql, alert)),
@@ -145,11 +144,11 @@ export class AlertWriter {
     );
   }
 
-  /** The log announces new messages; this announces edits. Null: the outcome is unknown. */
+  /** New messages are announced by the log. Null: nobody knows what was written. */
   #announceEdit(conversationId: ConversationId, posted: Exclude<PostResult, { outcome: 'refused' }> | null): void {
     const { bus } = this.#services;
     const written = posted?.outcome === 'new' ? posted.alert : undefined;
-    // A repetition is announced too: the first post may have lost its answer before its edit was announced.
+    // Of a repetition the first answer may have been lost, and nobody have heard.
     if (written === undefined || written.isEdited) bus.publish('nonMessageChangesCommitted', [conversationId]);
     if (written === undefined || (written.isEdited && written.wantsEvents))
       bus.publish('hookEventsCommitted', [conversationId]);
@@ -181,10 +180,10 @@ async function decideMessage(alertPost: AlertPost, stored: StoredAlert | null): 
   return message(followUp ?? NO_CONTENT, { ...edit, newMessage: followUp === null ? 'none' : 'follow-up', state });
 }
 
-/** The content of a post that becomes no message. */
+/** Of a post that becomes no message. */
 const NO_CONTENT: MessageContent = { text: '', cardsJson: null };
 
-/** A repetition deserves a message after a long silence: senders repeat a firing alert so that nobody forgets it. */
+/** A repetition is worth a line where there was none for long: senders repeat what fires so that nobody forgets it. */
 function reminderOf(stored: StoredAlert | null): AlertChange | null {
   if (stored?.state !== 'firing' || !stored.isReminderDue || stored.shownText === null) return null;
   const { state, since, senderAlerts } = stored;

@@ -13,9 +13,7 @@ export function checkAttachments(ids: readonly string[], max: number): readonly 
   return ids;
 }
 
-/**
- * Throws `file_not_attachable` where the account cannot attach one of these; the sentence names the file by its number.
- */
+/** Throws `file_not_attachable` where the account cannot attach one of these; says which by its number, for names are its own. */
 export async function assertAttachable(
   { database }: Pick<Services, 'database'>,
   accountId: AccountId,

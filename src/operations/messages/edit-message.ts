@@ -48,13 +48,13 @@ export const editMessage = defineTargetedOperation({
       if (!isOwn) requireAdminOrOwner(access, message, 'edit');
       const key = { conversationId: access.conversationId, accountId };
       if (access.kind === 'private' && (await isBlockedByPeer(tx, key))) throw new KlatchError('blocked');
-      // The message keeps its attachments, and with them it needs no text.
+      // What it carries stays with it, and is all that it needs.
       if (text === '') checkMessageText(given, textCodePoints, { hasAttachments: message.attachments.length > 0 });
       if (message.text === text) return null;
       const { conversationId } = key;
       const change = { conversationId, seq: message.seq, actorId: accountId, hops: 0 };
       const { rev, at } = await updateMessageText(tx, change, text);
-      // Without the notice, the edit would read as the sender's own words.
+      // Or it would read as if its sender had said that.
       const details = { seq: message.seq };
       if (!isOwn) await insertNotice(tx, { conversationId, kind: 'message_edited', actorId: accountId, details });
       return { ...message, text, cards: [], rev, editedAt: at };
@@ -80,18 +80,18 @@ export const deleteMessage = defineTargetedOperation({
       if (message.deletedAt !== null) return null;
       const change = { conversationId: access.conversationId, seq: message.seq, actorId: accountId, hops: 0 };
       const { rev, at } = await eraseMessage(tx, change);
-      // `serializeMessage` shows nothing else of a deleted message.
+      // Of what else it held nothing is shown once it is deleted (serializeMessage).
       return { ...message, text: '', rev, deletedAt: at };
     });
   },
 });
 
-/** Decides by the role that was read under the lock. */
+/** By the role that was read beneath the lock. */
 function isAdminOrOwner({ kind }: ConversationAccess, { role }: LockedMessageWithRole): boolean {
   return kind === 'group' && role !== 'member';
 }
 
-/** Throws `forbidden` for a member that may change only its own messages. */
+/** Throws `forbidden` for who may change only what is their own. */
 function requireAdminOrOwner(
   access: ConversationAccess,
   message: LockedMessageWithRole,
@@ -102,7 +102,7 @@ function requireAdminOrOwner(
   throw new KlatchError('forbidden', { sentence: `Only ${who} may ${verb} it` });
 }
 
-/** Applies a change to a message; null: the message is already so, and gets no new rev. */
+/** What a change makes of a message; null: it is so already, and takes no new rev. */
 type Revise = (tx: Transaction, message: LockedMessageWithRole) => Promise<StoredMessage | null>;
 
 async function reviseMessage(
@@ -112,7 +112,7 @@ async function reviseMessage(
 ): Promise<SerializedMessage> {
   const { conversationId } = access;
   let wantsEvents = false;
-  // Publishes even when nothing changed: an earlier request may have changed the message and lost its answer.
+  // Also of what is so already: it may have been changed by a request whose answer was lost, and nobody have heard.
   const publish = (): void => {
     bus.publish('nonMessageChangesCommitted', [conversationId]);
     if (wantsEvents) bus.publish('hookEventsCommitted', [conversationId]);
@@ -121,7 +121,7 @@ async function reviseMessage(
     const message = await database.general.transaction(async (tx) => {
       const found = await lockHeadAndReadMessage(tx, { conversationId, seq: seq as Seq, accountId });
       wantsEvents = found?.wantsEvents ?? false;
-      // Checks under the lock: the caller may have been removed since the request came.
+      // Judged beneath the lock: who was a member when the request came may have been removed since.
       if (found !== null && found.role === null) throw notAMember(conversationId);
       if (found === null) throw new KlatchError('not_found', { sentence: `There is no message ${seq} here` });
       return (await revise(tx, found)) ?? found;

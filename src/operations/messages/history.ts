@@ -19,7 +19,7 @@ import {
 } from '../core/serializers.ts';
 
 const MAX_HISTORY_PAGE_SIZE = 200;
-/** A page ends when its texts have this many bytes: 200 of the longest messages would be 32 MB. */
+/** A page ends where its texts have so many bytes, so that 200 of the longest messages are no 32 MB. */
 const MAX_PAGE_BYTES = 512 * 1024;
 /** Bounds the notices of a page: their number between two messages has no limit. */
 const MAX_PAGE_NOTICES = 200;
@@ -29,26 +29,26 @@ export const messageHistory = defineTargetedOperation({
   summary: 'Messages of a conversation in the order of their seqs: the newest, or those before or after one.',
   input: z.strictObject({
     conversation: conversationNumber,
-    /** Messages before this seq, the nearest ones. */
+    /** Those before this seq, the nearest ones. */
     before: seqSchema.optional(),
-    /** Messages after this seq; 0: from the first. */
+    /** Those after this seq; 0: from the first. */
     after: z.int().nonnegative().optional(),
     limit: z.int().min(1).max(MAX_HISTORY_PAGE_SIZE).default(50),
-    /** Whether to return the notices behind each message of the page. */
+    /** With the notices behind each message of the page. */
     notices: z.boolean().default(false),
   }),
   output: z.object({
     messages: z.array(messageSchema),
-    /** The value of `after` if it was given, else of `before`, for the next page; null: there is none. */
+    /** What to give as `after`, if it was given, else as `before`, for the messages beyond these; null: there are none. */
     next: z.int().nullable(),
     /**
-     * If requested: the notices whose `after_seq` is a message of the page, by rev. A page with the first message, or
-     * without any message, also has the notices before the first one. At most 200, the newest of the page.
+     * If asked for: the notices whose `after_seq` is a message of the page, by rev; with the first message of the history, or
+     * without any message, also those before the first one. At most 200, the newest of the page.
      */
     notices: z.array(noticeSchema.extend({ rev: z.int() })).optional(),
-    /** Whether `notices` has all of them. */
+    /** Of `notices` none were left out. */
     notices_complete: z.boolean().optional(),
-    /** The first message of the history, where a retention rule removed those before it. */
+    /** The message that the history begins with, where a retention rule removed what was before. */
     first_seq: z.int().optional(),
     ...epochBoundarySchema,
   }),
@@ -88,8 +88,8 @@ interface PageNotices {
 }
 
 /**
- * Reads a page of history, and its notices by a second statement. That one reads only notices behind messages of the
- * page. A message that is written between the two statements is in no page yet, and neither are the notices behind it.
+ * A page of history; its notices come from a second statement. That one looks behind messages of the page alone: a message
+ * that is written between the two statements is in no page yet, and neither are the notices behind it.
  */
 async function readPage(
   sql: Sql,
@@ -106,7 +106,7 @@ async function readPage(
   return { ...page, notices: { notices: serialized, notices_complete: complete } };
 }
 
-/** The range of messages whose notices the page has; null: none. */
+/** Behind which messages the notices of a page come; null: behind none. */
 function noticeRange(
   { direction, seq }: HistoryRequest,
   { messages, firstSeq }: HistoryPage,
@@ -116,7 +116,7 @@ function noticeRange(
   if (first !== undefined) {
     return { fromSeq: first.seq === firstSeq ? beginning : first.seq, toSeq: messages.at(-1)!.seq };
   }
-  // The page could have held the first message and has none: the history is empty.
+  // A page that could have had the first message, and has none: there is no message.
   const isWithoutMessages = direction === 'before' ? seq > firstSeq : seq < firstSeq;
   return isWithoutMessages ? { fromSeq: beginning, toSeq: beginning } : null;
 }

@@ -17,15 +17,15 @@ export const listMentions = defineTargetedOperation({
     'Messages of a conversation that mention you, in the order of their seqs: the newest, or those before or after one.',
   input: z.strictObject({
     conversation: conversationNumber,
-    /** Messages before this seq, the nearest ones. */
+    /** Those before this seq, the nearest ones. */
     before: seqSchema.optional(),
-    /** Messages after this seq, the nearest ones; with `read_seq` and a `limit` of 1 the first unread one. */
+    /** Those after this seq, the nearest ones; with `read_seq` and a `limit` of 1 the first unread one. */
     after: z.int().nonnegative().optional(),
     limit: z.int().min(1).max(MAX_MENTIONS).default(50),
   }),
   output: z.object({
     messages: z.array(messageSchema),
-    /** The value of `after` if it was given, else of `before`, for the next page; null: there is none. */
+    /** What to give as `after`, if it was given, else as `before`, for the messages beyond these; null: there are none. */
     next: z.int().nullable(),
   }),
   on: 'conversation',

@@ -22,10 +22,7 @@ import { notAMember } from '../core/conversation-access.ts';
 const clientMessageIdSchema = z.string().regex(/^[\x21-\x7e]{1,255}$/, 'must have 1 to 255 visible ASCII characters');
 /** The most that `limits.attachments-per-message` can be set to. */
 const MAX_CONFIGURABLE_FILES_PER_MESSAGE = 100;
-/**
- * How often a post is tried when the reason of its refusal is gone by the time it is looked up (left and joined at
- * once).
- */
+/** A post that is refused for a reason that is gone when one looks for it (left and joined at once) is tried so often. */
 const MAX_POST_ATTEMPTS = 3;
 
 export const sendMessage = defineTargetedOperation({
@@ -37,9 +34,9 @@ export const sendMessage = defineTargetedOperation({
     text: z.string(),
     /** Files of the sender's own that are stored and in no message yet; the message carries them in this order. */
     files: z.array(fileIdSchema).max(MAX_CONFIGURABLE_FILES_PER_MESSAGE).optional(),
-    /** A repeat with the same client id, text and files within 24 hours posts nothing and returns the first message. */
+    /** A repeat with the same one, the same text and the same files posts nothing and answers the first message, for 24 hours. */
     client_id: clientMessageIdSchema.optional(),
-    /** Only for the command line: the nick of the member who posts. */
+    /** The command line's alone: the nick of the member who posts. */
     as: nickSchema.optional(),
   }),
   output: messageSchema.extend({
@@ -67,7 +64,7 @@ export const sendMessage = defineTargetedOperation({
     const text = checkMessageText(given, limits.textCodePoints, { hasAttachments: attachments.length > 0 });
     const senderId = await resolveCallerOrNamedMember(services, caller, { conversationId, as });
     const unlabelled = { admission: null, label: null, iconUrl: null, cardsJson: null, hops: 0 };
-    // The prefix keeps it apart from the keys of the webhook and of other members.
+    // Beside the keys of the webhook and of other members: a key means something to its own sender only.
     const keyed =
       clientId === undefined
         ? { key: null, bodyHash: null }
@@ -85,8 +82,8 @@ export const sendMessage = defineTargetedOperation({
 });
 
 /**
- * The message of a post, as it is now. Throws `outcome_unknown` when a new one is stored and cannot be read: after an
- * error that says nothing was written, the sender would post it again.
+ * The message that a post became, as it is now. Throws `outcome_unknown` where a new one is stored and cannot be read: what
+ * says that nothing was written would make the sender post it again.
  */
 async function readPosted(
   { database }: Services,
@@ -104,14 +101,14 @@ function throwPostedButUnread(cause: unknown): never {
   throw new KlatchError('outcome_unknown', { sentence, cause });
 }
 
-/** Ids have a fixed length, and no text holds a NUL: two different messages never give the same input of the hash. */
+/** Ids have a fixed length and no NUL, which no text holds: two different messages are never hashed as one. */
 function bodyHash(text: string, attachments: readonly string[]): string {
   return createHash('sha256')
     .update([text, ...attachments].join('\u0000'))
     .digest('hex');
 }
 
-/** The account that posts: the caller, or the member that the command line names. */
+/** Who posts: the caller, or the member that the command line names. */
 async function resolveCallerOrNamedMember(
   { database }: Services,
   caller: Caller,
@@ -134,7 +131,7 @@ async function resolveCallerOrNamedMember(
   );
 }
 
-/** Posts as a member. Throws the reason of a refusal: no membership, an archived group, a block, a file. */
+/** Posts as a member. Throws what keeps the post out: no membership, an archived group, a block, a file. */
 async function appendAsMember(services: Services, post: Post): Promise<Exclude<PostResult, { outcome: 'refused' }>> {
   for (let attempts = 1; ; attempts += 1) {
     const posted = await appendPost(services, post);
@@ -159,10 +156,7 @@ async function assertMayPost(
   );
 }
 
-/**
- * Hands a post to the message log. Throws `outcome_unknown`, with a remedy, when it is unknown whether the post is
- * stored.
- */
+/** Hands a post to the message log. Throws `outcome_unknown`, with what to do, when nobody can tell whether it is there. */
 export async function appendPost({ messageLog }: Services, post: Post): Promise<PostResult> {
   try {
     return await messageLog.append(post);

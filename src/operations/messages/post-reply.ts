@@ -19,16 +19,15 @@ import type { Services } from '../core/services.ts';
 import { appendPost } from './messages.ts';
 import { awaitRateLimit } from './post-webhook.ts';
 
-/** A reply has a few cards at most; the posts of callers have more. */
+/** A reply has a few cards at most; what a caller may post has more. */
 const REPLY_LIMITS: JsonLimits = { maxDepth: 32, maxValues: 10_000, maxShapes: 1_000 };
 const MAX_RATE_LIMITED_GROUPS = 10_000;
-/** The token may be replaced between the look-up of the group's token and the post. */
+/** Between the look for the group's token and the post, the token may be replaced. */
 const MAX_POST_ATTEMPTS = 3;
 
 /**
- * Creates the function that posts replies as the webhook of their groups, at the rate of one token. An idempotency key
- * of hook and message lasts a day: a repeated delivery posts nothing twice. The function rejects when a later call can
- * post the reply.
+ * Makes the function that posts replies as the webhook of their groups, at the rate of one token. A key of hook and
+ * message holds for a day: a delivery that is repeated posts nothing twice. It rejects where a later call can post the reply.
  */
 export function createReplyPoster(services: Services): PostReply {
   const { limits } = services.config;
@@ -45,7 +44,7 @@ export function createReplyPoster(services: Services): PostReply {
   };
 }
 
-/** Null: the answer holds no reply. Rejects when the hook's answers have used up their parse time. */
+/** Null: it says nothing. Rejects where the hook's answers have taken too much of the event loop just now. */
 function readAnswer(
   { parseBudget, config }: Services,
   { hookId, format, body }: ReceivedAnswer,
@@ -53,7 +52,7 @@ function readAnswer(
   const refusal = (): Error => new KlatchError('overloaded');
   return parseBudget.run(sourceKey(`reverse webhook ${hookId}`), refusal, () => {
     const text = body.toString();
-    // Most receivers that do not reply answer with a single word.
+    // Most receivers that do not reply answer with a word.
     if (!text.trimStart().startsWith('{')) return null;
     try {
       const { value } = parseJsonRepairingControls(text, REPLY_LIMITS);
@@ -95,7 +94,7 @@ async function postAsIntegration(
   return 'reply refused';
 }
 
-/** Keys of callers begin with the name of a header, so that none of them equals one of these. */
+/** Callers' keys begin with the name of a header, so that none of theirs is one of these. */
 function toPost(integration: Integration, { hookId, seq, logEpoch, hops }: ReceivedAnswer, reply: ReceiverReply): Post {
   const { conversationId, admission, accountId: senderId } = integration;
   const { text } = reply;

@@ -10,12 +10,12 @@ import { applyPostedExpectation } from './posted-expectation.ts';
 import type { RateLimiter } from '../core/rate-limiter.ts';
 import type { Services } from '../core/services.ts';
 
-/** A message from outside, checked by its interface; `key` includes its namespace. */
+/** A message from outside, checked by its edge; `key` with its namespace. */
 export interface WebhookMessage extends Omit<Post, 'conversationId' | 'admission' | 'senderId' | 'expectation'> {
   readonly expectation?: PostedExpectation;
 }
 
-/** Waits for this token's turn. Throws `token_rate_limited` when that is more than `maxWaitMs` away. */
+/** Waits for this token's turn. Throws `token_rate_limited` when that is further away than a post may wait. */
 export async function awaitRateLimit(
   limiter: RateLimiter<number>,
   integration: Integration,
@@ -39,10 +39,7 @@ export async function postMessage(
   return (await postMessageReportingIsNew(services, access, message)).id;
 }
 
-/**
- * The same with files of the integration. `isNew`: this message took the files; false: an earlier message is the
- * answer.
- */
+/** The same with files of the integration; `isNew`: this message took them, and no earlier one is the answer. */
 export async function postMessageReportingIsNew(
   services: Services,
   access: PresentedToken,
@@ -58,7 +55,7 @@ export interface PresentedToken {
   readonly token: string;
 }
 
-/** The same as `postMessage`, with the whole result of the post. */
+/** The same as `postMessage`, with all that became of the post. */
 export async function postOrExplainRefusal(
   services: Services,
   { integration, token }: PresentedToken,
@@ -68,7 +65,7 @@ export async function postOrExplainRefusal(
   if (expectation !== undefined) await applyPostedExpectation(services, integration, expectation);
   const posted = await appendPost(services, toPost(integration, message));
   if (posted.outcome === 'refused') {
-    // The cached token was stale, or the group is archived: the database knows.
+    // What is remembered of the token was out of date, or the group is archived: the database knows.
     const now = await services.tokens.findBypassingCache(token);
     if (now?.archived === false && now.admission !== integration.admission) throw new KlatchError('signing_changed');
     if (now?.archived === false) await assertAttachable(services, integration.accountId, message.attachments);

@@ -14,7 +14,7 @@ export const markRead = defineTargetedOperation({
   summary: 'Say that everything up to a message is read; the position moves forward only.',
   input: z.strictObject({ conversation: conversationNumber, seq: seqSchema }),
   output: z.object({
-    /** The current position: at most the newest message, and never before an earlier one. */
+    /** The position now: at most the newest message, and never before an earlier one. */
     read_seq: z.int(),
   }),
   on: 'conversation',
@@ -24,7 +24,7 @@ export const markRead = defineTargetedOperation({
   run: async ({ database, bus }, { seq }, caller, { conversationId }) => {
     const { accountId } = requireAccount(caller);
     const key = { conversationId, accountId };
-    // The update is idempotent, so a lost answer is reported as if the request was never sent.
+    // Repeating it does no harm, so a lost answer is like one that was never sent.
     const position = await translateLostRead(database.general.run((sql) => advanceReadPosition(sql, key, seq as Seq)));
     if (position === null) throw notAMember(conversationId);
     if (position.moved) bus.publish('ephemeral', { kind: 'read', ...key, seq: position.seq });
@@ -37,7 +37,7 @@ export const sendTyping = defineTargetedOperation({
   summary: 'Tell those who follow the conversation that the caller is writing; it is kept nowhere.',
   input: z.strictObject({ conversation: conversationNumber }),
   output: z.object({
-    /** False: the members were notified moments ago. */
+    /** False: they were told moments ago. */
     told: z.boolean(),
   }),
   on: 'conversation',

@@ -19,7 +19,7 @@ const messageIdSchema = z.string().regex(MESSAGE_ID_PATTERN, 'must be the id of 
 
 const searchPageSchema = z.object({
   messages: z.array(messageSchema.extend({ conversation: z.int() })),
-  /** The `before` of the next page; null: there is none. */
+  /** The id to go on before; null: this was all. */
   next: z.string().nullable(),
 });
 
@@ -27,11 +27,11 @@ export const searchMessages = defineOperation({
   name: 'messages.search',
   summary: 'Find messages by their words, newest first, in the conversations that the caller is in.',
   input: z.strictObject({
-    /** Words that a message must have. The search supports "a phrase", or, and -not. */
+    /** Words that a message has to have; "a phrase", or, and -not are understood. */
     text: z.string().min(1).max(MAX_QUERY_LENGTH),
-    /** Search only in this conversation. */
+    /** In this conversation only. */
     conversation: conversationNumber.optional(),
-    /** Only messages older than this one: the `next` of the previous page. */
+    /** Only what is older than this message: what `next` said. */
     before: messageIdSchema.optional(),
     limit: z.int().min(1).max(MAX_SEARCH_PAGE_SIZE).default(20),
   }),

@@ -20,16 +20,16 @@ export const syncChanges = defineTargetedOperation({
   summary: 'What a client lacks of a conversation: messages, edits, deletions and notices behind a rev, in order.',
   input: z.strictObject({
     conversation: conversationNumber,
-    /** The last rev that the client has; 0: none. */
+    /** What the client has; 0: nothing. */
     after_rev: z.int().nonnegative(),
     limit: z.int().min(1).max(MAX_CHANGES).default(100),
   }),
   output: z.object({
     changes: z.array(changeSchema),
-    /** The client has everything up to this rev now; give it as `after_rev` next time. */
+    /** Up to here the client has everything now; give it as `after_rev` next time. */
     rev: z.int(),
     more: z.boolean(),
-    /** Messages before this one were removed by a retention rule: drop them. Absent where none were. */
+    /** Messages before this one were removed by a retention rule: drop them. Not there where none were. */
     first_seq: z.int().optional(),
     ...epochBoundarySchema,
   }),

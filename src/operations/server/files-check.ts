@@ -6,14 +6,13 @@ import { defineOperation } from '../core/operation.ts';
 
 const findingSchema = z.object({
   /**
-   * `stray`: a file without a row. `lost`: a row whose file is missing. `size`: a file of another length than its row
-   * says. `again`: a file that was lost and is present. `upload`: the rest of an upload. `usage`: a wrong count of the
-   * space that files take.
+   * stray: a file without a row. lost: a row whose file is gone. size: a file of another length than its row says.
+   * again: a file that was lost and is there. upload: what is left of an upload. usage: a wrong count of what files take.
    */
   problem: z.enum(['stray', 'lost', 'size', 'again', 'upload', 'usage']),
   /** The file's id; null for counts. */
   file: z.string().nullable(),
-  /** Bytes that the store has of it; null: none, or unknown. */
+  /** Bytes that the store has of it; null: none, or not known. */
   bytes: z.int().nullable(),
   repaired: z.boolean(),
 });
@@ -23,19 +22,19 @@ export const checkFiles = defineOperation({
   summary: 'Compare a page of the database with the store of files, and repair what does not fit if it is asked for.',
   input: z.strictObject({
     repair: z.boolean().default(false),
-    /** `next` of the previous page; null: from the beginning. */
+    /** `next` of the page before; null: from the beginning on. */
     after: z.string().max(1_000).nullable().default(null),
   }),
   output: z.object({
-    /** A description of the store, for people. */
+    /** What the store is, for people. */
     store: z.string(),
-    /** Files and uploads in the store that were checked. */
+    /** Files and uploads in the store that were looked at. */
     files: z.int(),
     uploads: z.int(),
     found: z.array(findingSchema),
-    /** The store has no file at all, so that lost ones were not marked: it may be the wrong store, or not mounted. */
+    /** The store has no file at all, so that lost ones were not marked: it may be the wrong one, or not mounted. */
     empty: z.boolean(),
-    /** The `after` of the next page; null: there is none. */
+    /** Goes on with the next page; null: that was all. */
     next: z.string().nullable(),
   }),
   who: 'system',
@@ -47,7 +46,7 @@ export const checkFiles = defineOperation({
       const { findings, files, uploads, hasSkippedMarkingLost: isEmpty, next } = page;
       return { store: store.description, files, uploads, found: [...findings], empty: isEmpty, next };
     } catch (error) {
-      // The error tells the administrator what to do.
+      // Whoever looks after the server is told what to do about it.
       if (!(error instanceof StoreUnavailableError || error instanceof NotInStoreError)) throw error;
       throw new KlatchError('storage_unavailable', {
         sentence: `The store of files is away: ${error.message}`,

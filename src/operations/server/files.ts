@@ -9,10 +9,10 @@ import { requireAccount } from '../core/caller.ts';
 import { defineOperation } from '../core/operation.ts';
 import { limitSchema, pageOf } from '../core/page.ts';
 
-/** How long a requested address is valid. */
+/** How long an address that somebody asks for is good. */
 const LINK_TTL_MS = 60 * 60_000;
 
-/** A place in an account's list of files: when the file there was made, and its id. */
+/** A place in the list of one's files: when the file there was made, and its id. */
 const CREATED_US_AND_ID_PATTERN = /^(\d{1,16})\.([A-Za-z0-9_-]{22})$/;
 
 /** A file by its id; any text, since one that cannot be an id names no file. */
@@ -21,14 +21,11 @@ const fileId = z.string().max(100);
 const ownFileSchema = z.object({
   id: z.string(),
   name: z.string(),
-  /**
-   * Detected from the content; `application/octet-stream` where the content does not show it, and until the file is
-   * complete.
-   */
+  /** Of its content; `application/octet-stream` where that shows nothing, and until it is complete. */
   type: z.string(),
-  /** Bytes; for an upload, the announced ones. */
+  /** Bytes; of an upload those announced. */
   size: z.int(),
-  /** Bytes received; fewer than `size` while an upload is not complete. */
+  /** Bytes that are there; fewer than `size` of an upload that is not complete. */
   received: z.int(),
   complete: z.boolean(),
   /** The message that it is attached to, by its id; null: none. */
@@ -62,7 +59,7 @@ export const createTemporaryFileLink = defineOperation({
     const { accountId } = requireAccount(caller);
     const file = await translateLostRead(database.general.run((sql) => findReadableFile(sql, id, accountId)));
     if (file === null) throw new KlatchError('file_not_found');
-    // Whole seconds, as the address states them.
+    // Whole seconds, since that is what the address says.
     const expiresAt = new Date(Math.floor((Date.now() + LINK_TTL_MS) / 1_000) * 1_000);
     const reader = { kind: 'account', id: accountId } as const;
     const url = signFileLink(fileLinkKey, config.http.baseUri, { file, reader, expiresAt });
@@ -79,7 +76,7 @@ export const listOwnFiles = defineOperation({
   }),
   output: z.object({
     files: z.array(ownFileSchema),
-    /** `before` of the next page, valid even when the file at that place is deleted; null: there is none. */
+    /** `before` of the next page, also where the file there goes meanwhile; null: this was all. */
     next: z.string().nullable(),
     usage: z.object({ bytes: z.int(), files: z.int(), max_bytes: z.int() }),
   }),

@@ -21,7 +21,7 @@ export const authenticateLive = defineOperation({
     'Say on a live connection who you are, by the token of a session or of a bot; a page of http.base-uri by its session ' +
     'cookie.',
   input: z.strictObject({
-    /** Absent: the session whose cookie came with the handshake. */
+    /** Not given: the session whose cookie came with the handshake counts. */
     token: z.string().max(MAX_TOKEN_LENGTH).optional(),
   }),
   output: z.object({
@@ -83,20 +83,20 @@ export const subscribeLive = defineOperation({
   name: 'live.subscribe',
   summary: 'Get every change of your conversations from now on, behind what you have of them already.',
   input: z.strictObject({
-    /** By conversation, the last rev that you have: `{"7": 43}`. */
+    /** By conversation, up to which rev you have it: `{"7": 43}`. */
     since: revByConversationSchema,
-    /** Where conversations begin that `since` does not name: with the next change, or with their first one. */
+    /** Where those begin that `since` does not name: with what comes, or with their first change. */
     default: z.enum(['now', 'start']).default('now'),
   }),
   output: z.object({
     conversations: z.array(
       z.object({
         id: z.int(),
-        /** The stream begins after this one. */
+        /** What is sent begins behind this one. */
         rev: z.int(),
-        /** Messages before this one were removed by a retention rule: drop them. Absent where none were. */
+        /** Messages before this one were removed by a retention rule: drop them. Not there where none were. */
         first_seq: z.int().optional(),
-        /** A client that knows `previous_epoch` drops changes with a greater rev, and requests those after this one. */
+        /** Who knows `previous_epoch` drops what has a greater rev, and asks for what is behind this one. */
         epoch_rev: z.int().optional(),
       }),
     ),
@@ -162,7 +162,7 @@ export const listPresence = defineTargetedOperation({
   input: z.strictObject({ conversation: conversationNumber }),
   output: z.object({
     accounts: z.array(z.object({ id: z.int(), nick: z.string(), name: z.string() })),
-    /** Whether there are more than are listed. */
+    /** There are more than are listed. */
     more: z.boolean(),
   }),
   who: 'member',

@@ -9,15 +9,13 @@ const DATABASE_PING_TIMEOUT_MS = 1_000;
 const hookCountsSchema = z.object({ active: z.int(), failing: z.int(), parked: z.int(), paused: z.int() });
 
 const deliveriesSchema = z.object({
-  /** The age of this part: it is cached for ten seconds, and longer while the database is unavailable. */
+  /** How old this part is: it is remembered for ten seconds, and for as long as the database is away. */
   age_ms: z.int(),
   hooks: hookCountsSchema,
   /** Hooks that have something pending. */
   pending_hooks: z.int(),
   oldest_pending_at: z.string().nullable(),
-  /**
-   * The newest first, at most five; of the target only the host, with its port where it is not the scheme's default.
-   */
+  /** The newest first, at most five; of the target the host alone, with its port where that is not the scheme's. */
   last_errors: z.array(
     z.object({
       hook: z.int(),
@@ -51,7 +49,7 @@ export const serverStatus = defineOperation({
       z.object({
         server: z.string(),
         used: z.boolean(),
-        /** Why it was rejected when it was last queried; null: it is used, or was not queried. */
+        /** Why it was not used when it was asked last; null: it is used, or was not asked. */
         rejection: z.string().nullable(),
       }),
     ),
@@ -59,11 +57,11 @@ export const serverStatus = defineOperation({
     ready: z.boolean(),
     /** Posts that wait for their commit. */
     waiting_posts: z.int(),
-    /** Deliveries that this process began and that have no outcome yet. */
+    /** Deliveries that were begun by this process and have no outcome yet. */
     deliveries_in_flight: z.int(),
     /** Reverse webhooks whose receivers seem to answer posts of the group's webhook with further ones (`groups.info`). */
     loops: z.array(z.object({ hook: z.int(), group: z.int() })),
-    /** Null: the database has not answered yet. */
+    /** Null: the database has not told yet. */
     deliveries: deliveriesSchema.nullable(),
   }),
   who: 'administrator',
