@@ -173,9 +173,10 @@ test('a base-uri with a path is in front of every address of the page', async ()
   try {
     const { text } = await get('/', HTML, below.port);
     expect(text).toContain('data-base="https://example.org/chat/"');
-    expect([...text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, path]) => path!.slice(0, 13))).toEqual(
-      Array(3).fill('/chat/assets/'),
-    );
+    const paths = [...text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, path]) => path!);
+    // At least its icon, its styles and its script.
+    expect(paths.length).toBeGreaterThanOrEqual(3);
+    expect(paths.filter((path) => !path.startsWith('/chat/assets/'))).toEqual([]);
   } finally {
     await below.stop();
   }
