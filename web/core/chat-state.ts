@@ -1,5 +1,5 @@
 import { batch, signal } from '@preact/signals';
-import { anything, boolean, decodeOrNull, integer, objectWithAtLeast } from '../../client/core/decode.ts';
+import { anything, boolean, decodeOrNull, integer, objectWithAtLeast, string } from '../../client/core/decode.ts';
 import { isTransient, ServerError } from '../../client/core/chat-error.ts';
 import type { ChatEvent } from '../../client/core/events.ts';
 import { LiveClient } from '../../client/core/live-client.ts';
@@ -25,7 +25,10 @@ const UNDO_MS = 5_000;
 /** Where the server cannot say its own: then it refuses what is too much. */
 const ASSUMED_FILE_LIMITS: FileLimits = { maxBytes: Number.MAX_SAFE_INTEGER, maxFiles: 10 };
 
-const decodePresence = objectWithAtLeast({ account: integer, online: boolean });
+const decodePresence = objectWithAtLeast({ account: objectWithAtLeast({ id: integer }), online: boolean });
+const decodeAccountChanged = objectWithAtLeast({
+  account: objectWithAtLeast({ id: integer, nick: string, name: string }),
+});
 const decodeReadNotification = objectWithAtLeast({ conversation: integer, seq: integer });
 
 /** Why nothing new comes. */
@@ -37,7 +40,6 @@ interface ConnectionProblem {
 
 /** Everything of somebody who is signed in: their conversations, the connection, what they write. */
 export class ChatState {
-  readonly account: SignedInAccount;
   /** Null: not read yet. */
   readonly conversations = signal<readonly ConversationEntry[] | null>(null);
   readonly connectionProblem = signal<ConnectionProblem | null>(null);
@@ -57,6 +59,7 @@ export class ChatState {
   readonly pages = new MessagePages();
   readonly live: LiveClient;
   readonly api: Api;
+  readonly #account: { value: SignedInAccount };
   readonly #store: BrowserStore;
   readonly #entries = new Map<number, ConversationEntry>();
   /** By conversation, the position of a call that failed. */
@@ -69,7 +72,7 @@ export class ChatState {
   #isFlushScheduled = false;
 
   constructor(place: Place, api: Api, account: SignedInAccount) {
-    this.account = account;
+    this.#account = signal(account);
     this.api = api;
     const store = new BrowserStore(place.base.pathname);
     this.#store = store;
@@ -101,6 +104,16 @@ export class ChatState {
       follow: { resumeRevByConversation: new Map(), unknownStartAt: 'now', onlyConversations: null },
       listener: (event) => this.#onEvent(event),
     });
+  }
+
+  /** Who is signed in. */
+  get account(): SignedInAccount {
+    return this.#account.value;
+  }
+
+  /** Shows another nick and name of the own account. */
+  rename({ nick, name }: Pick<SignedInAccount, 'nick' | 'name'>): void {
+    this.#account.value = { ...this.account, nick, name };
   }
 
   start(): void {
@@ -283,8 +296,14 @@ export class ChatState {
   #onSaid(method: string, params: unknown): void {
     if (method === 'typing') return;
     if (method === 'presence') {
-      this.presence.value = decodeOrNull(decodePresence, params) ?? this.presence.value;
+      const change = decodeOrNull(decodePresence, params);
+      if (change !== null) this.presence.value = { account: change.account.id, online: change.online };
       return;
+    }
+    if (method === 'account.changed') {
+      this.groupVersion.value += 1;
+      const changed = decodeOrNull(decodeAccountChanged, params)?.account;
+      if (changed?.id === this.account.id) this.rename(changed);
     }
     const read = method === 'conversation.read' ? decodeOrNull(decodeReadNotification, params) : null;
     if (read === null) return this.#reloadSoon();

@@ -25,7 +25,7 @@ export function AddMember({ api, members, isBusy, onAdd }: AddMemberProps) {
   const memberIds = new Set(members.map(({ id }) => id));
   const offered = (found ?? []).filter(({ id }) => !memberIds.has(id));
   return (
-    <>
+    <div class="add-member">
       <TextField label={words.addMember} text={text} maxLength={64} />
       <Problem sentence={problem} />
       <div role="status">
@@ -47,7 +47,7 @@ export function AddMember({ api, members, isBusy, onAdd }: AddMemberProps) {
           </li>
         ))}
       </ul>
-    </>
+    </div>
   );
 }
 

@@ -8,6 +8,7 @@ import { ConnectionBar } from './connection-bar.tsx';
 import { ConversationPane } from './conversation-pane.tsx';
 import { NewConversation } from './new-conversation.tsx';
 import { Search } from './search.tsx';
+import { Settings } from './settings.tsx';
 import { Sidebar } from './sidebar.tsx';
 import { Switcher } from './switcher.tsx';
 
@@ -19,7 +20,7 @@ interface ChatScreenProps {
   readonly chat: ChatState;
 }
 
-type OpenDialog = 'switcher' | 'search' | 'new' | null;
+type OpenDialog = 'switcher' | 'search' | 'new' | 'settings' | null;
 
 /** The conversations, and the one that is open; on a narrow screen one of both. */
 export function ChatScreen({ state, chat }: ChatScreenProps) {
@@ -37,7 +38,7 @@ export function ChatScreen({ state, chat }: ChatScreenProps) {
   return (
     <div class={`chat on-${route.screen}`}>
       <ConnectionBar chat={chat} />
-      <Sidebar state={state} chat={chat} onSearch={show('search')} onNew={show('new')} />
+      <Sidebar state={state} chat={chat} onSearch={show('search')} onNew={show('new')} onSettings={show('settings')} />
       <main class="pane">
         {route.screen === 'list' ? (
           <p class="quiet centred">{words.chooseConversation}</p>
@@ -53,6 +54,7 @@ export function ChatScreen({ state, chat }: ChatScreenProps) {
       </main>
       {dialog.value === 'switcher' ? <Switcher chat={chat} onChoose={leaveFor} /> : null}
       {dialog.value === 'search' ? <Search chat={chat} onChoose={leaveFor} /> : null}
+      {dialog.value === 'settings' ? <Settings chat={chat} onClose={() => leaveFor(null)} /> : null}
       {dialog.value === 'new' ? <NewConversation chat={chat} onChoose={leaveFor} /> : null}
     </div>
   );

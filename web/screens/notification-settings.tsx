@@ -46,7 +46,7 @@ export function NotificationSettings({ chat, api, entry }: PanelPart) {
         </p>
       ) : (
         <div class="panel-buttons" role="group" aria-label={words.mute}>
-          <span class="quiet">{words.mute}</span>
+          <span class="panel-label">{words.mute}</span>
           {MUTE_HOURS.map((hours) => (
             <button
               key={hours}

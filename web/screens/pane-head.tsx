@@ -50,7 +50,7 @@ export function PaneHead({ state, chat, entry }: PaneHeadProps) {
   );
 }
 
-const loadPanel = async () => (await import('./group-panel.tsx')).GroupPanel;
+const loadPanel = async () => (await import('./panels.ts')).GroupPanel;
 
 interface DetailsProps {
   readonly chat: ChatState;

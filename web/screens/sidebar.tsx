@@ -14,10 +14,11 @@ interface ListProps {
 type SidebarProps = ListProps & {
   readonly onSearch: () => void;
   readonly onNew: () => void;
+  readonly onSettings: () => void;
 };
 
 /** Who is signed in, and their conversations. */
-export function Sidebar({ state, chat, onSearch, onNew }: SidebarProps) {
+export function Sidebar({ state, chat, onSearch, onNew, onSettings }: SidebarProps) {
   const { name, nick } = chat.account;
   return (
     <nav class="sidebar" aria-label={words.conversations}>
@@ -36,9 +37,14 @@ export function Sidebar({ state, chat, onSearch, onNew }: SidebarProps) {
         <p class="quiet" dir="auto" id="account">
           {words.signedInAs(sanitize(name), nick)}
         </p>
-        <button type="button" disabled={state.isBusy.value} onClick={() => void state.signOut()}>
-          {words.signOut}
-        </button>
+        <div class="account-buttons">
+          <button type="button" onClick={onSettings}>
+            {words.settings}
+          </button>
+          <button type="button" disabled={state.isBusy.value} onClick={() => void state.signOut()}>
+            {words.signOut}
+          </button>
+        </div>
       </div>
     </nav>
   );

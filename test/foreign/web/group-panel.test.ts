@@ -72,7 +72,9 @@ test('an owner adds, promotes and removes members, and hands the group over; eac
   await panel.getByRole('button', { name: /^Add carol/ }).click();
   await haveRoles(group, { alice: 'owner', bob: 'member', carol: 'member' });
   const carol = panel.getByRole('listitem').filter({ hasText: '@carol' });
-  await carol.waitFor();
+  await carol.getByRole('img', { name: 'not online' }).waitFor();
+  await open('carol', group);
+  await carol.getByRole('img', { name: 'online', exact: true }).waitFor();
   expect(await panel.locator('img').count()).toBe(0);
   await panel
     .getByRole('listitem')
