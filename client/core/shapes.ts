@@ -81,6 +81,18 @@ export const decodeNotice = objectWithAtLeast({
 const changeFields = { rev, message: optional(decodeMessage), notice: optional(decodeNotice) };
 const decodeChange = objectWithAtLeast(changeFields);
 
+/** A message as a line of a list shows it. */
+const decodeLastMessage = objectWithAtLeast({
+  seq: integer,
+  sender: decodeActor,
+  label: optional(string),
+  /** Its beginning. */
+  text: string,
+  deleted: optional(constant(true)),
+  /** How many files it carries. */
+  attachments: integer,
+});
+
 export const decodeConversation = objectWithAtLeast({
   id,
   kind: string,
@@ -99,6 +111,7 @@ export const decodeConversation = objectWithAtLeast({
   about: optional(nullable(string)),
   public: optional(boolean),
   notifications: optional(objectWithAtLeast({ level: string, muted_until: nullable(string) })),
+  last_message: optional(nullable(decodeLastMessage)),
 });
 
 export const decodeAccount = objectWithAtLeast({ id, nick: string, name: string });
@@ -126,6 +139,7 @@ export type Card = Decoded<typeof decodeCard>;
 export type Message = Decoded<typeof decodeMessage>;
 export type Notice = Decoded<typeof decodeNotice>;
 export type Change = Decoded<typeof decodeChange>;
+export type LastMessage = Decoded<typeof decodeLastMessage>;
 export type Conversation = Decoded<typeof decodeConversation>;
 export type Account = Decoded<typeof decodeAccount>;
 export type ChangePage = Decoded<typeof decodeChangePage>;

@@ -67,3 +67,32 @@ describe('what is unread', () => {
     expect(waitingOf(withListed(undefined, listed({ kind: 'private', unread_mentions: 0 })))).toBe(2);
   });
 });
+
+describe('the newest message of a conversation', () => {
+  const lastMessage = { seq: 10, sender: message(10).sender, text: 'from the list', attachments: 0 };
+  const textOf = (entry: ReturnType<typeof withListed>) => entry.lastMessage?.text;
+
+  test('is that of the list, and then what is heard: a newer one, an edit and a deletion of it', () => {
+    let entry = withListed(undefined, listed({ last_message: lastMessage }));
+    expect(textOf(entry)).toBe('from the list');
+    entry = withMessage(entry, { ...message(10), text: 'edited' }, reader);
+    expect([textOf(entry), unreadOf(entry)]).toEqual(['edited', 2]);
+    entry = withMessage(entry, { ...message(9), text: 'an edit of one before' }, reader);
+    expect(textOf(entry)).toBe('edited');
+    entry = withMessage(entry, { ...message(11), text: 'x'.repeat(1_000) }, reader);
+    expect(textOf(entry)).toBe('x'.repeat(200));
+    entry = withMessage(entry, { ...message(11), deleted: true }, reader);
+    expect([textOf(entry), entry.lastMessage?.deleted]).toEqual(['', true]);
+  });
+
+  test('is not set back by a list that is older than what was heard', () => {
+    const known = withMessage(
+      withListed(undefined, listed({ last_message: lastMessage })),
+      { ...message(10), text: 'edited' },
+      reader,
+    );
+    expect(textOf(withListed(known, listed({ last_message: lastMessage })))).toBe('edited');
+    const newer = { ...lastMessage, seq: 12, text: 'newer' };
+    expect(textOf(withListed(known, listed({ last_seq: 12, last_message: newer })))).toBe('newer');
+  });
+});

@@ -72,7 +72,13 @@ function List({ state, chat }: ListProps) {
   return (
     <ul>
       {conversations.map((entry) => (
-        <Item key={entry.info.id} state={state} entry={entry} hasDraft={chat.drafts.textOf(entry.info.id) !== ''} />
+        <Item
+          key={entry.info.id}
+          state={state}
+          entry={entry}
+          hasDraft={chat.drafts.textOf(entry.info.id) !== ''}
+          ownId={chat.account.id}
+        />
       ))}
     </ul>
   );
@@ -82,9 +88,10 @@ interface ItemProps {
   readonly state: AppState;
   readonly entry: ConversationEntry;
   readonly hasDraft: boolean;
+  readonly ownId: number;
 }
 
-function Item({ state, entry, hasDraft }: ItemProps) {
+function Item({ state, entry, hasDraft, ownId }: ItemProps) {
   const { id, archived } = entry.info;
   const current = state.route.value;
   const isOpen = current.screen === 'conversation' && current.conversation === id;
@@ -102,12 +109,17 @@ function Item({ state, entry, hasDraft }: ItemProps) {
           state.go(route);
         }}
       >
-        <span class="title" dir="auto">
-          {conversationTitle(entry)}
+        <span class="item-line">
+          <span class="title" dir="auto">
+            {conversationTitle(entry)}
+          </span>
+          {archived ? <span class="quiet">{words.archived}</span> : null}
+          {hasDraft && !isOpen ? <span class="quiet">{words.draft}</span> : null}
+          <Badge entry={entry} unread={unread} />
         </span>
-        {archived ? <span class="quiet">{words.archived}</span> : null}
-        {hasDraft && !isOpen ? <span class="quiet">{words.draft}</span> : null}
-        <Badge entry={entry} unread={unread} />
+        <span class="preview" dir="auto">
+          {previewOf(entry, ownId)}
+        </span>
       </a>
     </li>
   );
@@ -141,6 +153,17 @@ function Badge({ entry, unread }: { readonly entry: ConversationEntry; readonly 
       </span>
     </>
   );
+}
+
+/** The newest message in one line. Who wrote it is told where that is not clear. */
+function previewOf({ info, lastMessage }: ConversationEntry, ownId: number): string {
+  if (lastMessage === null) return words.nothingWritten;
+  const { sender, label, text, deleted, attachments } = lastMessage;
+  const said = sanitize(text.replaceAll(/\s+/g, ' ').trim());
+  const shown =
+    deleted === true ? words.deletedShort : said === '' && attachments > 0 ? words.files(attachments) : said;
+  if (sender.kind === 'user' && sender.id === ownId) return words.saidBy(words.youSaid, shown);
+  return info.kind === 'private' ? shown : words.saidBy(sanitize(label ?? sender.name), shown);
 }
 
 /** A title as it is shown: of a private conversation the other's name. */
