@@ -74,4 +74,20 @@ export const BROWSER_MUTANTS: readonly Mutant[] = [
     replace: 'stored.length > files.length',
     tests: ['test/web/attachments', '-t', 'a message takes them'],
   },
+  {
+    name: 'address-as-a-mention',
+    promise: 'A mail address that somebody types opens the list of members.',
+    file: 'web/text/begun-mention.ts',
+    find: '(?:^|[^\\p{L}\\p{N}._@/-])@(',
+    replace: '@(',
+    tests: ['test/web/begun-mention', '-t', 'is not there'],
+  },
+  {
+    name: 'preview-from-an-old-list',
+    promise: 'The list shows a message as it was before an edit that was heard.',
+    file: 'web/core/unread.ts',
+    find: 'known.lastSeq >= listed.lastSeq ?',
+    replace: 'known.lastSeq > listed.lastSeq ?',
+    tests: ['test/web/unread', '-t', 'is not set back'],
+  },
 ];

@@ -18,6 +18,7 @@ import {
   type Conversation,
   type Message,
 } from '../../client/core/shapes.ts';
+import { browserLabel } from './browser-label.ts';
 import type { FileLimits, StoredFile, UploadOptions } from './attachments.ts';
 import { serverErrorIn, UNREADABLE_ANSWER } from './server-failure.ts';
 import { uploadFile } from './upload.ts';
@@ -106,7 +107,7 @@ export class Api {
 
   async signInByLink(link: string): Promise<SignedInAccount> {
     const decode = objectWithAtLeast({ account: decodeAccount });
-    return (await this.#send('POST', 'v1/session', { link, label: 'browser' }, decode)).account;
+    return (await this.#send('POST', 'v1/session', { link, label: browserLabel(navigator.userAgent) }, decode)).account;
   }
 
   async signOut(): Promise<void> {

@@ -47,8 +47,8 @@ export class ChatState {
   readonly actionProblem = signal<string | null>(null);
   /** Who came online or went offline last. */
   readonly presence = signal<{ readonly account: number; readonly online: boolean } | null>(null);
-  /** Raised when members, roles or the description of a conversation may have changed. */
-  readonly groupVersion = signal(0);
+  /** Of which conversation members, roles or the description may have changed last; null in it: a name, of any. */
+  readonly groupChange = signal<{ readonly conversation: number | null } | null>(null);
   /** Raised when the send queue or which conversations have a draft changes. */
   readonly writingVersion = signal(0);
   /** Messages that will be deleted in a moment, as `conversation:seq`. */
@@ -258,7 +258,7 @@ export class ChatState {
     if (message !== undefined) this.#show(conversation, message);
     if (notice === undefined) return;
     if (this.#timeline?.conversation === conversation) this.#timeline.addNotice(rev, notice);
-    this.groupVersion.value += 1;
+    this.groupChange.value = { conversation };
     // Titles, roles and members are in the list alone.
     this.#reloadSoon();
   }
@@ -301,7 +301,7 @@ export class ChatState {
       return;
     }
     if (method === 'account.changed') {
-      this.groupVersion.value += 1;
+      this.groupChange.value = { conversation: null };
       const changed = decodeOrNull(decodeAccountChanged, params)?.account;
       if (changed?.id === this.account.id) this.rename(changed);
     }

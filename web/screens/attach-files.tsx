@@ -74,19 +74,28 @@ export function AttachButton({ onFiles }: { readonly onFiles: (files: File[]) =>
   );
 }
 
+interface AttachedFilesProps {
+  readonly chat: ChatState;
+  readonly files: readonly AttachedFile[];
+  /** The button that had the focus is gone. */
+  readonly onRemoved: () => void;
+}
+
 /** The files of the message that is written, each with its progress. */
-export function AttachedFiles({ chat, files }: { readonly chat: ChatState; readonly files: readonly AttachedFile[] }) {
+export function AttachedFiles({ chat, files, onRemoved }: AttachedFilesProps) {
   if (files.length === 0) return null;
   return (
     <ul class="attached">
       {files.map((each) => (
-        <Attached key={each.key} chat={chat} attached={each} />
+        <Attached key={each.key} chat={chat} attached={each} onRemoved={onRemoved} />
       ))}
     </ul>
   );
 }
 
-function Attached({ chat, attached }: { readonly chat: ChatState; readonly attached: AttachedFile }) {
+type AttachedProps = Pick<AttachedFilesProps, 'chat' | 'onRemoved'> & { readonly attached: AttachedFile };
+
+function Attached({ chat, attached, onRemoved }: AttachedProps) {
   const { key, file, sentBytes, stored, problem } = attached;
   const name = sanitize(file.name);
   return (
@@ -99,7 +108,10 @@ function Attached({ chat, attached }: { readonly chat: ChatState; readonly attac
         class="link"
         type="button"
         aria-label={words.removeFile(name)}
-        onClick={() => chat.attachments.remove(key)}
+        onClick={() => {
+          chat.attachments.remove(key);
+          onRemoved();
+        }}
       >
         ✕
       </button>

@@ -52,11 +52,13 @@ export function Composer(props: ComposerProps) {
         </p>
       )}
       {isEditing ? null : (
-        <>
-          <AttachedFiles chat={chat} files={chat.attachments.filesOf(entry.info.id)} />
-          <DropTarget title={title} onFiles={attach} />
-        </>
+        <AttachedFiles
+          chat={chat}
+          files={chat.attachments.filesOf(entry.info.id)}
+          onRemoved={() => field.current?.focus()}
+        />
       )}
+      {isEditing ? null : <DropTarget title={title} onFiles={attach} />}
       <MentionList people={mentions.people} at={mentions.at} onChoose={mentions.accept} />
       <div class="composer-row">
         {isEditing ? null : <AttachButton onFiles={attach} />}
@@ -71,9 +73,7 @@ export function Composer(props: ComposerProps) {
             setText(event.currentTarget.value);
             mentions.onCaret();
           }}
-          onKeyDown={(event) => {
-            if (!mentions.onKeyDown(event)) onKeyDown(event);
-          }}
+          onKeyDown={(event) => mentions.onKeyDown(event) || onKeyDown(event)}
           onKeyUp={mentions.onCaret}
           onClick={mentions.onCaret}
           onBlur={mentions.close}

@@ -1,6 +1,5 @@
 import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
-import { sanitize } from '../../client/core/safe-text.ts';
 import { words } from '../words/words.ts';
 import { useAttempt } from './attempt.ts';
 import { CheckField, LongTextField, TextField } from './fields.tsx';
@@ -50,7 +49,7 @@ export function GroupAbout(part: PanelPart) {
 function AboutForm({ chat, api, entry, onClose }: PanelPart & { readonly onClose: () => void }) {
   const { problem, isBusy, run } = useAttempt();
   const { info } = entry;
-  const title = useSignal(sanitize(info.title));
+  const title = useSignal(info.title);
   const about = useSignal(info.about ?? '');
   const isPublic = useSignal(info.public ?? false);
   const save = (): void =>

@@ -20,9 +20,47 @@ interface MemberList {
 export function GroupMembers(part: PanelPart) {
   const { api, entry, mayManage } = part;
   const { problem, isBusy, run } = useAttempt();
-  const list = useSignal<MemberList | null>(null);
+  const { list, load, showMore } = useMembers(part, run);
   const selected = useSignal<number | null>(null);
   const online = useOnline(part);
+  const change = (work: () => Promise<void>): void =>
+    void run(async () => {
+      await work();
+      selected.value = null;
+      await load();
+    });
+  return (
+    <section>
+      <h3>{words.members(entry.info.members)}</h3>
+      <Problem sentence={problem} />
+      {mayManage && !entry.info.archived ? (
+        <AddMember
+          api={part.chat.api}
+          members={list?.members ?? []}
+          isBusy={isBusy}
+          onAdd={(account) => change(() => api.addMember(account))}
+        />
+      ) : null}
+      {list === null ? <p class="quiet">{words.loading}</p> : null}
+      <ul class="members">
+        {(list?.members ?? []).map((member) => (
+          <MemberRow key={member.id} part={part} member={member} online={online} selected={selected}>
+            {isBusy ? null : <MemberActions part={part} member={member} onChange={change} />}
+          </MemberRow>
+        ))}
+      </ul>
+      {list?.next === null || list === null ? null : (
+        <button type="button" disabled={isBusy} onClick={() => void run(showMore)}>
+          {words.showMore}
+        </button>
+      )}
+    </section>
+  );
+}
+
+/** The members as far as they are shown; read again when somebody changes them. */
+function useMembers({ chat, api, entry }: PanelPart, run: (work: () => Promise<void>) => Promise<boolean>) {
+  const list = useSignal<MemberList | null>(null);
   const load = async (): Promise<void> => {
     // As many pages again as there were.
     const wanted = list.value?.members.length ?? 0;
@@ -40,40 +78,15 @@ export function GroupMembers(part: PanelPart) {
     const page = await api.members(shown.next);
     list.value = { members: [...shown.members, ...page.members], next: page.next };
   };
-  useEffect(() => void run(load), [part.chat.groupVersion.value]);
-  const change = (work: () => Promise<void>): void =>
-    void run(async () => {
-      await work();
-      selected.value = null;
-      await load();
-    });
-  return (
-    <section>
-      <h3>{words.members(entry.info.members)}</h3>
-      <Problem sentence={problem} />
-      {mayManage && !entry.info.archived ? (
-        <AddMember
-          api={part.chat.api}
-          members={list.value?.members ?? []}
-          isBusy={isBusy}
-          onAdd={(account) => change(() => api.addMember(account))}
-        />
-      ) : null}
-      {list.value === null ? <p class="quiet">{words.loading}</p> : null}
-      <ul class="members">
-        {(list.value?.members ?? []).map((member) => (
-          <MemberRow key={member.id} part={part} member={member} online={online} selected={selected}>
-            {isBusy ? null : <MemberActions part={part} member={member} onChange={change} />}
-          </MemberRow>
-        ))}
-      </ul>
-      {list.value?.next === null || list.value === null ? null : (
-        <button type="button" disabled={isBusy} onClick={() => void run(showMore)}>
-          {words.showMore}
-        </button>
-      )}
-    </section>
-  );
+  useEffect(() => void run(load), [api]);
+  const groupChange = chat.groupChange.value;
+  useEffect(() => {
+    if (groupChange === null) return;
+    const { conversation } = groupChange;
+    // Not by `run`, which disables the buttons while somebody uses them. After a failure the former list stays.
+    if (conversation === null || conversation === entry.info.id) void load().catch(() => {});
+  }, [groupChange]);
+  return { list: list.value, load, showMore };
 }
 
 /** Who is online, as far as the server tells: of conversations of at most 200 members. */

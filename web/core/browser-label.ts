@@ -1,0 +1,26 @@
+/** In this order: what comes later names itself as one before it, too. */
+const BROWSERS: readonly (readonly [RegExp, string])[] = [
+  [/\bEdg(?:A|iOS)?\//, 'Edge'],
+  [/\bOPR\//, 'Opera'],
+  [/\b(?:Firefox|FxiOS)\//, 'Firefox'],
+  [/\b(?:Chrome|Chromium|CriOS)\//, 'Chrome'],
+  [/\bSafari\//, 'Safari'],
+];
+const SYSTEMS: readonly (readonly [RegExp, string])[] = [
+  [/\bAndroid\b/, 'Android'],
+  [/\biPhone\b/, 'iPhone'],
+  [/\biPad\b/, 'iPad'],
+  [/\bWindows\b/, 'Windows'],
+  [/\bMac OS X\b/, 'macOS'],
+  [/\bCrOS\b/, 'ChromeOS'],
+  [/\bLinux\b/, 'Linux'],
+];
+
+/** What a person recognises a browser by in the list of their sessions, such as "Firefox on Windows". */
+export function browserLabel(userAgent: string): string {
+  const nameIn = (names: typeof BROWSERS): string | null =>
+    names.find(([pattern]) => pattern.test(userAgent))?.[1] ?? null;
+  const system = nameIn(SYSTEMS);
+  const browser = nameIn(BROWSERS) ?? 'browser';
+  return system === null ? browser : `${browser} on ${system}`;
+}
