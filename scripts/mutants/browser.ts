@@ -84,7 +84,7 @@ export const BROWSER_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'preview-from-an-old-list',
-    promise: 'The list shows a message as it was before an edit that was heard.',
+    promise: 'The list shows a message as it was before an edit that the page has received.',
     file: 'web/core/unread.ts',
     find: 'known.lastSeq >= listed.lastSeq ?',
     replace: 'known.lastSeq > listed.lastSeq ?',
