@@ -124,6 +124,8 @@ describe('two people in a conversation', () => {
     await write(alice, 'one');
     await shows(bob, ['one']);
     await write(bob, HOSTILE);
+    // A message that is being sent has no place before one that is posted meanwhile.
+    await shows(alice, ['one', HOSTILE]);
     await postJson(webhook, { text: 'three\nof a *script*' });
     const expected = ['one', HOSTILE, 'three\nof a *script*'];
     for (const page of [alice, bob]) await shows(page, expected);
