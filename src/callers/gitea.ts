@@ -1,5 +1,5 @@
 import type { CallerFormat, CallerRequest } from './core/caller-format.ts';
-import { firstLine, readGitEvent, refName, runAlert, type GitEventReader } from './core/git-event.ts';
+import { firstLine, readGitEvent, refName, runAlert, type GitEventReader, type RunEnding } from './core/git-event.ts';
 import { lineOf, ofPullRequest, placeOf, pullRequestName, sharedReaders } from './core/github-events.ts';
 import { firstStringOf, isObject, objectOf, stringOf } from './core/values.ts';
 
@@ -55,7 +55,7 @@ const readRepository: GitEventReader = (body) => {
 
 /** A run of Forgejo Actions; its events say with their names how it ended, and `recover` that the one before failed. */
 const readRun =
-  (ending: 'failed' | 'recovered' | 'succeeded'): GitEventReader =>
+  (ending: RunEnding): GitEventReader =>
   (body) => {
     const run = objectOf(body['run']);
     const place = placeOf({ repository: run['repository'] ?? body['repository'] });
@@ -63,7 +63,6 @@ const readRun =
     const workflow = firstLine(stringOf(run['workflow_id']));
     const number = stringOf(run['index_in_repo']);
     const hasFailed = ending === 'failed';
-    const { onlyAfterFiring: _, ...alert } = runAlert(hasFailed, 'action_run', place, workflow, branch);
     return {
       place: branch === '' ? place : `${place}:${branch}`,
       branch,
@@ -71,7 +70,7 @@ const readRun =
       url: stringOf(run['html_url']),
       text: hasFailed ? firstLine(stringOf(run['title'])) : '',
       mood: hasFailed ? 'danger' : 'good',
-      alert: ending === 'succeeded' ? { ...alert, onlyAfterFiring: true } : alert,
+      alert: runAlert(ending, 'action_run', place, workflow, branch),
     };
   };
 

@@ -198,7 +198,13 @@ const readPipeline: GitEventReader = (body) => {
     url: firstStringOf(pipeline['url'], below(body, `pipelines/${id}`)),
     text: hasFailed ? [commit, failedJobs(body)].filter((line) => line !== '').join('\n') : '',
     mood: hasFailed ? 'danger' : 'good',
-    alert: runAlert(hasFailed, 'pipeline', placeOf(body), stringOf(pipeline['source']), branch),
+    alert: runAlert(
+      hasFailed ? 'failed' : 'succeeded',
+      'pipeline',
+      placeOf(body),
+      stringOf(pipeline['source']),
+      branch,
+    ),
   };
 };
 

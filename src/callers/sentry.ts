@@ -1,3 +1,4 @@
+import { alertUpdate } from './core/alert-update.ts';
 import type { CallerFormat, CallerRequest } from './core/caller-format.ts';
 import { excerpt, firstLine, numbered } from './core/git-event.ts';
 import {
@@ -10,12 +11,10 @@ import {
   type MessageForm,
   type Mood,
 } from './core/message-form.ts';
-import { clipped } from './core/plain-text.ts';
 import { firstStringOf, isObject, objectOf, stringOf, type JsonObject } from './core/values.ts';
 import { moodOfLevel } from './core/levels.ts';
 
 const RESOURCE_HEADER = 'sentry-hook-resource';
-const MAX_KEY_LENGTH = 500;
 const MAX_RULES = 5;
 
 /** Sentry: internal and public integrations, and the older plugin WebHooks. */
@@ -68,7 +67,7 @@ function formOf({ project, summary, url, text = '', fields = [], mood, alert = n
 
 /** Without a number there is nothing to tell two of them apart. */
 function alertOf(kind: string, id: string, state: AlertUpdate['state']): AlertUpdate | null {
-  return id === '' ? null : { key: clipped(`${kind}/${id}`, MAX_KEY_LENGTH, ''), state, alerts: [] };
+  return id === '' ? null : alertUpdate(`${kind}/${id}`, state);
 }
 
 const actorOf = (body: JsonObject): string => firstLine(stringOf(objectOf(body['actor'])['name'])) || 'Sentry';

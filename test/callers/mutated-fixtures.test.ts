@@ -23,6 +23,8 @@ const STRANGE_VALUES: readonly unknown[] = [
   'x'.repeat(50_000),
 ];
 const MAX_PATHS = 40;
+/** Of an alert. */
+const MAX_KEY_LENGTH = 500;
 
 type Path = readonly (string | number)[];
 
@@ -41,19 +43,31 @@ function withValue(value: unknown, [name, ...rest]: Path, replacement: unknown):
   return copy;
 }
 
-/** The text and the cards of a message. */
-function readContent(format: CallerFormat, fixture: Fixture): readonly [string, string] {
+interface StoredContent {
+  readonly text: string;
+  /** As JSON; empty without cards. */
+  readonly cards: string;
+  /** The key of the alert and the fingerprints below it. */
+  readonly alertKeys: readonly string[];
+}
+
+function readContent(format: CallerFormat, fixture: Fixture): StoredContent {
   const request = requestOf(fixture);
   detectFormat(request);
   const result = format.read(request);
-  return isIgnored(result) ? [result.ignored, ''] : [renderText(result), messageCardsJson(result) ?? ''];
+  if (isIgnored(result)) return { text: result.ignored, cards: '', alertKeys: [] };
+  const { alert } = result;
+  const alertKeys = alert === null ? [] : [alert.key, ...alert.alerts.map(({ fingerprint }) => fingerprint)];
+  return { text: renderText(result), cards: messageCardsJson(result) ?? '', alertKeys };
 }
 
-/** What the database takes, within the bounds. Characters that it refuses are escaped in JSON. */
-const isStorable = ([text, cards]: readonly [string, string]): boolean =>
-  text.isWellFormed() &&
-  !text.includes('\u0000') &&
+const hasStorableCharacters = (text: string): boolean => text.isWellFormed() && !text.includes('\u0000');
+
+/** PostgreSQL takes it, within the bounds. Characters that it refuses are escaped in JSON. */
+const isStorable = ({ text, cards, alertKeys }: StoredContent): boolean =>
+  hasStorableCharacters(text) &&
   text.length <= 40_000 &&
+  alertKeys.every((key) => hasStorableCharacters(key) && key.length <= MAX_KEY_LENGTH) &&
   !/\\u(?:0000|d[89a-f])/.test(cards) &&
   Buffer.byteLength(cards) <= MAX_CARDS_BYTES;
 

@@ -13,7 +13,7 @@ export function alertUpdate(
   key: string,
   state: AlertUpdate['state'],
   alerts: readonly SingleAlert[] = [],
-  details: Pick<AlertUpdate, 'isReplacement' | 'since'> = {},
+  details: Pick<AlertUpdate, 'isReplacement' | 'onlyAfterFiring' | 'since'> = {},
 ): AlertUpdate | null {
   const storable = storableText(key).trim();
   if (storable === '') return null;

@@ -1,3 +1,4 @@
+import { alertUpdate } from './alert-update.ts';
 import type { CallerRequest } from './caller-format.ts';
 import {
   card,
@@ -35,7 +36,6 @@ interface NamedEvent {
 }
 
 const MAX_EVENT_NAME_LENGTH = 100;
-const MAX_KEY_LENGTH = 500;
 const MAX_COMMITS = 10;
 const MAX_LINE_LENGTH = 200;
 const MAX_EXCERPT_LENGTH = 500;
@@ -130,12 +130,15 @@ export function commitLine(commit: JsonObject): string {
   return [parts.join(' '), by].filter((each) => each !== '').join(' — ');
 }
 
-/** A run of tests or builds that ended. The key names what runs, not the run: the next one tells that it is mended. */
-export function runAlert(hasFailed: boolean, ...key: readonly string[]): AlertUpdate {
-  return {
-    key: clipped(key.filter((part) => part !== '').join('/'), MAX_KEY_LENGTH, ''),
-    state: hasFailed ? 'firing' : 'resolved',
-    alerts: [],
-    ...(hasFailed ? {} : { onlyAfterFiring: true }),
-  };
+/** How a run of tests or builds ended; `recovered` where the host says that the run before failed. */
+export type RunEnding = 'failed' | 'recovered' | 'succeeded';
+
+/**
+ * The alert of a run. Its key names the workflow, not the run, so that a later success resolves the alert. Null where no
+ * part of the key can be stored.
+ */
+export function runAlert(ending: RunEnding, ...key: readonly string[]): AlertUpdate | null {
+  const state = ending === 'failed' ? 'firing' : 'resolved';
+  const details = ending === 'succeeded' ? { onlyAfterFiring: true } : {};
+  return alertUpdate(key.filter((part) => part !== '').join('/'), state, [], details);
 }

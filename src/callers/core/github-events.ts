@@ -182,7 +182,7 @@ export function runEvent(
     url: run.url,
     text: hasFailed ? run.commit : '',
     mood: hasFailed ? 'danger' : 'good',
-    alert: runAlert(hasFailed, ...run.key),
+    alert: runAlert(hasFailed ? 'failed' : 'succeeded', ...run.key),
   };
 }
 
