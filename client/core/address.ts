@@ -8,14 +8,14 @@ const MAX_ENDPOINT_LENGTH = 2_048;
 const LIVE_PATH = '/v1/live';
 const LOOPBACK_HOST_PATTERN = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
 
-/** Where a server takes clients. */
+/** The address at which a server accepts clients. */
 export interface ServerAddress {
-  /** As it is connected to: ws://, wss://, tcp:// or tls://. */
+  /** The URL to connect to: ws://, wss://, tcp:// or tls://. */
   readonly url: string;
   /** `frames`: WebSocket; `lines`: one JSON text per line. */
   readonly transport: 'frames' | 'lines';
   readonly isEncrypted: boolean;
-  /** Whether it stays on this machine, so that nobody on the way could read it. */
+  /** Whether the connection stays on this machine, where no network carries it. */
   readonly isLoopback: boolean;
 }
 
@@ -37,7 +37,7 @@ function parseLiveEndpoint(text: string): ServerAddress | null {
   return { url: url.href, transport, isEncrypted, isLoopback: LOOPBACK_HOST_PATTERN.test(url.hostname) };
 }
 
-/** What is wrong with an address as a person typed it, as the rest of a sentence; null: it can be tried. */
+/** The problem of an address that a person typed, as the rest of a sentence; null: the client can try it. */
 export function addressProblem(text: string): string | null {
   const url = parseUrlRefusingCredentialsAndQuery(text);
   if (url !== null && (url.protocol === 'http:' || url.protocol === 'https:')) return null;
@@ -46,8 +46,9 @@ export function addressProblem(text: string): string | null {
 }
 
 /**
- * Where the server that a person named takes clients. Behind http:// and https:// it is asked (/v1/about); one that
- * announces nothing is connected to at its own /v1/live, and one behind https:// only where the way is encrypted too.
+ * Finds the address at which a server accepts clients, from the address that a person typed.
+ * - http:// and https://: asks the server (/v1/about). Behind https:// only encrypted endpoints count.
+ * - A server that announces no usable endpoint: its own /v1/live.
  * Throws ConnectionError and ProtocolError.
  */
 export async function discoverServerAddress(text: string): Promise<ServerAddress> {
@@ -63,8 +64,8 @@ export async function discoverServerAddress(text: string): Promise<ServerAddress
 }
 
 /**
- * Where the server of an address takes and gives files, which go over HTTP: the address itself, or that of a WebSocket on
- * the HTTP port. Null for endpoints of their own, which say nothing about it.
+ * The base URL for uploads and downloads, which use HTTP: the address itself, or that of a WebSocket on the HTTP port.
+ * Null for other endpoints: they do not tell where the HTTP port is.
  */
 export function deriveHttpBaseUrl(httpOrWsLiveUrl: string): string | null {
   const url = parseUrlRefusingCredentialsAndQuery(httpOrWsLiveUrl);
@@ -107,7 +108,7 @@ async function readBoundedText(response: Response): Promise<string> {
       text += decoder.decode(value, { stream: true });
     }
   } finally {
-    // Rejects where the body broke off, which `read` has told.
+    // It rejects where the body broke off; `read` has already thrown that error.
     await reader.cancel().catch(() => {});
   }
 }

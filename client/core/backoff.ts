@@ -1,4 +1,4 @@
-/** How long to wait between attempts. */
+/** Bounds of the wait between attempts. */
 export interface BackoffDelays {
   readonly unjitteredFirstDelayMs: number;
   readonly maxMs: number;
@@ -7,8 +7,8 @@ export interface BackoffDelays {
 export const DEFAULT_BACKOFF: BackoffDelays = { unjitteredFirstDelayMs: 500, maxMs: 30_000 };
 
 /**
- * The wait before the next attempt after so many failures in a row: it doubles up to the bound, and half of it is
- * chance, so that the clients of a server that comes back do not all come in the same instant.
+ * The wait before the next attempt after `failures` in a row: it doubles up to the bound. Half of it is random, so that
+ * the clients of a recovering server do not all reconnect at the same instant.
  */
 export function backoffMs(
   failures: number,

@@ -2,7 +2,10 @@ import { ChatSession, DEFAULT_SESSION_BOUNDS } from './chat-session.ts';
 import type { ConnectFunction } from './connection.ts';
 import type { Decoder } from './decode.ts';
 
-/** One request on a connection of its own, as nobody: what it takes to sign in. Rejects as `ChatSession.call` does. */
+/**
+ * Makes one request without a session, on a connection of its own, as a sign-in needs. Rejects as `ChatSession.call`
+ * does.
+ */
 export async function callOnNewConnection<Result>(
   connect: ConnectFunction,
   request: { method: string; params: unknown; decode: Decoder<Result> },

@@ -1,6 +1,6 @@
 /**
- * Refusals that end by themselves, by the server's stable codes, with the seconds after which a repeat may succeed.
- * Codes that are newer than this client are taken for final.
+ * Transient refusals: the server's stable codes, with the seconds after which a repeat may succeed. The client treats
+ * codes that are newer than itself as final.
  */
 const RETRY_S_BY_TRANSIENT_CODE: ReadonlyMap<string, number> = new Map([
   ['signing_changed', 1],
@@ -21,27 +21,27 @@ const RETRY_S_BY_TRANSIENT_CODE: ReadonlyMap<string, number> = new Map([
   ['stopping', 5],
 ]);
 
-/** The connection could not be made, or broke. What was under way on it may have been done. */
+/** The client could not connect, or the connection broke. The server may have carried out the requests in progress. */
 export class ConnectionError extends Error {
   override readonly name = 'ConnectionError';
 }
 
-/** The server did not answer a request in time. It may have been done. */
+/** The server did not answer a request in time. It may have carried the request out. */
 export class AnswerTimeoutError extends Error {
   override readonly name = 'AnswerTimeoutError';
 }
 
-/** There are as many requests under way as there may be; this one was not sent. */
+/** The bound of concurrent requests is reached; the client did not send this one. */
 export class TooManyPendingRequestsError extends Error {
   override readonly name = 'TooManyPendingRequestsError';
 }
 
-/** What answers there is not a Klatch server, or speaks in another way than this client. */
+/** The peer is not a Klatch server, or uses a protocol that this client does not know. */
 export class ProtocolError extends Error {
   override readonly name = 'ProtocolError';
 }
 
-/** The session is over: somebody has to sign in again. */
+/** The session has ended: the person has to sign in again. */
 export class SessionOverError extends Error {
   override readonly name = 'SessionOverError';
 }
@@ -62,13 +62,13 @@ export class ServerError extends Error {
     this.code = code ?? null;
   }
 
-  /** Seconds after which a repeat may succeed; null where a repeat mends nothing. */
+  /** Seconds after which a repeat may succeed; null where a repeat cannot help. */
   get assumedRetrySIfTransient(): number | null {
     return this.code === null ? null : (RETRY_S_BY_TRANSIENT_CODE.get(this.code) ?? null);
   }
 }
 
-/** Ends by itself: the same request may succeed later. */
+/** Whether the same request may succeed later. */
 export function isTransient(error: unknown): boolean {
   if (error instanceof ServerError) return error.assumedRetrySIfTransient !== null;
   return error instanceof ConnectionError || error instanceof AnswerTimeoutError;

@@ -17,7 +17,8 @@ export interface SessionBounds extends ConnectionBounds {
 
 export const DEFAULT_SESSION_BOUNDS: SessionBounds = {
   connectTimeoutMs: 10_000,
-  // 200,000 characters, the most that a server can be configured to take, are 1.2 MB of escaped JSON; a page is more.
+  // A server can be configured to accept 200,000 characters at most: 1.2 MB of escaped JSON. A page has several
+  // messages.
   maxInboundTextBytes: 16 * 1024 * 1024,
   maxPendingRequests: 1_000,
   answerTimeoutMs: 30_000,
@@ -36,11 +37,11 @@ export class ChatSession {
   #endAnnouncedByServer: ConnectionEnd | null = null;
   #quietPeriodStartMs = performance.now();
   #livenessTimer: ReturnType<typeof setInterval> | null = null;
-  /** The queue asked for a pause. The connection is paused only while no call waits for its answer. */
+  /** The queue requested a pause. The connection pauses only while no call waits for its answer. */
   #isPauseRequested = false;
   #isPaused = false;
   #pendingCallCount = 0;
-  /** Why to close the connection, if that was decided before it was open. */
+  /** The reason to close the connection, if `destroy` was called before it was open. */
   #destroyReason: string | null = null;
   #resolveEnded: (end: ConnectionEnd) => void = () => {};
 
@@ -87,7 +88,10 @@ export class ChatSession {
     return decodeReceived(decode, answer, `the server answers ${method} in a way that this client does not know`);
   }
 
-  /** Stops reading, which slows the server down; but not while calls wait, whose answers come behind the unread data. */
+  /**
+   * Stops reading, which slows the server down. Reading continues while calls wait: their answers come after the unread
+   * data.
+   */
   requestPause(): void {
     this.#isPauseRequested = true;
     this.#pauseOrResume();
@@ -138,9 +142,9 @@ export class ChatSession {
     }
   }
 
-  /** Whether it was about the connection itself. */
+  /** Returns whether the notification is about the connection itself. */
   #handleConnectionNotification({ method, params }: Notification): boolean {
-    // Asked for a sign of life, on lines; WebSocket has frames of its own for it.
+    // On line connections the server checks that the client is alive; WebSocket has ping frames for that.
     if (method === 'ping') this.#ping();
     if (method === 'session.ended') {
       const said = decodeOrNull(decodeSessionEnded, params);
@@ -149,7 +153,7 @@ export class ChatSession {
     return method === 'ping' || method === 'session.ended';
   }
 
-  /** A path that drops packets says nothing: only a question without an answer tells. */
+  /** A path that drops packets reports no error: only a ping without an answer shows it. */
   #pingIfQuiet(): void {
     if (this.#isPaused || performance.now() - this.#quietPeriodStartMs < this.#bounds.quietBeforePingMs) return;
     this.#quietPeriodStartMs = performance.now();
@@ -158,7 +162,7 @@ export class ChatSession {
 
   #ping(): void {
     this.#callWhileReading('live.ping', {}, this.#bounds.quietBeforePingMs).catch((error: unknown) => {
-      // A refusal is a sign of life as well.
+      // A refusal shows too that the server is alive.
       if (error instanceof AnswerTimeoutError) this.destroy('the server gave no sign of life');
     });
   }

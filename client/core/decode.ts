@@ -1,12 +1,12 @@
 import { ProtocolError } from './chat-error.ts';
 
-/** Returns a value that came from elsewhere as it is, unknown fields included, with its type; or throws DecodeError. */
+/** Returns a value from elsewhere unchanged, unknown fields included, with its type; or throws DecodeError. */
 export type Decoder<Value> = (value: unknown) => Value;
 
-/** What a decoder returns. */
+/** The type that a decoder returns. */
 export type Decoded<D extends Decoder<unknown>> = ReturnType<D>;
 
-/** A value has another shape than it should have; `message` says where and what was expected, and quotes nothing. */
+/** A value does not have the expected shape; `message` names the place and the expectation, and quotes no value. */
 export class DecodeError extends Error {
   override readonly name = 'DecodeError';
   readonly #path: string;
@@ -18,13 +18,13 @@ export class DecodeError extends Error {
     this.#expected = expected;
   }
 
-  /** The same error, seen from the value that holds this one under a name or an index. */
+  /** The same error, with the name or index of this value in the one that contains it. */
   withPathPrefix(step: string): DecodeError {
     return new DecodeError(this.#expected, this.#path === '' ? step : `${step}.${this.#path}`);
   }
 }
 
-/** Takes any value, for answers of which nothing is read. */
+/** Accepts any value, for answers whose content the caller ignores. */
 export const anything: Decoder<unknown> = (value) => value;
 
 export const string: Decoder<string> = (value) => {
@@ -58,7 +58,7 @@ function integerFrom(min: number, expected: string): Decoder<number> {
   };
 }
 
-/** Takes one value only. */
+/** Accepts one value only. */
 export function constant<const Value extends string | number | boolean>(only: Value): Decoder<Value> {
   return (value) => {
     if (value === only) return only;
@@ -78,7 +78,7 @@ export function arrayOf<Value>(decode: Decoder<Value>): Decoder<Value[]> {
   };
 }
 
-/** An object with any names, whose values are alike. */
+/** An object with any names, whose values have one type. */
 export function recordOf<Value>(decode: Decoder<Value>): Decoder<Record<string, Value>> {
   return (value) => {
     const record = requireObject(value);
@@ -87,7 +87,7 @@ export function recordOf<Value>(decode: Decoder<Value>): Decoder<Record<string, 
   };
 }
 
-/** A field that may be missing. */
+/** A field that may be absent. */
 interface OptionalDecoder<Value> extends Decoder<Value | undefined> {
   readonly isOptional: true;
 }
@@ -107,7 +107,7 @@ type ObjectOf<F extends Fields> = {
   readonly [Name in OptionalNames<F>]?: Decoded<F[Name]>;
 };
 
-/** An object that has these fields; others that it has stay in it. */
+/** An object that has at least these fields; it keeps all others. */
 export function objectWithAtLeast<F extends Fields>(fields: F): Decoder<ObjectOf<F>> {
   const decoders = Object.entries(fields);
   return (value) => {
@@ -127,7 +127,7 @@ export function decodeOrNull<Value>(decode: Decoder<Value>, value: unknown): Val
   }
 }
 
-/** What a server sent, with its type. Throws ProtocolError with this sentence where it has another shape. */
+/** A value that a server sent, with its type. Throws ProtocolError with this sentence where the shape differs. */
 export function decodeReceived<Value>(decode: Decoder<Value>, value: unknown, sentence: string): Value {
   try {
     return decode(value);
@@ -142,7 +142,7 @@ function requireObject(value: unknown): Record<string, unknown> {
   throw new DecodeError('an object');
 }
 
-/** The path is put together on the way out of a failure, so that what is well-formed costs no texts. */
+/** Builds the path only while a failure propagates, so that well-formed values cost no strings. */
 function decodeChild<Value>(step: string, decode: Decoder<Value>, value: unknown): Value {
   try {
     return decode(value);

@@ -1,23 +1,23 @@
 import type { Account, Change } from './shapes.ts';
 
-/** What a follower hears, one after the other. Each change of a conversation comes once, in order. */
+/** The events that a follower delivers, one after the other. Each change of a conversation comes once, in order. */
 export type ChatEvent =
   | { readonly type: 'change'; readonly conversation: number; readonly change: Change }
-  /** The account came into a conversation: its changes are heard from here on. */
+  /** The account joined a conversation: its changes follow from here. */
   | { readonly type: 'joined'; readonly conversation: number }
-  /** The account is no longer in the conversation: no event of it follows. */
+  /** The account left the conversation: no event of it follows. */
   | { readonly type: 'left'; readonly conversation: number }
   /**
-   * The server lost changes of a conversation that were heard, as after a restored backup. What was heard behind `rev` no
-   * longer counts: its messages have other texts now, or are none. It goes on from there.
+   * The server lost changes of a conversation that this client had received, as after a restored backup. Changes after
+   * `rev` no longer exist: their messages have other texts now, or were never sent. The follower continues after `rev`.
    */
   | { readonly type: 'reset'; readonly conversation: number; readonly rev: number }
   | { readonly type: 'connected'; readonly account: Account }
-  /** The changes that came meanwhile have begun to come; `complete`: of all conversations that the account is in. */
+  /** Changes since the last connection follow; `complete`: of all conversations that the account is in. */
   | { readonly type: 'following'; readonly conversations: number; readonly isSubscribedToAll: boolean }
   | { readonly type: 'disconnected'; readonly reason: string; readonly retryInMs: number }
-  /** Whatever else the server says: read positions, typing, presence, and what this client does not know. */
+  /** All other notifications: read positions, typing, presence, and methods that this client does not know. */
   | { readonly type: 'said'; readonly method: string; readonly params: unknown };
 
-/** Hears events. The next one waits until it has resolved; an error ends the client. */
+/** Handles one event. The client waits for it before it passes the next; an error ends the client. */
 export type ChatListener = (event: ChatEvent) => Promise<void> | void;

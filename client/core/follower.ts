@@ -14,49 +14,49 @@ import {
   type SubscribeResult,
 } from './shapes.ts';
 
-/** Where to begin. */
+/** Where the follower begins. */
 export interface FollowOptions {
-  /** Up to which change of which conversation everything is there already. */
+  /** For each conversation, the rev of the last change that the client has. */
   readonly resumeRevByConversation: ReadonlyMap<number, number>;
-  /** In which epoch of the server's log that was; those that it does not name: 0. */
+  /** The epoch of the server's log that this rev belongs to; 0 for conversations that it does not name. */
   readonly resumeEpochByConversation?: ReadonlyMap<number, number>;
-  /** In conversations that are not known: with what comes from now on, or with their first change. */
+  /** For unknown conversations: begin with the changes from now on, or with their first change. */
   readonly unknownStartAt: 'now' | 'start';
-  /** Only these conversations are listened to; null: all. */
+  /** The follower ignores all other conversations; null: it follows all. */
   readonly onlyConversations: ReadonlySet<number> | null;
 }
 
 /**
- * Changes of one page. Each page that arrives doubles the next one; a connection that breaks during a page quarters it,
+ * Changes of one page. Each page that arrives doubles the next one. A connection that breaks during a page quarters it,
  * because a large page never arrives whole over a connection that keeps breaking.
  */
 const SYNC_PAGE_SIZES = { first: 32, max: 500 } as const;
 const MAX_REMEMBERED_LEFT_CONVERSATIONS = 1_000;
-/** Conversations that `live.subscribe` takes; it follows those with the lowest numbers. */
+/** The number of conversations that `live.subscribe` accepts; it follows those with the lowest numbers. */
 const MAX_SUBSCRIBED_CONVERSATIONS = 20_000;
 /**
- * Somebody who was added to a conversation while the connection was away hears so many of its last changes, which has
- * in it what was written since; where it begins nobody says.
+ * An account that was added to a conversation while it was disconnected gets this many of the last changes. They
+ * contain the messages since the addition; no one tells where those begin.
  */
 const BACKFILL_CHANGES_WHEN_JOINED_AWAY = 200;
 
 /**
- * Turns what the server says on one connection after another into each change once and in order: what is there already
- * is dropped by its rev, and where revs are left out the server is asked for everything between, since an edited
- * message has moved to a newer rev, or something was lost, and only the server can tell which.
+ * Turns the notifications of successive connections into each change once and in order. It drops known changes by their
+ * rev. Where revs are missing, it fetches all changes between them from the server: an edit may have moved a message to
+ * a newer rev, or a notification was lost, and only the server can tell which.
  */
 export class ConversationFollower {
-  /** Up to here each conversation was heard. */
+  /** The rev of the last handled change of each conversation. */
   readonly #handledRevByConversation: Map<number, number>;
-  /** In which epoch of the server's log. */
+  /** The epoch of the server's log that this rev belongs to. */
   readonly #epochByConversation = new Map<number, number>();
-  /** That of the server when it was subscribed to. */
+  /** The server's epoch at the last subscription. */
   #subscribedEpoch = 0;
-  /** The same for conversations that the account has left, should it come back into them. */
+  /** The same revs for conversations that the account has left, in case it joins again. */
   readonly #revByLeftConversation = new Map<number, number>();
   readonly #options: FollowOptions;
   readonly #listener: ChatListener;
-  /** Conversations with a gap that was not closed before the connection broke. */
+  /** Conversations with a gap that was still open when the connection broke. */
   readonly #conversationsWithGap = new Set<number>();
   #hasFollowedBefore = false;
   #handledChangeCount = 0;
@@ -72,24 +72,24 @@ export class ConversationFollower {
     for (const id of this.#handledRevByConversation.keys()) this.#epochByConversation.set(id, epochs?.get(id) ?? 0);
   }
 
-  /** By conversation, the last change that the listener was done with. */
+  /** By conversation, the rev of the last change that the listener has handled. */
   get handledRevByConversation(): ReadonlyMap<number, number> {
     return this.#handledRevByConversation;
   }
 
-  /** By conversation, the epoch of the server's log that this change is of. */
+  /** By conversation, the epoch of the server's log that this rev belongs to. */
   get epochByConversation(): ReadonlyMap<number, number> {
     return this.#epochByConversation;
   }
 
-  /** Changes that the listener was done with. */
+  /** Changes that the listener has handled. */
   get handledChangeCount(): number {
     return this.#handledChangeCount;
   }
 
   /**
-   * Subscribes on a new connection. Closes open gaps first: the start of a stream can be long, and answers behind it might
-   * never arrive over a connection that keeps breaking. Rejects as `call` does.
+   * Subscribes on a new connection. Closes open gaps first: the start of a stream can be long, and answers after it
+   * might never arrive over a connection that keeps breaking. Rejects as `call` does.
    */
   async closeGapsAndSubscribe(session: ChatSession): Promise<SubscribeResult> {
     for (const id of this.#conversationsWithGap)
@@ -101,13 +101,13 @@ export class ConversationFollower {
     return session.call('live.subscribe', params, { decode: decodeSubscribeResult });
   }
 
-  /** Compares where the stream begins with what is there, and closes what lies between. */
+  /** Compares the revs at which the stream begins with the handled ones, and closes the gaps. */
   async reconcileWithSubscribed(session: ChatSession, subscribed: SubscribeResult): Promise<void> {
     const { conversations, complete } = subscribed;
     const isFresh = !this.#hasFollowedBefore && this.#options.resumeRevByConversation.size === 0;
     const mine = conversations.filter(({ id }) => this.#isSelected(id));
     const ids = new Set(mine.map(({ id }) => id));
-    // Where not all are listed, one that is not may be one that the account is in.
+    // An incomplete list does not show which conversations the account has left.
     if (complete)
       for (const id of this.#handledRevByConversation.keys()) if (!ids.has(id)) await this.#removeConversation(id);
     await this.#dropLostChanges(mine, subscribed);
@@ -122,8 +122,8 @@ export class ConversationFollower {
   }
 
   /**
-   * Forgets what was heard of changes that the server has lost since: behind `epoch_rev`, where nothing else was lost
-   * between, else all. Before anything is asked for, so that an end in between repeats it.
+   * Forgets handled changes that the server has lost since: those after `epoch_rev` where nothing else was lost in
+   * between, otherwise all. It runs before any fetch, so that an interrupted reconciliation repeats it.
    */
   async #dropLostChanges(
     conversations: SubscribeResult['conversations'],
@@ -135,14 +135,14 @@ export class ConversationFollower {
     for (const [id, have] of this.#handledRevByConversation) {
       const known = this.#epochByConversation.get(id) ?? 0;
       if (known === epoch) continue;
-      // For a conversation that is not listed nothing says what was lost.
+      // The answer does not tell what an unlisted conversation lost.
       const kept = known === previous ? Math.min(have, listed.get(id) ?? 0) : 0;
       this.#epochByConversation.set(id, epoch);
       if (kept < have) await this.#rewind(id, kept);
     }
   }
 
-  /** Handles a notification of the server. The caller waits for one before it passes the next. */
+  /** Handles a notification of the server. The caller waits for it before it passes the next. */
   handle(session: ChatSession, { method, params }: Notification): Promise<void> | void {
     if (method === 'conversation.change') return this.#onChange(session, params);
     if (method === 'conversation.joined') return this.#onJoined(session, params);
@@ -160,7 +160,7 @@ export class ConversationFollower {
   #onChange(session: ChatSession, params: unknown): Promise<void> | void {
     const { conversation, ...change } = decodeNotification(decodeConversationChange, params);
     const have = this.#handledRevByConversation.get(conversation);
-    // Behind `revByLeftConversation`, or of somebody else's choice: nothing of it is to be heard.
+    // The account has left the conversation, or the user did not select it: the follower drops the change.
     if (have === undefined || change.rev <= have) return undefined;
     if (change.rev === have + 1) return this.#passToListener(conversation, change);
     return this.#catchUp(session, conversation, have);
@@ -172,20 +172,20 @@ export class ConversationFollower {
     return done.then(() => this.#recordHandled(conversation, change.rev));
   }
 
-  /** Only behind the listener: what it did not take in has to come again. */
+  /** Runs after the listener: a change that the listener did not handle has to come again. */
   #recordHandled(conversation: number, rev: number): void {
     this.#handledRevByConversation.set(conversation, rev);
     this.#handledChangeCount += 1;
   }
 
-  /** Reads everything behind a rev, page by page, to the conversation's newest change. */
+  /** Reads all changes after a rev, page by page, up to the newest change of the conversation. */
   async #catchUp(session: ChatSession, conversation: number, afterRev: number): Promise<void> {
     this.#conversationsWithGap.add(conversation);
     for (let have = afterRev, more = true; more;) {
       const params = { conversation, after_rev: have, limit: this.#syncPageSize };
       const page = await this.#fetchSyncPage(session, params);
       if (page === null) break;
-      // The gap stays: the next subscription says what of this conversation was lost.
+      // The gap stays open: the next subscription tells what this conversation lost.
       if ((page.epoch ?? 0) !== (this.#epochByConversation.get(conversation) ?? 0)) return;
       for (const change of page.changes) if (change.rev > have) await this.#passToListener(conversation, change);
       more = page.more && page.rev > have;
@@ -216,7 +216,7 @@ export class ConversationFollower {
     else if (have < rev) await this.#catchUp(session, conversation, have);
   }
 
-  /** A conversation that was not known. `isStreamComplete`: the stream has everything of it that is wanted. */
+  /** Adds an unknown conversation. `isStreamComplete`: the stream contains all of its changes that the client wants. */
   async #addConversation(
     session: ChatSession,
     { id, rev }: { id: number; rev: number },

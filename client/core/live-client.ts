@@ -17,64 +17,64 @@ import { NotificationQueue } from './notification-queue.ts';
 import { decodeAuthenticated, type Account } from './shapes.ts';
 import { waitOrUntilAborted } from './wait.ts';
 
-/** A connection that lived so long was a good one: the next attempt comes soon. */
+/** A connection that lasted this long was stable: the client makes the next attempt soon. */
 const STABLE_CONNECTION_MS = 5_000;
 const MAX_CALLS_AWAITING_CONNECTION = 1_000;
-/** Of a repeat that the server asked for. */
+/** Bound of the delay before a repeat that the server asked for. */
 const MAX_CALL_RETRY_DELAY_MS = 10_000;
-/** What may wait for a slow listener before reading stops. */
+/** Bytes that may wait for a slow listener before the client stops reading. */
 const NOTIFICATION_QUEUE_HIGH_WATER_BYTES = 1024 * 1024;
-/** Reading goes on above the high water while calls wait for answers. Beyond this bound the client reconnects. */
+/** While calls wait for answers, the client reads beyond the high water. Beyond this bound it reconnects. */
 const NOTIFICATION_QUEUE_OVERFLOW_BYTES = 64 * 1024 * 1024;
 
-/** Who connects how, and what for. */
+/** The account, the connection and the purpose of a client. */
 export interface LiveClientOptions {
   readonly connect: ConnectFunction;
-  /** Of the session. It leaves this process only towards the server. Null: a page, whose session cookie counts. */
+  /** The token of the session; the client sends it to the server only. Null: a page, whose session cookie counts. */
   readonly token: string | null;
-  /** Null: only requests are made. */
+  /** Null: the client only makes requests. */
   readonly follow: FollowOptions | null;
   readonly listener: ChatListener;
   readonly bounds?: Partial<SessionBounds>;
   readonly backoff?: BackoffDelays;
 }
 
-/** How one request is made. */
+/** Options of one request. */
 interface CallOptions<Result> {
   readonly decode: Decoder<Result>;
-  /** Over all attempts, and waiting for a connection. */
+  /** Bound of all attempts together, the wait for a connection included. */
   readonly timeoutMs?: number;
   /** True: the operation is idempotent, so the client calls it again when the connection breaks. */
   readonly isRepeatable?: boolean;
-  /** Not to be waited with: rejects with ConnectionError where there is no connection. For listeners. */
+  /** Rejects with ConnectionError instead of waiting for a connection, as listeners need. */
   readonly failsWhenDisconnected?: boolean;
 }
 
 /**
- * A client that stays connected: it signs in, follows from where it was, and does so again whenever the connection
- * ends, until it is stopped or its session is over. `events.ts` lists the events for its listener.
+ * A client that stays connected: it signs in and follows from its last position. It repeats both whenever the
+ * connection ends, until the caller stops it or its session ends. `events.ts` lists the events for its listener.
  */
 export class LiveClient {
   /** Resolves when the client ends: to null after `stop`, else to the error that ended it. */
   readonly ended: Promise<Error | null>;
-  /** For those who watch: connections on which the server knew who this is. */
+  /** For tests and measurements: the connections on which the server authenticated the client. */
   readonly counts = { authenticatedConnections: 0 };
   readonly #options: LiveClientOptions;
   readonly #bounds: SessionBounds;
   readonly #follower: ConversationFollower | null;
   readonly #stopped = new AbortController();
   readonly #stateWaiters = new Set<() => void>();
-  /** The connection, from its making to its end. */
+  /** The connection, from the attempt to connect until its end. */
   #connectedSession: ChatSession | null = null;
-  /** The same while requests can be made on it. */
+  /** The same connection while the client can make requests on it. */
   #authenticatedSession: ChatSession | null = null;
-  /** When it was known on the last connection who this is. */
+  /** When the server authenticated the last connection. */
   #lastAuthenticatedAtMs = 0;
   #account: Account | null = null;
   #signInSessionNumber: number | null = null;
   #lastConnectionError: Error | null = null;
   #reconnectWait: AbortController | null = null;
-  /** Set with the end of `#connectRepeatedly`. */
+  /** Set at the end of `#connectRepeatedly`. */
   #callRejectionAfterEnd: Error | null = null;
   #runPromise: Promise<void> | null = null;
   #resolveEnded: (end: Error | null) => void = () => {};
@@ -88,22 +88,26 @@ export class LiveClient {
     });
   }
 
-  /** By conversation, the last change that the listener was done with; empty without following. */
+  /**
+   * By conversation, the rev of the last change that the listener has handled; empty where the client does not follow.
+   */
   get handledRevByConversation(): ReadonlyMap<number, number> {
     return this.#follower?.handledRevByConversation ?? new Map();
   }
 
-  /** By conversation, the epoch of the server's log that this change is of; empty without following. */
+  /**
+   * By conversation, the epoch of the server's log that this rev belongs to; empty where the client does not follow.
+   */
   get epochByConversation(): ReadonlyMap<number, number> {
     return this.#follower?.epochByConversation ?? new Map();
   }
 
-  /** Whose session it is; null before the first connection. */
+  /** The account of the session; null before the first connection. */
   get account(): Account | null {
     return this.#account;
   }
 
-  /** The number of the session that the token is of; null before the first connection. */
+  /** The number of the token's session; null before the first connection. */
   get signInSessionNumber(): number | null {
     return this.#signInSessionNumber;
   }
@@ -116,7 +120,7 @@ export class LiveClient {
     );
   }
 
-  /** Ends the connection; once this has resolved nothing more is heard. Idempotent. */
+  /** Closes the connection; once this has resolved, the listener gets no event. Idempotent. */
   async stop(): Promise<void> {
     this.#stopped.abort();
     this.#connectedSession?.close();
@@ -125,12 +129,15 @@ export class LiveClient {
     await this.#runPromise;
   }
 
-  /** Ends the wait before the next attempt, for a person who asks for it or a network that came back. */
+  /** Ends the wait before the next attempt, for a person who asks for it or a network that is back. */
   reconnectNow(): void {
     this.#reconnectWait?.abort();
   }
 
-  /** Resolves when the first attempt to connect has succeeded; rejects with why it has not, while further ones go on. */
+  /**
+   * Resolves when the first attempt to connect has succeeded. Rejects with the reason of its failure, while the client
+   * makes further attempts.
+   */
   async awaitFirstAttempt(): Promise<Account> {
     while (this.#account === null) {
       if (this.#callRejectionAfterEnd !== null || this.#lastConnectionError !== null)
@@ -141,8 +148,11 @@ export class LiveClient {
   }
 
   /**
-   * Calls an operation. Waits for a connection where there is none. Rejects with ServerError, ConnectionError or
-   * AnswerTimeoutError (what it asked for may have been done, unless it `isRepeatable`), SessionOverError, ClientStoppedError.
+   * Calls an operation. Waits for a connection where there is none. Rejects with:
+   * - ServerError
+   * - ConnectionError or AnswerTimeoutError: the server may have carried the request out, unless it `isRepeatable`
+   * - SessionOverError
+   * - ClientStoppedError
    */
   async call<Result>(method: string, params: unknown, options: CallOptions<Result>): Promise<Result> {
     const {
@@ -179,7 +189,7 @@ export class LiveClient {
     }
   }
 
-  /** Resolves when the state of the connection has changed, or after the time. */
+  /** Resolves when the state of the connection has changed, or when the time has passed. */
   async #awaitStateChange(timeoutMs: number | null): Promise<void> {
     if (this.#stateWaiters.size >= MAX_CALLS_AWAITING_CONNECTION)
       throw new TooManyPendingRequestsError('there are too many requests waiting');
@@ -221,7 +231,7 @@ export class LiveClient {
     }
   }
 
-  /** From connecting to the end of the connection. Rejects with what another connection would not mend. */
+  /** Connects and waits for the end of the connection. Rejects with errors that another connection would not cure. */
   async #connectUntilEnd(): Promise<ConnectionEnd> {
     let session: ChatSession | null = null;
     const notificationQueue = new NotificationQueue({
@@ -276,7 +286,8 @@ export class LiveClient {
     this.counts.authenticatedConnections += 1;
     this.#lastConnectionError = null;
     await this.#options.listener({ type: 'connected', account });
-    // Before the follower begins: what it hears may need a call, which would wait for a connection, and that one for it.
+    // Before the follower begins: its listener may make a call. That call would wait for a connection, and the
+    // connection for the listener.
     this.#authenticatedSession = session;
     this.#wakeWaiters();
     const followed = await this.#follower?.closeGapsAndSubscribe(session);
@@ -285,12 +296,12 @@ export class LiveClient {
     notificationQueue.startProcessing(onFailed);
   }
 
-  /** Turns an error that a reconnect can mend into the end of the connection; rethrows any other. */
+  /** Turns an error that a new connection can cure into the end of the connection; rethrows any other. */
   #connectionEndOrRethrow(error: unknown): ConnectionEnd {
     if (error instanceof ServerError && error.code === 'unauthenticated') {
       throw new SessionOverError('the session has ended', { cause: error });
     }
-    // Connections of this account that have broken without a word count until the server misses them.
+    // Broken connections of this account count against its quota until the server notices that they are dead.
     const isOverConnectionQuota = error instanceof ServerError && error.code === 'quota_exceeded';
     if (!isTransient(error) && !isOverConnectionQuota) throw error;
     this.#lastConnectionError = error as Error;

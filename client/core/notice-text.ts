@@ -28,7 +28,9 @@ const NOTICE_SENTENCES: Readonly<Record<string, (who: string, actor: string, det
       : 'the server lost changes of this conversation',
 };
 
-/** What somebody may still know who left a group or is admin no longer; nothing where they know nothing. */
+/**
+ * The secrets that somebody may still know who left a group or lost the role of an admin; empty where there are none.
+ */
 function knownSecretsSuffix(who: string, { token, invites_seen: invites }: Notice['details']): string {
   const known = [
     ...(token === 'seen' ? ['the integration token'] : []),
@@ -37,7 +39,7 @@ function knownSecretsSuffix(who: string, { token, invites_seen: invites }: Notic
   return known.length === 0 ? '' : `; ${who} still knows ${known.join(' and ')}`;
 }
 
-/** What happened, in words; kinds that are newer than this client by their name. */
+/** A sentence for a notice; the name of its kind where the kind is newer than this client. */
 export function noticeText({ kind, actor, details }: Notice): string {
   const by = actor === null ? 'the administrator' : sanitize(actor.nick ?? actor.name);
   const who = typeof details['nick'] === 'string' ? stringifyAndSanitize(details['nick']) : by;

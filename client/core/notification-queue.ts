@@ -1,26 +1,26 @@
 import type { Notification } from './rpc-client.ts';
 
-/** What an inbox works with. */
+/** Options of a notification queue. */
 interface NotificationQueueOptions {
-  /** Called for one after the other; the next waits until it has resolved. */
+  /** Called for one notification after the other; the next waits until it has resolved. */
   readonly handle: (notification: Notification) => Promise<void> | void;
-  /** There is more than the bound; called again only after `onLowWater`. */
+  /** Called when the queue exceeds the bound; called again only after `onLowWater`. */
   readonly onHighWater: () => void;
   readonly onLowWater: () => void;
-  /** There is far more than the bound: what comes is not taken in any more. */
+  /** Called when the queue exceeds the second bound: the queue drops the notification. */
   readonly onOverflow: () => void;
   readonly highWaterBytes: number;
   readonly overflowBytes: number;
 }
 
-/** Beside its text, what one waiting notification takes in memory at least. */
+/** The memory that one waiting notification takes at least, apart from its text. */
 const ENTRY_OVERHEAD_BYTES = 200;
-/** What was taken is let go of in stretches of this many. */
+/** The queue frees the slots of handled notifications in batches of this size. */
 const COMPACT_AFTER_DEQUEUED = 1_000;
 
-/** Keeps what the server says in order while it is worked on. */
+/** Keeps the notifications of a server in order until they are handled. */
 export class NotificationQueue {
-  /** Of what waits. */
+  /** Bytes of the waiting notifications. */
   #estimatedQueuedBytes = 0;
   #queued: Notification[] = [];
   #nextIndex = 0;
@@ -46,14 +46,14 @@ export class NotificationQueue {
     }
   }
 
-  /** From now on what waits is worked on. `onFailed` hears of the first error of `handle`; nothing is worked on after it. */
+  /** Starts to handle the waiting notifications. `onFailed` gets the first error of `handle`; the queue stops there. */
   startProcessing(onFailed: (error: unknown) => void): void {
     this.#onFailed = onFailed;
     this.#isProcessingEnabled = true;
     this.#processIfIdle();
   }
 
-  /** Throws away what waits, and resolves when what is worked on is done. */
+  /** Drops the waiting notifications, and resolves when the current one is handled. */
   async discardAndWait(): Promise<void> {
     this.#queued = [];
     this.#nextIndex = 0;
@@ -72,7 +72,7 @@ export class NotificationQueue {
     try {
       while (this.#isProcessingEnabled && this.#nextIndex < this.#queued.length) {
         const done = this.#options.handle(this.#dequeue());
-        // A handler that is done at once costs no turn of the event loop.
+        // A handler that returns nothing costs no turn of the event loop.
         if (done !== undefined) await done;
         if (this.#isAwaitingLowWater && this.#estimatedQueuedBytes <= this.#options.highWaterBytes / 2) {
           this.#isAwaitingLowWater = false;
@@ -83,7 +83,7 @@ export class NotificationQueue {
       this.#isProcessingEnabled = false;
       this.#onFailed?.(error);
     } finally {
-      // Set in the tick in which the loop ends, so that the next `enqueue` starts the loop again.
+      // Set in the tick in which the loop ends, so that the next `enqueueOrOverflow` starts the loop again.
       this.#isProcessing = false;
     }
   }

@@ -1,20 +1,20 @@
 import { AnswerTimeoutError, ProtocolError, ServerError, TooManyPendingRequestsError } from './chat-error.ts';
 import { anything, decodeReceived, integer, nullable, objectWithAtLeast, optional, string } from './decode.ts';
 
-/** Something that the server says without being asked. */
+/** A message of the server that answers no request. */
 export interface Notification {
   readonly method: string;
   readonly params: unknown;
-  /** Of the text that it came in. */
+  /** Length of the text that contained it. */
   readonly receivedTextLength: number;
 }
 
-/** What a client of requests works with. */
+/** Options of an RPC client. */
 interface RpcClientOptions {
   readonly send: (text: string) => void;
-  /** Called within `take`, in the order in which texts came. */
+  /** Called within `receive`, in the order of the texts. */
   readonly onNotification: (notification: Notification) => void;
-  /** Requests under way at the same time. */
+  /** Bound of the requests that wait for their answer. */
   readonly maxPendingRequests: number;
 }
 
@@ -37,7 +37,7 @@ const decodeRpcMessage = objectWithAtLeast({
 
 const NOT_JSON_RPC_SENTENCE = 'the server sent something that is not JSON-RPC 2.0';
 
-/** JSON-RPC 2.0 over texts that somebody else carries: requests with their answers, and notifications. */
+/** JSON-RPC 2.0 over any connection that carries texts: requests with their answers, and notifications. */
 export class RpcClient {
   readonly #options: RpcClientOptions;
   readonly #pendingById = new Map<number, PendingCall>();
@@ -49,8 +49,8 @@ export class RpcClient {
   }
 
   /**
-   * Sends a request and resolves with its result. Rejects with ServerError, AnswerTimeoutError, what `end` was
-   * called with, and TooManyPendingRequestsError at the bound.
+   * Sends a request and resolves with its result. Rejects with ServerError, AnswerTimeoutError, the error of
+   * `rejectPendingAndFuture`, and TooManyPendingRequestsError at the bound.
    */
   async call(method: string, params: unknown, timeoutMs: number): Promise<unknown> {
     if (this.#endError !== null) throw this.#endError;
@@ -70,7 +70,7 @@ export class RpcClient {
     });
   }
 
-  /** Takes one text of the server. Throws ProtocolError for what is neither an answer nor a notification. */
+  /** Handles one text of the server. Throws ProtocolError where it is neither an answer nor a notification. */
   receive(text: string): void {
     const { id, result, error, method, params } = decodeReceived(
       decodeRpcMessage,
@@ -84,20 +84,20 @@ export class RpcClient {
       else pending?.reject(new ServerError(error.data?.code, error.message));
       return undefined;
     }
-    // Without an id it is about a text that the server could not read, and every text is ours.
+    // An error without an id is about a text that the server could not read, and every text is from this client.
     if (id === null && error !== undefined) {
       throw new ProtocolError(`the server could not read a request: ${error.message}`);
     }
     throw new ProtocolError(NOT_JSON_RPC_SENTENCE);
   }
 
-  /** The connection has ended: what is under way is rejected, and everything after. */
+  /** Rejects all pending requests and all later ones: the connection has ended. */
   rejectPendingAndFuture(error: Error): void {
     this.#endError ??= error;
     for (const id of this.#pendingById.keys()) this.#removePending(id)?.reject(this.#endError);
   }
 
-  /** An answer that came too late finds nothing. */
+  /** Returns undefined for an answer that came after its timeout. */
   #removePending(id: number): PendingCall | undefined {
     const pending = this.#pendingById.get(id);
     this.#pendingById.delete(id);

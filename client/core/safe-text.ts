@@ -1,20 +1,21 @@
-/** What a terminal would obey instead of show, and what would break a line. */
+/** Characters that a terminal would obey instead of show, and those that would break a line. */
 const CONTROL_OR_LINE_BREAK = /[\p{Cc}\u2028\u2029]/gu;
 /**
- * What turns the direction of the text around it, or is not seen at all: marks, embeddings, overrides, isolates, zero
- * width signs, tags, and what only some terminals show. Joiners stay, which emoji and some scripts are written with.
+ * Characters that change the direction of the surrounding text, or that are invisible: marks, embeddings, overrides,
+ * isolates, zero-width characters, tags, and characters that only some terminals show. Joiners stay: emoji and some
+ * scripts need them.
  */
 const INVISIBLE_OR_BIDI_RANGES = String.raw`\u00AD\u061C\u115F\u1160\u180E\u200B\u200E\u200F\u202A-\u202E\u2060-\u206F\u3164\uFEFF\uFFA0\uFFF9-\uFFFB\u{E0000}-\u{E0FFF}`;
 const INVISIBLE_OR_BIDI = new RegExp(`[${INVISIBLE_OR_BIDI_RANGES}]`, 'gu');
 /** Characters of both kinds that `JSON.stringify` leaves as they are. */
 const UNSAFE_IN_JSON = new RegExp(`[\\u007F-\\u009F\\u2028\\u2029${INVISIBLE_OR_BIDI_RANGES}]`, 'gu');
 
-/** Text from elsewhere as one line that is safe on a terminal. */
+/** Foreign text as one line that is safe on a terminal. */
 export function replaceControlCharacters(text: string): string {
   return text.replace(CONTROL_OR_LINE_BREAK, ' ');
 }
 
-/** Others' text as one line that neither commands a terminal nor deceives its reader. */
+/** Foreign text as one line that neither controls a terminal nor deceives its reader. */
 export function sanitize(text: string): string {
   return replaceControlCharacters(text).replace(INVISIBLE_OR_BIDI, '\uFFFD');
 }

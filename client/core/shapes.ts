@@ -16,8 +16,8 @@ import {
 } from './decode.ts';
 
 /**
- * What this client relies on in what the server sends; the rest is kept as it came. They are not the server's own
- * schemas: a client outlives the server that it was made with.
+ * The fields of the server's messages that this client relies on; it keeps all others unchanged. They are not the
+ * server's own schemas: a client outlives the server that it was made with.
  */
 
 const id = positiveInteger;
@@ -30,7 +30,7 @@ export const decodeAttachment = objectWithAtLeast({
   name: string,
   type: string,
   size: number,
-  /** Of a picture as it is shown, in pixels, where its first bytes say it. */
+  /** Size of a picture as it is shown, in pixels, where its first bytes contain it. */
   width: optional(positiveInteger),
   height: optional(positiveInteger),
 });
@@ -58,11 +58,11 @@ export const decodeMessage = objectWithAtLeast({
   sent_at: string,
   edited_at: optional(string),
   deleted: optional(constant(true)),
-  /** Servers before files had none. */
+  /** Absent from servers older than attachments. */
   attachments: optional(arrayOf(decodeAttachment)),
   cards: optional(arrayOf(decodeCard)),
   mentions: optional(arrayOf(string)),
-  /** Of the request that sent it; for its sender's sessions alone. */
+  /** Of the request that sent the message; only the sender's sessions get it. */
   client_id: optional(string),
 });
 
@@ -71,25 +71,25 @@ export const decodeNotice = objectWithAtLeast({
   actor: nullable(decodeActor),
   details: recordOf(anything),
   at: string,
-  /** Of its change; in histories. */
+  /** The rev of the notice's change; in histories. */
   rev: optional(rev),
-  /** The message that it comes after. */
+  /** The message that precedes the notice. */
   after_seq: optional(integer),
 });
 
-/** A change of a conversation: a message as it is now, or a notice. */
+/** A change of a conversation: a message in its current state, or a notice. */
 const changeFields = { rev, message: optional(decodeMessage), notice: optional(decodeNotice) };
 const decodeChange = objectWithAtLeast(changeFields);
 
-/** A message as a line of a list shows it. */
+/** A message as a list of conversations shows it. */
 const decodeLastMessage = objectWithAtLeast({
   seq: integer,
   sender: decodeActor,
   label: optional(string),
-  /** Its beginning. */
+  /** The beginning of the text. */
   text: string,
   deleted: optional(constant(true)),
-  /** How many files it carries. */
+  /** The number of its files. */
   attachments: integer,
 });
 
@@ -104,7 +104,7 @@ export const decodeConversation = objectWithAtLeast({
   last_seq: integer,
   last_at: nullable(string),
   unread: integer,
-  /** Servers of older versions tell neither of these. */
+  /** Older servers send neither of these. */
   unread_mentions: optional(integer),
   first_seq: optional(integer),
   read_seq: optional(integer),
@@ -117,7 +117,7 @@ export const decodeConversation = objectWithAtLeast({
 export const decodeAccount = objectWithAtLeast({ id, nick: string, name: string });
 
 export const decodeAuthenticated = objectWithAtLeast({ account: decodeAccount, session: integer });
-/** Not there: 0, the server never lost a change. */
+/** Absent: 0, the server never lost a change. */
 const epoch = optional(naturalNumber);
 export const decodeSubscribeResult = objectWithAtLeast({
   conversations: arrayOf(objectWithAtLeast({ id, rev, epoch_rev: optional(rev) })),

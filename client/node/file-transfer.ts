@@ -7,42 +7,44 @@ import { ConnectionError, ProtocolError, ServerError } from '../core/chat-error.
 import { decodeOrNull, decodeReceived, objectWithAtLeast, optional, string } from '../core/decode.ts';
 import { decodeAttachment, type Attachment } from '../core/shapes.ts';
 
-/** Where files go and come, and as whom. */
+/** The server for files, and the session. */
 export interface FileServer {
   /** `http(s)://host`, without `/v1`. */
   readonly baseUrl: string;
-  /** Of the session. It is sent to this server alone. */
+  /** The token of the session; the client sends it to this server only. */
   readonly token: string;
 }
 
-/** A file to be uploaded. */
+/** A file to upload. */
 interface OutgoingFile {
   readonly name: string;
   readonly size: number;
   readonly content: Readable;
-  /** Told how many bytes went out. */
+  /** Called with the number of bytes that the client has sent. */
   readonly onProgress: (bytesSoFar: number) => void;
 }
 
-/** After so long without a byte in either direction the server is taken for gone. */
+/** After this time without a byte in either direction, the client treats the server as unreachable. */
 const SOCKET_IDLE_TIMEOUT_MS = 30_000;
-/** So long the server is given to ask for the body. */
+/** The time in which the server may ask for the body; then the client sends it unasked. */
 const MAX_CONTINUE_WAIT_MS = 1_000;
 const MAX_JSON_RESPONSE_BYTES = 64 * 1024;
-/** A server whose files are in a bucket sends its clients there: once, and not in a circle. */
+/** A server with files in a bucket redirects its clients there. One redirect is enough, and none can form a loop. */
 const MAX_REDIRECTS = 1;
 
 const decodeErrorResponse = objectWithAtLeast({ message: string, code: optional(string) });
 
 /**
- * Stores a file, which no message has yet. Throws ServerError, ConnectionError, ProtocolError, and whatever reading the
- * file fails with.
+ * Stores a file that belongs to no message yet. Throws ServerError, ConnectionError, ProtocolError, and the errors of
+ * reading the file.
  */
 export function uploadFile(server: FileServer, file: OutgoingFile): Promise<Attachment> {
   return upload(server, file, true);
 }
 
-/** `expectsContinue`: for the server to ask for the body. A refusal that comes while bytes are on their way can be lost. */
+/**
+ * `expectsContinue`: waits for the server to ask for the body. A refusal during the transfer of the body can get lost.
+ */
 async function upload(server: FileServer, file: OutgoingFile, expectsContinue: boolean): Promise<Attachment> {
   const url = new URL(`${server.baseUrl}/v1/files?name=${encodeURIComponent(file.name)}`);
   const request = openRequestWithIdleTimeout(url, 'POST', {
@@ -54,12 +56,12 @@ async function upload(server: FileServer, file: OutgoingFile, expectsContinue: b
   const answered = awaitResponse(request);
   answered.catch(() => {});
   let fileReadFailure: { readonly error: unknown } | null = null;
-  // Nobody may read it yet, and it opens at once.
+  // The stream opens the file at once, perhaps before anybody reads it.
   file.content.once('error', (error) => {
     fileReadFailure = { error };
     request.destroy();
   });
-  // What fails behind it ends this, and not the file with an error that is none of it.
+  // Without it, an error later in the pipeline would destroy the file's stream with an error that is not its own.
   const bytes = async function* (): AsyncGenerator<Buffer> {
     yield* file.content;
   };
@@ -68,7 +70,7 @@ async function upload(server: FileServer, file: OutgoingFile, expectsContinue: b
     if (may) await pipeline(bytes(), new ProgressTransform(file.onProgress), request);
   });
   sent.catch(() => {});
-  // What the server says counts more than that it stopped reading.
+  // The server's answer explains more than the error that it stopped reading.
   const response = await Promise.race([answered, sent.then(() => answered)]).catch(async (error: unknown) => {
     file.content.destroy();
     if (fileReadFailure !== null) throw fileReadFailure.error;
@@ -78,7 +80,7 @@ async function upload(server: FileServer, file: OutgoingFile, expectsContinue: b
   });
   const text = await readResponseText(response);
   request.destroy();
-  // Something in between does not know what it is to wait for (RFC 9110, 10.1.1).
+  // A proxy may not support `Expect` (RFC 9110, 10.1.1).
   if (response.statusCode === 417 && expectsContinue && !(await asked)) return upload(server, file, false);
   file.content.destroy();
   if (response.statusCode !== 201) throw responseError(response, text);
@@ -86,7 +88,7 @@ async function upload(server: FileServer, file: OutgoingFile, expectsContinue: b
   return decodeReceived(decodeAttachment, parseJsonOrNull(text), sentence);
 }
 
-/** Resolves when the request has its connection; never, where there comes to be none. */
+/** Resolves when the request has its connection; never, where it gets none. */
 function awaitSocketConnected(request: ReturnType<typeof requestPlain>): Promise<void> {
   return new Promise((resolve) => {
     request.once('socket', (socket) =>
@@ -95,14 +97,17 @@ function awaitSocketConnected(request: ReturnType<typeof requestPlain>): Promise
   });
 }
 
-/** Resolves when the body is to be sent: true, or false where there is an answer without it. Rejects as `answered` does. */
+/**
+ * Resolves to true when the client should send the body, to false when the answer came first. Rejects as `answered`
+ * does.
+ */
 async function shouldSendBody(request: ReturnType<typeof requestPlain>, answered: Promise<unknown>): Promise<boolean> {
   const waited = new AbortController();
   try {
     return await Promise.race([
       answered.then(() => false),
       new Promise<boolean>((resolve) => request.once('continue', () => resolve(true))),
-      // Not everything in between passes it on.
+      // Some proxies do not forward the 100.
       awaitSocketConnected(request).then(() => wait(MAX_CONTINUE_WAIT_MS, true, { signal: waited.signal })),
     ]);
   } finally {
@@ -110,7 +115,7 @@ async function shouldSendBody(request: ReturnType<typeof requestPlain>, answered
   }
 }
 
-/** The bytes of a file, as they come; `size` null: not told. Throws ServerError, ConnectionError and ProtocolError. */
+/** The bytes of a file as they arrive; `size` null: unknown. Throws ServerError, ConnectionError and ProtocolError. */
 export async function downloadFile(
   { baseUrl, token }: FileServer,
   id: string,
@@ -137,7 +142,7 @@ export async function downloadFile(
       throw responseError(response, await readResponseText(response));
     }
     response.destroy();
-    // The token is this server's, and not the bucket's.
+    // The token is for this server, not for the bucket.
     [url, headers] = [next, {}];
   }
 }
@@ -195,7 +200,7 @@ function parseJsonOrNull(text: string): unknown {
   }
 }
 
-/** The name of a Content-Disposition (RFC 6266), as it was sent; null: none. */
+/** The file name of a Content-Disposition (RFC 6266), as sent; null where it has none. */
 function dispositionFileName(disposition: string | undefined): string | null {
   const extended = /filename\*\s*=\s*UTF-8''([^;\s]+)/i.exec(disposition ?? '')?.[1];
   if (extended === undefined) return /filename\s*=\s*"([^"\\]*)"/i.exec(disposition ?? '')?.[1] ?? null;
@@ -206,7 +211,7 @@ function dispositionFileName(disposition: string | undefined): string | null {
   }
 }
 
-/** Tells how much went through it. */
+/** Reports the number of bytes that have passed through. */
 class ProgressTransform extends Transform {
   readonly #onProgress: (bytesSoFar: number) => void;
   #bytesSoFar = 0;

@@ -12,7 +12,7 @@ export class LineConnection implements Connection {
   readonly #socket: Socket;
   readonly #callbacks: ConnectionCallbacks;
   readonly #maxInboundTextBytes: number;
-  /** What came of a line that has not ended yet. */
+  /** The received part of an unfinished line. */
   #unfinishedLine: Buffer[] = [];
   #unfinishedLineBytes = 0;
   #destroyReasonOrError: string | null = null;
@@ -109,6 +109,6 @@ function dial({ url, isEncrypted }: ServerAddress): Socket {
   const { hostname, port } = new URL(url);
   const host = hostname.replace(/^\[|\]$/g, '');
   if (!isEncrypted) return connect(Number(port), host);
-  // A name is needed to tell which certificate is asked for; an address must not be one (RFC 6066).
+  // The server chooses its certificate by this name, which must not be an address (RFC 6066).
   return connectTls({ host, port: Number(port), ...(isIP(host) === 0 ? { servername: host } : {}) });
 }

@@ -13,9 +13,9 @@ import {
   type Decoder,
 } from '../core/decode.ts';
 
-/** Conversations that are kept; those that were heard least recently are forgotten. */
+/** Conversations that the file keeps; it forgets those without changes for the longest time. */
 const MAX_SAVED_CONVERSATIONS = 20_000;
-/** Between two writings while changes come; what a kill in between loses is heard once more. */
+/** Between two writes while changes come. After a kill, the client receives the unsaved changes again. */
 const MIN_SAVE_INTERVAL_MS = 1_000;
 
 const CONVERSATION_ID_PATTERN = /^\d{1,16}$/;
@@ -27,10 +27,10 @@ const decodeNumbersByConversation: Decoder<Record<string, number>> = (value) => 
 
 const decodeResumeState = objectWithAtLeast({
   version: constant(1),
-  /** The sign-in that the positions are of: with another one they mean nothing. */
+  /** The sign-in that the positions belong to; they mean nothing for another one. */
   sign_in: string,
   revs: decodeNumbersByConversation,
-  /** In which epoch of the server's log; those that it does not name: 0. */
+  /** The epoch of the server's log; 0 for conversations that it does not name. */
   epochs: optional(decodeNumbersByConversation),
 });
 
@@ -48,13 +48,16 @@ export class ResumePositionsFile {
     this.#signInId = signInId;
   }
 
-  /** What the last client left; null without one, after another sign-in, or where the file cannot be understood. */
+  /**
+   * The positions of the last client; null where there are none, after another sign-in, or where the file cannot be
+   * read.
+   */
   loadRevs(): Map<number, number> | null {
     const state = this.#load();
     return state === null ? null : numberedEntries(state.revs);
   }
 
-  /** In which epoch of the server's log that was; those that it does not name: 0. */
+  /** The epoch of the server's log that they belong to; 0 for conversations that it does not name. */
   loadEpochs(): Map<number, number> {
     return numberedEntries(this.#load()?.epochs ?? {});
   }
@@ -71,7 +74,7 @@ export class ResumePositionsFile {
     return state === null || state.sign_in !== this.#signInId ? null : state;
   }
 
-  /** To be called after every change: writes soon, and not more often than once a second. Throws why it failed last. */
+  /** Call it after every change: it writes soon, and at most once a second. Throws the error of the last write. */
   scheduleSave(
     getRevs: () => ReadonlyMap<number, number>,
     getEpochs: () => ReadonlyMap<number, number> = () => new Map(),
@@ -82,7 +85,7 @@ export class ResumePositionsFile {
     this.#saveTimer ??= setTimeout(() => this.#saveOnTimer(), MIN_SAVE_INTERVAL_MS);
   }
 
-  /** Writes what was asked to be written, if anything was. */
+  /** Writes the positions that wait for a write, if there are any. */
   flushPendingSave(): void {
     if (this.#saveTimer === null) return;
     clearTimeout(this.#saveTimer);
@@ -96,12 +99,12 @@ export class ResumePositionsFile {
       ...(epochs.length === 0 ? {} : { epochs: Object.fromEntries(epochs) }),
     });
     mkdirSync(dirname(this.#path), { recursive: true, mode: 0o700 });
-    // A kill in between leaves the old one whole.
+    // A kill in between leaves the old file intact.
     writeFileSync(`${this.#path}.new`, `${text}\n`, { mode: 0o600 });
     renameSync(`${this.#path}.new`, this.#path);
   }
 
-  /** Nobody waits for a timer: the next change is told. */
+  /** Nobody awaits the timer: the next change reports its error. */
   #saveOnTimer(): void {
     try {
       this.flushPendingSave();
@@ -119,7 +122,7 @@ function parseJsonOrNull(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // What cannot be read is refused by the decoder as well.
+    // The decoder refuses null.
     return null;
   }
 }

@@ -5,7 +5,7 @@ import type { Connection, ConnectionBounds, ConnectionCallbacks } from '../core/
 
 const CLOSE_TIMEOUT_MS = 1_000;
 
-/** ws:// and wss://: a text frame for each JSON text. Pings of the server are answered by the library. */
+/** ws:// and wss://: a text frame for each JSON text. The library answers the server's pings. */
 export class WsConnection implements Connection {
   readonly #socket: WebSocket;
   readonly #callbacks: ConnectionCallbacks;
@@ -34,7 +34,7 @@ export class WsConnection implements Connection {
         reject(new ConnectionError(`${url} cannot be reached: ${cause.message}`, { cause })),
       );
     }).finally(() => connectCancellation?.removeEventListener('abort', stop));
-    // Nothing of a connection that was never there is told; `open` has rejected for it.
+    // Set after the connection is open: `open` has already rejected for earlier errors.
     socket.on('error', (error) => (connection.#destroyReasonOrError ??= error.message));
     socket.once('close', (code, reason) => connection.#onClose(code, reason.toString('utf8')));
     return connection;
@@ -45,7 +45,7 @@ export class WsConnection implements Connection {
   }
 
   send(text: string): void {
-    // Without a callback the library would throw away an error that `close` tells of as well.
+    // Without a callback the library would throw an error that `close` reports as well.
     if (this.#socket.readyState === WebSocket.OPEN) this.#socket.send(text, () => {});
   }
 
@@ -60,7 +60,7 @@ export class WsConnection implements Connection {
   close(): void {
     if (this.#closeTimer !== null) return;
     this.#closeTimer = setTimeout(() => this.#socket.terminate(), CLOSE_TIMEOUT_MS);
-    // The answer to the close frame has to be read.
+    // The close frame of the server can only arrive while the socket reads.
     this.#socket.resume();
     this.#socket.close(1000);
   }
@@ -77,7 +77,7 @@ export class WsConnection implements Connection {
 
   #onClose(code: number, text: string): void {
     if (this.#closeTimer !== null) clearTimeout(this.#closeTimer);
-    // 1005 and 1006 are the library's own words for "none came".
+    // 1005 and 1006 are the library's own codes for "no code received".
     const given = code === 1005 || code === 1006 ? null : code;
     this.#callbacks.onEnd({
       code: given,

@@ -15,19 +15,19 @@ import { loadProfile, parseProfileName, profilePath, type Profile } from './chat
 import { ChatCommandError } from './command-error.ts';
 import { replaceControlCharacters } from '../core/safe-text.ts';
 
-/** What every command of `klatch chat` can be told. */
+/** Options of every `klatch chat` command. */
 export interface ChatOptions {
   readonly server?: string;
   readonly profile?: string;
 }
 
-/** Somebody's own client, and how it is used. */
+/** A profile with the address of its server. */
 interface ProfileAndAddress {
   readonly profile: Profile;
   readonly address: ServerAddress;
 }
 
-/** Offers to go by another session than the usual one, or another way to its server. */
+/** Adds options for another profile or another address of its server. */
 export function withServerAndProfile(command: Command): Command {
   return command
     .option(
@@ -37,13 +37,13 @@ export function withServerAndProfile(command: Command): Command {
     .option('--profile <name>', 'the session that was signed in under this name', parseProfileName);
 }
 
-/** The session to use and where its server is. Throws ChatCommandError. */
+/** The session of the command and the address of its server. Throws ChatCommandError. */
 export async function findProfileAndAddress(context: ChatContext, options: ChatOptions): Promise<ProfileAndAddress> {
   const { profile, server } = loadProfileAndServer(context, options);
   return { profile, address: await requireServerAddress(server) };
 }
 
-/** The session to use, and the server as a person named it. Throws ChatCommandError. */
+/** The session of the command, and the server as the person named it. Throws ChatCommandError. */
 export function loadProfileAndServer(
   context: ChatContext,
   { server, profile: name }: ChatOptions,
@@ -60,8 +60,8 @@ export async function requireServerAddress(text: string): Promise<ServerAddress>
 }
 
 /**
- * Makes requests as who is signed in; the connection is made for it and ends with it. `waitMs`: how long a server that is
- * away is waited for, by each request. Throws ChatCommandError.
+ * Makes requests as the signed-in account, over a connection that ends with them. `waitMs`: the time for which each
+ * request waits for an unreachable server. Throws ChatCommandError.
  */
 export async function withSignedInClient<Result>(
   context: ChatContext,
@@ -79,7 +79,7 @@ export async function withSignedInClient<Result>(
   });
 }
 
-/** Runs a client for as long as the work takes. Throws ChatCommandError for what a person can do something about. */
+/** Runs a client while the work runs. Throws ChatCommandError for errors that a person can act on. */
 export async function withClientStartedAndStopped<Result>(
   client: LiveClient,
   work: () => Promise<Result>,
@@ -92,7 +92,7 @@ export async function withClientStartedAndStopped<Result>(
   }
 }
 
-/** The options of a client that follows. */
+/** Creates a client that follows. */
 export function createFollowingClient(
   { profile, address }: ProfileAndAddress,
   { follow, listener }: Pick<LiveClientOptions, 'follow' | 'listener'>,
@@ -100,7 +100,7 @@ export function createFollowingClient(
   return new LiveClient({ connect: connectFunctionFor(address), token: profile.token, follow, listener });
 }
 
-/** Runs what a client does. Throws ChatCommandError for what a person can do something about. */
+/** Throws ChatCommandError for errors that a person can act on; rethrows any other. */
 export async function withExplainedErrors<Result>(work: () => Promise<Result>): Promise<Result> {
   try {
     return await work();
@@ -109,7 +109,7 @@ export async function withExplainedErrors<Result>(work: () => Promise<Result>): 
   }
 }
 
-/** What a client's errors mean to whoever ran a command. What is none of them comes back as it is. */
+/** Translates a client's error into a sentence for the person who ran a command. Returns any other value unchanged. */
 export function explainChatError(error: unknown): unknown {
   if (error instanceof SessionOverError) {
     const sentence = `${replaceControlCharacters(error.message)}: sign in again with \`klatch chat sign-in\``;

@@ -6,7 +6,7 @@ import { conversationName } from './chat-text.ts';
 import { ChatCommandError } from './command-error.ts';
 
 const CONVERSATIONS_PER_PAGE = 500;
-/** 100,000 conversations are the most that a server can be configured to allow. */
+/** A server can be configured to allow 100,000 conversations at most. */
 const MAX_CONVERSATION_PAGES = 200;
 
 const decodeConversationPage = objectWithAtLeast({
@@ -14,11 +14,11 @@ const decodeConversationPage = objectWithAtLeast({
   next: nullable(integer),
 });
 
-/** What a conversation is called on the command line, in the help. */
+/** The name of a conversation on the command line, in the help. */
 export const CONVERSATION_HELP =
   'the number of the conversation, the title of a group that no other of yours has, or @nick for a private one';
 
-/** All conversations of who is signed in, by number. */
+/** All conversations of the signed-in account, by number. */
 export async function listConversations(client: LiveClient): Promise<Conversation[]> {
   const all: Conversation[] = [];
   for (let after = 0, pages = 0; pages < MAX_CONVERSATION_PAGES; pages += 1) {
@@ -40,7 +40,7 @@ export async function findConversation(client: LiveClient, text: string): Promis
   return matchConversation(await listConversations(client), text);
 }
 
-/** The same among those that are known. */
+/** The same among known conversations. */
 export function matchConversation(all: readonly Conversation[], text: string): Conversation {
   const wanted = text.toLowerCase();
   const fits = (each: Conversation): boolean => {
@@ -64,7 +64,7 @@ async function fetchConversation(client: LiveClient, conversation: number): Prom
   return client.call('conversations.show', { conversation }, { decode: decodeConversation, isRepeatable: true });
 }
 
-/** Names of conversations for lines, looked up when they are first needed; made for the listener of a client. */
+/** Names of conversations for printed lines, fetched when first needed, for the listener of a client. */
 export class ConversationNameCache {
   readonly #client: () => LiveClient;
   readonly #nameById = new Map<number, string>();
@@ -73,7 +73,7 @@ export class ConversationNameCache {
     this.#client = client;
   }
 
-  /** As it was last known; null: nobody has asked for it yet. */
+  /** The last known name; null: not fetched yet. */
   cachedName(conversation: number): string | null {
     return this.#nameById.get(conversation) ?? null;
   }
@@ -82,7 +82,7 @@ export class ConversationNameCache {
     for (const each of conversations) this.#nameById.set(each.id, conversationName(each));
   }
 
-  /** Asked again when next needed, as after a change of the title. */
+  /** The next use fetches the name again, as after a change of the title. */
   forgetName(conversation: number): void {
     this.#nameById.delete(conversation);
   }

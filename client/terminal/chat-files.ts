@@ -15,7 +15,7 @@ import { print, type ChatContext } from './context.ts';
 import { ChatCommandError } from './command-error.ts';
 
 const PROGRESS_INTERVAL_MS = 200;
-/** Bytes; more than a file system takes in a name is cut. */
+/** Bytes; longer names are cut, since file systems bound them. */
 const MAX_FILE_NAME_BYTES = 200;
 
 interface DownloadOptions extends ChatOptions {
@@ -59,7 +59,7 @@ async function saveNewFile(bytes: Readable, path: string): Promise<void> {
   try {
     await pipeline(bytes, file);
   } catch (error) {
-    // Half of a file would pass for the whole of it.
+    // An incomplete file would look like the whole one.
     if (isOurs) rmSync(path, { force: true });
     const { code } = error as NodeJS.ErrnoException;
     if (!isOurs && code !== undefined) {
@@ -71,7 +71,7 @@ async function saveNewFile(bytes: Readable, path: string): Promise<void> {
   }
 }
 
-/** Why a file cannot be made, and what to do. */
+/** The reason why the file cannot be created, and what to do. */
 function unwritableSentence(path: string, code: string): string {
   const folder = dirname(path);
   if (code === 'EEXIST') return `${path} is there already: choose another --output`;
@@ -86,19 +86,22 @@ function unwritableSentence(path: string, code: string): string {
   return `${path} cannot be made (${code}): choose another --output`;
 }
 
-/** A file of this machine that is to be uploaded. */
+/** A file of this machine to upload. */
 interface LocalFile {
   readonly path: string;
   readonly size: number;
 }
 
-/** Files that can be uploaded, and where to. */
+/** The files to upload, and their server. */
 interface PreparedUploads {
   readonly server: FileServer;
   readonly files: readonly LocalFile[];
 }
 
-/** Looks whether files can be sent at all, before anything is done. Null: there are none. Throws ChatCommandError. */
+/**
+ * Checks whether the files can be uploaded, before the command changes anything. Null: there are none. Throws
+ * ChatCommandError.
+ */
 export async function prepareUploads(
   context: ChatContext,
   options: ChatOptions,
@@ -109,7 +112,10 @@ export async function prepareUploads(
   return { server: findFileServer(context, options), files };
 }
 
-/** Uploads them; their ids, in the same order. Throws ChatCommandError; then nothing that was uploaded stays. */
+/**
+ * Uploads the files and returns their ids in the same order. Throws ChatCommandError; then it removes the uploaded
+ * ones.
+ */
 export async function uploadAll(
   context: ChatContext,
   client: LiveClient,
@@ -128,7 +134,7 @@ export async function uploadAll(
 async function uploadLocalFile(context: ChatContext, server: FileServer, { path, size }: LocalFile): Promise<string> {
   const name = basename(path);
   const progress = new TransferProgressLine(context, { name, size });
-  // As it was when it was looked at, though somebody goes on writing to it.
+  // Reads the size that was announced, although another program may still append to the file.
   const bytes = size === 0 ? Readable.from([]) : createReadStream(path, { end: size - 1 });
   const onProgress = (sent: number): void => progress.showTransferred(sent);
   try {
@@ -140,7 +146,7 @@ async function uploadLocalFile(context: ChatContext, server: FileServer, { path,
   }
 }
 
-/** Gives up files that were uploaded for a message that did not come to be; the server does it by itself a day later. */
+/** Removes uploaded files of a message that was not sent. Without this, the server removes them a day later. */
 export async function discardUploads(client: LiveClient, ids: readonly string[]): Promise<void> {
   await Promise.allSettled(ids.map((file) => client.call('files.remove', { file }, { decode: anything })));
 }
@@ -168,7 +174,7 @@ function unreadableFileError(path: string, cause: unknown): ChatCommandError {
   return new ChatCommandError('usage', `--file: ${path} cannot be read (${code ?? 'it failed'})`, { cause });
 }
 
-/** A name that somebody gave a file, as one in this folder: no path, nothing hidden, nothing that a terminal obeys. */
+/** Makes the name that a sender gave a file safe for this folder: no path, no hidden file, no control characters. */
 export function safeFileName(name: string | null, id: string): string {
   const safe = sanitize(name ?? '')
     .split(/[/\\]/)
@@ -182,7 +188,7 @@ export function safeFileName(name: string | null, id: string): string {
   return cut === '' ? id : cut;
 }
 
-/** Shows on a terminal how far a file is, in one line that is written over; nowhere else. */
+/** Shows the progress of a file in one line, which it overwrites; only on a terminal. */
 class TransferProgressLine {
   readonly #context: ChatContext;
   readonly #name: string;
@@ -212,7 +218,7 @@ class TransferProgressLine {
     this.#context.errorOutput.write(`\r\u001b[K${this.#name}: ${formatBytes(bytes)}${part}`);
   }
 
-  /** Takes the line away. */
+  /** Erases the line. */
   eraseLine(): void {
     if (this.#isShown) this.#context.errorOutput.write('\r\u001b[K');
     this.#isShown = false;

@@ -60,7 +60,7 @@ async function follow(context: ChatContext, names: readonly string[], options: F
     follow: followOptionsFrom(options.since, { savedRevs: saved, savedEpochs, onlyConversations: only }),
     listener: async (event) => {
       await printer.show(event);
-      // What others followed, or this one before without them, stays as it was.
+      // Positions of conversations that this command does not follow stay as they are.
       if (event.type === 'left') saved.delete(event.conversation);
       if (event.type === 'change' || event.type === 'left' || event.type === 'reset')
         state.scheduleSave(
@@ -82,7 +82,7 @@ async function follow(context: ChatContext, names: readonly string[], options: F
   }
 }
 
-/** Where the stream is to begin. */
+/** The positions at which the stream begins. */
 export function followOptionsFrom(
   since: Since,
   {
@@ -115,7 +115,7 @@ async function findConversationIds(
   return new Set(found.map(({ id }) => id));
 }
 
-/** Writes events: changes on standard output, what happens to the connection on standard error. */
+/** Prints events: changes on standard output, the state of the connection on standard error. */
 class ChatEventPrinter {
   readonly #context: ChatContext;
   readonly #isJson: boolean;
@@ -138,7 +138,7 @@ class ChatEventPrinter {
     else if (event.type === 'change') await this.#onChange(event);
   }
 
-  /** Once for an outage, however many attempts it takes. */
+  /** Prints once per outage, for any number of attempts. */
   #onDisconnected(event: Extract<ChatEvent, { type: 'disconnected' }>): void {
     if (!this.#isOutagePrinted) this.#printStatus(disconnectedLine(event));
     this.#isOutagePrinted = true;
@@ -169,7 +169,7 @@ class ChatEventPrinter {
     printError(this.#context, `klatch: ${text}`);
   }
 
-  /** A reader that is slow slows the reading of the connection, and nothing piles up here. */
+  /** A slow reader slows the reading of the connection, so that no lines accumulate here. */
   async #writeLine(line: string): Promise<void> {
     if (!this.#context.output.write(`${line}\n`)) await once(this.#context.output, 'drain');
   }
@@ -179,7 +179,7 @@ export function disconnectedLine({ reason, retryInMs }: { reason: string; retryI
   return `${sanitize(reason)}; connecting again in ${formatDuration(Math.max(1_000, retryInMs))}`;
 }
 
-/** For an account that is in more conversations than a connection follows. */
+/** For an account in more conversations than a connection follows. */
 export const NOT_ALL_FOLLOWED_LINE =
   'this account is in more conversations than can be followed: those with the highest numbers are left out';
 

@@ -34,7 +34,7 @@ export function addListConversations(chat: Command, context: ChatContext): void 
   ]);
 }
 
-/** One value to a line, so that a long list can be worked on as it comes. */
+/** One JSON value per line, so that a program can process a long list as it arrives. */
 export function withJsonLines(command: Command, what: string): Command {
   return command.option('--json', `print each ${what} as a line of JSON`);
 }
@@ -87,7 +87,7 @@ export function addJoinGroup(chat: Command, context: ChatContext): void {
   ]);
 }
 
-/** What groups.join takes for what a person typed. */
+/** The parameters of groups.join for the text that a person typed. */
 export function joinParams(text: string): { group: number } | { invite: string } {
   return /^\d{1,15}$/.test(text) ? { group: Number(text) } : { invite: text };
 }

@@ -82,9 +82,9 @@ async function printLastMessages(context: ChatContext, name: string, options: Re
 }
 
 interface LastMessages {
-  /** In the order of their seqs. */
+  /** In the order of their seq. */
   readonly messages: readonly Message[];
-  /** The seq that the history begins with where a retention rule removed the messages before it; else null. */
+  /** The first seq of the history where a retention rule removed the messages before it; otherwise null. */
   readonly removedBeforeIfReached: number | null;
 }
 
@@ -112,7 +112,7 @@ export async function fetchLastMessages(
   return { messages: pages.flat(), removedBeforeIfReached };
 }
 
-/** Moves the own read position; nothing to do without a message. */
+/** Moves the own read position; does nothing without a message. */
 export async function markRead(client: LiveClient, conversation: number, seq: number | undefined): Promise<void> {
   if (seq === undefined) return;
   await client.call('messages.mark-read', { conversation, seq }, { decode: anything, isRepeatable: true });
@@ -162,7 +162,7 @@ export function addSendMessage(chat: Command, context: ChatContext): void {
   ]);
 }
 
-/** The values of an option that is given several times. */
+/** Collects the values of a repeatable option. */
 function collectValues(value: string, before: readonly string[] = []): readonly string[] {
   return [...before, value];
 }
@@ -176,7 +176,7 @@ async function uploadAndSend(
   const waitMs = options.wait * 1_000;
   const uploads = await prepareUploads(context, options, paths);
   return withSignedInClient(context, { ...options, waitMs }, async (client) => {
-    // Before anything is uploaded for it.
+    // An unknown conversation fails before the upload.
     const { id } = await findConversation(client, conversation);
     const files = uploads === null ? [] : await uploadAll(context, client, uploads);
     try {
@@ -188,7 +188,7 @@ async function uploadAndSend(
   });
 }
 
-/** Posts a message once, over as many connections as it takes. */
+/** Posts a message once, over as many connections as necessary. */
 export async function sendMessage(
   client: LiveClient,
   message: { conversation: number; text: string; clientId?: string | undefined; files?: readonly string[] },

@@ -21,15 +21,15 @@ const GROUP_AND_OTHERS_BITS = 0o077;
 
 const decodeProfile = objectWithAtLeast({
   version: constant(1),
-  /** As it was typed at the sign-in. */
+  /** As the person typed it at the sign-in. */
   server: string,
   token: nonEmptyString,
-  /** Made anew by every sign-in: what else is kept for a profile belongs to one of them. */
+  /** New for each sign-in: other files of a profile name the sign-in that they belong to. */
   sign_in: string,
   account: objectWithAtLeast({ id: integer, nick: string }),
 });
 
-/** Who is signed in where. */
+/** A session with its server and account. */
 export type Profile = Decoded<typeof decodeProfile>;
 
 /** Reads the value of `--profile`. */
@@ -38,17 +38,20 @@ export function parseProfileName(text: string): string {
   throw new InvalidArgumentError('A profile is named with 1 to 64 letters, digits, dashes or underscores.');
 }
 
-/** Where a profile's session is kept: chat.json, or chat-<name>.json, in $XDG_CONFIG_HOME/klatch. */
+/** The file with a profile's session: chat.json, or chat-<name>.json, in $XDG_CONFIG_HOME/klatch. */
 export function profilePath(env: ChatContext['env'], name = DEFAULT_PROFILE_NAME): string {
   return join(xdgKlatchFolder(env['XDG_CONFIG_HOME'], '.config'), profileFileName(name));
 }
 
-/** Where it is kept up to where a profile has followed: the same name in $XDG_STATE_HOME/klatch. */
+/** The file with the positions that a profile has followed to: the same name in $XDG_STATE_HOME/klatch. */
 export function resumePositionsPath(env: ChatContext['env'], name = DEFAULT_PROFILE_NAME): string {
   return join(xdgKlatchFolder(env['XDG_STATE_HOME'], '.local/state'), profileFileName(name));
 }
 
-/** The profile as the last sign-in left it. Throws ChatCommandError where nobody is signed in, or others could read it. */
+/**
+ * The profile that the last sign-in wrote. Throws ChatCommandError where nobody is signed in, or where others could
+ * read it.
+ */
 export function loadProfile(path: string): Profile {
   const profile = decodeOrNull(decodeProfile, readProfileJson(path));
   if (profile !== null) return profile;
@@ -60,11 +63,11 @@ export function hasProfile(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false }) !== undefined;
 }
 
-/** Keeps a new session, for this user alone. */
+/** Writes a new session into a file that only this user can read. */
 export function saveProfile(path: string, { server, token, account }: Omit<Profile, 'version' | 'sign_in'>): void {
   const profile: Profile = { version: 1, server, token, sign_in: randomUUID(), account };
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  // Made anew each time: a file that is there already may be open to others.
+  // A new file each time: an existing one may be open to others.
   const temporaryPath = `${path}.${process.pid}.new`;
   try {
     writeFileSync(temporaryPath, `${JSON.stringify(profile, null, 2)}\n`, { mode: 0o600, flag: 'wx' });
@@ -98,7 +101,7 @@ function readProfileJson(path: string): unknown {
 }
 
 function xdgKlatchFolder(base: string | undefined, otherwise: string): string {
-  // A relative path counts for nothing there, says the specification of these variables.
+  // The specification of these variables tells programs to ignore a relative path.
   return join(base?.startsWith('/') === true ? base : join(homedir(), otherwise), 'klatch');
 }
 

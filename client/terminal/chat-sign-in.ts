@@ -44,13 +44,13 @@ const decodeSignedIn = objectWithAtLeast({
 const decodeAuthStarted = objectWithAtLeast({ transaction: string, channel: string });
 const decodeSignUpNeeded = objectWithAtLeast({ status: constant('sign_up'), transaction: string });
 type SignedIn = Decoded<typeof decodeSignedIn>;
-/** Somebody who has proved an address, which has an account or has none yet. */
+/** The result of proving an address: it has an account, or none yet. */
 type VerifyResult = SignedIn | Decoded<typeof decodeSignUpNeeded>;
 const decodeVerifyResult: Decoder<VerifyResult> = (value) =>
   objectWithAtLeast({ status: string })(value).status === 'sign_up' ? decodeSignUpNeeded(value) : decodeSignedIn(value);
 
 const MAX_CODE_OR_NICK_TRIES = 3;
-/** A whole link, or what stands behind its #. How long that is, is the server's business. */
+/** A whole link, or the part after its #. Only the server knows its length. */
 const SIGN_IN_LINK_PATTERN = /^(?:\S*#)?kll_[\w-]+$/;
 const NICK_PATTERN = /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,30}[A-Za-z0-9])?$/;
 
@@ -76,7 +76,7 @@ export function addSignIn(chat: Command, context: ChatContext): void {
     )
     .option('--invite <link>', 'the invitation into a group, where the server wants one to sign up')
     .addOption(
-      // In words, since the documents are made from this: they are the same whichever machine makes them.
+      // Constant words, since the documents quote them: they must not depend on the machine.
       new Option('--label <text>', 'what the session is called in your list of sessions').default(
         `klatch chat on ${hostname()}`,
         "klatch chat on this machine's name",
@@ -147,26 +147,29 @@ async function signInByToken(context: ChatContext, connect: ConnectFunction): Pr
 const readSignInLink = (context: ChatContext): Promise<string> =>
   readSecretFromPromptOrStdin(context, { text: 'The sign-in link', check: signInLinkProblem });
 
-/** What is wrong with a text that should be a sign-in link; null: the server can say. It may be a secret: not quoted. */
+/**
+ * The problem of a text that should be a sign-in link; null: the server can decide. It quotes nothing, since the text
+ * may be a secret.
+ */
 function signInLinkProblem(text: string): string | null {
   if (SIGN_IN_LINK_PATTERN.test(text.trim())) return null;
   return 'this is no sign-in link: give the whole first line of what `klatch user invite` prints';
 }
 
-/** Not from the command line, which other users of the machine can see. */
+/** Does not read from the command line, which other users of the machine can see. */
 async function readSecretFromPromptOrStdin(
   context: ChatContext,
   { text, check }: { text: string; check: (typed: string) => string | null },
 ): Promise<string> {
   if (context.input.isTTY) return withPrompt(context, (prompt) => prompt.ask({ text, isTypingHidden: true, check }));
-  // The output of `klatch user invite` is taken as it is: sentences stand below the link.
+  // Accepts the whole output of `klatch user invite`, which has sentences below the link.
   const lines = (await context.readTextFromStdin()).split('\n').map((line) => line.trim());
   const first = lines.find((line) => line !== '');
   if (first !== undefined) return first;
   throw new ChatCommandError('usage', `${text} is expected on standard input, which is empty`);
 }
 
-/** Each step on a connection of its own: a person takes longer than a server waits for who has not signed in. */
+/** Uses a connection for each step: a person takes longer than a server waits for an unauthenticated client. */
 async function signInByCode(context: ChatContext, connect: ConnectFunction, options: SignInOptions): Promise<SignedIn> {
   const { address: mail, label } = options;
   const invite = options.invite === undefined ? {} : { invite: extractInviteToken(options.invite) };
@@ -238,7 +241,7 @@ async function signUp(
   }
 }
 
-/** The token of an invitation, whole links included. */
+/** The token of an invitation; accepts a whole link. */
 function extractInviteToken(text: string): string {
   return text
     .trim()
@@ -257,7 +260,9 @@ async function withPrompt<Result>(context: ChatContext, work: (prompt: Prompt) =
   }
 }
 
-/** Ends the session on the server, which closes the connection that asks for it; one that is over already is as good. */
+/**
+ * Ends the session on the server, which then closes the connection. A session that has already ended counts as success.
+ */
 async function endSessionOnServer(context: ChatContext, options: ChatOptions): Promise<void> {
   try {
     await withSignedInClient(context, options, async (client) => {
@@ -267,7 +272,7 @@ async function endSessionOnServer(context: ChatContext, options: ChatOptions): P
   } catch (error) {
     const { cause, message } = error as Error;
     if (cause instanceof SessionOverError) return;
-    // A bot's token without the scope for it: its owner ends it.
+    // A bot's token without the scope cannot end its session: its owner does that.
     if (!(cause instanceof ServerError) || cause.code !== 'missing_scope') throw error;
     printError(context, `klatch: the token goes on being good: ${message}`);
   }

@@ -22,7 +22,7 @@ export function addInteractiveChat(chat: Command, context: ChatContext): void {
     )
     .argument('[conversation]', `begin in this one: ${CONVERSATION_HELP}`)
     .action(async (conversation: string | undefined, options: ChatOptions) => {
-      // Words that no command has end up here as well.
+      // Words that are no command arrive here as well.
       if (conversation !== undefined && !chat.args.includes(command.name())) context.refuseCommand(chat, conversation);
       await runInteractiveChat(context, conversation ?? null, options);
     });
@@ -67,7 +67,7 @@ async function runInteractiveChat(
         const end = await Promise.race([client.ended, screen.userLeft.then(() => null)]);
         if (end !== null) throw end;
       } finally {
-        // Before the client stops: requests that fail then must not show on the screen of a person who left.
+        // Before the client stops: requests that then fail must not print on the screen of a person who left.
         screen.stop();
       }
     });

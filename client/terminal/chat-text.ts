@@ -4,7 +4,7 @@ import { sanitize, toSafeJson } from '../core/safe-text.ts';
 import type { Attachment, Actor, Card, Change, Conversation, Message } from '../core/shapes.ts';
 import type { PaintMood } from './mood-colours.ts';
 
-/** What the server puts before a title where it shows the mood of a card. */
+/** The mark that the server puts before a title for the mood of a card. */
 const MARK_PATTERN = /^\p{Extended_Pictographic} /u;
 const LINE_BREAK = /\r\n|[\n\r\u2028\u2029\u0085\v\f]/;
 
@@ -13,25 +13,25 @@ export function jsonLine(value: unknown): string {
   return toSafeJson(value);
 }
 
-/** A conversation as it is written beside its messages. */
+/** The name of a conversation beside its messages. */
 export function conversationName({ kind, title, peer }: Pick<Conversation, 'kind' | 'title' | 'peer'>): string {
   return sanitize(kind === 'private' ? `@${peer?.nick ?? title}` : title);
 }
 
-/** Where a line stands: the time, the conversation's name, and what shows moods there. */
+/** The context of a line: the time, the conversation's name, and the function that paints moods. */
 interface MessageLineContext {
   readonly name: string;
   readonly now: Date;
   readonly paint: PaintMood;
 }
 
-/** A change as lines; lines of the text behind the first one are set off, so that none can pass for a message. */
+/** A change as lines. All lines of a text after the first are indented, so that none looks like a message. */
 export function changeLines({ message, notice }: Change, place: MessageLineContext): string[] {
   if (message !== undefined) return messageLines(message, place);
   return notice === undefined ? [] : [`${formatLocalTime(notice.at, place.now)} ${place.name} * ${noticeText(notice)}`];
 }
 
-/** A message as lines, all of its text; of its cards they show the moods. */
+/** A message as lines with all of its text; colours show the moods of its cards. */
 export function messageLines(message: Message, { name, now, paint }: MessageLineContext): string[] {
   const {
     seq,
@@ -54,7 +54,7 @@ export function messageLines(message: Message, { name, now, paint }: MessageLine
   ];
 }
 
-/** A line that is the title of a card, with its mark or without, takes its mood; where none is, the first line does. */
+/** Paints the titles of cards, with or without their mark. Where no line is a title, it paints the first line. */
 function paintTitles(lines: readonly string[], cards: readonly Card[], paint: PaintMood): string[] {
   const moodByTitle = new Map<string, string>();
   for (const { title, mood } of cards)
@@ -66,12 +66,12 @@ function paintTitles(lines: readonly string[], cards: readonly Card[], paint: Pa
   return lines.map((line, index) => (moods[index] === undefined ? line : paint(moods[index], line)));
 }
 
-/** A file, and behind it what `klatch chat download` takes. */
+/** A file, with the id that `klatch chat download` takes. */
 function attachmentLine({ id, name, size }: Attachment): string {
   return `    [${sanitize(name)} ${formatBytes(size)}] ${sanitize(id)}`;
 }
 
-/** Nicks are unique; what is none (a bot, a webhook, its label) is marked, so that it cannot pass for a person. */
+/** Nicks are unique. Other names (of a bot, a webhook, its label) get a mark, so that none looks like a person. */
 function senderName({ nick, name, kind }: Actor, label: string | undefined): string {
   const known = sanitize(nick ?? name);
   if (kind === 'user') return known;
@@ -79,7 +79,7 @@ function senderName({ nick, name, kind }: Actor, label: string | undefined): str
   return label === undefined ? `${known} [${mark}]` : `${known} [${mark} ${sanitize(label)}]`;
 }
 
-/** The time of today, and the date before it of other days; where the terminal is. */
+/** The time of day in the local time zone, with the date where it is not today's. */
 function formatLocalTime(iso: string, now: Date): string {
   const at = new Date(iso);
   if (Number.isNaN(at.getTime())) return '--:--';
@@ -89,7 +89,7 @@ function formatLocalTime(iso: string, now: Date): string {
   return date(at) === date(now) ? time : `${date(at)} ${time}`;
 }
 
-/** A line that says that older messages were removed; none where there are more, or none was removed. */
+/** A line that says that older messages were removed; no line where more messages exist, or none were removed. */
 export function historyBeginLines(removedBeforeIfReached: number | null): string[] {
   return removedBeforeIfReached === null
     ? []

@@ -7,7 +7,6 @@ import { addSignIn, addSignOut } from './chat-sign-in.ts';
 import { addInteractiveChat } from './chat-talk.ts';
 import type { ChatContext } from './context.ts';
 
-/** Adds `chat` with its commands to a program. */
 export function addChatCommands(program: Command, context: ChatContext): void {
   const chat = program.command('chat').description('take part as a person or bot, from a terminal or a script');
   context.withExamples(chat, [

@@ -1,40 +1,40 @@
 import type { Command } from 'commander';
 
-/** What the program gives its chat commands: the process, and what all of its commands do in the same way. */
+/** The interface that the program gives its chat commands: the process, and the parts that all commands share. */
 export interface ChatContext {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly input: NodeJS.ReadStream;
   readonly output: NodeJS.WriteStream;
   readonly errorOutput: NodeJS.WriteStream;
-  /** Ends a command's help with lines that can be copied. */
+  /** Adds lines to the end of a command's help that a person can copy. */
   readonly withExamples: (command: Command, examples: readonly string[]) => void;
-  /** Offers the result of a command as JSON. */
+  /** Adds the option to print a command's result as JSON. */
   readonly withJson: (command: Command) => Command;
-  /** Reads an argument or an option's value that is a whole number. */
+  /** Parses an argument or an option's value as a whole number. */
   readonly wholeNumber: (min: number, max: number) => (text: string) => number;
-  /** Ends the command line with a name that no command has. */
+  /** Refuses a name that is no command, and exits. */
   readonly refuseCommand: (command: Command, name: string) => never;
-  /** Standard input to its end, as one text. */
+  /** Reads standard input to its end, as one text. */
   readonly readTextFromStdin: () => Promise<string>;
   readonly createPrompt: () => Prompt;
   readonly createStopSignals: () => StopSignals;
 }
 
-/** Asks a person at a terminal. `stop` has to be called, also after a failure. */
+/** Asks a person at a terminal. The caller has to call `stop`, also after a failure. */
 export interface Prompt {
   ask(question: Question): Promise<string>;
   say(...lines: readonly string[]): void;
   stop(): void;
 }
 
-/** What a person is asked. */
+/** A question for a person. */
 interface Question {
   readonly text: string;
-  /** Taken when nothing is typed. */
+  /** Used when the person types nothing. */
   readonly defaultValue?: string;
-  /** True: what is typed is not shown. */
+  /** True: the terminal does not show the typed text. */
   readonly isTypingHidden?: boolean;
-  /** What is wrong with an answer, as a sentence, or null. */
+  /** The problem of an answer, as a sentence; null: it is valid. */
   readonly check: (answer: string) => string | null;
 }
 
@@ -43,16 +43,16 @@ interface StopSignals {
   /** Resolves with the first one. */
   readonly firstSignal: Promise<unknown>;
   start(): void;
-  /** From now on signals do what they do by default. */
+  /** Restores the default action of the signals. */
   stop(): void;
 }
 
-/** Prints lines for whoever reads the command's result. */
+/** Prints lines of a command's result on standard output. */
 export function print(context: ChatContext, ...lines: readonly string[]): void {
   for (const line of lines) context.output.write(`${line}\n`);
 }
 
-/** Prints lines about what went wrong or goes on. */
+/** Prints lines about failures and progress on standard error. */
 export function printError(context: ChatContext, ...lines: readonly string[]): void {
   for (const line of lines) context.errorOutput.write(`${line}\n`);
 }

@@ -16,14 +16,14 @@ import { ChatCommandError } from './command-error.ts';
 
 const DEFAULT_SHOWN_MESSAGES = 20;
 const MAX_SHOWN_MESSAGES = 200;
-/** Messages that are shown where one comes into a conversation without unread ones. */
+/** Messages that the screen shows when the person switches to a conversation without unread ones. */
 const MIN_MESSAGES_ON_SWITCH = 5;
-/** A message that is read is told so long after it came, with those that came meanwhile. */
+/** Delay of a read receipt, which covers the messages that come in between. */
 const READ_RECEIPT_DELAY_MS = 500;
 const MAX_PROMPT_NAME_LENGTH = 30;
-/** How long a line is tried to be sent while the server is away. */
+/** How long the screen tries to send a line while the server is unreachable. */
 const SEND_TIMEOUT_MS = 60_000;
-/** Lines that wait until those before them are sent. */
+/** Lines that wait until the earlier ones are sent. */
 const MAX_QUEUED_LINES = 100;
 
 const decodeMembers = objectWithAtLeast({
@@ -41,14 +41,16 @@ const COMMAND_HELP: readonly (readonly [string, string])[] = [
   ['/quit', 'leave; Ctrl-D does as well'],
 ];
 
-/** What a screen works with. The client's listener has to hand everything to `onEvent`. */
+/** Options of a screen. The client's listener has to pass every event to `onEvent`. */
 interface InteractiveChatOptions {
   readonly input: NodeJS.ReadableStream;
   readonly output: NodeJS.WritableStream;
   readonly client: () => LiveClient;
 }
 
-/** A conversation on a terminal: what comes is printed above the line that is being typed, which stays as it is. */
+/**
+ * A conversation on a terminal: it prints new messages above the line that the person is typing, and keeps that line.
+ */
 export class InteractiveChat {
   /** Resolves when the person leaves. */
   readonly userLeft: Promise<void>;
@@ -57,15 +59,15 @@ export class InteractiveChat {
   readonly #names: ConversationNameCache;
   readonly #paint: PaintMood;
   #currentConversation: Conversation | null = null;
-  /** The last message of each conversation that was shown, since history and stream overlap. */
+  /** The last message of each conversation on the screen, since history and stream overlap. */
   readonly #lastShownSeqByConversation = new Map<number, number>();
   #mayDrawPrompt = false;
   #isDisconnected = false;
-  /** A read position that the server does not know yet. */
+  /** A read position that the client has not sent yet. */
   #unsentReadPosition: { readonly conversation: number; readonly seq: number } | null = null;
   #hasStopped = false;
   #hasTypedQuit = false;
-  /** What was typed is done one after the other, so that messages keep their order. */
+  /** Handles typed lines one after the other, so that messages keep their order. */
   #lineQueue: Promise<void> = Promise.resolve();
   #queuedLineCount = 0;
   #resolveUserLeft: () => void = () => {};
@@ -84,7 +86,10 @@ export class InteractiveChat {
     this.#readline.once('close', () => this.#resolveUserLeft());
   }
 
-  /** Greets, and shows the conversation to begin in or the list of them. Rejects with ChatCommandError for one there is not. */
+  /**
+   * Greets, and shows one conversation or the list of them. Rejects with ChatCommandError where the named one does not
+   * exist.
+   */
   async greetAndShow({ nick }: Account, conversation: string | null): Promise<void> {
     const all = await listConversations(this.#client);
     this.#names.rememberNames(all);
@@ -94,7 +99,7 @@ export class InteractiveChat {
     const first = conversation === null ? only : matchConversation(all, conversation);
     if (first === null) this.#printAboveInput(...conversationListLines(all));
     else await this.#switchTo(first, this.#lastShownSeqByConversation.get(first.id) ?? 0);
-    // Somebody may be typing already: the cursor stays behind that.
+    // The person may already be typing: the cursor stays after that text.
     this.#redrawPrompt();
   }
 
@@ -109,7 +114,7 @@ export class InteractiveChat {
     else if (event.type === 'change') await this.#onChange(event);
   }
 
-  /** Gives the terminal back. Idempotent. */
+  /** Restores the terminal. Idempotent. */
   stop(): void {
     if (this.#hasStopped) return;
     this.#hasStopped = true;
@@ -121,7 +126,7 @@ export class InteractiveChat {
     return this.#options.client();
   }
 
-  /** Once for an outage, however many attempts it takes. */
+  /** Prints once per outage, for any number of attempts. */
   #onDisconnected(event: Extract<ChatEvent, { type: 'disconnected' }>): void {
     if (!this.#isDisconnected) this.#printAboveInput(`-- ${disconnectedLine(event)}`);
     this.#isDisconnected = true;
@@ -143,7 +148,7 @@ export class InteractiveChat {
   async #onChange({ conversation, change }: Extract<ChatEvent, { type: 'change' }>): Promise<void> {
     const { message, notice } = change;
     if (notice?.kind === 'renamed') this.#names.forgetName(conversation);
-    // What is new and was shown with the history; edits and deletions are shown always.
+    // The history may have shown a new message already; the screen always shows edits and deletions.
     const isNew = message !== undefined && message.edited_at === undefined && message.deleted === undefined;
     if (isNew && message.seq <= (this.#lastShownSeqByConversation.get(conversation) ?? 0)) return;
     const name = await this.#names.findName(conversation);
@@ -160,7 +165,7 @@ export class InteractiveChat {
     );
   }
 
-  /** What stands in the conversation that one is in has been read: told once for what comes at once. */
+  /** Messages of the current conversation count as read; one request covers those that come together. */
   #scheduleMarkRead(seq: number): void {
     const { id: conversation } = this.#currentConversation!;
     if (this.#unsentReadPosition !== null && this.#unsentReadPosition.conversation !== conversation)
@@ -247,7 +252,7 @@ export class InteractiveChat {
     );
   }
 
-  /** The last messages, those alone that are behind a seq. */
+  /** Shows the last messages, but only those after a seq. */
   async #showLastMessages(count: number, afterSeq = 0): Promise<void> {
     const here = this.#requireCurrent();
     const last = await fetchLastMessages(this.#client, here.id, count);
@@ -280,7 +285,7 @@ export class InteractiveChat {
     this.#resolveUserLeft();
   }
 
-  /** Throws ChatCommandError where one is in none yet. */
+  /** Throws ChatCommandError where no conversation is chosen. */
   #requireCurrent(): Conversation {
     if (this.#currentConversation !== null) return this.#currentConversation;
     throw new ChatCommandError(
@@ -299,11 +304,11 @@ export class InteractiveChat {
   #printFailure(error: unknown): void {
     const known = explainChatError(error);
     if (this.#hasStopped) return;
-    // What nobody expected is shown as well: the person sees that it was not done.
+    // Prints unexpected errors too: the person sees that the command failed.
     this.#printAboveInput(`-- ${sanitize(known instanceof Error ? known.message : 'it failed')}`);
   }
 
-  /** Above the line that is being typed, which may have wrapped. */
+  /** Prints above the line that the person is typing, which may have wrapped. */
   #printAboveInput(...lines: readonly string[]): void {
     if (this.#hasStopped) return;
     const { output } = this.#options;

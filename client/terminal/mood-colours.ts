@@ -1,6 +1,6 @@
 import { styleText } from 'node:util';
 
-/** Shows a text in the colour of a mood; moods that are newer than this client have none. */
+/** Paints a text in the colour of a mood; moods that are newer than this client have no colour. */
 export type PaintMood = (mood: string, text: string) => string;
 
 type Colour = 'green' | 'cyan' | 'yellow' | 'red';
@@ -11,7 +11,7 @@ const COLOURS: ReadonlyMap<string, Colour> = new Map<string, Colour>([
   ['danger', 'red'],
 ]);
 
-/** Paints where the stream is a terminal that has colours, and `NO_COLOR` does not turn them off. */
+/** Paints where the stream is a terminal with colours, and `NO_COLOR` is not set. */
 export function moodPaint(stream: NodeJS.WritableStream): PaintMood {
   return (mood, text) => {
     const colour = COLOURS.get(mood);
