@@ -11,14 +11,14 @@ import type { ShimCommand } from './clock-shim.ts';
 
 const RUNS = { full: 100, quick: 2, test: 2 };
 const RUN_MS = 30_000;
-/** What the healthy hooks have to get while the others are struck. */
+/** Messages that each healthy hook has to get while the fault strikes the others. */
 const BESIDE = 10;
-/** A name that no name server knows: the server's look-ups of it are steered. */
+/** A name that no name server knows: `clock-shim.ts` answers the server's look-ups of it. */
 const NAME = 'receiver.klatch.test';
 const PUBLIC = '127.0.0.1';
-/** On the same port somebody listens here, who must never hear a word. */
+/** A receiver listens here on the same port; no connection may reach it. */
 const TRAP = '127.0.0.2';
-/** What the name turns into: alone, in other spellings, and among others that are as bad. */
+/** The addresses that the name changes to: one alone, in other spellings, and among other forbidden ones. */
 const PRIVATE: readonly (readonly string[])[] = [
   [TRAP],
   ['10.1.2.3'],
@@ -35,7 +35,7 @@ async function openCertificates(cleanUp: CleanUp): Promise<Scene> {
   const folder = await mkdtemp(join(tmpdir(), 'klatch-faults-'));
   await cleanUp.add('folder of certificates', () => rm(folder, { recursive: true, force: true }));
   const trusted = join(folder, 'trusted.pem');
-  // Trusted are the good one and the one of another name; the first bad one is nobody's.
+  // The server trusts the good certificate and the one for another name. Nobody vouches for the first bad one.
   await writeFile(trusted, good.cert + bad[1]!.cert);
   const stage = await Stage.start(cleanUp, {
     struck: (recorder) => Receiver.start(recorder, { tls: good }),
@@ -54,7 +54,7 @@ async function openCertificates(cleanUp: CleanUp): Promise<Scene> {
   };
 }
 
-/** Every delivery needs a connection of its own, and with it a look-up. */
+/** Makes each delivery open a connection of its own, and with it look the name up. */
 const takeAndClose: Behaviour = (call) => {
   call.res.shouldKeepAlive = false;
   take(call);
@@ -66,7 +66,7 @@ async function openAddresses(cleanUp: CleanUp): Promise<Scene> {
     return stage.server.tell(steering);
   };
   const stage = await Stage.start(cleanUp, {
-    // Only the one address may be reached, not all of loopback: the trap's is as private as any.
+    // Only this one address is allowed, not all of loopback: the trap's address is a forbidden one as well.
     settings: `delivery { allow = ["${PUBLIC}"], dns-cache-ttl = 0s, dns-negative-ttl = 0s }`,
     process: { preload: join(import.meta.dirname, 'clock-shim.ts') },
     struckHost: NAME,
@@ -80,7 +80,7 @@ async function openAddresses(cleanUp: CleanUp): Promise<Scene> {
     strike: async (run) => {
       await steer(stage, PRIVATE[run % PRIVATE.length]!);
       await Promise.all([stage.struckFailBy('address policy'), stage.healthyGoOn(BESIDE)]);
-      // With a public one among private ones, only the public one is connected to.
+      // Among public and private addresses, the server connects only to the public one.
       await steer(stage, run % 2 === 0 ? [PUBLIC] : [TRAP, PUBLIC]);
       stage.faultEnds();
     },

@@ -10,7 +10,7 @@ import { nodeFaults } from './node-faults.ts';
 import { receiverFaults } from './receiver-faults.ts';
 import { serverFaults } from './server-faults.ts';
 
-/** Every fault of the report, in its order. */
+/** Every fault of the report, in the order of its rows. */
 export const allFaults: readonly Fault[] = [
   ...serverFaults,
   callersKillFault,

@@ -12,7 +12,7 @@ export interface Certificate {
   readonly cert: string;
 }
 
-/** Says what to do where openssl is missing, else null. */
+/** A sentence that says what to do, where openssl is missing; otherwise null. */
 export async function lacksOpenssl(): Promise<string | null> {
   try {
     await run('openssl', ['version']);
@@ -22,7 +22,7 @@ export async function lacksOpenssl(): Promise<string | null> {
   }
 }
 
-/** A self-signed certificate, by openssl; `name` is what it is for, as a subjectAltName says it. */
+/** A self-signed certificate, made with openssl; `name` is its subject, in the form of a subjectAltName. */
 export async function makeCertificate(name: string): Promise<Certificate> {
   const folder = await mkdtemp(join(tmpdir(), 'klatch-faults-'));
   try {

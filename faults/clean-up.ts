@@ -1,4 +1,4 @@
-/** The run was ended, from outside or since its time was over: nothing new may be opened. */
+/** The run has ended, by a signal or by its time limit: it may open nothing more. */
 export class EndedError extends Error {
   override readonly name = 'EndedError';
 }
@@ -8,15 +8,15 @@ interface Step {
   readonly undo: () => Promise<void> | void;
 }
 
-/** No step of cleaning up may take longer. */
+/** Bound of one clean-up step. */
 const STEP_MS = 240_000;
 
-/** What was opened and has to be closed again, in the opposite order, also after a failure and on Ctrl-C. */
+/** Closes everything that a run opened, in the opposite order, also after a failure and on Ctrl-C. */
 export class CleanUp {
   #steps: Step[] = [];
   #cleanup: Promise<string[]> | null = null;
 
-  /** Remembers how to undo what was just done. After the end it is undone at once, and this rejects. */
+  /** Records how to undo the last action. After the end it undoes that at once and rejects. */
   async add(name: string, undo: Step['undo']): Promise<void> {
     this.#steps.push({ name, undo });
     if (this.#cleanup === null) return;
@@ -25,8 +25,8 @@ export class CleanUp {
   }
 
   /**
-   * Undoes everything, and lets nothing be opened any more; one failure does not stop the rest. Resolves with what could
-   * not be undone, in words. Idempotent.
+   * Undoes everything, and refuses further additions. A failure does not stop the other steps. Resolves with the
+   * failures, in words. Idempotent.
    */
   end(): Promise<string[]> {
     this.#cleanup ??= this.#undo();

@@ -12,12 +12,12 @@ import { until } from './until.ts';
 const RUNS = { full: 100, quick: 2, test: 2 };
 const RUN_MS = 40_000;
 const HOUR_S = 3_600;
-/** How far the clock is off in each run; from one to the next it goes forward and back. */
+/** The error of the clock in each run; it moves forward and back between runs. */
 const OFFSETS_S = [-HOUR_S / 2, HOUR_S / 2, -26 * HOUR_S, 26 * HOUR_S, 0, -2 * HOUR_S, -60, 60, 365 * 24 * HOUR_S, 0];
-/** A delivery's timestamp tells the sender's clock; it may be this much older than its arrival. */
+/** A delivery's timestamp shows the sender's clock; it may be this much older than the arrival. */
 const NEAR_S = 10;
 
-/** Sets the clock of a running server, while some hooks flow and others wait for their next attempt. */
+/** Sets the clock of a running server, while some hooks deliver and others wait for their next attempt. */
 function clockScene(stage: Stage, setClock: (offsetS: number) => Promise<void>): Scene {
   const { records, healthy } = recordsOf(stage);
   return {
@@ -51,7 +51,7 @@ async function openInjected(cleanUp: CleanUp): Promise<Scene> {
   return clockScene(stage, (offsetS) => stage.server.tell({ clockOffsetMs: offsetS * 1000 } satisfies ShimCommand));
 }
 
-/** Where Debian's package libfaketime puts its library for programs with threads, else null. */
+/** The library of Debian's package libfaketime for programs with threads; null where it is missing. */
 async function faketimeLibrary(): Promise<string | null> {
   for await (const path of glob('/usr/lib{,64}{,/*}/faketime/libfaketimeMT.so.1')) return path;
   return null;
@@ -62,7 +62,7 @@ async function openFaketime(cleanUp: CleanUp): Promise<Scene> {
   await cleanUp.add('folder of the clock', () => rm(folder, { recursive: true, force: true }));
   const file = join(folder, 'clock');
   const setClock = async (offsetS: number): Promise<void> => {
-    // Renamed, so that it is never read half written.
+    // A rename, so that no process reads half of the file.
     await writeFile(`${file}.new`, offsetS < 0 ? `${offsetS}` : `+${offsetS}`);
     await rename(`${file}.new`, file);
   };

@@ -1,13 +1,13 @@
-// Loaded into a server before its own modules (`node --import`): its wall clock and its look-ups of names then do as
-// the words say that its parent sends. The monotonic clock stays as it is, as when somebody sets a machine's clock.
+// A server loads this file before its own modules (`node --import`). Its wall clock and its look-ups of names then
+// follow the commands of its parent. The monotonic clock does not change, as when somebody sets a machine's clock.
 import dnsPromises from 'node:dns/promises';
 import { syncBuiltinESMExports } from 'node:module';
 
-/** What the parent may say; what it leaves out stays as it was. */
+/** A command of the parent; missing fields change nothing. */
 export interface ShimCommand {
   /** Added to the wall clock, in ms. */
   readonly clockOffsetMs?: number;
-  /** Addresses by host name; names that are not listed are looked up as ever. */
+  /** Addresses by host name; other names use the real look-up. */
   readonly addresses?: Readonly<Record<string, readonly string[]>>;
 }
 
@@ -16,7 +16,7 @@ let addresses: Readonly<Record<string, readonly string[]>> = {};
 
 const RealDate = Date;
 const now = (): number => RealDate.now() + clockOffsetMs;
-// A proxy and no subclass: the dates that it makes are dates to everybody.
+// A proxy and no subclass, so that its dates pass every check for a Date.
 globalThis.Date = new Proxy(RealDate, {
   construct: (target, args: unknown[], newTarget) =>
     Reflect.construct(target, args.length === 0 ? [now()] : args, newTarget) as object,
@@ -38,5 +38,5 @@ process.on('message', (word: ShimCommand) => {
   addresses = word.addresses ?? addresses;
   process.send!('heard');
 });
-// It must not keep a server alive that has stopped.
+// The channel must not keep a stopped server alive.
 process.channel?.unref();

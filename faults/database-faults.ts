@@ -6,7 +6,7 @@ import { endedByItself } from './server-faults.ts';
 import { Stage } from './stage.ts';
 import { until } from './until.ts';
 
-/** Time-outs that make a run short; the rules between them stay as they are by default. */
+/** Short timeouts, so that a run is short; their ratios are those of the defaults. */
 const SHORT_TIMEOUTS = `services.postgresql {
   connect-timeout = 500ms, query-timeout = 1500ms, flush-timeout = 1s, lock-timeout = 300ms
 }`;
@@ -22,7 +22,7 @@ export const databaseFaults: readonly Fault[] = [
       const stage = await Stage.start(cleanUp);
       const strike = async (): Promise<void> => {
         await killPostmaster(stage.server.dataDir);
-        // Starting it again is the server's business, and so part of the recovery.
+        // The server restarts it, and so that is part of the recovery.
         stage.faultEnds();
       };
       return { stage, strike, violations: () => endedByItself(stage) };
@@ -60,7 +60,8 @@ export const databaseFaults: readonly Fault[] = [
         proxy.hold('both');
         const isAway = async (): Promise<boolean> => (await fetch(`${stage.server.url}/v1/ready`)).status === 503;
         await until('the server says that its database is away', isAway);
-        // Every second time the path forgets its connections, as a firewall does; else everything still comes through.
+        // Every second run, the proxy forgets its connections, as a firewall does; in the others everything still
+        // arrives.
         if (run % 2 === 0) proxy.abandon();
         await proxy.forward();
         stage.faultEnds();

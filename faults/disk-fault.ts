@@ -18,7 +18,7 @@ const run = promisify(execFile);
 
 const DISK_MIB = 512;
 const BLOCK = Buffer.alloc(1024 * 1024);
-/** Posts that have to be refused before there is room again. */
+/** Posts that the server has to refuse before the fault frees the disk. */
 const REFUSED = 20;
 const LOG_BYTES = 8 * 1024 * 1024;
 const LOG_GROWS_MS = 5_000;
@@ -27,7 +27,7 @@ async function mountSmallDisk(cleanUp: CleanUp): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'klatch-disk-'));
   await cleanUp.add('folder of the disk', () => rm(folder, { recursive: true, force: true }));
   await run('mount', ['-t', 'tmpfs', '-o', `size=${DISK_MIB}m,mode=0711`, 'tmpfs', folder]);
-  // Lazily, should somebody still be at work on it: it is gone from the folder at once in any case.
+  // A lazy unmount, in case a process still uses it: the mount leaves the folder at once in any case.
   await cleanUp.add('disk', async () => {
     await run('umount', [folder]).catch(() => run('umount', ['--lazy', folder]));
   });
@@ -35,7 +35,7 @@ async function mountSmallDisk(cleanUp: CleanUp): Promise<string> {
   return folder;
 }
 
-/** Writes until nothing more fits. */
+/** Writes until the disk is full. */
 async function fill(path: string): Promise<void> {
   const file = await open(path, 'a');
   try {
@@ -47,7 +47,7 @@ async function fill(path: string): Promise<void> {
   }
 }
 
-/** Makes PostgreSQL's write-ahead log need another file soon. False when that ended it, or something else had. */
+/** Makes PostgreSQL's write-ahead log need another file soon. Returns false when PostgreSQL has ended. */
 async function growsLog(dataDir: string): Promise<boolean> {
   const postmaster = await findPostmaster(join(dataDir, 'postgresql'));
   if (postmaster?.status !== 'ready') return false;
@@ -60,7 +60,7 @@ async function growsLog(dataDir: string): Promise<boolean> {
     await connection.run(grow, LOG_GROWS_MS);
     return true;
   } catch (error) {
-    // What it refuses with an error of its own, it lives through.
+    // A PostgreSQL that refuses with an error of its own survives.
     if (sqlState(error) !== null) return true;
     if (error instanceof CommitUnknownError || error instanceof DatabaseUnavailableError) return false;
     throw error;
@@ -77,10 +77,10 @@ async function openFullDisk(cleanUp: CleanUp): Promise<Scene> {
     stage,
     strike: async (run) => {
       const refused = stage.load.refused + REFUSED;
-      // Tables cannot grow, which PostgreSQL survives; every second time its log cannot either, and that ends it.
+      // PostgreSQL survives when tables cannot grow. In every second run its log cannot grow either, which ends it.
       let hasEnded = run % 2 === 0;
       await until('posts are refused', async () => {
-        // Again and again: what PostgreSQL frees must not save it.
+        // Repeatedly, so that the space that PostgreSQL frees does not save it.
         await fill(filler);
         if (!hasEnded) hasEnded = !(await growsLog(stage.server.dataDir));
         return hasEnded && stage.load.refused >= refused;
@@ -92,7 +92,7 @@ async function openFullDisk(cleanUp: CleanUp): Promise<Scene> {
   };
 }
 
-/** Whether a small disk can be mounted here; tried, since being root does not suffice in every container. */
+/** Whether a small disk can be mounted here. It tries, since root may lack the right in a container. */
 export async function lacksMount(): Promise<Lack> {
   if (process.getuid?.() !== 0) return 'mounting a small disk needs root: run it as root';
   const folder = await mkdtemp(join(tmpdir(), 'klatch-disk-'));

@@ -5,18 +5,18 @@ import type { HookKind, Recovery, Stage } from './stage.ts';
 import { until } from './until.ts';
 import { judge, type Verdict } from './verdict.ts';
 
-/** What a fault needs that this machine lacks, as a sentence that says what to do. */
+/** A missing prerequisite of a fault, as a sentence that says what to do. */
 export type Lack = string | null;
 
-/** A fault that is struck again and again while messages flow. */
+/** A fault that strikes repeatedly while messages flow. */
 export interface Fault {
-  /** For ONLY=. */
+  /** The name for ONLY=. */
   readonly name: string;
-  /** The row's first column. */
+  /** The first column of the row. */
   readonly title: string;
-  /** How often it is struck: by `make faults` (100 times where a run takes under 10 s), with QUICK=1, in the tests. */
+  /** Number of runs: by `make faults` (100 where a run takes under 10 s), with QUICK=1, in the tests. */
   readonly runs: { readonly full: number; readonly quick: number; readonly test: number };
-  /** No run may take longer, setting up aside. */
+  /** Bound of a run, without the set-up. */
   readonly runMs: number;
   /** Deliveries that a lane may repeat in each run: one unsettled batch where a process or its database ends. */
   readonly repeatsPerLane: number;
@@ -24,28 +24,28 @@ export interface Fault {
   readonly open: (cleanUp: CleanUp) => Promise<Scene>;
 }
 
-/** A fault that is set up. */
+/** A fault that is ready to strike. */
 export interface Scene {
   readonly stage: Stage;
-  /** Breaks something, sets it right, and calls `stage.faultEnds` in the moment in which nothing is broken any more. */
+  /** Breaks something, repairs it, and calls `stage.faultEnds` at the moment when nothing is broken any more. */
   readonly strike: (run: number) => Promise<void>;
-  /** What is done when the lanes flow again: what was taken away comes back. */
+  /** Runs when the lanes flow again: it restores what the fault removed. */
   readonly afterwards?: (run: number) => Promise<void>;
-  /** Awaited before the verdict: what has still to arrive elsewhere than at hooks. */
+  /** Awaited before the verdict: arrivals at other places than hooks. */
   readonly settle?: () => Promise<void>;
-  /** In place of that on the hooks: for a fault that may lose what was acknowledged. */
+  /** Replaces the verdict on the hooks: for a fault that may lose acknowledged messages. */
   readonly verdict?: () => Verdict;
-  /** What else must not have been, in words; asked at the end. */
+  /** Further violations, in words; called at the end. */
   readonly violations?: (recoveries: readonly Recovery[]) => readonly string[];
-  /** What the servers did as a precaution, on a machine too slow for their limits of time: promised, and no good sign. */
+  /** Precautions of the servers on a machine that is too slow for their time limits: documented, but no good sign. */
   readonly precautions?: () => readonly string[];
   /** A remark for the row. */
   readonly remark?: () => string;
 }
 
-/** How long what of one run took. */
+/** Durations of one run. */
 export interface RunTimes extends Recovery {
-  /** The longest time, from the strike on, in which no post was answered 200. */
+  /** The longest time since the strike in which the server answered no post with 200. */
   readonly longestPauseMs: number;
   readonly totalMs: number;
 }
@@ -60,43 +60,43 @@ export interface FaultResult {
   readonly lost: number;
   readonly outOfOrder: number;
   readonly duplicates: number;
-  /** The most duplicates of one lane in one run, and how many it may have. */
+  /** The most duplicates of one lane in one run, and the allowed number. */
   readonly worstDuplicates: number;
   readonly allowedDuplicates: number;
-  /** Changes that came twice, under one number, with different texts. */
+  /** Changes that arrived twice under one number, with different texts. */
   readonly conflictingRevs: number;
   readonly recoveries: readonly RunTimes[];
   readonly seconds: number;
   readonly remark: string;
-  /** Why this row does not stand; empty when the fault was survived. */
+  /** The reasons why this row fails; empty when the system survived the fault. */
   readonly violations: readonly string[];
-  /** Not null: it was not run, and this is why. */
+  /** The reason why the fault was not run; null: it was. */
   readonly notRun: Lack;
 }
 
-// These catch hangs, also on a machine that is a quarter as fast: none of them measures speed.
+// These limits catch hangs, also on a machine a quarter as fast: none of them measures speed.
 const SET_UP_MS = 240_000;
 const DRAIN_MS = 240_000;
 const SLOW_MACHINE = 4;
 const DRAIN_AFTER_FAILURE_MS = 5_000;
-/** A run begins when each hook got so many further messages, and up to as many again at random. */
+/** A run begins when each hook got this many further messages, and up to as many again at random. */
 const WARM_UP_MESSAGES = 40;
 
-/** So many runs of a fault take no longer unless something hangs. */
+/** Bound of this many runs of a fault; only a hang exceeds it. */
 export const hangLimitMs = (fault: Fault, runs: number): number => SET_UP_MS + runs * fault.runMs * SLOW_MACHINE;
 
 export interface FaultOptions {
-  /** Its `end` ends the run. */
+  /** The run ends with its `end`. */
   readonly cleanUp?: CleanUp;
-  /** The run takes no longer. */
+  /** Bound of the run. */
   readonly limitMs?: number;
-  /** Rest of each caller after an answer; the stage's own by default. */
+  /** Pause of each caller after an answer; the stage's own by default. */
   readonly gapMs?: number;
-  /** Precautions are no violations: for tests, which share the machine with others. */
+  /** Precautions are no violations: for tests, which share the machine with other programs. */
   readonly toleratesPrecautions?: boolean;
 }
 
-/** Strikes a fault `runs` times and judges what came out. Closes what it opened, whatever happens. */
+/** Strikes a fault `runs` times and judges the result. Closes everything that it opened, also after a failure. */
 export async function runFault(
   fault: Fault,
   runs: number,
@@ -145,7 +145,7 @@ async function play(
   } catch (error) {
     failures.push((error as Error).message);
   }
-  // After a failure too: what was lost by then is what one wants to know.
+  // After a failure too, so that the row shows the losses up to then.
   await drain(scene.stage, failures.length === 0 ? DRAIN_MS : DRAIN_AFTER_FAILURE_MS);
   await scene.settle?.();
   const result = resultOf(fault, scene, recoveries);
@@ -156,7 +156,7 @@ async function play(
 async function playOnce({ stage, strike, afterwards }: Scene, run: number): Promise<RunTimes> {
   const started = performance.now();
   for (const { record } of stage.hooks) record.beginRun();
-  // Each run finds lanes that flow.
+  // Each run begins with lanes that flow.
   await stage.goOn(WARM_UP_MESSAGES * (1 + Math.random()));
   stage.load.watchPauses();
   await strike(run);
@@ -192,13 +192,16 @@ function resultOf(fault: Fault, scene: Scene, recoveries: readonly RunTimes[]): 
   };
 }
 
-/** In messages. With `order: none` those in flight, and what overtook them, come again beside what is not settled. */
+/**
+ * In messages. With `order: none` the requests in flight, and those that overtook them, repeat beside the unsettled
+ * ones.
+ */
 function repeatsOf({ order, batch }: HookKind, deliveries: number): number {
   if (deliveries === 0) return 0;
   return (order === 'none' ? deliveries + MAX_IN_FLIGHT + MAX_REQUESTS_COMPLETED_AHEAD : deliveries) * batch;
 }
 
-/** What is still missing when the time is up is lost: no failure here, the verdict counts it. */
+/** Messages that are missing at the time limit are lost. That is no failure here: the verdict counts it. */
 async function drain({ hooks, load }: Stage, timeoutMs: number): Promise<void> {
   await load.abort();
   const heads = load.heads();
@@ -206,7 +209,7 @@ async function drain({ hooks, load }: Stage, timeoutMs: number): Promise<void> {
   await until('everything has arrived', arrived, timeoutMs).catch(() => {});
 }
 
-/** The row of a fault that was not struck to its end. */
+/** The row of a fault whose run did not complete. */
 export function emptyResult(fault: Fault, why: Pick<FaultResult, 'notRun' | 'violations'>): FaultResult {
   const { name, title } = fault;
   const traffic = { runs: 0, messages: 0, deliveries: 0, lost: 0, outOfOrder: 0, conflictingRevs: 0 };

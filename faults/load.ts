@@ -1,52 +1,52 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { textOf } from './recorder.ts';
 
-/** Where the posts of one group go: the same integration at every node. */
+/** The URLs of one group's webhook: the same integration at every node. */
 export interface PostTarget {
   readonly id: number;
   readonly webhooks: readonly string[];
 }
 
 export interface LoadOptions {
-  /** Callers, each of which posts its next message when the last one was answered 200. */
+  /** Callers, each of which posts its next message when the server has answered the last one with 200. */
   readonly clients: number;
-  /** Rest of each caller after an answer. */
+  /** Pause of each caller after an answer. */
   readonly gapMs: number;
-  /** How long a caller waits for an answer; 3 s by default. */
+  /** Bound of a caller's wait for an answer; 3 s by default. */
   readonly answerTimeoutMs?: number;
-  /** A server that takes no post for this long has not survived. */
+  /** A server that accepts no post for this long has not survived. */
   readonly giveUpMs?: number;
 }
 
 const ANSWER_TIMEOUT_MS = 3_000;
-/** What a 503 says of such a post, in words alone. */
+/** The sentence of a 503 for such a post. */
 const UNKNOWN_OUTCOME = /may have been posted/;
 const REPEAT_MS = 20;
 const GIVE_UP_MS = 240_000;
 
 /**
- * Clients that post without a pause, through every fault: each repeats a post with its Idempotency-Key until it is
- * answered 200, at another node if there is one.
+ * Callers that post without a pause, through every fault. Each repeats a post with its Idempotency-Key until the server
+ * answers 200, at another node if there is one.
  */
 export class Load {
-  /** By group, then by the number of the post: the `seq` that the answer named. */
+  /** By group, then by the number of the post: the `seq` of the answer. */
   readonly acknowledged: Map<number, number>[];
-  /** Posts that were answered 200. */
+  /** Posts that the server answered with 200. */
   posted = 0;
-  /** Attempts to post that were not answered 200. */
+  /** Attempts that the server did not answer with 200. */
   refused = 0;
-  /** Of them those that were answered 503. */
+  /** Those of them that it answered with 503. */
   unavailable = 0;
-  /** Of these those that may have been written. */
+  /** Those of these that it may have written. */
   unknownOutcomes = 0;
-  /** Of the attempts that were answered 200, when the newest one was sent. */
+  /** When the newest attempt was sent that was answered with 200. */
   lastTakenSentAt = 0;
   readonly #targets: readonly PostTarget[];
   readonly #clientCount: number;
   readonly #answerTimeoutMs: number;
   readonly #giveUpMs: number;
   #gapMs: number;
-  /** Since `watchPauses`: the longest time without an answer 200, and when the last one came. */
+  /** Since `watchPauses`: the longest time without an answer 200, and the time of the last one. */
   #longestPauseMs = 0;
   #lastTakenAt = 0;
   readonly #newest: number[];
@@ -70,16 +70,16 @@ export class Load {
   start(): void {
     this.#stopped = false;
     this.#clients = Promise.all(Array.from({ length: this.#clientCount }, () => this.#run())).then(() => {});
-    // It is looked at in `stop`, and must not end the process before.
+    // `stop` awaits it; until then its rejection must not end the process.
     this.#clients.catch(() => {});
   }
 
-  /** From here on each caller rests so long after an answer. */
+  /** From here on each caller pauses for this time after an answer. */
   pace(gapMs: number): void {
     this.#gapMs = gapMs;
   }
 
-  /** Callers finish the post that they are at, and begin none before `resume`. */
+  /** Callers finish the current post, and begin none before `resume`. */
   pause(): void {
     this.#resumed ??= Promise.withResolvers();
   }
@@ -89,20 +89,20 @@ export class Load {
     this.#resumed = null;
   }
 
-  /** Resolves when every post that was begun has been answered 200. */
+  /** Resolves when the server has answered every started post with 200. */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.resume();
     await this.#clients;
   }
 
-  /** Ends without waiting for answers. */
+  /** Ends the callers without waiting for answers. */
   async abort(): Promise<void> {
     this.#aborted = true;
     await this.stop().catch(() => {});
   }
 
-  /** From here on `longestPauseMs` counts. */
+  /** Starts to measure `longestPauseMs`. */
   watchPauses(): void {
     this.#longestPauseMs = 0;
     this.#lastTakenAt = performance.now();
@@ -113,12 +113,12 @@ export class Load {
     return Math.max(this.#longestPauseMs, performance.now() - this.#lastTakenAt);
   }
 
-  /** How many posts were begun: each later one has a higher number. */
+  /** The number of posts that have begun: each later one has a higher number. */
   get begun(): number {
     return this.#next;
   }
 
-  /** The newest `seq` of each group that was answered so far. */
+  /** The newest acknowledged `seq` of each group. */
   heads(): number[] {
     return [...this.#newest];
   }
@@ -155,7 +155,7 @@ export class Load {
     }
   }
 
-  /** The message's `seq`, or null when the post has to be repeated. */
+  /** The message's `seq`, or null when the caller has to repeat the post. */
   async #ask(url: string, post: number): Promise<number | null> {
     try {
       const response = await fetch(url, {
@@ -166,7 +166,7 @@ export class Load {
       });
       const text = await response.text();
       if (response.status === 200) {
-        // Behind a dot it has the epoch of the log.
+        // An epoch of the log may follow the number after a dot.
         return Number.parseInt((JSON.parse(text) as { id: string }).id.split(':')[1]!, 10);
       }
       if (response.status === 503) {
@@ -182,7 +182,7 @@ export class Load {
   }
 }
 
-/** Neither taken nor 503: no fault may show itself to callers in another way. */
+/** An answer other than 200 and 503: callers may see no other sign of a fault. */
 export class UnexpectedAnswerError extends Error {
   override readonly name = 'UnexpectedAnswerError';
 }

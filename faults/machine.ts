@@ -6,10 +6,10 @@ import { findPrograms } from '../src/storage/embedded/programs.ts';
 
 const run = promisify(execFile);
 const ROOT = resolve(import.meta.dirname, '..');
-/** Written by the run itself, so they make no difference to what was run. */
+/** The run itself writes them, so they are no difference of the tested sources. */
 const REPORT_FILES = ['docs/fault-report.md', 'faults/report.json'];
 
-/** What the report was made on, and of what. */
+/** The machine and the sources of a report. */
 export interface Machine {
   readonly cores: number;
   readonly memoryGiB: number;
@@ -42,7 +42,7 @@ async function commit(): Promise<string> {
     );
     return hash.trim() + (changes === '' ? '' : ' with changes that are not committed');
   } catch {
-    // Sources without their history are run as well.
+    // Sources without their Git history run as well.
     return 'unknown';
   }
 }

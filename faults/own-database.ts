@@ -7,7 +7,7 @@ import type { CleanUp } from './clean-up.ts';
 
 const GONE_MS = 240_000;
 
-/** A PostgreSQL server beside Klatch, as where an administrator runs one: Klatch neither starts nor stops it. */
+/** A PostgreSQL server beside Klatch, as an administrator runs one: Klatch neither starts nor stops it. */
 export class OwnDatabase {
   readonly #dir: string;
   #server: EmbeddedServer;
@@ -20,13 +20,13 @@ export class OwnDatabase {
   static async start(cleanUp: CleanUp): Promise<OwnDatabase> {
     const dir = await mkdtemp(join(tmpdir(), 'klatch-faults-'));
     await cleanUp.add('folder of the database', () => rm(dir, { recursive: true, force: true, maxRetries: 3 }));
-    // Passable, so that as root the server can run as another user.
+    // Passable, so that the server can run as another user where the tests run as root.
     await chmod(dir, 0o711);
     await cleanUp.add('database', () => endPostmaster(dir));
     return new OwnDatabase(dir, await start(dir));
   }
 
-  /** HOCON that makes a server use it, through another host and port if given. */
+  /** HOCON that makes a server use it, by default at its own address. */
   settings(way: { readonly host: string; readonly port: number } = this.place): string {
     const { user, database } = this.#server;
     return `services.postgresql {
@@ -35,12 +35,12 @@ export class OwnDatabase {
     services.file-storage.location = "${this.#dir}/files"`;
   }
 
-  /** The folder of its socket, and the port that names the file. */
+  /** The folder of its socket, and the port in the socket's name. */
   get place(): { host: string; port: number } {
     return { host: this.#server.socketDir, port: this.#server.port };
   }
 
-  /** Kills the postmaster with -9, and starts it again when its children are gone. */
+  /** Kills the postmaster with -9, and starts it again when its children have ended. */
   async killAndRestart(): Promise<void> {
     await killPostmaster(this.#dir);
     this.#server = await start(this.#dir);
@@ -58,7 +58,7 @@ export async function killPostmaster(dataDir: string): Promise<void> {
   process.kill(postmaster.pid, 'SIGKILL');
 }
 
-/** Ends it at once; its files are going to be removed. */
+/** Ends it at once; the caller is going to remove its files. */
 async function endPostmaster(dataDir: string): Promise<void> {
   const clusterDir = join(dataDir, 'postgresql');
   const postmaster = await findPostmaster(clusterDir);

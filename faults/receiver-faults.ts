@@ -4,17 +4,17 @@ import { endedByItself } from './server-faults.ts';
 import { Stage } from './stage.ts';
 
 const RUNS = { full: 100, quick: 2, test: 1 };
-/** Those of two kinds take turns. */
+/** For faults with two variants that alternate. */
 const RUNS_OF_TWO_KINDS = { full: 100, quick: 2, test: 2 };
-/** Runs in which the server waits for its time-out twice take more than 10 s each. */
+/** Runs in which the server waits for two timeouts take more than 10 s each. */
 const LONG_RUNS = 10;
 const RUN_MS = 30_000;
-/** What the healthy hooks have to get while the others are struck. */
+/** Messages that each healthy hook has to get while the fault strikes the others. */
 const BESIDE = 10;
-/** For receivers that keep the server waiting, so that a run takes seconds; long enough for a machine that stands still. */
+/** For receivers that keep the server waiting, so that a run takes seconds; long enough for a machine that stalls. */
 const SHORT_TIMEOUT = 'delivery.headers-timeout = 6s';
 
-/** A fault that is nothing but another way to answer, until each struck hook had this many deliveries of it. */
+/** A fault that only changes the answers, until each struck hook had this many deliveries. */
 function answerFault(
   row: Pick<Fault, 'name' | 'title'>,
   deliveries: number,
@@ -33,7 +33,7 @@ function answerFault(
   return receiverFault(row, sceneOf, settings);
 }
 
-/** A fault of a receiver: nothing may arrive twice that was taken, and the server goes on. */
+/** A fault of a receiver: no accepted message may arrive twice, and the server survives. */
 export function receiverFault(
   row: Pick<Fault, 'name' | 'title'>,
   sceneOf: (stage: Stage) => Promise<Scene>,
@@ -54,14 +54,14 @@ export function receiverFault(
 
 const REDIRECTS = [301, 302, 303, 307, 308];
 const RETRY_AFTER_S = 1;
-/** Timers may be this much early. */
+/** Timers may fire this much early. */
 const EARLY_MS = 20;
 
-/** Asks for a rest, and sees that it is kept. */
+/** Answers with Retry-After, and checks that the server waits that long. */
 function restful(stage: Stage): { readonly ask: Behaviour; readonly takeAfterRest: Behaviour } {
   const notBefore = new Map<unknown, number>();
   const check: Behaviour = ({ delivery }) => {
-    // With `order: none` others than the one that was refused may come.
+    // With `order: none` other messages than the refused one may come.
     if (delivery.hook.strict && performance.now() < (notBefore.get(delivery.hook) ?? 0)) {
       stage.recorder.violations.add('a delivery came before the time that Retry-After had named');
     }
@@ -93,7 +93,7 @@ const resetBeforeHead: Behaviour = ({ delivery, socket }) => {
 
 const resetAfterHead: Behaviour = ({ take, socket }) => {
   take();
-  // Reset when the head is on its way for certain: a reset discards what the other side has not read yet.
+  // Reset when the head has surely arrived: a reset discards bytes that the other side has not read.
   socket.write('HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\nhalf', () => {
     setTimeout(() => socket.resetAndDestroy(), 50);
   });
@@ -120,7 +120,7 @@ const slowBody: Behaviour = ({ take, socket }) => {
   drip(socket, '.'.repeat(60));
 };
 
-/** What breaks before its status is complete is refused, what breaks after it is taken. */
+/** Alternates: a break before the status is complete counts as a refusal, a break after it as accepted. */
 function inTurns(before: Behaviour, after: Behaviour): (run: number) => Behaviour {
   return (run) => (run % 2 === 0 ? before : after);
 }
@@ -155,7 +155,7 @@ export const receiverFaults: readonly Fault[] = [
   answerFault(
     { name: 'redirect', title: 'receiver redirects' },
     5,
-    // Whoever follows it arrives where no hook is.
+    // A client that follows it would arrive where no hook is.
     (run, stage) => refuse(REDIRECTS[run % REDIRECTS.length]!, { location: stage.healthy.url('/elsewhere') }),
   ),
   {

@@ -10,13 +10,13 @@ import type { Delivery, Recorder } from './recorder.ts';
 export interface Call {
   readonly delivery: Delivery;
   readonly res: ServerResponse;
-  /** Beneath the answer, for those that are not HTTP. */
+  /** The connection of the answer, for answers that are not HTTP. */
   readonly socket: Socket;
-  /** The delivery counts as taken. To be called before the answer that says so. */
+  /** Counts the delivery as accepted. Call it before the answer that acknowledges it. */
   readonly take: () => void;
 }
 
-/** How a receiver answers. */
+/** A way to answer. */
 export type Behaviour = (call: Call) => void;
 
 export const take: Behaviour = ({ take, res }) => {
@@ -32,7 +32,7 @@ export function refuse(status: number, headers: Record<string, string> = {}): Be
   };
 }
 
-/** A receiver of deliveries on loopback, which can be at fault in every way, and keeps its port through all of them. */
+/** A receiver of deliveries on loopback that can fail in every way, and keeps its port. */
 export class Receiver {
   behave: Behaviour = take;
   /** Connections that were ever opened. */
@@ -63,7 +63,7 @@ export class Receiver {
     { host = '127.0.0.1', port = 0, tls = null as SecureContextOptions | null } = {},
   ): Promise<Receiver> {
     const receiver = new Receiver(recorder, { host, tls });
-    // It is down for a while, and listens there again.
+    // The receiver closes its port for a while, and opens the same one again.
     receiver.#port = port === 0 ? await freePort() : port;
     await receiver.up();
     return receiver;
@@ -73,22 +73,22 @@ export class Receiver {
     return this.#port;
   }
 
-  /** Its URL, under its address or under a name for it. */
+  /** Its URL, with its address or with a name for it. */
   url(path: string, host = this.#host): string {
     return `http${this.#isSecure ? 's' : ''}://${host}:${this.#port}${path}`;
   }
 
-  /** Connections from now on are shown another certificate. */
+  /** Presents another certificate to new connections. */
   show(tls: SecureContextOptions): void {
     (this.#server as SecureServer).setSecureContext(tls);
   }
 
-  /** Ends every connection; new ones are welcome. */
+  /** Closes every connection, and accepts new ones. */
   hangUp(): void {
     for (const socket of this.#sockets) socket.destroy();
   }
 
-  /** Nobody listens on the port any more, and every connection ends. */
+  /** Closes the port and every connection. */
   async down(): Promise<void> {
     if (!this.#server.listening) return;
     const closed = once(this.#server, 'close');
@@ -107,7 +107,7 @@ export class Receiver {
     try {
       for await (const chunk of req) chunks.push(chunk as Buffer);
     } catch {
-      // The sender was killed in the middle: nothing arrived.
+      // The sender was killed during the request: it does not count as an arrival.
       return;
     }
     const delivery = this.#recorder.arrived(req.url!, req.headers, Buffer.concat(chunks).toString('utf8'));

@@ -1,22 +1,22 @@
 import { TextByRev } from './text-by-rev.ts';
 
-/** One delivery as a receiver got it: the messages of its body, in their order, or its events. */
+/** One delivery as a receiver got it: the messages of its body in their order, or its events. */
 export interface Delivery {
   readonly hook: HookRecord;
   readonly seqs: readonly number[];
-  /** The number of the post that each message came from. */
+  /** The number of each message's post. */
   readonly posts: readonly number[];
   readonly events: readonly EventNumber[];
 }
 
-/** What tells events of one group apart. */
+/** The numbers that identify an event within its group. */
 interface EventNumber {
   readonly epoch: number;
   readonly rev: number;
 }
 
 interface ForwardedBody {
-  /** Left out by tests of this file, as is what else is optional. */
+  /** Optional, since tests of this file leave it out. */
   readonly type?: string;
   readonly data: {
     readonly rev?: number;
@@ -33,40 +33,40 @@ interface ForwardedMessage {
   readonly rev_epoch?: number;
 }
 
-/** Behind the dot: the epoch of the log, which rises where history was lost. */
+/** After the dot: the epoch of the log, which rises when history is lost. */
 const DELIVERY_ID = /^\d+_\d+_(r?)(\d+)(?:-(\d+))?(?:\.\d+)?$/;
-/** An edited message keeps what names its post. */
+/** An edited message keeps the name of its post. */
 const POST_TEXT = /^post (\d+)\b/;
 
-/** The text that a post carries, so that its arrival can be told. */
+/** The text of a post, which identifies it on arrival. */
 export function textOf(post: number): string {
   return `post ${post}`;
 }
 
-/** The number of the post that a message came from; null: it is of none. */
+/** The number of a message's post; null: it belongs to none. */
 export function postOf(text: string): number | null {
   const number = POST_TEXT.exec(text)?.[1];
   return number === undefined ? null : Number(number);
 }
 
-/** What one hook's receiver saw, message by message. */
+/** The arrivals of one hook, message by message. */
 export class HookRecord {
   readonly path: string;
   /** Whether its messages have to arrive in the order of `seq`. */
   readonly strict: boolean;
-  /** First arrivals of a message, or event, after the first arrival of a later one, refused arrivals included. */
+  /** First arrivals of a message or event after the first arrival of a later one, refused arrivals included. */
   outOfOrder = 0;
-  /** Arrivals of a message, or event, that the receiver had taken before. */
+  /** Arrivals of a message or event that the receiver had already accepted. */
   duplicates = 0;
-  /** The most of them in one run. */
+  /** The largest number of duplicates in one run. */
   worstDuplicates = 0;
-  /** Messages that were taken, each counted once. */
+  /** Accepted messages, each counted once. */
   taken = 0;
-  /** Of the duplicates those whose text is another one than the first time. */
+  /** Duplicates whose text differs from the first one. */
   changed = 0;
-  /** Deliveries that arrived and were not taken: the receiver was at fault then. */
+  /** Deliveries that arrived and that the receiver, at fault then, did not accept. */
   refused = 0;
-  /** By `seq`: the number of the post, plus one; 0 where nothing was taken. */
+  /** By `seq`: the number of the post, plus one; 0 where no message was accepted. */
   readonly #posts: number[] = [0];
   readonly #arrived: boolean[] = [];
   readonly #arrivedEvents = new Set<string>();
@@ -77,7 +77,7 @@ export class HookRecord {
   #through = 0;
   #duplicatesOfRun = 0;
   #firstTakenAt: number | null = null;
-  /** The clock of the sender of the last arrival, in seconds since 1970. */
+  /** The sender's clock at the last arrival, in seconds since 1970. */
   lastTimestampS = 0;
 
   constructor(path: string, strict: boolean) {
@@ -85,43 +85,45 @@ export class HookRecord {
     this.strict = strict;
   }
 
-  /** Messages that were taken and deliveries that were refused. */
+  /** Accepted messages and refused deliveries. */
   get answered(): number {
     return this.taken + this.refused;
   }
 
-  /** Every message up to this `seq` was taken. */
+  /** The receiver has accepted every message up to this `seq`. */
   get through(): number {
     return this.#through;
   }
 
-  /** When the first message since the last `mark` was taken that had not been taken before, else null. */
+  /** When the receiver accepted the first new message since the last `mark`; null: none yet. */
   get firstTakenAt(): number | null {
     return this.#firstTakenAt;
   }
 
-  /** Counts duplicates for another run from now on. */
+  /** Begins to count the duplicates of another run. */
   beginRun(): void {
     this.#duplicatesOfRun = 0;
   }
 
-  /** From now on `firstTakenAt` tells of the next message. */
+  /** Makes `firstTakenAt` report the next message. */
   mark(): void {
     this.#firstTakenAt = null;
   }
 
-  /** The number of the post that was taken under this `seq`, else null. */
+  /** The number of the post that was accepted under this `seq`; null: none. */
   postAt(seq: number): number | null {
     const post = this.#posts[seq] ?? 0;
     return post === 0 ? null : post - 1;
   }
 
-  /** The posts that were taken, one for each `seq`. */
+  /** The accepted posts, one for each `seq`. */
   posts(): number[] {
     return this.#posts.filter((post) => post > 0).map((post) => post - 1);
   }
 
-  /** Whether an event with this rev was taken, of whatever epoch: a new one keeps the revs that are not lost. */
+  /**
+   * Whether the receiver accepted an event with this rev, of any epoch: a new epoch keeps the revs that are not lost.
+   */
   hasEvent(rev: number): boolean {
     return this.#takenEventRevs.has(rev);
   }
@@ -171,16 +173,16 @@ export class HookRecord {
 
 const keyOf = ({ epoch, rev }: EventNumber): string => `${epoch}:${rev}`;
 
-/** Whether the first one comes after the other. */
+/** Whether the first event comes after the other. */
 function comesAfter(event: EventNumber, other: EventNumber): boolean {
   return event.epoch === other.epoch ? event.rev > other.rev : event.epoch > other.epoch;
 }
 
-/** Sees every delivery of a run, at whichever receiver it arrives. */
+/** Records every delivery of a run, at any receiver. */
 export class Recorder {
-  /** What must never be, in words. */
+  /** Violations, in words. */
   readonly violations = new Set<string>();
-  /** Of whatever arrived, and of what others tell it. */
+  /** The text of each change, from the arrivals and from live clients. */
   readonly textByRev = new TextByRev();
   readonly #hooks = new Map<string, HookRecord>();
 
@@ -194,7 +196,10 @@ export class Recorder {
     return hook;
   }
 
-  /** A complete request arrived; whether the receiver takes it, is said by `take`. Null for what is no delivery. */
+  /**
+   * Records a complete request; `take` tells that the receiver accepts it. Returns null for a request that is no
+   * delivery.
+   */
   arrived(path: string, headers: NodeJS.Dict<string | string[]>, raw: string): Delivery | null {
     const hook = this.#hooks.get(path);
     if (hook === undefined) {

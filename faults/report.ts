@@ -2,16 +2,16 @@ import { median } from '../bench/support/report.ts';
 import type { FaultResult, RunTimes } from './fault.ts';
 import type { Machine } from './machine.ts';
 
-/** What a run of the suite was made on, and when. */
+/** The machine and the time of a run of the suite. */
 export interface RunFacts {
   readonly startedAt: Date;
   readonly machine: Machine;
 }
 
-/** A row of the page as `faults/report.json` keeps it: a fault keeps the row of its last run until it is run again. */
+/** A row of the page in `faults/report.json`: it stays until the fault runs again. */
 export interface ReportRow {
   readonly name: string;
-  /** As in the table, from the title on. */
+  /** The cells of the table, from the title on. */
   readonly cells: readonly string[];
   readonly notes: readonly string[];
   readonly outcome: 'survived' | 'failed' | 'not run';
@@ -37,7 +37,7 @@ const HEAD = [
 ];
 const PAGE_HEAD = [...HEAD, 'Commit'];
 
-/** The rows, aligned, as Markdown that can be read in a terminal too. */
+/** The rows as aligned Markdown, which is readable in a terminal too. */
 export function tableOf(results: readonly FaultResult[]): string {
   return alignedTable([HEAD, ...results.map(cellsOf)]);
 }
@@ -60,7 +60,7 @@ function cellsOf(result: FaultResult): string[] {
   return [title, ...counts, lanes, ...times];
 }
 
-/** Median and worst. */
+/** The median and the maximum. */
 function timesOf(ms: readonly number[]): string {
   if (ms.length === 0) return '';
   return `${seconds(median(ms))}, ${seconds(Math.max(...ms))} s`;
@@ -70,7 +70,7 @@ function seconds(ms: number): string {
   return (ms / 1000).toFixed(2);
 }
 
-/** What has to be said about single rows: why they were not run, why they do not stand, and remarks. */
+/** Notes on single rows: why they were not run, why they failed, and remarks. */
 export function notesOf(results: readonly FaultResult[]): string[] {
   return results.flatMap(({ title, notRun, violations, remark }) => [
     ...(notRun === null ? [] : [`${title}: not run. ${notRun}`]),
@@ -107,7 +107,7 @@ export function rowOf(result: FaultResult, { startedAt, machine }: RunFacts): Re
   };
 }
 
-/** The newer row of each fault, in the order of `names`; rows of faults that are gone are dropped. */
+/** The newer row of each fault, in the order of `names`; rows of removed faults are dropped. */
 export function mergedRows(
   older: readonly ReportRow[],
   newer: readonly ReportRow[],
@@ -117,7 +117,7 @@ export function mergedRows(
   return names.flatMap((name) => rows.get(name) ?? []);
 }
 
-/** docs/fault-report.md, for faults of these names. */
+/** The text of docs/fault-report.md, for faults with these names. */
 export function pageOf(rows: readonly ReportRow[], names: readonly string[]): string {
   const missing = names.filter((name) => !rows.some((row) => row.name === name));
   const dates = rows.map(({ date }) => date).sort();

@@ -1,10 +1,12 @@
 /**
- * `make faults`: strikes a real server with every fault. Each fault that was run has its row in docs/fault-report.md
- * replaced. `QUICK=1` strikes less often and writes no row, `ONLY=kill,hang` runs some, `ONLY=cluster` all of
- * `cluster-…`. `OUT=file.json` writes the results for machines, and `FROM=one.json,two.json` makes rows of such files,
- * of runs in another folder, and runs nothing. Exits 1 when a fault was not survived, 64 for a name or a file that is
- * none, 130 when it was interrupted (after cleaning up).
- * `ONLY=histories` plays random histories instead, which are no part of the page; `SEED=7,9` plays those rounds of them.
+ * `make faults`: strikes a real server with every fault, and replaces the rows of these faults in docs/fault-report.md.
+ * - `QUICK=1` strikes less often and writes no row.
+ * - `ONLY=kill,hang` runs some faults, `ONLY=cluster` all of `cluster-…`.
+ * - `OUT=file.json` writes the results for programs.
+ * - `FROM=one.json,two.json` makes rows of such files, from runs in another folder, and runs nothing.
+ * - `ONLY=histories` plays random histories instead, which are not on the page; `SEED=7,9` plays only those rounds.
+ * Exits 1 when a fault was not survived, 64 for an unknown name or an unreadable file, and 130 when interrupted, after
+ * cleaning up.
  */
 import { writeFile } from 'node:fs/promises';
 import { allFaults } from './all.ts';
@@ -16,15 +18,15 @@ import { notesOf, rowOf, summaryOf, tableOf } from './report.ts';
 import { readRows, updateReport } from './stored-report.ts';
 
 /**
- * Catches a hang: what is not through by then fails. On two cores the suite takes about 75 minutes, and 3 with QUICK=1;
- * the faults of a cluster take 70 and 13 minutes more.
+ * Catches a hang: a run that exceeds it fails. On two cores the suite takes about 75 minutes, and 3 with QUICK=1. The
+ * faults of a cluster take 70 and 13 minutes more.
  */
 const FULL_MS = 6 * 3_600_000;
 const QUICK_MS = 30 * 60_000;
-/** Random histories: no fault of the report. */
+/** Random histories, which are no fault of the report. */
 const HISTORIES = 'histories';
 
-/** A variable of the environment; make hands over those that are not set as empty. */
+/** A variable of the environment; make passes unset ones as empty. */
 function setting(name: string): string | null {
   const value = process.env[name];
   return value === undefined || value === '' ? null : value;
@@ -43,7 +45,7 @@ function chosen(only: string | null): readonly Fault[] {
   return allFaults.filter((fault) => names.some((name) => isNamed(fault, name)));
 }
 
-/** By its name or the beginning of it: `cluster` is all of `cluster-…`. */
+/** Whether `wanted` is its name or the beginning of it: `cluster` selects all of `cluster-…`. */
 function isNamed({ name }: Fault, wanted: string): boolean {
   return name === wanted || name.startsWith(`${wanted}-`);
 }
@@ -59,7 +61,7 @@ function print(result: FaultResult): void {
   for (const violation of result.violations) console.log(`  - ${violation}`);
 }
 
-/** Ctrl-C, or whatever else ends a run: nothing is left behind. */
+/** Cleans up on Ctrl-C and other signals. */
 function endOnSignals(current: () => CleanUp): void {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.on(signal, () => {
@@ -76,7 +78,7 @@ function endOnSignals(current: () => CleanUp): void {
   }
 }
 
-/** Ends the process: with 1 for a violation, and where something could not be cleaned up. */
+/** Ends the process: with 1 for a violation, and where the clean-up failed. */
 async function playHistories(): Promise<never> {
   const seeds = setting('SEED')?.split(',').map(Number) ?? null;
   const isRight = await runHistories({ quick, seeds, cleanUp }).catch((error: unknown) => {
@@ -122,11 +124,11 @@ for (const fault of faults) {
     limitMs > 0
       ? await runFault(fault, runs, { cleanUp, limitMs })
       : emptyResult(fault, { notRun: null, violations: ['the time of the suite was over'] });
-  // The signal's handler ends the process when everything is cleaned up.
+  // The signal's handler ends the process after the clean-up.
   if (interrupted) await new Promise(() => {});
   results.push(result);
   print(result);
-  // After each fault: a run that is interrupted keeps what it has.
+  // After each fault, so that an interrupted run keeps its rows.
   if (!quick) await updateReport([rowOf(result, { startedAt, machine })]);
   if (out !== null) await writeFile(out, `${JSON.stringify({ startedAt, quick, machine, results }, null, 2)}\n`);
   cleanUp = new CleanUp();

@@ -6,15 +6,15 @@ import { Receiver } from './receiver.ts';
 import { Recorder, type HookRecord } from './recorder.ts';
 import { until } from './until.ts';
 
-/** How a hook is registered, and so what may be expected of its lane. */
+/** The settings of a hook, which decide what its lane may do. */
 export interface HookKind {
   readonly order: 'strict' | 'none';
   readonly batch: number;
-  /** What it asks for beside messages; none if not given. */
+  /** The events that it asks for; by default none. */
   readonly events?: readonly string[];
 }
 
-/** What each group has beside its plain strict hooks, unless HOOKS=strict says otherwise. */
+/** The hooks of each group beside its plain strict ones, unless HOOKS=strict is set. */
 const FURTHER_KINDS: readonly HookKind[] = [
   { order: 'strict', batch: 10 },
   { order: 'none', batch: 1 },
@@ -22,21 +22,21 @@ const FURTHER_KINDS: readonly HookKind[] = [
 const STRICT: HookKind = { order: 'strict', batch: 1 };
 
 export interface StageOptions {
-  /** HOCON over that of each server: which database, and what the fault needs. */
+  /** HOCON for each server: its database, and the settings that the fault needs. */
   readonly settings?: string;
-  /** Servers on the one database; 1 by default. */
+  /** The number of servers on the one database; 1 by default. */
   readonly nodes?: number;
-  /** Beyond `settings`, what each of them has of its own. */
+  /** The settings of single nodes, after `settings`. */
   readonly nodeSettings?: (node: number) => string;
   readonly load?: Partial<LoadOptions>;
   /** Further hooks of each group. */
   readonly hookKinds?: readonly HookKind[];
   readonly process?: ProcessOptions;
-  /** The receiver that is going to be at fault; by default one like the other. */
+  /** The receiver that the fault strikes; by default one like the other. */
   readonly struck?: (recorder: Recorder) => Promise<Receiver>;
   /** The host that hooks of the struck receiver are registered under, instead of its address. */
   readonly struckHost?: string;
-  /** What a server has to be told before it may deliver. */
+  /** Prepares a server before it may deliver. */
   readonly whenStarted?: (server: ServerProcess) => Promise<void>;
 }
 
@@ -50,7 +50,7 @@ interface Hook {
 
 const GROUPS = 4;
 const CLIENTS = 8;
-/** Rest of each client between two posts: at most some 800 posts a second, which two cores can forward and record. */
+/** Pause of each client between two posts: at most about 800 posts a second, which two cores can forward and record. */
 const GAP_MS = 8;
 const SETTINGS = `
   limits { token-rate = 10000, hook-registrations-per-minute = 1000 }
@@ -66,7 +66,7 @@ export class Stage {
   readonly struck: Receiver;
   readonly healthy: Receiver;
   readonly load: Load;
-  /** When the fault of the current run ended, and what was posted by then. */
+  /** The time when the fault of the current run ended, and the posts up to then. */
   #ended: { readonly at: number; readonly heads: readonly number[] } | null = null;
 
   private constructor(parts: { recorder: Recorder; struck: Receiver; healthy: Receiver; load: Load }) {
@@ -110,17 +110,17 @@ export class Stage {
     return this.servers[0]!;
   }
 
-  /** Hooks whose receiver is the one that can be at fault. */
+  /** Hooks of the receiver that the fault strikes. */
   get struckHooks(): Hook[] {
     return this.hooks.filter((hook) => hook.isStruck);
   }
 
-  /** Resolves when this many further messages have been taken at each hook. */
+  /** Resolves when each hook has accepted this many further messages. */
   goOn(messages: number): Promise<void> {
     return goOn(this.hooks, messages);
   }
 
-  /** The same at each hook that the fault does not strike. */
+  /** Resolves when each hook that the fault does not strike has accepted this many further messages. */
   healthyGoOn(messages: number): Promise<void> {
     return goOn(
       this.hooks.filter((hook) => !hook.isStruck),
@@ -128,7 +128,7 @@ export class Stage {
     );
   }
 
-  /** Holds the callers until every hook has everything that was posted. */
+  /** Pauses the callers until every hook has every post. */
   async catchUpWithoutPosts(): Promise<void> {
     this.load.pause();
     try {
@@ -141,14 +141,14 @@ export class Stage {
     }
   }
 
-  /** Resolves when each struck hook has had this many further deliveries, taken or refused. */
+  /** Resolves when each struck hook has had this many further deliveries, accepted or refused. */
   async struckAreAnswered(deliveries: number): Promise<void> {
     const records = this.struckHooks.map((hook) => hook.record);
     const due = records.map((record) => record.answered + deliveries);
     await until('struck hooks had deliveries', () => records.every((record, index) => record.answered >= due[index]!));
   }
 
-  /** Resolves when each struck hook's last error is of this category, as its own token is told. */
+  /** Resolves when the category of each struck hook's last error is this one, as its own token can read. */
   async struckFailBy(category: string): Promise<void> {
     for (const { checkUrl } of this.struckHooks) {
       await until(`a hook fails by ${category}`, async () => {
@@ -158,13 +158,13 @@ export class Stage {
     }
   }
 
-  /** Nothing is broken from this moment on: recovery counts from here. */
+  /** Marks the moment when nothing is broken any more: the recovery counts from here. */
   faultEnds(): void {
     this.#ended = { at: performance.now(), heads: this.load.heads() };
     for (const { record } of this.hooks) record.mark();
   }
 
-  /** Resolves when every lane flows again and has nothing left of before the end of the fault. */
+  /** Resolves when every lane flows again and has delivered everything from before the end of the fault. */
   async recover(): Promise<Recovery> {
     if (this.#ended === null) throw new Error('the fault of this run did not say when it ended');
     const { at, heads } = this.#ended;
@@ -198,10 +198,10 @@ async function goOn(hooks: readonly Hook[], messages: number): Promise<void> {
   await until('messages flow', () => records.every((record, index) => record.taken >= due[index]!));
 }
 
-/** How long a run took to come back, from the end of the fault. */
+/** The times of a recovery, from the end of the fault. */
 export interface Recovery {
-  /** To the first delivery of a message that had not arrived before, at the hook that waited longest for it. */
+  /** Until the first new message arrived, at the hook that waited longest for it. */
   readonly firstMs: number;
-  /** To the moment at which everything that was posted before the end of the fault had arrived too. */
+  /** Until everything had arrived that was posted before the end of the fault. */
   readonly allMs: number;
 }

@@ -1,17 +1,17 @@
-/** A change of a group: no two of them have the same three numbers. */
+/** The three numbers that identify a change of all groups. */
 interface ChangeNumber {
   readonly group: number;
   readonly epoch: number;
   readonly rev: number;
 }
 
-/** What each change made of a message, as hooks and live clients tell it: the same for all, and at all times. */
+/** The text of a message after each change. Hooks and live clients have to get the same one at all times. */
 export class TextByRev {
-  /** Changes that were told with a second text. */
+  /** Changes that arrived with a second text. */
   conflicts = 0;
   readonly #texts = new Map<string, string>();
 
-  /** `text` says which message it is, too. */
+  /** `text` identifies the message, too. */
   note({ group, epoch, rev }: ChangeNumber, text: string): void {
     const key = `${group}:${epoch}:${rev}`;
     const known = this.#texts.get(key);

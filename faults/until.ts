@@ -1,10 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises';
 
-/** Catches a hang: no condition of a run takes longer to come true, on slow machines too. */
+/** Catches a hang: every condition of a run comes true within this time, on slow machines too. */
 const UNTIL_MS = 240_000;
 const POLL_MS = 20;
 
-/** Asks until it is so; rejects with what was waited for. */
+/** Polls until the condition holds; rejects with its description. */
 export async function until(what: string, ask: () => boolean | Promise<boolean>, timeoutMs = UNTIL_MS): Promise<void> {
   const deadline = performance.now() + timeoutMs;
   while (!(await ask())) {

@@ -1,27 +1,27 @@
 import type { HookRecord } from './recorder.ts';
 
-/** What one hook was to get: the posts of its group with the `seq` that each was answered with. */
+/** The items that one hook has to get: the posts of its group with the `seq` of each answer. */
 export interface Expectation {
   readonly record: HookRecord;
   readonly acknowledged: ReadonlyMap<number, number>;
-  /** Duplicates that its lane may show in one run. */
+  /** Duplicates that its lane may deliver in one run. */
   readonly allowedDuplicates: number;
 }
 
 export interface Verdict {
   /** Posts answered 200 whose message did not arrive at each hook of its group, counted per hook. */
   readonly lost: number;
-  /** Over all strict lanes. */
+  /** The sum over all strict lanes. */
   readonly outOfOrder: number;
   readonly duplicates: number;
-  /** The most of one lane in one run, and what that lane may show: of the lane that is nearest to its bound. */
+  /** The duplicates of one lane in one run and their bound: those of the lane that is nearest to its bound. */
   readonly worstDuplicates: number;
   readonly allowedDuplicates: number;
-  /** Everything that must not be, in words; empty when the fault was survived. */
+  /** All violations, in words; empty when the system survived the fault. */
   readonly violations: readonly string[];
 }
 
-/** Judges what receivers saw, against what callers were told. */
+/** Compares the arrivals at receivers with the answers to callers. */
 export function judge(expectations: readonly Expectation[]): Verdict {
   const violations = new Set<string>();
   let lost = 0;

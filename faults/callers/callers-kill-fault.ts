@@ -12,9 +12,11 @@ import { PairedAlertmanagers } from './paired-alertmanagers.ts';
 import { readStoredTexts } from './past-the-server.ts';
 import { SilentJobs } from './silent-jobs.ts';
 
-/** The kill comes at any moment in which one of the Alertmanagers may be posting: the second waits a second for the first. */
+/**
+ * The kill comes at any moment at which an Alertmanager may be posting: the second one waits a second for the first.
+ */
 const MAX_DELAY_MS = 2_500;
-/** Rest of each of the stage's own callers, which leave room for the programs. */
+/** Pause of each of the stage's own callers, which leaves room for the programs. */
 const GAP_MS = 30;
 
 async function lacksPrograms(): Promise<Lack> {
@@ -66,7 +68,7 @@ async function open(cleanUp: CleanUp): Promise<Scene> {
   };
 }
 
-/** Killed while real programs post; what they report is shown once, and in its last state. */
+/** Kills the server while real programs post. The group has to show each report once, in its last state. */
 export const callersKillFault: Fault = {
   name: 'callers-kill',
   title: 'kill -9 of the server among real callers',

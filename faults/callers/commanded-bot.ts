@@ -12,18 +12,18 @@ import { until } from '../until.ts';
 import { readStoredTexts } from './past-the-server.ts';
 import { RepeatingCaller } from './repeating-caller.ts';
 
-/** Rest of the person between two commands. */
+/** Pause of the person between two commands. */
 const GAP_MS = 50;
-/** A kill may come while the bot is at work. */
+/** A kill may come while the bot handles a command. */
 const MAX_WORK_MS = 300;
 const COMMAND = /^!cmd (\d+)$/;
 const REPLY = /^done (\d+) by call \d+$/;
 
-/** A bot that was made for Mattermost, and a person who gives it commands. */
+/** A bot that was written for Mattermost, and a person who sends it commands. */
 export class CommandedBot {
-  /** Commands that were answered 200. */
+  /** Commands that the server answered with 200. */
   commands = 0;
-  /** How often the bot was called. */
+  /** Calls that the bot received. */
   calls = 0;
   readonly #server: ServerProcess;
   readonly #group: TestGroup;
@@ -72,7 +72,7 @@ export class CommandedBot {
     await until('every command has its reply', async () => (await this.#replies()).length >= this.commands);
   }
 
-  /** What the group shows otherwise than it should, after `finish`. */
+  /** The differences between the expected and the shown messages of the group, after `finish`. */
   async violations(): Promise<string[]> {
     const count = new Map<number, number>();
     for (const command of await this.#replies()) count.set(command, (count.get(command) ?? 0) + 1);
@@ -85,7 +85,7 @@ export class CommandedBot {
     ];
   }
 
-  /** The commands that the group's replies are to. */
+  /** The commands that the group's replies answer. */
   async #replies(): Promise<number[]> {
     const texts = await readStoredTexts(this.#server, this.#group.id);
     return texts.flatMap((text) => REPLY.exec(text)?.[1] ?? []).map(Number);
@@ -101,7 +101,7 @@ export class CommandedBot {
           await wait(Math.random() * MAX_WORK_MS);
           res.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(reply));
         },
-        // The server was killed in the middle.
+        // The server was killed during the call.
         () => {},
       );
     });

@@ -12,9 +12,9 @@ const examples = createRequire(import.meta.url)('@octokit/webhooks-examples') as
   readonly examples: readonly JsonObject[];
 }[];
 
-/** Rest between two deliveries. */
+/** Pause between two deliveries. */
 const GAP_MS = 20;
-/** Every so many deliveries one is delivered again after it was answered 200, as somebody can do on GitHub's page. */
+/** One of this many deliveries comes a second time after its 200, as a person can request on GitHub's page. */
 const REDELIVERED_EACH = 10;
 
 interface Event {
@@ -22,13 +22,16 @@ interface Event {
   readonly body: JsonObject;
 }
 
-/** The text that the event has in a group; null: it is not shown, or as an alert, which one message may show for many. */
+/**
+ * The text of the event in a group; null: the group shows none, or an alert, in which one message may show several
+ * events.
+ */
 function textOf({ name, body }: Event): string | null {
   const form = github.read({ body, headers: { 'x-github-event': name }, query: new URLSearchParams() });
   return isIgnored(form) || form.alert !== null ? null : renderText(form);
 }
 
-/** The same event of another repository, whose name its text has. */
+/** The same event of another repository; its text contains the name. */
 const numbered = ({ name, body }: Event, n: number): Event => ({
   name,
   body: { ...body, repository: { ...objectOf(body['repository']), full_name: `analytical/engine-${n}` } },
@@ -40,9 +43,11 @@ const shownEvents = examples
   .flatMap(({ name, examples: bodies }): Event[] => bodies.map((body) => ({ name, body })))
   .filter(isTold);
 
-/** Posts one event of GitHub after the other, and each again with its delivery id until it is answered 200. */
+/**
+ * Posts one event of GitHub after the other. It repeats each with the same delivery id until the server answers 200.
+ */
 export class GithubReplay {
-  /** Events that were answered 200. */
+  /** Events that the server answered with 200. */
   delivered = 0;
   readonly #webhook: string;
   readonly #caller = new RepeatingCaller('GitHub');
@@ -58,7 +63,7 @@ export class GithubReplay {
     this.#replay = this.#run();
   }
 
-  /** Resolves when every event that was begun has been answered 200. */
+  /** Resolves when the server has answered every started event with 200. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     await this.#replay;
@@ -69,7 +74,7 @@ export class GithubReplay {
     await this.stop();
   }
 
-  /** What a group shows otherwise than it should, after `stop`. */
+  /** The differences between the expected and the shown messages of a group, after `stop`. */
   violationsOf(shown: readonly string[]): string[] {
     const count = new Map<string, number>();
     for (const text of shown) count.set(text, (count.get(text) ?? 0) + 1);

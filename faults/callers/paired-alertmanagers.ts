@@ -17,7 +17,7 @@ receivers:
 
 const nameOf = (alert: number): string => `Alert${alert}`;
 
-/** The messages that show an alert after each of its steps: one that is edited, and a line for what is new. */
+/** The messages that show an alert after each of its steps: one that the server edits, and a line for the change. */
 function textsOf(alert: number, step: number): string[] {
   const name = nameOf(alert);
   const [web1, web2] = ['instance=web-1 · since 03:04 UTC', 'instance=web-2 · since 03:04 UTC'] as const;
@@ -28,7 +28,7 @@ function textsOf(alert: number, step: number): string[] {
   return [`${resolved}\n${[web1, web2].join('\n').replaceAll('since 03:04', '03:04 to 03:14')}`, added, resolved];
 }
 
-/** What Prometheus posts of an alert at one of its steps. */
+/** The alerts that Prometheus posts at one of the steps. */
 function reportOf(alert: number, step: number): FiredAlert[] {
   const endsAt = step === STEPS - 1 ? RESOLVED_AT : new Date(Date.now() + FIRES_FOR_MS).toISOString();
   const instances = step === 0 ? ['web-1'] : ['web-1', 'web-2'];
@@ -47,7 +47,7 @@ export class PairedAlertmanagers {
     this.#readTexts = readTexts;
   }
 
-  /** Resolves when they know each other. */
+  /** Resolves when the two have found each other. */
   static async start(
     { webhook, readTexts }: { readonly webhook: string; readonly readTexts: () => Promise<string[]> },
     cleanUp: CleanUp,
@@ -65,13 +65,13 @@ export class PairedAlertmanagers {
     return new PairedAlertmanagers(pair, readTexts);
   }
 
-  /** Reports one step of each alert that is not resolved, and begins another one. */
+  /** Reports one step of each unresolved alert, and begins another alert. */
   async report(): Promise<void> {
     this.#alerts += 1;
     await this.#reportNextSteps();
   }
 
-  /** Resolves when the group shows what was reported last. */
+  /** Resolves when the group shows the last report. */
   async areShown(): Promise<void> {
     const expected = this.#current().flatMap(({ alert, step }) => textsOf(alert, step));
     await until('what the Alertmanagers reported is shown', async () => {
@@ -80,7 +80,7 @@ export class PairedAlertmanagers {
     });
   }
 
-  /** Brings every alert to its end, which is shown then. */
+  /** Resolves every alert, and waits until the group shows that. */
   async finish(): Promise<void> {
     for (let left = STEPS - 1; left > 0; left -= 1) {
       await this.#reportNextSteps();
@@ -88,12 +88,12 @@ export class PairedAlertmanagers {
     }
   }
 
-  /** Alerts that were begun. */
+  /** Alerts that have begun. */
   get count(): number {
     return this.#alerts;
   }
 
-  /** What the group shows otherwise than it should, after `finish`. */
+  /** The differences between the expected and the shown messages of the group, after `finish`. */
   async violations(): Promise<string[]> {
     const texts = await this.#readTexts();
     const expected = Array.from({ length: this.#alerts }, (_, alert) => textsOf(alert, STEPS - 1));
@@ -112,7 +112,7 @@ export class PairedAlertmanagers {
     for (const alertmanager of this.#pair) await alertmanager.put(alerts);
   }
 
-  /** The alerts of this round: each begins one round behind the one before it. */
+  /** The alerts of this round: each begins one round after the one before it. */
   #current(): { alert: number; step: number }[] {
     const steps = Array.from({ length: STEPS }, (_, step) => ({ alert: this.#round - step, step }));
     return steps.filter(({ alert }) => alert >= 0 && alert < this.#alerts);

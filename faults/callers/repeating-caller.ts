@@ -3,9 +3,9 @@ import { setTimeout as wait } from 'node:timers/promises';
 const REPEAT_MS = 20;
 const ANSWER_TIMEOUT_MS = 3_000;
 
-/** A caller that repeats each of its requests until it is answered 200. */
+/** A caller that repeats each request until the server answers 200. */
 export class RepeatingCaller {
-  /** Answers that are neither 200 nor 503, in words. */
+  /** Answers other than 200 and 503, in words. */
   readonly violations = new Set<string>();
   readonly #name: string;
   #isAborted = false;
@@ -14,12 +14,12 @@ export class RepeatingCaller {
     this.#name = name;
   }
 
-  /** What is not answered yet is given up. */
+  /** Gives up the unanswered requests. */
   abort(): void {
     this.#isAborted = true;
   }
 
-  /** False when it was given up. `headers` have a key by which the server knows a repeat, or `body` has it. */
+  /** Returns false when `abort` ended it. `headers` or `body` contain a key by which the server recognises a repeat. */
   async post(url: string, { body, headers }: { body: object; headers?: Record<string, string> }): Promise<boolean> {
     const request = {
       method: 'POST',

@@ -10,13 +10,16 @@ const againText = (job: number): string => `${nameOf(job)} is done again`;
 const backText = (job: number): string => `🟢 ${nameOf(job)} is back`;
 const silenceBeginning = (job: number): string => `🔴 nothing from ${nameOf(job)} since `;
 
-/** Jobs that a group expects to hear of, that fall silent and come again: each silence is said once, and so is its end. */
+/**
+ * Jobs that a group expects to post, that stop and come back. The group has to show each silence once, and each return
+ * once.
+ */
 export class SilentJobs {
   readonly #server: ServerProcess;
   readonly #group: TestGroup;
   readonly #caller = new RepeatingCaller('a job');
   #jobs = 0;
-  /** Those before it have come again. */
+  /** All jobs before this one have come back. */
   #firstSilent = 0;
 
   constructor(server: ServerProcess, group: TestGroup) {
@@ -32,7 +35,7 @@ export class SilentJobs {
     this.#caller.abort();
   }
 
-  /** Another job is heard of, and is overdue at once; those whose silence was said come again. */
+  /** Lets a new job post and be overdue at once. Jobs whose silence the group shows post again. */
   async report(): Promise<void> {
     await this.#comeAgain(await this.#texts());
     const job = this.#jobs++;
@@ -44,7 +47,7 @@ export class SilentJobs {
     );
   }
 
-  /** Resolves when every job has come again, and the group was told of it. */
+  /** Resolves when every job has come back, and the group shows that. */
   async finish(): Promise<void> {
     await until('every silence was said, and its end', async () => {
       const texts = await this.#texts();
@@ -53,7 +56,7 @@ export class SilentJobs {
     });
   }
 
-  /** What the group shows otherwise than it should, after `finish`. */
+  /** The differences between the expected and the shown messages of the group, after `finish`. */
   async violations(): Promise<string[]> {
     const texts = await this.#texts();
     const wrong = Array.from({ length: this.#jobs }, (_, job) => job).filter((job) => {

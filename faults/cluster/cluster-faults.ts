@@ -7,13 +7,13 @@ import { lossyFailoverFault } from './lossy-failover-fault.ts';
 import { lacksCluster } from './patroni-cluster.ts';
 import { stalledStandbyFault } from './stalled-standby-fault.ts';
 
-/** Of docs/cluster/patroni.yml. */
+/** The `ttl` of docs/cluster/patroni.yml. */
 const TTL_MS = 30_000;
 const RUN_MS = 120_000;
-/** What every hook has to get after the former primary is back, so that harm it did would be seen. */
+/** Messages that every hook has to get after the former primary is back, so that any harm by it shows. */
 const MESSAGES_AFTER = 25;
 
-/** How the primary is struck, and what brings it back. */
+/** A fault of the primary, and its repair. */
 interface ClusterFault extends Pick<Fault, 'name' | 'title' | 'runs'> {
   readonly patroniTexts?: Readonly<Record<string, string>>;
   readonly strike: (scene: ClusterScene, primary: DatabaseMachine) => Promise<void> | void;
@@ -39,7 +39,7 @@ function clusterFault({ strike, repair, patroniTexts = {}, ...fault }: ClusterFa
           await strike(scene, struck);
           await scene.untilPostsAreTaken();
           stage.faultEnds();
-          // While the lanes rest for a lease, as nobody who repairs it would wait for them.
+          // At once: the lanes wait for a lease at that time, and an administrator would not wait for them either.
           repaired = repair?.(scene, struck, struckAt);
           repaired?.catch(() => {});
         },
@@ -47,7 +47,8 @@ function clusterFault({ strike, repair, patroniTexts = {}, ...fault }: ClusterFa
           await repaired;
           await cluster.untilHealthy();
           await stage.goOn(MESSAGES_AFTER);
-          // Two cores deliver hardly more than is posted: what the lanes miss while they rest adds up from run to run.
+          // Two cores deliver hardly more than the callers post: the backlog of the lanes' pause would grow from run to
+          // run.
           await stage.catchUpWithoutPosts();
         },
       };
@@ -57,7 +58,7 @@ function clusterFault({ strike, repair, patroniTexts = {}, ...fault }: ClusterFa
 
 const killPostgresql = (_scene: ClusterScene, primary: DatabaseMachine): void => primary.killPostgresql();
 
-/** With Patroni, etcd and HAProxy as docs/cluster.md has them. */
+/** The faults run with Patroni, etcd and HAProxy as docs/cluster.md configures them. */
 export const clusterFaults: readonly Fault[] = [
   clusterFault({
     name: 'cluster-switchover',
@@ -91,7 +92,7 @@ export const clusterFaults: readonly Fault[] = [
     runs: { full: 10, quick: 1, test: 1 },
     strike: (_scene, primary) => primary.pause(),
     repair: async (_scene, struck, struckAt) => {
-      // The fault itself: by then the others have had a primary of their own for long.
+      // The fault itself: at that time the other servers have had a primary of their own for a while.
       await wait(Math.max(0, struckAt + 2 * TTL_MS - performance.now()));
       struck.resume();
     },

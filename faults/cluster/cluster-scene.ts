@@ -8,24 +8,24 @@ import { LiveClients } from './live-clients.ts';
 import { reportedCertainLoss, reportedLoss } from './loss-report.ts';
 import { PatroniCluster } from './patroni-cluster.ts';
 
-/** With a rest of each caller after an answer: some 300 posts a second. */
+/** Each caller pauses after an answer: together they post about 300 messages a second. */
 const CALLERS = 16;
 const GAP_MS = 30;
-/** Posts that wait for the end of an outage are answered by `limits.intake-timeout`. */
+/** `limits.intake-timeout` answers the posts that wait for the end of an outage. */
 const ANSWER_TIMEOUT_MS = 12_000;
 const LOAD = { clients: CALLERS, gapMs: GAP_MS, answerTimeoutMs: ANSWER_TIMEOUT_MS };
 export const CATCH_UP_MS = 120_000;
-/** One of each group, beside those of every fault, which ask for no events. */
+/** Each group has one such hook, beside the hooks of every fault, which ask for no events. */
 const ASKS_FOR_EVENTS: HookKind = { order: 'strict', batch: 1, events: ['message.updated'] };
 
 interface ClusterSceneOptions {
   readonly patroniTexts?: Readonly<Record<string, string>>;
   readonly isSynchronous?: boolean;
-  /** Callers give up a post after this time. */
+  /** The time after which a caller gives a post up. */
   readonly giveUpMs?: number;
 }
 
-/** Two servers of Klatch on one cluster, the first one through HAProxy, with callers, hooks and live clients. */
+/** Two servers of Klatch with one cluster, the first one through HAProxy, with callers, hooks and live clients. */
 export class ClusterScene {
   readonly cluster: PatroniCluster;
   readonly stage: Stage;
@@ -54,14 +54,14 @@ export class ClusterScene {
     return new ClusterScene(cluster, stage, liveClients);
   }
 
-  /** Resolves when a post was taken that was sent after this call. */
+  /** Resolves when the servers have accepted a post that was sent after this call. */
   async untilPostsAreTaken(): Promise<void> {
     const { load } = this.stage;
     const struckAt = performance.now();
     await until('posts are taken again', () => load.lastTakenSentAt > struckAt);
   }
 
-  /** What every fault of a cluster has in common, where nothing may be lost. */
+  /** The checks that all faults of a cluster share, where the servers may lose nothing. */
   get judgement(): Pick<Scene, 'settle' | 'violations' | 'precautions' | 'remark'> {
     return {
       settle: () => this.liveClients.catchUp(CATCH_UP_MS),
@@ -83,7 +83,7 @@ export class ClusterScene {
     ];
   }
 
-  /** A new epoch although nothing was lost: docs/database.md promises it where a server does not answer within 3 s. */
+  /** A new epoch although nothing was lost: docs/database.md announces it where a server does not answer within 3 s. */
   precautions(): string[] {
     const { resets } = this.liveClients;
     if (reportedCertainLoss(this.stage) !== null || reportedLoss(this.stage) === null) return [];

@@ -4,23 +4,23 @@ import { readPasswd } from '../../src/data-dir/passwd.ts';
 import { readDocumentedFile } from './documented-file.ts';
 import type { Machine, ProgramFilter } from './machine.ts';
 
-/** Debian's, who owns the server and is its administrator by peer authentication. */
+/** Debian's user: it owns the server, and is its administrator by peer authentication. */
 const DATABASE_USER = 'postgres';
 export const PATRONI_PORT = 8008;
 export const DATABASE_PORT = 5432;
 const LOG_TAIL_LINES = 15;
 
-/** Everything on the machine but etcd. */
+/** Every program of the machine except etcd. */
 const isDatabaseProgram: ProgramFilter = (program) => program !== 'etcd';
 const isPostgresql: ProgramFilter = (program) => program === 'postgres';
 
-/** What the files of the cluster get in place of what docs/cluster.md shows. */
+/** The values that replace those of docs/cluster.md. */
 export interface ClusterValues {
   readonly prefix: string;
-  /** Where each machine has a folder of its own. */
+  /** The parent of each machine's own folder. */
   readonly folder: string;
   readonly passwords: Readonly<Record<'postgres' | 'replicator' | 'rewinder' | 'klatch', string>>;
-  /** Over patroni.yml: what a fault needs, text by text. */
+  /** Replacements in patroni.yml that a fault needs, text by text. */
   readonly patroniTexts: Readonly<Record<string, string>>;
 }
 
@@ -38,7 +38,7 @@ export class DatabaseMachine {
     this.#values = values;
   }
 
-  /** Writes its files; starts nothing yet. */
+  /** Writes the machine's files; starts nothing yet. */
   static async create(machine: Machine, hostNumber: number, values: ClusterValues): Promise<DatabaseMachine> {
     const created = new DatabaseMachine(machine, hostNumber, values);
     await created.#writeFiles();
@@ -64,23 +64,23 @@ export class DatabaseMachine {
     await this.machine.start(['etcd'], { logFile: this.#logFile('etcd'), env });
   }
 
-  /** It brings PostgreSQL up by itself: makes it, copies it, or starts what is there. */
+  /** Starts Patroni, which creates PostgreSQL's data, copies them, or starts the existing server. */
   async startPatroni(): Promise<void> {
     const options = { user: DATABASE_USER, logFile: this.#logFile('patroni'), env: { HOME: this.#folder } };
     await this.machine.start(['patroni', this.configFile], options);
   }
 
-  /** Kills Patroni and all processes of PostgreSQL with -9; etcd goes on. */
+  /** Kills Patroni and all processes of PostgreSQL with -9; etcd continues. */
   async kill(): Promise<void> {
     await this.machine.killAll(isDatabaseProgram);
   }
 
-  /** The same of PostgreSQL alone, which Patroni notices; it may start it again before this resolves. */
+  /** Kills PostgreSQL alone with -9. Patroni notices, and may have restarted it when this resolves. */
   killPostgresql(): void {
     this.machine.signal('SIGKILL', isPostgresql);
   }
 
-  /** Stops Patroni and all processes of PostgreSQL where they are: connections stay, and nothing answers. */
+  /** Suspends Patroni and all processes of PostgreSQL: connections stay open, and nothing answers. */
   pause(): void {
     this.machine.signal('SIGSTOP', isDatabaseProgram);
   }

@@ -6,19 +6,19 @@ const FOLDER = join(import.meta.dirname, '../../docs/cluster');
 const DOCUMENTED_PREFIX = '192.0.2.';
 const DOCUMENTED_SERVER = { name: 'db1', hostNumber: 11 };
 
-/** What takes the place of what docs/cluster.md shows. */
+/** The values that replace those of docs/cluster.md. */
 interface DocumentedValues {
-  /** The first three numbers of all addresses, with a dot behind each. */
+  /** The first three numbers of all addresses, with a dot at the end. */
   readonly prefix: string;
-  /** Whose own lines the file is to have; by default those of db1, or none. */
+  /** The server whose own lines the file contains; by default db1's, or none. */
   readonly server?: { readonly name: string; readonly hostNumber: number };
-  /** Further texts, each of which has to be in the file. */
+  /** Further replacements; the file has to contain each of these texts. */
   readonly texts?: Readonly<Record<string, string>>;
 }
 
 /**
- * A file of docs/cluster with other values. The faults run with these files, so that the page shows what was tested; a
- * text that is not in the file any more is an error here.
+ * A file of docs/cluster with other values. The faults run with these files, so that the page shows a tested
+ * configuration. A text that the file lacks is an error.
  */
 export async function readDocumentedFile(
   name: string,
@@ -40,7 +40,7 @@ export async function readDocumentedFile(
   return text.replaceAll(DOCUMENTED_PREFIX, prefix);
 }
 
-/** Those that the files describe as each server's own. */
+/** Whether a line differs between the servers, as the files say. */
 function isOwnLine(line: string): boolean {
   return /^(?:name: |ETCD_NAME=|ETCD_\w+_URLS=|\s+connect_address: )/.test(line);
 }

@@ -12,23 +12,23 @@ import type { Stage } from '../stage.ts';
 import { until } from '../until.ts';
 
 const CLIENTS_PER_NODE = 2;
-/** Rest between two edits. */
+/** Pause between two edits. */
 const EDIT_GAP_MS = 200;
 const EDIT_TIMEOUT_MS = 15_000;
 const EDIT_TEXT = / \(edit (\d+)\)$/;
-/** As hooks ask for it. */
+/** The event that a hook asks for. */
 const EDIT_EVENT = 'message.updated';
 const decodeEdited = objectWithAtLeast({ rev: integer });
 
-/** What one client has of one conversation. */
+/** The state of one conversation at one client. */
 class HeardConversation {
-  /** By seq, the post that the message came from. */
+  /** By seq, the post that the message belongs to. */
   readonly posts = new Map<number, number>();
-  /** All of them, those too whose seq was given out again. */
+  /** All posts, also those whose seq was given to another message later. */
   readonly allPosts = new Set<number>();
-  /** By seq, the rev of what is known of the message. */
+  /** By seq, the rev of the message's last known state. */
   readonly #revs = new Map<number, number>();
-  /** By seq, the number of the last edit that was heard. */
+  /** By seq, the number of the last received edit. */
   readonly edits = new Map<number, number>();
   firstSeq = Number.POSITIVE_INFINITY;
   newestSeq = 0;
@@ -46,7 +46,7 @@ class HeardConversation {
     if (edit > (this.edits.get(seq) ?? 0)) this.edits.set(seq, edit);
   }
 
-  /** Forgets what the server has lost. */
+  /** Forgets the changes that the server has lost. */
   reset(rev: number): void {
     for (const [seq, knownRev] of this.#revs) {
       if (knownRev <= rev) continue;
@@ -60,15 +60,15 @@ class HeardConversation {
 
 /** Live clients of people who follow all groups of a stage, over every reconnect; one of them edits messages. */
 export class LiveClients {
-  /** What must never be, in words. */
+  /** Violations, in words. */
   readonly violations = new Set<string>();
-  /** How often a client was told that the server has less than it had heard. */
+  /** How often the server told a client that changes it had received were lost. */
   resets = 0;
   readonly #stage: Stage;
   readonly #clients: { readonly client: LiveClient; readonly heard: Map<number, HeardConversation> }[] = [];
-  /** By conversation and seq: the last edit that was answered. */
+  /** By conversation and seq: the last edit that the server answered. */
   readonly #edited = new Map<string, number>();
-  /** Of all edits that were answered: group and rev. */
+  /** Of all edits that the server answered: group and rev. */
   readonly #editedRevs: { readonly group: number; readonly rev: number }[] = [];
   #lastEdit = 0;
   #isEditing = false;
@@ -99,12 +99,12 @@ export class LiveClients {
     return liveClients;
   }
 
-  /** Edits that were answered. */
+  /** Edits that the server answered. */
   get edits(): number {
     return this.#editedRevs.length;
   }
 
-  /** Edits that were answered and that a hook did not hear of which asks for events, counted per hook. */
+  /** Acknowledged edits of which a hook with events got no event, counted per hook. */
   get lostEvents(): number {
     const asking = this.#stage.hooks.filter(({ kind }) => kind.events?.includes(EDIT_EVENT));
     return asking
@@ -117,13 +117,13 @@ export class LiveClients {
     this.#editing = this.#edit();
   }
 
-  /** Resolves when no edit is under way, and none follows. */
+  /** Ends the editing; resolves when no edit is in progress. */
   async stopEditing(): Promise<void> {
     this.#isEditing = false;
     await this.#editing;
   }
 
-  /** Resolves when they have heard what the callers were answered last, or `timeoutMs` is over. */
+  /** Resolves when they have received everything that the servers acknowledged, or after `timeoutMs`. */
   async catchUp(timeoutMs: number): Promise<void> {
     await this.stopEditing();
     const heads = this.#stage.load.heads();
@@ -136,7 +136,7 @@ export class LiveClients {
     await until('live clients have caught up', isThere, timeoutMs).catch(() => {});
   }
 
-  /** Messages and edits that were answered 200 and that a client never heard of, counted per client. */
+  /** Acknowledged messages and edits that a client never received, counted per client. */
   get lost(): number {
     let lost = 0;
     for (const { heard } of this.#clients) {
@@ -161,7 +161,7 @@ export class LiveClients {
     return lost;
   }
 
-  /** How many clients did not hear of a post of a group, under whatever seq. */
+  /** The number of clients that never received a post of a group, under any seq. */
   clientsWithout(group: number, post: number): number {
     const { id } = this.#stage.groups[group]!;
     return this.#clients.filter(({ heard }) => !heard.get(id)!.allPosts.has(post)).length;
@@ -206,7 +206,9 @@ export class LiveClients {
     conversation.hear(change.message, change.rev);
   }
 
-  /** Edits the newest messages, one after the other. What fails is given up: nobody was told that it is done. */
+  /**
+   * Edits the newest messages, one after the other. It gives failed edits up: nobody relies on an unacknowledged one.
+   */
   async #edit(): Promise<void> {
     while (this.#isEditing) {
       await wait(EDIT_GAP_MS);

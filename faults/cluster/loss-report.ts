@@ -1,14 +1,14 @@
 import type { Stage } from '../stage.ts';
 
-/** As the servers log that a new primary lacks changes that were acknowledged. */
+/** A server's log line: a new primary lacks acknowledged changes. */
 const LOST_HISTORY = /history was lost/;
-/** The same, or that nobody knows whether it does: a server did not answer in time. */
+/** The same line, or the one that the server does not know: another server did not answer in time. */
 const POSSIBLY_LOST_HISTORY = /history was lost|the epoch of the log was raised/;
 
-/** What the servers of a stage have told of lost history, as a line of their log; null: nothing. */
+/** The log line in which a server of the stage reports lost or possibly lost history; null: there is none. */
 export const reportedLoss = (stage: Stage): string | null => loggedLine(stage, POSSIBLY_LOST_HISTORY);
 
-/** The same, without what they do as a precaution where a server does not answer in time. */
+/** The log line in which a server reports lost history for certain; null: there is none. */
 export const reportedCertainLoss = (stage: Stage): string | null => loggedLine(stage, LOST_HISTORY);
 
 function loggedLine(stage: Stage, pattern: RegExp): string | null {

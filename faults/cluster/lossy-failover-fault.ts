@@ -9,17 +9,17 @@ import { CATCH_UP_MS, ClusterScene } from './cluster-scene.ts';
 import { reportedLoss } from './loss-report.ts';
 import { lacksCluster } from './patroni-cluster.ts';
 
-/** How long the primary goes on with nobody to copy it. */
+/** The time for which the primary runs while no standby copies it. */
 const UNCOPIED_MS = 2_000;
 const MESSAGES_AFTER = 200;
 
-/** Without a standby that commits wait for; and one that lacks some seconds is promoted. */
+/** Commits wait for no standby, and Patroni may promote one that lacks several seconds. */
 const ASYNCHRONOUS = {
   'synchronous_mode: true': 'synchronous_mode: false',
   'maximum_lag_on_failover: 1048576': 'maximum_lag_on_failover: 67108864',
 };
 
-/** What arrived at the hooks, by the text of the messages: their numbers are given out a second time. */
+/** The arrived messages by their text, since the server gives their numbers to other messages later. */
 class ArrivedPosts {
   readonly #byPath = new Map<string, Set<number>>();
 
@@ -36,11 +36,11 @@ class ArrivedPosts {
   }
 }
 
-/** What was acknowledged when, what the database kept of it, and what arrived. */
+/** The acknowledged posts with their time, those that the database kept, and those that arrived. */
 class LossRecord {
   readonly #scene: ClusterScene;
   readonly #arrived = new ArrivedPosts();
-  /** By kill, then by group: what had been acknowledged up to then. */
+  /** By kill, then by group: the posts that were acknowledged before it. */
   readonly #acknowledged: (readonly ReadonlySet<number>[])[] = [];
   #begunByLastKill = 0;
   #kept: readonly ReadonlySet<number>[] = [];
@@ -50,28 +50,31 @@ class LossRecord {
     for (const receiver of [scene.stage.struck, scene.stage.healthy]) receiver.behave = this.#arrived.behave;
   }
 
-  /** To be called when the primary was killed. */
+  /** Call it when the primary was killed. */
   noteKill(): void {
     this.#begunByLastKill = this.#scene.stage.load.begun;
     this.#acknowledged.push(this.#scene.stage.load.acknowledged.map((posts) => new Set(posts.keys())));
   }
 
-  /** To be called when nothing is posted any more. */
+  /** Call it after the last post. */
   async readKept(): Promise<void> {
     this.#kept = await readPosts(this.#scene);
   }
 
-  /** Posts that were acknowledged and are not there any more. */
+  /** Acknowledged posts that the database lacks. */
   get lost(): number {
     return this.#groups.reduce((sum, group) => sum + this.#lostOf(group).length, 0);
   }
 
-  /** Of them those that were begun after the last kill, which nothing excuses. */
+  /** Those of them that began after the last kill, whose loss nothing excuses. */
   get lostAfterKills(): number {
     return this.#groups.flatMap((group) => this.#lostOf(group)).filter((post) => post >= this.#begunByLastKill).length;
   }
 
-  /** Posts that the database has, were acknowledged after the first kill, and did not arrive; counted per hook. */
+  /**
+   * Posts that the database has, that were acknowledged after the first kill, and that did not arrive; counted per
+   * hook.
+   */
   get missedByHooks(): number {
     return this.#scene.stage.hooks
       .map(({ record, group }) => this.#due(group).filter((post) => !this.#arrived.has(record.path, post)).length)
@@ -128,21 +131,21 @@ async function openLossyFailover(cleanUp: CleanUp): Promise<Scene> {
   };
 }
 
-/** Every second time a node is killed as well: its witness may be the newest, and nobody else has it. */
+/** Every second run also kills a node: its witness may be the newest, and no other node has it. */
 async function strike(scene: ClusterScene, record: LossRecord, run: number): Promise<void> {
   const { cluster, stage } = scene;
   const primary = await cluster.primary();
   await cluster.cutReplication(primary);
-  // The fault itself: what is acknowledged now is on this server alone.
+  // The fault itself: only this server has the posts that are acknowledged in this time.
   await wait(UNCOPIED_MS);
-  // An edit that comes later would give the text of a lost message to the one that gets its number.
+  // A later edit would give the text of a lost message to the message that gets its number.
   await scene.liveClients.stopEditing();
   await primary.kill();
   record.noteKill();
   const isNodeKilled = run % 2 === 1;
   if (isNodeKilled) await stage.server.end('SIGKILL');
   await scene.untilPostsAreTaken();
-  // Not before: the kernel still has what the killed server sent last, and would bring it to the standbys.
+  // Not earlier: the kernel still has the killed server's last packets, and would send them to the standbys.
   await cluster.restoreReplication(primary);
   if (isNodeKilled) await stage.server.start();
   await primary.startPatroni();
@@ -160,7 +163,7 @@ function violationsOf({ liveClients, stage }: ClusterScene, record: LossRecord):
   ];
 }
 
-/** The posts of each group that the database has now. */
+/** The posts of each group that the database contains now. */
 async function readPosts({ cluster, stage }: ClusterScene): Promise<Set<number>[]> {
   const primary = await cluster.primary();
   const rows = await primary.sql('select conversation_id, text from message', 'klatch');
@@ -179,7 +182,7 @@ export const lossyFailoverFault: Fault = {
   title: 'cluster: asynchronous, replication cut 2 s before the kill',
   runs: { full: 4, quick: 2, test: 1 },
   runMs: 180_000,
-  // Numbers come twice here, and are judged by their texts.
+  // Numbers repeat in this fault; the verdict identifies messages by their text.
   repeatsPerLane: 0,
   lacks: lacksCluster,
   open: openLossyFailover,

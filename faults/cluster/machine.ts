@@ -8,9 +8,9 @@ const run = promisify(execFile);
 
 const MAX_OUTPUT_BYTES = 256 * 1024 * 1024;
 
-/** How a program of a machine is started. */
+/** Options of a machine's program. */
 interface ProgramOptions {
-  /** The user who runs it; root by default. */
+  /** The user of the process; root by default. */
   readonly user?: string;
   readonly logFile: string;
   readonly env?: Readonly<Record<string, string>>;
@@ -18,19 +18,19 @@ interface ProgramOptions {
 
 interface MachineProcess {
   readonly pid: number;
-  /** As the kernel calls it: the name of its file. */
+  /** The kernel's name of the process: the name of its file. */
   readonly program: string;
 }
 
-/** Chooses processes by the name of their program. */
+/** Selects processes by the name of their program. */
 export type ProgramFilter = (program: string) => boolean;
 
-/** A network namespace with the processes that run in it. Files are those of the whole system. */
+/** A network namespace with the processes that run in it. They share the file system of the whole machine. */
 export class Machine {
   readonly name: string;
   readonly address: string;
   readonly #namespace: string;
-  /** What the links of `/proc/<pid>/ns/net` say. */
+  /** The target of the links `/proc/<pid>/ns/net`. */
   readonly #link: string;
 
   constructor({ name, namespace, address }: { name: string; namespace: string; address: string }) {
@@ -40,12 +40,12 @@ export class Machine {
     this.#link = `net:[${statSync(`/run/netns/${namespace}`).ino}]`;
   }
 
-  /** Changes the network of the machine. */
+  /** Changes the machine's network. */
   async ip(...args: string[]): Promise<void> {
     await run('ip', ['-n', this.#namespace, ...args]);
   }
 
-  /** Starts a program that goes on; its output is appended to `logFile`. */
+  /** Starts a program that keeps running; its output is appended to `logFile`. */
   async start(command: readonly string[], { user = 'root', logFile, env = {} }: ProgramOptions): Promise<ChildProcess> {
     const log = await open(logFile, 'a');
     const [program, ...args] = this.#commandOf(command, user);
@@ -54,13 +54,13 @@ export class Machine {
       env: { PATH: process.env['PATH'], LC_ALL: 'C.UTF-8', TZ: 'UTC', ...env },
       stdio: ['ignore', log.fd, log.fd],
     });
-    // One that cannot be started is missed by whoever waits for it.
+    // Nothing to do: the caller that waits for the program notices.
     child.on('error', () => {});
     await log.close();
     return child;
   }
 
-  /** Runs a program to its end and resolves to what it printed. Rejects with what it complained of. */
+  /** Runs a program to its end and resolves to its output. Rejects with its errors. */
   async run(command: readonly string[], user = 'root'): Promise<string> {
     const [program, ...args] = this.#commandOf(command, user);
     const env = { ...process.env, LC_ALL: 'C.UTF-8' };
@@ -68,26 +68,26 @@ export class Machine {
     return stdout;
   }
 
-  /** Sends a signal to the processes that `chosen` names, and says how many there were. */
+  /** Sends a signal to the processes that `chosen` selects, and returns their number. */
   signal(signal: NodeJS.Signals, chosen: ProgramFilter): number {
     const found = this.#processes().filter(({ program }) => chosen(program));
     for (const { pid } of found) {
       try {
         process.kill(pid, signal);
       } catch (error) {
-        // It has ended by itself meanwhile.
+        // The process has ended in the meantime.
         if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
       }
     }
     return found.length;
   }
 
-  /** Kills them with -9, and what they start meanwhile; resolves when none is left. */
+  /** Kills the processes with -9, and those that they start in the meantime; resolves when none is left. */
   async killAll(chosen: ProgramFilter): Promise<void> {
     await until(`no such program runs on ${this.name}`, () => this.signal('SIGKILL', chosen) === 0);
   }
 
-  /** Whether such a program runs. */
+  /** Whether such a process runs. */
   runs(chosen: ProgramFilter): boolean {
     return this.#processes().some(({ program }) => chosen(program));
   }
@@ -102,7 +102,7 @@ export class Machine {
     return readdirSync('/proc').flatMap((entry) => {
       if (!/^\d+$/.test(entry)) return [];
       try {
-        // One that has ended and is not waited for yet has no namespace any more.
+        // A zombie has no namespace.
         if (readlinkSync(`/proc/${entry}/ns/net`) !== this.#link) return [];
         return [{ pid: Number(entry), program: readFileSync(`/proc/${entry}/comm`, 'utf8').trim() }];
       } catch {

@@ -7,19 +7,19 @@ import { Machine } from './machine.ts';
 
 const run = promisify(execFile);
 
-/** A MAC address that no machine has: frames to it are lost silently, as behind an unplugged cable. */
+/** A MAC address that no machine has: frames to it get lost silently, as after an unplugged cable. */
 const UNUSED_MAC_ADDRESS = '02:00:00:00:00:99';
-/** Of the bridge in our own namespace; machines come behind it. */
+/** The address of the bridge in the run's own namespace; machines get higher numbers. */
 const OWN_HOST_NUMBER = 1;
 
-/** Machines that are network namespaces of this kernel, joined by a bridge that our own namespace is on too. */
+/** Machines that are network namespaces of this kernel. A bridge connects them, and the run's own namespace. */
 export class Network {
-  /** The first three numbers of all its addresses, with a dot behind each. */
+  /** The first three numbers of all addresses, with a dot at the end. */
   readonly prefix: string;
   readonly #id: string;
 
   private constructor() {
-    // 198.18.0.0/15 is for tests of networks, and another run may be under way.
+    // 198.18.0.0/15 is for tests of networks. A random number, since another run may use one.
     const number = randomInt(1, 255);
     this.prefix = `198.18.${number}.`;
     this.#id = `kl${number}`;
@@ -38,7 +38,7 @@ export class Network {
   async addMachine(name: string, hostNumber: number, cleanUp: CleanUp): Promise<Machine> {
     const namespace = `${this.#id}-${name}`;
     await ip('netns', 'add', namespace);
-    // Deletes its veth pair as well.
+    // The deletion removes the veth pair as well.
     await cleanUp.add(`machine ${name}`, () => ip('netns', 'del', namespace));
     await ip('link', 'add', namespace, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', namespace);
     await ip('link', 'set', namespace, 'master', this.#bridge, 'up');
@@ -55,7 +55,7 @@ export class Network {
   }
 }
 
-/** From now on packets between the two are lost silently, in both directions. */
+/** Drops the packets between two machines silently from now on, in both directions. */
 export async function dropPackets(one: Machine, other: Machine): Promise<void> {
   for (const [from, to] of [
     [one, other],
@@ -74,7 +74,7 @@ export async function restorePackets(one: Machine, other: Machine): Promise<void
   }
 }
 
-/** The same as `dropPackets`, of a server's TCP port alone. */
+/** Does the same as `dropPackets` for a server's TCP port alone. */
 export async function dropPortPackets(server: Machine, client: Machine, port: number): Promise<void> {
   await server.ip('rule', 'add', ...portRule('sport', client, port));
   await client.ip('rule', 'add', ...portRule('dport', server, port));
@@ -89,7 +89,7 @@ function portRule(kind: 'sport' | 'dport', to: Machine, port: number): string[] 
   return ['to', to.address, 'ipproto', 'tcp', kind, String(port), 'blackhole'];
 }
 
-/** Whether machines can be made here; tried, since being root does not suffice in every container. */
+/** Whether a machine can be created here. It tries, since root may lack the right in a container. */
 export async function lacksNetwork(): Promise<Lack> {
   if (process.getuid?.() !== 0) return 'network namespaces need root: run it as root';
   const name = `kl-${process.pid}`;

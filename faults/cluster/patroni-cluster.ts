@@ -19,26 +19,26 @@ const SERVERS = [
 ];
 const PROXY = { name: 'haproxy', hostNumber: 20 };
 const ASK_TIMEOUT_MS = 3_000;
-/** Between two questions: Patroni's answers cost more CPU time than a second of Klatch's load. */
+/** Pause between two queries: Patroni's answers cost more CPU time than a second of Klatch's load. */
 const REST_MS = 300;
-/** A standby that follows has no more to come. */
+/** A standby that lags by no more than this follows the primary. */
 const FOLLOWING_BYTES = 1024 * 1024;
 const STANDBY_ROLES = new Set(['replica', 'sync_standby']);
 
-/** What Patroni says of one server. */
+/** A server in Patroni's answer. */
 interface Member {
   readonly name: string;
   readonly role: string;
   readonly state: string;
   readonly timeline?: number;
-  /** In bytes; "unknown" while it has not said. */
+  /** In bytes; "unknown" before the server has reported it. */
   readonly lag?: number | string;
 }
 
 interface ClusterOptions {
-  /** Other settings than those of docs/cluster/patroni.yml, text by text. */
+  /** Replacements in docs/cluster/patroni.yml, text by text. */
   readonly patroniTexts?: Readonly<Record<string, string>>;
-  /** Whether one of the standbys is one that commits wait for; true by default, as in that file. */
+  /** Whether commits wait for one of the standbys; true by default, as in that file. */
   readonly isSynchronous?: boolean;
 }
 
@@ -61,7 +61,7 @@ export class PatroniCluster {
     this.#isSynchronous = sync;
   }
 
-  /** Resolves when all servers replicate and Klatch's database is there. */
+  /** Resolves when all servers replicate and Klatch's database exists. */
   static async start(cleanUp: CleanUp, options: ClusterOptions = {}): Promise<PatroniCluster> {
     const { patroniTexts = {}, isSynchronous = true } = options;
     const folder = await mkdtemp(join(tmpdir(), 'klatch-patroni-'));
@@ -87,14 +87,14 @@ export class PatroniCluster {
     return cluster;
   }
 
-  /** Klatch's settings: with the proxy, or with the list of servers. */
+  /** Klatch's settings: through the proxy, or with the list of servers. */
   async settings(way: 'proxy' | 'hosts'): Promise<string> {
     const file = way === 'proxy' ? 'server-haproxy.conf' : 'server.conf';
     const { prefix, passwords } = this.#values;
     return readDocumentedFile(file, { prefix, texts: { '<password of klatch>': passwords.klatch } });
   }
 
-  /** The server that Patroni has as the primary; waits for there to be one. */
+  /** The server that Patroni names as the primary; waits until there is one. */
   async primary(): Promise<DatabaseMachine> {
     let found: DatabaseMachine | undefined;
     await until('the cluster has a primary', async () => {
@@ -105,12 +105,12 @@ export class PatroniCluster {
     return found!;
   }
 
-  /** All but this one. */
+  /** All servers except this one. */
   others(server: DatabaseMachine): DatabaseMachine[] {
     return this.servers.filter((each) => each !== server);
   }
 
-  /** Resolves when all three servers replicate, one of them as a standby that commits wait for where that is asked for. */
+  /** Resolves when all three servers replicate. With `isSynchronous`, commits wait for one of the standbys by then. */
   async untilHealthy(): Promise<void> {
     await until('all servers of the cluster replicate', async () => {
       const members = await this.#members();
@@ -121,7 +121,7 @@ export class PatroniCluster {
     });
   }
 
-  /** Makes a standby the primary in order; resolves when Patroni says that it is. */
+  /** Promotes a standby in order; resolves when Patroni reports it as the primary. */
   async switchOver(): Promise<void> {
     const before = await this.primary();
     const candidate = (await this.#members()).find(
@@ -134,7 +134,7 @@ export class PatroniCluster {
     if ((await this.primary()).name === before.name) throw new Error(`no switchover:\n${printed}`);
   }
 
-  /** The server hears nothing of the others and of the proxy, and they nothing of it; Klatch still reaches it by itself. */
+  /** Cuts the server off from the other servers and the proxy. Klatch still reaches it directly. */
   async isolate(server: DatabaseMachine): Promise<void> {
     for (const other of this.#beside(server)) await dropPackets(server.machine, other);
   }
@@ -143,7 +143,7 @@ export class PatroniCluster {
     for (const other of this.#beside(server)) await restorePackets(server.machine, other);
   }
 
-  /** Standbys get nothing more of this primary. Patroni and etcd still hear each other. */
+  /** Cuts the replication from this primary. Patroni and etcd still reach each other. */
   async cutReplication(primary: DatabaseMachine): Promise<void> {
     for (const { machine } of this.others(primary)) await dropPortPackets(primary.machine, machine, DATABASE_PORT);
   }
@@ -168,7 +168,7 @@ export class PatroniCluster {
     const { prefix, passwords, folder } = this.#values;
     const texts = { '<password of klatch>': passwords.klatch };
     const file = join(folder, 'klatch.sql');
-    // Beyond its folder the password is known to nobody, and the folder is gone soon.
+    // Only this folder has the password, and the clean-up removes the folder soon.
     await writeFile(file, await readDocumentedFile('klatch.sql', { prefix, texts }), { mode: 0o644 });
     await first.runSqlFile(file);
     await until('HAProxy leads to the primary', () => this.#isProxyReady());
@@ -189,7 +189,7 @@ export class PatroniCluster {
     await this.proxy.start(['haproxy', '-db', '-f', file], { logFile: join(this.folder, 'haproxy.log') });
   }
 
-  /** As the server says that knows of the newest timeline; none where nobody answers. */
+  /** The answer of the server that knows the newest timeline; empty where none answers. */
   async #members(): Promise<readonly Member[]> {
     const answers = await Promise.all(
       this.servers.map(({ address }) => askJson<{ members: Member[] }>(`http://${address}:${PATRONI_PORT}/cluster`)),
@@ -221,7 +221,7 @@ async function askJson<Answer>(url: string): Promise<Answer | null> {
   }
 }
 
-/** Programs of Debian that the cluster is made of, by the package that has each. */
+/** Debian's programs that the cluster consists of, by the package that contains each. */
 const PROGRAMS: Readonly<Record<string, string>> = {
   patroni: 'patroni',
   patronictl: 'patroni',
@@ -232,7 +232,7 @@ const PROGRAMS: Readonly<Record<string, string>> = {
 };
 const POSTGRES = '/usr/lib/postgresql/15/bin/postgres';
 
-/** What this machine lacks for such a cluster. */
+/** The programs and rights that this machine lacks for such a cluster. */
 export async function lacksCluster(): Promise<Lack> {
   const folders = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/sbin'];
   const missing = Object.keys(PROGRAMS).filter((name) => !folders.some((folder) => isExecutable(join(folder, name))));

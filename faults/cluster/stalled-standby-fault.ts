@@ -8,7 +8,7 @@ import { lacksCluster } from './patroni-cluster.ts';
 
 const STALL_MS = process.env['QUICK'] ? 30_000 : 300_000;
 const POLL_MS = 1_000;
-/** Backends of one node that may wait for a standby. */
+/** Bound of the backends of one node that wait for a standby. */
 const MAX_WAITING_BACKENDS = 10;
 
 async function openStalledStandby(cleanUp: CleanUp): Promise<Scene> {
@@ -43,7 +43,7 @@ async function openStalledStandby(cleanUp: CleanUp): Promise<Scene> {
   };
 }
 
-/** Of the node that has most: each has an address of its own there. */
+/** The count of the node with the most; the database sees each node under its own address. */
 async function countWaitingBackends(primary: DatabaseMachine): Promise<number> {
   const counts = await primary.sql(
     "select count(*) from pg_stat_activity where wait_event = 'SyncRep' and usename = 'klatch' group by client_addr",

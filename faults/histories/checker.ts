@@ -1,43 +1,52 @@
 /**
- * Judges a history by what docs/reverse-webhooks.md promises, and by nothing else. Each rule names the part of the page
- * that it comes from; the files beside this one hold them. A violation is a sentence with ids, and never a text.
+ * Judges a history by the promises of docs/reverse-webhooks.md, and by nothing else. Each rule names the part of the
+ * page that it comes from; the files beside this one contain them. A violation is a sentence with ids, and never a
+ * text.
  *
  * Outcomes (outcome-rules.ts)
- * - "Managing", "Health", "Sending again", "Order and batches", "How long events stay": what is posted, and each change
- *   that a hook asks for, arrives; or the delivery log says that it was skipped on request, expired or dead-lettered.
- *   Nothing is dropped silently but events of messages that a retention rule removed.
- * - "The delivery log": `skipped` is on request only, `expired` is what was removed before it was delivered,
- *   `dead_lettered` what was refused five times, or behind such a one, and `delivered` what a receiver answered 2xx.
- * - "How long events stay": events that expired for a hook are a notice to its group as well.
+ * - "Managing", "Health", "Sending again", "Order and batches", "How long events stay": each post, and each change that
+ *   a hook asks for, arrives. Otherwise the delivery log shows that it was skipped on request, expired or
+ *   dead-lettered. Only events of messages that a retention rule removed are dropped silently.
+ * - "The delivery log": its outcomes mean:
+ *   `skipped`: on request only;
+ *   `expired`: removed before its delivery;
+ *   `dead_lettered`: refused five times, or offered after such an item;
+ *   `delivered`: the receiver answered 2xx.
+ * - "How long events stay": events that expired for a hook appear as a notice in its group as well.
  * - "Health": in the end nothing is pending.
  * - "What a receiver does": the receiver ends with the newest state of each message, and handles nothing twice.
  *
  * Order (order-rules.ts)
  * - "Order and batches": `strict` sends one request at a time, `none` 16 at most.
- * - "Order and batches", "Events": strict messages come by `seq`, events by `rev`, an event behind the messages that were
- *   posted before its change and before those after it. What fails holds back what is behind it, until it was refused
- *   five times with 400, 413 or 422.
- * - "Order and batches": a batch that failed is repeated as it was.
- * - "Changing": no attempt begins while a hook is paused; what was on its way may arrive.
+ * - "Order and batches", "Events": strict messages come by `seq`, events by `rev`. An event comes after the messages
+ *   that were posted before its change, and before those that were posted after it. A failed item holds the later ones
+ *   back until the receiver has refused it five times with 400, 413 or 422.
+ * - "Order and batches": a failed batch repeats unchanged.
+ * - "Changing": no attempt begins while a hook is paused; a request in flight may arrive.
  *
  * Repeats (repeat-rules.ts)
- * - "What counts as delivered": what was accepted comes again after a kill and a redelivery `from` (8 requests; with
- *   `none` 32 more, and 16 more with events), after a change of a hook with `none` (what overtook a waiting request: 16),
- *   after a restore where it was accepted since the backup, or when it was asked for ("Sending again").
+ * - "What counts as delivered": accepted items may come again for these reasons:
+ *   a kill and a redelivery `from`: 8 requests; with `none` 32 more, and 16 more with events;
+ *   a change of a hook with `none`: 16 requests, which overtook a waiting one;
+ *   a restore, where the item was accepted since the backup;
+ *   a request for them ("Sending again").
  * - "Sending again": `from` sends everything from there on again, `only` each of its messages once more.
- * - "Sending again": what was there before the hook, or was removed by a retention rule, is not sent: 400 for `only`.
+ * - "Sending again": the hook gets nothing from before its registration, and nothing that retention removed: 400 for
+ *   `only`.
  *
  * Epochs (epoch-rules.ts)
- * - "Epochs": after a restore no id of a message and no number of a change is one that was given out before.
+ * - "Epochs": after a restore the server gives out no id of a message and no number of a change a second time.
  *
  * Contents (content-rules.ts)
  * - "What arrives", "Events", "Epochs": the form of `webhook-id` and `message.id`, the same over all repeats.
  * - "Order and batches": an array where `batch` is above 1, at most `batch` items in their order, and of one kind.
  * - "Verifying": each delivery is genuine.
- * - "What arrives", "Events": a message is as it is when it is sent: a state that it had, with that state's `rev`, not
- *   older than the change that an event tells, empty where it was deleted.
- * - "Registering", "Changing", "Events": nothing comes that the hook does not ask for, nothing from before its
- *   registration, no event from before it asked, and none from before it was brought back.
+ * - "What arrives", "Events": a message has its state of the moment when it is sent, with that state's `rev`. The state
+ *   is not older than the change of the event, and empty where the message was deleted.
+ * - "Registering", "Changing", "Events": the hook gets nothing that it does not ask for:
+ *   nothing from before its registration;
+ *   no event from before it asked for events;
+ *   no event from before it was restored.
  */
 import { judgeContents } from './content-rules.ts';
 import { judgeEpochs } from './epoch-rules.ts';

@@ -18,7 +18,7 @@ interface KnownState {
   readonly text: string;
   readonly deleted: boolean;
   readonly answered: Moment;
-  /** When a restore undid it; null where it stands. */
+  /** The moment when a restore undid it; null: it is in force. */
   readonly undoneAt: Moment | null;
 }
 
@@ -43,8 +43,8 @@ export function judgeContents(history: History, { arrivals }: HookHistory, expec
 }
 
 /**
- * A moment before the attempt began, as late as one can be known: strict hooks send one request at a time, so it is the
- * end of the request before.
+ * The last known moment before the attempt began. Strict hooks send one request at a time, so it is the end of the
+ * previous request.
  */
 function attemptBeganAfter(arrivals: readonly Arrival[], index: number, expected: ExpectedItems): Moment {
   const previous = arrivals[index - 1];
@@ -54,15 +54,15 @@ function attemptBeganAfter(arrivals: readonly Arrival[], index: number, expected
 }
 
 /**
- * The page says "as it is when it is sent", and a server may remember for a moment what it read. How long is not said: what
- * was changed before it started, it has surely read as it is.
+ * The page says "as it is when it is sent", and a server may cache a message for an unspecified time. It surely read
+ * changes from before its start.
  */
 function serverStartedAfter({ arrived }: Arrival, actions: readonly Action[]): Moment {
   const ends = actions.filter(({ type, answered }) => ENDS.includes(type) && answered < arrived);
   return ends.at(-1)?.answered ?? 0;
 }
 
-/** A batch comes again under its old id, also when the hook does not get all of it any more. */
+/** A batch repeats with its former id, also when the hook no longer gets all of it. */
 function isRest(arrivals: readonly Arrival[], index: number): boolean {
   const { webhookId, items } = arrivals[index]!;
   return arrivals
@@ -101,7 +101,7 @@ function judgeBatch(
   before: Moment,
   expected: ExpectedItems,
 ): string[] {
-  // What failed is repeated as it was, so that a batch may be of the size that was set before.
+  // A failed batch repeats unchanged, so that it may have the size of earlier settings.
   const largest = Math.max(...expected.settingsWithin(expected.registeredAt, arrived).map(({ batch }) => batch));
   if (items.length > largest) return [`${webhookId} carries ${items.length}, and batch is ${largest}`];
   const inForce = expected.settingsWithin(before, arrived);
@@ -113,7 +113,7 @@ function judgeBatch(
 interface Context {
   readonly arrival: Arrival;
   readonly before: Moment;
-  /** The server that sent it was not started before. */
+  /** The server that sent it started no earlier than this. */
   readonly startedAfter: Moment;
   readonly states: ReadonlyMap<MessageKey, readonly KnownState[]>;
 }
@@ -150,7 +150,7 @@ function judgeState(item: DeliveredItem, known: ExpectedItem, { before, startedA
   return violations;
 }
 
-/** The states that each message had, oldest first. */
+/** The states of each message, oldest first. */
 function statesOf(actions: readonly Action[]): Map<MessageKey, KnownState[]> {
   const states = new Map<MessageKey, KnownState[]>();
   for (const action of actions) {

@@ -8,7 +8,7 @@ import {
   type Moment,
 } from './history.ts';
 
-/** What a run is about, with the kinds of hooks: each has to be part of so many of its histories. */
+/** The subjects of a run, with the kinds of hooks: each has to be part of this many histories. */
 const REQUIRED = [
   'posted',
   'message.updated',
@@ -28,7 +28,7 @@ const REQUIRED = [
 ] as const;
 const MIN_SHARE = 0.05;
 
-/** Counts what was done in histories, what came of it, and in how many of them. */
+/** Counts the actions of histories and their results, and the histories that contain each. */
 export class Coverage {
   #histories = 0;
   readonly #total = new Map<string, number>();
@@ -41,7 +41,7 @@ export class Coverage {
     for (const name of new Set(names)) increment(this.#historiesWith, name);
   }
 
-  /** One line for each thing, most often first. */
+  /** A line for each subject, the most frequent first. */
   describe(): string[] {
     const sorted = [...this.#total].sort(([, a], [, b]) => b - a);
     return sorted.map(
@@ -50,7 +50,7 @@ export class Coverage {
     );
   }
 
-  /** What too few histories had for the run to show anything about it. */
+  /** The subjects that occurred in too few histories for the run to prove anything about them. */
   missing(): string[] {
     return REQUIRED.filter((name) => (this.#historiesWith.get(name) ?? 0) < MIN_SHARE * this.#histories);
   }

@@ -1,6 +1,6 @@
 import { isLogged, seqOf, type History } from './history.ts';
 
-/** "Epochs": a server that lost changes begins a new one, so that no id of a lost message or change is given out again. */
+/** "Epochs": a server that lost changes begins a new epoch, so that no id of a lost message or change repeats. */
 export function judgeEpochs({ actions }: History): string[] {
   const violations: string[] = [];
   const ids = new Set<string>();

@@ -13,26 +13,26 @@ import {
   type Posted,
 } from './history.ts';
 
-/** A message or an event that a hook is sent, in the order of the group. */
+/** A message or an event that a hook gets, in the order of the group. */
 export interface ExpectedItem {
   readonly key: DeliveryKey;
   readonly message: MessageKey;
   readonly position: number;
   readonly change: Posted | MessageChanged;
-  /** False: settings that changed meanwhile leave open whether it is sent. */
+  /** False: a change of the settings leaves open whether the hook gets it. */
   readonly isDue: boolean;
-  /** No attempt that begins after this moment may carry it. */
+  /** No attempt that begins after this moment may contain it. */
   readonly notAfter: Moment | null;
 }
 
 interface SettingsPeriod {
   readonly from: Moment;
-  /** From here on surely no other ones. */
+  /** From this moment, no other settings can be in force. */
   readonly surelyFrom: Moment;
   readonly settings: HookSettings;
 }
 
-/** What one hook has to get, from what was done. */
+/** The items that one hook has to get, computed from the actions. */
 export class ExpectedItems {
   readonly hook: number;
   readonly actions: readonly Action[];
@@ -60,7 +60,7 @@ export class ExpectedItems {
     );
   }
 
-  /** The settings that may have been in force at some moment of a period. */
+  /** The settings that may have been in force at any moment of a period. */
   settingsWithin(from: Moment, to: Moment): HookSettings[] {
     return this.#periods
       .filter((period, index) => period.from <= to && (this.#periods[index + 1]?.surelyFrom ?? Infinity) >= from)
@@ -87,7 +87,7 @@ export class ExpectedItems {
     return items;
   }
 
-  /** When the hook began to ask for events: what was changed before is not sent any more. */
+  /** The moments when the hook began to ask for events: it gets no events from before. */
   #eventBegins(): Moment[] {
     const begins: Moment[] = [];
     let asks = false;
@@ -121,7 +121,7 @@ function isWanted({ type, by }: Posted | MessageChanged, { events, skip }: HookS
   return type === 'posted' || events.includes(type);
 }
 
-/** When a restore undid a change; null where it stands. */
+/** The moment when a restore undid a change; null: the change is in force. */
 export function undoneAt(change: Action, actions: readonly Action[]): Moment | null {
   const restore = actions.find(
     (action) => action.type === 'restored' && action.backupAt < change.asked && change.asked < action.asked,
@@ -129,7 +129,7 @@ export function undoneAt(change: Action, actions: readonly Action[]): Moment | n
   return restore?.answered ?? null;
 }
 
-/** Whether a row of the delivery log is about an item. */
+/** Whether a row of the delivery log covers an item. */
 export function coversItem(
   { seq, last_seq: lastSeq, rev, last_rev: lastRev }: LogRow,
   { change }: ExpectedItem,

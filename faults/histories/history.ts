@@ -1,10 +1,10 @@
-/** The record of one group that a checker judges: what was done to it, and what its receivers got. */
+/** The record of one group that a checker judges: the actions on it, and the requests that its receivers got. */
 
-/** A number of one counter over everything that is done and that arrives: a smaller one was earlier. */
+/** A number of one counter for all actions and arrivals: a smaller one was earlier. */
 export type Moment = number;
 /** A message within its group: `42`, and `42.<epoch>` where its epoch is not 0. */
 export type MessageKey = string;
-/** What a delivery is about: `42` for the message itself, `r61` for an event, each with `.<epoch>` like a message. */
+/** The subject of a delivery: `42` for the message itself, `r61` for an event, each with `.<epoch>` like a message. */
 export type DeliveryKey = string;
 
 export type SenderKind = 'user' | 'bot' | 'webhook';
@@ -17,7 +17,7 @@ export interface HookSettings {
   readonly skip: readonly ('webhook' | 'bot')[];
 }
 
-/** Something that was asked for, and had happened by the time of its answer. */
+/** An action with the moments of its request and of its answer; it happened in between. */
 interface Step {
   readonly asked: Moment;
   readonly answered: Moment;
@@ -42,24 +42,24 @@ export interface MessageChanged extends Step {
   readonly type: EventType;
   readonly message: MessageKey;
   readonly rev: EpochNumber;
-  /** What the message says since: empty where it was deleted. */
+  /** The text of the message since this change: empty where it was deleted. */
   readonly text: string;
   readonly by: SenderKind;
 }
 
-/** What the administrator, or an accident, did to the server or to the group. */
+/** An action of the administrator, or an accident, that affects the server or the group. */
 export type ServerAction = Step &
   (
     | { readonly type: 'killed' | 'stopped' }
-    /** Everything that was asked between `backupAt` and the restore is undone. */
+    /** The restore undid everything that was requested after `backupAt`. */
     | { readonly type: 'restored'; readonly backupAt: Moment }
     /** Retention removed the messages before `firstSeq`. */
     | { readonly type: 'messages removed'; readonly firstSeq: number }
-    /** The server forgot the group's events up to this rev, whether they were delivered or not. */
+    /** The server removed the group's events up to this rev, delivered or not. */
     | { readonly type: 'events expired'; readonly lastRev: number }
   );
 
-/** What was done to one hook, with what the server answered. */
+/** An action on one hook, with the server's answer. */
 export type HookAction = Step & { readonly hook: number } & (
     | { readonly type: 'registered'; readonly settings: HookSettings }
     | { readonly type: 'changed'; readonly settings: HookSettings }
@@ -76,16 +76,16 @@ export type HookAction = Step & { readonly hook: number } & (
 
 export type Action = Posted | MessageChanged | ServerAction | HookAction;
 
-/** One message or event of a delivery's body. */
+/** One message or event in the body of a delivery. */
 export interface DeliveredItem {
   readonly type: 'message.created' | EventType;
   readonly key: DeliveryKey;
   readonly group: number;
   readonly message: MessageKey;
   readonly seq: EpochNumber;
-  /** Of the message's state. */
+  /** The rev of the message's state. */
   readonly rev: EpochNumber;
-  /** Of the event; null for a message. */
+  /** The rev of the event; null for a message. */
   readonly eventRev: EpochNumber | null;
   readonly text: string;
   readonly deleted: boolean;
@@ -96,19 +96,19 @@ export interface DeliveredItem {
 export interface Arrival {
   readonly hook: number;
   readonly arrived: Moment;
-  /** When it was answered, or its connection ended. */
+  /** The moment of the answer, or of the end of the connection. */
   readonly ended: Moment;
   /** Null: the connection ended without an answer. */
   readonly status: number | null;
   readonly webhookId: string;
-  /** It was signed with the hook's secret, not more than five minutes ago. */
+  /** The hook's secret signed it at most five minutes earlier. */
   readonly isGenuine: boolean;
-  /** The body was an array. */
+  /** Whether the body was an array. */
   readonly isArray: boolean;
   readonly items: readonly DeliveredItem[];
 }
 
-/** A row of the delivery log, as the server shows it. */
+/** A row of the delivery log in the server's answer. */
 export interface LogRow {
   readonly outcome: string;
   readonly seq: number;
@@ -117,7 +117,7 @@ export interface LogRow {
   readonly last_rev?: number;
 }
 
-/** What a receiver knows of a message. */
+/** A receiver's state of a message. */
 export interface MessageState {
   readonly rev: EpochNumber;
   readonly text: string;
@@ -129,21 +129,21 @@ export interface HookHistory {
   readonly hook: number;
   readonly arrivals: readonly Arrival[];
   readonly log: readonly LogRow[];
-  /** What its receiver holds in the end, and what it handled, in its order. */
+  /** The final state of its receiver, and the items that it handled, in its order. */
   readonly messages: ReadonlyMap<MessageKey, MessageState>;
   readonly handled: readonly DeliveryKey[];
-  /** As the server says in the end, when the target accepts everything. */
+  /** The server's final count, when the target accepts everything. */
   readonly pending: number;
 }
 
 export interface History {
   readonly group: number;
-  /** In the order in which they were done. */
+  /** In the order of the actions. */
   readonly actions: readonly Action[];
   readonly hooks: readonly HookHistory[];
-  /** What the group's messages are in the end. */
+  /** The final state of the group's messages. */
   readonly messages: ReadonlyMap<MessageKey, MessageState>;
-  /** The kinds of the notices that the group got. */
+  /** The kinds of the group's notices. */
   readonly notices: readonly string[];
 }
 

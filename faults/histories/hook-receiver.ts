@@ -6,7 +6,7 @@ import type { Arrival, DeliveryKey, Moment } from './history.ts';
 import type { ModelReceiver } from './model-receiver.ts';
 import type { Random } from './random.ts';
 
-/** Numbers everything that is done and that arrives, in its order. */
+/** Numbers all actions and arrivals in their order. */
 export class LogicalClock {
   #last: Moment = 0;
 
@@ -16,18 +16,18 @@ export class LogicalClock {
   }
 }
 
-/** How the target of a hook answers. */
+/** The target's way to answer. */
 export type Behaviour = 'accepting' | 'failing' | 'refusing' | 'hanging up' | 'slow' | 'gone';
 
 const FAILURES: readonly number[] = [500, 503, 429, 404];
 const REFUSALS: readonly number[] = [400, 413, 422];
 const MAX_SLOW_MS = 25;
 
-/** The target of one hook, with everything that arrived there. */
+/** The target of one hook, with all its arrivals. */
 export class HookTarget {
   readonly arrivals: Arrival[] = [];
   behaviour: Behaviour = 'accepting';
-  /** Known once the hook is registered, before anything is delivered. */
+  /** Known once the hook is registered, before the first delivery. */
   hook = 0;
   receiver: ModelReceiver | null = null;
   readonly path: string;
@@ -39,7 +39,7 @@ export class HookTarget {
     this.#random = random;
   }
 
-  /** Null: the connection is closed without an answer. */
+  /** Null: the target closes the connection without an answer. */
   async answer(keys: readonly DeliveryKey[]): Promise<number | null> {
     const random = this.#random;
     switch (this.behaviour) {
@@ -61,7 +61,7 @@ export class HookTarget {
     }
   }
 
-  /** A message that a receiver cannot read is refused each time. */
+  /** A receiver refuses a message that it cannot read each time. */
   #isRefused(key: DeliveryKey): boolean {
     const isRefused = this.#refused.get(key) ?? this.#random.chance(0.3);
     this.#refused.set(key, isRefused);
@@ -101,14 +101,14 @@ export class HookReceiver {
     this.#targets.set(target.path, target);
   }
 
-  /** Its hook is judged: what arrives from now on is not kept. */
+  /** The checker has judged the hook: later arrivals are not recorded. */
   remove({ path }: HookTarget): void {
     this.#targets.delete(path);
   }
 
-  /** Resolves when a server that ended is disconnected: what it sent before has arrived. */
+  /** Resolves when the connections of an ended server are closed: all its requests have arrived. */
   async disconnected(): Promise<void> {
-    // A connection that the kernel has accepted becomes a socket in the next turn of the loop.
+    // A connection that the kernel has accepted becomes a socket in the next turn of the event loop.
     await nextTurn();
     for (const socket of this.#sockets) {
       if (!socket.closed) await new Promise((resolve) => socket.once('close', resolve));
@@ -128,7 +128,7 @@ export class HookReceiver {
     try {
       for await (const chunk of req) chunks.push(chunk as Buffer);
     } catch {
-      // The sender was killed in the middle: nothing arrived.
+      // The sender was killed during the request: it does not count as an arrival.
       return;
     }
     const target = this.#targets.get(req.url!);
@@ -148,7 +148,7 @@ export class HookReceiver {
       ended: Infinity,
       status: null,
     });
-    // The sender may end first.
+    // The sender may close the connection first.
     const closed = new AbortController();
     res.once('close', () => closed.abort());
     const status = await target.answer(request.items.map(({ key }) => key));

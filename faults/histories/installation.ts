@@ -22,7 +22,7 @@ import { OwnDatabase } from '../own-database.ts';
 
 const run = promisify(execFile);
 
-/** Failures are repeated at once, no limit slows a caller down, and calls wait for a database on a busy machine. */
+/** The server retries failures at once, no limit slows a caller down, and calls wait for a slow database. */
 const SETTINGS = `
   limits {
     token-rate = 100000, token-burst = 100000, session-rate = 10000, session-burst = 10000, parse-time = 1m
@@ -34,13 +34,13 @@ const SETTINGS = `
 /** Catches a hang. */
 const CALL_TIMEOUT_MS = 120_000;
 
-/** Who writes in a group. */
+/** A sender of a group. */
 export interface Author {
   readonly nick: string;
   readonly token: string;
 }
 
-/** A server process on a PostgreSQL of its own, with what an administrator and time do to them. */
+/** A server process on a PostgreSQL of its own, with the actions of an administrator and of time. */
 export class Installation {
   readonly server: ServerProcess;
   readonly #database: OwnDatabase;
@@ -67,7 +67,7 @@ export class Installation {
     return this.#pool.run(work);
   }
 
-  /** A person with a session, and a bot of theirs with a token. */
+  /** A person with a session, and the person's bot with a token. */
   async createAuthors(name: string): Promise<{ readonly user: Author; readonly bot: Author }> {
     const { id } = await this.server.operate<{ id: number }>('accounts.create', { nick: name, name });
     const { token } = newSessionToken('user');
@@ -80,7 +80,7 @@ export class Installation {
     return { user, bot: { nick: bot.nick, token: made.token } };
   }
 
-  /** The epoch of the log: changes from now on belong to it. */
+  /** The log epoch that changes belong to from now on. */
   async logEpoch(): Promise<number> {
     const [row] = await this.query(
       (sql) => sql<{ value: string }[]>`select value from setting where name = 'log_epoch'`,
@@ -88,7 +88,7 @@ export class Installation {
     return Number(row?.value ?? 0);
   }
 
-  /** Removes the messages before one as a retention rule does. */
+  /** Removes the messages before one, as a retention rule does. */
   async removeMessagesBefore(group: number, firstSeq: number): Promise<void> {
     await this.query((sql) =>
       sql.begin(async (tx) => {
@@ -99,9 +99,12 @@ export class Installation {
     await this.#announce(group);
   }
 
-  /** Lets 8 days pass for the events of a group, with the cleaning up that removes them; resolves with the last one's rev. */
+  /**
+   * Lets 8 days pass for the events of a group, and runs the job that removes them; resolves with the rev of the last
+   * one.
+   */
   expireEvents(group: number): Promise<number> {
-    // One at a time: a cleaning up takes what another one found.
+    // One at a time: one removal would take the events that another one expects.
     const expiry = this.#expiry.then(async () => {
       const [last] = await this.query(
         (sql) => sql<{ rev: number }[]>`
@@ -124,13 +127,13 @@ export class Installation {
     await this.server.end('SIGKILL');
   }
 
-  /** Rejects when the server does not end as it should. */
+  /** Rejects when the server does not exit as it should. */
   async stop(): Promise<void> {
     const code = await this.server.end('SIGTERM');
     if (code !== 0) throw new Error(`the server was asked to stop and ended with ${code}`);
   }
 
-  /** Resolves when the database has ended what a server that is gone asked of it: until then it may commit. */
+  /** Resolves when the database has ended the sessions of a server that is gone: until then they may commit. */
   async sessionsEnded(): Promise<void> {
     await eventually(
       () =>
@@ -146,7 +149,7 @@ export class Installation {
     await this.#klatch('backup', '--force', this.#backupFile);
   }
 
-  /** Loads the backup into a new database in the place of the old one; the server must not run. */
+  /** Loads the backup into a new database that replaces the old one; the server must not run. */
   async restore(): Promise<void> {
     this.#pool.stop();
     const admin = this.#open('postgres');
@@ -168,7 +171,7 @@ export class Installation {
     await run(LAUNCHER, [command, '--config', config, ...args], { timeout: CALL_TIMEOUT_MS });
   }
 
-  /** As the cleaning up of a node does. */
+  /** Does the same as a node's job. */
   async #announce(group: number): Promise<void> {
     await this.query((sql) => sql`select pg_notify('klatch', ${`histories h${group}`})`);
   }

@@ -1,16 +1,17 @@
 /**
- * A receiver in memory, written from docs/reverse-webhooks.md alone: its rules, each with what the page says.
+ * A receiver in memory, written from docs/reverse-webhooks.md alone: its rules, each with the part of the page.
  *
- * 1. "Verifying": what is signed is `webhook-id`, `webhook-timestamp` and the raw body, with full stops between them. One
- *    entry `v1` that holds and a timestamp at most five minutes off make a delivery genuine; others are refused.
- * 2. "Order and batches": with `batch` above 1 the body is an array, else one event. Both are read, whatever was set.
+ * 1. "Verifying": the signature covers `webhook-id`, `webhook-timestamp` and the raw body, with full stops between
+ *    them. A delivery is genuine if one entry `v1` is valid and the timestamp is at most five minutes off. Others are
+ *    refused.
+ * 2. "Order and batches": with `batch` above 1 the body is an array, else one event. The receiver reads both.
  * 3. "What a receiver does": of the states of a message the one with the highest `message.rev` is the newest, whichever
- *    delivery brings it, a repeat too. A lower one is ignored.
- * 4. "What arrives", "What a receiver does", with `strict`: a message whose `seq` is not beyond the last handled one was
- *    handled already, an event likewise by its `data.rev`.
- * 5. The same with `none`: what was handled is known by its `webhook-id`. A batch has an id of its own and need not come
- *    again in the same cut, so the id that each item has alone is kept.
- * 6. "Epochs": numbers are compared with their epochs, the epoch first, and messages are told apart by `message.id`.
+ *    delivery contains it, a repeat too. The receiver ignores a lower one.
+ * 4. "What arrives", "What a receiver does", with `strict`: the receiver has already handled a message whose `seq` does
+ *    not exceed the last handled one, and likewise an event, by its `data.rev`.
+ * 5. The same with `none`: the receiver recognises handled items by their `webhook-id`. A batch has an id of its own
+ *    and may repeat with other boundaries, so the receiver stores the id that each item has alone.
+ * 6. "Epochs": numbers are compared with their epochs, the epoch first, and `message.id` identifies a message.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
@@ -46,7 +47,7 @@ interface EventBody {
   };
 }
 
-/** What a request says, whether it is genuine or not. */
+/** The content of a request, genuine or not. */
 interface ReceivedRequest {
   readonly isGenuine: boolean;
   readonly isArray: boolean;
@@ -55,7 +56,7 @@ interface ReceivedRequest {
 
 export class ModelReceiver {
   readonly messages = new Map<MessageKey, MessageState>();
-  /** What was not handled before, in the order in which it was handled. */
+  /** The items in the order in which the receiver handled them, each once. */
   readonly handled: DeliveryKey[] = [];
   readonly #secrets: string[];
   readonly #handledKeys = new Set<DeliveryKey>();
@@ -68,12 +69,12 @@ export class ModelReceiver {
     this.#comparesNumbers = order === 'strict';
   }
 
-  /** The hook's secret was rotated: deliveries that are on their way have the old one only. */
+  /** The hook's secret was rotated: deliveries that are already under way have the old signature only. */
   addSecret(secret: string): void {
     this.#secrets.push(secret);
   }
 
-  /** The hook was changed to `none`. A receiver keeps ids from then on: what is repeated apart comes behind later ones. */
+  /** The hook was changed to `none`. A receiver stores ids from then on: a retried message comes after later ones. */
   keepIds(): void {
     this.#comparesNumbers = false;
   }
@@ -84,7 +85,7 @@ export class ModelReceiver {
     return { isGenuine: this.#isGenuine(headers, raw), isArray: Array.isArray(body), items: bodies.map(itemOf) };
   }
 
-  /** Applies what was accepted. */
+  /** Applies an accepted request. */
   accept({ isGenuine, items }: ReceivedRequest): void {
     if (!isGenuine) return;
     for (const item of items) {
@@ -130,7 +131,7 @@ function itemOf({ type, data }: EventBody): DeliveredItem {
   const { message } = data;
   const seq = { number: message.seq, epoch: message.epoch ?? 0 };
   const eventRev = type === 'message.created' ? null : { number: data.rev ?? Number.NaN, epoch: data.epoch ?? 0 };
-  // The part behind the group: it is the same number with its epoch, or the checker says so.
+  // The part after the group. It is the same number with its epoch; the checker reports any other.
   const key = message.id.slice(message.id.indexOf(':') + 1);
   return {
     type,

@@ -1,7 +1,7 @@
 import { coversItem, type ExpectedItem, type ExpectedItems } from './expected-items.ts';
 import { isAccepted, type Arrival, type DeliveryKey, type HookHistory, type Moment } from './history.ts';
 
-/** Messages that were asked for once more by `only`: they come apart from the order of the others. */
+/** Messages that `only` requests again: they come outside the order of the others. */
 export class OnlyRequests {
   readonly #history: HookHistory;
   readonly #requests: readonly { readonly key: DeliveryKey; readonly asked: Moment }[];
@@ -11,13 +11,13 @@ export class OnlyRequests {
     this.#requests = expected
       .hookActions('redelivered only')
       .filter(({ status }) => status === 202)
-      // One that the hook has still to get comes in its order.
+      // A message that the hook has still to get comes in its order.
       .flatMap(({ messages, asked, answered }) =>
         messages.filter((key) => this.#wasOver(key, answered, expected)).map((key) => ({ key, asked })),
       );
   }
 
-  /** Whether a request may be one of those. */
+  /** Whether a request may contain one of those. */
   isApart({ items, arrived }: Arrival): boolean {
     const [item] = items;
     if (item === undefined || items.length > 1 || item.eventRev !== null) return false;
@@ -34,7 +34,7 @@ export class OnlyRequests {
     return log.some((row) => isGivenUp(row.outcome) && coversItem(row, item)) || this.#isBeyond(item, by, expected);
   }
 
-  /** What `skip` left out is behind a hook that got a later message. */
+  /** A message that `skip` left out comes before one that the hook has already got. */
   #isBeyond({ position }: ExpectedItem, by: Moment, expected: ExpectedItems): boolean {
     const accepted = this.#history.arrivals.filter((each) => each.arrived < by && isAccepted(each));
     return accepted.some(({ items }) => items.some(({ key }) => (expected.get(key)?.position ?? -1) > position));

@@ -4,7 +4,7 @@ import { OnlyRequests } from './only-requests.ts';
 
 const MAX_AT_ONCE = { strict: 1, none: 16 } as const;
 const REFUSALS_UNTIL_SET_ASIDE = 5;
-/** What is done to a hook that goes on where it was. */
+/** Actions after which the hook continues at the same place. */
 const IN_PLACE: readonly Action['type'][] = ['paused', 'resumed', 'redelivered only'];
 const ENDS_OR_REMOVALS: readonly Action['type'][] = [
   'killed',
@@ -13,7 +13,7 @@ const ENDS_OR_REMOVALS: readonly Action['type'][] = [
   'messages removed',
   'events expired',
 ];
-/** Only these can be about what is delivered; each other failure is the hook's. */
+/** Only these statuses can be about the content; each other failure is the hook's. */
 const REFUSALS: readonly (number | null)[] = [400, 413, 422];
 
 export const isRefused = ({ status }: Arrival): boolean => REFUSALS.includes(status);
@@ -26,7 +26,7 @@ export function judgeOrder(history: HookHistory, expected: ExpectedItems): strin
   ];
 }
 
-/** No attempt begins once a pause is answered; what was on its way may still arrive. */
+/** No attempt begins once a pause is answered; a request that is under way may still arrive. */
 function judgePauses({ arrivals }: HookHistory, expected: ExpectedItems): string[] {
   const violations: string[] = [];
   for (const { answered } of expected.hookActions('paused')) {
@@ -55,7 +55,7 @@ function judgeConcurrency({ arrivals }: HookHistory, expected: ExpectedItems): s
   return violations;
 }
 
-/** Follows the requests of a hook while it is strict. */
+/** Follows the requests of a hook while its order is strict. */
 class OrderJudge {
   readonly #violations: string[] = [];
   readonly #arrivals: readonly Arrival[];
@@ -90,12 +90,12 @@ class OrderJudge {
     return this.#violations;
   }
 
-  /** What fails in its order is repeated there, also when `only` asks for it meanwhile. */
+  /** A failed item repeats at its place in the order, also when `only` requests it in the meantime. */
   #repeatsPrevious({ webhookId }: Arrival): boolean {
     return this.#previous !== null && !isAccepted(this.#previous) && this.#previous.webhookId === webhookId;
   }
 
-  /** What was there while a hook was `none` may be repeated apart, also when the hook is strict. */
+  /** An item from before a change from `none` may repeat outside the order, although the hook is strict. */
   #isStrictSince({ change }: ExpectedItem, { arrived }: Arrival): boolean {
     return this.#expected.settingsWithin(change.asked, arrived).every(({ order }) => order === 'strict');
   }
@@ -122,7 +122,7 @@ class OrderJudge {
     const firstSeq = firstSeqOf(this.#expected.actions);
     if (seqOf(item.message).number < firstSeq) return true;
     if ((this.#refusals.get(item.key) ?? 0) >= REFUSALS_UNTIL_SET_ASIDE) return true;
-    // Those behind one that was refused five times are offered in its place.
+    // After five refusals of one item, the hook offers the items after it.
     return this.#refusals.has(item.key) && [...this.#refusals.values()].some((n) => n >= REFUSALS_UNTIL_SET_ASIDE);
   }
 
@@ -130,7 +130,7 @@ class OrderJudge {
     if (this.#isInterrupted(previous, arrival) || isRefused(previous)) return;
     if (!isAccepted(previous) && this.#isRemoved(previous, arrival)) return;
     if (!isAccepted(previous)) {
-      // One that is offered behind a refused one is offered once.
+      // The hook offers each item after a refused one once.
       const isOffer = [...this.#refusals.values()].some((count) => count >= REFUSALS_UNTIL_SET_ASIDE);
       if (arrival.webhookId !== previous.webhookId && !isOffer) {
         this.#violations.push(`${arrival.webhookId} came after ${previous.webhookId} failed, which was to be repeated`);
@@ -144,7 +144,7 @@ class OrderJudge {
     }
   }
 
-  /** Whether something was done between two requests that lets the hook go on elsewhere. */
+  /** Whether an action between two requests lets the hook continue at another place. */
   #isInterrupted(previous: Arrival, arrival: Arrival): boolean {
     return this.#expected.actions.some(
       (action) =>
@@ -154,7 +154,10 @@ class OrderJudge {
     );
   }
 
-  /** Retention removed what failed, or a part of it: it is passed over, also where it was read before and sent after that. */
+  /**
+   * Retention removed the failed items, or some of them: the hook skips them, although it may have read and sent them
+   * before.
+   */
   #isRemoved({ items }: Arrival, { arrived }: Arrival): boolean {
     const firstSeq = firstSeqOf(this.#expected.actions.filter(({ asked }) => asked < arrived));
     return items.some(({ message }) => seqOf(message).number < firstSeq);
@@ -165,7 +168,9 @@ class OrderJudge {
     return ENDS_OR_REMOVALS.includes(action.type);
   }
 
-  /** A request can arrive after a change was answered that it knows nothing of; of a strict hook, one. */
+  /**
+   * A request can arrive after the answer to a change that it does not reflect yet; a strict hook has one such request.
+   */
   #wasOnItsWay({ arrived }: Arrival, action: Action): boolean {
     if (!('hook' in action)) return false;
     return !this.#arrivals.some((each) => action.answered < each.arrived && each.arrived < arrived);
@@ -179,7 +184,7 @@ class OrderJudge {
   }
 }
 
-/** The greatest number that retention ever began the group with. */
+/** The greatest first seq that retention ever gave the group. */
 export function firstSeqOf(actions: readonly Action[]): number {
   return Math.max(1, ...actions.map((action) => (action.type === 'messages removed' ? action.firstSeq : 1)));
 }

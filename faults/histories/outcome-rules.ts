@@ -14,7 +14,7 @@ import {
 import { firstSeqOf, isRefused } from './order-rules.ts';
 
 const REFUSALS_UNTIL_SET_ASIDE = 5;
-/** Outcomes of what a hook did not get. */
+/** Outcomes of items that a hook did not get. */
 const GIVEN_UP: readonly string[] = ['skipped', 'expired', 'dead_lettered'];
 
 export function judgeOutcome(history: History, hook: HookHistory, expected: ExpectedItems): string[] {
@@ -38,7 +38,7 @@ function isMissing(item: ExpectedItem, { arrivals, log }: HookHistory, expected:
   return !isExplainedOrRemoved(item, log, expected);
 }
 
-/** An event of a message that retention removed is passed over without a row. */
+/** The hook skips events of messages that retention removed, without a row. */
 function isExplainedOrRemoved(item: ExpectedItem, log: readonly LogRow[], expected: ExpectedItems): boolean {
   if (log.some((row) => GIVEN_UP.includes(row.outcome) && coversItem(row, item))) return true;
   return isEvent(item.change) && seqOf(item.message).number < firstSeqOf(expected.actions);
@@ -48,7 +48,7 @@ function judgeLog({ arrivals, log }: HookHistory, expected: ExpectedItems): stri
   return log.flatMap((row) => {
     const range =
       row.rev === undefined ? `${row.seq}-${row.last_seq ?? row.seq}` : `r${row.rev}-${row.last_rev ?? row.rev}`;
-    // What a restore undid had the numbers of what came since.
+    // Items that a restore undid had the same numbers as later ones.
     const standing = expected.items.filter(({ change }) => undoneAt(change, expected.actions) === null);
     const items = standing.filter((item) => coversItem(row, item));
     switch (row.outcome) {
@@ -78,7 +78,7 @@ function mayExpire({ seq, last_seq: lastSeq, rev, last_rev: lastRev }: LogRow, {
   return actions.some((action) => action.type === 'events expired' && (lastRev ?? rev) <= action.lastRev);
 }
 
-/** It was refused five times, or is one of those that were offered behind such a one. */
+/** Whether the item was refused five times, or offered after such an item. */
 function mayBeSetAside({ key }: ExpectedItem, arrivals: readonly Arrival[]): boolean {
   const refused = arrivals.filter((arrival) => isRefused(arrival) && arrival.items.some((item) => item.key === key));
   if (refused.length >= REFUSALS_UNTIL_SET_ASIDE) return true;
@@ -91,7 +91,7 @@ function wasAccepted(
 ): boolean {
   const [first, last] = rev === undefined ? [seq, lastSeq ?? seq] : [rev, lastRev ?? rev];
   const range = `${rev === undefined ? '' : 'r'}${first === last ? first : `${first}-${last}`}`;
-  // By the id, which stays when some of a batch is left out by now; what stands before the range is hook and group.
+  // The id stays the same when the hook leaves items of a batch out. Hook and group come before the range.
   return arrivals.some((arrival) => isAccepted(arrival) && arrival.webhookId.split('_')[2]?.split('.')[0] === range);
 }
 
@@ -129,7 +129,7 @@ function judgeFinalState(
   return violations;
 }
 
-/** By message, the oldest state that its receiver may hold in the end. */
+/** By message, the oldest state that its receiver may have in the end. */
 function leastStates(expected: ExpectedItems, log: readonly LogRow[]): Map<MessageKey, EpochNumber> {
   const least = new Map<MessageKey, EpochNumber>();
   for (const item of expected.items) {
@@ -141,7 +141,7 @@ function leastStates(expected: ExpectedItems, log: readonly LogRow[]): Map<Messa
   return least;
 }
 
-/** By comparing numbers, as `strict` is documented, nothing counts twice, and nothing that came in its order is left out. */
+/** A receiver that compares numbers, as `strict` is documented, handles nothing twice and misses nothing. */
 function judgeHandled({ arrivals, handled }: HookHistory, expected: ExpectedItems): string[] {
   const violations: string[] = [];
   const counted = new Set<string>();

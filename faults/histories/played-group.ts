@@ -23,12 +23,12 @@ const MAX_PAUSE_MS = 30;
 const MAX_ONLY = 4;
 const MAX_POSTS_UNTIL_END = 10;
 const MAX_SEED = 1_000_000;
-/** Who posts, so often. */
+/** The senders, as often as they post. */
 const SENDERS: readonly SenderKind[] = ['user', 'user', 'user', 'bot', 'webhook'];
-/** Messages that retention removes at once. */
+/** Bound of the messages that retention removes at once. */
 const MAX_REMOVED = 5;
 
-/** What the groups of a round share. */
+/** The parts that the groups of a round share. */
 export interface RoundContext {
   readonly installation: Installation;
   readonly receiver: HookReceiver;
@@ -36,7 +36,7 @@ export interface RoundContext {
   readonly authors: { readonly user: Author; readonly bot: Author };
 }
 
-/** A message that is asked to be stored. */
+/** A message to post. */
 interface Post {
   readonly text: string;
   readonly by: SenderKind;
@@ -48,7 +48,7 @@ interface OwnMessage {
   readonly by: SenderKind;
 }
 
-/** A group in which random things are done, and all that was. */
+/** A group with random actions, and the record of them. */
 export class PlayedGroup {
   readonly id: number;
   readonly actions: Action[] = [];
@@ -56,14 +56,14 @@ export class PlayedGroup {
   readonly #round: RoundContext;
   readonly #random: Random;
   readonly #context: HookContext;
-  /** Messages that are there, deleted ones too. */
+  /** The stored messages, deleted ones included. */
   #messages: OwnMessage[] = [];
-  /** Those of a person or a bot that are not deleted. */
+  /** Messages of a person or a bot that are not deleted. */
   #editable: OwnMessage[] = [];
   #firstSeq = 1;
   #epoch = 0;
   #texts = 0;
-  /** What was asked for by `only` last. */
+  /** The messages of the last `only`. */
   #lastOnly: readonly MessageKey[] = [];
   #unanswered: Post | null = null;
 
@@ -83,7 +83,7 @@ export class PlayedGroup {
     }
     const played = new PlayedGroup(round, random, group);
     await played.readEpoch();
-    // A hook gets nothing from before its registration.
+    // Before the hooks exist: they must get nothing of it.
     for (let n = random.between(0, 3); n > 0; n -= 1) await played.#post();
     await played.#register();
     if (random.chance(0.4)) {
@@ -93,17 +93,17 @@ export class PlayedGroup {
     return played;
   }
 
-  /** The epoch that changes belong to from now on. */
+  /** Reads the epoch that changes belong to from now on. */
   async readEpoch(): Promise<void> {
     this.#epoch = await this.#round.installation.logEpoch();
   }
 
-  /** Does so many things. `isUndone`: a restore will undo them, so that they are no changes of what a hook is. */
+  /** Performs this many actions. `isUndone`: a restore will undo them, so that they do not change hooks. */
   async play(steps: number, isUndone: boolean): Promise<void> {
     for (let n = 0; n < steps; n += 1) await this.#step(isUndone);
   }
 
-  /** Posts until the server ends. Whether the last post was stored is looked up by `findUnansweredPost`. */
+  /** Posts until the server ends. `findUnansweredPost` finds out whether the server stored the last post. */
   async postUntilEnd(): Promise<void> {
     for (let n = 0; n < MAX_POSTS_UNTIL_END; n += 1) {
       const post = this.#newPost();
@@ -116,7 +116,7 @@ export class PlayedGroup {
     }
   }
 
-  /** A post without an answer may have been stored: its callers cannot know, and the database does. */
+  /** A post without an answer may be stored: its caller cannot know, but the database can tell. */
   async findUnansweredPost(): Promise<void> {
     const post = this.#unanswered;
     this.#unanswered = null;
@@ -128,7 +128,7 @@ export class PlayedGroup {
     if (row !== undefined) await this.#recordPost(post, `${row.seq}${epochSuffix(row.epoch)}`);
   }
 
-  /** Keeps what is there; the function that it returns brings it back after a restore. */
+  /** Saves the current state; the returned function restores it after a restore of the backup. */
   remember(): () => void {
     const [messages, editable, firstSeq] = [[...this.#messages], [...this.#editable], this.#firstSeq];
     return () => {
@@ -176,7 +176,7 @@ export class PlayedGroup {
   }
 
   async #register(): Promise<void> {
-    // With choices of its own: what the group does next must not depend on how many requests arrive.
+    // Choices of its own: the group's next action must not depend on the number of requests that arrive.
     const random = new Random(this.#random.between(1, MAX_SEED));
     const target = new HookTarget(`/${this.id}/${this.hooks.length}`, random);
     this.hooks.push(await PlayedHook.register(this.#context, target));
@@ -241,7 +241,7 @@ export class PlayedGroup {
     return callAs(installation.server, by === 'bot' ? authors.bot : authors.user, operation, input);
   }
 
-  /** Some messages once more; often the same ones again, while they are on their way. */
+  /** Requests some messages again; often the same ones twice, while they are under way. */
   #redeliverOnly(hook: PlayedHook): Promise<void> {
     const isRepeated = this.#lastOnly.length > 0 && this.#random.chance(0.3);
     this.#lastOnly = isRepeated ? this.#lastOnly : this.#someMessages();

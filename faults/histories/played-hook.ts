@@ -28,19 +28,19 @@ export function randomSettings(random: Random): HookSettings {
   };
 }
 
-/** What the hooks of one group share. */
+/** The parts that the hooks of one group share. */
 export interface HookContext {
   readonly installation: Installation;
   readonly receiver: HookReceiver;
   readonly clock: LogicalClock;
   readonly random: Random;
   readonly group: number;
-  /** Of the group's webhook, below the server's URL. */
+  /** The path of the group's webhook on the server. */
   readonly path: string;
   readonly actions: Action[];
 }
 
-/** One hook, with what its group does to it. Each step is kept with what the server answered. */
+/** One hook, with the actions of its group on it. It records each with the server's answer. */
 export class PlayedHook {
   readonly target: HookTarget;
   readonly #context: HookContext;
@@ -82,13 +82,14 @@ export class PlayedHook {
     this.#done(asked, { type: paused ? 'paused' : 'resumed' });
   }
 
-  /** Other settings, some of them. */
+  /** Changes some of the settings. */
   async change(): Promise<void> {
     const { random, clock } = this.#context;
     const { order, batch, events, skip } = randomSettings(random);
     const changes = Object.fromEntries(random.some(Object.entries({ order, batch, events, skip }), 0.4));
     const settings: HookSettings = { ...this.#settings, ...changes };
-    // Before the first request that overtakes another one: from here on the receiver knows by ids what it handled.
+    // Before the first request that overtakes another one: from here the receiver identifies handled items by their
+    // ids.
     if (settings.order === 'none') this.#receiver.keepIds();
     const asked = clock.next();
     await this.#patchUntilConfirmed({ ...changes, order: settings.order });
@@ -122,7 +123,7 @@ export class PlayedHook {
     this.#done(asked, { type: 'discarded backlog', status, skipped: body.skipped });
   }
 
-  /** Its target answers 410 to what `post` lets the server send. Resolves when the hook is not there any more. */
+  /** Lets the target answer 410 to the deliveries of `post`. Resolves when the hook is removed. */
   async answerGoneUntilRemoved(post: () => Promise<void>): Promise<void> {
     this.target.behaviour = 'gone';
     await post();
@@ -133,14 +134,14 @@ export class PlayedHook {
     this.target.behaviour = 'accepting';
   }
 
-  /** As `klatch hook restore` does. */
+  /** Does the same as `klatch hook restore`. */
   async bringBack(): Promise<void> {
     const asked = this.#context.clock.next();
     await this.#context.installation.server.operate('hooks.restore', { hook: this.id });
     this.#done(asked, { type: 'brought back' });
   }
 
-  /** Lets its target accept everything, and resolves when all of it is delivered, with what is to be judged. */
+  /** Lets its target accept everything. Resolves when the hook has delivered all of it, with the record to judge. */
   async end(): Promise<HookHistory> {
     this.target.behaviour = 'accepting';
     await this.pause(false);
@@ -175,7 +176,7 @@ export class PlayedHook {
     return body;
   }
 
-  /** Repeats what is answered 503, as the documents say: on a busy machine the lane may learn of a change late. */
+  /** Repeats a request that is answered 503, as documented: a busy lane may learn of a change late. */
   async #patchUntilConfirmed(settings: object): Promise<void> {
     for (let attempt = 1; ; attempt += 1) {
       const { status } = await this.#sendPatch(settings);

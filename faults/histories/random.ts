@@ -1,4 +1,4 @@
-/** The same choices for the same seed, so that a history can be played again (mulberry32). */
+/** Makes the same choices for the same seed, so that a history can be repeated (mulberry32). */
 export class Random {
   #state: number;
 
@@ -23,17 +23,17 @@ export class Random {
     return low + Math.floor(this.fraction() * (high - low + 1));
   }
 
-  /** One of at least one. */
+  /** One of a non-empty list. */
   pick<T>(from: readonly T[]): T {
     return from[Math.floor(this.fraction() * from.length)]!;
   }
 
-  /** Each of them with the same probability. */
+  /** Selects each of them with the same probability. */
   some<T>(from: readonly T[], probability: number): T[] {
     return from.filter(() => this.chance(probability));
   }
 
-  /** One of them, the more likely the greater its weight. */
+  /** One of them, with a probability in proportion to its weight. */
   weighted<T>(choices: readonly (readonly [weight: number, choice: T])[]): T {
     let left = this.fraction() * choices.reduce((sum, [weight]) => sum + weight, 0);
     for (const [weight, choice] of choices) {

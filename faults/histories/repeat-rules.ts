@@ -14,23 +14,23 @@ import {
 } from './history.ts';
 import { firstSeqOf } from './order-rules.ts';
 
-/** "Delivery is at least once": requests that come again after a kill. */
+/** "Delivery is at least once": requests that repeat after a kill. */
 const REPEATS_AFTER_KILL = 8;
-/** Deliveries of a strict hook that are not written down yet: what a kill repeats. */
+/** Deliveries of a strict hook that are not settled yet, and so repeat after a kill. */
 const MAX_NOT_WRITTEN_DOWN = 8;
-/** With `none`: what was on its way, and what was over before that. */
+/** With `none`: the requests in flight, and those that completed before them. */
 const REPEATS_AFTER_KILL_NONE = 32;
 const REPEATS_AFTER_KILL_EVENTS = 16;
-/** With `none`, after a change: what overtook a request that waited for its connection. */
+/** With `none`, after a change: requests that overtook one that waited for its connection. */
 const REPEATS_AFTER_CHANGE_NONE = 16;
-/** Requests that can be on their way when a change is answered. */
+/** Requests that can be in flight when a change is answered. */
 const MAX_AT_ONCE = { strict: 1, none: 16 } as const;
 
 export function judgeRepeats(history: HookHistory, expected: ExpectedItems): string[] {
   return [...judgeReasons(history, expected), ...judgeRedeliveries(history, expected), ...judgeOnly(history, expected)];
 }
 
-/** Whatever was accepted and comes again has a reason in between. */
+/** Every accepted item that repeats needs a reason in between. */
 function judgeReasons({ arrivals }: HookHistory, expected: ExpectedItems): string[] {
   const violations: string[] = [];
   const acceptedBy = new Map<DeliveryKey, Arrival>();
@@ -40,7 +40,7 @@ function judgeReasons({ arrivals }: HookHistory, expected: ExpectedItems): strin
     for (const { key } of arrival.items) {
       const accepted = acceptedBy.get(key);
       const item = expected.get(key);
-      // From here on it is repeated until it is accepted again.
+      // From here on the hook repeats it until the receiver accepts it again.
       acceptedBy.delete(key);
       if (accepted === undefined || item === undefined) continue;
       if (isSentBesideItsOrder(item, arrival, { arrivals, expected })) continue;
@@ -59,7 +59,7 @@ function judgeReasons({ arrivals }: HookHistory, expected: ExpectedItems): strin
   return violations;
 }
 
-/** With `none` a message that is pending and asked for by `only` comes in both ways. */
+/** With `none`, a pending message that `only` requests comes twice: in its turn and on request. */
 function isSentBesideItsOrder(
   { key }: ExpectedItem,
   { arrived }: Arrival,
@@ -76,7 +76,7 @@ function isSentBesideItsOrder(
   });
 }
 
-/** An item that was accepted, and comes again. */
+/** An accepted item that comes again. */
 interface Repeat {
   readonly item: ExpectedItem;
   readonly accepted: Arrival;
@@ -84,27 +84,27 @@ interface Repeat {
   readonly to: Moment;
 }
 
-/** What was done since an item was accepted that lets it come again; what asks for it goes first. */
+/** The action since an item's acceptance that explains its repeat; one that requests it has priority. */
 function reasonOf(repeat: Repeat, expected: ExpectedItems): Action | null {
   const since = expected.actions.filter((action) => action.asked < repeat.to && isSince(action, repeat, expected));
   const asking = since.find((action) => isAskedFor(action, repeat, expected));
   return asking ?? since.findLast((action) => allowedRepeats(action, expected) > 0) ?? null;
 }
 
-/** Whether an action was done since an item was accepted, or the request that was accepted began before it. */
+/** Whether the action followed the item's acceptance, or the accepted request was already in flight at that time. */
 function isSince(action: Action, { item, accepted, arrivals }: Repeat, expected: ExpectedItems): boolean {
   const { answered } = action;
   if (answered > accepted.arrived) return true;
   if (!('hook' in action)) return false;
   const meanwhile = arrivals.filter(({ arrived }) => answered < arrived && arrived <= accepted.arrived);
   const taken = meanwhile.filter((each) => isAccepted(each) && each.items.some(({ key }) => key === item.key));
-  // Only the first one that is accepted can have been on its way.
+  // Only the first accepted one can have been in flight.
   if (taken.length > 1) return false;
   const orders = expected.settingsWithin(0, answered).map(({ order }) => MAX_AT_ONCE[order]);
   return meanwhile.length <= Math.max(...orders) || isFailedBatchFromBefore(action, { accepted, arrivals }, expected);
 }
 
-/** A batch that failed is repeated as it was, also when `from` asks for a part of it. */
+/** A failed batch repeats unchanged, also when `from` requests a part of it. */
 function isFailedBatchFromBefore(
   action: Action,
   { accepted, arrivals }: Pick<Repeat, 'accepted' | 'arrivals'>,
@@ -123,7 +123,7 @@ function isAskedFor(action: Action, { item, accepted }: Repeat, expected: Expect
   return action.type === 'redelivered from' && positionOf(action.from, expected) <= item.position;
 }
 
-/** How many requests may come again that nobody asked for. */
+/** The number of requests that an action lets repeat without requesting them. */
 function allowedRepeats(action: Action, expected: ExpectedItems): number {
   const settings = expected.settingsWithin(0, action.answered);
   const isNone = settings.some(({ order }) => order === 'none');
@@ -139,7 +139,7 @@ function isOfHook(action: Action, type: Action['type'], { hook }: ExpectedItems)
   return action.type === type && 'hook' in action && action.hook === hook;
 }
 
-/** Where a message stands in the order of the group; behind everything if it is not there. */
+/** The position of a message in the order of the group; after all others if it does not exist. */
 function positionOf(message: MessageKey | null, expected: ExpectedItems): number {
   const position = expected.actions.findIndex((action) => action.type === 'posted' && action.message === message);
   return position === -1 ? Infinity : position;
@@ -168,7 +168,7 @@ function judgeRedeliveries({ arrivals, log }: HookHistory, expected: ExpectedIte
   return violations;
 }
 
-/** `from` is moved to what the hook may get, and never passes over what is pending. */
+/** `from` moves to the first message that the hook may get, and never skips a pending one. */
 function judgeFirstMessage(
   { message, from, asked }: { readonly message: MessageKey; readonly from: MessageKey | null; readonly asked: Moment },
   expected: ExpectedItems,
@@ -185,7 +185,9 @@ function judgeFirstMessage(
   return [];
 }
 
-/** The messages that a hook can be sent at a moment, oldest first: none from before it, and none that was removed. */
+/**
+ * The messages that a hook can get at a moment, oldest first: none from before its registration, and no removed one.
+ */
 function messagesThere(expected: ExpectedItems, at: Moment): Posted[] {
   const firstSeq = firstSeqOf(expected.actions.filter(({ answered }) => answered <= at));
   return expected.actions.filter((action): action is Posted => {
@@ -194,7 +196,7 @@ function messagesThere(expected: ExpectedItems, at: Moment): Posted[] {
   });
 }
 
-/** Whether an item need not come any more: it was dropped on request, given up, expired or lost since. */
+/** Whether an item no longer has to come: it was dropped on request, dead-lettered, expired or lost since. */
 function isOverSince(
   item: ExpectedItem,
   since: Moment,
@@ -235,8 +237,8 @@ function judgeOnly({ arrivals, log }: HookHistory, expected: ExpectedItems): str
 }
 
 /**
- * What a strict hook got so shortly before `only` that it is not written down counts as what it has still to get: here
- * what it got since the group's last action, which had to wait for the database as well.
+ * Deliveries of a strict hook shortly before `only` may not be settled yet, and then count as pending. Here these are
+ * the deliveries since the group's last action, which also had to wait for the database.
  */
 function notWrittenDownSince(
   { asked, answered }: Pick<Action, 'asked' | 'answered'>,

@@ -12,19 +12,19 @@ import { timelineOf } from './timeline.ts';
 const PARTS = [2, 3] as const;
 const MAX_STEPS_OF_PART = 20;
 const MIN_STEPS_OF_PART = 5;
-/** An end of the server comes within this time, while groups post. */
+/** The server ends within this time, while groups post. */
 const MAX_POSTING_MS = 60;
 
 export interface RoundOptions {
   readonly seed: number;
   readonly histories: number;
-  /** The server is restored to an older backup, once or twice to the same one. */
+  /** The round restores the server to an older backup, once or twice to the same one. */
   readonly restores: boolean;
-  /** Counts what the histories are about. */
+  /** Counts the subjects of the histories. */
   readonly coverage: Coverage;
 }
 
-/** What a round showed. */
+/** The result of a round. */
 export interface RoundResult {
   readonly seed: number;
   readonly histories: number;
@@ -32,7 +32,7 @@ export interface RoundResult {
   readonly violations: readonly string[];
 }
 
-/** What histories are played on. */
+/** The environment of histories. */
 export interface Environment {
   readonly installation: Installation;
   readonly receiver: HookReceiver;
@@ -40,8 +40,8 @@ export interface Environment {
 }
 
 /**
- * Plays histories at once, each in a group of its own with choices of its own. What ends the server ends it for all of them,
- * while deliveries are on their way; the next part of each begins when it is back.
+ * Plays histories at once, each in a group of its own with choices of its own. The end of the server interrupts all of
+ * them, while deliveries are in flight. The next part of each begins when the server is back.
  */
 export async function playRound(environment: Environment, options: RoundOptions): Promise<RoundResult> {
   const { seed, restores } = options;
@@ -72,7 +72,7 @@ export async function playRound(environment: Environment, options: RoundOptions)
   };
 }
 
-/** Groups have nothing to do with each other; the first failure is the round's, when all others have ended too. */
+/** Groups are independent; the first failure is the round's, once all others have ended too. */
 async function inAllOf<From, To>(all: readonly From[], work: (one: From, index: number) => Promise<To>): Promise<To[]> {
   const ends = await Promise.allSettled(all.map(work));
   return ends.map((end) => {
@@ -92,7 +92,7 @@ function judge(history: History, seed: number): string[] {
   return violations;
 }
 
-/** Ends the server in one way or the other, and starts it again. */
+/** Ends the server in one of several ways, and starts it again. */
 async function strike(environment: Environment, groups: readonly PlayedGroup[], random: Random): Promise<void> {
   const type = random.weighted<'killed' | 'stopped'>([
     [3, 'killed'],
@@ -102,7 +102,7 @@ async function strike(environment: Environment, groups: readonly PlayedGroup[], 
   await environment.installation.server.start();
 }
 
-/** A server is lost, and comes back as it was before the last part of each history; often a second time. */
+/** The round loses the server, and restores its state of before the last part of each history; often a second time. */
 async function playRestored(
   environment: Environment,
   groups: readonly PlayedGroup[],

@@ -13,15 +13,15 @@ const ROUND_WITH_RESTORE = 2;
 
 export interface HistoryRunOptions {
   readonly quick: boolean;
-  /** These rounds alone. */
+  /** Only these rounds. */
   readonly seeds: readonly number[] | null;
   readonly cleanUp: CleanUp;
 }
 
 /**
- * `make faults ONLY=histories`: plays 1,000 random histories against receivers that do what docs/reverse-webhooks.md asks of
- * them, and judges them by that page. Prints each violation with the seed of its round; `SEED=7,9` plays such rounds alone.
- * Resolves with whether there was none, and everything that the run is about was part of it.
+ * `make faults ONLY=histories`: plays 1,000 random histories against receivers that follow docs/reverse-webhooks.md,
+ * and judges them by that page. Prints each violation with the seed of its round; `SEED=7,9` plays only those rounds.
+ * Resolves to true when there was no violation and the histories covered every subject.
  */
 export async function runHistories({ quick, seeds, cleanUp }: HistoryRunOptions): Promise<boolean> {
   const environment = await startEnvironment(cleanUp);
@@ -35,14 +35,14 @@ export async function runHistories({ quick, seeds, cleanUp }: HistoryRunOptions)
     if (results.length % 5 === 0) console.log(summaryOf(results));
   }
   for (const line of coverage.describe()) console.log(line);
-  // Some rounds alone need not have it all.
+  // Selected rounds need not cover everything.
   const missing = seeds === null ? coverage.missing() : [];
   for (const name of missing) console.log(`too few of the histories had: ${name}`);
   console.log(summaryOf(results));
   return missing.length === 0 && results.every(({ violations }) => violations.length === 0);
 }
 
-/** The round of a seed; the same seed makes the same choices. The next round begins also after one that fails. */
+/** Plays the round of a seed; the same seed makes the same choices. The next round begins also after a failed one. */
 export async function playSeed(
   environment: Environment,
   seed: number,
@@ -58,7 +58,7 @@ export async function playSeed(
   }
 }
 
-/** A server, its database and its receivers, for one round after the other. */
+/** A server, its database and its receivers, for successive rounds. */
 export async function startEnvironment(cleanUp: CleanUp): Promise<Environment> {
   const clock = new LogicalClock();
   const receiver = await HookReceiver.start(clock);
