@@ -13,12 +13,15 @@ const BATCH = 50;
 /** Lines of the table. */
 const PARTS = 10;
 const SAMPLE_MS = 50;
-/** After the start, and after the backlog: the sweep over everything is over, and memory is what stays. */
+/**
+ * The wait after the start, and after the backlog: by then the sweep over everything has completed, and the memory is
+ * steady.
+ */
 const SETTLED_MS = 6_000;
 /**
- * What the second half of the backlog may add to the peak of the first. What delivering takes at all (the reader's
- * cache, what V8 leaves until it collects) is there after the first tenths; whoever held the backlog, or a part of each
- * delivery, would go on growing: its bodies are 300 MiB.
+ * Bound of what the second half of the backlog may add to the peak of the first. Delivery itself needs memory (the
+ * reader's cache, garbage until V8 collects it), which the first tenths already take. A server that kept the backlog,
+ * or a part of each delivery, would grow further: the bodies have 300 MiB.
  */
 const GROWTH_TARGET_MIB = 32;
 
@@ -37,13 +40,13 @@ interface Memory {
   readonly after: number;
 }
 
-/** How large the backlog is; smaller ones (`make bench ONLY=backlog MESSAGES=20000 BATCH=1`) are for trying. */
+/** The size of the backlog; smaller ones (`make bench ONLY=backlog MESSAGES=20000 BATCH=1`) are for trials. */
 export interface BacklogSize {
   readonly messages: number;
   readonly batch: number;
 }
 
-/** From the environment, else what the target is about. */
+/** The size from the environment, by default that of the target. */
 export function backlogSize(env: NodeJS.ProcessEnv): BacklogSize {
   const size = { messages: Number(env['MESSAGES'] ?? MESSAGES), batch: Number(env['BATCH'] ?? BATCH) };
   const isRight = size.messages >= PARTS && size.batch >= 1 && size.batch <= 100;
@@ -51,7 +54,9 @@ export function backlogSize(env: NodeJS.ProcessEnv): BacklogSize {
   return size;
 }
 
-/** A million messages that wait for one hook, against a bare loop that sends as many in bodies of the same size. */
+/**
+ * A million messages that wait for one hook, against a bare loop that sends the same number in bodies of the same size.
+ */
 export async function benchBacklog(size = backlogSize(process.env)): Promise<boolean> {
   const server = await ServerProcess.create(SETTINGS);
   const stops: (() => Promise<void>)[] = [() => server.remove()];
@@ -60,7 +65,7 @@ export async function benchBacklog(size = backlogSize(process.env)): Promise<boo
     stops.unshift(() => sink.process.stop());
     const bareSink = await BenchProcess.start('programs/message-sink.ts');
     stops.unshift(() => bareSink.process.stop());
-    // One hook in order has one request under way, and so has the loop.
+    // An ordered hook has one request in flight, and so has the loop.
     const bare = await BenchProcess.start('programs/bare-undici.ts', [bareSink.first, '1', String(size.batch)]);
     stops.unshift(() => bare.process.stop());
     await server.start();
@@ -68,7 +73,7 @@ export async function benchBacklog(size = backlogSize(process.env)): Promise<boo
     const hook = { url: `http://127.0.0.1:${sink.first}/hook`, batch: size.batch };
     const { status } = await postJson(`${group.webhook}/reverse`, hook);
     if (status !== 201) throw new Error(`the registration was answered ${status}`);
-    // The post that wakes the lane is one of them.
+    // The post that wakes the lane is the last of them.
     await fillLog(server, group, size.messages - 1);
     await wait(SETTLED_MS);
     const before = residentMiB(server.pid);
@@ -133,7 +138,7 @@ function print({ messages, batch }: BacklogSize, parts: readonly Part[], memory:
     'out of order': part.misplaced,
     'peak MiB': round(part.peakMiB, 1),
   }));
-  // All tenths are as many, so the rate of the whole is their harmonic mean.
+  // All tenths have the same number of messages, so the overall rate is their harmonic mean.
   const whole = (of: 'rate' | 'bareRate'): number => parts.length / parts.reduce((sum, part) => sum + 1 / part[of], 0);
   const misplaced = parts.reduce((sum, part) => sum + part.misplaced, 0);
   const half = Math.ceil(parts.length / 2);

@@ -1,27 +1,26 @@
-/** What one round did. */
+/** The result of one round. */
 export interface RoundResult {
   /** Posts, deliveries, messages delivered to clients, or pushes. */
   readonly units: number;
   readonly seconds: number;
 }
 
-/** A benchmark that is run a round at a time, on a server that stays. */
+/** A benchmark that runs round by round, on a server that keeps running. */
 export interface BenchSession {
-  /** Makes ready what a round works on, which is no part of what is measured. */
+  /** Prepares the data of a round, outside the measurement. */
   readonly prepare: () => Promise<void>;
   readonly round: () => Promise<RoundResult>;
   readonly stop: () => Promise<void>;
 }
 
-/** Does nothing. */
 export async function noPreparation(): Promise<void> {}
 
-/** Stops in order what was opened. */
+/** Runs the stop functions in order. */
 export async function stopAll(stops: readonly (() => Promise<void>)[]): Promise<void> {
   for (const stop of stops) await stop();
 }
 
-/** Opens something, and stops in order what was opened when that fails. */
+/** Opens something; runs the stop functions in order when that fails. */
 export async function openOrStop<T>(stops: readonly (() => Promise<void>)[], open: () => Promise<T>): Promise<T> {
   try {
     return await open();

@@ -9,13 +9,13 @@ import { percentile, report, round } from './support/report.ts';
 
 const PAYLOADS = 100_000;
 const SEED = 1;
-/** Of a payload as programs send it. */
+/** Bound for a payload as programs send it. */
 const P99_TARGET_MS = 1;
-/** Of any payload: what one request may hold the event loop for. */
+/** Bound for any payload: the time for which one request may hold the event loop. */
 const WORST_TARGET_MS = 25;
-/** What takes longer by the clock is measured by CPU time. */
+/** A reading that takes longer by the clock is measured again by CPU time. */
 const SLOW_MS = 0.5;
-/** Linux counts the CPU time of a thread in ticks of up to 4 ms, so it is read over many readings. */
+/** Linux counts the CPU time of a thread in ticks of up to 4 ms, so the benchmark takes it over many readings. */
 const CPU_ROUND_MS = 40;
 const MAX_READINGS = 1_000;
 
@@ -60,7 +60,7 @@ function read(format: Payload['format'], request: CallerRequest): void {
   messageCardsJson(result);
 }
 
-/** By the clock, unless that is long: then this thread may have waited for its turn on the processor. */
+/** By the clock, unless that is long: then this thread may have waited for the processor. */
 function measured(payload: Payload): Measured {
   const request = requestOf(payload.fixture);
   const startedAt = performance.now();
@@ -69,7 +69,7 @@ function measured(payload: Payload): Measured {
   return { format: payload.format.name, ms: ms > SLOW_MS ? cpuMs(payload) : ms };
 }
 
-/** CPU time of this thread for one reading: the mean of so many that a tick more or less does not matter. */
+/** CPU time of this thread for one reading: the mean of so many that a single tick does not matter. */
 function cpuMs({ format, fixture }: Payload): number {
   const request = requestOf(fixture);
   const before = process.threadCpuUsage();

@@ -6,25 +6,28 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** Where the silent server is; resolv.conf names no port, so it has to be 53. */
+/** The address of the silent server; resolv.conf has no port, so the port has to be 53. */
 const SERVER = '127.0.9.53';
-/** A name that no file knows has to be without an answer for so long, or its server is not silent. */
+/** A look-up of an unknown name must have no answer for this long, or the server is not silent. */
 const SILENT_MS = 1_500;
 const PROBE_MS = 10_000;
 
-/** Host names as one program sees them: those that are given have an address, all others a name server that is silent. */
+/**
+ * A program's view of host names: the given ones have an address, and a silent name server is responsible for all
+ * others.
+ */
 export interface SilentNames {
-  /** To be run with a program and its arguments behind it. */
+  /** The beginning of a command line; the program and its arguments follow. */
   readonly command: readonly string[];
-  /** How it is done, for the report. */
+  /** The method, for the report. */
   readonly how: string;
   readonly stop: () => Promise<void>;
 }
 
 /**
- * A command that runs a program in a mount namespace of its own, in which resolv.conf names a server that does not
- * answer: what getaddrinfo of the real program then does is what it does when a name server is down. As root it takes
- * only that; other users get it by way of a user namespace. Null where neither works (tried with a look-up).
+ * A command that runs a program in a mount namespace of its own, whose resolv.conf names a server that does not answer.
+ * The real getaddrinfo then acts as it does when a name server is down. Users other than root need a user namespace as
+ * well. Null where neither works; it tries a look-up.
  */
 export async function silenceNames(hosts: ReadonlyMap<string, string>): Promise<SilentNames | null> {
   const folder = await mkdtemp(join(tmpdir(), 'klatch-names-'));
@@ -45,8 +48,8 @@ export async function silenceNames(hosts: ReadonlyMap<string, string>): Promise<
 }
 
 /**
- * A command that runs a program with a loopback interface of its own, where anybody may take port 53; null where user
- * namespaces are not to be had. The way for a benchmark that is neither root nor has that right.
+ * A command that runs a program with a loopback interface of its own, where every user may bind port 53. It is for a
+ * benchmark without root and without that right. Null where user namespaces are not available.
  */
 export function ownNetwork(): readonly string[] | null {
   const up = '(ip link set lo up || ifconfig lo up) 2>/dev/null && exec "$@"';
@@ -55,7 +58,7 @@ export function ownNetwork(): readonly string[] | null {
   return status === 0 ? [program, ...args] : null;
 }
 
-/** A socket at port 53 that is read and never answers; null without the right to it. */
+/** A socket at port 53 that never answers; null without the right to bind it. */
 async function bindSilentServer(): Promise<Socket | null> {
   const socket = createSocket('udp4');
   try {
@@ -64,7 +67,7 @@ async function bindSilentServer(): Promise<Socket | null> {
     socket.unref();
     return socket;
   } catch {
-    // Not allowed (root may, and anybody where net.ipv4.ip_unprivileged_port_start says so), or taken.
+    // Not permitted (root may, and every user where net.ipv4.ip_unprivileged_port_start allows it), or in use.
     return null;
   }
 }
@@ -73,7 +76,7 @@ function namespaces(folder: string): { command: readonly string[]; how: string }
   const files = ['hosts', 'resolv.conf', 'nsswitch.conf'].filter((file) => existsSync(join('/etc', file)));
   const mounts = files.map((file) => `mount --bind ${folder}/${file} /etc/${file}`).join(' && ');
   const uid = process.getuid!();
-  // PostgreSQL does not run as root, not even as the root of a user namespace: one more, in which we are somebody else.
+  // PostgreSQL refuses to run as root, also as the root of a user namespace: a second namespace has another user.
   const [user, group] = uid === 0 ? [1000, 1000] : [uid, process.getgid!()];
   const asUser = `exec unshare --user --map-user=${user} --map-group=${group} -- "$@"`;
   const unprivileged = {
@@ -88,9 +91,9 @@ function namespaces(folder: string): { command: readonly string[]; how: string }
   return [privileged, unprivileged];
 }
 
-/** Tries it: the known name is found, and one that nobody knows is not answered at all. */
+/** Tries the command: the known name has an address, and the look-up of an unknown one gets no answer. */
 async function isSilent(command: readonly string[], known: string): Promise<boolean> {
-  // Killed by its own hand: its thread would sit in the look-up for another ten seconds.
+  // It kills itself: its thread would otherwise wait in the look-up for another ten seconds.
   const program = `
     const { lookup } = require('node:dns/promises');
     const end = (text) => { require('node:fs').writeSync(1, text); process.kill(process.pid, 'SIGKILL'); };
@@ -103,7 +106,7 @@ async function isSilent(command: readonly string[], known: string): Promise<bool
   let said = '';
   child.stdout.on('data', (chunk: Buffer) => (said += chunk.toString()));
   const { promise, resolve } = Promise.withResolvers<boolean>();
-  // No such program: not on this machine.
+  // The machine lacks the program.
   child.once('error', () => resolve(false));
   child.once('close', () => resolve(said === 'silent'));
   return promise;

@@ -1,7 +1,8 @@
 /**
- * `npm run event-loop-hold`: how long one request holds the event loop, for every route and operation, and what others
- * wait meanwhile. Prints two tables in Markdown. It uses nothing of the server but its command line and its interface, so
- * that it runs in an older tree as well: copy it there with `event-loop-probe.ts` and `hostile-bodies.ts`.
+ * `npm run event-loop-hold`: measures how long one request holds the event loop, for every route and operation, and how
+ * long other requests wait during that. Prints two tables in Markdown. It uses only the server's command line and its
+ * interface, so that it runs in an older tree as well: copy it there with `event-loop-probe.ts` and
+ * `hostile-bodies.ts`.
  */
 import { mkdtempSync, readFileSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
@@ -39,7 +40,7 @@ interface Measured {
   readonly cpuMs: number;
 }
 
-/** Something that is attacked: sends one of its bodies from a source. */
+/** A route or operation to attack, with its bodies. */
 interface Target {
   readonly name: string;
   readonly isOperation: boolean;
@@ -49,7 +50,7 @@ interface Target {
 interface Shot {
   readonly attack: Attack;
   readonly what: string;
-  /** Opens what it needs; what it returns sends, and resolves with the answer. */
+  /** Opens a connection where it needs one; the returned function sends, and resolves with the answer. */
   readonly aim: (source: string) => Promise<() => Promise<void>>;
 }
 
@@ -62,7 +63,7 @@ async function measured(server: ServerProcess): Promise<Measured> {
   return JSON.parse(readFileSync(result, 'utf8')) as Measured;
 }
 
-/** Sends a request and resolves when it was answered, or cut. */
+/** Sends a request; resolves when the server has answered it or closed the connection. */
 function send(
   server: ServerProcess,
   target: { method: string; path: string; token?: string },
@@ -98,7 +99,7 @@ function httpTarget(
   return { name, isOperation: name.includes('.'), shots };
 }
 
-/** Frames over a connection of its own for each. */
+/** Frames, each over a connection of its own. */
 function liveTarget(server: ServerProcess, method: string, token: string | null): Target {
   const aim = (text: string) => async (source: string) => {
     const socket = new WebSocket(`ws://127.0.0.1:${server.port}/v1/live`, { headers: { 'x-forwarded-for': source } });
@@ -179,7 +180,7 @@ interface Row {
   readonly cells: Partial<Record<Attack, Measured & { readonly shot: Shot }>>;
 }
 
-/** The least of the repeats, which other programs disturbed least, for the worst body of each kind. */
+/** For the worst body of each kind, the smallest of the repeats: other programs disturbed it least. */
 async function attackOnce(server: ServerProcess, target: Target): Promise<Row> {
   const cells: Row['cells'] = {};
   for (const shot of target.shots) {
@@ -192,7 +193,7 @@ async function attackOnce(server: ServerProcess, target: Target): Promise<Row> {
       found.push(await measured(server));
     }
     const holdMs = Math.min(...found.map((each) => each.holdMs));
-    // Processor time is counted in ticks of 4 ms, which only a mean evens out.
+    // The kernel counts CPU time in ticks of 4 ms, which only a mean evens out.
     const cpuMs = found.reduce((sum, each) => sum + each.cpuMs, 0) / found.length;
     if (holdMs > (cells[shot.attack]?.holdMs ?? -1)) cells[shot.attack] = { holdMs, cpuMs, shot };
   }
@@ -202,7 +203,7 @@ async function attackOnce(server: ServerProcess, target: Target): Promise<Row> {
 const worstOf = ({ cells }: Row): (Measured & { shot: Shot }) | undefined =>
   Object.values(cells).sort((a, b) => b.holdMs - a.holdMs)[0];
 
-/** How long `/v1/status` takes while one source sends the same request over and over. */
+/** The duration of `/v1/status` while one source repeats the same request continuously. */
 async function statusWhile(asker: BenchProcess, shot: Shot | null): Promise<{ p99: number; unanswered: number }> {
   const source = nextSource();
   const sent: Promise<void>[] = [];
@@ -238,7 +239,7 @@ async function main(): Promise<void> {
   try {
     await server.start();
     const all = (await targets(server)).filter(({ name }) => only.some((part) => name.includes(part)));
-    // V8 compiles what is hot.
+    // V8 has to compile the hot code first.
     for (const target of all.slice(0, 4)) await attackOnce(server, target);
     const rows: Row[] = [];
     for (const target of all) rows.push(await attackOnce(server, target));

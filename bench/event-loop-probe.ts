@@ -1,6 +1,6 @@
 /**
- * Preloaded into a server: measures the longest time for which its event loop did nothing else, and the processor time of
- * its main thread, from one message to the next one. The result goes into the file that the message names.
+ * A server loads this file first. It measures the longest time for which the event loop was held, and the CPU time of
+ * the main thread, from one message to the next. It writes the result into the file that the message names.
  */
 import { writeFileSync } from 'node:fs';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
@@ -14,12 +14,12 @@ if (isMainThread && process.send !== undefined) {
   let before = process.threadCpuUsage();
   process.on('message', ({ result }: { result: string }) => {
     const { user, system } = process.threadCpuUsage(before);
-    // A timer that is due each millisecond is late by as long as the loop was held.
+    // A timer of one millisecond fires as late as the loop was held.
     writeFileSync(result, JSON.stringify({ holdMs: delay.max / 1e6 - RESOLUTION_MS, cpuMs: (user + system) / 1_000 }));
     delay.reset();
     before = process.threadCpuUsage();
     process.send!('measured');
   });
-  // The channel alone keeps nobody alive.
+  // The channel alone must not keep the process alive.
   process.channel?.unref();
 }

@@ -8,18 +8,20 @@ const CLIENTS = 1_000;
 const ROUNDS = 5;
 const ROUND_MS = 3_000;
 const WARM_UP_MS = 2_000;
-/** Posts on their way at a time: as many connections, and no more before every client has them. */
+/** Posts in flight: each connection posts its next one when every client has all current ones. */
 const CONNECTIONS = 64;
-/** Of the ratio to the bare server. */
+/** Least ratio to the bare server. */
 const TARGET = 1.5;
-/** Messages a second when paced: 4,000 deliveries. */
+/** Messages a second of the paced part: 4,000 deliveries. */
 const PACE = 4;
 const PACED = 20;
 
 const NAMES = ['ws', 'tcp', 'bare'] as const;
 type Name = (typeof NAMES)[number];
 
-/** One group and 1,000 live clients: delivered messages a second, and how late the last client is, beside a bare server. */
+/**
+ * One group and 1,000 live clients: delivered messages a second and the delay of the last client, beside a bare server.
+ */
 export async function benchFanOut(): Promise<boolean> {
   const stage = await LiveStage.start();
   try {
@@ -49,7 +51,7 @@ export async function benchFanOut(): Promise<boolean> {
   }
 }
 
-/** The server and its clients over WebSocket alone, a round at a time. */
+/** The server and its clients over WebSocket alone, round by round. */
 export async function openFanOut(): Promise<BenchSession> {
   const stage = await LiveStage.start();
   const stop = (): Promise<void> => stage.stop();
@@ -67,7 +69,7 @@ export async function openFanOut(): Promise<BenchSession> {
   });
 }
 
-/** Delivered messages a second, all clients together, when nothing is posted before everybody has what was. */
+/** Delivered messages a second, all clients together; the next posts wait until every client has the current ones. */
 async function deliver(side: Side, durationMs: number): Promise<number> {
   const posters = await Posters.open(side, CONNECTIONS);
   try {
@@ -80,7 +82,7 @@ async function deliver(side: Side, durationMs: number): Promise<number> {
   }
 }
 
-/** Posts some messages a second; how long each took from its post to the last client, in ms. */
+/** Posts a number of messages a second; returns each one's time from the post to the last client, in ms. */
 async function pace(side: Side): Promise<number[]> {
   const posters = await Posters.open(side, 1);
   try {

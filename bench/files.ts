@@ -17,7 +17,9 @@ const MIB = 1024 * 1024;
 const FILE_MIB = Number(process.env['MIB'] ?? 1024);
 const ROUNDS = 5;
 const TARGET = 0.7;
-/** What one upload and download may take beyond what the first ones took: memory does not grow with the file. */
+/**
+ * Bound of what an upload and download may add to the memory that the first ones took: it must not grow with the file.
+ */
 const MAX_GROWTH_MIB = 64;
 const CHUNK = Buffer.alloc(MIB, 'klatch');
 
@@ -28,7 +30,7 @@ const SETTINGS = `
 interface Measured {
   /** MiB a second. */
   readonly rate: number;
-  /** CPU seconds of the serving process for a GiB: what stays the same when the disk is busy with something else. */
+  /** CPU seconds of the serving process for a GiB, which do not change when the disk is busy with other work. */
   readonly cpu: number;
 }
 
@@ -40,7 +42,7 @@ interface Round {
   readonly bareDown: Measured;
 }
 
-/** A large file up and down through the server, beside a bare Node server that streams to and from a file. */
+/** A large upload and download through the server, beside a bare Node server that streams to and from a file. */
 export async function benchFiles(): Promise<boolean> {
   const server = await ServerProcess.create(SETTINGS);
   const stops: (() => Promise<void>)[] = [() => server.remove()];
@@ -55,7 +57,7 @@ export async function benchFiles(): Promise<boolean> {
     const bareUrl = `http://127.0.0.1:${bare.first}`;
     const klatch = new KlatchFiles(server.url, token!);
     const stage = { klatch, bareUrl, folder, pids: { server: server.pid, bare: bare.process.pid } };
-    // Code is compiled and the store has its folders.
+    // The warm-up: it compiles the code and makes the store's folders.
     await oneRound(stage, 64 * MIB);
     const before = peakMiB(server.pid);
     const rounds: Round[] = [];
@@ -75,7 +77,7 @@ interface Stage {
   readonly pids: { readonly server: number; readonly bare: number };
 }
 
-/** Each in turn, so that what else the machine does disturbs all of them alike. */
+/** Each in turn, so that other load of the machine disturbs all of them alike. */
 async function oneRound({ klatch, bareUrl, folder, pids }: Stage, bytes: number): Promise<Round> {
   const byServer = { bytes, pid: pids.server };
   const byBare = { bytes, pid: pids.bare };
@@ -121,7 +123,7 @@ class KlatchFiles {
   }
 }
 
-/** Sends so many bytes, a MiB at a time; resolves to the answer's text. */
+/** Sends this many bytes, a MiB at a time; resolves to the text of the answer. */
 async function send(
   url: string,
   { method, bytes, headers = {} }: { method: string; bytes: number; headers?: Record<string, string> },
@@ -139,7 +141,7 @@ async function send(
   return text;
 }
 
-/** Reads a file to its end, and throws it away. */
+/** Reads a file to its end and discards it. */
 async function receive(url: string, bytes: number, headers: Record<string, string> = {}): Promise<void> {
   const outgoing = request(url, { headers, agent: false });
   outgoing.end();
@@ -157,7 +159,7 @@ async function answerOf(outgoing: ClientRequest): Promise<IncomingMessage> {
 
 async function measure(of: { bytes: number; pid: number }, work: () => Promise<unknown>): Promise<Measured> {
   const mib = of.bytes / MIB;
-  // What the one before has left to be written to the disk is not this one's to wait for.
+  // Writes of the previous upload that wait for the disk must not slow this one down.
   await settle('sync');
   const cpuBefore = cpuSeconds(of.pid);
   const startedAt = performance.now();
@@ -166,7 +168,7 @@ async function measure(of: { bytes: number; pid: number }, work: () => Promise<u
   return { rate: mib / seconds, cpu: ((cpuSeconds(of.pid) - cpuBefore) / mib) * 1_024 };
 }
 
-/** The most that a process has had resident. */
+/** The peak of a process's resident memory. */
 function peakMiB(pid: number): number {
   const line = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
   return Number(line?.[1] ?? 0) / 1024;

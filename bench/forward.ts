@@ -8,9 +8,9 @@ import { postMessages } from './load.ts';
 import { BenchProcess } from './process.ts';
 import { median, report, round } from './support/report.ts';
 
-/** Rounds until V8 has compiled what is hot, in all of them. */
+/** Rounds until V8 has compiled the hot code of all of them. */
 const WARM_UP_ROUNDS = 3;
-/** As many as a slow minute of the machine does not decide. */
+/** Enough rounds that a slow minute of the machine does not decide the result. */
 const ROUNDS = 15;
 /** Groups of one round's load. */
 export const GROUPS = 10;
@@ -18,25 +18,29 @@ const HOOKS = 10;
 const MESSAGES = 200;
 /** Connections that post into one group. */
 const POSTERS = 4;
-/** To the sink at once; `delivery.per-host` has to allow them. */
+/** Connections to the sink at once; `delivery.per-host` has to allow them. */
 export const CONNECTIONS = 64;
 const TARGET = 0.5;
-/** `EVENTS=1`: hooks that ask for events, of which there are none: what the looks for them cost. */
+/** `EVENTS=1`: hooks ask for events, and there are none. This measures the cost of looking for them. */
 const ASKED_EVENTS = process.env['EVENTS'] === '1' ? ['message.updated', 'message.deleted'] : [];
-/** What one round delivers. */
+/** The deliveries of one round. */
 export const DELIVERIES = GROUPS * HOOKS * MESSAGES;
 
 interface Round {
-  /** Deliveries a second of what is in the log already. */
+  /** Deliveries a second of messages that are already in the log. */
   readonly forward: number;
-  /** The same while it is posted: with what it costs to take and commit ten posts a hundred deliveries. */
+  /**
+   * Deliveries a second during the posting, with the cost of accepting and committing ten posts for a hundred
+   * deliveries.
+   */
   readonly posted: number;
   readonly bare: number;
 }
 
 /**
- * 20,000 deliveries, with cursors and attempts recorded, against a bare loop that makes, signs and posts as many. Like
- * the bare loop, the server that is compared to it takes no posts meanwhile; what it does when it takes them is shown.
+ * 20,000 deliveries, with their cursors and attempts recorded, against a bare loop that makes, signs and posts as many.
+ * The compared server accepts no posts at that time, as the loop does not; the table also shows its rate during
+ * posting.
  */
 export async function benchForward(): Promise<boolean> {
   const server = await ServerProcess.create(`${SETTINGS}\ndelivery { per-host = ${CONNECTIONS} }`);
@@ -66,7 +70,7 @@ export async function benchForward(): Promise<boolean> {
   }
 }
 
-/** The server and its sink alone, a round at a time: what is in the log before the round is delivered. */
+/** The server and its sink alone, round by round: each delivers messages that were in the log before. */
 export async function openForward(): Promise<BenchSession> {
   const server = await ServerProcess.create(`${SETTINGS}\ndelivery { per-host = ${CONNECTIONS} }`);
   const stops: (() => Promise<void>)[] = [() => server.remove()];
@@ -89,7 +93,7 @@ export async function openForward(): Promise<BenchSession> {
   });
 }
 
-/** Gives each group its hooks, all of them at one sink. */
+/** Registers the hooks of each group, all of them at one sink. */
 export async function registerHooks(groups: readonly TestGroup[], sinkPort: string): Promise<void> {
   for (const group of groups) {
     for (let h = 0; h < HOOKS; h += 1) {
@@ -101,8 +105,8 @@ export async function registerHooks(groups: readonly TestGroup[], sinkPort: stri
 }
 
 /**
- * Seconds from the first post to the arrival of the last delivery; for ten deliveries there is one post, or one for each
- * group where the others are in its log.
+ * Seconds from the first post to the arrival of the last delivery. By default one post leads to ten deliveries; `posts`
+ * is smaller where the other messages are already in the log.
  */
 export async function timeForward(groups: readonly TestGroup[], sink: BenchProcess, posts = MESSAGES): Promise<number> {
   const done = sink.ask(`count ${DELIVERIES}`);
@@ -110,7 +114,7 @@ export async function timeForward(groups: readonly TestGroup[], sink: BenchProce
   await Promise.all(groups.map((group) => postMessages(group.webhook, posts, POSTERS)));
   await done;
   const seconds = (performance.now() - started) / 1000;
-  // The last settlements are part of the next round otherwise.
+  // Otherwise the last settlements would fall into the next round.
   for (const group of groups) {
     while ((await pendingOf(group)) > 0) await wait(20);
   }

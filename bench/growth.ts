@@ -10,19 +10,22 @@ import { BenchProcess } from './process.ts';
 import { median, report, round } from './support/report.ts';
 
 const ROUNDS = 5;
-/** A round's posts go to the two servers in turns as short as this, so that what else the machine does meets both. */
+/**
+ * A round posts to the two servers in alternating slices of this length, so that other load of the machine affects
+ * both.
+ */
 const SLICES = 5;
 const SLICE_MS = 500;
 const TARGET = 0.9;
-/** Posted to in turn: as many as intake's, and so many that each has pages of the indexes to itself. */
+/** Groups that get posts in turn: as many as those of intake, and so many that each has index pages of its own. */
 const FEW_GROUPS = 50;
 const MANY_GROUPS = 1_000;
 const FILLED: SeedOptions = { groups: 100_000, messagesPerGroup: 10, hooksPerSecondGroup: 2 };
-/** The empty server needs the groups of the load too; those of a filling that have no hooks are posted to. */
+/** The empty server needs the groups of the load too; the load posts to groups of the seed data that have no hooks. */
 const EMPTY: SeedOptions = { groups: 2 * (MANY_GROUPS + FORWARD_GROUPS), messagesPerGroup: 0, hooksPerSecondGroup: 0 };
 const IDLE_HOOKS = (FILLED.groups / 2) * FILLED.hooksPerSecondGroup;
 const STARTS = 5;
-/** From ready until the sweep over everything, and the next one, are over. */
+/** From ready until the sweep over everything, and the next one, have completed. */
 const SWEPT_MS = 6_000;
 
 interface Pair<T> {
@@ -30,7 +33,7 @@ interface Pair<T> {
   readonly filled: T;
 }
 
-/** What the loads of one server go to. */
+/** The targets of one server's loads. */
 interface Load {
   readonly origin: string;
   readonly few: readonly string[];
@@ -38,14 +41,14 @@ interface Load {
   readonly forward: readonly TestGroup[];
 }
 
-/** One start of a server: seconds until it is ready, and its memory then and when the sweeps are over. */
+/** One start of a server: seconds until it is ready, and its memory then and after the sweeps. */
 interface Start {
   readonly readyS: number;
   readonly readyMiB: number;
   readonly sweptMiB: number;
 }
 
-/** A second: posts to few and to many groups, and deliveries. */
+/** Per second: posts to few and to many groups, and deliveries. */
 interface Rates {
   readonly few: number;
   readonly many: number;
@@ -71,7 +74,7 @@ export async function benchGrowth(): Promise<boolean> {
     for (let n = 0; n < STARTS; n += 1) starts.push(await restart(servers));
     await registerHooks([...loads.empty.forward, ...loads.filled.forward], sink.first);
     const rates: Pair<Rates>[] = [];
-    // The first round warms both up.
+    // The first round warms both servers up.
     for (let n = 0; n <= ROUNDS; n += 1) rates.push(await measureRound(loads, sink.process, n % 2 === 0));
     return print({ starts, rates: rates.slice(1), disk });
   } finally {
@@ -79,7 +82,7 @@ export async function benchGrowth(): Promise<boolean> {
   }
 }
 
-/** Groups from all over the installation; forward has its own, since it gives them hooks. */
+/** Groups from the whole installation; forward has its own, since it registers hooks in them. */
 function loadOf(server: ServerProcess, groups: readonly TestGroup[]): Load {
   const spread = (count: number, offset: number): TestGroup[] =>
     Array.from({ length: count }, (_, n) => groups[Math.floor(((n + offset) * groups.length) / count)]!);
@@ -104,7 +107,7 @@ async function timeStart(server: ServerProcess): Promise<Omit<Start, 'sweptMiB'>
   return { readyS: (performance.now() - started) / 1000, readyMiB: residentMiB(server.pid) };
 }
 
-/** Each load on both servers, one right after the other; who comes first changes from round to round. */
+/** Runs each load on both servers, one right after the other; the first one changes from round to round. */
 async function measureRound(loads: Pair<Load>, sink: BenchProcess, emptyFirst: boolean): Promise<Pair<Rates>> {
   const order: readonly (keyof Pair<Load>)[] = emptyFirst ? ['empty', 'filled'] : ['filled', 'empty'];
   const rates = { empty: { few: 0, many: 0, forward: 0 }, filled: { few: 0, many: 0, forward: 0 } };

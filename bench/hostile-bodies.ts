@@ -1,10 +1,10 @@
 import { gzipSync } from 'node:zlib';
 
-/** The kinds of bodies that cost a server more than they cost their sender: the columns of the table. */
+/** The kinds of bodies that cost a server more than their sender: the columns of the table. */
 export const attacks = ['largest', 'deepest', 'most keys', 'most parts', 'most compressed'] as const;
 export type Attack = (typeof attacks)[number];
 
-/** A body as it is sent. */
+/** A body with its headers. */
 export interface HostileBody {
   readonly attack: Attack;
   readonly what: string;
@@ -22,7 +22,7 @@ const keys = (count: number): string => Array.from({ length: count }, (_, n) => 
 const part = (name: string, value: string): string =>
   `--B\r\ncontent-disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`;
 
-/** JSON texts by what is hostile about them, within the limits of some kind of request and past those of others. */
+/** JSON texts by kind, within the limits of some requests and beyond those of others. */
 function texts(field: string): [Attack, string, string][] {
   const filled = (bytes: number): string => `{"${field}":"${'a'.repeat(bytes - field.length - 7)}"}`;
   return [
@@ -45,7 +45,7 @@ function texts(field: string): [Attack, string, string][] {
   ];
 }
 
-/** What an operation, or a request about a hook, is attacked with. */
+/** The bodies for an operation, or for a request about a hook. */
 export function jsonBodies(field = 'text'): HostileBody[] {
   const plain = texts(field).map(([attack, what, text]) => ({
     attack,
@@ -84,7 +84,7 @@ export function gitEventBodies(): HostileBody[] {
   return events.map(([attack, what, text]) => ({ attack, what, body: Buffer.from(text), headers }));
 }
 
-/** The same as forms and as text, for posts. */
+/** The same bodies as forms and as text, for posts. */
 export function formBodies(): HostileBody[] {
   const fields = texts('text').filter(([, , text]) => text.length < MIB - 200);
   const multipart = fields.map(([attack, what, text]) => ({
@@ -131,7 +131,7 @@ export function formBodies(): HostileBody[] {
   ];
 }
 
-/** Frames of a live connection for a method; the parameters are hostile. */
+/** Frames of a live connection for a method, with hostile parameters. */
 export function frames(method: string): { readonly attack: Attack; readonly what: string; readonly text: string }[] {
   const known = `{"since":{${Array.from({ length: 20_000 }, (_, n) => `"${n + 1}":1`).join()}}}`;
   const wrong = `{"since":{${keys(20_000)}}}`;

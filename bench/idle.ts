@@ -5,11 +5,14 @@ import { median, report, round } from './support/report.ts';
 
 const SESSIONS = 10_000;
 const ROUNDS = 3;
-/** Connected before: what a start leaves behind is collected by then, and is no free room for what is measured. */
+/**
+ * Sessions that connect before the measurement: V8 has then collected the garbage of the start, which would otherwise
+ * be free room for the measured ones.
+ */
 const FIRST = 2_000;
-/** Until what opening them took is collected and given back: V8 begins with that 8 s after a collection. */
+/** The wait until V8 has collected and returned the memory that opening them took: it begins 8 s after a collection. */
 const REST_MS = 20_000;
-/** Of the memory of a session to that of a bare connection: less is better. */
+/** Most allowed ratio of a session's memory to that of a bare connection. */
 const TARGET = 1.5;
 
 /** Memory of an idle session that has authenticated and follows, beside an idle connection of a bare `ws` server. */
@@ -44,7 +47,7 @@ export async function benchIdle(): Promise<boolean> {
   return ratio <= TARGET;
 }
 
-/** A server of its own for each measurement: what one round left in the heap would be free room for the next. */
+/** Starts a server for each measurement: the heap of the previous one would be free room for the next. */
 async function ofServer(transport: 'ws' | 'tcp'): Promise<number> {
   const stage = await LiveStage.start();
   try {
@@ -66,7 +69,7 @@ async function ofBare(): Promise<number> {
   }
 }
 
-/** How much a process grows by its connections, in KiB for each. */
+/** The growth of a process by its connections, in KiB for each. */
 async function grow(first: Side, side: Side, pid: number): Promise<number> {
   await first.clients.ask('open');
   await wait(REST_MS);

@@ -23,11 +23,13 @@ interface Round {
   readonly klatch: LoadResult & Cost;
   readonly bare: LoadResult;
   readonly single: LoadResult;
-  /** Posts a second of a message log past HTTP: plain ones alone, and with one of a hundred that changes an alert. */
+  /**
+   * Posts a second of a message log without HTTP: plain ones alone, and with one in a hundred that changes an alert.
+   */
   readonly log: { readonly plain: number; readonly alerts: number };
 }
 
-/** CPU of a post in microseconds, messages of a commit, and the server's memory afterwards. */
+/** CPU of a post in microseconds, messages of a commit, and the server's memory at the end. */
 interface Cost {
   readonly serverUs: number;
   readonly databaseUs: number;
@@ -85,7 +87,7 @@ export async function benchIntake(): Promise<boolean> {
     };
     const database = Number(readFileSync(join(server.dataDir, 'postgresql/postmaster.pid'), 'utf8').split('\n')[0]);
     const measured = { pids: { server: server.pid, database }, metrics: await metricsUrl(server) };
-    // Long enough for V8 to have compiled what is hot, in all of them.
+    // Long enough for V8 to compile the hot code of all of them.
     for (const origin of Object.values(origins)) await load(origin, WARM_UP_MS);
     for (const alertsInHundred of [0, 1]) await logRate(alertsInHundred);
     const rounds: Round[] = [];
@@ -103,7 +105,7 @@ export async function benchIntake(): Promise<boolean> {
   }
 }
 
-/** The server alone, a round at a time. */
+/** The server alone, round by round. */
 export async function openIntake(): Promise<BenchSession> {
   const server = await ServerProcess.create(SETTINGS);
   const stop = (): Promise<void> => server.remove();
@@ -122,7 +124,7 @@ export async function openIntake(): Promise<BenchSession> {
   });
 }
 
-/** The paths of the webhooks of as many groups as are posted to. */
+/** The webhook paths of the groups. */
 async function createGroups(server: ServerProcess): Promise<string[]> {
   const paths: string[] = [];
   for (let n = 0; n < GROUPS; n += 1) paths.push(new URL((await server.createGroup(`Group ${n}`)).webhook).pathname);

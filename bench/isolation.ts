@@ -16,36 +16,39 @@ import { ownNetwork, silenceNames, type SilentNames } from './dns-blackhole.ts';
 const PAIRS = 5;
 const HEALTHY = 50;
 const SICK = 10;
-/** Messages a second to each healthy hook; a sick one is in the group of a healthy one and is to get the same. */
+/** Messages a second to each healthy hook; a sick hook is in the group of a healthy one, and has to get the same. */
 const EACH_PER_SECOND = 4;
-/** Before each measurement, with the same load: the first attempts of the sick have failed by then, or hang. */
+/** The load before each measurement: by its end the first attempts of the sick hooks have failed, or hang. */
 const WARM_UP_MS = 6_000;
 const PHASE_MS = 10_000;
-/** After the last post, for what is still on its way. What has not arrived by then counts as late without end. */
+/** The wait after the last post for late arrivals. A message that has not arrived by then counts as infinitely late. */
 const LINGER_MS = 1_000;
-/** Times and milliseconds that the 99th percentile may be above that of the healthy hooks alone, and the least rate. */
+/**
+ * The 99th percentile may be this many times, plus these milliseconds, that of the healthy hooks alone; and the least
+ * rate.
+ */
 const TARGET = { times: 1.2, plusMs: 5, rate: 0.95 };
 
 /**
- * Retried each second: by the usual schedule the sick ones would be at rest for most of the time that is measured. Names
- * are forgotten soon, and the healthy receivers close a connection every 5 s: with the 60 s that one may live, most
- * measurements would contain no look-up of a healthy name beside those that get no answer.
+ * Retries come each second: with the default delays, sick hooks would be paused for most of the measured time. The
+ * server forgets names soon, and healthy receivers close a connection every 5 s. With the 60 s that one may live, most
+ * measurements would contain no look-up of a healthy name beside the unanswered ones.
  */
 const BENCH_SETTINGS = `${SETTINGS}\ndelivery { retry = [1s], dns-cache-ttl = 1s }`;
 
-/** Set in the environment of a benchmark that was started again with a network of its own. */
+/** Set in the environment of a benchmark that was restarted with a network of its own. */
 const IN_OWN_NETWORK = 'KLATCH_BENCH_NETWORK';
 
-/** How a hook is sick, and the network that stands for it: its hosts have addresses of their own, as the healthy do. */
+/** The kinds of sick hooks, each with the network of its hosts; healthy hosts have one too. */
 const NETWORKS = { healthy: '127.0.1', hung: '127.0.2', slow: '127.0.3', dead: '127.0.4', silent: null } as const;
 type ValueType = keyof typeof NETWORKS;
 type SickKind = Exclude<ValueType, 'healthy'>;
 const SICK_KINDS = ['hung', 'slow', 'dead', 'silent'] as const;
 
 interface Phase extends Latencies {
-  /** Arrivals a second, of all healthy hooks: those posts that arrived before the schedule's end. */
+  /** Arrivals a second at all healthy hooks together: those of posts that arrived before the end of the schedule. */
   readonly rate: number;
-  /** Attempts at sick hooks that reached them, or failed as they should, warm-up included. */
+  /** Attempts that reached sick hooks, or failed as they should, warm-up included. */
   readonly sick: Readonly<Record<SickKind, number>>;
 }
 
@@ -66,7 +69,7 @@ export async function benchIsolation(): Promise<boolean> {
   return within === null ? measureAll(names) : runWithin(within);
 }
 
-/** The whole of it again as a program of its own; true when that reached the target. */
+/** Runs the whole benchmark again as a program of its own; returns whether that reached the target. */
 async function runWithin([command, ...args]: readonly string[]): Promise<boolean> {
   const child = spawn(command!, [...args, process.execPath, join(import.meta.dirname, 'run.ts'), 'isolation'], {
     stdio: 'inherit',
@@ -125,7 +128,7 @@ async function register(group: TestGroup, url: string): Promise<string> {
   return `${group.webhook}/reverse/${(answer.body as { id: number }).id}`;
 }
 
-/** One after the other; which comes first changes from pair to pair. */
+/** Measures one after the other; the first one changes from pair to pair. */
 async function measurePair(bench: Bench, aloneFirst: boolean): Promise<{ alone: Phase; beside: Phase }> {
   if (!aloneFirst) {
     const beside = await measureBeside(bench);
@@ -134,7 +137,7 @@ async function measurePair(bench: Bench, aloneFirst: boolean): Promise<{ alone: 
   return { alone: await measure(bench), beside: await measureBeside(bench) };
 }
 
-/** With sick hooks in the groups of the healthy ones, removed again when it is over. */
+/** Measures with sick hooks in the groups of the healthy ones, and removes them at the end. */
 async function measureBeside(bench: Bench): Promise<Phase> {
   const { groups, sickKinds, urlOf } = bench;
   const hooks: string[] = [];

@@ -11,18 +11,18 @@ import { median, percentile, report, round } from './support/report.ts';
 import { postOnSchedule } from './support/schedule.ts';
 
 const ROUNDS = 5;
-/** With one hook each. */
+/** Groups, with one hook each. */
 const GROUPS = 50;
 const CONNECTIONS = 64;
-/** Long enough for V8 to have compiled what is hot. */
+/** Long enough for V8 to compile the hot code. */
 const WARM_UP_MS = 3_000;
 const TOP_MS = 3_000;
 const ROUND_MS = 5_000;
-/** After the last post of a round, for what is on its way. */
+/** The wait after the last post of a round for late arrivals. */
 const LINGER_MS = 1_000;
 const SHARE_OF_TOP = 1 / 3;
 
-/** The ways that are measured: post → 200, `sent_at` → arrival (`commit`), and post → arrival (`whole`). */
+/** The measured intervals: post → 200, `sent_at` → arrival (`commit`), and post → arrival (`whole`). */
 const WAYS = ['answer', 'commit', 'whole'] as const;
 type Way = (typeof WAYS)[number];
 
@@ -32,7 +32,7 @@ interface Quantiles {
 }
 
 type Side = Readonly<Record<Way, Quantiles>> & {
-  /** Posts that had not arrived when the round was over. */
+  /** Posts that had not arrived at the end of the round. */
   readonly missing: number;
 };
 
@@ -41,14 +41,14 @@ interface Round {
   readonly bare: Side;
 }
 
-/** What a load goes to. */
+/** The targets of a load. */
 interface Target {
   readonly origin: string;
   readonly paths: readonly string[];
   readonly receivers: BenchProcess;
 }
 
-/** Latencies at a third of the top rate, beside a bare Express handler that posts on by itself. */
+/** Latencies at a third of the top rate, beside a bare Express handler that forwards the post. */
 export async function benchLatency(): Promise<boolean> {
   const server = await ServerProcess.create(`${SETTINGS}\ndelivery { per-host = ${CONNECTIONS} }`);
   const stops: (() => Promise<void>)[] = [() => server.remove()];
@@ -88,7 +88,7 @@ export async function benchLatency(): Promise<boolean> {
   }
 }
 
-/** Posts a second that Klatch takes from a closed loop and has delivered, the time until the last delivery included. */
+/** Posts a second that Klatch accepts from a closed loop and delivers, the time until the last delivery included. */
 async function topRate(target: Target, metrics: string, durationMs: number): Promise<number> {
   const delivered = (): Promise<number> => countOf(metrics, 'klatch_deliveries_total{outcome="delivered"}');
   const before = await delivered();
@@ -147,7 +147,7 @@ function print(rounds: readonly Round[], top: number): boolean {
   return missing === 0;
 }
 
-/** Two lines for a round. */
+/** The two lines of a round. */
 function rowsOf(each: Round): Record<string, unknown>[] {
   const names: Record<Way, string> = { answer: 'post → 200', commit: 'sent_at → arrival', whole: 'post → arrival' };
   return (['klatch', 'bare'] as const).map((side) => ({

@@ -1,7 +1,7 @@
 import { HttpConnection, postOf } from './support/http-connection.ts';
 import { percentile } from './support/report.ts';
 
-/** What a closed loop of posts saw. Times in ms. */
+/** The results of a closed loop of posts. Times in ms. */
 export interface LoadResult {
   readonly answers: number;
   /** Answers a second. */
@@ -19,7 +19,7 @@ export interface LoadPlan {
   readonly durationMs: number;
 }
 
-/** Posts over a fixed number of connections, each sending its next request when it has its answer. */
+/** Posts over a fixed number of connections, each of which sends its next request after the last answer. */
 export async function runLoad(plan: LoadPlan): Promise<LoadResult> {
   const { hostname, port, host } = new URL(plan.origin);
   const latencies: number[] = [];
@@ -44,7 +44,7 @@ export async function runLoad(plan: LoadPlan): Promise<LoadResult> {
   return { answers: latencies.length, rate: latencies.length / seconds, p50, p99, failed };
 }
 
-/** Posts so many messages to one URL over as many connections as told. Rejects when one is not answered 200. */
+/** Posts `count` messages to one URL over `connections` connections. Rejects when one is not answered 200. */
 export async function postMessages(url: string, count: number, connections: number): Promise<void> {
   const { hostname, port, host, pathname } = new URL(url);
   let sent = 0;

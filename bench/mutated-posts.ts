@@ -6,10 +6,10 @@ import { report, round } from './support/report.ts';
 const PAYLOADS = Number(process.env['PAYLOADS'] || 100_000);
 const SEED = 2;
 const CONNECTIONS = 16;
-/** Each posts what its parsing budget allows; together they are as many senders as a large installation has. */
+/** Senders, each of which posts as much as its parsing budget allows; a large installation has as many. */
 const SOURCES = 2_000;
 const GROUPS = 50;
-/** Memory is compared from here on: caches are full, and what V8 compiles is compiled. */
+/** The comparison of memory begins here: caches are full, and V8 has compiled the hot code. */
 const WARM_SHARE = 0.3;
 const MAX_GROWTH_MIB = 64;
 const SETTINGS = `
@@ -17,7 +17,9 @@ const SETTINGS = `
   http.trusted-proxies = ["127.0.0.1"]
   log.level = error`;
 
-/** Mutated payloads of all formats, posted to a real server: on the address of a group and behind the suffix of a format. */
+/**
+ * Mutated payloads of all formats, posted to a real server: to the address of a group, and with the suffix of a format.
+ */
 export async function benchMutatedPosts(): Promise<boolean> {
   const server = await ServerProcess.create(SETTINGS);
   try {

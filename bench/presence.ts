@@ -6,17 +6,19 @@ import { report, round } from './support/report.ts';
 
 const ACCOUNTS = 12_000;
 const BASELINE = 2_000;
-/** In it each node sends the number of its last change sixty times, and validates its sessions five times. */
+/** In this time each node sends the number of its last change sixty times, and validates its sessions five times. */
 const WATCH_S = 300;
 const EMPTY_S = 60;
 const BASELINE_S = 120;
-/** Of each node. Both together stay below the 200 changes of presence a second that a node tells its clients. */
+/**
+ * Sign-ins of each node. Both together stay below the 200 changes of presence a second that a node sends its clients.
+ */
 const SIGN_INS_PER_SECOND = 90;
-/** Within this time after the last sign-in both nodes know everybody: docs/operations.md promises it. */
+/** Within this time after the last sign-in both nodes have all accounts: docs/operations.md promises it. */
 const SETTLED_MS = 10_000;
-/** The same after everybody has left: a client may come back within 5 s before its account is away. */
+/** The same after all clients have left: a client may come back within 5 s before its account is away. */
 const LEFT_MS = 15_000;
-/** Until what signing in took is collected and given back: V8 begins with that 8 s after a collection. */
+/** The wait until V8 has collected and returned the memory that signing in took: it begins 8 s after a collection. */
 const REST_MS = 20_000;
 const SAMPLE_INTERVAL_MS = 10_000;
 const MAX_NAMED_ACCOUNTS = 3;
@@ -26,8 +28,8 @@ const NODES = [0, 1] as const;
 const NAMES = ['a', 'b'] as const;
 
 /**
- * Of each node; smaller ones (`make bench ONLY=presence ACCOUNTS=300 BASELINE=100 SECONDS=30`) are for trying. After
- * fewer than 1,000 sign-ins no server collects its heap, and the figures of memory say nothing.
+ * The size of each node; smaller ones (`make bench ONLY=presence ACCOUNTS=300 BASELINE=100 SECONDS=30`) are for trials.
+ * After fewer than 1,000 sign-ins no server collects its heap, and the figures of memory mean nothing.
  */
 interface PresenceSize {
   readonly accounts: number;
@@ -35,17 +37,17 @@ interface PresenceSize {
   readonly watchS: number;
 }
 
-/** How many accounts with clients on node a and on node b were read as online, by each node. */
+/** The number of accounts with clients on node a and on node b that each node read as online. */
 type OnlineCounts = readonly (readonly number[])[];
 
-/** What was seen of the servers while nobody came or left. */
+/** The measurements of the servers while no client connects or disconnects. */
 interface Watch {
-  /** Of each node. */
+  /** Accounts of each node. */
   readonly accounts: number;
-  /** From the last sign-in to the end of the first sample that was right; null: there was none in time. */
+  /** From the last sign-in to the end of the first correct sample; null: there was none in time. */
   readonly settledMs: number | null;
   readonly samples: readonly OnlineCounts[];
-  /** Of each server, resident, at each sample at rest: V8 gives back what is unused at times of its own. */
+  /** Resident memory of each server at each sample at rest: V8 returns unused memory at times of its own choice. */
   readonly memoryMiB: readonly (readonly number[])[];
   /** CPU seconds a minute between samples: of each server, then of the database. */
   readonly cpu: readonly number[];
@@ -62,7 +64,10 @@ function presenceSize(env: NodeJS.ProcessEnv): PresenceSize {
   return size;
 }
 
-/** Two servers on one database, and accounts that stay online: both servers read all of them as online all the time. */
+/**
+ * Two servers on one database, with accounts that stay online: both servers have to read all of them as online at all
+ * times.
+ */
 export async function benchPresence(size = presenceSize(process.env)): Promise<boolean> {
   const pair = await NodePair.start(size.accounts);
   try {
@@ -70,7 +75,7 @@ export async function benchPresence(size = presenceSize(process.env)): Promise<b
     const watch = (accounts: number, seconds: number): Promise<Watch> =>
       watchAccounts(pair, { accounts, seconds: Math.min(seconds, size.watchS), findings });
     const baseline = await pair.createAccounts(size.baseline);
-    // What a start leaves behind is collected by then, and the code that signs clients in is compiled.
+    // By then V8 has collected the garbage of the start, and compiled the code that signs clients in.
     await signIn(baseline);
     for (const clients of baseline) await clients.ask('close');
     const empty = await watch(0, EMPTY_S);
@@ -91,7 +96,7 @@ async function signIn(clients: readonly BenchProcess[]): Promise<void> {
   await Promise.all(clients.map((each) => each.ask(`open ${SIGN_INS_PER_SECOND}`)));
 }
 
-/** Watches until presence is right and then for the time given; adds to `findings` each sample that is not right. */
+/** Watches until presence is correct and then for the given time; adds each wrong sample to `findings`. */
 async function watchAccounts(
   pair: NodePair,
   { accounts, seconds, findings }: { accounts: number; seconds: number; findings: string[] },
@@ -127,7 +132,7 @@ async function watchAccounts(
   return { accounts, settledMs, samples, memoryMiB, cpu: cpu.map((used) => (used * 60_000) / restedMs) };
 }
 
-/** Asks both nodes; `wrong` says what differs from all accounts online, or from all away where there are to be none. */
+/** Asks both nodes; `wrong` names the accounts that are not online, or not away where all should be away. */
 async function takeSample(pair: NodePair, accounts: number): Promise<{ counts: OnlineCounts; wrong: string[] }> {
   const read = await Promise.all(NODES.map((node) => pair.readPresence(node)));
   const wrong: string[] = [];
@@ -178,7 +183,7 @@ function print(watches: { empty: Watch; few: Watch; all: Watch }, findings: read
   return met;
 }
 
-/** What an account takes beyond the empty servers, when there are few and when there are all. */
+/** The memory and CPU of an account beyond the empty servers, with few accounts and with all. */
 function costOfAccount(
   { empty, few, all }: { empty: Watch; few: Watch; all: Watch },
   take: (watch: Watch) => number,

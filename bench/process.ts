@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
-/** A helper of a benchmark in a process of its own, so that it shares no event loop with what it is compared to. */
+/** A helper of a benchmark in a process of its own, so that it shares no event loop with the measured one. */
 export class BenchProcess {
   readonly #child: ChildProcess;
   readonly #answers: AsyncIterator<string>;
@@ -13,7 +13,7 @@ export class BenchProcess {
     this.#answers = createInterface({ input: child.stdout! })[Symbol.asyncIterator]();
   }
 
-  /** Starts a script of this folder; resolves with its first line, which says that it is ready. */
+  /** Starts a script of this folder; resolves with its first line, which it prints when it is ready. */
   static async start(script: string, args: readonly string[] = []): Promise<{ process: BenchProcess; first: string }> {
     const child = spawn(process.execPath, [join(import.meta.dirname, script), ...args], {
       stdio: ['pipe', 'pipe', 'inherit'],
@@ -26,12 +26,12 @@ export class BenchProcess {
     return this.#child.pid!;
   }
 
-  /** False when it has ended, by itself too. */
+  /** False when it has ended for any reason. */
   get running(): boolean {
     return this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
-  /** Sends a line and resolves with the line that answers it. */
+  /** Sends a line and resolves with the line of the answer. */
   async ask(line: string): Promise<string> {
     this.#child.stdin!.write(`${line}\n`);
     return this.#line();

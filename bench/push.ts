@@ -15,14 +15,14 @@ import { SETTINGS } from './intake.ts';
 import { BenchProcess } from './process.ts';
 import { median, report, round } from './support/report.ts';
 
-/** Rounds until V8 has compiled what is hot, in all of them. */
+/** Rounds until V8 has compiled the hot code of all of them. */
 const WARM_UP_ROUNDS = 2;
 const ROUNDS = 15;
 const GROUPS = 10;
 const PEOPLE = 1_000;
-/** A push for each of the people, who have a device each. */
+/** One push for each person; each has one device. */
 const PUSHES = GROUPS * PEOPLE;
-/** Under way at once, in all of them; `push.in-flight` has to allow them. */
+/** Pushes in flight in all of them; `push.in-flight` has to allow them. */
 const STREAMS = 500;
 const TARGET = 0.5;
 
@@ -37,7 +37,7 @@ interface Rates {
 
 /**
  * 10,000 pushes of the running server (rows made from messages, claimed, sent and settled in PostgreSQL) against a bare
- * loop of node:http2 that makes and posts as many; beside it the driver of Apple's service alone.
+ * loop of node:http2 that makes and posts as many. Beside it, the driver of Apple's service alone.
  */
 export async function benchPush(): Promise<boolean> {
   const stage = await openStage();
@@ -72,7 +72,7 @@ export async function benchPush(): Promise<boolean> {
   }
 }
 
-/** The server and its sink alone, a round at a time. */
+/** The server and its sink alone, round by round. */
 export async function openPush(): Promise<BenchSession> {
   const { stops, server, groups, sink } = await openStage();
   const round = async (): Promise<RoundResult> => {
@@ -85,17 +85,17 @@ export async function openPush(): Promise<BenchSession> {
 }
 
 interface Stage {
-  /** In the order to call them. */
+  /** In the order of the calls. */
   readonly stops: (() => Promise<void>)[];
   readonly server: ServerProcess;
   readonly groups: readonly TestGroup[];
   readonly sink: { readonly process: BenchProcess; readonly first: string };
-  /** Files: the authority that signed the sink's certificate, and Apple's key. */
+  /** Paths of files: the authority that signed the sink's certificate, and Apple's key. */
   readonly authority: string;
   readonly p8: string;
 }
 
-/** A server with people who are away, and a sink in the place of Apple's service. */
+/** A server with people who are away, and a sink that replaces Apple's service. */
 async function openStage(): Promise<Stage> {
   const folder = mkdtempSync(join(tmpdir(), 'klatch-bench-push-'));
   const stops = [async (): Promise<void> => rmSync(folder, { recursive: true, force: true })];
@@ -118,7 +118,7 @@ async function openStage(): Promise<Stage> {
   });
 }
 
-/** Messages are not gathered: a round is one message in each group, and waiting for more says nothing about work. */
+/** Without a debounce: a round is one message in each group, and waiting for more would measure no work. */
 function settings(port: string, authority: string, p8: string): string {
   return `${SETTINGS}
     push { in-flight = ${STREAMS}, debounce = 0s }
@@ -129,7 +129,7 @@ function settings(port: string, authority: string, p8: string): string {
     }`;
 }
 
-/** Groups with people who are away, each with a device. */
+/** Groups of people who are away, each with a device. */
 async function populate(server: ServerProcess): Promise<TestGroup[]> {
   const groups: TestGroup[] = [];
   for (let g = 0; g < GROUPS; g += 1) {
@@ -153,12 +153,12 @@ async function populate(server: ServerProcess): Promise<TestGroup[]> {
   return groups;
 }
 
-/** Seconds from the first post until the last push is settled; for a thousand of them there is one post. */
+/** Seconds from the first post until the last push is settled; one post leads to a thousand pushes. */
 function timePush(server: ServerProcess, groups: readonly TestGroup[], sink: BenchProcess): Promise<number> {
   return asSuperuser(server, async (sql) => {
     const hasRows = async (): Promise<boolean> =>
       (await sql<{ left: boolean }[]>`select exists (select from push_pending) as left`)[0]!.left;
-    // The first question opens the connection, which is no part of what is measured.
+    // The first query opens the connection, outside the measurement.
     if (await hasRows()) throw new Error('there are rows of the round before');
     const done = sink.ask(`count ${PUSHES}`);
     const started = performance.now();

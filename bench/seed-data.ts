@@ -6,22 +6,25 @@ import { Sealer } from '../src/storage/db/sealed.ts';
 import type { TestGroup } from '../test/support/server.ts';
 import { SECRET, type ServerProcess } from '../test/support/server-process.ts';
 
-/** Rows that carry something sealed are made here and sent this many at a time. */
+/** Rows with sealed values are made here, and sent this many at a time. */
 const PAGE = 10_000;
-/** Of one log: nothing but the database makes them. */
+/** Rows of a log, which the database makes on its own. */
 const LOG_PAGE = 100_000;
-/** A message each three days, the last one a day ago and more: nothing of it is recent to a sweep. */
+/** A message every three days, the last one at least a day old: no sweep treats any of it as recent. */
 const MESSAGE_EVERY = '3 days';
 
-/** How an installation is filled. Every group has as many messages; hooks are idle: their cursor is at the head. */
+/**
+ * The contents of an installation. All groups have the same number of messages; hooks are idle: their cursor is at the
+ * head.
+ */
 export interface SeedOptions {
   readonly groups: number;
   readonly messagesPerGroup: number;
-  /** Of each second group; the others have none, so that they can be posted to without a delivery. */
+  /** Hooks of each second group; the others have none, so that posts to them cause no delivery. */
   readonly hooksPerSecondGroup: number;
 }
 
-/** What a filled table and its indexes take on disk, in bytes for each. */
+/** The disk space of a filled table with its indexes, in bytes for each. */
 export interface DiskBytes {
   readonly message: number;
   readonly group: number;
@@ -31,8 +34,8 @@ export interface DiskBytes {
 type Sql = postgres.Sql;
 
 /**
- * Fills a running server's database past the server, with rows as the server itself would have written them (tokens and
- * secrets that are sealed for it, heads that agree with the log), and leaves it as one that is long there: vacuumed,
+ * Fills a running server's database with rows as the server itself would have written them: tokens and secrets are
+ * sealed for it, and heads agree with the log. It leaves the database in the state of a long-running one: vacuumed,
  * analyzed, written to its files. Resolves with the groups that have no hooks.
  */
 export async function seedDatabase(server: ServerProcess, options: SeedOptions): Promise<TestGroup[]> {
@@ -52,7 +55,7 @@ export async function seedDatabase(server: ServerProcess, options: SeedOptions):
   });
 }
 
-/** What the filling takes on disk: tables with their indexes and the room they keep free. */
+/** The disk space of the seed data: tables with their indexes and the free space in them. */
 export async function measureDisk(server: ServerProcess, options: SeedOptions): Promise<DiskBytes> {
   return asSuperuser(server, async (sql) => {
     const size = async (tables: readonly string[]): Promise<number> => {
@@ -70,7 +73,7 @@ export async function measureDisk(server: ServerProcess, options: SeedOptions): 
   });
 }
 
-/** Puts messages into the log of a group that has none, so long ago that no sweep looks at it; a post wakes its hooks. */
+/** Writes messages into the empty log of a group, old enough that no sweep reads it; a post wakes its hooks. */
 export async function fillLog(server: ServerProcess, group: TestGroup, messages: number): Promise<void> {
   await asSuperuser(server, async (sql) => {
     for (let from = 0; from < messages; from += LOG_PAGE) {
@@ -91,7 +94,7 @@ export async function fillLog(server: ServerProcess, group: TestGroup, messages:
   });
 }
 
-/** Puts so many messages more into the log of each group, in one commit; the next post wakes the hooks for them too. */
+/** Appends this many messages to the log of each group, in one commit; the next post wakes the hooks for them too. */
 export async function appendToLogs(server: ServerProcess, groups: readonly TestGroup[], count: number): Promise<void> {
   const ids = groups.map((group) => group.id);
   await asSuperuser(server, (sql) =>
@@ -124,7 +127,7 @@ export async function asSuperuser<T>(server: ServerProcess, work: (sql: Sql) => 
   }
 }
 
-/** Groups with an owner and an account for their integration; returns their numbers. */
+/** Inserts groups with an owner and an account for their integration; returns their numbers. */
 async function insertGroups(tx: postgres.TransactionSql, { groups, messagesPerGroup }: SeedOptions): Promise<number[]> {
   const [owner] = await tx<{ id: string }[]>`
     insert into account (kind, nick, name) values ('user', 'owner', 'Owner') returning id`;
@@ -164,7 +167,7 @@ async function insertIntegrations(sql: Sql, ids: readonly number[]): Promise<str
   return tokens;
 }
 
-/** In the order of time, as they would have come: message after message over all groups. */
+/** In the order of time, as the server would have written them: message after message over all groups. */
 async function insertMessages(sql: Sql, ids: readonly number[], perGroup: number): Promise<void> {
   for (let seq = 1; seq <= perGroup; seq += 1) {
     for (const page of pages(ids)) {
@@ -180,7 +183,7 @@ async function insertMessages(sql: Sql, ids: readonly number[], perGroup: number
   }
 }
 
-/** Hooks that have delivered everything. Nobody listens at their URLs. */
+/** Inserts hooks that have delivered everything. No receiver listens at their URLs. */
 async function insertHooks(sql: Sql, ids: readonly number[], options: SeedOptions): Promise<void> {
   const sealer = new Sealer(SECRET);
   for (let n = 1; n <= options.hooksPerSecondGroup; n += 1) {

@@ -8,7 +8,7 @@ export function nickOf(group: number, n: number): string {
 }
 
 /**
- * Makes so many people who are members of one group, past the server, with a session each. Resolves with the tokens.
+ * Inserts this many people as members of one group into the database, with a session each. Resolves with the tokens.
  */
 export async function createUsers(server: ServerProcess, group: number, people: number): Promise<string[]> {
   const tokens = Array.from({ length: people }, () => newSessionToken('user').token);

@@ -1,7 +1,7 @@
 /**
  * The interface of one benchmark for a program: `node bench/session.ts intake`. It prints a line when its server is
- * ready; `prepare` on standard input makes it ready for a round, and `round` runs one. Each is answered by a line of
- * JSON. The end of standard input stops it. `make bench BASE=…` measures two trees by it, each with its own copy.
+ * ready. On standard input, `prepare` prepares a round and `round` runs one. It answers each with a line of JSON. The
+ * end of standard input stops it. `make bench BASE=…` measures two trees by it, each with its own copy.
  */
 import { createInterface } from 'node:readline';
 import { openFanOut } from './fan-out.ts';

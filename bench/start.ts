@@ -12,11 +12,11 @@ import { ServerProcess } from '../test/support/server-process.ts';
 import { median, report, round } from './support/report.ts';
 
 const ROUNDS = 15;
-/** Times the start of the empty program. */
+/** Most allowed ratio to the start of the empty program. */
 const VERSION_TARGET = 1.5;
-/** The same, besides the time in which the server answers. */
+/** The same ratio for `status`, without the time in which the server answers. */
 const STATUS_TARGET = 2.5;
-/** Ticks of a second in /proc/self/stat; 100 on every Linux that Node runs on. */
+/** Ticks of a second in /proc/self/stat; 100 on every Linux that Node supports. */
 const TICKS = 100;
 
 /** From start to exit. */
@@ -27,7 +27,7 @@ interface Start {
 
 type Name = 'node' | 'empty' | 'version' | 'status';
 
-/** Starts of the packed program beside those of an empty one, packed in the same way in the same run. */
+/** Starts of the packed program beside those of an empty one, which the same run packs in the same way. */
 export async function benchStart(): Promise<boolean> {
   const { binary, runtime } = await makeParts();
   const empty = join(BUILD, 'empty');
@@ -69,7 +69,7 @@ async function start([command, ...args]: readonly string[]): Promise<Start> {
   return { wallMs: performance.now() - started, cpuMs: childrenCpuMs() - cpuBefore };
 }
 
-/** User and system time of the children that have ended and were waited for. */
+/** User and system time of the children that have ended and that this process has waited for. */
 function childrenCpuMs(): number {
   const stat = readFileSync('/proc/self/stat', 'utf8');
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
@@ -78,7 +78,7 @@ function childrenCpuMs(): number {
 
 function print(starts: Readonly<Record<Name, readonly Start[]>>, answerMs: number): boolean {
   const wall = (name: Name): number => median(starts[name].map(({ wallMs }) => wallMs));
-  // A tick is 10 ms, so that the mean says more than the median.
+  // A tick is 10 ms, so that the mean is more exact than the median.
   const cpu = (name: Name): number => starts[name].reduce((sum, { cpuMs }) => sum + cpuMs, 0) / starts[name].length;
   const rows = (Object.keys(starts) as Name[]).map((name) => ({
     start: name,

@@ -7,7 +7,7 @@ const CLIENTS = 1_000;
 const MESSAGES = 10_000;
 const ROUNDS = 3;
 
-/** 1,000 clients come back at once after 10,000 messages: how long until all of them have all. */
+/** 1,000 clients reconnect at once after 10,000 messages: the time until all of them have all. */
 export async function benchSync(): Promise<boolean> {
   const stage = await LiveStage.start();
   try {

@@ -1,18 +1,21 @@
-/** `make bench BASE=<commit>`: this tree beside a former one, in turns on the same machine. */
+/** `make bench BASE=<commit>`: compares this tree with a former one, in alternation on the same machine. */
 import { round } from '../support/report.ts';
 import { hasSessions, runWhole, Session, type Measurement } from './side.ts';
 import { isNarrow, judge, ratioInterval, type RatioInterval } from './statistics.ts';
 import { checkOut, THIS_TREE, type Tree } from './tree.ts';
 
-/** Benchmarks that can be compared; the others measure a ratio of their own, or memory. */
+/** Benchmarks that allow a comparison; the others measure a ratio of their own, or memory. */
 const COMPARABLE = ['intake', 'forward', 'fan-out', 'push'] as const;
-/** At least this share of the former rate. */
+/** The least share of the former rate. */
 const BAR = 0.98;
 /** Rounds of both sides within a pair, on servers that were started for it. */
 const ORDER = 'ABBAABBA';
-/** The same with B first, in every second pair: the server that starts second measured 1.5 % faster against itself. */
+/**
+ * The same with B first, in every second pair: the server that starts second measured up to 1.5 % faster against
+ * itself.
+ */
 const REVERSED_ORDER = 'BAABBAAB';
-/** Of the time that a comparison may take, what the run of A against A may. */
+/** The share of a comparison's time that the run of A against A may take. */
 const SELF_SHARE = 1 / 3;
 
 interface Pair {
@@ -22,17 +25,17 @@ interface Pair {
 
 interface Ratios {
   readonly rate: RatioInterval | null;
-  /** Of CPU time for a unit: above 1 is dearer than before. */
+  /** Ratio of CPU time for a unit: above 1, this tree needs more. */
   readonly cpu: RatioInterval | null;
 }
 
-/** Compares benchmarks with a commit; resolves to whether every bar was held. `minutes` bounds each comparison. */
+/** Compares benchmarks with a commit; resolves to whether every bar was met. `minutes` bounds each comparison. */
 export async function compareWith(commit: string, only: readonly string[], minutes: number): Promise<boolean> {
   const names = only.length === 0 ? COMPARABLE : only;
   const unknown = names.filter((name) => !(COMPARABLE as readonly string[]).includes(name));
   if (unknown.length > 0) throw new Error(`${unknown.join(', ')} cannot be compared; ${COMPARABLE.join(', ')} can`);
   const { tree, remove } = checkOut(commit);
-  // Ctrl-C reaches the benchmarks too, whose end ends this run; it must not end before its folder is removed.
+  // Ctrl-C also reaches the benchmarks, whose end ends this run; it must not end before it has removed its folder.
   process.on('SIGINT', () => {});
   try {
     let held = true;
@@ -70,7 +73,7 @@ interface Plan {
   readonly minutes: number;
 }
 
-/** Measures pairs until the interval of the rate is narrow or the time is up. */
+/** Measures pairs until the interval of the rate is narrow or the time has passed. */
 async function measure({ bench, a, b, bySession, minutes }: Plan): Promise<Ratios> {
   const end = performance.now() + minutes * 60_000;
   const pairs: Pair[] = [];
@@ -87,7 +90,7 @@ async function measure({ bench, a, b, bySession, minutes }: Plan): Promise<Ratio
   }
 }
 
-/** A server of each side at a time, so that what differs from start to start is part of what is compared. */
+/** Starts a server of each side for the pair, so that differences between starts are part of the comparison. */
 async function pairOfSessions(bench: string, a: Tree, b: Tree, number: number): Promise<Pair> {
   const order = number % 2 === 0 ? ORDER : REVERSED_ORDER;
   const open = new Map<string, Session>();

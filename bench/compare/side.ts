@@ -7,19 +7,19 @@ import type { RoundResult } from '../bench-session.ts';
 import { serverCpuSeconds } from '../support/cpu.ts';
 import type { Tree } from './tree.ts';
 
-/** What was measured of one tree within a pair. */
+/** The measurement of one tree within a pair. */
 export interface Measurement {
   /** Units a second. */
   readonly rate: number;
-  /** CPU seconds of server and database for a unit; of whole runs up to a factor that both trees share. */
+  /** CPU seconds of server and database for a unit; for whole runs up to a factor that both trees share. */
   readonly cpu: number;
 }
 
 const POLL_MS = 500;
-/** Benchmarks whose rounds take a fixed time, so that a faster tree does more in them. */
+/** Benchmarks whose rounds take a fixed time, in which a faster tree does more. */
 const TIMED: readonly string[] = ['intake', 'fan-out'];
 
-/** Whether a tree's benchmarks can be run a round at a time. */
+/** Whether a tree's benchmarks run round by round. */
 export function hasSessions({ folder }: Tree): boolean {
   return existsSync(join(folder, 'bench/session.ts'));
 }
@@ -44,7 +44,7 @@ export class Session {
     return session;
   }
 
-  /** Runs a round, which counts for what `measured` returns. */
+  /** Runs a round, which counts for the result of `measured`. */
   async round(): Promise<void> {
     await this.#ask('prepare');
     const before = serverCpuSeconds(this.#child.pid!);
@@ -78,8 +78,8 @@ export class Session {
 }
 
 /**
- * Runs a benchmark of a tree as a whole, with its baseline, as trees do that have no sessions, and takes the rate of its
- * line of JSON. CPU time is that of the whole run, with start and warm-up.
+ * Runs a whole benchmark of a tree with its baseline, for trees without sessions, and reads the rate from its line of
+ * JSON. CPU time is that of the whole run, with start and warm-up.
  */
 export async function runWhole(tree: Tree, bench: string): Promise<Measurement> {
   const child = start(tree, ['bench/run.ts', bench]);
@@ -100,7 +100,7 @@ export async function runWhole(tree: Tree, bench: string): Promise<Measurement> 
   return { rate, cpu: TIMED.includes(bench) ? cpuSeconds / rate : cpuSeconds };
 }
 
-/** The rate in the line of JSON that a benchmark prints for machines; null where there is none. */
+/** The rate in the line of JSON that a benchmark prints; null where there is none. */
 export function rateOf(lines: readonly string[], bench: string): number | null {
   for (const line of lines.filter((each) => each.startsWith('{')).toReversed()) {
     const found = JSON.parse(line) as { bench?: unknown; rate?: unknown };
@@ -111,7 +111,7 @@ export function rateOf(lines: readonly string[], bench: string): number | null {
 
 function start({ folder }: Tree, args: readonly string[]): ChildProcess {
   const node = join(folder, 'node_modules/.bin/node');
-  // Without the variable that would make the benchmark of this tree a comparison again.
+  // Without the variable that would make this tree's benchmark another comparison.
   const env = { ...process.env, BASE: '' };
   return spawn(node, args, { cwd: folder, stdio: ['pipe', 'pipe', 'inherit'], env });
 }

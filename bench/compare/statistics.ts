@@ -1,13 +1,13 @@
-/** The ratio of two rates with its interval of 95 %. */
+/** The ratio of two rates with its 95 % interval. */
 export interface RatioInterval {
-  /** The middle: exp of the mean of the logarithms. */
+  /** The middle of the interval: exp of the mean of the logarithms. */
   readonly ratio: number;
   readonly low: number;
   readonly high: number;
   readonly pairs: number;
 }
 
-/** Quantiles of Student's t at 97.5 % for 1 to 30 degrees of freedom, then for what is listed beside them. */
+/** Quantiles of Student's t at 97.5 % for 1 to 30 degrees of freedom, then for the listed ones. */
 const T_975 = [
   12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.16, 2.145, 2.131, 2.12, 2.11,
   2.101, 2.093, 2.086, 2.08, 2.074, 2.069, 2.064, 2.06, 2.056, 2.052, 2.048, 2.045, 2.042,
@@ -20,7 +20,7 @@ const T_975_BEYOND = [
   [Number.POSITIVE_INFINITY, 1.96],
 ] as const;
 
-/** Student's t at 97.5 %; between the listed degrees of freedom it is interpolated in their reciprocal. */
+/** Student's t at 97.5 %; between the listed degrees of freedom, interpolated in their reciprocal. */
 export function studentT975(degrees: number): number {
   if (!Number.isInteger(degrees) || degrees < 1)
     throw new RangeError(`there is no t for ${degrees} degrees of freedom`);
@@ -34,8 +34,8 @@ export function studentT975(degrees: number): number {
 
 /**
  * The ratio B to A of pairs, each measured within the same minute, with Student's interval on the logarithms of the
- * pairs' ratios. On logarithms, so that B to A is the reciprocal of A to B; Student's t rather than a bootstrap, whose
- * intervals are too narrow for the five to forty pairs that half an hour allows. Null for fewer than two pairs.
+ * pairs' ratios. Logarithms make B to A the reciprocal of A to B. Bootstrap intervals are too narrow for the five to
+ * forty pairs that half an hour allows. Null for fewer than two pairs.
  */
 export function ratioInterval(pairs: readonly { readonly a: number; readonly b: number }[]): RatioInterval | null {
   if (pairs.length < 2) return null;
@@ -48,14 +48,14 @@ export function ratioInterval(pairs: readonly { readonly a: number; readonly b: 
 
 /** An interval is narrow when both its ends are at most 1.5 % from its middle. */
 const NARROW = 0.015;
-/** Of fewer pairs the spread is not known well enough to stop at. */
+/** Fewer pairs do not show their spread well enough to stop. */
 const MIN_PAIRS = 5;
 
 export function isNarrow({ ratio, low, high, pairs }: RatioInterval): boolean {
   return pairs >= MIN_PAIRS && high / ratio <= 1 + NARROW && low / ratio >= 1 - NARROW;
 }
 
-/** A bar is undecided while the interval is not narrow; undecided is not held. */
+/** A bar is undecided while the interval is not narrow; an undecided bar counts as missed. */
 export function judge(interval: RatioInterval | null, bar: number): 'held' | 'missed' | 'undecided' {
   if (interval === null || !isNarrow(interval)) return 'undecided';
   return interval.ratio >= bar ? 'held' : 'missed';

@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** A source tree whose benchmarks can be run. */
+/** A source tree with benchmarks. */
 export interface Tree {
   readonly name: string;
   readonly folder: string;
@@ -11,17 +11,20 @@ export interface Tree {
 
 const ROOT = join(import.meta.dirname, '../..');
 
-/** The tree that this file is in, as it is, with changes that are not committed. */
+/** The tree of this file in its current state, with uncommitted changes. */
 export const THIS_TREE: Tree = { name: 'this tree', folder: ROOT };
 
-/** A commit in a folder of its own with its libraries; `remove` removes it. Throws when git does not know the commit. */
+/**
+ * Checks a commit out into a folder of its own with its libraries; `remove` removes it. Throws when git does not know
+ * the commit.
+ */
 export function checkOut(commit: string): { tree: Tree; remove: () => void } {
   const id = git(ROOT, ['rev-parse', '--verify', '--quiet', `${commit}^{commit}`]).trim();
   const parent = mkdtempSync(join(tmpdir(), 'klatch-base-'));
   const remove = (): void => rmSync(parent, { recursive: true, force: true });
   try {
     const folder = join(parent, 'klatch');
-    // A clone rather than a work tree of git's: a run that is killed leaves nothing in this repository.
+    // A clone rather than a git worktree: a killed run leaves nothing in this repository.
     git(ROOT, ['clone', '--quiet', '--shared', '--no-checkout', ROOT, folder]);
     git(folder, ['checkout', '--quiet', '--detach', id]);
     addLibraries(folder);
@@ -32,7 +35,7 @@ export function checkOut(commit: string): { tree: Tree; remove: () => void } {
   }
 }
 
-/** The same libraries serve both trees where the lock files are the same; else npm installs those of the commit. */
+/** Uses the libraries of this tree where the lock files are the same; otherwise npm installs those of the commit. */
 function addLibraries(folder: string): void {
   const lockOf = (of: string): string => readFileSync(join(of, 'package-lock.json'), 'utf8');
   const ours = join(ROOT, 'node_modules');

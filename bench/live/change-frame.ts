@@ -1,4 +1,4 @@
-/** How a message reaches a live client, for what is to look like Klatch without being it. */
+/** The frame of a message for a live client, for servers that imitate Klatch. */
 export function changeFrame(group: number, seq: number, text: string): string {
   const message = {
     id: `${group}:${seq}`,

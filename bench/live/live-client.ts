@@ -1,18 +1,18 @@
 import { randomBytes } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 
-/** What a live client of a benchmark speaks; `bare` is ws without saying who it is. */
+/** The protocol of a benchmark's live client; `bare` is ws without authentication. */
 export type Transport = 'ws' | 'tcp' | 'bare';
 
 const UPGRADED = Buffer.from('\r\n\r\n');
 const NEWLINE = 0x0a;
-/** Where the last word of `{"jsonrpc":"2.0","method":"conversation.change"` stands. */
+/** The position of the method's name in `{"jsonrpc":"2.0","method":"conversation.change"`. */
 const METHOD_AT = 27;
 const METHOD = 'conversation.change';
 
 /**
- * A client that does as little as can be done: it shares the machine's cores with what it measures. It authenticates,
- * follows, and hands each frame of a change to its owner as a stretch of a buffer.
+ * A client that works as little as possible, since it shares the machine's cores with the measured server. It
+ * authenticates, follows, and passes each frame of a change to its owner as a range of a buffer.
  */
 export class BenchClient {
   readonly #socket: Socket;
@@ -35,12 +35,12 @@ export class BenchClient {
     socket.on('error', (error) => this.#ready.reject(error));
     socket.on('close', () => {
       if (this.#isLeaving) return;
-      // Whether it is waited for or not: without one client no count is ever reached.
+      // In any case: without one client the counts are never reached.
       throw new Error(`a live connection was closed: ${this.#farewell}`);
     });
   }
 
-  /** Connects, and with a token authenticates and follows from `known` on; resolves when that was answered. */
+  /** Connects; with a token it authenticates and follows from `known` on. Resolves when that was answered. */
   static async open(
     place: { transport: Transport; port: number; path: string },
     who: { token: string | null; follow: object | null },
@@ -83,7 +83,7 @@ export class BenchClient {
       return;
     }
     const payload = Buffer.from(text);
-    // Masked, as a client has to, with zeros, which leave the payload as it is.
+    // A client has to mask its frames; a mask of zeros leaves the payload unchanged.
     const head = payload.length < 126 ? Buffer.alloc(6) : Buffer.alloc(8);
     head[0] = 0x81;
     if (payload.length < 126) head[1] = 0x80 | payload.length;
@@ -156,7 +156,7 @@ export class BenchClient {
     if (error !== undefined) this.#ready.reject(new Error(text));
     if (id === undefined) {
       this.#farewell = text;
-      // Any line is a sign of life.
+      // Any line shows that the client is alive.
       if (method === 'ping') this.#socket.write('\n');
       return;
     }

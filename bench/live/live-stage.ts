@@ -10,17 +10,19 @@ import { SETTINGS } from '../intake.ts';
 import type { Transport } from './live-client.ts';
 import { BenchProcess } from '../process.ts';
 
-/** Who gets messages, and where they are posted: Klatch over one of its transports, or the bare server. */
+/**
+ * The clients that get messages, and the target of the posts: Klatch over one of its transports, or the bare server.
+ */
 export interface Side {
   readonly clients: BenchProcess;
   readonly count: number;
   readonly port: number;
   readonly path: string;
-  /** Messages that were posted to it since it was opened. */
+  /** Messages posted to it since it was opened. */
   posted: number;
 }
 
-/** A server with live endpoints, a bare one beside it, and clients of both; all of it ends with `stop`. */
+/** A server with live endpoints, a bare one beside it, and clients of both; `stop` ends all of it. */
 export class LiveStage {
   readonly server: ServerProcess;
   readonly #tcpPort: number;
@@ -46,7 +48,7 @@ export class LiveStage {
     return stage;
   }
 
-  /** A group with so many people over a transport. They are not connected before `open`. */
+  /** A group with this many people over a transport. Their clients connect with `open`. */
   async people(transport: 'ws' | 'tcp', count: number, follow: object): Promise<Side & { group: TestGroup }> {
     const group = await this.server.createGroup(`Over ${transport}`);
     const file = join(this.#folder, `${group.id}.tokens`);
@@ -56,14 +58,14 @@ export class LiveStage {
     return { clients, count, port: this.server.port, path: new URL(group.webhook).pathname, posted: 0, group };
   }
 
-  /** The bare server with as many clients; with `kept` it sends so many messages to whoever connects. */
+  /** The bare server with as many clients; with `kept` it sends this many messages to each client that connects. */
   async bare(count: number, kept = 0): Promise<Side & { pid: number }> {
     const { process: bare, first } = await BenchProcess.start('programs/bare-ws.ts', [String(kept)]);
     this.#stops.unshift(() => bare.stop());
     return { ...(await this.moreOf(Number(first), count)), pid: bare.pid };
   }
 
-  /** Other clients of the bare server at a port. */
+  /** Further clients of the bare server at a port. */
   async moreOf(port: number, count: number): Promise<Side> {
     const transport: Transport = 'bare';
     const clients = await this.#clients([transport, String(port), '/', String(count)]);
@@ -81,7 +83,7 @@ export class LiveStage {
   }
 }
 
-/** Connections to post to one side with; each takes one message at a time. */
+/** Connections that post to one side; each posts one message at a time. */
 export class Posters {
   readonly #side: Side;
   readonly #connections: readonly HttpConnection[];
@@ -96,14 +98,14 @@ export class Posters {
     return new Posters(side, await Promise.all(opening));
   }
 
-  /** One message over each connection at once; resolves when every client has all of them. */
+  /** Posts one message over each connection at once; resolves when every client has all of them. */
   async volley(): Promise<number> {
     await Promise.all(this.#connections.map(async (connection, n) => this.post(connection, `message ${n}`)));
     await this.#side.clients.ask(`wait ${this.#side.posted * this.#side.count}`);
     return this.#connections.length;
   }
 
-  /** Posts one text; rejects when it was not taken. */
+  /** Posts one text; rejects when the server did not accept it. */
   async post(connection: HttpConnection, text: string): Promise<void> {
     this.#side.posted += 1;
     const status = await connection.ask(requestOf(this.#side.path, { text: `${text}: load on web-1 is high` }));

@@ -8,25 +8,25 @@ import { SETTINGS } from '../intake.ts';
 import { BenchProcess } from '../process.ts';
 import { createUsers, nickOf } from '../seed-users.ts';
 
-/** Accounts of each node in one group: `presence.list` tells at most 1,000 of a group. */
+/** Accounts of each node in one group: `presence.list` returns at most 1,000 of a group. */
 const PER_GROUP_AND_NODE = 500;
 /** Connections of a server beside those of the clients. */
 const OTHER_CONNECTIONS = 100;
 
 const KEPT_LOG_LINES = 10;
-/** A client that is refused once ends the benchmark: a machine that stands still for seconds refuses nobody. */
+/** One refused client ends the benchmark; with these timeouts a machine that stalls for seconds refuses none. */
 const DATABASE_TIMEOUTS = 'services.postgresql { connect-timeout = 20s, query-timeout = 30s }';
 
-/** Nicks of accounts, apart for those whose clients are on the first and on the second node. */
+/** Nicks of accounts, separately for those with clients on the first and on the second node. */
 export type NicksByHome = readonly [string[], string[]];
 
 interface Group {
   readonly id: number;
-  /** Of its members the first so many have their clients on the first node, the others on the second. */
+  /** The first members up to this number have their clients on the first node, the others on the second. */
   readonly perNode: number;
 }
 
-/** Two servers on the embedded PostgreSQL of the first, with live accounts on each; all of it ends with `stop`. */
+/** Two servers on the embedded PostgreSQL of the first, with live accounts on each; `stop` ends all of it. */
 export class NodePair {
   readonly nodes: readonly [ServerProcess, ServerProcess];
   readonly databasePid: number;
@@ -40,7 +40,7 @@ export class NodePair {
     this.#folder = folder;
   }
 
-  /** Starts servers that take so many live clients each. Rejects where the process may not have the files for them. */
+  /** Starts servers that accept this many live clients each. Rejects where the process may not open enough files. */
   static async start(clientsPerNode: number): Promise<NodePair> {
     const connections = clientsPerNode + OTHER_CONNECTIONS;
     const allowed = maxClientConnections();
@@ -72,8 +72,8 @@ export class NodePair {
   }
 
   /**
-   * Adds accounts to each node, in groups with as many of either node. Resolves with their clients, in order of the
-   * nodes; nobody is connected before `open`.
+   * Adds accounts to each node, in groups with the same number of either node. Resolves with their clients, in order of
+   * the nodes; they connect with `open`.
    */
   async createAccounts(perNode: number): Promise<BenchProcess[]> {
     const tokens: [string[], string[]] = [[], []];
@@ -97,9 +97,9 @@ export class NodePair {
     return started;
   }
 
-  /** What a node reads of all that were created. Rejects when the clients of a node have ended. */
+  /** The presence of all created accounts as a node reads it. Rejects when the clients of a node have ended. */
   async readPresence(node: 0 | 1): Promise<{ online: NicksByHome; away: NicksByHome }> {
-    // A client whose connection was closed ends its process: that is no finding about presence.
+    // A client whose connection was closed ends its process: that says nothing about presence.
     if (this.#clients.some((clients) => !clients.running)) throw new Error('a process of clients has ended');
     const online: NicksByHome = [[], []];
     const away: NicksByHome = [[], []];
@@ -115,7 +115,7 @@ export class NodePair {
     return { online, away };
   }
 
-  /** The last lines that the servers logged: their warnings. */
+  /** The last lines of the servers' logs: their warnings. */
   get logLines(): string[] {
     return this.nodes.flatMap(({ lines }) => lines.slice(-KEPT_LOG_LINES));
   }

@@ -1,6 +1,7 @@
 /**
- * A message log on the database of a server, past HTTP. Arguments: socket folder, port. For each line `<alert posts in a
- * hundred> <ms>` it posts for so long, over as many callers as the benchmark has connections, and answers posts a second.
+ * Uses a message log on the database of a server, without HTTP. Arguments: socket folder, port. For each line `<alert
+ * posts in a hundred> <ms>` it posts for this time, with as many callers as the benchmark has connections, and answers
+ * posts a second.
  */
 import { createInterface } from 'node:readline';
 import { LocalBus } from '../../src/bus/bus.ts';
@@ -15,7 +16,7 @@ import { postgresqlConfig } from '../../test/support/database.ts';
 
 const CALLERS = 64;
 const TIMEOUT_MS = 10_000;
-/** Of each group. */
+/** Alerts of each group. */
 const ALERTS = 20;
 
 const [host, port] = process.argv.slice(2);
@@ -57,7 +58,7 @@ async function postPlain({ conversationId, accountId: senderId, tokenHash }: Int
   if (posted.outcome !== 'new') throw new Error(`a post was ${posted.outcome}`);
 }
 
-/** From one group to the next, and from one of its alerts to the next; each fires and is resolved in turns. */
+/** Goes from one group to the next, and from one of its alerts to the next; each fires and is resolved in turns. */
 async function postAlert(n: number): Promise<void> {
   const access: PresentedToken = { integration: integrations[n % integrations.length]!, token: '' };
   const round = Math.floor(n / integrations.length);

@@ -1,6 +1,6 @@
 /**
- * A push service over HTTP/2 that takes everything and counts. Arguments: files of its certificate and key. Asked
- * `count N`, it answers when it has seen N more requests since it was asked last.
+ * A push service over HTTP/2 that accepts and counts everything. Arguments: files of its certificate and key. For
+ * `count N` it answers when N more requests have arrived since the last answer.
  */
 import { readFileSync } from 'node:fs';
 import { createSecureServer } from 'node:http2';

@@ -1,5 +1,5 @@
 /**
- * The driver of Apple's service by itself, for push. Arguments: sink port, file of its authority, file of a .p8 key,
+ * The driver of Apple's service alone, for push. Arguments: sink port, file of its authority, file of a .p8 key,
  * requests at once.
  */
 import { createInterface } from 'node:readline';
@@ -31,7 +31,7 @@ async function send(n: number): Promise<void> {
   if (outcome.outcome !== 'delivered') throw new Error(`a push was ${outcome.outcome}: ${outcome.category}`);
 }
 
-/** Asked `send N`, it answers with the seconds that N pushes took. */
+/** For `send N` it answers with the seconds that N pushes took. */
 createInterface({ input: process.stdin }).on('line', (line) => {
   const end = sent + Number(line.split(' ')[1]);
   const started = performance.now();

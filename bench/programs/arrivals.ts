@@ -1,6 +1,6 @@
 /**
- * Receivers that note when messages arrive. Argument: a list of `address=kind`, all on one port, which is the first line.
- * Asked `take`, it answers with what it noted since.
+ * Receivers that record when messages arrive. Argument: a list of `address=kind`, all on one port, which is the first
+ * line. For `take` it answers with the records since the last answer.
  */
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { createInterface } from 'node:readline';
@@ -8,14 +8,14 @@ import type { Arrivals } from '../support/arrivals-log.ts';
 import { machineMs, wallMs } from '../support/clock.ts';
 import { ANSWER, readRequests } from '../support/requests.ts';
 
-/** How long a `slow` one takes. */
+/** The time until a `slow` receiver answers. */
 const SLOW_MS = 2_000;
 
-/** A `parting` receiver closes its connection with each such answer. */
+/** A `parting` receiver closes its connection with each answer of this number. */
 const PARTING_REQUESTS = 20;
 const LAST_ANSWER = 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n';
 
-/** A `healthy` one and a `parting` one answer at once, a `hung` one never. */
+/** A `healthy` and a `parting` receiver answer at once, a `hung` one never. */
 type ValueType = keyof Arrivals['requests'];
 
 const nothing = (): Record<ValueType, number> => ({ healthy: 0, parting: 0, slow: 0, hung: 0 });

@@ -1,4 +1,4 @@
-/** The baseline of intake: Express parses the same body and answers the same; nothing is stored. */
+/** The baseline of intake: Express parses the same body and answers the same; it stores nothing. */
 import express from 'express';
 import type { AddressInfo } from 'node:net';
 

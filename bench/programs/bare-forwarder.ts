@@ -1,6 +1,6 @@
 /**
- * The baseline of latency: Express parses the same body, posts the same delivery on by itself and answers; nothing is
- * stored. Arguments: sink port, connections to it.
+ * The baseline of latency: Express parses the same body, sends the same delivery and answers; it stores nothing.
+ * Arguments: sink port, connections to it.
  */
 import express from 'express';
 import type { AddressInfo } from 'node:net';

@@ -1,6 +1,6 @@
 /**
- * The baseline of forward and backlog: makes and signs (`v1`) the same bodies and posts them, nothing else. Arguments:
- * sink port, connections, and messages of a body (1; more of them are an array).
+ * The baseline of forward and backlog: makes and signs (`v1`) the same bodies and posts them. Arguments: sink port,
+ * connections, and messages of a body (1 by default; more of them make an array).
  */
 import { createInterface } from 'node:readline';
 import { bareDelivery, BareSender } from '../support/bare-delivery.ts';
@@ -19,7 +19,7 @@ function send(first: number, last: number): Promise<void> {
   return sender.send(`1_1_${first}-${last}`, JSON.stringify(deliveries));
 }
 
-/** Asked `send N`, it answers with the seconds that N messages took; their numbers go on where the last ones ended. */
+/** For `send N` it answers with the seconds that N messages took; their numbers continue those of the last ones. */
 createInterface({ input: process.stdin }).on('line', (line) => {
   const end = sent + Number(line.split(' ')[1]);
   const started = performance.now();

@@ -1,6 +1,7 @@
 /**
- * The baseline of live clients: a bare `ws` server that sends each posted message to every client by `send`, stores
- * nothing and asks nobody who they are. With an argument it keeps so many messages and sends them to whoever connects.
+ * The baseline of live clients: a bare `ws` server that sends each posted message to every client by `send`. It stores
+ * nothing and authenticates no client. With an argument it keeps this many messages and sends them to each client that
+ * connects.
  */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -1,8 +1,12 @@
 /**
  * Many live clients in a process of their own. Arguments: transport, port, path, file with one token a line (or a
- * number of clients without one), what they follow as JSON (or nothing). Answers on standard output a line for each on
- * standard input: `open` connects all (`open N`: N a second), `wait N` answers when N changes have arrived in all, `mark` looks for
- * marked messages (`mark-N`) from then on, `marks` gives when each had reached the last client, and forgets them, `close` hangs up.
+ * number of clients without tokens), and the revs to follow from as JSON (or nothing). It answers each line on standard
+ * input with a line on standard output:
+ * - `open` connects all (`open N`: N a second).
+ * - `wait N` answers when N changes have arrived at all clients.
+ * - `mark` looks for marked messages (`mark-N`) from then on.
+ * - `marks` answers when each of them had reached the last client, and forgets them.
+ * - `close` closes the connections.
  */
 import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
@@ -11,7 +15,7 @@ import { machineMs } from '../support/clock.ts';
 import { BenchClient, type Transport } from '../live/live-client.ts';
 
 const [transport, port, path, people, follow] = process.argv.slice(2) as [Transport, string, string, string, string];
-/** Connections that are made at the same time: a server bounds those that have not said who they are. */
+/** Connections that open at the same time: a server bounds the unauthenticated ones. */
 const OPENING = 100;
 const MARK = Buffer.from('"text":"mark-');
 const DIGITS = 7;
@@ -22,7 +26,7 @@ const tokens: (string | null)[] = /^\d+$/.test(people)
 let clients: BenchClient[] = [];
 let arrived = 0;
 let waiting: { count: number; done: () => void } | null = null;
-/** Looking for marks takes as long as everything else: only while it is wanted. */
+/** The search for marks costs as much as all other work, so it runs only on request. */
 let isMarking = false;
 const marks = new Map<string, { count: number; lastMs: number }>();
 

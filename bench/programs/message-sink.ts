@@ -1,6 +1,6 @@
 /**
- * A receiver that counts messages, one or many to a request, and looks at their order. Asked `count N`, it answers when
- * it has seen N more: `{"requests","misplaced"}` since it was asked last.
+ * A receiver that counts messages, one or many to a request, and checks their order. For `count N` it answers when N
+ * more have arrived: `{"requests","misplaced"}` since the last answer.
  */
 import { createServer, type AddressInfo } from 'node:net';
 import { createInterface } from 'node:readline';

@@ -1,4 +1,6 @@
-/** The second baseline of intake: the same rows, a transaction for each request. Arguments: socket folder, port. */
+/**
+ * The second baseline of intake: the same rows, with a transaction for each request. Arguments: socket folder, port.
+ */
 import express from 'express';
 import type { AddressInfo } from 'node:net';
 import postgres from 'postgres';

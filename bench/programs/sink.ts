@@ -1,4 +1,4 @@
-/** A receiver that counts. Asked `count N`, it answers when it has seen N more requests since it was asked last. */
+/** A receiver that counts. For `count N` it answers when N more requests have arrived since the last answer. */
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 import { ANSWER, readRequests } from '../support/requests.ts';

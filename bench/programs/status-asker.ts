@@ -1,4 +1,4 @@
-/** Asks a server for `/v1/status` every 20 ms for as long as a line says, and answers how long that took. */
+/** Requests a server's `/v1/status` every 20 ms for the time that a line names, and answers with the durations. */
 import { createInterface } from 'node:readline';
 import { setTimeout as wait } from 'node:timers/promises';
 import { percentile } from '../support/report.ts';

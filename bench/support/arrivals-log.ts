@@ -1,19 +1,22 @@
 import type { BenchProcess } from '../process.ts';
 import type { ScheduleResult } from './schedule.ts';
 
-/** What `arrivals.ts` noted since it was asked last. */
+/** The records of `arrivals.ts` since the last answer. */
 export interface Arrivals {
-  /** Messages that arrived at healthy and parting receivers: when, by the machine's clock, and how long after their `sent_at`. */
+  /**
+   * Messages that arrived at healthy and parting receivers: the time by the machine's clock, and the time since their
+   * `sent_at`.
+   */
   readonly noted: readonly (readonly [id: string, arrivedMs: number, sinceSentMs: number])[];
   readonly requests: Readonly<Record<'healthy' | 'parting' | 'slow' | 'hung', number>>;
 }
 
-/** Milliseconds until the arrival of each post; without end for one that has not arrived. */
+/** Milliseconds until the arrival of each post; infinite for one that has not arrived. */
 export interface Latencies {
   readonly sincePosted: readonly number[];
   /** From the message's `sent_at`, which the database takes right before its commit; in whole milliseconds. */
   readonly sinceSent: readonly number[];
-  /** From the 200, right after the commit. Less than 0 where the delivery was quicker than the answer. */
+  /** From the 200, right after the commit. Negative where the delivery was faster than the answer. */
   readonly sinceAnswer: readonly number[];
 }
 
@@ -21,7 +24,7 @@ export async function takeArrivals(receivers: BenchProcess): Promise<Arrivals> {
   return JSON.parse(await receivers.ask('take')) as Arrivals;
 }
 
-/** The posts and their arrivals, brought together by the ids of the messages. */
+/** Joins the posts and their arrivals by the ids of the messages. */
 export function latenciesOf({ posts }: ScheduleResult, { noted }: Arrivals): Latencies {
   const never = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY] as const;
   const arrivals = new Map(noted.map(([id, ...times]) => [id, times] as const));

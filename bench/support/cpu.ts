@@ -1,9 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** Ticks of a second in /proc/<pid>/stat; 100 on every Linux that Node runs on. */
+/** Ticks of a second in /proc/<pid>/stat; 100 on every Linux that Node supports. */
 const TICKS = 100;
 
-/** CPU seconds (user and system) that a process and its living children have used, as Linux accounts for them. */
+/** CPU seconds (user and system) that a process and its living children have used, as Linux counts them. */
 export function cpuSeconds(pid: number): number {
   let ticks = 0;
   for (const name of readdirSync('/proc')) {
@@ -31,12 +31,12 @@ function statOf(pid: string): string[] | null {
   }
 }
 
-/** CPU seconds of the servers below a process: those named so, and what they have waited for. */
+/** The names of the server processes whose CPU time counts. */
 const SERVER_NAMES = new Set(['klatch', 'postgres']);
 
 /**
- * CPU seconds (user and system) of Klatch and PostgreSQL among the descendants of a process. Children that have ended
- * are in the figures of the parent that waited for them, so that a connection's end loses nothing.
+ * CPU seconds (user and system) of Klatch and PostgreSQL among the descendants of a process. The figures of a parent
+ * include children that have ended, so that the end of a connection loses nothing.
  */
 export function serverCpuSeconds(root: number): number {
   const processes = new Map<string, { name: string; parent: string; ticks: number }>();

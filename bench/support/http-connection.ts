@@ -1,15 +1,15 @@
 import { connect, type Socket } from 'node:net';
 
 const HEAD_END = '\r\n\r\n';
-/** Without an answer for this long the round is given up. */
+/** The round fails after this time without an answer. */
 const STALLED_MS = 30_000;
 
-/** A whole request with the nth message. */
+/** A complete request with the nth message. */
 export function postOf(host: string, path: string, n: number): string {
   return requestOf(path, { text: `message ${n}: load on web-${n % 7} is above its threshold` }, host);
 }
 
-/** A whole request with this body, ASCII only. */
+/** A complete request with this body, ASCII only. */
 export function requestOf(path: string, input: object, host = '127.0.0.1'): string {
   const body = JSON.stringify(input);
   const head = `POST ${path} HTTP/1.1\r\nHost: ${host}\r\nContent-Type: application/json\r\nContent-Length: `;
@@ -17,10 +17,10 @@ export function requestOf(path: string, input: object, host = '127.0.0.1'): stri
 }
 
 /**
- * One kept connection, one request at a time, ASCII only, answers with a Content-Length.
+ * One persistent connection, one request at a time, ASCII only, answers with a Content-Length.
  *
- * Bare sockets and no HTTP library: the benchmark shares the machine's cores with what it measures, and undici would take
- * as much of them as the server does (measured: 35 µs a request against 12).
+ * It uses a bare socket and no HTTP library: the benchmark shares the machine's cores with the measured server, and
+ * undici would take as much of them as the server does (measured: 35 µs a request against 12).
  */
 export class HttpConnection {
   readonly #socket: Socket;
@@ -45,12 +45,12 @@ export class HttpConnection {
     });
   }
 
-  /** Of the last answer. */
+  /** The body of the last answer. */
   get body(): string {
     return this.#body;
   }
 
-  /** Sends a whole request; resolves with the status of its answer when its body has arrived. */
+  /** Sends a complete request; resolves with the status of its answer when the body has arrived. */
   ask(request: string): Promise<number> {
     this.#answered = Promise.withResolvers();
     this.#socket.write(request, 'latin1');

@@ -1,6 +1,6 @@
 import type { ServerProcess } from '../../test/support/server-process.ts';
 
-/** Where the server says what it counted. */
+/** The URL of the server's metrics. */
 export async function metricsUrl(server: ServerProcess): Promise<string> {
   const status = await server.operate<{ metrics_url: string | null }>('server.status');
   if (status.metrics_url === null) throw new Error('the server serves no metrics');

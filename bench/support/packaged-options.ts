@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** Options of V8, from the unit that the packages install: servers and baselines alike have the room for new objects. */
+/** The options of V8 in the unit of the packages: servers and baselines have the same room for new objects. */
 export function packagedOptions(): string {
   const unit = readFileSync(new URL('../../systemd/klatch.service', import.meta.url), 'utf8');
   const options = /^Environment=NODE_OPTIONS=(.+)$/m.exec(unit)?.[1];

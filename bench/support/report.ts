@@ -1,23 +1,23 @@
-/** The middle value; of an even number the lower of the two. */
+/** The middle value; of an even number of values the lower of the two. */
 export function median(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) / 2)] ?? Number.NaN;
 }
 
-/** The value below which this share of them lies; 0 of none. */
+/** The value below which this share of the values lies; 0 without values. */
 export function percentile(values: readonly number[], share: number): number {
   const sorted = Float64Array.from(values).sort();
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
 }
 
-/** One line of JSON for machines, after the table for people. */
+/** One line of JSON for programs, after the table for people. */
 export interface BenchLine {
   readonly bench: string;
   /** Median of the rounds' ratios to the baseline of the same round. */
   readonly ratio: number;
   readonly baseline: string;
-  /** Median of what was measured, a second. */
+  /** Median of the measured values, a second. */
   readonly rate: number;
-  /** Of the ratio; where the issue gives none, there is none. */
+  /** Bound of the ratio; absent where the benchmark has none. */
   readonly target?: number;
   readonly [more: string]: unknown;
 }

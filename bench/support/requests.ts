@@ -1,11 +1,11 @@
 import type { Socket } from 'node:net';
 
-/** What a receiver answers. */
+/** The answer of every receiver. */
 export const ANSWER = 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n';
 
 /**
- * Reads requests with a Content-Length, bare: a receiver shares the machine's cores with what it measures. Hands over
- * the body of each (as Latin-1); answering is the caller's.
+ * Reads requests with a Content-Length from a bare socket, since a receiver shares the machine's cores with the
+ * measured server. Passes the body of each (as Latin-1) to the caller, which answers.
  */
 export function readRequests(socket: Socket, onRequest: (body: string) => void): void {
   let received = '';

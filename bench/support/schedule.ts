@@ -4,7 +4,7 @@ import { HttpConnection, postOf } from './http-connection.ts';
 
 export interface SchedulePlan {
   readonly origin: string;
-  /** Posted to in turn, so that each gets an even share of the rate. */
+  /** Paths that get posts in turn, so that each gets an equal share of the rate. */
   readonly paths: readonly string[];
   readonly perSecond: number;
   readonly durationMs: number;
@@ -13,22 +13,22 @@ export interface SchedulePlan {
 
 /** One post; times of the machine's clock. */
 export interface ScheduledPost {
-  /** Of the message, as the 200 told it. */
+  /** The message's id in the 200. */
   readonly id: string;
-  /** When the schedule gave it out; a wait for a free connection is part of what comes after. */
+  /** When the schedule released it; the wait for a free connection counts as latency. */
   readonly postedMs: number;
   readonly answeredMs: number;
 }
 
 export interface ScheduleResult {
   readonly posts: readonly ScheduledPost[];
-  /** When the last would have been followed by another. */
+  /** When the post after the last one would have been due. */
   readonly endedMs: number;
 }
 
 /**
- * Posts at a fixed rate whatever becomes of the posts before (an open loop), so that a server which stalls meets what it
- * would meet. Resolves when all are answered; rejects when one is not answered 200.
+ * Posts at a fixed rate, whatever happens to earlier posts (an open loop), so that a server which stalls has to catch
+ * up. Resolves when all are answered; rejects when one is not answered 200.
  */
 export async function postOnSchedule(plan: SchedulePlan): Promise<ScheduleResult> {
   const { hostname, port, host } = new URL(plan.origin);
@@ -53,7 +53,7 @@ export async function postOnSchedule(plan: SchedulePlan): Promise<ScheduleResult
   };
   try {
     const startedMs = machineMs();
-    // Told below; without a listener a failure in between would end the process.
+    // The await at the end reports it; without a handler, an earlier failure would end the process.
     done.promise.catch(() => {});
     for (let n = 0; n < total;) {
       const nowMs = machineMs();
