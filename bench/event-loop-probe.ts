@@ -1,6 +1,6 @@
 /**
- * A server loads this file first. It measures the longest time for which the event loop was held, and the CPU time of
- * the main thread, from one message to the next. It writes the result into the file that the message names.
+ * A server loads this file first. From one message to the next, it measures two times: the CPU time of the main thread,
+ * and the longest time for which the event loop was held. It writes the result into the file that the message names.
  */
 import { writeFileSync } from 'node:fs';
 import { monitorEventLoopDelay } from 'node:perf_hooks';

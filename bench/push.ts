@@ -36,8 +36,8 @@ interface Rates {
 }
 
 /**
- * 10,000 pushes of the running server (rows made from messages, claimed, sent and settled in PostgreSQL) against a bare
- * loop of node:http2 that makes and posts as many. Beside it, the driver of Apple's service alone.
+ * 10,000 pushes of the running server against a bare loop of node:http2 that makes and posts as many. The server makes
+ * rows from messages, claims, sends and settles them in PostgreSQL. Beside it, the driver of Apple's service alone.
  */
 export async function benchPush(): Promise<boolean> {
   const stage = await openStage();

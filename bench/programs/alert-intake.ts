@@ -1,7 +1,7 @@
 /**
  * Uses a message log on the database of a server, without HTTP. Arguments: socket folder, port. For each line `<alert
- * posts in a hundred> <ms>` it posts for this time, with as many callers as the benchmark has connections, and answers
- * posts a second.
+ * posts in a hundred> <ms>` it posts for this time, and answers posts a second. It has as many callers as the benchmark
+ * has connections.
  */
 import { createInterface } from 'node:readline';
 import { LocalBus } from '../../src/bus/bus.ts';

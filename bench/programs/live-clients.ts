@@ -1,7 +1,7 @@
 /**
- * Many live clients in a process of their own. Arguments: transport, port, path, file with one token a line (or a
- * number of clients without tokens), and the revs to follow from as JSON (or nothing). It answers each line on standard
- * input with a line on standard output:
+ * Many live clients in a process of their own. Arguments: transport, port, path, tokens, revs. The tokens are a file
+ * with one in each line, or a number of clients without tokens. The revs to follow from are JSON, or missing. It
+ * answers each line on standard input with a line on standard output:
  * - `open` connects all (`open N`: N a second).
  * - `wait N` answers when N changes have arrived at all clients.
  * - `mark` looks for marked messages (`mark-N`) from then on.
