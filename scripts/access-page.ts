@@ -10,7 +10,7 @@ fails that test.
 - A private conversation has no integration token and no reverse webhooks. What would give it some is refused in words (\`not_a_group\`), whichever of its members asks.
 - \`klatch send\` and the other commands on the server's own machine are not in the table: whoever may open the control socket may use them.`;
 
-/** docs/access.md, made of the matrix that the test holds. */
+/** Renders docs/access.md from the matrix that the test checks. */
 export function renderAccess(): string {
   const meanings = table(
     ['Caller', 'Who that is'],

@@ -1,4 +1,4 @@
-/** An input for each operation that needs one, as docs/api.md shows it; a test holds them against the schemas. */
+/** An input for each operation that needs one, for docs/api.md; a test checks them against the schemas. */
 export const examples: Readonly<Record<string, object>> = {
   'accounts.search': { text: 'al', conversation: 7 },
   'accounts.create': { nick: 'alice', name: 'Alice Example' },

@@ -62,7 +62,7 @@ A list takes \`limit\` and answers \`next\`: give it as \`after\` (or \`before\`
 
 A body has at most 64 KiB, of \`messages.send\` and \`messages.edit\` \`http.max-body-size\` (413), and holds at most 500 values and 8 levels. An operation that needs no token takes 16 KiB of 50 values, which are not compressed (413, 400, 415). [Limits of what is parsed](input-limits.md) has all of them. A session may make \`limits.session-rate\` requests a second after a burst of \`limits.session-burst\`, then it is told \`rate_limited\`; who calls without a token shares that with their address. Administrators find all bounds in [configuration.md](configuration.md).`;
 
-/** docs/api.md: every operation that is served to clients, by noun. */
+/** Renders docs/api.md: every operation that clients can call, by noun. */
 export function renderApi(): string {
   const served = [...operationTable().values()].filter(({ who }) => who !== 'system');
   const comments = new FieldComments(join(import.meta.dirname, '../src/operations'));
@@ -132,7 +132,7 @@ function fieldTable(title: 'Input' | 'Output', schema: JsonSchema, comment: (pat
   return [table([title, 'What it is', need, ''], rows)];
 }
 
-/** A shape's name is a link to it. */
+/** The name of a shape becomes a link to it. */
 function typeCell(type: string): string {
   return type.replace(/<(\w+)>/g, (_, name: string) => `[${name}](#${name.toLowerCase()})`).replaceAll('|', '\\|');
 }

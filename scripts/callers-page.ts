@@ -6,7 +6,7 @@ import type { CallerAddress, Program, ProgramSetup } from '../src/callers/progra
 import { readExpectedText, readFixture, requestOf } from '../test/callers/fixtures.ts';
 import { plain } from './markdown.ts';
 
-/** Of the place where the page is made, so that it shows the same time everywhere. */
+/** In the time zone of the machine, so that the page shows the same time everywhere. */
 const SHOWN_AT = new Date(2026, 10, 22, 10, 2);
 const GROUP_TITLE = 'Operations';
 
@@ -76,7 +76,7 @@ message.
 - Text longer than 40,000 characters is cut, and never split into several messages.
 - There are incoming webhooks alone; outgoing ones are [reverse webhooks](reverse-webhooks.md).`;
 
-/** docs/callers.md, made of the registry of programs and the texts that tests hold. */
+/** Renders docs/callers.md from the registry of programs and the texts that tests check. */
 export function renderCallers(): string {
   return `${[
     '# Paste this address into …',
@@ -100,7 +100,7 @@ function contents(): string {
   return ['| Program | Type | What is pasted |', '|---|---|---|', ...rows].join('\n');
 }
 
-/** As hosts of repositories make the anchor of a heading. */
+/** The anchor that hosts of repositories make from a heading. */
 export function anchorOf(heading: string): string {
   return heading
     .toLowerCase()
@@ -129,7 +129,7 @@ function configurationOf({ title, place, language, configuration }: ProgramSetup
   return [`${heading}${plain(place)}:`, codeBlock(language, configuration)];
 }
 
-/** The message of a fixture, as the terminal client shows it. */
+/** The message of a fixture as the terminal client prints it. */
 function shownMessage({ fixture }: ProgramSetup): string {
   const [formatName, ...rest] = fixture.split('/');
   const [format, name] = [formats.find((each) => each.name === formatName)!, `${rest.join('/')}.json`];
@@ -146,7 +146,7 @@ function shownMessage({ fixture }: ProgramSetup): string {
   return messageLines(message, { name: GROUP_TITLE, now: SHOWN_AT, paint: (_, text) => text }).join('\n');
 }
 
-/** With a fence that is longer than any in the content. */
+/** The fence is longer than any in the content. */
 function codeBlock(language: string, content: string): string {
   const longest = Math.max(2, ...[...content.matchAll(/`+/g)].map(([run]) => run.length));
   const fence = '`'.repeat(longest + 1);

@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** What jest writes with `--json`, as far as it is counted here. */
+/** The fields of jest's `--json` output that are counted here. */
 export interface JestResult {
   readonly success: boolean;
   readonly numPassedTests: number;
@@ -11,7 +11,7 @@ export interface JestResult {
   readonly numRuntimeErrorTestSuites: number;
 }
 
-/** Tests of one run, or of several together. */
+/** Tests of one run, or of several runs together. */
 export interface Counts {
   readonly passed: number;
   readonly failed: number;
@@ -21,15 +21,15 @@ export interface Counts {
 export function countsOf(result: JestResult): Counts {
   return {
     passed: result.numPassedTests,
-    // A suite that could not even load ran no test, and must not look like a pass.
+    // A suite that failed to load ran no test, and must count as a failure.
     failed: result.numFailedTests + result.numRuntimeErrorTestSuites,
     skipped: result.numPendingTests + result.numTodoTests,
   };
 }
 
 /**
- * The last line of a run: `N passed, N failed[, N skipped]`. Where KLATCH_TEST_RESULTS names a folder, the counts are
- * kept there under `name`, and the line tells of all that are in it: several runs after each other then end with one sum.
+ * The last line of a run: `N passed, N failed[, N skipped]`. Where KLATCH_TEST_RESULTS names a folder, it stores the
+ * counts there under `name`, and the line sums all of them: successive runs end with one sum.
  */
 export function closingLine(name: string, counts: Counts): string {
   const folder = process.env['KLATCH_TEST_RESULTS'];

@@ -19,7 +19,7 @@ const COMPLETION = `\`klatch completion bash\` prints a script that completes co
 \`source <(klatch completion bash)\` is for one shell; a package puts its output into
 \`/usr/share/bash-completion/completions/klatch\`, where bash finds it for everybody.`;
 
-/** docs/command-line.md, made from the program: every command with its arguments, options and examples. */
+/** Renders docs/command-line.md from the program: every command with its arguments, options and examples. */
 export function renderCommandLine(program: Command = documentedProgram()): string {
   const help = program.createHelp();
   const leaves = leavesOf(program).filter((command) => command !== program);
@@ -42,17 +42,17 @@ export function renderCommandLine(program: Command = documentedProgram()): strin
   ].join('\n\n')}\n`;
 }
 
-/** The program as it describes itself; nothing of it is run. */
+/** The program for its description; it runs no command. */
 export function documentedProgram(): Command {
   return documented;
 }
 
-/** A command, or those below it. */
+/** The command itself, or the commands below it. */
 export function leavesOf(command: Command): Command[] {
   return command.commands.length === 0 ? [command] : command.commands.flatMap(leavesOf);
 }
 
-/** As it is typed: `klatch group create`. */
+/** The full name, such as `klatch group create`. */
 export function nameOf(command: Command): string {
   return command.parent === null ? command.name() : `${nameOf(command.parent)} ${command.name()}`;
 }
@@ -89,7 +89,7 @@ function table(heading: readonly string[], rows: readonly (readonly string[])[])
   return [line(heading), `|${'---|'.repeat(heading.length)}`, ...rows.map(line)].join('\n');
 }
 
-/** The lines that the command's help ends with, which commander has as text to print and not as data. */
+/** The last lines of the command's help: commander has them as text to print and not as data. */
 export function examplesOf(command: Command): string[] {
   let text = '';
   command.configureOutput({ writeOut: (part) => (text += part) }).outputHelp();

@@ -1,11 +1,11 @@
 /**
- * Shows that no test was lost: `node scripts/compare-tests.ts before.json after.json... [--renames=file.json]`, each made
- * by jest with `--json --outputFile`. `renames` is a JSON object from old names to new ones, null for a test that was
- * removed for a reason. Names are compared without their files, counted as often as they occur. Ends with 1 when one of
- * before is not in after.
+ * Shows that no test was lost: `node scripts/compare-tests.ts before.json after.json... [--renames=file.json]`. Each
+ * file is jest's output of `--json --outputFile`. `renames` is a JSON object from old names to new ones, null for a
+ * test that was removed on purpose. It compares names without their files, and counts repeated ones. Exits 1 when
+ * `after` lacks a test of `before`.
  *
- * Jest lists all names in two minutes, without running a test: `-t 'no test has this name'`. `renamed-tests.json` has the
- * renames since 9cdc6ba.
+ * Jest lists all names in two minutes, without running a test: `-t 'no test has this name'`. `renamed-tests.json` has
+ * the renames since 9cdc6ba.
  */
 import { readFileSync } from 'node:fs';
 
@@ -20,7 +20,7 @@ function namesIn(file: string): string[] {
   return testResults.flatMap(({ assertionResults }) => assertionResults.map(({ fullName }) => fullName));
 }
 
-/** The names of `before` that are not in `after`, each as often as it is missing. */
+/** The names of `before` that `after` lacks, each as often as it is missing. */
 export function missingTests(before: readonly string[], after: readonly string[], renames: Renames = {}): string[] {
   const left = new Map<string, number>();
   for (const name of after) left.set(name, (left.get(name) ?? 0) + 1);

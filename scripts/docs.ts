@@ -1,8 +1,11 @@
 /**
- * Writes the generated pages: docs/configuration.md from src/config/reference.conf, whose comments are the explanations,
- * docs/command-line.md from the commands themselves, docs/api.md and docs/openapi.json from the operations,
- * docs/access.md from the matrix that the tests hold, docs/callers.md from the registry of programs and the texts of their
- * fixtures, and the manual pages from the first two.
+ * Writes the generated pages, each from its source:
+ * - docs/configuration.md: the comments of src/config/reference.conf.
+ * - docs/command-line.md: the commands of the program.
+ * - docs/api.md and docs/openapi.json: the operations.
+ * - docs/access.md: the matrix that the tests check.
+ * - docs/callers.md: the registry of programs and the texts of their fixtures.
+ * - The manual pages: the sources of the first two.
  * `--check` writes nothing and exits 1 if a page is not up to date.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -24,7 +27,7 @@ const ROOT = join(import.meta.dirname, '..');
 const INTRODUCTION = `Klatch reads \`server.conf\` over the defaults below. A change takes effect when the server is restarted.
 \`klatch config check\` names every mistake in the file, \`klatch config show\` prints what is in force.`;
 
-/** The page: one part per section, one paragraph per key. */
+/** Renders the page: a part for each section, a paragraph for each key. */
 export function renderConfiguration(reference: string): string {
   const { head, sections, keys } = readReference(reference);
   const parts = ['# Configuration', `<!-- Made by scripts/docs.ts from src/config/reference.conf. Do not edit. -->`];
@@ -63,7 +66,7 @@ function paragraphs(lines: readonly string[]): string[] {
     .map((paragraph) => paragraph.replaceAll('\n', ' '));
 }
 
-/** The day of the release, from debian/changelog: the pages come out the same whenever they are made. */
+/** The day of the release in debian/changelog, so that the pages do not depend on the day of their generation. */
 function releaseDate(): string {
   const text = readFileSync(join(ROOT, 'debian/changelog'), 'utf8');
   const date = / {2}(\w{3}, \d{2} \w{3} \d{4})/.exec(text)?.[1];
@@ -73,7 +76,7 @@ function releaseDate(): string {
 
 const COMMANDS = 'the commands in src/cli and client/terminal';
 
-/** The generated pages, and what each is made from. */
+/** The generated pages with their sources. */
 const PAGES: readonly { path: string; source: string; render: () => string }[] = [
   {
     path: 'docs/configuration.md',

@@ -2,10 +2,13 @@ import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 
 const ROOT = join(import.meta.dirname, '..');
-/** Who imports one of these starts a process or a server, or connects to one. */
+/** A test that imports one of these starts a process or a server, or connects to one. */
 const SLOW_PACKAGES =
   /^(?:node:(?:child_process|net|http|https|http2|tls|dgram|cluster|worker_threads)|ws|undici|esbuild|smtp-server|s3rver|postgres)$/;
-/** The same of files of the project: the database, which only a whole run of the tests has, and what listens or starts. */
+/**
+ * The same for files of the project: the database, which only a complete run has, and files that listen or start
+ * something.
+ */
 const SLOW_FILES = [
   'test/support/database.ts',
   'src/server.ts',
@@ -19,7 +22,7 @@ const SLOW_FILES = [
 const moved = SLOW_FILES.filter((file) => !existsSync(file));
 if (moved.length > 0) throw new Error(`scripts/fast-tests.ts names files that are not there: ${moved.join(', ')}`);
 
-/** What a file imports when it runs: type imports are erased. */
+/** The runtime imports of a file: type imports are erased. */
 function importsOf(file: string): string[] {
   const text = readFileSync(file, 'utf8');
   const statements = text.matchAll(/(?:^|\n)\s*(?:import|export)\s(?!type\b)(?:[^'";]*?\sfrom\s*)?'([^']+)'/g);
@@ -28,9 +31,10 @@ function importsOf(file: string): string[] {
 }
 
 /**
- * The tests that start no process and no server, in the order of their names: neither they nor the files of test/,
- * scripts/, faults/ and packages/ that they import name a module that could, and they import no such file of src/ or client/
- * themselves. The rule is judged again at run time (test/run/no-processes.ts).
+ * The tests that start no process and no server, in the order of their names. A test qualifies under two conditions:
+ * - Neither it nor the files of test/, scripts/, faults/ and packages/ that it imports name a module that could.
+ * - None of them imports a slow file of src/ or client/.
+ * A check at run time enforces the rule as well (test/run/no-processes.ts).
  */
 export function fastTests(): string[] {
   const judged = new Map<string, boolean>();
@@ -52,7 +56,7 @@ export function fastTests(): string[] {
     .filter((name) => isFast(join(ROOT, name)));
 }
 
-/** All tests of the project and of its packages, from the project's root, sorted. */
+/** All tests of the project and of its packages, relative to the project's root, sorted. */
 function testFiles(): string[] {
   return ['test', 'packages']
     .flatMap((folder) => readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true }))

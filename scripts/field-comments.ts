@@ -1,20 +1,20 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Schemas are made of schemas that are made of schemas. */
+/** Schemas consist of schemas that consist of schemas. */
 const MAX_DEPTH = 3;
 
-/** What the sources say of the fields of operations, in the doc comments of their schemas. */
+/** The doc comments of operations' fields in the sources of their schemas. */
 export class FieldComments {
   readonly #files: readonly string[];
 
-  /** `folder` has the operations, in folders by noun. */
+  /** `folder` contains the operations, in folders by noun. */
   constructor(folder: string) {
     const names = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'));
     this.#files = names.map((name) => readFileSync(join(folder, name), 'utf8'));
   }
 
-  /** What is said of a field of an operation's input or output; empty where nothing is, or several things are. */
+  /** The comment of a field of an operation's input or output; empty where there is none, or where several differ. */
   of(operation: string, side: 'input' | 'output', path: string): string {
     const file = this.#files.find((text) => text.includes(`name: '${operation}'`));
     if (file === undefined) return '';
@@ -24,12 +24,12 @@ export class FieldComments {
     return this.#find(text, path, 0) ?? '';
   }
 
-  /** What is said of a field of a shape in shapes.ts, such as `Message`. */
+  /** The comment of a field of a shape, such as `Message`. */
   ofShape(name: string, path: string): string {
     return this.#find(this.#schema(`${name[0]!.toLowerCase()}${name.slice(1)}Schema`), path, 0) ?? '';
   }
 
-  /** In the text of a schema, else in the schemas that it is made of; null where there is no such field. */
+  /** Searches the text of a schema, then the schemas that it consists of; null where there is no such field. */
   #find(text: string, path: string, depth: number): string | null {
     const key = path.split('.').at(-1)!.replaceAll('[]', '');
     const own = commentsOn(key, text);
@@ -48,7 +48,7 @@ export class FieldComments {
   }
 }
 
-/** The different things that are said where a key stands; one of them is nothing where a place has no comment. */
+/** The different comments at the places of a key; a place without a comment counts as an empty one. */
 function commentsOn(key: string, text: string): string[] {
   const places = new RegExp(`(?:/\\*\\*((?:(?!\\*/)[\\s\\S])*)\\*/\\s*)?(?<![\\w.])${key}:`, 'g');
   const comments = [...text.matchAll(places)].map(([, comment = '']) => comment);

@@ -1,6 +1,6 @@
 /**
- * `make run`: sets Klatch up in ./var at the first start, runs the server, and prints how to use it. The server's lines
- * pass through; what holds the group's token is printed here, so that it never stands in a log.
+ * `make run`: sets Klatch up in ./var at the first start, runs the server, and prints how to use it. It passes the
+ * server's lines on. It prints lines with the group's token itself, so that no log contains the token.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -29,15 +29,15 @@ const CONFIG = `${FOLDER}/server.conf`;
 const FIRST_PORT = 9090;
 const FIRST_LIVE_PORTS = { websocket: 9080, tcp: 9070 } as const;
 const PORTS_TRIED = 100;
-/** Making the database files takes a second here and half a minute on a slow disk. */
+/** The creation of the database files takes between a second and, on a slow disk, half a minute. */
 const READY_TIMEOUT_MS = 120_000;
 const POLL_MS = 100;
-/** More than `http.stop-timeout` and the embedded database's own bound together. */
+/** Exceeds `http.stop-timeout` and the embedded database's own bound together. */
 const STOP_TIMEOUT_MS = 60_000;
 
 type GroupInfo = Awaited<ReturnType<(typeof groupInfo)['run']>>;
 
-/** The server as a child process. `ended` resolves with its status, in the shell's way for signals. */
+/** The server as a child process. `ended` resolves with its exit status, as a shell reports signals. */
 interface Child {
   readonly process: ChildProcess;
   readonly ended: Promise<number>;
@@ -50,7 +50,7 @@ async function main(): Promise<number> {
   const child = startServer();
   const signals = forwardSignals(child);
   try {
-    // A start that was asked to stop ends without being ready, which is no failure.
+    // A stop during the start ends the server before it is ready, which is no failure.
     const isReady = await Promise.race([waitUntilReady(config, child), signals.firstSignal.then(() => false)]);
     if (isReady) {
       const group = await firstGroup(config);
@@ -63,12 +63,12 @@ async function main(): Promise<number> {
   }
 }
 
-/** The same configuration as `klatch setup --embedded` makes, for this machine only. */
+/** The configuration of `klatch setup --embedded`, for this machine only. */
 async function setUp(): Promise<void> {
   const port = await findFreePort(FIRST_PORT);
   const websocket = await findFreePort(FIRST_LIVE_PORTS.websocket, [port]);
   const tcp = await findFreePort(FIRST_LIVE_PORTS.tcp, [port, websocket]);
-  // With the mode that the embedded database needs, before a file is put there.
+  // The folder needs the mode for the embedded database before a file is written into it.
   await ensureDataDir(FOLDER);
   configure(
     join(ROOT, CONFIG),
@@ -79,7 +79,7 @@ async function setUp(): Promise<void> {
       interface: '127.0.0.1',
       port,
       deliveryAllow: ['loopback'],
-      // One fixed port less that something else on this machine could hold.
+      // One fixed port less that could be in use on this machine.
       metrics: false,
       endpoints: [
         { type: 'websocket', port: websocket },
@@ -114,7 +114,7 @@ async function isFree(port: number): Promise<boolean> {
   });
 }
 
-/** In the same process group, so that Ctrl-C, and a terminal that is closed, mean both. */
+/** In the same process group, so that Ctrl-C and a closed terminal signal both processes. */
 function startServer(): Child {
   const args = ['src/main.ts', 'serve', '--config', CONFIG];
   const server = spawn(process.execPath, args, { stdio: ['ignore', 'inherit', 'inherit'] });
@@ -125,7 +125,7 @@ function startServer(): Child {
   return { process: server, ended };
 }
 
-/** Hands signals on; the server takes what it gets twice, from the terminal and from us, as one. */
+/** Passes signals on. The server treats a signal that it gets twice, from the terminal and from here, as one. */
 function forwardSignals({ process: server }: Child): StopSignals {
   const signals = new StopSignals((signal) => server.kill(signal));
   void signals.firstSignal.then((signal) => server.kill(signal));
@@ -133,7 +133,7 @@ function forwardSignals({ process: server }: Child): StopSignals {
   return signals;
 }
 
-/** True once the server answers; false when it ended instead, having said why. */
+/** True once the server answers; false when it exited instead, after it reported why. */
 async function waitUntilReady(config: Config, child: Child): Promise<boolean> {
   const ended = child.ended.then(() => true);
   const deadlineMs = performance.now() + READY_TIMEOUT_MS;
@@ -146,7 +146,7 @@ async function waitUntilReady(config: Config, child: Child): Promise<boolean> {
 
 async function isReady({ dataDir, http }: Config, child: Child): Promise<boolean> {
   try {
-    // By process id: another Klatch may hold the data directory, or another program the port.
+    // Compares process ids: another Klatch may hold the data directory, or another program the port.
     const { pid } = await callServer({ dataDir, operation: serverStatus, input: {} });
     if (pid !== child.process.pid) return false;
   } catch (error) {
@@ -158,7 +158,7 @@ async function isReady({ dataDir, http }: Config, child: Child): Promise<boolean
   return response?.ok === true;
 }
 
-/** The group with the lowest number; the first start makes one, with its owner. */
+/** The group with the lowest number; the first start creates one, with its owner. */
 async function firstGroup({ dataDir }: Config): Promise<GroupInfo> {
   const first = { after: 0, limit: 1, archived: null };
   const { groups } = await callServer({ dataDir, operation: listAllGroups, input: first });
@@ -167,7 +167,7 @@ async function firstGroup({ dataDir }: Config): Promise<GroupInfo> {
   const nick = 'owner';
   await callServer({ dataDir, operation: createUser, input: { nick, name: 'Owner', admin: true } }).catch(
     (error: unknown) => {
-      // An earlier first start that was cut off in between has made the account.
+      // An interrupted first start may have created the account.
       if (!(error instanceof CommandError) || error.exitCode !== exitCodes.operationFailed) throw error;
     },
   );
@@ -212,11 +212,11 @@ Stop with Ctrl-C. Everything is kept in ./${FOLDER}, and \`make run\` goes on fr
 `;
 }
 
-/** The status to end with: the server's, which is 0 after a stop that was asked for. */
+/** The exit status: that of the server, which is 0 after a requested stop. */
 async function endOf(child: Child, signals: StopSignals): Promise<number> {
   const timeout = new AbortController();
   const overdue = signals.firstSignal.then(() => wait(STOP_TIMEOUT_MS, 'overdue' as const, { signal: timeout.signal }));
-  // Aborted below, when the server was quicker.
+  // Aborted below, when the server exited in time.
   overdue.catch(() => {});
   const end = await Promise.race([child.ended, overdue]);
   timeout.abort();

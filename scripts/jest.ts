@@ -4,20 +4,20 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { JestResult } from './closing-line.ts';
 
-/** How jest ended, and what it counted. */
+/** The exit status of jest, and its counts. */
 export interface JestRun {
   readonly status: number;
   readonly result: JestResult;
 }
 
 export interface JestOptions {
-  /** A command that is to run it, such as `unshare --net`. */
+  /** A command that runs it, such as `unshare --net`. */
   readonly within?: readonly string[];
-  /** Variables over those of this process. */
+  /** Variables that override those of this process. */
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** Runs jest with these arguments; its report for people goes to standard error. Throws when it leaves no result. */
+/** Runs jest with these arguments; its readable report goes to standard error. Throws when it leaves no result. */
 export function runJest(args: readonly string[], { within = [], env = {} }: JestOptions = {}): JestRun {
   const folder = mkdtempSync(join(tmpdir(), 'klatch-jest-'));
   try {
@@ -25,7 +25,7 @@ export function runJest(args: readonly string[], { within = [], env = {} }: Jest
     const jest = join(import.meta.dirname, '../node_modules/jest/bin/jest.js');
     const flags = ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning'];
     const line = [...within, process.execPath, ...flags, jest, '--json', `--outputFile=${outputFile}`, ...args];
-    // jest --json prints the whole result on stdout as well; the readable report is on stderr.
+    // `jest --json` also prints the whole result on stdout; the readable report is on stderr.
     const ended = spawnSync(line[0]!, line.slice(1), {
       stdio: ['ignore', 'ignore', 'inherit'],
       env: { ...process.env, ...env },

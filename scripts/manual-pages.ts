@@ -19,7 +19,7 @@ const VARIABLES: readonly (readonly [string, string])[] = [
   ['NODE_OPTIONS', 'Options of Node.js, see node(1). memory.heap in the configuration is set behind them.'],
 ];
 
-/** klatch(1), made from the program: every command with its arguments, options and examples. `date` as 2026-11-21. */
+/** Renders klatch(1) from the program: every command with its arguments, options and examples. `date` as 2026-11-21. */
 export function renderCommandManual(date: string, program: Command = documentedProgram()): string {
   const help = program.createHelp();
   const commands = leavesOf(program).filter((command) => command !== program);
@@ -67,7 +67,7 @@ function options(help: Help, command: Command): string[] {
   return own.flatMap((option) => item(usage(help.optionTerm(option)), prose(help.optionDescription(option))));
 }
 
-/** klatch.conf(5), made from reference.conf: every key with its explanation, its value and its default. */
+/** Renders klatch.conf(5) from reference.conf: every key with its explanation, its value and its default. */
 export function renderConfigurationManual(date: string, { head, sections, keys }: ReferenceDocument): string {
   const language = paragraphs(head).at(-1) ?? '';
   return manualPage({ name: 'klatch.conf', section: 5, date }, [
@@ -107,7 +107,7 @@ function introduction(language: string): string[] {
   ];
 }
 
-/** The words of a section, where a key is its first. */
+/** The comment of a section, before its first key. */
 function headOf(key: string, before: string | undefined, sections: ReadonlyMap<string, string>): string[] {
   const own = sectionOf(key);
   if (before !== undefined && sectionOf(before) === own) return [];

@@ -1,4 +1,6 @@
-/** Text for a page: outside code, globs would be read as emphasis, placeholders as tags, and bars as columns. */
+/**
+ * Escapes text for a page: outside code, Markdown reads globs as emphasis, placeholders as tags, and bars as columns.
+ */
 export function plain(text: string): string {
   return text
     .split(/(`[^`]*`)/)

@@ -1,23 +1,23 @@
 import { scanLines } from '../src/config/line-scanner.ts';
 
-/** One key as reference.conf explains it. */
+/** One key with its explanation in reference.conf. */
 export interface KeyDocument {
   readonly key: string;
-  /** As written; null where there is no default. */
+  /** In the notation of the file; null where there is no default. */
   readonly defaultValue: string | null;
   readonly explanation: string;
-  /** What the value has to be, without the full stop. */
+  /** The rule of the value, without the full stop. */
   readonly value: string;
 }
 
-/** What stands in reference.conf: the words at its head, those of sections, and its keys in order. */
+/** The contents of reference.conf: the comment at its head, those of sections, and its keys in order. */
 export interface ReferenceDocument {
   readonly head: readonly string[];
   readonly sections: ReadonlyMap<string, string>;
   readonly keys: readonly KeyDocument[];
 }
 
-/** Takes reference.conf apart. The first comment is about the file; each other one is about what follows it. */
+/** Parses reference.conf. The first comment is about the file; each other one is about the lines after it. */
 export function readReference(text: string): ReferenceDocument {
   const head: string[] = [];
   const sections = new Map<string, string>();

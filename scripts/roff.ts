@@ -1,6 +1,6 @@
 const MAX_LINE = 80;
 
-/** Text for a manual page in the language of man(7). Lines are not broken: man fills them. */
+/** Escapes text for a manual page in the language of man(7). It keeps long lines: man fills them. */
 export function roff(text: string): string {
   const escaped = text
     .replaceAll('\\', '\\e')
@@ -14,7 +14,7 @@ export function roff(text: string): string {
   return escaped.replace(/^\./gm, '\\&.');
 }
 
-/** Sentences in which `code` stands out. */
+/** Sentences in which `code` is bold. */
 export function prose(text: string): string {
   return text
     .split(/(`[^`]*`)/)
@@ -31,7 +31,7 @@ export function italic(text: string): string {
   return text === '' ? '' : `\\fI${roff(text)}\\fR`;
 }
 
-/** Usage such as `klatch send [options] <group>`: what is typed as it is stands out, and so does what stands for something. */
+/** Usage such as `klatch send [options] <group>`: literal words are bold, and placeholders are italic. */
 export function usage(text: string): string {
   return text
     .split(/(<[^>]*>|\[[^\]]*\]|[\s|]+)/)
@@ -47,12 +47,12 @@ export function section(title: string, ...lines: readonly string[]): string[] {
   return [`.SH ${title}`, ...lines];
 }
 
-/** A term and what it means. */
+/** A term and its meaning. */
 export function item(term: string, ...meaning: readonly string[]): string[] {
   return ['.TP', term, ...meaning];
 }
 
-/** Lines that stand as they are, such as examples. */
+/** Lines that keep their layout, such as examples. */
 export function verbatim(lines: readonly string[]): string[] {
   return ['.PP', '.nf', '.RS 4', ...lines.map((line) => roff(line)), '.RE', '.fi'];
 }
@@ -76,7 +76,7 @@ export function manualPage({ name, section: number, date }: PageName, lines: rea
   return `${[...head, ...folded(lines)].join('\n')}\n`;
 }
 
-/** Long lines are hard to compare in a review, and the linters of manual pages want none. */
+/** Breaks long lines, which are hard to compare in a review, and which linters of manual pages reject. */
 function folded(lines: readonly string[]): string[] {
   let isVerbatim = false;
   return lines
@@ -92,7 +92,7 @@ function fold(line: string): string[] {
   for (const word of line.split(' ')) {
     const last = folds.at(-1);
     if (last !== undefined && last.length + word.length < MAX_LINE) folds[folds.length - 1] = `${last} ${word}`;
-    // A word that begins a line and a dot would be a request.
+    // After a break, a word that begins with a dot would be a request.
     else folds.push(folds.length > 0 && word.startsWith('.') ? `\\&${word}` : word);
   }
   return folds;

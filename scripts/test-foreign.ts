@@ -1,6 +1,6 @@
 /**
- * `make foreign-test`: the tests that need programs of Debian (test/foreign). What is missing is installed, as root, and
- * no daemon is started by that. Unlike in `make test`, a test that is skipped is a failure. Ends like scripts/test.ts.
+ * `make foreign-test`: runs the tests that need programs of Debian (test/foreign). As root it installs missing ones,
+ * and starts no daemon. Unlike in `make test`, a skipped test is a failure. Ends like scripts/test.ts.
  */
 import { closingLine, countsOf } from './closing-line.ts';
 import { runJest } from './jest.ts';

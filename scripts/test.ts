@@ -1,6 +1,6 @@
 /**
- * Runs jest and ends with one plain line, `N passed, N failed[, N skipped]`, made from jest's own JSON result.
- * Arguments are handed to jest: `npm test -- test/http`.
+ * Runs jest and ends with one plain line, `N passed, N failed[, N skipped]`, made from jest's own JSON result. It
+ * passes arguments to jest: `npm test -- test/http`.
  */
 import { runJest } from './jest.ts';
 import { closingLine, countsOf } from './closing-line.ts';

@@ -12,7 +12,7 @@ const TEXTS = 'src/http/callers/alert-texts.ts';
 const POST_TESTS = 'test/http/callers/alert-posts.test.ts';
 const EXPIRY_TESTS = 'test/storage/retention/alert-expiry.test.ts';
 
-/** Faults in alerts that are kept up to date: what counts as news, who writes it, and who is told. */
+/** Faults in updated alerts: which updates count as new, which are posted, and which hooks and devices get them. */
 export const ALERT_MUTANTS: readonly Mutant[] = [
   {
     name: 'alert-version-not-compared',

@@ -1,6 +1,6 @@
 import type { Mutant } from './mutant.ts';
 
-/** Faults in what keeps the session cookie for pages of the own origin, and in what the page shows and sends. */
+/** Faults that would open the session cookie to pages of other origins, and faults in the page's texts and requests. */
 export const BROWSER_MUTANTS: readonly Mutant[] = [
   {
     name: 'cookie-without-origin',

@@ -1,6 +1,6 @@
 import type { Mutant } from './mutant.ts';
 
-/** Faults in the words from node to node. */
+/** Faults in the notifications between nodes. */
 export const BUS_MUTANTS: readonly Mutant[] = [
   {
     name: 'question-answered-unheard',

@@ -4,7 +4,7 @@ const CARDS = 'src/callers/core/message-cards.ts';
 const CARD_TESTS = 'test/callers/message-cards.test.ts';
 const POST_TESTS = 'test/http/callers/message-cards.test.ts';
 
-/** Faults in the cards of messages: what they may hold, how large they may be, and when they go. */
+/** Faults in the cards of messages: their contents, their bounds, and their removal. */
 export const CARD_MUTANTS: readonly Mutant[] = [
   {
     name: 'cards-without-bound',

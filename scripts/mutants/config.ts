@@ -1,6 +1,6 @@
 import type { Mutant } from './mutant.ts';
 
-/** What HOCON means, what of a configuration is shown, and what of others' text reaches a terminal. */
+/** Faults in the meaning of HOCON, in the shown parts of a configuration, and in foreign text on a terminal. */
 export const CONFIG_MUTANTS: readonly Mutant[] = [
   {
     name: 'hocon-append-leaks',

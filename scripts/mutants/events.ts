@@ -3,7 +3,7 @@ import type { Mutant } from './mutant.ts';
 const STRICT = 'test/delivery/events/strict-events.test.ts';
 const ASKING_HOOKS = 'test/delivery/events/hook-events.test.ts';
 
-/** Faults in events of reverse webhooks: who is told, in which order, and for how long. */
+/** Faults in events of reverse webhooks: which hooks get them, in which order, and for how long. */
 export const EVENT_MUTANTS: readonly Mutant[] = [
   {
     name: 'message-overtakes-event',

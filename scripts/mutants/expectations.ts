@@ -5,7 +5,7 @@ const SIGNS = 'src/storage/messages/signs-of-life.ts';
 const ROW_TESTS = 'test/storage/groups/expectations.test.ts';
 const MONITOR_TESTS = 'test/workers/expectation-monitor.test.ts';
 
-/** Faults in what groups expect: which time counts, and how often a group is told. */
+/** Faults in expectations: which time counts, and how often the group gets a line. */
 export const EXPECTATION_MUTANTS: readonly Mutant[] = [
   {
     name: 'intake-clock-counts-outages',

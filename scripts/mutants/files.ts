@@ -1,6 +1,6 @@
 import type { Mutant } from './mutant.ts';
 
-/** Faults in files: links, uploads, what is removed. */
+/** Faults in files: links, uploads, removal. */
 export const FILES_MUTANTS: readonly Mutant[] = [
   {
     name: 'link-good-at-its-end',

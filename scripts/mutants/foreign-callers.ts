@@ -2,7 +2,7 @@ import type { Mutant } from './mutant.ts';
 
 const PATH_TESTS = 'test/http/callers/caller-paths.test.ts';
 
-/** Faults in what programs of other products rely on when they post. */
+/** Faults that break a reliance of other products' programs when they post. */
 export const FOREIGN_CALLER_MUTANTS: readonly Mutant[] = [
   {
     name: 'referenced-file-refused',

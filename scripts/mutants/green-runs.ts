@@ -1,10 +1,10 @@
 import { runTests, type TestRun } from './jest-run.ts';
 import type { Mutant } from './mutant.ts';
 
-/** jest's option for the names of tests: a pattern. */
+/** jest's option for a pattern of test names. */
 const NAMES = '-t';
 
-/** Runs of tests without any fault. Mutants with tests of the same files share one run, which takes the tests of all. */
+/** Runs tests without a fault. Mutants with tests of the same files share one run of all these tests. */
 export class GreenRuns {
   readonly #root: string;
   readonly #patterns: ReadonlyMap<string, readonly string[]>;
@@ -17,13 +17,13 @@ export class GreenRuns {
     this.#patterns = new Map([...byFiles].map(([key, all]) => [key, all.map(({ pattern }) => pattern)]));
   }
 
-  /** The run of these tests; of others that were run with them it says nothing. */
+  /** The run of these tests; it contains no results of others that ran with them. */
   async of(tests: readonly string[]): Promise<TestRun> {
     const { files, pattern } = selectionOf(tests);
     const key = JSON.stringify(files);
     const run = this.#runs.get(key) ?? (await this.#run(files, this.#patterns.get(key) ?? [pattern]));
     this.#runs.set(key, run);
-    // As jest compares names.
+    // The flags with which jest compares names.
     const names = new RegExp(pattern, 'i');
     const passedMs = new Map([...run.passedMs].filter(([name]) => names.test(name)));
     const failed = run.failed.filter((name) => names.test(name));
@@ -38,7 +38,7 @@ export class GreenRuns {
   }
 }
 
-/** Without a pattern all tests of the files are meant. */
+/** Without a pattern, the selection has all tests of the files. */
 function selectionOf(tests: readonly string[]): { files: readonly string[]; pattern: string } {
   const at = tests.indexOf(NAMES);
   if (at === -1) return { files: tests, pattern: '' };

@@ -1,6 +1,6 @@
 import type { Mutant } from './mutant.ts';
 
-/** Faults in groups and access: who may do what, and what ends with a membership. */
+/** Faults in groups and access: the rights of each role, and the end of a membership. */
 export const GROUP_MUTANTS: readonly Mutant[] = [
   {
     name: 'deactivated-account-invites',

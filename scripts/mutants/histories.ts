@@ -3,7 +3,7 @@ import type { Mutant } from './mutant.ts';
 const TEST = 'test/faults/histories.test.ts';
 const WITHOUT_RESTORE = ['-t', 'redeliveries and retention'];
 
-/** Faults that receivers notice which follow docs/reverse-webhooks.md, whatever a group and its server go through. */
+/** Faults that receivers notice which follow docs/reverse-webhooks.md, in any history of a group and its server. */
 export const HISTORY_MUTANTS: readonly Mutant[] = [
   {
     name: 'cursor-written-too-low',

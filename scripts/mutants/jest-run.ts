@@ -2,13 +2,13 @@ import { spawn } from 'node:child_process';
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** What one run of jest showed. */
+/** The results of one jest run. */
 export interface TestRun {
-  /** How long each test took that passed, by its full name. */
+  /** Durations of the passed tests, by full name. */
   readonly passedMs: ReadonlyMap<string, number>;
   /** Full names. */
   readonly failed: readonly string[];
-  /** Why the result proves nothing. */
+  /** The reason why the result proves nothing; null: it counts. */
   readonly broken: string | null;
   readonly seconds: number;
 }
@@ -24,13 +24,13 @@ interface JestJson {
   readonly testResults: readonly { readonly assertionResults: readonly JestCase[] }[];
 }
 
-/** Limits of a run that catch a hang; without them jest's own hold. */
+/** Limits of a run that catch a hang; without them jest's own limits apply. */
 export interface Limits {
   readonly testMs: number;
   readonly runMs: number;
 }
 
-/** Runs these tests in a tree. Compiled files are kept within the tree, for the next run. */
+/** Runs these tests in a tree. Compiled files stay in the tree, for the next run. */
 export async function runTests(root: string, tests: readonly string[], limits: Limits | null): Promise<TestRun> {
   const outputFile = join(root, 'jest-result.json');
   rmSync(outputFile, { force: true });
@@ -52,7 +52,7 @@ function resultOf(json: JestJson): Omit<TestRun, 'seconds'> {
   return { passedMs, failed, broken: passed.length + failed.length === 0 ? 'no test matched' : null };
 }
 
-/** Resolves with null once jest ended, or with the reason why its result does not count. */
+/** Resolves with null when jest has exited, or with the reason why its result does not count. */
 async function runJest(
   root: string,
   tests: readonly string[],
@@ -66,13 +66,13 @@ async function runJest(
     '--json',
     `--outputFile=${outputFile}`,
     `--cacheDirectory=${join(root, 'jest-cache')}`,
-    // What a fault leaves open must not keep the run.
+    // Handles that a fault leaves open must not keep the run alive.
     '--forceExit',
     ...(limits === null ? [] : [`--testTimeout=${Math.ceil(limits.testMs)}`]),
     ...tests,
   ];
   return new Promise((resolve, reject) => {
-    // In a process group of its own, so that a hanging run ends together with the programs that its tests started.
+    // In a process group of its own, so that the end of a hanging run also ends the programs that its tests started.
     const jest = spawn(process.execPath, args, { cwd: root, stdio: 'ignore', detached: true });
     let reason: string | null = null;
     const kill = (why: string): void => {

@@ -5,7 +5,7 @@ const BOUNDS = 'test/operations/core/json-limits.test.ts';
 const BUDGET = 'test/operations/core/parse-budget.test.ts';
 const FRAMES = 'test/live/frame-limits.test.ts';
 
-/** Bounds of bodies and frames, and the time that one source may take. */
+/** Faults in the bounds of bodies and frames, and of the time that one source may use. */
 export const LIMITS_MUTANTS: readonly Mutant[] = [
   {
     name: 'json-depth-unbounded',

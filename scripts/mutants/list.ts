@@ -12,8 +12,8 @@ export interface ListedMutant extends Mutant {
 const TOOLS = ['green-runs.ts', 'jest-run.ts', 'list.ts', 'mutant.ts', 'run.ts', 'tree.ts'];
 
 /**
- * All mutants: what the files of this folder export as `…_MUTANTS`. The folder is read, so that a new area needs no
- * entry anywhere. Throws when an area lists none, and when two mutants share a name.
+ * All mutants: the exports `…_MUTANTS` of this folder's files. It reads the folder, so that a new area needs no entry
+ * anywhere. Throws when an area lists none, and when two mutants share a name.
  */
 export async function listMutants(): Promise<readonly ListedMutant[]> {
   const mutants: ListedMutant[] = [];

@@ -5,7 +5,7 @@ const FOLLOW = 'test/live/follow.test.ts';
 const MEMBERSHIPS = 'src/live/membership-sync.ts';
 const NOTIFICATIONS = 'test/live/notifications.test.ts';
 
-/** Faults in what live clients follow: feeds, pages, memberships. */
+/** Faults in the feeds, pages and memberships of live clients. */
 export const LIVE_FEED_MUTANTS: readonly Mutant[] = [
   {
     name: 'client-ids-are-told-to-all-senders',

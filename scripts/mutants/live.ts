@@ -2,7 +2,7 @@ import type { Mutant } from './mutant.ts';
 
 const RACES = 'test/live/subscription-races';
 
-/** What live clients are sent, and what not. */
+/** Faults in the notifications that live clients get. */
 export const LIVE_MUTANTS: readonly Mutant[] = [
   {
     name: 'live-removal-tick',

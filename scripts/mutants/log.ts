@@ -4,7 +4,7 @@ const LOG = 'src/storage/messages/message-log.ts';
 const STATEMENT = 'src/storage/messages/write-posts.ts';
 const LOCKS = 'test/storage/messages/message-log-locks.test.ts';
 
-/** Faults in the message log: posts, their numbers, their order, and who may write them. */
+/** Faults in the message log: posts, their numbers, their order, and the right to write them. */
 export const LOG_MUTANTS: readonly Mutant[] = [
   {
     name: 'plain-post-without-head-lock',

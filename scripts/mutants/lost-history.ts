@@ -8,7 +8,7 @@ const BARRIER_TEST = 'test/storage/hooks/timeline-barrier.test.ts';
 const HEADS_TEST = 'test/storage/messages/lost-heads.test.ts';
 const LOSSY = [FAILOVERS, '-t', 'that lost messages raises the epoch once'];
 
-/** Faults in what notices that the database has lost history, and in what follows. */
+/** Faults in the detection of lost history in the database, and in the reaction to it. */
 export const LOST_HISTORY_MUTANTS: readonly Mutant[] = [
   {
     name: 'silent-node-not-waited-for',

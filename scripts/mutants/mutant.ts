@@ -4,9 +4,9 @@ export interface Mutant {
   readonly name: string;
   /** One sentence: the promise that the fault breaks. */
   readonly promise: string;
-  /** The file that is edited, as a path in the tree. */
+  /** The file to edit, as a path in the tree. */
   readonly file: string;
-  /** The text that is replaced; it occurs once in the file. */
+  /** The text to replace; it occurs once in the file. */
   readonly find: string;
   readonly replace: string;
   /** Arguments for jest, as narrow as possible: `['test/live/presence.test.ts', '-t', 'agrees']`. */

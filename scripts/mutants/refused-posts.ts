@@ -4,7 +4,7 @@ const POST_TESTS = 'test/http/callers/refused-posts.test.ts';
 const RECORDER = 'src/operations/core/refused-post-recorder.ts';
 const RECORDER_TESTS = 'test/operations/core/refused-post-recorder.test.ts';
 
-/** What a group keeps of posts that were refused. */
+/** Faults in the record that a group keeps of refused posts. */
 export const REFUSED_POST_MUTANTS: readonly Mutant[] = [
   {
     name: 'refused-posts-by-code',
@@ -50,7 +50,7 @@ export const REFUSED_POST_MUTANTS: readonly Mutant[] = [
 
 const SIGNATURE_TESTS = 'test/http/callers/signed-posts.test.ts';
 
-/** Signatures of posts. */
+/** Faults in the signatures of posts. */
 export const SIGNATURE_MUTANTS: readonly Mutant[] = [
   {
     name: 'signature-not-compared',

@@ -1,7 +1,7 @@
 /**
  * `make mutants`: plants each fault of this folder in a copy of the tree, one at a time, and runs the tests that should
- * notice it. `ONLY=name,name` and `AREA=log,live` run some. Exits 1 when the tests notice less than 57 of 60, 64 for a
- * name that does not exist, 130 when it was interrupted.
+ * notice it. `ONLY=name,name` and `AREA=log,live` run some. Exits 1 when the tests notice less than 57 of 60, 64 for an
+ * unknown name, 130 when interrupted.
  */
 import { GreenRuns } from './green-runs.ts';
 import { runTests, type Limits, type TestRun } from './jest-run.ts';
@@ -9,7 +9,7 @@ import { listMutants, type ListedMutant } from './list.ts';
 import { MutantTree, plantedText } from './tree.ts';
 
 const LEAST_SHARE = 57 / 60;
-/** A test with a fault may take this many times as long as without it, and some time more. */
+/** A test with a fault may take this many times as long as without it, plus a constant. */
 const SLOWER = 10;
 const SPARE_MS = 30_000;
 
@@ -18,12 +18,12 @@ type Verdict = 'noticed' | 'NOT NOTICED' | 'did not run';
 interface Result {
   readonly mutant: ListedMutant;
   readonly verdict: Verdict;
-  /** The first test that failed, or why the result proves nothing. */
+  /** The first failed test, or the reason why the result proves nothing. */
   readonly detail: string;
   readonly seconds: number;
 }
 
-/** A variable of the environment as names; make sets those that are not given to the empty string. */
+/** The names in a variable of the environment; make passes unset ones as empty. */
 function namesIn(variable: string, known: readonly string[]): readonly string[] | null {
   const value = process.env[variable];
   if (value === undefined || value === '') return null;
@@ -48,7 +48,7 @@ function chosen(all: readonly ListedMutant[]): readonly ListedMutant[] {
   return all.filter(({ name, area }) => (only?.includes(name) ?? true) && (areas?.includes(area) ?? true));
 }
 
-/** Why these tests prove nothing even without a fault, or null when they are green. */
+/** The reason why these tests prove nothing even without a fault; null when they are green. */
 function whyUnfit({ broken, failed }: TestRun): string | null {
   return broken ?? (failed.length > 0 ? `fails without the fault: ${failed[0]}` : null);
 }

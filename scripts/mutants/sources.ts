@@ -1,6 +1,6 @@
 import type { Mutant } from './mutant.ts';
 
-/** Faults in what bounds one caller: sources, codes by mail, upload places, connections, push, expiry of sessions. */
+/** Faults in the bounds of one caller: sources, codes by mail, uploads, connections, pushes, expiry of sessions. */
 export const SOURCES_MUTANTS: readonly Mutant[] = [
   {
     name: 'source-whole-ipv6-address',

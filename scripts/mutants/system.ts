@@ -1,6 +1,6 @@
 import type { Mutant } from './mutant.ts';
 
-/** Sockets, locks, rights and durability: what the installation promises to the machine's other users. */
+/** Faults in sockets, locks, rights and durability: the promises of an installation to the machine's other users. */
 export const SYSTEM_MUTANTS: readonly Mutant[] = [
   {
     name: 'control-folder-owner',

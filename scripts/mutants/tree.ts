@@ -22,7 +22,7 @@ export class MutantTree {
 
   constructor() {
     this.root = mkdtempSync(join(realpathSync(tmpdir()), 'klatch-mutants-'));
-    // As a checkout: tests start the program as another user, too.
+    // The mode of a checkout: tests start the program as another user, too.
     chmodSync(this.root, 0o755);
     cpSync(ROOT, this.root, { recursive: true, filter: (path) => !NOT_COPIED.includes(relative(ROOT, path)) });
     symlinkSync(join(ROOT, 'node_modules'), join(this.root, 'node_modules'));
@@ -42,8 +42,8 @@ export class MutantTree {
 }
 
 /**
- * The file of a mutant in this tree, with the fault in it. Throws when `find` does not occur exactly once, when the edit changes
- * nothing, and when the result does not parse.
+ * The text of a mutant's file in this tree, with the fault in it. Throws when `find` does not occur exactly once, when
+ * the edit changes nothing, and when the result does not parse.
  */
 export function plantedText({ name, file, find, replace }: Mutant, root = ROOT): string {
   const pieces = readFileSync(join(root, file), 'utf8').split(find);
@@ -52,7 +52,7 @@ export function plantedText({ name, file, find, replace }: Mutant, root = ROOT):
   }
   if (find === replace) throw new Error(`${name}: the replacement equals the text that it replaces`);
   const text = pieces.join(replace);
-  // A file that does not parse fails every test, which says nothing about the promise.
+  // A file that does not parse fails every test, which proves nothing about the promise.
   if (file.endsWith('.ts')) stripTypeScriptTypes(text);
   return text;
 }

@@ -14,7 +14,7 @@ export interface IndexFile {
   readonly content: Buffer;
 }
 
-/** The stanzas of dpkg-scanpackages in an order of their own: its own is that of the folder, which is chance. */
+/** Sorts the stanzas of dpkg-scanpackages, whose own order is that of the folder, and so random. */
 export function sortStanzas(scanned: string): string {
   const stanzas = scanned.split('\n\n').map((stanza) => stanza.trim());
   const files = stanzas
@@ -42,11 +42,11 @@ export function indexFiles(packages: string): IndexFile[] {
 }
 
 /**
- * The text that is signed.
+ * The text to sign.
  *
- * There is no Valid-Until: the repository is signed when something is released and then lies still, on servers that
- * have no key; after the date every client's `apt-get update` would fail, for all that it was meant to guard against,
- * which is somebody in between who withholds an upgrade. There is no MD5 and no SHA-1: apt 1.0 knows SHA256.
+ * There is no Valid-Until: the repository is signed at a release and then stays unchanged, on servers without the key.
+ * After the date every client's `apt-get update` would fail. The field guards only against a man in the middle who
+ * withholds an upgrade. There is no MD5 and no SHA-1: apt 1.0 supports SHA256.
  */
 export function releaseText(files: readonly IndexFile[], dateS: number): string {
   const sums = files.map(({ path, content }) => ` ${sha256(content)} ${String(content.length).padStart(8)} ${path}\n`);
@@ -63,7 +63,7 @@ SHA256:
 ${sums.join('')}`;
 }
 
-/** Seconds since 1970 of a Release, or null where there is none that can be read. */
+/** The date of a Release in seconds since 1970; null where it has none, or an unreadable one. */
 export function releaseDateS(release: string): number | null {
   const date = /^Date: (.*)$/m.exec(release)?.[1];
   const ms = date === undefined ? NaN : Date.parse(date);

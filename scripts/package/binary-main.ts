@@ -1,8 +1,11 @@
-/** The main script of the single binary: loads the program out of the assets of the binary. */
+/** The main script of the single binary: loads the program from the assets of the binary. */
 import { getAssetKeys, getRawAsset } from 'node:sea';
 import { CODE_CACHE, ModuleLoader } from './module-loader.ts';
 
-/** The main script's own: of Node's ways to a module, the one that does not make an ES module of it as well. */
+/**
+ * The main script's own `require`. Of Node's ways to load a module, only this one does not turn the script into an ES
+ * module.
+ */
 declare const require: (name: string) => unknown;
 
 const keys = new Set(getAssetKeys());

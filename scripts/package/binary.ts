@@ -8,10 +8,12 @@ import { BUILD, NODE } from './paths.ts';
 import { run, step } from './run.ts';
 import { LOADER } from './runtime.ts';
 
-/** Where the package installs the private C library: a program names its loader by an absolute path. */
+/** The folder of the package's private C library: a program names its loader by an absolute path. */
 const INSTALLED_RUNTIME = '/usr/lib/klatch/rt';
 
-/** The scripts and files of the bundle that the binary holds as assets; `klatch.cjs` is replaced by its wrapped form. */
+/**
+ * The scripts and files of the bundle that the binary contains as assets; `klatch.cjs` is replaced by its wrapped form.
+ */
 function assetsOf(folder: string, scripts: string): Record<string, string> {
   const files = (of: string): Record<string, string> =>
     Object.fromEntries(
@@ -25,32 +27,33 @@ function assetsOf(folder: string, scripts: string): Record<string, string> {
 
 /**
  * Makes the single binary, build/klatch: the pinned Node with the bundle inside. It starts by the loader in
- * /usr/lib/klatch/rt; elsewhere that loader is called by its path (the release zip's bin/klatch). Its libraries come from
- * `rt` beside it.
+ * /usr/lib/klatch/rt. Elsewhere, as in the release zip, bin/klatch calls that loader by its path. Its libraries come
+ * from `rt` beside it.
  */
 export async function makeBinary({ folder }: Bundle): Promise<string> {
   const binary = join(BUILD, 'klatch');
   rmSync(binary, { force: true });
   await pack(binary, await bundleMain(), assetsOf(folder, makeCodeCache(folder)));
-  // After pkg, which would corrupt it. RPATH, not RUNPATH: the libraries that libc loads by itself have to come from there too.
+  // After pkg, which would corrupt it. RPATH and not RUNPATH: libraries that libc itself loads have to come from there
+  // too.
   const interpreter = ['--set-interpreter', join(INSTALLED_RUNTIME, LOADER)];
   run('patchelf', [...interpreter, '--force-rpath', '--set-rpath', '$ORIGIN/rt', binary]);
   return binary;
 }
 
-/** Makes a program of a script, named from the folder `build`, and its assets. */
+/** Makes a program of a script and its assets. `build` is the folder that the script's name is relative to. */
 export async function pack(program: string, main: string, assets: Readonly<Record<string, string>>): Promise<void> {
   const node = join(BUILD, 'node');
   copyFileSync(NODE, node);
   run('strip', [node]);
   step('packing the scripts and Node into one binary');
   const config: PackConfig = { program, node, main, assets };
-  // pkg works in a folder that it makes in that of temporary files; the binary remembers the name of the script from there.
+  // pkg works in a new folder below that of temporary files; the binary contains the script's name relative to it.
   const env = { PATH: process.env['PATH'], TMPDIR: BUILD };
   run(process.execPath, [join(import.meta.dirname, 'pack.ts')], { input: JSON.stringify(config), stdio: 'pipe', env });
 }
 
-/** The main script of the binary, which loads the others out of the assets. */
+/** The main script of the binary, which loads the others from the assets. */
 async function bundleMain(): Promise<string> {
   const name = 'binary-main.cjs';
   const entry = join(import.meta.dirname, 'binary-main.ts');

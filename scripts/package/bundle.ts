@@ -6,15 +6,15 @@ import { libraryOf } from './licences.ts';
 import { BUILD, buildVersion, readJson, ROOT } from './paths.ts';
 import { buildWeb } from './web.ts';
 
-/** A bundle and what is in it. */
+/** A bundle and its contents. */
 export interface Bundle {
-  /** Holds klatch.cjs, the scripts that it loads, and the files that it reads. */
+  /** Contains klatch.cjs, the scripts that it loads, and the files that it reads. */
   readonly folder: string;
-  /** Names of the npm packages whose code is in it, sorted. */
+  /** Names of the npm packages whose code it contains, sorted. */
   readonly libraries: readonly string[];
 }
 
-/** By their places in src, as `startThread` names them. */
+/** Paths in src, as `startThread` names them. */
 const THREADS = ['storage/hooks/settlement-thread', 'http/large-posts/post-thread'] as const;
 const COMMON = { platform: 'node', target: 'node24' } as const;
 /** CommonJS has no import.meta. */
@@ -22,9 +22,9 @@ const DEFINE = { 'import.meta.url': 'moduleUrl', 'import.meta.dirname': '__dirna
 const MODULE_URL = "const moduleUrl = require('node:url').pathToFileURL(__filename).href;";
 
 /**
- * Bundles the server into `build/bundle`: klatch.cjs and the scripts that it loads when they are needed, with the files
- * that it reads beside them. In CommonJS: that is what a single binary starts, and what a thread runs out of a text.
- * What was in the folder before is removed.
+ * Bundles the server into `build/bundle`: klatch.cjs, the scripts that it loads on demand, and the files that it reads
+ * beside them. The format is CommonJS: a single binary starts it, and a thread can run it from a text. It removes
+ * earlier contents of the folder.
  */
 export async function bundle(folder = join(BUILD, 'bundle')): Promise<Bundle> {
   rmSync(folder, { recursive: true, force: true });
@@ -46,8 +46,8 @@ export async function bundle(folder = join(BUILD, 'bundle')): Promise<Bundle> {
 }
 
 /**
- * Splits the program at its dynamic imports, so that a command evaluates only what it needs. esbuild splits ES modules
- * alone; each one is made into CommonJS afterwards.
+ * Splits the program at its dynamic imports, so that a command evaluates only the code that it needs. esbuild splits ES
+ * modules only; each result is then converted into CommonJS.
  */
 async function bundleProgram(folder: string): Promise<string[]> {
   const { metafile, outputFiles } = await build({
@@ -68,7 +68,7 @@ async function bundleProgram(folder: string): Promise<string[]> {
     const { code } = await transform(text, {
       ...COMMON,
       format: 'cjs',
-      // The loader of the single binary takes require() alone (module-loader.ts).
+      // The loader of the single binary supports require() only (module-loader.ts).
       supported: { 'dynamic-import': false },
       banner: text.includes('moduleUrl') ? MODULE_URL : '',
     } satisfies TransformOptions);
@@ -78,8 +78,8 @@ async function bundleProgram(folder: string): Promise<string[]> {
 }
 
 /**
- * A script in ASCII, for which V8 takes half of the memory. esbuild escapes what is in texts and expressions; it leaves
- * some comments, where question marks do no harm. Throws where that is not all.
+ * A script in ASCII, for which V8 takes half of the memory. esbuild escapes texts and expressions, but leaves some
+ * comments, in which question marks do no harm. Throws where other characters remain.
  */
 async function asciiOf(code: string): Promise<string> {
   const withoutComments = await transform(code, { minifyWhitespace: true, legalComments: 'none' });
@@ -87,7 +87,7 @@ async function asciiOf(code: string): Promise<string> {
   return code.replaceAll(/[^\0-\x7f]/g, '?');
 }
 
-/** Bundles a thread, named by its place in src without the ending, into one script. */
+/** Bundles a thread into one script; `name` is its path in src without the ending. */
 async function bundleThread(folder: string, name: string): Promise<string[]> {
   const { metafile } = await build({
     ...COMMON,

@@ -1,13 +1,13 @@
 /**
- * Runs a command line of the bundle and writes, beside each script that was loaded, what V8 has compiled of it by the
- * end: `node --hash-seed=1 code-cache-main.ts SCRIPTS BUNDLE ARGUMENT…`. Of several runs the largest cache is kept.
+ * Runs a command line of the bundle. At the end it writes V8's compiled code beside each loaded script: `node
+ * --hash-seed=1 code-cache-main.ts SCRIPTS BUNDLE ARGUMENT…`. Of several runs it keeps the largest cache.
  */
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { CODE_CACHE, ModuleLoader } from './module-loader.ts';
 
-// The seed stays as it is; the flags are as in any other process again.
+// The seed remains in use; the flags are again those of any other process.
 setFlagsFromString('--hash-seed=0');
 
 const [scripts, bundle, ...args] = process.argv.slice(2) as [string, string, ...string[]];
@@ -24,7 +24,7 @@ process.on('exit', () => {
     const cache = script.createCachedData();
     if (!existsSync(file) || statSync(file).size < cache.length) writeFileSync(file, cache);
   }
-  // Without a server most of the command lines fail, which is not what is asked here.
+  // Without a server most of the command lines fail, which does not matter here.
   process.exitCode = 0;
 });
 loader.load('klatch.cjs');

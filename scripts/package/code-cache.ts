@@ -5,17 +5,17 @@ import { BUILD, NODE } from './paths.ts';
 import { run, step } from './run.ts';
 
 /**
- * Command lines that are run to compile what commands need. No server answers them; what they do until they say so is
- * what the commands have in common: reading the configuration and asking the server.
+ * Command lines to run, so that V8 compiles the code that commands share: they read the configuration and call the
+ * server. No server answers them.
  */
 const COMMAND_LINES = [['--version'], ['completion', 'bash'], ['status'], ['group', 'list'], ['hook', 'list']];
 
 /**
- * Makes the code cache of a bundle's scripts: what V8 has compiled of them once some commands were run, so that no start
- * of the program compiles it again. Returns a folder with each script, wrapped, and its cache.
+ * Makes the code cache of a bundle's scripts: the code that V8 compiled during some commands, so that no start of the
+ * program compiles it again. Returns a folder with each script, wrapped, and its cache.
  *
- * The cache holds hashes of strings, whose seed is random unless it is set; two builds would differ. A flag that is set
- * makes V8 refuse the cache elsewhere, so code-cache-main.ts takes it back once the seed is in use.
+ * The cache contains hashes of strings, whose seed is random by default; two builds would differ. A flag that is set
+ * makes V8 refuse the cache elsewhere, so code-cache-main.ts resets it once the seed is in use.
  */
 export function makeCodeCache(bundle: string): string {
   step('compiling what commands need');
@@ -26,7 +26,8 @@ export function makeCodeCache(bundle: string): string {
     writeFileSync(join(folder, name), wrapScript(readFileSync(join(bundle, name), 'utf8')));
   }
   const main = join(import.meta.dirname, 'code-cache-main.ts');
-  // A data directory without a server, whatever runs on this machine, and no variable that changes what is compiled.
+  // A data directory without a server, so that no server of this machine answers, and no variable that changes the
+  // compiled code.
   const config = join(BUILD, 'code-cache.conf');
   writeFileSync(config, `data-dir = "${join(BUILD, 'no-data')}"\n`);
   for (const commandLine of COMMAND_LINES) {

@@ -6,15 +6,15 @@ import { run, step } from './run.ts';
 import { LOADER } from './runtime.ts';
 import { Stage } from './stage.ts';
 
-/** What a private server needs of PostgreSQL. */
+/** The programs of PostgreSQL that a private server needs. */
 export const PROGRAMS = ['postgres', 'initdb', 'pg_ctl'];
-/** What only compilers need, and languages whose own libraries are not here. */
+/** Files that only compilers need, and languages whose own libraries are missing here. */
 const UNNEEDED = /\.a$|\/(pkgconfig|pgxs)(\/|$)|^\/lib\/lib(ecpg|pgtypes|[^/]*\.so$)|(plperl|plpython3|pltcl)[^/]*$/;
 
 /**
- * Makes the package of the private PostgreSQL programs, dist/klatch-postgresql_<version>_amd64.deb. Version and date are
- * those of its own changelog: it is the same in each release until PostgreSQL or the way it is packed changes, so that an
- * upgrade of the server does not bring it, and a restart of the database, along.
+ * Makes the package of the private PostgreSQL programs, dist/klatch-postgresql_<version>_amd64.deb. Version and date
+ * come from its own changelog. It stays the same in all releases until PostgreSQL or the way of packing changes. So an
+ * upgrade of the server usually brings no new PostgreSQL, and no restart of the database.
  */
 export function makeCompanionDeb(): string {
   const changelog = readFileSync(join(ROOT, 'debian/klatch-postgresql.changelog'), 'utf8');
@@ -28,7 +28,10 @@ export function makeCompanionDeb(): string {
   return packDeb(stage, { name: 'klatch-postgresql', version, epoch: date });
 }
 
-/** The newest entry: its version, and its date in seconds. Throws when npm brings another PostgreSQL than it says. */
+/**
+ * The newest entry: its version, and its date in seconds. Throws when npm brings another PostgreSQL than the entry
+ * names.
+ */
 function readChangelog(changelog: string): { version: string; date: number } {
   const [, version] = /^klatch-postgresql \((\S+)\)/.exec(changelog) ?? [];
   const [, date] = /^ -- .*>  (.*)$/m.exec(changelog) ?? [];
@@ -41,8 +44,8 @@ function readChangelog(changelog: string): { version: string; date: number } {
 }
 
 /**
- * Lays out PostgreSQL's programs below `path`: bin, lib, share. They take their libraries from `lib` beside them and the
- * private C library from `../rt`; `interpreter` is the loader they start by, null where it is called by its path.
+ * Lays out PostgreSQL's programs below `path`: bin, lib, share. They load their libraries from `lib` beside them and
+ * the private C library from `../rt`. `interpreter` is their loader, null where a caller starts the loader by its path.
  */
 export function stageCompanion(stage: Stage, path: string, interpreter: string | null): void {
   for (const folder of ['bin', 'lib', 'share']) stage.copy(join(POSTGRESQL, 'native', folder), `${path}/${folder}`);
@@ -54,7 +57,7 @@ export function stageCompanion(stage: Stage, path: string, interpreter: string |
     const file = join(root, entry);
     if (!lstatSync(file).isFile() || !isElf(file)) continue;
     const isProgram = PROGRAMS.some((name) => entry === `bin/${name}`);
-    // RPATH, not RUNPATH, which does not hold for what the libraries themselves need.
+    // RPATH and not RUNPATH, which does not apply to libraries of libraries.
     const paths = isProgram ? '$ORIGIN/../lib:$ORIGIN/../../rt' : libraryPath(entry);
     const start = isProgram && interpreter !== null ? ['--set-interpreter', interpreter] : [];
     if (!isProgram) chmodSync(file, 0o644);
@@ -63,7 +66,7 @@ export function stageCompanion(stage: Stage, path: string, interpreter: string |
   }
 }
 
-/** From a library to `lib` and to the private C library. */
+/** The path from a library to `lib` and to the private C library. */
 function libraryPath(entry: string): string {
   const up = '../'.repeat(entry.split('/').length - 1);
   return `$ORIGIN/${up}lib:$ORIGIN/${up}../rt`;

@@ -9,7 +9,7 @@ import { Stage } from './stage.ts';
 
 const MAINTAINER_SCRIPTS = ['preinst', 'postinst', 'prerm', 'postrm'];
 
-/** Makes the package of the server, dist/klatch_<version>_amd64.deb, and returns its file. */
+/** Makes the package of the server, dist/klatch_<version>_amd64.deb, and returns its path. */
 export function makeDeb(parts: Parts): string {
   const version = buildVersion();
   step(`laying out klatch ${version}`);
@@ -33,7 +33,7 @@ function stageService(stage: Stage): void {
   stage.copy(join(ROOT, 'debian/klatch.init'), 'etc/init.d/klatch', 0o755);
   stage.copy(join(ROOT, 'debian/klatch.default'), 'etc/default/klatch');
   stage.copy(join(ROOT, 'debian/klatch.logrotate'), 'etc/logrotate.d/klatch');
-  // Where systemd looks on old and new systems alike; 14.04's helper looks only there.
+  // systemd reads this folder on old and new systems; 14.04's helper reads no other.
   stage.copy(join(ROOT, 'systemd/klatch.service'), 'lib/systemd/system/klatch.service');
   for (const folder of ['etc/klatch', 'var/lib/klatch', 'var/log/klatch']) stage.folder(folder);
 }
@@ -54,14 +54,14 @@ function stageDocuments(stage: Stage, { runtime, bundle }: Parts): void {
   stage.write(`${documents}/copyright`, copyright);
 }
 
-/** What a package is called, and the moment that all in it is dated with, in seconds. */
+/** The name of a package, and the date of all its files, in seconds. */
 interface Identity {
   readonly name: string;
   readonly version: string;
   readonly epoch: number;
 }
 
-/** Adds the control files of debian/ to a laid out package and packs it as dpkg 1.17 (Ubuntu 14.04) and newer read it. */
+/** Adds the control files of debian/ to a laid out package, and packs it for dpkg 1.17 (Ubuntu 14.04) and newer. */
 export function packDeb(stage: Stage, { name, version, epoch }: Identity): string {
   const source = (file: string): string => join('debian', `${name}.${file}`);
   const overrides = join(ROOT, source('lintian-overrides'));

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { ROOT } from './paths.ts';
 
 /**
- * A file of the source tree with each `@NAME@` in it replaced. Throws for a name that has no value, so that none is
- * left in a package.
+ * A file of the source tree with each `@NAME@` replaced. Throws for a name without a value, so that none remains in a
+ * package.
  */
 export function fill(file: string, values: Readonly<Record<string, string>>): string {
   return readFileSync(join(ROOT, file), 'utf8').replace(/@([A-Z][A-Z_]*)@/g, (_, name: string) => {
@@ -14,7 +14,7 @@ export function fill(file: string, values: Readonly<Record<string, string>>): st
   });
 }
 
-/** Lines as a field of a Debian control file continues: each behind a blank, an empty one as a dot. */
+/** Lines as the continuation of a field in a Debian control file: each after a blank, an empty one as a dot. */
 export function continued(lines: readonly string[]): string {
   return lines.map((line) => (line === '' ? ' .' : ` ${line}`)).join('\n');
 }

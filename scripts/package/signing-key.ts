@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { run, step } from './run.ts';
 
-/** Which key signs. */
+/** The choice of the key that signs. */
 export interface KeyChoice {
   /** $SIGNING_KEY: key files, or ids of keys in the caller's own GnuPG home; several with commas between. */
   readonly wanted: string | undefined;
@@ -11,29 +11,29 @@ export interface KeyChoice {
   readonly passphraseFile: string | undefined;
   /** The caller's GnuPG home, $GNUPGHOME; without it, gpg's own choice. */
   readonly gnupgHome: string | undefined;
-  /** Where the throw-away key is kept that signs when none is wanted. */
+  /** The file of the throw-away key, which signs when the caller names none. */
   readonly throwAwayFile: string;
 }
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 const stayAlive = (): void => {};
 
-/** RSA, in the numbers of OpenPGP. */
+/** RSA, by its number in OpenPGP. */
 const RSA = '1';
 const MIN_RSA_BITS = 2048;
-/** SHA256, SHA384, SHA512. */
+/** SHA256, SHA384 and SHA512, by their numbers in OpenPGP. */
 const HASHES = ['8', '9', '10'];
 /** Each try meets one file that the agent removes; it has five at most. */
 const REMOVAL_TRIES = 100;
 
 /**
- * Signs the apt repository. Key files are imported into a GnuPG home of their own beneath the temporary folder (a path
- * in the source tree can be too long for the socket of gpg-agent); ids are looked up in the caller's home, whose agent
- * is left alone. Ends with `close`, which stops the agent of the own home and removes it.
+ * Signs the apt repository. It imports key files into a temporary GnuPG home, since a path in the source tree can be
+ * too long for the socket of gpg-agent. It looks ids up in the caller's home, and does not touch the agent of that
+ * home. `close` stops the agent of the temporary home and removes that.
  */
 export class SigningKey {
   readonly #choice: KeyChoice;
-  /** Null: the caller's. */
+  /** Null: the caller's home. */
   #home: string | null = null;
   #ids: readonly string[] = [];
 
@@ -41,14 +41,14 @@ export class SigningKey {
     this.#choice = choice;
   }
 
-  /** Whether the key was made for this build only, so that nobody depends on what it signed. */
+  /** Whether the key was made for this build only, so that no client depends on its signatures. */
   get isThrowAway(): boolean {
     return !this.#choice.wanted;
   }
 
-  /** Throws with a sentence when the key cannot be had. */
+  /** Throws with a sentence when the key is not available. */
   open(): void {
-    // While gpg runs, a Ctrl-C ends gpg, whose failure leads to `close`; it must not end this process before that.
+    // Ctrl-C ends the running gpg, whose failure leads to `close`; it must not end this process before that.
     for (const signal of SIGNALS) process.on(signal, stayAlive);
     const parts = (this.#choice.wanted ?? '').split(',').map((part) => part.trim());
     const wanted = parts.filter((part) => part !== '');
@@ -66,7 +66,7 @@ export class SigningKey {
     this.#ids = this.#fingerprintsOf();
   }
 
-  /** Writes the public keys as one binary keyring, which gnupg 1.4 and apt 1.0 read too. */
+  /** Writes the public keys as one binary keyring, which gnupg 1.4 and apt 1.0 can read. */
   exportKeyring(file: string): void {
     this.#gpg(['--output', file, '--export-options', 'export-minimal', '--export', ...this.#ids]);
   }
@@ -90,8 +90,8 @@ export class SigningKey {
     for (const signal of SIGNALS) process.off(signal, stayAlive);
     if (this.#home === null) return;
     run('gpgconf', ['--homedir', this.#home, '--kill', 'all']);
-    // The agent removes its sockets while it ends, and gpgconf does not wait for that. rmSync gives up without an error
-    // when a file vanishes while it reads the folder (Node 24).
+    // The agent removes its sockets while it exits, and gpgconf does not wait for that. rmSync gives up without an
+    // error when a file disappears while it reads the folder (Node 24).
     for (let tries = 0; existsSync(this.#home) && tries < REMOVAL_TRIES; tries += 1) {
       rmSync(this.#home, { recursive: true, force: true });
     }
@@ -127,7 +127,7 @@ export class SigningKey {
 
   #fingerprintsOf(...ids: readonly string[]): string[] {
     const lines = this.#list(ids).split('\n');
-    // The fingerprint of a primary key follows its line; those of its subkeys are of no use as a name.
+    // The fingerprint of a primary key follows its line; those of its subkeys are not needed.
     const found = lines.filter((line, i) => line.startsWith('fpr:') && lines[i - 1]?.startsWith('sec:'));
     if (found.length === 0) throw new Error('SIGNING_KEY: the file holds no secret key');
     return found.map((line) => line.split(':')[9]!);
@@ -150,7 +150,7 @@ export class SigningKey {
 }
 
 /**
- * Checks what the oldest client will check: a good RSA signature, over SHA-2, by a key of the keyring. Throws with a
+ * Performs the check of the oldest client: a good RSA signature, over SHA-2, by a key of the keyring. Throws with a
  * sentence.
  */
 export function checkSignature(keyringFile: string, signedFile: string): void {
@@ -173,12 +173,12 @@ export function checkSignature(keyringFile: string, signedFile: string): void {
 
 /** The primary keys in a keyring of public keys: fingerprint in hexadecimal digits, and length. */
 export function keysOf(keyringFile: string): { fingerprint: string; bits: number }[] {
-  // A home of its own: gpg would make one for the caller.
+  // A temporary home: gpg would otherwise create one for the caller.
   const home = mkdtempSync(join(tmpdir(), `klatch-gpg-${process.pid}-`));
   try {
     const said = run('gpg', ['--homedir', home, '--batch', '--show-keys', '--with-colons', keyringFile]);
     const lines = said.split('\n').map((line) => line.split(':'));
-    // The fingerprint stands on the line after its key.
+    // The fingerprint is on the line after its key.
     return lines.flatMap(([kind, , bits], i) =>
       kind === 'pub' ? [{ fingerprint: lines[i + 1]![9]!, bits: Number(bits) }] : [],
     );

@@ -14,11 +14,11 @@ import {
 import { dirname, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 
-/** A folder in which the files of a package are laid out as they will be installed. Modes are set, never inherited. */
+/** A folder with the files of a package at their future paths. It sets modes, and inherits none. */
 export class Stage {
   readonly #root: string;
 
-  /** Empties `root`, or makes it. */
+  /** Empties `root`, or creates it. */
   constructor(root: string) {
     this.#root = root;
     rmSync(root, { recursive: true, force: true });
@@ -29,7 +29,7 @@ export class Stage {
     return this.#root;
   }
 
-  /** Where a path of the package stands now. */
+  /** The current path of a path of the package. */
   at(path: string): string {
     return join(this.#root, path);
   }
@@ -38,7 +38,7 @@ export class Stage {
     mkdirSync(this.at(path), { recursive: true, mode: 0o755 });
   }
 
-  /** Copies a file, or a folder with all that is in it; `mode` is for a file. */
+  /** Copies a file, or a folder with its contents; `mode` is for a file. */
   copy(from: string, path: string, mode = 0o644): void {
     this.folder(dirname(path));
     cpSync(from, this.at(path), { recursive: true, verbatimSymlinks: true });
@@ -51,7 +51,7 @@ export class Stage {
     chmodSync(this.at(path), mode);
   }
 
-  /** Writes a file packed, without the name and the date that gzip would remember. */
+  /** Writes a file compressed, without the name and the date that gzip would store. */
   writePacked(path: string, content: string | Buffer): void {
     this.write(path, gzipSync(content, { level: 9 }));
   }
@@ -61,7 +61,7 @@ export class Stage {
     symlinkSync(target, this.at(path));
   }
 
-  /** The files and links below, as paths of the package without a leading slash, sorted. */
+  /** All files and links, as paths of the package without a leading slash, sorted. */
   files(): string[] {
     return readdirSync(this.#root, { recursive: true, withFileTypes: true })
       .filter((entry) => !entry.isDirectory())
@@ -69,7 +69,7 @@ export class Stage {
       .sort();
   }
 
-  /** Everything below, folders first and with a slash behind their names, sorted. */
+  /** All entries, folders first and with a slash at the end of their names, sorted. */
   entries(): string[] {
     return readdirSync(this.#root, { recursive: true, withFileTypes: true })
       .map(
@@ -78,7 +78,7 @@ export class Stage {
       .sort();
   }
 
-  /** What `md5sum` would print of the files, which is what dpkg checks an installation with. */
+  /** The output of `md5sum` for the files, with which dpkg checks an installation. */
   md5sums(): string {
     const files = this.files().filter((file) => lstatSync(this.at(file)).isFile() && !file.startsWith('DEBIAN/'));
     const line = (file: string): string => {
@@ -88,7 +88,7 @@ export class Stage {
     return files.map(line).join('');
   }
 
-  /** What the files take when installed, in KiB as dpkg reckons it: each rounded up, and 1 for a folder or a link. */
+  /** The installed size in KiB, as dpkg computes it: each file rounded up, and 1 for a folder or a link. */
   installedKib(): number {
     const entries = readdirSync(this.#root, { recursive: true, withFileTypes: true });
     const sizes = entries.map((entry) =>
@@ -97,13 +97,16 @@ export class Stage {
     return sizes.reduce((sum, size) => sum + size, 0);
   }
 
-  /** Dates everything, links and folders too, in seconds since 1970; last, since every change dates anew. */
+  /**
+   * Sets the date of everything, links and folders too, in seconds since 1970. Call it last, since every change sets a
+   * new date.
+   */
   date(epoch: number): void {
     const below = readdirSync(this.#root, { recursive: true }) as string[];
     for (const path of [...below.sort().reverse(), '.']) lutimesSync(join(this.#root, path), epoch, epoch);
   }
 
-  /** Gives folders and plain files the modes of a package, whatever the builder's umask; programs stay programs. */
+  /** Gives folders and plain files the modes of a package, whatever the builder's umask; programs stay executable. */
   settleModes(): void {
     for (const entry of readdirSync(this.#root, { recursive: true, withFileTypes: true })) {
       if (entry.isSymbolicLink()) continue;

@@ -3,7 +3,7 @@ import { accessSync, constants, existsSync, readFileSync, rmSync, writeFileSync 
 import { delimiter, resolve } from 'node:path';
 import { run } from './run.ts';
 
-/** Programs that building needs beyond make, Node and npm, by the Debian package that has each. */
+/** Programs that the build needs beyond make, Node and npm, by the Debian package that contains each. */
 const PACKAGES = {
   patchelf: 'patchelf',
   strip: 'binutils',
@@ -38,9 +38,9 @@ const PACKAGES = {
   pgbouncer: 'pgbouncer',
   // Opens the browser client in test/foreign/web.
   chromium: 'chromium',
-  // In front of the server there.
+  // The proxy in front of the server there.
   '/usr/sbin/nginx': 'nginx-light',
-  // They post to the server in test/foreign/callers. A library is known by the folder of its package.
+  // They post to the server in test/foreign/callers. The folder of a package identifies a library.
   'prometheus-alertmanager': 'prometheus-alertmanager',
   apprise: 'apprise',
   borgmatic: 'borgmatic',
@@ -48,7 +48,7 @@ const PACKAGES = {
   '/usr/share/doc/ruby-slack-notifier': 'ruby-slack-notifier',
   '/usr/share/doc/ruby-discordrb-webhooks': 'ruby-discordrb-webhooks',
   '/usr/share/doc/python3-python-telegram-bot': 'python3-python-telegram-bot',
-  // They take messages in test/foreign/receivers, and verify deliveries.
+  // They receive messages in test/foreign/receivers, and verify deliveries.
   webhook: 'webhook',
   '/usr/bin/php': 'php-cli',
   '/usr/bin/python3': 'python3',
@@ -62,14 +62,14 @@ const PACKAGES = {
   '/usr/share/doc/php-symfony-discord-notifier': 'php-symfony-discord-notifier',
 } as const;
 
-/** A program by name, or by path where it is in no folder of programs, as `requireTools` knows it. */
+/** A program by name, or by path where it is outside the folders of programs, as `requireTools` accepts it. */
 export type Tool = keyof typeof PACKAGES;
 
-/** For invoke-rc.d: a package that is installed may start nothing. */
+/** For invoke-rc.d: the installation of a package must start nothing. */
 const START_NOTHING = '#!/bin/sh\nexit 101\n';
 const POLICY = '/usr/sbin/policy-rc.d';
 
-/** Runs `work` while no package that is installed may start a daemon. A policy that was there already is back after it. */
+/** Runs `work` while no installed package may start a daemon. It then restores an existing policy. */
 function withoutDaemons(work: () => void): void {
   const former = existsSync(POLICY) ? readFileSync(POLICY) : null;
   rmSync(POLICY, { force: true });
@@ -83,8 +83,8 @@ function withoutDaemons(work: () => void): void {
 }
 
 /**
- * Makes sure of programs: installs the Debian packages of those that are missing, saying which, where this is root on a
- * system with apt; throws with the command to run otherwise.
+ * Makes sure that programs are installed. As root on a system with apt it installs the Debian packages of the missing
+ * ones, and names them. Otherwise it throws with the command to run.
  */
 export function requireTools(tools: readonly Tool[], { startsDaemons = true } = {}): void {
   const missing = tools.filter((tool) => !isThere(tool));
@@ -103,7 +103,7 @@ function install(packages: readonly string[], missing: readonly Tool[]): void {
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
   const args = ['install', '-y', '--no-install-recommends', ...packages];
   if (spawnSync('apt-get', args, { env, stdio: 'ignore' }).status === 0) return;
-  // A machine that is new has no lists yet, an old one outdated ones.
+  // A new machine has no lists yet, an old one outdated ones.
   run('apt-get', ['update'], { env });
   run('apt-get', args, { env });
 }
@@ -125,5 +125,8 @@ function toolOf(name: string): Tool {
   throw new Error(`${name}: no tool of this project; there are ${Object.keys(PACKAGES).join(', ')}`);
 }
 
-/** `node scripts/package/tools.ts faketime`: what .ci/run needs beyond the packages' tools. No daemon is started by it. */
+/**
+ * `node scripts/package/tools.ts faketime`: installs the programs that .ci/run needs beyond the packages' tools. It
+ * starts no daemon.
+ */
 if (import.meta.main) requireTools(process.argv.slice(2).map(toolOf), { startsDaemons: false });

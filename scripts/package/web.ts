@@ -6,13 +6,14 @@ import { build, type Metafile } from 'esbuild';
 import { libraryOf } from './licences.ts';
 import { BUILD, ROOT } from './paths.ts';
 
-/** Digits of a hash in the name of a file. */
+/** Digits of the hash in a file's name. */
 const HASH_DIGITS = 8;
 
 /**
- * Builds the browser client into a folder: `shell.html`, whose place holders the server fills, and `assets/` with files
- * that have hashes in their names, each plain, as `.br` and as `.gz`. What else is in `assets/` is removed at the end, so that
- * servers of the same sources find all files at any moment. Returns the names of the npm packages whose code is in it.
+ * Builds the browser client into a folder: `shell.html`, whose placeholders the server fills, and `assets/` with files
+ * that have hashes in their names. Each is plain, as `.br` and as `.gz`. It removes other files in `assets/` at the
+ * end, so that servers of the same sources find all files at any moment. Returns the names of the npm packages whose
+ * code it contains.
  */
 export async function buildWeb(folder = join(BUILD, 'web')): Promise<string[]> {
   const { metafile, outputFiles } = await build({
@@ -67,8 +68,8 @@ function outputOf({ outputs }: Metafile, entryPoint: string): string {
 }
 
 /**
- * Links to the modules that an entry point imports: without them a browser learns of these only when the entry point has
- * come. Those that are imported later have none.
+ * Links to the modules that an entry point imports. Without them a browser learns of these only when it has the entry
+ * point. Modules that are imported later have none.
  */
 function preloadsOf({ outputs }: Metafile, entryPoint: string): string {
   const names = new Set<string>();
@@ -88,7 +89,7 @@ function fillNames(shell: string, names: Readonly<Record<string, string>>): stri
   return shell.replaceAll(/\{\{(icon|script|style)\}\}/g, (_, part: string) => names[part]!);
 }
 
-/** Compressed at build time, so that a server spends no time on it. Returns the names of the files. */
+/** Compresses at build time, so that a server spends no time on it. Returns the names of the files. */
 function writeCompressed(folder: string, name: string, bytes: Uint8Array): string[] {
   const forms: readonly [ending: string, content: Uint8Array][] = [
     ['', bytes],

@@ -8,7 +8,7 @@ import { BUILD, buildVersion, DIST, postgresqlVersion, ROOT, sourceDateEpoch } f
 import { run, step } from './run.ts';
 import { Stage } from './stage.ts';
 
-/** Of zip, from 1 (fastest) to 9 (smallest). */
+/** Level of zip, from 1 (fastest) to 9 (smallest). */
 const RELEASE_LEVEL = 9;
 const COMMON_LICENCES = '/usr/share/common-licenses';
 
@@ -36,7 +36,9 @@ export function makeZip({ binary, runtime, bundle }: Parts, level = RELEASE_LEVE
   return pack(stage, `${name}-linux-x64.zip`, level);
 }
 
-/** Makes the zip of the private PostgreSQL programs, which unpacks to postgresql/ and belongs beside the server's bin. */
+/**
+ * Makes the zip of the private PostgreSQL programs, which unpacks to postgresql/ and belongs beside the server's bin.
+ */
 export function makeCompanionZip(level = RELEASE_LEVEL): string {
   const stage = new Stage(join(BUILD, 'zip/postgresql'));
   stageCompanion(stage, '.', null);
@@ -57,7 +59,7 @@ function pack(stage: Stage, file: string, level: number): string {
   rmSync(zip, { force: true });
   const folder = stage.root.slice(stage.root.lastIndexOf('/') + 1);
   const cwd = join(stage.root, '..');
-  // Sorted, without what differs between machines: zip would take the order of the disk and the owners.
+  // Sorted, and without details of the machine: zip would keep the order of the disk and the owners.
   const input = [`${folder}/`, ...stage.entries().map((entry) => `${folder}/${entry}`)].join('\n');
   const flags = ['-X', `-${level}`, '-q', '-y'];
   run('zip', [...flags, zip, '-@'], { cwd, input, stdio: 'pipe', env: { ...process.env, TZ: 'UTC' } });

@@ -6,7 +6,7 @@ import { BUILD } from '../paths.ts';
 import { run, step } from '../run.ts';
 import { requireTools } from '../tools.ts';
 
-/** One system: the name of its folder, the release it is made from, and what is in it beyond the least. */
+/** One system: the name of its folder, its release, and its packages beyond the minimum. */
 export interface System {
   readonly name: string;
   readonly suite: string;
@@ -15,10 +15,10 @@ export interface System {
 
 const SOURCES_LIST = '/etc/apt/sources.list';
 const SOURCES = `${SOURCES_LIST}.d`;
-/** Where this machine's own apt has Debian from, in either form of its lists. */
+/** The Debian mirror of this machine's own apt, in either form of its lists. */
 const SOURCE = /^(?:URIs:|deb(?: \[[^\]]*\])?) +(\S+\/debian)\/?(?: |$)/m;
 const SYSTEMD = ['systemd', 'systemd-sysv', 'dbus'];
-/** Each of them can be installed in there later, without a network: the packages are kept in apt's cache. */
+/** Packages that tests install there later, without a network: they stay in apt's cache. */
 const AT_HAND = ['postgresql', 'logrotate'];
 const MAX_AGE_MS = 24 * 3600 * 1000;
 
@@ -36,7 +36,7 @@ export function chrootDir(name: string): string {
   return join(BUILD, 'chroots', name);
 }
 
-/** Makes the systems of these names where they are missing, older than a day, or were made by another recipe. */
+/** Makes the systems with these names where they are missing, older than a day, or made by another recipe. */
 export function makeChroots(names: readonly string[]): void {
   requireTools(['mmdebstrap']);
   mkdirSync(join(BUILD, 'chroots'), { recursive: true });
@@ -60,7 +60,7 @@ function isFresh(stamp: string, recipe: string): boolean {
   return Date.now() - statSync(stamp).mtimeMs < MAX_AGE_MS;
 }
 
-/** The archive that this machine takes its own packages from, or $DEBIAN_MIRROR; null: mmdebstrap's own default. */
+/** The archive of this machine's own packages, or $DEBIAN_MIRROR; null: mmdebstrap's own default. */
 function findMirror(): string | null {
   const given = process.env['DEBIAN_MIRROR'];
   if (given !== undefined && given !== '') return given;
@@ -77,13 +77,13 @@ function mmdebstrap({ name, suite, include }: System, mirror: string | null): st
   return [
     '--variant=minbase',
     '--mode=root',
-    // The lists and the packages at hand stay.
+    // Keeps the lists and the cached packages.
     '--skip=cleanup/apt',
     ...(include.length === 0 ? [] : [`--include=${include.join(',')}`]),
     `--customize-hook=${hosts}`,
-    // Where there is no network, apt is not to try for long.
+    // Without a network, apt must not retry for long.
     '--customize-hook=echo \'Acquire::Retries "0";\' >"$1/etc/apt/apt.conf.d/99no-retries"',
-    // Those of the system itself are not needed again.
+    // The packages of the system itself are not needed again.
     '--customize-hook=chroot "$1" apt-get clean',
     `--customize-hook=chroot "$1" apt-get -y -q --no-install-recommends --download-only install ${AT_HAND.join(' ')}`,
     suite,

@@ -1,7 +1,7 @@
 /**
- * `make package-test`: installs and upgrades the packages for real, in minimal Debian systems with processes, mounts and
- * network of their own. QUICK=1: one release of Debian, the part that .ci/run runs. Arguments are handed to jest. Ends with the closing
- * line of scripts/test.ts, and leaves a table of what was done on which system in dist/package-test.md.
+ * `make package-test`: installs and upgrades the packages for real, in minimal Debian systems with processes, mounts
+ * and network of their own. QUICK=1: one release of Debian, the part that .ci/run runs. It passes arguments to jest.
+ * Ends with the closing line of scripts/test.ts, and writes a table of actions and systems to dist/package-test.md.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -23,7 +23,7 @@ try {
   await main(process.argv.slice(2));
 } catch (error) {
   console.error(`package-test: ${error instanceof Error ? error.message : String(error)}`);
-  // In a place where they cannot run the tests have failed: nobody may take it for a pass.
+  // Where the tests cannot run they count as failed, so that the run cannot look like a pass.
   console.log(closingLine('package-test', { passed: 0, failed: 1, skipped: 0 }));
   process.exitCode = 1;
 }
@@ -46,7 +46,7 @@ async function main(args: readonly string[]): Promise<void> {
   ]);
   const packages = spawn(process.execPath, [join(import.meta.dirname, 'trial-packages.ts')], { stdio: 'inherit' });
   const built = once(packages, 'exit');
-  // They are made while the packages are: this needs the network more than a processor.
+  // At the same time as the packages: this needs the network more than a processor.
   makeChroots(SYSTEMS.map(({ name }) => name).filter((name) => !isQuick || name.startsWith('bookworm')));
   // All versions of PostgreSQL take a minute and half a gigabyte.
   if (!isQuick) for (const major of POSTGRESQL_MAJORS) fetchPostgresql(major);
@@ -54,7 +54,7 @@ async function main(args: readonly string[]): Promise<void> {
   if (code !== 0) throw new Error('the packages could not be made');
   rmSync(TRIALS_FILE, { force: true });
   const config = join(import.meta.dirname, '../../../test/package/jest.config.ts');
-  // A network of their own: servers have their usual ports, and nothing can be fetched that is not at hand.
+  // A network of their own: servers have their usual ports, and nothing can be fetched that is not cached.
   const within = ['unshare', '--net', '/bin/sh', '-c', 'busybox ip link set lo up && exec "$@"', 'sh'];
   const { result, status } = runJest(['--config', config, ...args], { within, env: { KLATCH_TRIALS: TRIALS_FILE } });
   writeTable();

@@ -1,7 +1,7 @@
 /**
- * Makes what `make package-test` tries, in build/trials/: a release, later versions of it, and the repositories that
- * offer them. Does nothing where they are of these sources already. The release is made in dist/, except with QUICK=1,
- * which also leaves out versions that the quick tests do not need.
+ * Makes the objects of `make package-test`, in build/trials/: a release, later versions of it, and the repositories
+ * that offer them. Does nothing where they already come from these sources. The release is in dist/, except with
+ * QUICK=1, which also leaves out versions that the quick tests do not need.
  */
 import { createHash } from 'node:crypto';
 import {
@@ -35,9 +35,9 @@ import { makeCompanionZip, makeZip } from '../zip.ts';
 const TRIALS = join(BUILD, 'trials');
 const PACKAGES = join(TRIALS, 'packages');
 const STAMP = join(TRIALS, 'stamp');
-/** Packages that nobody is given are not worth the time of packing them well. */
+/** Good compression would be a waste of time for packages that nobody receives. */
 const QUICK_LEVEL = 1;
-/** All that goes into a package. */
+/** All sources of a package. */
 const SOURCES = [
   'src',
   'client',
@@ -52,9 +52,9 @@ const SOURCES = [
   'package-lock.json',
 ];
 
-/** A later version, and what its migration does beyond those of this commit. */
+/** A later version, and the effect of its migration beyond those of this commit. */
 interface Later {
-  /** The folder of the repository that offers it, and all before it. */
+  /** The folder of the repository that offers it and all earlier ones. */
   readonly name: string;
   readonly migration: string | null;
   readonly isQuick: boolean;
@@ -72,7 +72,7 @@ const LATER: readonly Later[] = [
 
 const isQuick = (process.env['QUICK'] ?? '') !== '';
 const stamp = `${hashSources()}${isQuick ? ' quick' : ''}`;
-// What was made for all tests serves the quick ones as well.
+// The objects of all tests serve the quick ones as well.
 if (existsSync(STAMP) && stamp.startsWith(readFileSync(STAMP, 'utf8')) && existsSync(DIST)) process.exit(0);
 requireTools(['dpkg-deb', 'dpkg-scanpackages', 'dpkg-query', 'xz', 'zip', 'patchelf', 'strip', 'gpg']);
 rmSync(TRIALS, { recursive: true, force: true });
@@ -120,7 +120,7 @@ async function copyRelease(): Promise<void> {
   for (const file of files) copyFileSync(file, join(PACKAGES, basename(file)));
 }
 
-/** What is tried of a release, packed in a third of the time. dist/ is as it was then. */
+/** Makes the tested parts of a release in a third of the time. Restores dist/ afterwards. */
 async function makeQuickly(): Promise<void> {
   process.env['DPKG_DEB_COMPRESSOR_LEVEL'] = String(QUICK_LEVEL);
   const parts = await makeParts();
@@ -128,14 +128,14 @@ async function makeQuickly(): Promise<void> {
   for (const made of [makeDeb(parts), makeCompanionDeb(), ...zips]) keep(made);
 }
 
-/** Takes a package away from dist/, since nobody is to be given it. */
+/** Moves a package out of dist/, since nobody may receive it. */
 function keep(file: string): string {
   const kept = join(PACKAGES, basename(file));
   renameSync(file, kept);
   return kept;
 }
 
-/** A repository with these packages and those of another one. */
+/** Publishes a repository with these packages and those of another one. */
 function publishOver(
   before: string | null,
   { name, packages, key }: { name: string; packages: readonly string[]; key: SigningKey },

@@ -1,13 +1,13 @@
-/** One thing that was done on a system, and how it ended. */
+/** One action on a system, and its exit code. */
 export interface Trial {
   /** Such as `bookworm`, or `bookworm, systemd`. */
   readonly system: string;
-  /** What was done, and in which state: `start, not configured`. */
+  /** The action with its state: `start, not configured`. */
   readonly action: string;
   readonly code: number;
 }
 
-/** A table in Markdown: a line for each action, a column for each system, exit codes in it. */
+/** A table in Markdown: a line for each action, a column for each system, exit codes in the cells. */
 export function formatTrials(trials: readonly Trial[]): string {
   const systems = [...new Set(trials.map(({ system }) => system))];
   const actions = [...new Set(trials.map(({ action }) => action))];
