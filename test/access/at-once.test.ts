@@ -3,7 +3,7 @@ import { callAs, CallError } from '../support/call.ts';
 import { Stage } from './stage.ts';
 import type { Situation } from './situation.ts';
 
-/** Calls that race each other. */
+/** The number of concurrent calls. */
 const MANY = 12;
 
 let stage: Stage;

@@ -2,9 +2,9 @@ import { randomBytes } from 'node:crypto';
 import type { Caller } from './read-matrix.ts';
 import { newDevice, randomPhone, type Situation } from './situation.ts';
 
-/** How the cells of a line are called. */
+/** The call of a line's cells. */
 export interface Call {
-  /** The input, after whatever it takes that the call can be a success for those who may. */
+  /** The input. It first prepares everything that the call needs to succeed for permitted callers. */
   readonly input: (situation: Situation, caller: Caller) => object | Promise<object>;
   /** True where a success leaves a situation that the next cell cannot use. */
   readonly changes?: boolean;
@@ -290,7 +290,7 @@ const files: Record<string, Call> = {
   },
 };
 
-/** Nobody has none: they are asked for somebody else's. */
+/** An anonymous caller has none: the test uses those of another account. */
 const ownerOf = (caller: Caller): Exclude<Caller, 'anonymous'> => (caller === 'anonymous' ? 'member' : caller);
 
 const live: Record<string, Call> = {
@@ -302,7 +302,7 @@ const live: Record<string, Call> = {
   'live.ping': { input: () => ({}) },
 };
 
-/** For each line of the matrix. */
+/** The call for each line of the matrix. */
 export const calls: Readonly<Record<string, Call>> = {
   ...auth,
   ...accounts,

@@ -15,7 +15,7 @@ import { callers, readMatrix, type AccessRow, type Caller } from './read-matrix.
 import type { Situation } from './situation.ts';
 import { Stage } from './stage.ts';
 
-/** Calls at the same time. */
+/** The number of concurrent calls. */
 const AT_ONCE = 16;
 
 const operations = operationTable();
@@ -32,15 +32,15 @@ afterAll(() => stage.strike());
 interface Answer {
   readonly status: number;
   readonly text: string;
-  /** In seconds; null: the answer says nothing of a repeat. */
+  /** In seconds; null: the answer has no Retry-After. */
   readonly retryAfterS: number | null;
 }
 
-/** Each call comes from an address of its own: signing in has bounds for one. */
+/** Each call comes from an address of its own: sign-ins have bounds for each address. */
 const address = (): string => `10.${randomInt(256)}.${randomInt(256)}.${randomInt(256)}`;
 
 async function send(operation: Operation, token: string | undefined, body: string | Buffer): Promise<Answer> {
-  // Not by fetch, which takes more CPU time: this is called 14,000 times.
+  // Not by fetch, which takes more CPU time: the test makes 14,000 calls.
   const response = await request(`${stage.server.url}/v1/api/${operation.name}`, {
     method: 'POST',
     headers: {
@@ -58,7 +58,7 @@ async function send(operation: Operation, token: string | undefined, body: strin
   };
 }
 
-/** Repeats what the server refuses for the moment: the database of a busy machine may not answer in time. */
+/** Repeats temporary refusals: the database of a busy machine may not answer in time. */
 async function sendUntilAdmitted(...call: Parameters<typeof send>): Promise<Answer> {
   for (;;) {
     const answer = await send(...call);
@@ -67,7 +67,7 @@ async function sendUntilAdmitted(...call: Parameters<typeof send>): Promise<Answ
   }
 }
 
-/** What is wrong with an answer to something hostile; empty when it is done, or refused in a sentence. */
+/** The fault of an answer to hostile input; empty when the server accepted it, or refused it with a sentence. */
 function faultOf({ status, text }: Answer): string[] {
   if (status === 200) return [];
   const { message, code } = JSON.parse(text) as { message: unknown; code: unknown };
@@ -81,7 +81,10 @@ function faultOf({ status, text }: Answer): string[] {
   return faults;
 }
 
-/** Somebody who may, and the calls that come before it: what is refused at the door tests nothing behind it. */
+/**
+ * A caller with the necessary rights, and the calls that prepare it: a call that the access check refuses tests nothing
+ * after that check.
+ */
 function ableRow(operation: Operation): { row: AccessRow; caller: Caller } {
   const able = (row: AccessRow): Caller | undefined =>
     callers.find((each) => each !== 'anonymous' && row.cells[each] === 'yes');
@@ -90,7 +93,7 @@ function ableRow(operation: Operation): { row: AccessRow; caller: Caller } {
   return { row: rows.find((each) => each.operation === operation.name)!, caller: 'owner' };
 }
 
-/** Every field of an input with every value, each in an input that is right but for it. */
+/** Every field of an input with every hostile value, each in an otherwise correct input. */
 function* inputs(operation: Operation, good: object): Generator<object> {
   const { properties = {} } = describeOperation(operation).input;
   yield good;
@@ -105,7 +108,7 @@ function* inputs(operation: Operation, good: object): Generator<object> {
   yield { ...good, unknown: 1 };
 }
 
-/** Calls with each input, some at once, and again a fresh situation after one that changed it. */
+/** Calls with each input, some at once. After an input that changed the situation it uses a new one. */
 async function attack(operation: Operation): Promise<string[]> {
   const { row, caller } = ableRow(operation);
   const call = calls[row.label]!;
@@ -121,7 +124,7 @@ async function attack(operation: Operation): Promise<string[]> {
   const all = [...inputs(operation, good)];
   const originals = new Map(Object.entries(good));
   for (let at = 0; at < all.length; at += atOnce) {
-    // What names something of the first situation names the same thing of this one.
+    // An id of the first situation becomes the id of the same object in this one.
     const renewed = all.slice(at, at + atOnce).map((input) => renew(input, originals, good));
     const done = await Promise.all(renewed.map(attempt));
     if (call.changes === true && done.includes(true)) {
@@ -146,7 +149,7 @@ describe('a hostile input', () => {
     expect(lines.filter((line) => line.includes('a request failed'))).toEqual([]);
   });
 
-  // Nothing of it is done, so one situation does for all that need the same scope.
+  // The server accepts none of them, so all operations with the same scope share one situation.
   const situations = new Map<Scope | null, Promise<Situation>>();
   const shared = ({ scope }: Operation): Promise<Situation> => {
     const found = situations.get(scope) ?? stage.situation(scope);
@@ -160,7 +163,7 @@ describe('a hostile input', () => {
     const found = await Promise.all(
       hostileBodies.map(async (body) => {
         const answer = await send(operation, token, body);
-        // A byte order mark is none of the body: what needs no input has been called.
+        // A byte order mark is not part of the body: an operation without input accepts it.
         const isDone = answer.status === 200 && body !== '\ufeff{}';
         return [...faultOf(answer), ...(isDone ? ['done'] : [])].map((fault) => `${fault} for ${body.slice(0, 50)}`);
       }),
@@ -172,12 +175,13 @@ describe('a hostile input', () => {
     const body = Buffer.alloc(10 * 1024 * 1024, 0x20);
     const { people } = await stage.situation(null);
     for (const operation of served) {
-      // Refused by its length, or because the owner may not; the connection may be cut before it was sent whole.
+      // Refused by its length, or because the owner lacks the right; the server may close the connection before the
+      // end.
       const answer = await send(operation, people.owner.token, body).catch(() => null);
       if (answer !== null) expect([403, 413]).toContain(answer.status);
     }
     expect((await fetch(`${stage.server.url}/v1/ready`)).status).toBe(200);
-    // A connection that stands still in the middle is cut by the server after 30 s, and that is an answer as well.
+    // The server closes a connection that stalls after 30 s, and that counts as an answer as well.
   });
 
   test('leaves no token, number or text of anybody in the log', () => {

@@ -62,7 +62,7 @@ export const hostileValues: readonly unknown[] = [
   { type: 'Buffer', data: [1] },
 ];
 
-/** Bodies that are no input of any operation, as they are sent. */
+/** Bodies that are no valid input of any operation. */
 export const hostileBodies: readonly string[] = [
   '[]',
   '[{}]',

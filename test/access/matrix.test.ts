@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => stage.strike());
 
-/** `yes`, or the code of the error; what a success answers has to be what the documents say, and nothing more. */
+/** `yes`, or the code of the error. A success has to answer exactly the documented fields. */
 async function outcome(
   situation: Situation,
   operation: Operation,

@@ -1,4 +1,4 @@
-/** What the columns of the matrix are. */
+/** The meanings of the matrix's columns. */
 export const callerMeanings = {
   anonymous: 'without a token',
   stranger: 'a person who was never in the group',
@@ -12,12 +12,12 @@ export const callerMeanings = {
 } as const;
 
 /**
- * Who may call what, written by hand: what should be, not what the server answered once. A line is an operation, where
- * it matters with what it is about, and for each kind of caller `yes` or the code of the error. What is called privately
- * is about a private conversation of the owner and the member. An operation that needs no scope meets a bot with all of
- * them and one with none.
+ * The rights of every kind of caller, written by hand: the intended ones, not those that the server once answered. A
+ * line is an operation, where it matters with its object. A cell is `yes` or the code of the error. A line "private" is
+ * about a private conversation of the owner and the member. For an operation without a scope, one bot has all scopes
+ * and the other none.
  *
- * test/access holds every cell against a server, and docs/access.md is made of this file.
+ * The tests of test/access check every cell against a server, and docs/access.md is generated from this file.
  */
 export const matrix = `
                                            | anonymous       | stranger  | former    | member      | admin          | owner          | administrator  | bot       | unscoped
@@ -159,8 +159,8 @@ server.status                              | unauthenticated | forbidden | forbi
 `;
 
 /**
- * The scope that a bot's token needs for an operation, written by hand as well: the tests give the scopes of this table
- * to their bots, and do not ask the code that they judge. `none`: no token of a bot is enough, or no scope is needed.
+ * The scope that a bot's token needs for an operation, also written by hand. The tests give their bots the scopes of
+ * this table, and do not read them from the tested code. `none`: no token of a bot suffices, or no scope is needed.
  */
 export const scopesByHand = `
 messages:read  | conversations.list conversations.show messages.history messages.search conversations.sync live.subscribe

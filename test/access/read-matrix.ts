@@ -10,16 +10,16 @@ export interface AccessRow {
   /** `messages.edit (own)`. */
   readonly label: string;
   readonly operation: string;
-  /** `own`; null where it does not matter. */
+  /** `own`; null where the object does not matter. */
   readonly about: string | null;
   /** `yes` or the code of an error. */
   readonly cells: Readonly<Record<Caller, string>>;
 }
 
-/** Takes the hand-written text apart. Throws for a line that is not whole. */
+/** Parses the hand-written text. Throws for an incomplete line. */
 export function readMatrix(text: string): readonly AccessRow[] {
   const [heading = [], ...lines] = text.trim().split('\n').map(cellsOf);
-  // trim() took the empty cell above the operations.
+  // trim() has removed the empty cell above the operations.
   if (heading.filter((cell) => cell !== '').join() !== callers.join()) throw new Error('the heading is not as it was');
   return lines.map(([label = '', ...cells]) => {
     if (cells.length !== callers.length || cells.includes('')) throw new Error(`${label}: a cell is missing`);
@@ -32,7 +32,7 @@ export function readMatrix(text: string): readonly AccessRow[] {
 
 const cellsOf = (line: string): string[] => line.split('|').map((cell) => cell.trim());
 
-/** Takes the table of scopes apart. Throws for an unknown scope, and for an operation that has two. */
+/** Parses the table of scopes. Throws for an unknown scope, and for an operation with two. */
 export function readScopes(text: string): ReadonlyMap<string, Scope | null> {
   const found = new Map<string, Scope | null>();
   for (const line of text.trim().split('\n')) {

@@ -10,7 +10,7 @@ import type { TestPerson } from '../support/people.ts';
 import { postJson, type TestGroup, type TestServer } from '../support/server.ts';
 import type { Caller } from './read-matrix.ts';
 
-/** Everybody of a situation: the callers, and those that operations are about. */
+/** The people of a situation: the callers, and the objects of operations. */
 type Role = Exclude<Caller, 'anonymous'> | 'bystander' | 'outsider';
 
 const ROLES: readonly Role[] = [
@@ -27,8 +27,8 @@ const ROLES: readonly Role[] = [
 ];
 
 /**
- * People of every kind around a group with messages and a reverse webhook, around a private conversation of its owner and
- * one of its members, all of them made for this situation. `bystander` is one more member, `outsider` one more stranger.
+ * People of every kind, made for one situation. They are around a group with messages and a reverse webhook, and a
+ * private conversation of its owner and a member. `bystander` is another member, `outsider` another stranger.
  */
 export class Situation {
   readonly server: TestServer;
@@ -36,7 +36,7 @@ export class Situation {
   readonly group: TestGroup;
   /** The private conversation of the owner and the member. */
   readonly private: number;
-  /** A reverse webhook of the group, whose target takes everything. */
+  /** A reverse webhook of the group, whose target accepts everything. */
   readonly hook: number;
 
   private constructor(server: TestServer, made: Pick<Situation, 'people' | 'group' | 'private' | 'hook'>) {
@@ -47,7 +47,7 @@ export class Situation {
     this.hook = made.hook;
   }
 
-  /** `scope` is the one that the bot has and the unscoped bot lacks; null: all, and none. */
+  /** The bot has `scope`, and the unscoped bot lacks it; null: the bot has all scopes, and the other none. */
   static async make(server: TestServer, scope: Scope | null, target: string): Promise<Situation> {
     const group = await server.createGroup('Situation');
     const { body } = await postJson(`${group.webhook}/reverse`, { url: target });
@@ -71,13 +71,13 @@ export class Situation {
     return kind === 'anonymous' ? null : this.people[kind];
   }
 
-  /** Posts into the group for somebody; resolves to the seq. */
+  /** Posts into the group as a person; resolves to the seq. */
   async post(as: Role, text = 'x'): Promise<number> {
     const input = { conversation: this.group.id, as: this.people[as].nick, text };
     return (await this.server.operate<{ seq: number }>('messages.send', input)).seq;
   }
 
-  /** One more session, or token, of the caller; nobody gets one of somebody else. */
+  /** Another session, or token, of the caller; for an anonymous caller one of another account. */
   async anotherSession(kind: Caller): Promise<number> {
     const { id } = kind === 'anonymous' ? this.people.bystander : this.people[kind];
     const isBot = kind === 'bot' || kind === 'unscoped';
@@ -85,21 +85,21 @@ export class Situation {
     return opened.session;
   }
 
-  /** A device of the caller; bots have none, and are shown somebody else's, as nobody is. */
+  /** A device of the caller. For bots and anonymous callers, which have none, a device of another account. */
   async device(kind: Caller | 'bystander'): Promise<number> {
     const isPerson = kind !== 'anonymous' && kind !== 'bot' && kind !== 'unscoped';
     const owner = this.people[isPerson ? kind : 'bystander'];
     return (await callAs<{ id: number }>(this.server, owner, 'devices.register', newDevice())).id;
   }
 
-  /** Calls as the caller what prepares a call of theirs, where they are a person. */
+  /** Prepares a call of the caller with another call as the same person; does nothing for other callers. */
   async asPerson(kind: Caller, name: string, input: object): Promise<void> {
     if (kind !== 'anonymous' && kind !== 'bot' && kind !== 'unscoped') {
       await callAs(this.server, this.people[kind], name, input);
     }
   }
 
-  /** A telephone that was proven and is nobody's yet: the transaction to sign up with. */
+  /** The transaction of a telephone that is proven and has no account yet, for a sign-up. */
   async proven(): Promise<string> {
     const phone = randomPhone();
     const { transaction } = await callAs<{ transaction: string }>(this.server, null, 'auth.start', { address: phone });
@@ -114,14 +114,14 @@ export class Situation {
     return this.server.operate('invites.create', { group });
   }
 
-  /** The hook is as if its target had answered 410. */
+  /** Changes the hook as if its target had answered 410. */
   async removeHook(): Promise<void> {
     await this.server.database.query(
       (sql) => sql`update reverse_hook set removed_at = now(), removed_by = 'target' where id = ${this.hook}`,
     );
   }
 
-  /** A complete file of somebody, in a message of a conversation where one is given; resolves to its id. */
+  /** A complete file of a person, in a message of the conversation where one is given; resolves to its id. */
   async file(of: Role, conversation: number | null = null): Promise<string> {
     const id = randomBytes(16).toString('base64url');
     const upload = { id, ownerId: this.people[of].id as AccountId, name: 'x.txt', announcedBytes: 1 };
@@ -143,24 +143,24 @@ export class Situation {
     return (await callAs<{ seq: number }>(this.server, this.people.owner, 'messages.send', input)).seq;
   }
 
-  /** A message of the caller in the group; of those who are not in it, the first one. */
+  /** A message of the caller in the group; for callers outside the group, the first one. */
   async ownMessage(kind: Caller): Promise<number> {
     const isIn = kind !== 'anonymous' && kind !== 'stranger' && kind !== 'former' && kind !== 'administrator';
     return isIn ? this.post(kind) : 1;
   }
 }
 
-/** A phone of its own, of the project that the stage has. */
+/** A telephone with a new token, for the project in the stage's configuration. */
 export function newDevice(): { kind: 'google'; token: string } {
   return { kind: 'google', token: `device-${randomInt(1, 2 ** 47)}` };
 }
 
-/** A number of its own, in E.164. */
+/** A random number, in E.164. */
 export function randomPhone(): string {
   return `+4917${String(randomInt(10_000_000, 100_000_000))}`;
 }
 
-/** Accounts with their sessions. The two bots are the owner's. */
+/** Accounts with their sessions. The two bots belong to the owner. */
 async function makePeople(tx: Transaction, scope: Scope | null): Promise<Record<Role, TestPerson>> {
   const mark = newSessionToken('user')
     .token.slice(4, 14)

@@ -96,7 +96,7 @@ describe('a mail server', () => {
     await expect(email(server.config(LOGIN)).send(CODE)).rejects.toMatchObject({ failure: 'tls' });
     expect(server.letters).toEqual([]);
     expect(logins).toBe(0);
-    // Not smtp-server: with a client in its own process that ends such handshakes it makes Node 24.21 crash.
+    // Not smtp-server: a client in the same process that ends such handshakes crashes Node 24.21.
     let bytes = 0;
     const implicit = createTlsServer(tls, (socket) => {
       socket.on('error', () => {});

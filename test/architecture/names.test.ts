@@ -4,12 +4,15 @@ import { expect, test } from '@jest/globals';
 import { parseSync } from '@swc/core';
 import { FOLDERS, root, sourceFiles } from './source-graph.ts';
 
-/** Names that strangers could not guess, each with the one that took its place. */
+/** Names that strangers could not guess, each with its replacement. */
 const retired = JSON.parse(readFileSync(join(import.meta.dirname, 'retired-names.json'), 'utf8')) as Readonly<
   Record<string, string>
 >;
 
-/** Every identifier of a file, declared or used: properties and private names too, not what is in texts and comments. */
+/**
+ * Every identifier of a file, declared or used, including properties and private names; not those in texts and
+ * comments.
+ */
 function identifiersOf(text: string, tsx = false): Set<string> {
   const found = new Set<string>();
   const visit = (node: unknown): void => {
@@ -36,12 +39,12 @@ test('no retired name comes back', () => {
   expect(back).toEqual([]);
 });
 
-/** Retired error codes, operations, configuration keys, metrics and commands, each with the one that took its place. */
+/** Retired error codes, operations, configuration keys, metrics and commands, each with its replacement. */
 const retiredWire = JSON.parse(readFileSync(join(import.meta.dirname, 'retired-wire-names.json'), 'utf8')) as Readonly<
   Record<string, Readonly<Record<string, string>>>
 >;
 
-/** Whole names only: `limits.file` is none in `limits.file-size`, and `live.follow(` is a call in a test. */
+/** Matches whole names only: not `limits.file` in `limits.file-size`, and not the call `live.follow(` in a test. */
 function findRetiredWireNames(text: string): readonly string[] {
   return Object.values(retiredWire)
     .flatMap((names) => Object.entries(names))
@@ -55,7 +58,7 @@ test('retired names of the interfaces are found as whole names', () => {
   expect(findRetiredWireNames('token_rate_exceeded limits.file-size live.follow(url)')).toEqual([]);
 });
 
-/** Code, documents and configuration, but for the lists of retired names. */
+/** Code, documents and configuration, except the lists of retired names. */
 const TEXT_FILES = [
   ...[...FOLDERS, 'docs', 'etc'].flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })

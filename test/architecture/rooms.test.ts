@@ -15,8 +15,8 @@ import {
 } from './source-graph.ts';
 
 /**
- * What each room of a layer imports of the others: exactly that, in an order in which each stands above all that it
- * imports. A room is a folder of the layer, or a file beside them.
+ * The exact imports of each room of a layer from other rooms, in an order in which no room imports a later one. A room
+ * is a folder of the layer, or a file beside them.
  */
 const roomsOf: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
   operations: {
@@ -94,7 +94,7 @@ const roomsOf: Readonly<Record<string, Readonly<Record<string, readonly string[]
   },
 };
 
-/** Files of one folder, without those of its subfolders. */
+/** Bound of the files of one folder, without those of its subfolders. */
 const MAX_FILES = 30;
 
 /** The folder of a layer. */

@@ -9,7 +9,7 @@ export const web = join(root, 'web');
 export const packages: ReadonlyMap<string, string> = new Map(
   readdirSync(join(root, 'packages')).map((name) => [`packages/${name}`, join(root, 'packages', name, 'src')]),
 );
-/** The folders of the project that hold TypeScript. */
+/** The folders of the project with TypeScript. */
 export const FOLDERS = ['src', 'client', 'web', 'packages', 'test', 'scripts', 'bench', 'faults'] as const;
 
 /** All files of TypeScript below a folder, absolute, sorted. */
@@ -20,7 +20,7 @@ export function sourceFiles(folder: string): string[] {
     .sort();
 }
 
-/** A file that another one imports, and the names that it takes; null: all of them. */
+/** A file that another one imports, and the imported names; null: all of them. */
 export interface Import {
   readonly target: string;
   readonly names: readonly string[] | null;
@@ -33,7 +33,7 @@ const BARE = /(?:^|\n)\s*import\s+'(\.[^']+)'/g;
 const DYNAMIC = /\bimport\(\s*'(\.[^']+)'\s*\)\)?(?:\.(\w+))?/g;
 const MODULE = /(?:^|\n)\s*(?:import|export)\s+(?:[^'";]*?\sfrom\s*)?'([^.'][^']*)'|\bimport\(\s*'([^.'][^']*)'/g;
 
-/** The project's own files that a file names in import and export statements, type imports too. */
+/** The project's own files in a file's import and export statements, type imports included. */
 export function importsOf(file: string): Import[] {
   const text = readFileSync(file, 'utf8');
   const at = (specifier: string): string => resolve(dirname(file), specifier);
@@ -56,17 +56,17 @@ function namesIn(clause: string): string[] | null {
   return parts.filter((part) => part !== '').map((part) => part.replace(/^type\s+/, '').split(/\s+as\s+/)[0]!);
 }
 
-/** The specifiers of what a file imports from elsewhere: modules of Node and of npm. */
+/** The specifiers of a file's other imports: modules of Node and of npm. */
 export function modulesOf(file: string): string[] {
   return [...readFileSync(file, 'utf8').matchAll(MODULE)].map(([, named, loaded]) => (named ?? loaded)!);
 }
 
-/** What each file of a folder imports of the project's own files. */
+/** The imports of each file of a folder from the project's own files. */
 export function importGraph(folder: string): Map<string, readonly string[]> {
   return new Map(sourceFiles(folder).map((file) => [file, importsOf(file).map(({ target }) => target)]));
 }
 
-/** Ways on which a file imports itself through others, with paths from the project's root. */
+/** Cycles of imports, with paths relative to the project's root. */
 export function cyclesIn(graph: ReadonlyMap<string, readonly string[]>): string[] {
   const state = new Map<string, 'open' | 'done'>();
   const cycles: string[] = [];

@@ -21,7 +21,7 @@ const BURN_US = 200_000;
 const BURN = `const used = () => { const { user, system } = process.cpuUsage(); return user + system; };
   const end = used() + ${BURN_US}; while (used() < end);`;
 
-/** What is counted below a process whose child of this name has used 200 ms of CPU, as it has itself. */
+/** The counted CPU time below a process. The process and its child of this name have each used 200 ms. */
 async function countBelow(name: string): Promise<number> {
   const child = `process.title = '${name}'; ${BURN} console.log('burned'); setInterval(() => {}, 1e6)`;
   const parent = `${BURN} require('node:child_process').spawn(process.execPath, ['-e', ${JSON.stringify(child)}], { stdio: 'inherit' });`;

@@ -22,7 +22,7 @@ test('a server with everything in use has as many connections as the doctor and 
   };
   const { promise: counted, resolve: stop } = Promise.withResolvers<void>();
   try {
-    // One call more than each pool has connections, each of which holds its one until all were counted.
+    // One call more than each pool has connections; each holds its connection until all were counted.
     const hold = (pool: Pool): Promise<unknown>[] =>
       Array.from({ length: pool.size + 1 }, () =>
         pool.run(async (sql) => {
@@ -40,7 +40,7 @@ test('a server with everything in use has as many connections as the doctor and 
     expect(all).toHaveLength(expected);
     stop();
     await Promise.all(held);
-    // And a server has no session of another name.
+    // And a server has no session with another name.
     const server = await TestServer.start({}, { database });
     try {
       expect((await sessions()).filter((name) => !all.includes(name))).toEqual([]);

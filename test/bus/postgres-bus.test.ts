@@ -24,7 +24,7 @@ afterEach(async () => {
 
 type RecordedEvent = [keyof BusEvents, unknown];
 
-/** What a node hears, to be asked for word by word. */
+/** The events that a node receives, which a test takes one by one. */
 class EventRecorder {
   readonly events: RecordedEvent[] = [];
   #wake: (() => void) | null = null;
@@ -41,7 +41,7 @@ class EventRecorder {
     }
   }
 
-  /** The next word; the test's own time-out bounds the wait. */
+  /** The next event; the test's own timeout bounds the wait. */
   async next(): Promise<RecordedEvent> {
     while (this.events.length === 0) await new Promise<void>((resolve) => (this.#wake = resolve));
     return this.events.shift()!;
@@ -53,7 +53,7 @@ class EventRecorder {
   }
 }
 
-/** A node that listens: its first word, the gap of its start, has been heard. */
+/** A node that listens; it has received its first event, the resync of its start. */
 async function node(
   options: PostgresBusOptions & { log?: Log } = {},
   changes: Partial<PostgresqlConfig> = {},
@@ -66,7 +66,7 @@ async function node(
   return { bus, recorder };
 }
 
-/** A log that tells when an event is next written. */
+/** A log that reports when an event is written next. */
 function logUntil(wanted: string): { log: Log; written: () => Promise<void> } {
   let onWritten = (): void => {};
   return {
@@ -75,7 +75,10 @@ function logUntil(wanted: string): { log: Log; written: () => Promise<void> } {
   };
 }
 
-/** A node that has heard nobody for three heartbeats in a row, and a listener that hears all that is said. */
+/**
+ * A node that has received nothing from peers for three heartbeats in a row, and a listener that receives every
+ * notification.
+ */
 async function nodeWithoutPeers(name: string): Promise<{
   a: Awaited<ReturnType<typeof node>>;
   untilWithoutPeers: () => Promise<void>;
@@ -85,7 +88,7 @@ async function nodeWithoutPeers(name: string): Promise<{
   const received: string[] = [];
   const listener = new Connection(database.target, 'test', { onNotify: (payload) => received.push(payload) });
   await listener.run(listen, 5_000);
-  // A late heartbeat has the session made anew, and the count begin anew.
+  // A late heartbeat makes the node reopen its session, and the count begins again.
   const forget = (): void => void received.splice(0);
   const a = await node({ node: name, heartbeatMs: 100, log: { ...silentLog(), debug: forget } });
   a.bus.subscribe({ resync: forget });
@@ -102,14 +105,14 @@ async function nodeWithoutPeers(name: string): Promise<{
 const group = (id: number): ConversationId => id as ConversationId;
 const seq = (n: number): Seq => n as Seq;
 const resync: RecordedEvent = ['resync', RELIABLE_EVENTS];
-/** A gap of a session that had listened: what is urgent, and the rest a moment later. */
+/** The resync of a session that had listened: urgent kinds first, the others a moment later. */
 const urgentResync: RecordedEvent = ['resync', new Set(['tokensRevoked', 'leasesNeedRebalancing'])];
 const lateResync: RecordedEvent = [
   'resync',
   new Set([...RELIABLE_EVENTS].filter((event) => !['tokensRevoked', 'leasesNeedRebalancing'].includes(event))),
 ];
 
-/** Sessions that listen. */
+/** The sessions that listen. */
 const listeners = (): Promise<number[]> =>
   database.query(async (sql) => {
     const rows = await sql<{ pid: number }[]>`
@@ -137,7 +140,7 @@ describe('PostgresBus', () => {
       ['tokensRevoked', ['aa', 'bb']],
       ['hooksChanged', [3, 4]],
     ]);
-    // A word there and back: had anything been repeated to its own node, it would have come before.
+    // A notification to a and back: a repeat to its own node would have arrived before it.
     a.bus.publish('hooksChanged', [group(5)]);
     b.recorder.events.splice(0, 3);
     expect(await b.recorder.next()).toEqual(['hooksChanged', [5]]);
@@ -209,7 +212,7 @@ describe('PostgresBus', () => {
     const b = await node();
     proxy.mode = 'swallow';
     await written();
-    // Those of a session that was late before are none of it.
+    // The earlier ones, of a session that was late, do not count.
     a.recorder.events.splice(0);
     proxy.mode = 'pass';
     expect(await a.recorder.next()).toEqual(urgentResync);
@@ -251,11 +254,13 @@ describe('PostgresBus', () => {
     a.bus.publish('hooksChanged', [group(1)]);
     await untilWithoutPeers();
     expect(received.filter((payload) => !payload.endsWith(' .'))).toEqual([]);
-    // On a busy machine a opens its session again just as b starts. It then counts b as heard, and b needs no gap.
+    // On a busy machine, a may reopen its session just as b starts. It then counts b as received, and b needs no
+    // resync.
     for (let round = 1; gaps.length === 0 && round <= 20; round++) {
       await untilWithoutPeers();
       const b = await node({ heartbeatMs: 100 });
-      // Published again, for on a busy machine b may be late with a heartbeat, and a alone until it is heard.
+      // Published repeatedly, for on a busy machine b may be late with a heartbeat, and a has no peers until it
+      // arrives.
       await eventually(
         async () => {
           a.bus.publish('hooksChanged', [group(2)]);
@@ -273,11 +278,11 @@ describe('PostgresBus', () => {
   test('asks one node to confirm a change, which its listeners have heard by the time it answers', async () => {
     const [a, b, c] = [await node({ node: 'a' }), await node({ node: 'b' }), await node({ node: 'c' })];
     expect(await a.bus.confirmHooksChanged('b', group(3), 5_000)).toBe(true);
-    // At least once: a question that is not answered within 500 ms is said again.
+    // At least once: a statement without an answer within 500 ms is repeated.
     expect([...new Set(b.recorder.events.map((recorded) => JSON.stringify(recorded)))]).toEqual([
       '["hooksChanged",[3]]',
     ]);
-    // A word that all hear, so that whatever c was told before has arrived.
+    // All nodes receive this one, so that every earlier notification to c has arrived.
     a.bus.publish('hooksChanged', [group(4)]);
     expect(await c.recorder.next()).toEqual(['hooksChanged', [4]]);
     const many = await Promise.all(
@@ -303,7 +308,7 @@ describe('PostgresBus', () => {
     const impostor = new Connection(database.target, 'test', { onNotify: (payload) => asked.push(payload) });
     await impostor.run(listen, 5_000);
     const request = a.bus.confirmHooksChanged('b', group(1), 3_000);
-    // That to nobody may come late.
+    // The notification to nobody may come late.
     const found = await eventually(
       async () => asked.map((recorded) => /\?(\w+),b,1$/.exec(recorded)).find((match) => match !== null),
       (match) => match !== undefined,
@@ -350,7 +355,7 @@ describe('PostgresBus', () => {
     const late = new PostgresBus(database.open(), silentLog());
     late.start();
     late.stop();
-    // Stopped in the middle of its first word.
+    // Stopped while it sends its first notification.
     const eager = new PostgresBus(database.open(), silentLog());
     eager.subscribe({ resync: () => eager.stop() });
     const stopped = new Promise<void>((resolve) => eager.subscribe({ resync: () => resolve() }));

@@ -4,25 +4,25 @@ import type { CallerFormat, CallerRequest } from '../../src/callers/core/caller-
 import type { AlertUpdate, EncodedFile } from '../../src/callers/core/message-form.ts';
 import type { JsonObject } from '../../src/callers/core/values.ts';
 
-/** A request as a program sends it; the text that it must become stands beside it, in `<name>.txt`. */
+/** A request as a program sends it; `<name>.txt` beside it has the expected text. */
 export interface Fixture {
-  /** The program and its version, and where its payload is written down. */
+  /** The program with its version, and the documentation of its payload. */
   readonly source: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly query?: string;
   readonly body: JsonObject;
-  /** True: its shape is another format's too, so that only the suffix of the address leads to this one. */
+  /** True: another format has the same shape, so that only the suffix of the address selects this one. */
   readonly needsSuffix?: boolean;
   readonly label?: string;
   readonly alert?: AlertUpdate;
   readonly files?: readonly EncodedFile[];
-  /** In place of the text: the event that is understood and not shown. */
+  /** Replaces the text: the event that the format recognises and does not show. */
   readonly ignored?: string;
 }
 
 const folderOf = ({ name }: CallerFormat): string => join(import.meta.dirname, 'fixtures', name);
 
-/** Of the format's folder and those in it, as paths below it. */
+/** The fixtures of the format's folder and its subfolders, as paths below it. */
 export function fixtureNames(format: CallerFormat): string[] {
   const names = readdirSync(folderOf(format), { encoding: 'utf8', recursive: true });
   return names.filter((name) => name.endsWith('.json'));

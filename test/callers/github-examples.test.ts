@@ -13,8 +13,8 @@ const examples = createRequire(import.meta.url)('@octokit/webhooks-examples') as
 }[];
 
 /**
- * Every event of the examples, with its actions that are shown; an event without actions has an empty one. Those with
- * an empty list are not shown, on purpose.
+ * Every event of the examples, with its shown actions; an event without actions has an empty one. An empty list means
+ * that the event is not shown, on purpose.
  */
 const SHOWN: Readonly<Record<string, readonly string[]>> = {
   check_suite: ['completed'],
@@ -41,11 +41,11 @@ const SHOWN: Readonly<Record<string, readonly string[]>> = {
   workflow_run: ['completed'],
   // The examples have no review with a text or a verdict.
   pull_request_review: [],
-  // Told by another event of the same moment: workflow_run or check_suite, star.
+  // Another event of the same moment shows it: workflow_run or check_suite, star.
   check_run: [],
   workflow_job: [],
   watch: [],
-  // Of interest to a page or a program, too many for a group of people.
+  // Useful for a page or a program, and too many for a group of people.
   deployment: [],
   deployment_review: [],
   deployment_status: [],
@@ -75,7 +75,7 @@ const SHOWN: Readonly<Record<string, readonly string[]>> = {
   org_block: [],
   sponsorship: [],
   team_add: [],
-  // Not everybody in a group may see weaknesses that are not mended yet.
+  // Not everybody in a group may see weaknesses that are not fixed yet.
   code_scanning_alert: [],
   dependabot_alert: [],
   repository_vulnerability_alert: [],

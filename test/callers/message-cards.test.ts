@@ -96,7 +96,7 @@ describe('the cards of a message', () => {
     expect(onlyCard(found)).toEqual(found);
     const defused = { title: '@\u2060ada', text: 'hi @\u2060bob', url: 'https://example.org/@ada' };
     expect(onlyCard(found, { hasStrangersText: true })).toEqual(defused);
-    // What is not seen is removed before, so that it hides no mention.
+    // Invisible characters are removed first, so that they hide no mention.
     expect(onlyCard({ title: '@\u2060\u200Bada' }, { hasStrangersText: true })).toEqual({ title: '@\u2060ada' });
   });
 

@@ -63,7 +63,7 @@ function readContent(format: CallerFormat, fixture: Fixture): StoredContent {
 
 const hasStorableCharacters = (text: string): boolean => text.isWellFormed() && !text.includes('\u0000');
 
-/** PostgreSQL takes it, within the bounds. Characters that it refuses are escaped in JSON. */
+/** Whether PostgreSQL accepts it, within the bounds. JSON escapes the characters that it refuses. */
 const isStorable = ({ text, cards, alertKeys }: StoredContent): boolean =>
   hasStorableCharacters(text) &&
   text.length <= 40_000 &&
@@ -71,7 +71,7 @@ const isStorable = ({ text, cards, alertKeys }: StoredContent): boolean =>
   !/\\u(?:0000|d[89a-f])/.test(cards) &&
   Buffer.byteLength(cards) <= MAX_CARDS_BYTES;
 
-/** Whatever one value of a real payload becomes, the rest of it is read. */
+/** With any one value of a real payload changed, the rest is still read. */
 describe.each(formats)('$name', (format) => {
   test.each(fixtureNames(format))('reads %s with each of its values replaced', (name) => {
     const fixture = readFixture(format, name);

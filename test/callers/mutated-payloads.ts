@@ -5,11 +5,11 @@ import { formats } from '../../src/callers/formats.ts';
 import { fixtureNames, readFixture, type Fixture } from './fixtures.ts';
 
 const MAX_MUTATIONS = 4;
-/** As `http.max-body-size` and WEBHOOK_POST_LIMITS have it. */
+/** The bounds of `http.max-body-size` and WEBHOOK_POST_LIMITS. */
 const MAX_BYTES = 1_048_576;
 const MAX_VALUES = 60_000;
 
-/** A fixture and the format that it is of. */
+/** A fixture with its format. */
 export interface Payload {
   readonly format: CallerFormat;
   readonly fixture: Fixture;
@@ -22,7 +22,9 @@ export function readPayloads(): Payload[] {
   );
 }
 
-/** Payloads of all formats with values that were replaced, repeated or removed at random, within the limits of a body. */
+/**
+ * Payloads of all formats with values that are replaced, repeated or removed at random, within the limits of a body.
+ */
 export function* mutatedPayloads(payloads: readonly Payload[], count: number, seed: number): Generator<Payload> {
   const random = new Random(seed);
   for (let made = 0; made < count;) {
@@ -34,14 +36,17 @@ export function* mutatedPayloads(payloads: readonly Payload[], count: number, se
   }
 }
 
-/** Null where the result is past the limits of a body, which the server refuses before it is read. */
+/** Null where the result exceeds the limits of a body, which the server refuses before it reads it. */
 function mutated(body: JsonObject, random: Random): JsonObject | null {
   let result: unknown = body;
   for (let n = random.between(1, MAX_MUTATIONS); n > 0; n -= 1) result = mutateOne(result, random);
   return isObject(result) && isWithinLimits(result) ? result : null;
 }
 
-/** Repeated parts are shared, so that a small body may be far too large as text: it is counted and not written. */
+/**
+ * Repeated parts are shared, so that a small body may be far too large as text: the function counts it without writing
+ * it.
+ */
 function isWithinLimits(body: unknown): boolean {
   let [values, bytes] = [0, 0];
   const waiting = [body];
@@ -57,7 +62,7 @@ function isWithinLimits(body: unknown): boolean {
   return true;
 }
 
-/** Walks down at random, and replaces, repeats or removes what it ends at. */
+/** Descends at random, and replaces, repeats or removes the value where it ends. */
 function mutateOne(value: unknown, random: Random): unknown {
   const keys = typeof value === 'object' && value !== null ? Object.keys(value) : [];
   if (keys.length === 0 || random.chance(0.15)) return random.chance(0.3) ? repeated(value, random) : strange(random);
@@ -68,7 +73,7 @@ function mutateOne(value: unknown, random: Random): unknown {
   return copy;
 }
 
-/** The same many times over, as a list. */
+/** A list with the same value many times. */
 function repeated(value: unknown, random: Random): unknown {
   return Array.from({ length: 10 ** random.between(0, 4) }, () => value);
 }

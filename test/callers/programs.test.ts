@@ -15,7 +15,7 @@ const TOKEN = 'IntegrationToken_0123456789-abc';
 
 const setups = programs.flatMap(({ name, setups: all }) => all.map((setup) => ({ name, ...setup })));
 
-/** Null: the group's own address. Undefined: nothing answers there. */
+/** Null: the group's own address. Undefined: no route has this address. */
 function routeOf({ url }: CallerAddress): CallerPath | null | undefined {
   const filled = url
     .replaceAll('<address>', '<server>/v1/webhooks/<token>')
@@ -43,7 +43,7 @@ describe.each(setups)('$name: $address.url, $fixture', ({ address, configuration
     const route = routeOf(address);
     expect(route).toBeDefined();
     const request = requestOf(readFixture(format, `${rest.join('/')}.json`));
-    // Both kinds of cards come to the address of Teams.
+    // The address of Teams accepts both kinds of cards.
     const forced = route?.format === 'teams' ? teams.delegateOf!(request).name : (route?.format ?? null);
     const detected = hasNtfyHeaders(request.headers) ? ntfy : detectFormat(request);
     expect(forced ?? detected?.name).toBe(formatName);
@@ -52,7 +52,7 @@ describe.each(setups)('$name: $address.url, $fixture', ({ address, configuration
   test('has a configuration with all that its address is made of', () => {
     expect(Object.values(addresses)).toContain(address);
     const given = Object.values(address.values).filter((value) => value.includes('<'));
-    // Apprise and shoutrrr write the address of the server as their own URL.
+    // Apprise and shoutrrr put the address of the server into a URL of their own form.
     const written = configuration
       .replaceAll(/\w+:\/\/<host>\/v1\/webhooks\/<token>/g, '<address>')
       .replaceAll('mmosts://<host>/<token>', '<server> <token>');

@@ -30,14 +30,14 @@ test('admin-link makes the first administrator and a group, and prints an addres
   expect((await fetch(url + new URL(webhook!).pathname, { method: 'POST', body: 'Hello' })).status).toBe(200);
   expect(await whoComesIn(link!)).toMatchObject({ nick: 'admin', name: 'Administrator', role: 'admin' });
 
-  // Another one is for the same account, whatever nick a new one would have had.
+  // A second link is for the same account, whatever the nick of a new one would have been.
   await workspace.run(['user', 'create', 'aaron', '--admin']);
   const again = await workspace.run(['admin-link', '--nick', 'root', '--json']);
   const made = JSON.parse(again.stdout) as { user: string; created: boolean; link: string };
   expect(made).toMatchObject({ user: 'admin', created: false, group: null });
   expect(await whoComesIn(made.link)).toMatchObject({ nick: 'admin' });
 
-  // Who is out of use is passed over.
+  // The command skips deactivated accounts.
   await workspace.run(['user', 'deactivate', 'admin']);
   expect((await workspace.run(['admin-link'])).stdout).toContain('is signed in as aaron');
 });

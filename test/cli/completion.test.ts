@@ -27,7 +27,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true }));
 
-/** What a real bash offers after these words, the last of which is being typed. */
+/** The completions of a real bash for these words, the last of which is incomplete. */
 async function complete(...words: string[]): Promise<string[]> {
   const lines = [
     'source "$1"; shift',
@@ -87,7 +87,7 @@ describe('the completion of bash', () => {
     const states = ['active', 'failing', 'parked', 'paused', 'removed'];
     expect(await complete('hook', 'list', '--state', '')).toEqual(states);
     expect(await complete('hook', 'list', '--state', 'pa')).toEqual(['parked', 'paused']);
-    // Readline takes --state=pa apart.
+    // Readline splits --state=pa.
     expect(await complete('hook', 'list', '--state', '=')).toEqual(states);
     expect(await complete('hook', 'list', '--state', '=', 'f')).toEqual(['failing']);
     expect(await complete('group', 'add-member', 'Operations', 'alice', '--role', 'o')).toEqual(['owner']);

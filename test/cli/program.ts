@@ -10,7 +10,7 @@ import { MAIN } from '../support/program-files.ts';
 export const root = join(import.meta.dirname, '../..');
 export const SECRET = 'QpE7mVt3xkLr9sWzYb2nHd8fJc4gUa6o';
 
-/** How a run of the program ended. */
+/** The result of a run of the program. */
 export interface Ended {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
@@ -24,7 +24,7 @@ export interface Event {
   readonly [field: string]: unknown;
 }
 
-/** The real program in a process of its own; killed by `stop` if it still runs. */
+/** The real program in a process of its own; `stop` kills it if it still runs. */
 export class Program {
   readonly process: ChildProcess;
   readonly ended: Promise<Ended>;
@@ -42,7 +42,7 @@ export class Program {
     const [file, ...args] = command;
     const child = spawn(file, args, { env, stdio: ['pipe', 'pipe', 'pipe'], cwd: options.cwd });
     this.process = child;
-    // A program that ends without reading its input is no fault of the test's.
+    // A program that exits without reading its input is no failure of the test.
     child.stdin.on('error', () => {});
     if (options.openInput !== true) child.stdin.end(options.input);
     createInterface({ input: child.stdout }).on('line', (line) => {
@@ -66,17 +66,17 @@ export class Program {
     return this.process.pid!;
   }
 
-  /** Resolves with the log's first event of that name; rejects when the program ends without it. */
+  /** Resolves with the log's first event of that name; rejects when the program exits without it. */
   async event(name: string): Promise<Event> {
     return this.#wait(name, () => this.#events.find(({ msg }) => msg === name));
   }
 
-  /** Resolves with what the first group of `pattern` matched in the output so far. */
+  /** Resolves with the first group of `pattern` in the output so far. */
   async text(pattern: RegExp): Promise<string> {
     return this.#wait(String(pattern), () => pattern.exec(this.#stdout)?.[1]);
   }
 
-  /** The same of what it said on standard error. */
+  /** Does the same for standard error. */
   async remark(pattern: RegExp): Promise<string> {
     return this.#wait(String(pattern), () => pattern.exec(this.#stderr)?.[1]);
   }
@@ -103,7 +103,7 @@ export class Program {
   }
 }
 
-/** A folder with a configuration, and the programs that were started on it. */
+/** A folder with a configuration, and the programs that use it. */
 export class Workspace {
   readonly folder: string;
   readonly #programs: Program[] = [];
@@ -124,7 +124,7 @@ export class Workspace {
     return join(this.folder, 'data');
   }
 
-  /** Writes a complete configuration on a test database; `lines` come last, so that they win. */
+  /** Writes a complete configuration on a test database; `lines` come last, so that they take precedence. */
   async configure(target: ConnectionTarget, lines: readonly string[] = []): Promise<void> {
     const database = { host: target.host, port: target.port, db: target.database, user: target.user };
     await this.write([
@@ -162,7 +162,7 @@ export class Workspace {
     return this.start(args, env).ended;
   }
 
-  /** Runs the program with something on its standard input. */
+  /** Runs the program with this text on its standard input. */
   async pipe(input: string | Buffer, args: readonly string[]): Promise<Ended> {
     const program = new Program([process.execPath, MAIN, ...args, '--config', this.file], { input });
     this.#programs.push(program);
@@ -182,7 +182,7 @@ export class Workspace {
   }
 }
 
-/** Runs the program with nothing but these arguments. */
+/** Runs the program with these arguments only. */
 export async function runKlatch(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Ended> {
   return new Program([process.execPath, MAIN, ...args], { env }).ended;
 }

@@ -12,7 +12,7 @@ let standby: PostgresNode;
 let workspace: Workspace;
 
 beforeEach(async () => {
-  // Doctor has more to say without.
+  // With fsync, since doctor warns without it.
   cluster = await PostgresCluster.start({ settings: { fsync: 'on' } });
   [primary, standby] = cluster.nodes as [PostgresNode, PostgresNode];
   workspace = await Workspace.create();

@@ -15,7 +15,7 @@ let workspace: Workspace;
 beforeAll(async () => {
   authority = new CertificateAuthority();
   const { certificate, key } = authority.issue('db', 'DNS:localhost', serverOwner().uid);
-  // With fsync: doctor has more to say without.
+  // With fsync, since doctor warns without it.
   const settings = {
     fsync: 'on',
     ssl: 'on',
@@ -45,7 +45,7 @@ const verifyFull = (caFile = authority.caFile): string[] => [
   `services.postgresql.ca-file = ${JSON.stringify(caFile)}`,
 ];
 
-/** How the sessions of Klatch came in; those of the test are the superuser's. */
+/** The sessions of Klatch, with their TLS state; those of the test are the superuser's. */
 async function sessions(): Promise<{ ssl: boolean; client: string | null }[]> {
   return cluster.nodes[0]!.query(
     (sql) => sql<{ ssl: boolean; client: string | null }[]>`
@@ -54,7 +54,10 @@ async function sessions(): Promise<{ ssl: boolean; client: string | null }[]> {
   );
 }
 
-/** The server starts; a post is confirmed and forwarded over sessions with TLS alone; `doctor` gets in as well. */
+/**
+ * Checks that the server starts, that it accepts and forwards a post over sessions with TLS only, and that `doctor`
+ * connects.
+ */
 async function expectToWork(client: string | null): Promise<void> {
   const { url } = await workspace.serve();
   const receiver = await Receiver.start();

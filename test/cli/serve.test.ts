@@ -64,7 +64,7 @@ describe('a running server', () => {
           const headers = { 'content-type': 'application/json' };
           await eventually(
             () => {
-              // Some may meet a session that has just been ended, and be answered at once: these are asked again.
+              // A request may hit a session that has just ended, and get its answer at once: the test repeats it.
               while (asked.length - answers.length < 3) {
                 asked.push(fetch(hook, { method: 'PATCH', headers, body: '{"paused":true}' }).then(count));
               }
@@ -122,7 +122,7 @@ describe('a running server', () => {
     const held = await openRequest(Number(new URL(url).port), new URL(webhook).pathname);
     server.process.kill('SIGTERM');
     await server.event('stopping');
-    // What comes within a second is taken for the same request, so it has to be asked more than once.
+    // Signals within a second count as the same request, so the test sends more than one.
     const asking = setInterval(() => server.process.kill('SIGINT'), 100);
     const { code, stderr } = await server.ended;
     clearInterval(asking);
@@ -303,7 +303,7 @@ describe('a server that cannot start says why on standard error and in its log',
   });
 });
 
-/** Something that listens and never says a word. */
+/** A server that listens and never answers. */
 async function listen(): Promise<Server> {
   const server = createServer((socket) => {
     socket.on('error', () => socket.destroy());
@@ -320,7 +320,7 @@ async function close(server: Server): Promise<void> {
   await once(server, 'close');
 }
 
-/** A post whose body never comes, once the server waits for it. */
+/** Sends a post without its body, and resolves once the server waits for the body. */
 async function openRequest(port: number, path: string): Promise<Socket> {
   const socket = connect(port, '127.0.0.1');
   socket.on('error', () => socket.destroy());

@@ -8,7 +8,7 @@ import { withoutPositions } from './load.ts';
 
 const SMTP = 'services.smtp { host = "mail.example.org", from = "klatch@example.org", template = "letter.txt" }\n';
 
-/** What is said about a letter, without the folder; null if it is accepted. */
+/** The problem of an e-mail template, without the folder; null if it is accepted. */
 function said(folder: Folder): string | null {
   const file = folder.write('server.conf', MINIMAL + SMTP);
   try {

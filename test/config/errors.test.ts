@@ -152,7 +152,7 @@ describe('a file that cannot be read', () => {
   });
 });
 
-/** The whole message of a line that stands third. */
+/** The complete message for a text on the third line. */
 function failureMessage(line: string): string {
   using folder = new Folder();
   const file = folder.write('server.conf', `${MINIMAL}${line}\n`);
@@ -167,7 +167,7 @@ function failureMessage(line: string): string {
   throw new Error('It loaded.');
 }
 
-/** Whether the key names the file of a key: there the body of a key must not be taken for a name. */
+/** Whether the key names the file of a key: there the content of a key must not count as a name. */
 function isOfKey(line: string): boolean {
   return /private = KEY|key = KEY|path = KEY|authority = KEY|certificate = KEY/.test(line);
 }

@@ -35,7 +35,7 @@ describe('the configuration file', () => {
   test('that is nowhere is told with every place', () => {
     using folder = new Folder();
     const find = (): string => findConfigFile({ env: {}, programBinDir: join(folder.path, 'bin') });
-    // A machine with an installed server has the last of the places.
+    // On a machine with an installed server, the last place exists.
     if (existsSync('/etc/klatch/server.conf')) expect(find()).toBe('/etc/klatch/server.conf');
     else {
       expect(find).toThrow(

@@ -2,13 +2,13 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
-/** 43 characters of no meaning, as `createServerSecret` makes them. */
+/** 43 random characters, as `createServerSecret` makes them. */
 export const SECRET = 'mT4vX0cQ9uLr2YwKz7BnEjHs5PdGfA1oIiRtNqVkWxE';
 
-/** The least that loads. */
+/** The smallest valid configuration. */
 export const MINIMAL = `secret = "${SECRET}"\nhttp.base-uri = "https://chat.example.org"\n`;
 
-/** A folder of files for one test; `using` removes it. Files are closed to others unless `mode` says so. */
+/** A folder of files for one test; `using` removes it. Other users cannot read its files unless `mode` allows it. */
 export class Folder implements Disposable {
   readonly path = mkdtempSync(join(tmpdir(), 'klatch-config-'));
 

@@ -12,8 +12,8 @@ export function load(text: string, env: Environment = {}): LoadedConfig {
 }
 
 /**
- * The message of the error that a text leads to, without the folder, columns and lines shown beneath: those have a test
- * of their own. The kind of error is checked.
+ * The message of the error for a text, without the folder, columns and the quoted lines, which have a test of their
+ * own. It checks the kind of error.
  */
 export function failure(kind: typeof ConfigError | typeof NotConfiguredError, text: string, env: Environment = {}) {
   using folder = new Folder();
@@ -34,7 +34,7 @@ export function withoutPositions(message: string, folder: string): string {
   return sentences.map((line) => line.replace(/^([^\s:]+:\d+):\d+: /, '$1: ')).join('\n');
 }
 
-/** The one problem of a line that stands third, after the two that every configuration needs. */
+/** The one problem of the third line, after the two that every configuration needs. */
 export function refusal(line: string, env: Environment = {}): string {
   return failure(ConfigError, `${MINIMAL}${line}\n`, env);
 }

@@ -49,7 +49,7 @@ describe('reference.conf', () => {
   });
 });
 
-/** Fills the placeholders of an example; those of files stay out. */
+/** Fills the placeholders of an example, except those of files. */
 function fill(text: string): string {
   return text
     .replace('<SERVER_SECRET>', SECRET)

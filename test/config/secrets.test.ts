@@ -5,7 +5,7 @@ import { settingEntries } from '../../src/config/schema.ts';
 import { describeConfig, formatConfig } from '../../src/config/show.ts';
 import { Folder } from './folder.ts';
 
-/** A value of the configuration that has no fields; `name` is as in `services.google.push.keys[].key`. */
+/** A value of the configuration without fields; `name` has the form `services.google.push.keys[].key`. */
 interface Leaf {
   readonly name: string;
   readonly kind: ValueType<unknown>;
@@ -19,12 +19,12 @@ function leavesOf(name: string, kind: ValueType<unknown>): Leaf[] {
 
 const leaves = settingEntries().flatMap(([key, { kind }]) => leavesOf(key, kind));
 
-/** What a name has to end in to be one of a secret. */
+/** Endings of the names of secrets. */
 const SECRETIVE = /(secret|password|token|key|private)$/;
-/** Half of a pair that is sent in the clear. */
+/** Names of values that are sent in the clear, beside their secret. */
 const HARMLESS = ['services.aws.s3.access-key'];
 
-/** By their names; of a file with a secret in it the path may be shown. Not by what the schema says about them. */
+/** Selected by their names, and not by the schema. The path of a file with a secret in it may be shown. */
 const secrets = leaves.filter(({ name, kind }) => SECRETIVE.test(name) && !kind.isPath && !HARMLESS.includes(name));
 
 /** HOCON that gives a leaf this text. */

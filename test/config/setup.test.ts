@@ -15,14 +15,14 @@ const ANSWERS = { secret: SECRET, baseUri: 'https://chat.example.org', database 
 
 const apply = (text: string, answers: SetupAnswers) => applyAnswers({ file: '/etc/klatch/server.conf', text }, answers);
 
-/** Loads what setup wrote. */
+/** Loads the configuration that setup wrote. */
 function loaded(text: string, env: Record<string, string> = {}) {
   using folder = new Folder();
   return loadConfig(folder.write('server.conf', text), { env });
 }
 
-/** Lines that stand in one text and not in the other, in order. */
-/** By place: the same line can stand in several sections, and an answer takes the place of the line it answers. */
+/** Lines that only one of the two texts contains, in order. */
+/** By position: several sections may contain the same line, and an answer takes the position of its line. */
 function difference(before: string, after: string): { removed: string[]; added: string[] } {
   const [old, now] = [before.split('\n'), after.split('\n')];
   return { removed: old.filter((line, n) => line !== now[n]), added: now.filter((line, n) => line !== old[n]) };
@@ -215,7 +215,7 @@ services.postgresql.host = "db.example.org"
 services.postgresql.port = 5433
 services.postgresql.db = "chat"
 }`);
-    // loaded() would refuse the unknown key's placeholder if it were one.
+    // `loaded` would refuse the unknown key's placeholder if it were one.
     expect(loaded(text).config.http.port).toBe(8080);
   });
 
@@ -341,7 +341,7 @@ describe('keys of web push', () => {
   ])('have a subject by the base-uri %s', (baseUri, vapidSubject) => {
     const { text } = apply(TEMPLATE, { ...push, baseUri });
     expect(loaded(text).config.webPush?.vapidSubject).toBe(vapidSubject);
-    // Of the file, where it has been answered.
+    // The base-uri of the file, where it was answered before.
     const begun = TEMPLATE.replace('<BASE_URI>', baseUri);
     expect(loaded(apply(begun, { ...push, baseUri: 'https://other.example' }).text).config.webPush?.vapidSubject).toBe(
       vapidSubject,

@@ -24,16 +24,16 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-/** Where a token stands in a request: below every path of the table, and in queries, headers and bodies. */
+/** The position of a token in a request: below every path of the table, and in queries, headers and bodies. */
 interface Place {
   readonly name: string;
   readonly path: (token: string) => string;
   readonly headers?: (token: string) => Readonly<Record<string, string>>;
-  /** Besides the private text. */
+  /** The body, beside the private text. */
   readonly body?: (token: string) => object;
 }
 
-/** Of paths that are patterns; each has to match one of them. */
+/** Samples of paths that are patterns; each pattern has to match one of them. */
 const PATTERN_SAMPLES: readonly ((token: string) => string)[] = [
   'sendMessage',
   'sendPhoto',

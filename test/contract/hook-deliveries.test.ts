@@ -24,7 +24,7 @@ interface Row {
 
 const deliveries = (query = '') => ask('GET', `${hook.url}/deliveries${query}`);
 
-/** Rows that were written at these moments (in ms), for seqs from 1 on. */
+/** Inserts rows with these times (in ms), for seqs from 1 on. */
 async function log(times: readonly number[]): Promise<void> {
   await server.database.query(
     (sql) => sql`
@@ -34,7 +34,7 @@ async function log(times: readonly number[]): Promise<void> {
   );
 }
 
-/** All pages of the log by their links. */
+/** All pages of the log, by following their links. */
 async function pages(limit: number): Promise<{ seqs: number[]; sizes: number[] }> {
   const seqs: number[] = [];
   const sizes: number[] = [];
@@ -104,7 +104,7 @@ describe('the delivery log', () => {
     await log([now - 2_000, now - 1_000, now]);
     const before = new Date(now - 1_000).toISOString();
     expect((await deliveries(`?before=${before}`)).body.map(({ seq }: Row) => seq)).toEqual([1]);
-    // A place that a row has left, as retention does it, is a place all the same.
+    // The cursor of a row that retention has removed still works.
     expect((await deliveries(`?before=${before}_99_1`)).body.map(({ seq }: Row) => seq)).toEqual([2, 1]);
     expect((await deliveries('?before=2020-01-01T00:00:00Z')).body).toEqual([]);
   });

@@ -6,7 +6,7 @@ import { postJson, readJson, type JsonAnswer, type TestGroup, type TestServer } 
 export const NOT_FOUND = { status: 'Webhook with given id not found', message: 'Webhook with given id not found' };
 export const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
-/** One registered hook, as its group's token sees it. */
+/** One registered hook, as a holder of its group's token sees it. */
 export interface TestHook {
   readonly id: number;
   readonly secret: string;
@@ -20,7 +20,7 @@ export async function registerHook(group: TestGroup, body: Record<string, unknow
   return { ...answer.body, url: `${group.webhook}/reverse/${answer.body.id}` };
 }
 
-/** Sends JSON by any method; every answer has to carry the common headers. */
+/** Sends JSON by any method; checks that every answer has the common headers. */
 export async function ask(method: string, url: string, body?: unknown): Promise<JsonAnswer> {
   const content = body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) };
   const headers = { 'content-type': 'application/json' };
@@ -29,12 +29,12 @@ export async function ask(method: string, url: string, body?: unknown): Promise<
   return answer;
 }
 
-/** Asks for a hook's health until it is as wanted. */
+/** Polls a hook's health until it is as wanted. */
 export async function healthWhen(hook: TestHook, wanted: (health: JsonAnswer['body']) => boolean) {
   return eventually(async () => (await ask('GET', hook.url)).body, wanted);
 }
 
-/** What the database keeps of a hook. */
+/** The row of a hook. */
 export interface HookRow {
   readonly generation: number;
   readonly cursorGeneration: number;
@@ -49,7 +49,7 @@ export interface HookRow {
   readonly waits: boolean;
   readonly secret: string;
   readonly oldSecret: string | null;
-  /** Until when the old secret counts, in seconds from now. */
+  /** The remaining time of the old secret, in seconds. */
   readonly oldForS: number | null;
 }
 
@@ -65,7 +65,7 @@ export async function rowOf(server: TestServer, { id }: { id: number }): Promise
   return row!;
 }
 
-/** Rows of single messages that a hook repeats: first seq, last seq, attempts, and whether each is due. */
+/** Retry rows of a hook for single messages: first seq, last seq, attempts, and whether each is due. */
 export async function retriesOf(server: TestServer, { id }: { id: number }): Promise<unknown[]> {
   const rows = await server.database.query(
     (sql) => sql`

@@ -32,7 +32,7 @@ async function deliverThree(): Promise<void> {
   await healthWhen(hook, ({ pending }) => pending === 0);
 }
 
-/** Sets when each message was sent: so many minutes ago. */
+/** Sets the age of each message, in minutes. */
 async function sentAgo(minutes: Record<number, number>): Promise<void> {
   await server.database.query(async (sql) => {
     for (const [seq, ago] of Object.entries(minutes)) {
@@ -106,7 +106,7 @@ describe('redelivery from a message', () => {
     receiver.answer = () => 503;
     await post('six');
     await healthWhen(hook, ({ state }) => state === 'failing');
-    // The lane is held first, so that it does not begin with what is put beneath it.
+    // The lane is paused first, so that it does not send the inserted rows.
     await ask('PATCH', hook.url, { paused: true });
     await server.database.query(async (sql) => {
       await sql`
@@ -116,7 +116,7 @@ describe('redelivery from a message', () => {
         insert into delivery_retry (conversation_id, hook_id, seq, last_seq, attempts, next_at)
         select (select conversation_id from reverse_hook where id = ${hook.id}), ${hook.id}, n, n, 2, now() + interval '1 hour' from generate_series(3, 5) n`;
     });
-    // Three rows, and the message beyond the cursor.
+    // Three rows, and the message after the cursor.
     expect((await ask('GET', hook.url)).body.pending).toBe(4);
     expect((await redeliver({ from: id(4) })).body).toEqual({ status: 'Ok', from: id(4), pending: 4 });
     const clean = {
@@ -133,7 +133,7 @@ describe('redelivery from a message', () => {
   });
 
   test('of a hook that is behind its own group’s messages counts what was sent and not settled as unsent', async () => {
-    // Whatever the settlements of before say, what was asked for is sent again.
+    // Earlier settlements do not matter: requested messages are sent again.
     for (let n = 0; n < 20; n += 1) await post(`message ${n}`);
     await receiver.received(5);
     const before = receiver.arrivals.length;
@@ -186,7 +186,7 @@ describe('redelivery of single messages', () => {
   test('does not wait for the order of a hook that asks for none', async () => {
     await ask('PATCH', hook.url, { paused: true, order: 'none' });
     for (const text of ['three', 'four']) await post(text);
-    // Beyond the cursor it counts among what is pending there.
+    // After the cursor it counts among the pending messages.
     expect((await redeliver({ only: [id(4)] })).body).toEqual({ status: 'Ok', from: id(4), pending: 2 });
     expect(await retriesOf(server, hook)).toEqual([[4, 4, 0, true]]);
   });
@@ -234,7 +234,7 @@ describe('redelivery of single messages', () => {
     expect(answer.body.message).toBe(
       'This reverse webhook has too many messages to repeat: at most 1000 at a time; nothing was done, please repeat it later',
     );
-    // One that is there already needs no room.
+    // A message that has a row already needs no room.
     expect((await redeliver({ only: [id(3)] })).status).toBe(202);
   });
 });

@@ -62,7 +62,7 @@ describe('PATCH of a hook', () => {
     const answered = once(begun, 'response') as Promise<[IncomingMessage]>;
     const text = JSON.stringify(body);
     begun.write(text.slice(0, 5));
-    // It was admitted by then: a request that was sent after it has its answer.
+    // The server has admitted it by then: a request that was sent after it has its answer.
     await ask('GET', hook.url);
     await server.operate('groups.rotate-token', { group: group.id });
     begun.end(text.slice(5));
@@ -241,7 +241,7 @@ describe('PATCH of a hook', () => {
   test('is 503 with Retry-After past so many a minute, refused ones too', async () => {
     let asked = 1;
     let answer = await patch('{}');
-    // One more every two seconds, should this take so long.
+    // One more request every two seconds, should this take so long.
     for (; answer.status === 400 && asked < 100; asked += 1) answer = await patch('{}');
     expect(asked).toBeGreaterThan(30);
     expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '5']);
@@ -250,7 +250,7 @@ describe('PATCH of a hook', () => {
     );
     const { status } = await patch({ paused: true });
     expect(await rowOf(server, hook)).toMatchObject({ paused: status === 200 });
-    // The administrator is not counted, and neither is another group.
+    // The administrator and another group do not count.
     expect(await server.operate('hooks.update', { hook: hook.id, paused: true })).toMatchObject({ state: 'paused' });
   });
 

@@ -7,8 +7,8 @@ import { load } from '../config/load.ts';
 import { Receiver, type Arrival } from '../support/receiver.ts';
 import { TestServer, type TestGroup } from '../support/server.ts';
 
-// What callers, receivers and administrators have written down of Klatch: paths, keys, sentences, headers, states and
-// statuses. Everything is a literal here, so that a renaming inside the program cannot move both sides at once.
+// Names of Klatch that callers, receivers and administrators have written down: paths, keys, sentences, headers, states
+// and statuses. Each is a literal here, so that a renaming inside the program cannot change both sides at once.
 
 const ROOT = join(import.meta.dirname, '..', '..');
 const WRONG_TOKEN = 'Wrong integration token';
@@ -33,7 +33,7 @@ afterAll(async () => {
   await receiver.stop();
 });
 
-/** One request below `/v1/webhooks/`; a body is sent as JSON. */
+/** Sends one request below `/v1/webhooks/`; a body is sent as JSON. */
 async function call(method: string, path: string, body?: unknown, headers: Record<string, string> = {}) {
   const response = await fetch(`${server.url}/v1/webhooks/${path}`, {
     method,
@@ -57,7 +57,7 @@ async function call(method: string, path: string, body?: unknown, headers: Recor
 const onGroup = (method: string, path: string, body?: unknown, headers?: Record<string, string>) =>
   call(method, `${group.token}${path}`, body, headers);
 
-/** Registers a receiver of its own and answers its id and secret. */
+/** Registers a new receiver and returns its id and secret. */
 async function register(path: string, options: Record<string, unknown> = {}) {
   const answer = await onGroup('POST', '/reverse', { url: receiver.url(path), ...options });
   expect([answer.status, Object.keys(answer.body)]).toEqual([201, ['id', 'secret']]);
@@ -231,7 +231,7 @@ test.each([
 });
 
 describe('a delivery', () => {
-  /** What one message, posted to the group, looks like at a receiver. */
+  /** The delivery of one message that is posted to the group. */
   async function deliver(path: string, text: string): Promise<{ arrival: Arrival; id: number; secret: string }> {
     const { id, secret } = await register(path);
     const count = receiver.arrivals.length;

@@ -34,7 +34,7 @@ afterAll(async () => {
   await new Promise((resolve) => receiver.close(resolve));
 });
 
-/** Requests that fail, each in its own way, with something private in every place that there is. */
+/** Requests that fail, each in its own way, with a private text in every possible place. */
 function failingRequests(): (WireRequest & { status: number })[] {
   const send = `/v1/webhooks/${group.token}`;
   const json = { 'content-type': 'application/json' };
@@ -121,7 +121,7 @@ describe('an error', () => {
   test('leaves nothing private in the log, nor does a success, at the lowest level', async () => {
     const posted = await postJson(group.webhook, { text: TEXT, username: TEXT }, { 'idempotency-key': TEXT });
     expect(posted.status).toBe(200);
-    // The delivery has failed and been logged when the hook says so.
+    // The hook's state shows when the delivery has failed and is logged.
     for (;;) {
       const [hook] = (await (await fetch(`${group.webhook}/reverse`)).json()) as { state: string }[];
       if (hook?.state === 'failing') break;

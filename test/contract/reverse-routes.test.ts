@@ -205,7 +205,7 @@ async function receiving(status: number): Promise<{ url: string; stop: () => Pro
   };
 }
 
-/** Asks for a hook's check until it is as wanted, for 10 s at most. */
+/** Polls a hook's check until it is as wanted, for 10 s at most. */
 async function settled(url: string, wanted: (check: JsonAnswer['body']) => boolean): Promise<JsonAnswer> {
   const started = performance.now();
   for (;;) {

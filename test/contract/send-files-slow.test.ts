@@ -3,7 +3,7 @@ import { requestBytes, storedMessages, Wire } from '../http/wire.ts';
 import { eventually } from '../support/eventually.ts';
 import { TestServer, type TestGroup } from '../support/server.ts';
 
-/** Of everything but files. */
+/** The timeout of all requests except files. */
 const TIMEOUT_MS = 1_500;
 
 let server: TestServer;
@@ -17,14 +17,14 @@ afterAll(() => server.stop());
 
 const messages = async (): Promise<number> => (await storedMessages(server, group)).length;
 
-/** Files that no message has, whatever their state. */
+/** The number of files that no message has, in any state. */
 const loose = (): Promise<number> =>
   server.database.query(async (sql) => {
     const [row] = await sql<{ count: number }[]>`select count(*)::int as count from file where seq is null`;
     return row!.count;
   });
 
-/** Nothing was posted, and nothing of it stayed. */
+/** Checks that nothing was posted, and that no file remained. */
 async function expectNothing(before: number): Promise<void> {
   await eventually(loose, (count) => count === 0);
   expect(await messages()).toBe(before);
@@ -54,7 +54,7 @@ describe('a form that stops coming', () => {
     const wire = await begin(`${head}small\r\n--B\r\nContent-Disposition: form-data; name="text"\r\n\r\nhel`);
     expect((await wire.response()).status).toBe(408);
     await expectNothing(before);
-    // And what might still come is not waited for.
+    // And the server does not wait for the rest.
     await wire.ended();
   });
 
@@ -67,7 +67,7 @@ describe('a form that stops coming', () => {
   test('takes longer than other requests may while its file goes on', async () => {
     const wire = await begin(head);
     const size = 200_000 - head.length - '\r\n--B--\r\n'.length;
-    // The time of any other request passes twice.
+    // The timeout of any other request passes twice.
     for (let sent = 0; sent < size;) {
       const next = Math.min(20_000, size - sent);
       wire.write('y'.repeat(next));

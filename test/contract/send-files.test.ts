@@ -64,14 +64,14 @@ const content = async ({ id }: Attachment): Promise<string> => {
 
 const messages = async (): Promise<number> => (await storedMessages(server, group)).length;
 
-/** Files that no message has, whatever their state; and what the store has of all. */
+/** Files that no message has, in any state; and the files in the store. */
 const loose = (): Promise<number> =>
   server.database.query(async (sql) => {
     const [row] = await sql<{ count: number }[]>`select count(*)::int as count from file where seq is null`;
     return row!.count;
   });
 
-/** Nothing was posted, and nothing of it stayed. */
+/** Checks that nothing was posted, and that no file remained. */
 async function expectNothing(before: number): Promise<void> {
   expect(await messages()).toBe(before);
   expect(await eventually(loose, (count) => count === 0)).toBe(0);
@@ -159,7 +159,7 @@ describe('a form with files', () => {
     await server.database.query(
       (sql) => sql`update conversation_head set archived_at = now() where conversation_id = ${closed.id}`,
     );
-    // Remembered as open: the statement finds out, when the file is there already.
+    // The cache has it as open: the statement finds out, after the file was stored.
     expect(await post([file('x')], {}, closed.webhook)).toMatchObject({
       status: 410,
       body: { message: 'This group is archived' },

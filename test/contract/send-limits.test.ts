@@ -39,7 +39,7 @@ describe('the text', () => {
   });
 
   test('may be 40,000 emoji as the escapes that Python writes', async () => {
-    // json.dumps escapes everything beyond ASCII: 12 bytes for each emoji, 480 KB in all.
+    // json.dumps escapes everything beyond ASCII: 12 bytes for each emoji, 480 KB in total.
     const body = Buffer.from(`{"text": "${String.raw`\ud83d\ude00`.repeat(40_000)}"}`);
     expect(body.length).toBe(40_000 * 12 + 12);
     expect((await post(body, { 'content-type': 'application/json' })).status).toBe(200);

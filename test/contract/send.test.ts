@@ -29,7 +29,7 @@ async function expectPosted(
   expect(await newestText(server, group)).toBe(text);
 }
 
-/** Expects an error with exactly this sentence and nothing stored. */
+/** Expects an error with exactly this sentence, and no stored message. */
 async function expectRefused(
   refusal: { status: number; message: string },
   body: string | Uint8Array<ArrayBuffer>,
@@ -132,7 +132,7 @@ describe('a body with a JSON content type', () => {
   ])('is refused when it is %s', (body, message) => expectRefused({ status: 400, message }, body, JSON_TYPE));
 
   test('is refused in a moment, whatever it holds', async () => {
-    // A regular expression that looks for the ends of strings took minutes for these.
+    // A regular expression that searched for the ends of strings took minutes for these.
     const started = performance.now();
     await expectRefused(
       { status: 400, message: 'The body is not valid JSON: it ends too early' },

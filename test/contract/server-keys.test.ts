@@ -29,7 +29,7 @@ interface Shown {
   readonly public: string;
 }
 
-/** What openssl says of a command line, with a folder of the test's own to work in. */
+/** The output of a command line with openssl, in a folder of the test. */
 async function shell(script: string, env: Record<string, string> = {}): Promise<string> {
   return (await shellOutput(script, env)).stdout;
 }
@@ -141,11 +141,11 @@ describe('a delivery signed with v1a', () => {
       await writeFile(join(keys.folder, 'shell/body'), body);
       const headers = { ID: header('webhook-id'), TIMESTAMP: header('webhook-timestamp') };
       const env = { ...headers, SIGNATURE: signature, PUBLIC: key };
-      // Entries of other keys do not hold, and openssl ends with 1 for them.
+      // Entries of other keys do not verify, and openssl exits 1 for them.
       return shellOutput(`set +e\n${recipe}\ntrue`, env);
     };
     for (const key of publics.slice(0, 3)) expect((await said(key, arrival.raw)).stdout).toContain(VERIFIED);
-    // The entry of v1 before it is passed over in silence.
+    // The recipe silently skips the `v1` entry before it.
     const one = await said(publics[0]!, arrival.raw, entries.slice(0, 2).join(' '));
     expect(one).toMatchObject({ stdout: VERIFIED, stderr: '' });
     expect((await said(publics[3]!, arrival.raw)).stdout).not.toContain(VERIFIED);

@@ -8,7 +8,7 @@ import { createPerson, type TestPerson } from '../support/people.ts';
 import { Receiver } from '../support/receiver.ts';
 import { postJson, TestServer, type TestGroup } from '../support/server.ts';
 
-/** Less a fifth still longer than what was read is remembered, so that what comes at the next attempt was made for it. */
+/** Even four fifths of it exceed the lifetime of the cache, so that the next attempt reads the message again. */
 const RETRY_MS = 1_500;
 
 let server: TestServer;
@@ -31,7 +31,7 @@ type Forwarded = Attachment & { readonly url: string };
 const messageOf = (body: unknown): { text: string; deleted?: true; attachments: Forwarded[] } =>
   (body as { data: { message: { text: string; attachments: Forwarded[] } } }).data.message;
 
-/** Who a link is good for, and until when; null: it is none of this server's. */
+/** The group of a link, and its expiry; null: it is no link of this server. */
 function readLink({ url }: Forwarded): { group: number; expiresAt: number } | null {
   const { origin, pathname, searchParams } = new URL(url);
   expect(origin).toBe('http://klatch.example');
@@ -43,7 +43,7 @@ function readLink({ url }: Forwarded): { group: number; expiresAt: number } | nu
   return { group: reader.id, expiresAt: Number(searchParams.get('expires')) * 1_000 };
 }
 
-/** A group that alice is in, and a hook that the receiver is called by at this path. */
+/** Makes a group with alice, and a hook whose receiver gets requests at this path. */
 async function follow(path: string, options: object = {}): Promise<void> {
   group = await server.createGroup();
   await server.operate('groups.add-member', { group: group.id, user: 'alice' });
@@ -93,7 +93,7 @@ describe('a forwarded message with files', () => {
     await follow('/deleted');
     const deleted = Promise.withResolvers<void>();
     let failures = 1;
-    // The first attempt fails once the message is deleted, so that the second one is behind that.
+    // The first attempt fails after the message is deleted, so that the second one is surely later.
     receiver.answer = async () => {
       if (failures-- <= 0) return 200;
       await deleted.promise;
@@ -118,7 +118,7 @@ describe('a forwarded message with files', () => {
     const [first] = await arrived('/again', 1);
     expect(first!.body.data.command).toEqual({ name: 'report', text: 'now' });
     const earlier = readLink(messageOf(first!.body).attachments[0]!)!.expiresAt;
-    // Until a link of now says another second than the first one.
+    // Until a new link has a later second than the first one.
     await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
     const [hook] = (await (await fetch(`${group.webhook}/reverse`)).json()) as { id: number }[];
     const again = await postJson(`${group.webhook}/reverse/${hook!.id}/redeliver`, { only: [id] });

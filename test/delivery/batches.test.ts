@@ -11,7 +11,7 @@ afterEach(() => lane.stop());
 const ranges = (): string[] => lane.receiver.arrivals.map(rangeOf);
 const arrived = (): number[] => lane.receiver.arrivals.flatMap(seqs);
 
-/** Messages that were there before the hook began to send. */
+/** Posts messages before the hook begins to send. */
 async function backlog(count: number, options: object): Promise<void> {
   await lane.register(options);
   await lane.pause(true);
@@ -59,7 +59,7 @@ describe('a hook with batch', () => {
     const outage = seen.indexOf('4');
     expect(outage).toBeGreaterThan(2);
     expect(new Set(seen.slice(0, outage))).toEqual(new Set(['1-3']));
-    // What follows an outage begins with one.
+    // The first request after an outage has one message.
     expect(seen.slice(outage, outage + 2)).toEqual(['4', '5-6']);
     const [first, second] = lane.receiver.arrivals;
     expect(second!.raw).toBe(first!.raw);
@@ -72,7 +72,7 @@ describe('a hook with batch', () => {
     await lane.rowWhere((row) => row['batch_last_seq'] === 3);
     await lane.post(4, 5);
     lane.receiver.answer = () => 200;
-    // Another generation: its lane is made anew from the row.
+    // Another generation: its lane starts again from the row.
     await lane.change({ description: 'changed', next_attempt_at: null });
     await lane.rowWhere((row) => row['cursor'] === 5);
     const seen = ranges();

@@ -12,7 +12,7 @@ test('what is answered after a hook was paused counts, though what was answered 
     const group = await server.createGroup();
     const { body } = await postJson(`${group.webhook}/reverse`, { url: receiver.url() });
     const url = `${group.webhook}/reverse/${body.id}`;
-    // The pause has the row while the first message's settlement waits for it, and the second is on its way.
+    // The pause holds the row's lock. The first message's settlement waits for it, and the second message is in flight.
     const pause = await holdOpen(
       server.database.target,
       (tx) => tx`update reverse_hook set paused_at = now(), generation = generation + 1 where id = ${body.id}`,
@@ -23,7 +23,7 @@ test('what is answered after a hook was paused counts, though what was answered 
     await pause.release();
     const pending = async (): Promise<number> => (await readJson(await fetch(url))).body.pending;
     await eventually(pending, (count) => count === 2);
-    // So that the lane hears of it as of any change.
+    // So that the lane receives a notification, as of any change.
     await fetch(url, { method: 'PATCH', body: '{"paused":true}' });
     second.resolve(200);
     await eventually(pending, (count) => count === 1);

@@ -21,7 +21,7 @@ afterEach(async () => {
   await database.drop();
 });
 
-/** The wall clock of this process, as when somebody sets that of the machine; the monotonic one stays. */
+/** Sets the wall clock of this process, as when somebody sets the machine's clock; the monotonic one stays. */
 function setClock(offsetMs: number): void {
   globalThis.Date = class extends RealDate {
     constructor(ms = RealDate.now() + offsetMs) {

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { HostLimiter } from '../../src/delivery/host-limiter.ts';
 import { isSlowReceiver, SLOW_MS } from '../../src/outbound/slow-receivers.ts';
 
-/** Asks for slots and notes who got one, in order. */
+/** Asks for slots, and records the callers that got one, in order. */
 function asker(limiter: HostLimiter): {
   granted: string[];
   ask: (host: string, name?: string, slow?: boolean) => void;
@@ -165,7 +165,7 @@ describe('slots under random use', () => {
   const HOSTS = 6;
   const STEPS = 1_000;
 
-  /** The same numbers for the same seed, so that a failure can be looked at (mulberry32). */
+  /** The same numbers for the same seed, so that a failure can be reproduced (mulberry32). */
   function random(seed: number): () => number {
     let state = seed;
     return () => {
@@ -189,7 +189,7 @@ describe('slots under random use', () => {
 
   const half = (bound: number): number => Math.max(1, Math.floor(bound / 2));
 
-  /** Slots, and who waits and holds according to the test. */
+  /** The slots, with the test's own record of waiting and holding lanes. */
   class Use {
     readonly bounds: Bounds;
     readonly limiter: HostLimiter;
@@ -214,7 +214,7 @@ describe('slots under random use', () => {
       this.limiter.release(ask!.host, ask!.slow);
     }
 
-    /** What is wrong: somebody holds more than is allowed, or waits for a slot that is free. */
+    /** Violations: a lane holds more than allowed, or waits for a free slot. */
     violations(): string[] {
       const { max, perHost } = this.bounds;
       const hold = (host: string | null, slow: boolean): number =>
@@ -245,7 +245,7 @@ describe('slots under random use', () => {
     const next = random(bounds.max * 31 + bounds.perHost);
     const use = new Use(bounds);
     for (let step = 0; step < STEPS; step += 1) {
-      // Waves: everything is taken for a while, then everybody goes.
+      // Waves: lanes take everything for a while, then all of them release it.
       const growing = Math.floor(step / 100) % 2 === 0;
       if (use.waiting.size < 30 && next() < (growing ? 0.7 : 0.4)) {
         use.acquire({ host: `host-${Math.floor(next() * HOSTS)}`, slow: next() < 0.5, askedAt: step });
@@ -272,7 +272,7 @@ describe('slots under random use', () => {
       use.acquire({ host: `host-${Math.floor(next() * HOSTS)}`, slow, askedAt: step });
       await settled();
       expect(use.violations()).toEqual([]);
-      // Quick lanes are answered at once, slow ones never.
+      // Fast lanes get their answers at once, slow ones never.
       for (let n = 0; n < 2; n += 1) {
         const index = use.held.findIndex((ask) => !ask.slow);
         if (index !== -1) use.release(index);

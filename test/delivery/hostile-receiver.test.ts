@@ -16,7 +16,7 @@ describe('a receiver that fails and succeeds in turn', () => {
     const times: number[] = [];
     await lane.register({ order: 'none' }, async () => {
       if (times.push(performance.now()) % 8 !== 0) return 500;
-      // What failed is written by then: a success after failures has all of it sent at once.
+      // The failure is written by then: a success after failures makes all retry rows due at once.
       await wait(100);
       return 200;
     });
@@ -33,7 +33,7 @@ describe('hooks that are slow', () => {
     let most = 0;
     lane.receiver.answer = async () => {
       most = Math.max(most, (open += 1));
-      // Just more than what makes a lane slow.
+      // Slightly more than the threshold of a slow lane.
       await wait(1_050);
       open -= 1;
       return 200;

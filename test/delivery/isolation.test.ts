@@ -73,7 +73,7 @@ describe('a hook in trouble', () => {
     const check = async (): Promise<{ last_error?: { code: number }; state?: string }> =>
       (await readJson(await fetch(`${group.webhook}/reverse/${id}`))).body;
     await receiver.received(2);
-    // The second failure waits for 5 s; before it was scheduled, hundreds arrived in that time.
+    // The second failure waits for 5 s; before that schedule, hundreds of attempts came in that time.
     expect(await eventually(check, (body) => body.state === 'failing')).toMatchObject({ last_error: { code: 410 } });
     expect(receiver.arrivals.length).toBeLessThanOrEqual(2);
     await server.database.query((sql) => sql`drop trigger refuse on notice`);
@@ -100,14 +100,14 @@ describe('a hook in trouble', () => {
     const ids = await register(group, receiver, 20);
     await post(group);
     await receiver.received(20);
-    // A lane that is told to wait rests a whole second; one that is only held for the moment of a change does not. On a busy
-    // machine a round may take as long for other reasons, but not each of them.
+    // A lane that has to wait pauses for a whole second; one that is only held during a change does not. On a busy
+    // machine single rounds may take as long for other reasons, but not all of them.
     let shortestMs = Infinity;
     for (let n = 0; n < 15 && shortestMs >= LANE_REST_MS; n += 1) {
       const before = receiver.arrivals.length;
       const started = performance.now();
       await Promise.all([post(group), fetch(`${group.webhook}/reverse/${ids[n]}`, { method: 'DELETE' })]);
-      // The removed one may or may not have been sent to already.
+      // The removed hook may have got its delivery already, or not.
       await receiver.received(before + 19 - n);
       shortestMs = Math.min(shortestMs, performance.now() - started);
     }

@@ -14,7 +14,7 @@ let server: TestServer;
 beforeEach(async () => {
   database = await createTestDatabase();
   proxy = await DatabaseProxy.start(database.target);
-  // Rarely enough that what cannot be settled in the meantime does not stop the lane by itself.
+  // Rarely enough that unsettled results do not stop the lane on their own.
   receiver = await Receiver.start(() => 500);
   server = await TestServer.start({ postgresql: proxy.address, delivery: { retryDelaysMs: [2_000] } }, { database });
 });
@@ -25,7 +25,7 @@ afterEach(async () => {
   await database.drop();
 });
 
-/** How long the leases last, by the database's clock. */
+/** The remaining time of the leases, by the database's clock. */
 async function leaseMs(): Promise<number> {
   const [row] = await database.query(
     (sql) => sql<{ ms: number }[]>`
@@ -41,7 +41,7 @@ test('a lane whose lease has lapsed sends nothing once it is renewed before its 
   await receiver.received(1);
   proxy.hold('both');
   await eventually(leaseMs, (ms) => ms < 0);
-  // What another node does once it may believe that the lease has ended; no word of it is ever heard here.
+  // Another node does this once it may assume that the lease has expired; no notification of it arrives here.
   await database.query(
     (sql) => sql`
       update reverse_hook set removed_at = now(), removed_by = 'client', generation = generation + 1 where id = ${id}`,
@@ -49,7 +49,7 @@ test('a lane whose lease has lapsed sends nothing once it is renewed before its 
   const lock = await holdOpen(database.target, (tx) => tx`lock table reverse_hook in access exclusive mode`);
   const before = receiver.arrivals.length;
   await proxy.forward();
-  // Nobody has claimed anything: the leases are renewed, while the row cannot be read.
+  // No node has claimed anything: the leases are renewed, while the row cannot be read.
   await eventually(leaseMs, (ms) => ms > 8_000);
   await eventually(leaseMs, (ms) => ms < 8_000);
   await eventually(leaseMs, (ms) => ms > 8_000);

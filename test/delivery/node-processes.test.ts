@@ -10,7 +10,7 @@ import { Receiver } from '../support/receiver.ts';
 import { postJson } from '../support/server.ts';
 import { ServerProcess } from '../support/server-process.ts';
 
-/** The promise for a node that dies or freezes, and what this machine may add. */
+/** The promised time to replace a dead or frozen node, and the time that this machine may add. */
 const REPLACED_MS = 15_000 + 8_000;
 const HOOKS = 16;
 
@@ -47,7 +47,7 @@ async function startNode(): Promise<ServerProcess> {
 const idOf = async (node: ServerProcess): Promise<string> =>
   (await readFile(join(node.dataDir, 'node-id'), 'utf8')).trim();
 
-/** The partitions that a node holds, as the database says. */
+/** The partitions that a node holds in the database. */
 async function partitionsOf(node: ServerProcess): Promise<Set<number>> {
   const id = await idOf(node);
   const rows = await database.query(
@@ -56,7 +56,7 @@ async function partitionsOf(node: ServerProcess): Promise<Set<number>> {
   return new Set(rows.map(({ partition }) => partition));
 }
 
-/** For how long the leases of a node last, unless it renews them. */
+/** The remaining time of a node's leases, unless it renews them. */
 async function leaseMs(node: ServerProcess): Promise<number> {
   const id = await idOf(node);
   const [row] = await database.query(
@@ -85,7 +85,7 @@ async function twoNodes(): Promise<{ a: ServerProcess; b: ServerProcess; webhook
   return { a, b, webhook, hooks };
 }
 
-/** Posts one message after the other until it is told to stop; resolves to how many. */
+/** Posts one message after the other until `stop`; resolves to their number. */
 function postAll(webhook: string): { stop(): Promise<number> } {
   const ended = new AbortController();
   const posting = (async () => {
@@ -103,7 +103,7 @@ function postAll(webhook: string): { stop(): Promise<number> } {
   };
 }
 
-/** Of each hook, its seqs in the order of their first arrival, and how many arrived again. */
+/** For each hook, its seqs in the order of their first arrival, and the number of repeats. */
 function arrivalsOf(path: string): { first: number[]; repeats: number } {
   const all = receiver.seqs(path);
   const first = [...new Set(all)];
@@ -127,7 +127,7 @@ function expectInOrder(count: number, maxRepeats: number): void {
   }
 }
 
-/** A hook of those whose lane a node has. */
+/** One of these hooks whose lane runs on a node. */
 const hookOf = async (node: ServerProcess, hooks: readonly number[]): Promise<number> => {
   const held = await partitionsOf(node);
   return hooks.find((id) => held.has(id % PARTITIONS))!;
@@ -151,7 +151,7 @@ describe('a node that', () => {
     process.kill(a.pid, 'SIGSTOP');
     let count = await posts.stop();
     await everythingArrived(count, REPLACED_MS);
-    // It wakes in the middle of more, with everything that it had in hand.
+    // It wakes while more posts arrive, with all its former work.
     posts = postAll(webhook);
     process.kill(a.pid, 'SIGCONT');
     await eventually(
@@ -161,7 +161,8 @@ describe('a node that', () => {
     expect((await partitionsOf(b)).size).toBe(PARTITIONS / 2);
     count += await posts.stop();
     await everythingArrived(count, REPLACED_MS);
-    // What was sent and not settled when it froze, and what the kernel held of the attempt that it was about to send.
+    // The unsettled requests at the time of the freeze, and the attempt that was about to start and that the kernel
+    // held.
     expectInOrder(count, MAX_UNSETTLED_ATTEMPTS + 1);
   });
 
@@ -173,7 +174,7 @@ describe('a node that', () => {
     const hook = await hookOf(a, hooks);
     const path = `/${hooks.indexOf(hook)}`;
     process.kill(a.pid, 'SIGSTOP');
-    // Else the answer could come at the end of the time that a request has.
+    // Otherwise the answer could come at the end of the request's timeout.
     const { leftMs, at: startedAt } = await eventually(
       async () => ({ at: performance.now(), leftMs: await leaseMs(a) }),
       (lease) => lease.leftMs < 4_000,
@@ -187,7 +188,7 @@ describe('a node that', () => {
       () => partitionsOf(a),
       (held) => held.size === PARTITIONS / 2,
     );
-    // The lanes that it has now are tried three times more.
+    // Its current lanes are tried three times more.
     const others = hooks.filter((id) => id !== hook).length;
     await receiver.received(receiver.arrivals.length + 3 * others);
     expect(receiver.seqs(path)).toHaveLength(before);

@@ -31,7 +31,7 @@ describe('leastBusy()', () => {
   });
 });
 
-/** One in each partition. */
+/** One hook in each partition. */
 const HOOKS = 64;
 
 describe('servers on one database', () => {
@@ -67,7 +67,7 @@ describe('servers on one database', () => {
     await server.stop();
   }
 
-  /** How many partitions each holder has, the most first; those that nobody has are not counted. */
+  /** The number of partitions of each holder, in descending order; free partitions do not count. */
   const holdings = async (): Promise<number[]> => {
     const rows = await database.query(
       (sql) => sql<{ count: number }[]>`
@@ -104,7 +104,7 @@ describe('servers on one database', () => {
     const third = await start();
     await shared([22, 21, 21]);
     const settled = await epochs();
-    // Also when they are told to look.
+    // Also when a notification asks for it.
     await database.query((sql) => sql`select pg_notify('klatch', 'somebody l')`);
     await nextRound();
     await nextRound();
@@ -119,7 +119,7 @@ describe('servers on one database', () => {
     const first = await start();
     const group = await first.createGroup();
     for (let n = 0; n < HOOKS; n += 1) await postJson(`${group.webhook}/reverse`, { url: receiver.url(`/${n}`) });
-    // Answers take their time, so that most lanes have something in flight when they are handed over.
+    // Slow answers, so that most lanes have a request in flight at the handover.
     receiver.answer = async () => {
       await new Promise((resolve) => setTimeout(resolve, 5));
       return 200;
@@ -160,7 +160,7 @@ describe('servers on one database', () => {
     await start();
     await nextRound();
     await nextRound();
-    // Each partition has something in flight.
+    // Each partition has a request in flight.
     expect(await holdings()).toEqual([64]);
     answerAll();
     await shared([32, 32]);
@@ -177,7 +177,7 @@ describe('servers on one database', () => {
     await receiver.received(maxInFlightPerHost);
     await start();
     await shared([32, 32]);
-    // Ends what hangs; else stopping would wait for it.
+    // Ends the hanging requests; otherwise the stop would wait for them.
     await receiver.stop();
     receiver = await Receiver.start();
   });

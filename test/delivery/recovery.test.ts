@@ -31,7 +31,7 @@ describe('a lane after an outage', () => {
     await lane.rowWhere(({ failures }) => failures >= 3);
     down = false;
     await lane.rowWhere(({ cursor }) => cursor === 12);
-    // A rest is never shorter than it is meant to be.
+    // A pause is never shorter than intended.
     expect(at[1]! - at[0]!).toBeGreaterThan(250);
     expect(at[2]! - at[1]!).toBeGreaterThan(120);
     const all = lane.receiver.arrivals.flatMap(seqs);
@@ -72,7 +72,7 @@ describe('a hook that has failed for so long that it is parked', () => {
     down = false;
     await lane.rowWhere((row) => row['cursor'] === 3 && row['parked_at'] === null);
     expect(await lane.health()).toMatchObject({ state: 'active', pending: 0 });
-    // The next time is news again.
+    // The next outage is logged as a new one.
     down = true;
     await lane.post(4, 4);
     await eventually(notices, (kinds) => kinds.length === 2);

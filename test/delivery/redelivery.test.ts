@@ -15,7 +15,7 @@ const isServed = () =>
     (rows) => rows.length === 0,
   );
 
-/** What `redeliver {"only"}` writes. */
+/** Inserts the rows that `redeliver {"only"}` inserts. */
 async function requestRedelivery(wanted: readonly number[]): Promise<void> {
   await lane.server.database.query(
     (sql) => sql`
@@ -81,7 +81,7 @@ describe('messages that are asked for again', () => {
         .slice(5)
         .filter((seq) => seq > 5),
     ).toEqual(upTo(40).slice(5));
-    // They take turns: the last one is not left to the end of the backlog.
+    // They alternate with the backlog: the last one does not wait for its end.
     expect(arrived().lastIndexOf(3)).toBeLessThan(20);
   });
 
@@ -128,7 +128,7 @@ describe('messages that are asked for again', () => {
     await lane.register({}, () => (failing ? 500 : 200));
     await lane.post(1, 1);
     await lane.rowWhere(({ failures }) => failures > 0);
-    // As if it had arrived: what lies ahead of the cursor comes in its order only.
+    // As if it had arrived: messages after the cursor come only in their order.
     await lane.change({ cursor: 1, failures: 0, next_attempt_at: null });
     await requestRedelivery([1]);
     await eventually(

@@ -7,7 +7,7 @@ import { Receiver, type Arrival } from '../support/receiver.ts';
 import { TestKeys } from '../support/server-keys.ts';
 import { postJson, readJson, TestServer, type TestGroup } from '../support/server.ts';
 
-/** The verifiers of others, as a receiver uses them. */
+/** Verifiers of other projects, used as a receiver uses them. */
 const VERIFIERS = [
   ['standardwebhooks', StandardWebhook],
   ['svix', SvixWebhook],
@@ -35,7 +35,7 @@ describe.each(VERIFIERS)('the verifier of %s', (_name, Verifier) => {
 
   const accepts = (secret: string, { raw, headers }: Arrival): boolean => {
     try {
-      // One of them gives back nothing: that it does not throw is the verdict.
+      // One of them returns nothing: the absence of an error is the verdict.
       new Verifier(secret).verify(raw, headers as Record<string, string>);
       return true;
     } catch {
@@ -48,7 +48,7 @@ describe.each(VERIFIERS)('the verifier of %s', (_name, Verifier) => {
     return (await readJson(await fetch(url, request))).body.secret;
   }
 
-  /** Posts a message, and gives the delivery of it. */
+  /** Posts a message, and resolves with its delivery. */
   async function deliver(): Promise<Arrival> {
     const count = receiver.arrivals.length + 1;
     await postJson(group.webhook, { text: `message ${count}` });

@@ -151,7 +151,7 @@ describe('without server keys', () => {
 
     server = await TestServer.start({ serverSigningKeys: keys.pairs.slice(0, 1) }, { database });
     try {
-      // At once, though the next attempt was an hour away.
+      // At once, although the next attempt was due an hour later.
       await receiver.received(3);
       const late = receiver.arrivals.slice(1);
       expect(late.map((arrival) => arrival.path).sort()).toEqual(['/both', '/v1a']);
@@ -164,7 +164,7 @@ describe('without server keys', () => {
   });
 });
 
-/** A log whose errors can be read. */
+/** A log that records its errors. */
 function recording(errors: [string, unknown][]): Log {
   const log: Log = { ...silentLog(), error: (event, fields) => errors.push([event, fields]), child: () => log };
   return log;

@@ -31,7 +31,9 @@ describe('a lane whose settlements are not written', () => {
   };
   const everything = Array.from({ length: MESSAGES }, (_, n) => n + 1);
 
-  /** Another lane has sent several messages from their post to their arrival: there was time for this one as well. */
+  /**
+   * Another lane delivers several messages from their post to their arrival: that was time enough for this one as well.
+   */
   async function letOthersPass(): Promise<void> {
     const other = await server.createGroup();
     await register(other, '/other');

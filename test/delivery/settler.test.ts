@@ -14,7 +14,7 @@ let database: TestDatabase;
 let writer: SettlementWriter;
 let settler: Settler;
 let hooks: HookId[];
-/** Those that were started, the newest last. */
+/** The started threads, the newest last. */
 let threads: Worker[];
 
 beforeEach(async () => {

@@ -18,7 +18,7 @@ interface Open<T> {
   readonly end: (value: T) => void;
 }
 
-/** A course whose reads and sends end when the test says so. */
+/** A strategy whose reads and requests end when the test lets them. */
 class ControlledStrategy {
   readonly reads: Open<NextRequestOrSkip>[] = [];
   readonly sends: Open<AttemptResult | NotSentOrUnknown>[] = [];
@@ -113,7 +113,7 @@ test('what waits for its connection is passed over by nobody: others wait for it
     await controlled.read(next);
     await controlled.end(next, 'delivered');
   }
-  // One more was being read by then.
+  // One more was being read at that time.
   expect(next - 2).toBe(MAX_REQUESTS_COMPLETED_AHEAD + 2);
   expect(controlled.settled.every(({ cursor, retries }) => cursor === 0 && retries.length === 0)).toBe(true);
   controlled.written();

@@ -6,7 +6,7 @@ import { Receiver } from '../support/receiver.ts';
 import { TestServer } from '../support/server.ts';
 import { SECRET } from '../support/server-process.ts';
 
-/** More than a sweep asks for at once. */
+/** More than one query of a sweep returns. */
 const GROUPS = 5_300;
 
 let database: TestDatabase;
@@ -23,7 +23,7 @@ afterEach(async () => {
   await database.drop();
 });
 
-/** Groups with a message of an hour ago that their hook has not got: no word tells of it, and no sweep over the last minute. */
+/** Leaves messages of an hour ago undelivered: no notification and no sweep over the last minute finds them. */
 async function leavePending(): Promise<void> {
   const secret = new Sealer(SECRET).seal('hook-secret', newHookSecret());
   await database.query((sql) =>

@@ -20,7 +20,7 @@ let group: TestGroup;
 let hook: number;
 beforeAll(async () => {
   server = await TestServer.start({
-    // Nothing is repeated by itself: a test says when something happens.
+    // Nothing is retried automatically: the test makes each attempt.
     delivery: { retryDelaysMs: [3_600_000] },
     limits: { hookRegistrationsPerGroupPerMinute: 1_000, hookChangesPerGroupPerMinute: 1_000 },
   });
@@ -30,7 +30,7 @@ beforeEach(async () => {
   receiver = await Receiver.start();
   group = await server.createGroup();
   hook = (await postJson(`${group.webhook}/reverse`, { url: receiver.url() })).body.id;
-  // One that was delivered, so that there is something to deliver again.
+  // A delivered message, so that the hook can deliver one again.
   await attempt(200);
 });
 afterEach(() => receiver.stop());
@@ -48,7 +48,7 @@ const change = (paused: boolean): Promise<unknown> =>
     body: JSON.stringify({ paused }),
   });
 
-/** Makes an attempt that is answered like this, if the hook sends at all, and waits until it is settled. */
+/** Makes an attempt with this answer, if the hook sends at all, and waits until it is settled. */
 async function attempt(status: number): Promise<void> {
   const before = await row();
   const from = await state();
@@ -80,7 +80,7 @@ const happenings: Record<HookStateTrigger, () => Promise<unknown>> = {
   restore: () => server.operate('hooks.restore', { hook }).catch(() => {}),
 };
 
-/** How a hook that is active gets into a state. */
+/** The events that bring an active hook into a state. */
 const ways: Record<AnyState, readonly HookStateTrigger[]> = {
   active: [],
   failing: ['failed'],
@@ -95,7 +95,7 @@ describe.each(states)('a hook that is %s', (from) => {
     async (event, to) => {
       for (const step of ways[from]) await happenings[step]();
       expect(await state()).toBe(from);
-      // What an event makes due at once is on its way and has no answer yet.
+      // A request that an event makes due is in flight, and has no answer yet.
       receiver.answer = () => {};
       await happenings[event]();
       expect(await state()).toBe(to);

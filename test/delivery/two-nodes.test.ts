@@ -39,7 +39,7 @@ describe('two servers on one database', () => {
     return (body as { pending: number }[]).reduce((sum, hook) => sum + hook.pending, 0);
   };
 
-  /** For half a second nobody hears anything. */
+  /** For half a second no node receives notifications. */
   const killListenSessions = (): Promise<unknown> =>
     database.query(
       (sql) => sql`
@@ -72,7 +72,8 @@ describe('two servers on one database', () => {
       await receiver.received(4 * n);
       took.push(performance.now() - posted);
     }
-    // The sweep comes every 5 s, and after the first message all three would wait for one; a word takes milliseconds.
+    // The sweep comes every 5 s, and all three would wait for it after the first message; a notification takes
+    // milliseconds.
     expect(Math.min(...took.slice(1))).toBeLessThan(within(2_500));
   });
 
@@ -94,7 +95,7 @@ describe('two servers on one database', () => {
     expect((await postJson(on(second, group), { text: 'before' })).status).toBe(200);
     await killListenSessions();
     await first.operate('groups.set-incoming-secret', { group: group.id, signed_only: true });
-    // 503, with the request to repeat it, unless the node has asked the database anew by then.
+    // 503 with Retry-After, unless the node has read the database again by then.
     expect([401, 503]).toContain((await postJson(on(second, group), { text: 'after' })).status);
     expect((await postJson(on(second, group), { text: 'after' })).status).toBe(401);
     await killListenSessions();
@@ -133,7 +134,7 @@ describe('two servers on one database', () => {
     });
     const answered = new Promise<number>((resolve) => req.once('response', (res) => resolve(res.resume().statusCode!)));
     req.flushHeaders();
-    // The token has been admitted when the body is asked for.
+    // The server has admitted the token when it asks for the body.
     await once(req, 'continue');
     const { token } = await first.operate<{ token: string }>('groups.rotate-token', { group: group.id });
     req.end(body);
@@ -152,7 +153,7 @@ describe('two servers on one database', () => {
     await receiver.received(12);
     for (const id of hooks)
       expect((await fetch(`${on(second, group)}/reverse/${id}`, { method: 'DELETE' })).status).toBe(202);
-    // The word travels for some milliseconds; after a delivery that was posted later, nothing old may come any more.
+    // A notification takes some milliseconds; after the delivery of a later post, no old delivery may come.
     const clock = await Receiver.start();
     await postJson(`${on(second, group)}/reverse`, { url: clock.url() });
     await postJson(on(second, group), { text: 'tick' });
@@ -180,7 +181,8 @@ describe('two servers on one database', () => {
       hooks.map((id) => fetch(`${on(second, group)}/reverse/${id}`, { method: 'DELETE' })),
     );
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([202]));
-    // A round trip, for what was in flight when it was answered. After it nothing comes, where something came each 60 ms.
+    // A round trip, for the requests in flight when it was answered. After it nothing may arrive, where before one
+    // request came each 60 ms.
     await postJson(receiver.url('/done'), { data: { message: { seq: 0 } } });
     const done = receiver.arrivals.findIndex(({ path }) => path === '/done');
     const clock = await Receiver.start();

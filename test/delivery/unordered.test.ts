@@ -30,7 +30,7 @@ describe('a hook with order none', () => {
     await lane.post(3, MAX_IN_FLIGHT + 5);
     await lane.receiver.received(MAX_IN_FLIGHT);
     const other = await lane.server.createGroup();
-    // Time for one more, if there were to be one.
+    // Time for one more, if the lane sent one.
     for (let n = 0; n < 5; n += 1) await fetch(other.webhook, { method: 'POST', body: 'time passes' });
     expect(open).toHaveLength(MAX_IN_FLIGHT);
     for (const answer of open.splice(0)) answer();
@@ -50,7 +50,7 @@ describe('a hook with order none', () => {
       );
       await lane.post(1, 100);
       await lane.receiver.received(100);
-      // A kill would repeat what lies above it, and what is a row.
+      // A kill would repeat the messages after it, and those with a row.
       await lane.rowWhere((row) => row['cursor'] === 100);
       expect(await lane.retries()).toEqual([1]);
       expect((await lane.health()).pending).toBe(1);
@@ -78,7 +78,7 @@ describe('a hook with order none', () => {
     );
     await lane.server.database.query((sql) => sql`update delivery_retry set next_at = now() where seq = 1`);
     const before = lane.receiver.arrivals.length;
-    // Each of these has read what is due.
+    // Each of these has read the due rows.
     await lane.receiver.received(before + 2);
     failing = false;
     held.resolve(200);
@@ -150,7 +150,7 @@ describe('a hook with order none', () => {
     let down = true;
     await lane.register({ order: 'none' }, () => (down ? 503 : 200));
     await lane.post(1, 5);
-    // All of them have failed four times: the next attempts are an hour away.
+    // All of them have failed four times: the next attempts are due in an hour.
     await lane.rowWhere(({ failures }) => failures >= 20);
     down = false;
     await lane.server.database.query((sql) => sql`update delivery_retry set next_at = now() where seq = 3`);
@@ -251,10 +251,10 @@ describe('a hook with order none', () => {
     for (let n = 4; n <= 12; n += 1) {
       await lane.post(n, n);
       await lane.rowWhere(({ cursor }) => cursor === n);
-      // What it makes due is repeated before the next.
+      // The rows that it makes due are retried before the next message.
       if (n === 4) await lane.receiver.received(7);
     }
-    // Once more each, when the target proved to be well, and not with every success.
+    // Once more each when the target recovered, and not with every success.
     expect(arrived().filter((seq) => seq <= 3)).toHaveLength(6);
   });
 

@@ -99,7 +99,7 @@ describe('docs/openapi.json', () => {
   });
 });
 
-/** What a schema leaves open without a bound. */
+/** The unbounded values of a schema. */
 function unbounded(schema: JsonSchema, path = ''): string[] {
   const { type, properties = {}, items, anyOf = [], maxLength, maxItems, pattern, format } = schema;
   const isOpenText = type === 'string' && schema.enum === undefined && schema.const === undefined;

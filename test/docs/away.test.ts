@@ -28,7 +28,7 @@ let apns: ApnsServer;
 let web: WebPushReceiver;
 let receiver: Receiver;
 
-/** A pair of keys of Web Push, in base64url. */
+/** A pair of Web Push keys, in base64url. */
 function vapidKeys(): { public: string; private: string } {
   const { x, y, d } = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ format: 'jwk' });
   const point = [Buffer.from([4]), Buffer.from(x!, 'base64url'), Buffer.from(y!, 'base64url')];
@@ -75,7 +75,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** A line of a shell, as the page shows it and as it is run, in the folder of this workspace. */
+/** A shell line in the form of the page, and in the form for this workspace's folder. */
 async function shell(line: string): Promise<string> {
   const { stdout, stderr } = await run('sh', ['-c', line], { cwd: workspace.folder });
   const printed = `${stdout}${stderr}`;
@@ -94,7 +94,7 @@ async function call(token: string, operation: string, input: object): Promise<st
   );
 }
 
-/** What differs from run to run is replaced by examples. */
+/** Replaces values that differ from run to run by examples. */
 function normalise(text: string): string {
   const examples: readonly (readonly [RegExp, string])[] = [
     [new RegExp(`:${port}\\b`, 'g'), ':9090'],
@@ -113,7 +113,7 @@ function normalise(text: string): string {
     [/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '2026-11-21T08:00:00.000Z'],
     [/(?<![\d.])\b\d+ (?:ms|s|min|h)\b/g, '1 s'],
   ];
-  // The addresses of a group show its token by itself, too.
+  // The addresses of a group show its token alone, too.
   const token = /webhooks\/([A-Za-z0-9_-]{20,})/.exec(text)?.[1] ?? 'TOKEN';
   const masked = text.replaceAll(token, 'TOKEN');
   return alignTables(examples.reduce((result, [found, example]) => result.replaceAll(found, example), masked));
@@ -124,7 +124,7 @@ function expectTranscript(name: string, parts: readonly string[]): void {
   expect(actual).toBe(transcriptOf(name, actual, PAGE));
 }
 
-/** The newest push of each vendor, as its device gets to see it. */
+/** The newest push of each vendor, as its device sees it. */
 function told(): string {
   const [google, apple, browser] = [fcm.pushes.at(-1)!, apns.pushes.at(-1)!, web.pushes.at(-1)!];
   const shown = [
@@ -176,7 +176,7 @@ test('three devices of somebody who is away, a post with a file, and what was re
   expectTranscript('the file', [await shell(`curl -sS '${url}'`)]);
   expect(await shell(`curl -sS '${url}' | cmp - ${FILE} && echo same`)).toMatch(/\nsame\n$/);
 
-  // Nothing goes through any more, so that the next message's pushes wait.
+  // Every push fails from here, so that the next message's pushes wait.
   fcm.script = (_, res) => {
     res.writeHead(500).end();
     return true;
@@ -201,7 +201,7 @@ test('three devices of somebody who is away, a post with a file, and what was re
   reading.push(await klatch('push', 'status'));
   expectTranscript('reading', reading);
 
-  // Behind all that could still be sent: the next push of each is the one that is asked for here.
+  // After all pushes that could still be sent: the next push of each vendor is the expected one.
   fcm.script = () => false;
   apns.script = () => undefined;
   web.script = () => {};

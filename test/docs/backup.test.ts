@@ -8,7 +8,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { postJson } from '../support/server.ts';
 import { root, SECRET, Workspace, type Program } from '../cli/program.ts';
 
-/** Debian's, which has pg_dump; the one that comes with npm has not. */
+/** Debian's programs, which have pg_dump; those from npm do not. */
 const BIN_DIR = '/usr/lib/postgresql/15/bin';
 const page = readFileSync(join(root, 'docs/backup.md'), 'utf8');
 
@@ -20,7 +20,7 @@ let folder: string;
 beforeEach(async () => {
   source = await Workspace.create();
   target = await Workspace.create();
-  // PostgreSQL, which is not root, has to reach the data directories inside.
+  // PostgreSQL, which does not run as root, has to reach the data directories inside.
   for (const workspace of [source, target]) await chmod(workspace.folder, 0o711);
   folder = await mkdtemp(join(tmpdir(), 'klatch-backup-'));
   dump = join(folder, 'klatch.dump');
@@ -32,7 +32,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** Runs the commands that stand in the page behind a mark, on our folders instead of the page's. */
+/** Runs the commands after a mark of the page, with the test's folders instead of the page's. */
 async function runFromPage(mark: string, workspace = source): Promise<void> {
   const block = new RegExp(`<!-- commands: ${mark} -->\n\n *\`\`\`sh\n([^]*?)\`\`\``).exec(page)?.[1];
   if (block === undefined) throw new Error(`docs/backup.md has no commands "${mark}"`);
@@ -87,7 +87,7 @@ async function fill(url: string): Promise<string> {
   return pathname;
 }
 
-/** The restored server knows the group's token, goes on behind its last message, and has its hook. */
+/** Checks that the restored server knows the group's token, continues after its last message, and has its hook. */
 async function expectRestored(pathname: string, id: unknown = '1:4'): Promise<Program> {
   const { server, url } = await target.serve();
   expect(await postJson(url + pathname, { text: 'four' })).toMatchObject({ status: 200, body: { id } });
@@ -102,7 +102,7 @@ test('a backup of the running server is restored on another machine, as the page
   const { server, url } = await source.serve();
   const pathname = await fill(url);
   await runFromPage('backup');
-  // What comes after the backup is not in it.
+  // The backup does not contain later messages.
   expect(await postJson(url + pathname, { text: 'later' })).toMatchObject({ body: { id: '1:4' } });
   await stop(server);
   await rm(target.file);
@@ -111,7 +111,7 @@ test('a backup of the running server is restored on another machine, as the page
   expect(text).toContain('<SERVER_SECRET>');
   await target.write([text.replace('<SERVER_SECRET>', SECRET)]);
   await runFromPage('restore', target);
-  // Its log has a new epoch, so that no id is one that a lost message had.
+  // Its log has a new epoch, so that no id repeats that of a lost message.
   await stop(await expectRestored(pathname, expect.stringMatching(/^1:4\.\d{8}$/)));
 });
 
@@ -131,7 +131,7 @@ test('a copy of the stopped data directory makes the same server elsewhere', asy
     const { server, url } = await source.serve();
     const pathname = await fill(url);
     await runFromPage('embedded dump');
-    // What comes after the dump is not in it.
+    // The dump does not contain later messages.
     expect(await postJson(url + pathname, { text: 'later' })).toMatchObject({ body: { id: '1:4' } });
     const empty = await target.serve();
     await runFromPage('embedded restore');

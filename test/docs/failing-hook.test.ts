@@ -31,7 +31,7 @@ afterAll(async () => {
   await receiver.stop();
 });
 
-/** The transcript as it grows. */
+/** The parts of the transcript so far. */
 const parts: string[] = [];
 
 const say = (comment: string): number => parts.push(`# ${comment}\n`);
@@ -42,7 +42,7 @@ async function klatch(...commands: string[]): Promise<string> {
   return text;
 }
 
-/** Runs curl as a reader would, with an answer on a line of its own. */
+/** Runs curl as a reader would, with the answer on a line of its own. */
 async function curl(args: string): Promise<void> {
   const child = spawn('sh', ['-c', `curl -s ${args}`], { stdio: ['ignore', 'pipe', 'inherit'] });
   let answer = '';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 
 const root = join(import.meta.dirname, '../..');
-/** A path of the repository in backquotes; those with a placeholder or a pattern name no file. */
+/** A path of the repository in backquotes; paths with a placeholder or a pattern name no file. */
 const PATH = /`((?:bench|client|debian|docs|etc|faults|packages|scripts|src|systemd|test|web)\/[\w./-]*)`/g;
 
 describe.each(['ARCHITECTURE.md', 'DEVELOPING.md', 'GLOSSARY.md'])('%s', (name) => {

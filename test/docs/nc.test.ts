@@ -9,14 +9,14 @@ import { createPerson } from '../support/people.ts';
 import { TestServer } from '../support/server.ts';
 import { root } from '../cli/program.ts';
 
-/** The lines that docs/live-protocol.md tells people to type. */
+/** The lines that docs/live-protocol.md asks people to type. */
 function typedLines(): string[] {
   const page = readFileSync(join(root, 'docs/live-protocol.md'), 'utf8');
   const block = /## Two lines by hand[^]*?```\n([^]*?)```/.exec(page)?.[1] ?? '';
   return block.trimEnd().split('\n');
 }
 
-/** nc, or what stands in for it where it is not installed: a shell that carries bytes both ways. */
+/** nc, or a replacement where it is not installed: a shell that carries bytes both ways. */
 function netcat(port: number): ChildProcess {
   const shell = `exec 3<>/dev/tcp/127.0.0.1/${port}; cat <&3 & cat >&3; wait`;
   const [command, args]: [string, string[]] = hasNc() ? ['nc', ['127.0.0.1', String(port)]] : ['bash', ['-c', shell]];

@@ -12,7 +12,7 @@ import { transcriptOf } from './transcript.ts';
 const PAGE = 'docs/first-steps-with-people.md';
 const run = promisify(execFile);
 
-/** A fresh clone, as far as the first run needs it. */
+/** A fresh clone, with the parts that the first run needs. */
 let folder: string;
 let main: string;
 const started: Program[] = [];
@@ -34,7 +34,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** What `make run` runs, until the server is ready. Resolves with the webhook that it shows. */
+/** Runs the program of `make run` until the server is ready. Resolves with the webhook that it prints. */
 async function makeRun(): Promise<{ run: Program; webhook: string }> {
   const program = new Program([process.execPath, join(folder, 'scripts/first-run.ts')], { cwd: folder });
   started.push(program);
@@ -53,7 +53,7 @@ async function klatch(args: readonly string[], input = ''): Promise<Ended> {
   return new Program([process.execPath, main, ...args], { env: env(), input, cwd: folder }).ended;
 }
 
-/** A command of the administrator, as the page shows it. */
+/** Runs a command of the administrator from the page. */
 async function administrate(...args: string[]): Promise<string> {
   const { stdout, stderr } = await klatch([...args, '--config', join(folder, 'var/server.conf')]);
   const words = args.map((word) => (word.includes(' ') ? `"${word}"` : word));
@@ -66,7 +66,7 @@ function openTerminal(...args: string[]): Terminal {
   return terminal;
 }
 
-/** What differs from run to run is replaced by examples. */
+/** Replaces values that differ from run to run by examples. */
 function normalise(text: string, ports: Readonly<Record<number, string>>): string {
   const examples: readonly (readonly [RegExp, string])[] = [
     ...Object.entries(ports).map(([port, example]) => [new RegExp(`:${port}\\b`, 'g'), `:${example}`] as const),
@@ -100,7 +100,7 @@ test('two people, a machine and a server that is killed: nothing is missed or re
     await administrate('user', 'invite', 'bob'),
   ].join('\n');
   expectTranscript('accounts', accounts);
-  // What each invitation printed, behind the command.
+  // The output of each invitation, after its command.
   const [ownersText, bobsText] = accounts.split(/^\$ klatch user invite .*\n/m).slice(1) as [string, string];
 
   const httpUrl = `http://127.0.0.1:${config.http.port}`;

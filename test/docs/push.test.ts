@@ -34,7 +34,7 @@ describe('the page about push', () => {
   });
 
   test('explains what a connection can fail with', () => {
-    // A push is signed with keys that were looked at before.
+    // The server checks keys before it signs a push with them.
     const names = failureCategories.filter((name) => name !== 'signature');
     expect(names.filter((name) => ![...rows].some((row) => row.startsWith(`${name} `)))).toEqual([]);
   });

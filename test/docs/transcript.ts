@@ -3,10 +3,13 @@ import { join } from 'node:path';
 import { formatTable } from '../../client/terminal/table.ts';
 import { root, type Ended, type Workspace } from '../cli/program.ts';
 
-/** Set it to write the pages' transcripts anew instead of comparing them. */
+/** The variable that writes the pages' transcripts again instead of comparing them. */
 const WRITE = 'KLATCH_WRITE_TRANSCRIPTS';
 
-/** A transcript's commands (words with a space between them) and what they printed, both streams as on a terminal, and the status if it is not 0. */
+/**
+ * A transcript's commands (words with a space between them) and their output, both streams as on a terminal, and the
+ * exit status if it is not 0.
+ */
 export async function record(workspace: Workspace, commands: readonly string[]): Promise<string> {
   const parts: string[] = [];
   for (const command of commands) {
@@ -17,7 +20,7 @@ export async function record(workspace: Workspace, commands: readonly string[]):
   return parts.join('\n');
 }
 
-/** Aligns the columns of tables anew: their widths are those of what was replaced in them. */
+/** Aligns the columns of tables again: their widths were those of the replaced values. */
 export function alignTables(text: string): string {
   return text.replace(/^[A-Z]+(?: [A-Z]+)*(?: {2,}[A-Z]+(?: [A-Z]+)*)+\n(?:\S.* {2,}.*\n)*/gm, (table) => {
     const [heading, ...rows] = table
@@ -28,17 +31,17 @@ export function alignTables(text: string): string {
   });
 }
 
-/** What differs from run to run, and the example that stands for it in the page. */
+/** The values that differ from run to run, each with its example in the page. */
 export interface Replacements {
   /** The workspace's folder. */
   readonly folder: string;
-  /** Ports by what they are for: the server's, then those of others. */
+  /** Ports by purpose: the server's, then those of others. */
   readonly ports: Readonly<Record<number, string>>;
 }
 
 /**
- * The whole list of what is replaced. Rows about this machine's disk and limit of open files are shown as on a machine
- * that has enough of both.
+ * Makes all replacements. Rows about this machine's disk and limit of open files become those of a machine with enough
+ * of both.
  */
 export function normalise(text: string, { folder, ports }: Replacements): string {
   const replacements: readonly (readonly [RegExp | string, string])[] = [
@@ -68,7 +71,7 @@ export function normalise(text: string, { folder, ports }: Replacements): string
   return replacements.reduce((result, [found, example]) => result.replaceAll(found, example), enough);
 }
 
-/** Takes the warnings of a machine that is short of disk or open files out of doctor's last line. */
+/** Removes the warnings of a machine that is short of disk or open files from doctor's last line. */
 function withoutScarcity(text: string): string {
   const scarce = text.match(/^warning +(?:disk|open files) /gm)?.length ?? 0;
   if (scarce === 0) return text;
@@ -80,7 +83,7 @@ function withoutScarcity(text: string): string {
     .replace('No errors, 0 warnings.', 'Nothing is wrong.');
 }
 
-/** The transcript that stands in a page behind its mark; with KLATCH_WRITE_TRANSCRIPTS set it is written there first. */
+/** The transcript in a page after its mark; with KLATCH_WRITE_TRANSCRIPTS set, it writes the transcript there first. */
 export function transcriptOf(name: string, actual: string, file = 'docs/operations.md'): string {
   const path = join(root, file);
   const page = readFileSync(path, 'utf8');

@@ -22,7 +22,7 @@ beforeEach(async () => {
 
 afterEach(async () => workspace.remove());
 
-/** Writes a configuration; lines come last, so that they win. */
+/** Writes a configuration; `lines` come last, so that they take precedence. */
 async function configure(...lines: string[]): Promise<void> {
   await workspace.write([
     `secret = "${SECRET}"`,
@@ -83,7 +83,7 @@ describe('the transcripts of docs/operations.md are what the program prints', ()
     const { server } = await workspace.serve();
     await server.stop();
     await expectTranscript('killed');
-    // Its database outlives it: the next one takes it over, and ends it.
+    // Its database outlives it: the next server takes it over, and ends it.
     await stop((await workspace.serve()).server);
   });
 

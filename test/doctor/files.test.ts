@@ -17,7 +17,7 @@ beforeEach(async () => {
 
 afterEach(() => rm(parent, { recursive: true, force: true }));
 
-/** As `checkFileStore` with a database that does not answer, unless a test says what it holds. */
+/** Runs `checkFileStore` with a database that does not answer, unless a test gives its contents. */
 const check = (config: Config, serverUid: number | null, storeId?: string | null) =>
   checkFileStore(config, { serverUid, storeIdInDatabase: storeId });
 
@@ -44,7 +44,7 @@ describe('doctor looks at where files are kept', () => {
         found: `${localFilesFolder} is not there yet: the server makes it`,
       });
     }
-    // The first start makes the data directory and this one folder, none between them.
+    // The first start creates the data directory and this one folder, but no folder between them.
     expect(await at(join(dataDir, 'some', 'files'))).toMatchObject({ level: 'error' });
     expect(await at(join(parent, 'above', 'data-2', 'files'))).toMatchObject({ level: 'error' });
     expect(await readdir(parent)).toEqual([]);

@@ -8,21 +8,21 @@ import { startEmbedded, type EmbeddedServer } from '../../src/storage/embedded/e
 import { calibrate } from './machine-calibration.ts';
 import { makeTestProgram } from './program-bundle.ts';
 
-/** What global-setup.ts leaves for global-teardown.ts; both run in the process that runs jest. */
+/** The handle that global-setup.ts leaves for global-teardown.ts; both run in the process that runs jest. */
 export interface TestRun {
   readonly dataDir: string;
-  /** Of the program that tests start. */
+  /** The folder of the program that tests start. */
   readonly programDir: string;
   readonly server: EmbeddedServer;
   readonly watchdog: ChildProcess;
 }
 
-/** Where the handle is kept between the two. */
+/** The place of the handle between the two. */
 export const HANDLE = Symbol.for('klatch.test.run');
 
 /**
- * Waits until its standard input ends, which the kernel sees to however this run of jest ends (Ctrl-C, kill -9), and
- * then stops the server and removes both folders. A server that was being started shows itself within two seconds.
+ * Waits until its standard input ends, which the kernel guarantees however this run of jest ends (Ctrl-C, kill -9). It
+ * then stops the server and removes both folders. A server that was starting becomes visible within two seconds.
  */
 const WATCHDOG_SCRIPT = `
 read -r _
@@ -31,7 +31,7 @@ read -r pid < "$1/postgresql/postmaster.pid" && kill -QUIT "$pid"
 while test -e "$1/postgresql/postmaster.pid" && kill -0 "$pid"; do sleep 0.1; done
 rm -rf "$@"`;
 
-/** Options for tests: nothing waits for the disk, many tests connect at once, and the WAL stays small in memory. */
+/** Options for tests: no commit waits for the disk, many tests connect at once, and the WAL stays small in memory. */
 const SETTINGS = {
   fsync: 'off',
   synchronous_commit: 'off',
@@ -40,12 +40,12 @@ const SETTINGS = {
   max_wal_size: '256MB',
 };
 
-/** The databases of a run hold about 100 MB at a time, and the WAL 256 MB. */
+/** The databases of a run need about 100 MB at a time, and the WAL 256 MB. */
 const MEMORY_BYTES = 2 * 1024 ** 3;
 
 /**
- * Where the cluster is made: in memory where there is room. To copy the template creates 470 files, which costs 265 ms
- * of CPU time on ext4 and 20 ms on tmpfs, for each of more than a thousand databases.
+ * The parent of the cluster's folder: in memory where there is room. A copy of the template creates 470 files, for each
+ * of more than a thousand databases. That costs 265 ms of CPU time on ext4, and 20 ms on tmpfs.
  */
 async function clusterParent(): Promise<string> {
   const memory = await statfs('/dev/shm').catch(() => null);
@@ -53,17 +53,17 @@ async function clusterParent(): Promise<string> {
 }
 
 /**
- * Makes the program that tests start, and starts one private PostgreSQL server for the whole run. Tests find it in KLATCH_TEST_POSTGRES: JSON with `socketDir`,
- * `port` and `user` (a superuser); each of them makes its own database.
+ * Makes the program that tests start, and starts one private PostgreSQL server for the whole run. Tests find it in
+ * KLATCH_TEST_POSTGRES: JSON with `socketDir`, `port` and `user` (a superuser). Each test creates its own database.
  */
 // oxlint-disable-next-line import/no-default-export -- jest calls the default export.
 export default async function globalSetup(): Promise<void> {
   const dataDir = await mkdtemp(join(await clusterParent(), 'klatch-test-'));
-  // On the disk: memory may be mounted so that no program can be started there.
+  // On the disk: memory may be mounted with noexec.
   const programDir = await mkdtemp(join(tmpdir(), 'klatch-test-program-'));
-  // Passable, so that as root the server can run as another user, also where user namespaces are not allowed.
+  // Passable, so that the server can run as another user where jest runs as root, also without user namespaces.
   for (const folder of [dataDir, programDir]) await chmod(folder, 0o711);
-  // Before the server, so that there is no moment in which nobody would stop it. Detached: Ctrl-C must not reach it.
+  // Before the server, so that at each moment something would stop it. Detached: Ctrl-C must not reach it.
   const watchdog = spawn('/bin/sh', ['-c', WATCHDOG_SCRIPT, 'sh', dataDir, programDir], {
     cwd: '/',
     detached: true,

@@ -2,15 +2,15 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 
 const run = promisify(execFile);
-/** What STARTS starts of `klatch --version` at once take on the machine on which the tests are written (two cores). */
+/** The time that STARTS concurrent starts of `klatch --version` take on the reference machine (two cores). */
 const REFERENCE_MS = { bundle: 107, sources: 277 } as const;
 /** As many as jest has workers. */
 const STARTS = 4;
 const ROUNDS = 5;
 
 /**
- * Measures how slow this machine is now, by starts of the program, and leaves it for machine-speed.ts. The first start
- * fills the compile cache and does not count.
+ * Measures how slow this machine is now, by starts of the program, and stores the result for machine-speed.ts. The
+ * first start fills the compile cache and does not count.
  */
 export async function calibrate(main: string, form: keyof typeof REFERENCE_MS): Promise<void> {
   const start = (): Promise<unknown> => run(process.execPath, [main, '--version']);

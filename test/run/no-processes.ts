@@ -1,4 +1,4 @@
-/** Loaded before each file of `make test-fast`: holds that none of them starts a process or a server. */
+/** Runs before each file of `make test-fast`: makes a test fail that starts a process or a server. */
 import { ChildProcess } from 'node:child_process';
 import { Server, Socket } from 'node:net';
 

@@ -1,4 +1,7 @@
-/** Preloaded into a program: writes the modules that it loads, one URL a line, into the file $MODULES_FILE at its end. */
+/**
+ * Preloaded into a program: writes the URLs of its loaded modules, one a line, into the file $MODULES_FILE when it
+ * exits.
+ */
 import { writeFileSync } from 'node:fs';
 import { registerHooks } from 'node:module';
 

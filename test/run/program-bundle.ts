@@ -6,8 +6,8 @@ import { bundle } from '../../scripts/package/bundle.ts';
 const ROOT = resolve(import.meta.dirname, '../..');
 
 /**
- * Makes the program that tests start (program-files.ts) in an empty folder: the bundle that users get, and the launcher
- * of the source tree for it. From here on the processes and threads of this process keep compiled code in a cache there.
+ * Makes the program that tests start (program-files.ts) in an empty folder: the bundle of the packages, and the
+ * launcher of the source tree for it. From here on the processes and threads of this process cache compiled code there.
  */
 export async function makeTestProgram(folder: string): Promise<void> {
   await bundle(join(folder, 'lib'));

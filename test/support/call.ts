@@ -1,6 +1,6 @@
 import type { ErrorCode } from '../../src/errors.ts';
 
-/** An operation's refusal, as it came over HTTP. */
+/** An operation's refusal over HTTP. */
 export class CallError extends Error {
   override readonly name = 'CallError';
   readonly status: number;
@@ -14,8 +14,8 @@ export class CallError extends Error {
 }
 
 /**
- * Calls an operation over `POST /v1/api/<operation>` as somebody with a session, or as nobody. Resolves with its output;
- * rejects with a CallError.
+ * Calls an operation over `POST /v1/api/<operation>` with a session, or without one. Resolves with its output; rejects
+ * with a CallError.
  */
 export async function callAs<Output = any>( // oxlint-disable-line typescript/no-explicit-any -- tests compare it whole
   server: { readonly url: string },

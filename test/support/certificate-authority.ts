@@ -9,7 +9,7 @@ export interface KeyFiles {
   readonly key: string;
 }
 
-/** An authority for tests, by openssl, with its files in a folder of its own that `stop` removes. */
+/** A certificate authority for tests, by openssl; `stop` removes the folder with its files. */
 export class CertificateAuthority {
   readonly folder: string;
   #count = 0;
@@ -35,7 +35,7 @@ export class CertificateAuthority {
     return this.#path('ca.pem');
   }
 
-  /** A certificate for a name; `names` are its subjectAltNames, as openssl writes them. `uid` owns the key. */
+  /** A certificate for a name; `names` are its subjectAltNames in openssl's notation. `uid` owns the key. */
   issue(commonName: string, names: string | null, uid?: number): KeyFiles {
     this.#count += 1;
     const [key, request, certificate, extensions] = ['key', 'csr', 'pem', 'ext'].map((end) =>

@@ -6,13 +6,16 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
-/** For tests in which many write the same rows at once: on a slow machine some wait for a lock longer than usual. */
+/**
+ * For tests in which many sessions write the same rows at once: on a slow machine some wait for a lock longer than
+ * usual.
+ */
 export const PATIENT = {
   postgresql: { lockTimeoutMs: MINUTE_MS, databaseCallTimeoutMs: MINUTE_MS, flushTimeoutMs: MINUTE_MS },
   http: { requestToResponseTimeoutMs: MINUTE_MS },
 } as const;
 
-/** What a test changes of the configuration, section by section. */
+/** The changes of a test to the configuration, section by section. */
 export type ConfigChanges = { [Section in keyof Config]?: Partial<Config[Section]> };
 
 /** The contract's bounds, on a database of the test's own, with receivers on loopback allowed. */
@@ -72,13 +75,13 @@ export function testConfig(target: ConnectionTarget, dataDir: string, changes: C
       stopDrainTimeoutMs: 20_000,
     },
     web: { webClientEnabled: true },
-    // Several servers run at once in tests; those that look at metrics switch them on.
+    // Several servers run at once in tests; tests about metrics switch them on.
     metrics: { metricsEnabled: false, interface: '127.0.0.1', port: 0 },
     limits: {
       textCodePoints: 40_000,
       intakePosts: 5_000,
       intakeBytes: 64 * 1024 * 1024,
-      // A machine that is busy with something else must not refuse a post; a test about it sets its own.
+      // A busy machine must not refuse a post; a test about the timeout sets its own.
       intakeTimeoutMs: MINUTE_MS,
       maxFlushPosts: 500,
       maxFlushBytes: 4 * 1024 * 1024,
@@ -88,7 +91,7 @@ export function testConfig(target: ConnectionTarget, dataDir: string, changes: C
       unknownTokenTtlMs: 5_000,
       unknownTokenCacheSize: 10_000,
       unknownTokensPerSecondPerSource: 20,
-      // It is measured in real time: on a slow machine the requests of a test would be refused.
+      // The budget is real time: on a slow machine the server would refuse the requests of a test.
       sourceParseMsPerSecond: MINUTE_MS,
       hooksPerGroup: 100,
       hookRegistrationsPerGroupPerMinute: 10,

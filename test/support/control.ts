@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { createInterface } from 'node:readline';
 
-/** Asks a server through its control socket. */
+/** Calls a server through its control socket. */
 export async function askControl<Result>(path: string, method: string, params: unknown): Promise<Result> {
   const socket = connect(path);
   try {

@@ -2,23 +2,23 @@ import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { freePort } from './ports.ts';
 
-/** The folder of the real server's socket, and the port that names the file. */
+/** The folder of the real server's socket, and the port in the socket's name. */
 export interface DatabasePlace {
   readonly host: string;
   readonly port: number;
 }
 
 interface Pair {
-  /** From the server under test. */
+  /** The connection from the server under test. */
   readonly client: Socket;
-  /** To PostgreSQL. */
+  /** The connection to PostgreSQL. */
   readonly upstream: Socket;
 }
 
-/** Which way bytes are held up: of questions to the database, of its answers, or of both. */
+/** The direction in which the proxy holds bytes back: queries to the database, its answers, or both. */
 export type Hold = 'none' | 'questions' | 'answers' | 'both';
 
-/** A TCP proxy before the test's PostgreSQL that can refuse, cut, and hold up, as a network does. */
+/** A TCP proxy in front of the test's PostgreSQL that can refuse, cut, and hold back, as a network does. */
 export class DatabaseProxy {
   readonly #target: DatabasePlace;
   readonly #pairs = new Set<Pair>();
@@ -32,23 +32,23 @@ export class DatabaseProxy {
   }
 
   static async start(target: DatabasePlace): Promise<DatabaseProxy> {
-    // It listens there again after it has refused.
+    // A fixed port: the proxy listens there again after it has refused.
     const proxy = new DatabaseProxy(target, await freePort());
     await proxy.#listen();
     return proxy;
   }
 
-  /** What the configuration of the server under test says instead of the real address. */
+  /** The address that the configuration of the server under test has instead of the real one. */
   get address(): { host: string; port: number } {
     return { host: '127.0.0.1', port: this.#port };
   }
 
-  /** Connections that are open right now. */
+  /** Currently open connections. */
   get connections(): number {
     return this.#pairs.size;
   }
 
-  /** Ends every connection; new ones are welcome. */
+  /** Closes every connection, and accepts new ones. */
   cut(): void {
     for (const { client, upstream } of this.#pairs) {
       client.destroy();
@@ -56,7 +56,7 @@ export class DatabaseProxy {
     }
   }
 
-  /** Ends every connection and listens no more: connecting is refused until `forward`. */
+  /** Closes every connection and the port: clients are refused until `forward`. */
   async refuse(): Promise<void> {
     const server = this.#server;
     this.#server = null;
@@ -68,13 +68,13 @@ export class DatabaseProxy {
     }
   }
 
-  /** Keeps connections open, takes new ones, and forwards nothing in the given direction. Nothing is lost. */
+  /** Keeps connections open, accepts new ones, and forwards nothing in the given direction. No byte gets lost. */
   hold(hold: Exclude<Hold, 'none'>): void {
     this.#hold = hold;
     for (const pair of this.#pairs) this.#apply(pair);
   }
 
-  /** Holds up the connections that are open now, for ever; new ones work. */
+  /** Holds the currently open connections back for ever; new ones work. */
   abandon(): void {
     for (const { client, upstream } of this.#pairs) {
       client.pause();
@@ -82,7 +82,7 @@ export class DatabaseProxy {
     }
   }
 
-  /** Forwards again, what was held up first; listens again. */
+  /** Forwards again, held bytes first; listens again. */
   async forward(): Promise<void> {
     this.#hold = 'none';
     for (const pair of this.#pairs) this.#apply(pair);

@@ -10,7 +10,10 @@ import { migrate } from '../../src/storage/db/migrate.ts';
 import { Pool } from '../../src/storage/db/pool.ts';
 import { HANG_MS } from './eventually.ts';
 
-/** One advisory lock for all who make or copy the template: PostgreSQL copies no database that somebody is connected to. */
+/**
+ * One advisory lock for all processes that make or copy the template: PostgreSQL refuses to copy a database that has a
+ * session.
+ */
 const TEMPLATE_LOCK = 7_001;
 const TEMPLATE = 'klatch_template';
 
@@ -36,7 +39,7 @@ export const postgresqlConfig: PostgresqlConfig = {
   allowFsyncOff: true,
   generalPoolSize: 4,
   poolQueue: 1_000,
-  // Long enough for a machine that stands still for a moment; a test about a time-out sets its own.
+  // Long enough for a machine that stalls for a moment; a test about a timeout sets its own.
   connectTimeoutMs: 20_000,
   databaseCallTimeoutMs: 20_000,
   flushTimeoutMs: 20_000,
@@ -45,9 +48,9 @@ export const postgresqlConfig: PostgresqlConfig = {
 
 export interface TestDatabase {
   readonly target: ConnectionTarget;
-  /** Where the servers on it keep files: servers on one database share one folder. Removed by `drop`. */
+  /** The folder for the files of its servers: servers on one database share one folder. `drop` removes it. */
   readonly filesFolder: string;
-  /** Opens the pools on it, with changes to the time-outs, bounds or the way there; closed by `drop`. */
+  /** Opens the pools on it, with changes to the timeouts, bounds or the connection; `drop` closes them. */
   open(changes?: Partial<PostgresqlConfig>): Database;
   /** Runs statements as the superuser. */
   query<T>(work: (sql: Sql) => Promise<T>): Promise<T>;
@@ -84,8 +87,8 @@ export function waitingForLock(sql: Sql): Promise<readonly object[]> {
 }
 
 /**
- * Sessions of this database that wait for a lock. From a session of its own: a transaction that looks again sees only
- * the sessions that were there when it looked first.
+ * Sessions of this database that wait for a lock. It uses a session of its own: a repeated look within a transaction
+ * shows only the sessions that the first look showed.
  */
 export function waitingSessions(of: TestDatabase): Promise<readonly object[]> {
   return of.query(
@@ -93,7 +96,7 @@ export function waitingSessions(of: TestDatabase): Promise<readonly object[]> {
   );
 }
 
-/** A database of its own: migrated, or with nothing in it. */
+/** A new database for one test: migrated, or empty. */
 export async function createTestDatabase(options: { empty?: boolean } = {}): Promise<TestDatabase> {
   const name = `t_${randomBytes(8).toString('hex')}`;
   await asAdmin('postgres', async (admin) => {
@@ -103,7 +106,7 @@ export async function createTestDatabase(options: { empty?: boolean } = {}): Pro
       await admin.unsafe(`create database ${name}`);
     } else {
       await makeTemplate(admin);
-      // Copying the files takes half the CPU time of writing every page to the WAL (the default) where they are in memory.
+      // With files in memory, the copy takes half the CPU time of writing every page to the WAL (the default).
       await admin.unsafe(`create database ${name} template ${TEMPLATE} strategy file_copy`);
     }
   });

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Attachment } from '../../src/model/attachment.ts';
 import type { TestDatabase } from './database.ts';
 
-/** A file of an account, complete as far as the database knows; there are no bytes of it. */
+/** A complete file of an account, as far as the database knows; no store has its bytes. */
 export async function insertFile(
   server: { readonly database: TestDatabase },
   owner: number,

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** What came to the gate, as it came. */
+/** A request as the gate received it. */
 export interface GateRequest {
   readonly method: string;
   readonly url: string;
@@ -12,12 +12,12 @@ export interface GateRequest {
 
 type Handler = (request: GateRequest, res: ServerResponse) => void;
 
-/** An activation gate: it keeps the codes that it is given, and judges them. */
+/** An activation gate that stores the codes of its requests, and checks them. */
 export class TestGate {
   readonly requests: GateRequest[] = [];
-  /** What the telephones got: number to code. */
+  /** The codes that telephones got, by number. */
   readonly codes = new Map<number, string>();
-  /** Takes the place of the gate's own way, where a test wants another. */
+  /** Replaces the gate's own answer, where a test wants another. */
   handle: Handler | null = null;
   readonly #byHash = new Map<string, string>();
   readonly #server: Server;
@@ -38,7 +38,7 @@ export class TestGate {
     return { uri: `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/gate`, authToken: 'gate-token' };
   }
 
-  /** The code that a telephone got, as soon as it is there. */
+  /** Resolves with the code of a telephone once it has one. */
   async codeOf(phone: number): Promise<string> {
     for (;;) {
       const code = this.codes.get(phone);
@@ -47,7 +47,7 @@ export class TestGate {
     }
   }
 
-  /** Requests to send something. */
+  /** Requests that send something. */
   get sent(): readonly GateRequest[] {
     return this.requests.filter(({ url }) => url.endsWith('/send'));
   }
@@ -67,14 +67,14 @@ export class TestGate {
     (this.handle ?? this.answer)(request, res);
   }
 
-  /** The gate's own way. */
+  /** The gate's own answer. */
   readonly answer: Handler = ({ method, url, token, body }, res) => {
     if (token !== 'gate-token') return send(res, 403, { $type: 'Forbidden' });
     if (method === 'POST' && url === '/gate/v1/codes/send') {
       const hash = `hash/of ${body.phone}+${this.#byHash.size}`.replaceAll(' ', '_');
       this.#byHash.set(hash, body.code);
       send(res, 200, { $type: 'CodeHash', hash });
-      // A telephone rings after the gate has answered.
+      // A telephone gets its code after the gate has answered.
       res.once('close', () => {
         this.codes.set(body.phone, body.code);
         for (const wake of this.#waiting) wake();

@@ -1,29 +1,31 @@
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 
-/** Where the real server listens: a port, or the folder of a Unix socket. */
+/** The address of the real server: a port, or the folder of a Unix socket. */
 export interface Upstream {
   readonly host: string;
   readonly port: number;
 }
 
 /**
- * What happens to bytes: `pass`; `swallow` (connections are accepted and stay open, nothing gets through); `reset`
- * and `close` (connections are cut as soon as they say a word).
+ * The treatment of bytes:
+ * - `pass`: forwards them.
+ * - `swallow`: accepts connections and keeps them open, but drops every byte.
+ * - `reset` and `close`: cut a connection at its first byte.
  */
 export type ProxyMode = 'pass' | 'swallow' | 'reset' | 'close';
 
 interface Pair {
   readonly client: Socket;
   readonly upstream: Socket;
-  /** Once a byte was swallowed, the connection never recovers: the rest would make no sense. */
+  /** A connection that lost a byte never recovers: the rest would make no sense. */
   dead: boolean;
 }
 
-/** A TCP proxy before the tests' PostgreSQL that can turn into a path which drops packets. */
+/** A TCP proxy in front of the tests' PostgreSQL that can act like a path which drops packets. */
 export class HalfOpenProxy {
   mode: ProxyMode = 'pass';
-  /** How connections ended from the side of the client. */
+  /** The ends of connections as the client sees them. */
   readonly ends = { closed: 0, reset: 0 };
   readonly #upstream: Upstream;
   readonly #server: Server;
@@ -43,17 +45,17 @@ export class HalfOpenProxy {
     return proxy;
   }
 
-  /** Where to connect to instead of the upstream. */
+  /** The address to connect to instead of the upstream. */
   get address(): Upstream {
     return { host: '127.0.0.1', port: (this.#server.address() as AddressInfo).port };
   }
 
-  /** Clients that are connected right now. */
+  /** Currently connected clients. */
   get connections(): number {
     return this.#pairs.size;
   }
 
-  /** Clients that ever connected. */
+  /** All clients that ever connected. */
   get accepted(): number {
     return this.#accepted;
   }
@@ -77,7 +79,7 @@ export class HalfOpenProxy {
     upstream.on('data', (bytes) => this.#forward(pair, client, bytes));
     client.on('error', () => (this.ends.reset += 1));
     client.on('end', () => (this.ends.closed += 1));
-    // A path that drops packets drops this news as well, so a dead connection's far end stays until `stop`.
+    // A path that drops packets drops this close as well, so the far end of a dead connection stays until `stop`.
     client.on('close', () => {
       this.#pairs.delete(pair);
       if (!pair.dead) upstream.destroy();

@@ -15,7 +15,9 @@ import { freePort } from './ports.ts';
 /** Runs a server until its standard input ends, however this process ends. */
 const SCRIPT = '"$@" & pid=$!; read -r _; kill -INT "$pid"; wait "$pid"';
 
-/** Who owns the servers: as root another user, since PostgreSQL does not run as root; else ourselves. */
+/**
+ * The owner of the servers: another user where jest runs as root, which PostgreSQL refuses; otherwise the current user.
+ */
 export function serverOwner(): PasswdEntry {
   const users = readPasswd();
   const uid = process.geteuid?.() ?? 0;
@@ -41,7 +43,7 @@ export async function localPrograms(): Promise<Programs[]> {
   return all;
 }
 
-/** A PostgreSQL server as a distribution sets it up: peer authentication on its socket, passwords over TCP. */
+/** A PostgreSQL server with the settings of a distribution: peer authentication on its socket, passwords over TCP. */
 export class LocalPostgres {
   readonly folder: string;
   readonly cluster: LocalCluster;
@@ -60,7 +62,7 @@ export class LocalPostgres {
     const [data, socketDir] = [join(folder, 'data'), join(folder, 'run')];
     await mkdir(socketDir);
     for (const path of [folder, socketDir]) await chown(path, owner.uid, owner.gid);
-    // As the one of the system: whoever knows the way may knock.
+    // As for the system's server: every user may open the socket.
     await chmod(folder, 0o711);
     const auth = ['--auth-local=peer', '--auth-host=scram-sha-256'];
     const args = ['-D', data, '-U', owner.name, ...auth, '--encoding=UTF8', '--locale=C', '--no-sync'];
@@ -105,7 +107,7 @@ export class LocalPostgres {
     return asAdministrator(this.cluster, database, work);
   }
 
-  /** Runs statements as somebody who has a password. */
+  /** Runs statements as a role with a password. */
   async login<T>(user: string, password: string, database: string, work: (sql: Sql) => Promise<T>): Promise<T> {
     const place = { host: '127.0.0.1', port: this.cluster.port, connectTimeoutMs: 2_000, lockTimeoutMs: 1_000 };
     const connection = new Connection({ ...place, user, password, database }, 'test');
@@ -120,7 +122,7 @@ export class LocalPostgres {
     return readFile(join(this.folder, 'server.log'), 'utf8');
   }
 
-  /** Replaces the rules of pg_hba.conf; in force when it resolves. */
+  /** Replaces the rules of pg_hba.conf; they are in force when it resolves. */
   async setRules(rules: readonly string[]): Promise<void> {
     await writeFile(this.cluster.hbaFile!, `${rules.join('\n')}\n`);
     await this.administer(async (sql) => {

@@ -4,7 +4,7 @@ import PostalMime, { type Email } from 'postal-mime';
 import { SMTPServer, type SMTPServerOptions, type SMTPServerSession } from 'smtp-server';
 import type { SmtpConfig } from '../../src/config/config.ts';
 
-/** A letter as it arrived. */
+/** An e-mail as it arrived. */
 export interface ReceivedLetter {
   readonly from: string;
   readonly to: readonly string[];
@@ -14,7 +14,7 @@ export interface ReceivedLetter {
   readonly mail: Email;
 }
 
-/** A mail server that keeps what it gets. */
+/** A mail server that stores its e-mails. */
 export class TestMailServer {
   readonly letters: ReceivedLetter[] = [];
   connections = 0;
@@ -44,7 +44,7 @@ export class TestMailServer {
       },
       ...options,
     });
-    // Clients that go away in the middle are what some tests are about.
+    // Some tests are about clients that disconnect in the middle.
     this.#server.on('error', () => {});
     this.#server.server.on('connection', (socket: Socket) => {
       this.connections += 1;
@@ -60,7 +60,7 @@ export class TestMailServer {
     return server;
   }
 
-  /** What a server sends through this one with; TLS as it was started. */
+  /** The configuration of a server that sends through this one, with the TLS mode of `start`. */
   config(changes: Partial<SmtpConfig> = {}): SmtpConfig {
     const { secure = false, key } = this.#options;
     return {
@@ -75,7 +75,7 @@ export class TestMailServer {
     };
   }
 
-  /** The newest letter to somebody, as soon as it is there. */
+  /** Resolves with the newest e-mail to an address once there is one. */
   async letterTo(address: string): Promise<ReceivedLetter> {
     for (;;) {
       const letter = this.letters.findLast(({ to }) => to.includes(address));
@@ -84,7 +84,7 @@ export class TestMailServer {
     }
   }
 
-  /** The code in it. */
+  /** The code in that e-mail. */
   async codeTo(address: string): Promise<string> {
     const { mail } = await this.letterTo(address);
     return /\b\d{6}\b/.exec(mail.text ?? '')![0];

@@ -1,4 +1,5 @@
-// A process that migrates a database: `node migrating-node.ts <JSON of its ConnectionTarget>` writes what it applied.
+// A process that migrates a database: `node migrating-node.ts <JSON of its ConnectionTarget>` prints the applied
+// migrations.
 import type { ConnectionTarget } from '../../src/storage/db/connection.ts';
 import { migrate } from '../../src/storage/db/migrate.ts';
 import { Pool } from '../../src/storage/db/pool.ts';

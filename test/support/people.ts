@@ -4,22 +4,22 @@ import type { Scope } from '../../src/model/scopes.ts';
 import { insertSessionOrToken } from '../../src/storage/accounts/sessions.ts';
 import type { TestDatabase } from './database.ts';
 
-/** Somebody with a session on a test's server. */
+/** An account with a session on a test's server. */
 export interface TestPerson {
   readonly id: number;
   readonly nick: string;
-  /** Of the session. */
+  /** The token of the session. */
   readonly token: string;
   readonly session: SessionOrTokenId;
 }
 
-/** A server that people are made on. */
+/** The server on which a test creates accounts. */
 interface PeopledServer {
   readonly database: TestDatabase;
   operate<Result>(method: string, params?: unknown): Promise<Result>;
 }
 
-/** Makes an account by the administrator's operation, and a session for it past the server. */
+/** Creates an account by the administrator's operation, and inserts a session for it into the database. */
 export async function createPerson(
   server: PeopledServer,
   nick: string,
@@ -30,7 +30,7 @@ export async function createPerson(
   return { id, nick, ...(await signIn(server, id, scopes)) };
 }
 
-/** One more session of an account. */
+/** Adds a session to an account. */
 export async function signIn(
   server: PeopledServer,
   account: number,

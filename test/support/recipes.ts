@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** The code block that follows `<!-- recipe: name -->` on a page of docs/, so that tests run what people paste. */
+/** The code block after `<!-- recipe: name -->` on a page of docs/, so that tests run the lines that people paste. */
 export function readRecipe(page: string, name: string): string {
   const text = readFileSync(join(import.meta.dirname, '../../docs', page), 'utf8');
   const [, code] = new RegExp(`<!-- recipe: ${name} -->\\n+\`\`\`\\w+\\n([^]*?)\\n\`\`\``).exec(text) ?? [];

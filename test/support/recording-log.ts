@@ -1,6 +1,6 @@
 import { describeError, type Log } from '../../src/log.ts';
 
-/** A log that keeps every line as the real one would write it. */
+/** A log that records every line in the form of the real one. */
 export function recordingLog(lines: string[]): Log {
   const write = (event: string, fields: Record<string, unknown> = {}): void => {
     const { error, ...rest } = fields;

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { ServerKeyFiles } from '../../src/config/config.ts';
 import { ensureServerKeys } from '../../src/config/keys/server-key-files.ts';
 
-/** Pairs of server keys in a folder of their own, and the `openssl` program to judge what they sign. */
+/** Pairs of server keys in a folder of their own, and `openssl`, which checks their signatures. */
 export class TestKeys implements Disposable {
   readonly folder = mkdtempSync(join(tmpdir(), 'klatch-keys-'));
   readonly pairs: readonly ServerKeyFiles[];
@@ -17,7 +17,9 @@ export class TestKeys implements Disposable {
     });
   }
 
-  /** Whether openssl accepts a base64 signature of `text` by the pair of that place. Throws where there is no openssl. */
+  /**
+   * Whether openssl accepts a base64 signature of `text` by the pair at that index. Throws where there is no openssl.
+   */
   verifies(place: number, text: string, signature: string): boolean {
     const [signed, file] = [join(this.folder, 'signed'), join(this.folder, 'signature')];
     writeFileSync(signed, text);
@@ -27,7 +29,7 @@ export class TestKeys implements Disposable {
     try {
       return execFileSync('openssl', args, { encoding: 'utf8', stdio: 'pipe' }).includes('Verified Successfully');
     } catch (error) {
-      // It ends with 1 for a signature that does not hold; anything else is no verdict.
+      // It exits 1 for an invalid signature; any other failure is no verdict.
       if ((error as { status?: number | null }).status === 1) return false;
       throw error;
     }

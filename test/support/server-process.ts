@@ -13,26 +13,26 @@ import { LAUNCHER } from './program-files.ts';
 import type { TestGroup } from './server.ts';
 
 const KEPT_LINES = 200;
-/** What its database is sealed with, for what is put into it past the server. */
+/** The secret that seals its database, for tests that insert sealed rows directly. */
 export const SECRET = 'a secret for tests that is long enough to be taken';
 
-/** How the program is started. */
+/** Options for the start of the program. */
 export interface ProcessOptions {
-  /** A command that is to run the program: it becomes it (exec), so that signals reach the server. */
+  /** A command that runs the program by exec, so that signals reach the server. */
   readonly within?: readonly string[];
-  /** Variables over those of this process. */
+  /** Variables that override those of this process. */
   readonly env?: Readonly<Record<string, string>>;
-  /** The folder that its own folder is made in; the system's temporary one if not given. */
+  /** The parent of its own folder; by default the system's temporary folder. */
   readonly parentDir?: string;
-  /** A module that is loaded into the server before its own, and can be talked to with `tell`. */
+  /** A module that the server loads before its own, and that `tell` sends messages to. */
   readonly preload?: string;
 }
 
-/** The real program as a process of its own, with a folder of its own, to be stopped and killed. */
+/** The real program as a process of its own, with a folder of its own, which tests can stop and kill. */
 export class ServerProcess {
   readonly dataDir: string;
   readonly port: number;
-  /** The last lines it logged, over all its lives. */
+  /** The last lines of its log, over all starts. */
   readonly lines: string[] = [];
   readonly #configFile: string;
   readonly #options: ProcessOptions;
@@ -45,7 +45,7 @@ export class ServerProcess {
     this.#configFile = join(dataDir, 'server.conf');
   }
 
-  /** Writes a configuration with the embedded database and `settings` (HOCON) over it; starts nothing yet. */
+  /** Writes a configuration with the embedded database and `settings` (HOCON) after it; starts nothing yet. */
   static async create(settings = '', options: ProcessOptions = {}): Promise<ServerProcess> {
     const dataDir = await mkdtemp(join(options.parentDir ?? tmpdir(), 'klatch-process-'));
     const port = await freePort();
@@ -68,17 +68,17 @@ export class ServerProcess {
     return `http://127.0.0.1:${this.port}`;
   }
 
-  /** Of the running server. */
+  /** The process id of the running server. */
   get pid(): number {
     return this.#child!.pid!;
   }
 
-  /** False when it was not started, or has ended, by itself too. */
+  /** False when it was not started, or has exited for any reason. */
   get running(): boolean {
     return this.#child !== null && this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
-  /** Starts the program and resolves when it is ready. Rejects with its last lines when it ends before. */
+  /** Starts the program and resolves when it is ready. Rejects with its last lines when it exits before. */
   async start(): Promise<void> {
     const { within = [], env, preload } = this.#options;
     const loading = preload === undefined ? {} : { NODE_OPTIONS: `--import=${pathToFileURL(preload).href}` };
@@ -97,7 +97,7 @@ export class ServerProcess {
     await this.ready();
   }
 
-  /** Resolves when the running server says that it can work; rejects with its last lines when it ends before. */
+  /** Resolves when the running server reports that it is ready; rejects with its last lines when it exits before. */
   async ready(): Promise<void> {
     const child = this.#child!;
     await eventually(
@@ -123,12 +123,12 @@ export class ServerProcess {
     return code;
   }
 
-  /** Sends SIGSTOP or SIGCONT: it freezes where it is, and goes on. */
+  /** Sends SIGSTOP or SIGCONT: the process freezes, and continues. */
   signal(signal: 'SIGSTOP' | 'SIGCONT'): void {
     this.#child?.kill(signal);
   }
 
-  /** Sends a word to the preloaded module and resolves when it was heard. */
+  /** Sends a message to the preloaded module, and resolves when it was received. */
   async tell(word: object): Promise<void> {
     const child = this.#child!;
     const heard = once(child, 'message');
@@ -153,7 +153,7 @@ export class ServerProcess {
     await rm(this.dataDir, { recursive: true, force: true });
   }
 
-  /** Ends the server and its database whatever state they are in, and removes the folder. Idempotent. */
+  /** Ends the server and its database in any state, and removes the folder. Idempotent. */
   async discard(): Promise<void> {
     this.signal('SIGCONT');
     await this.end('SIGKILL');

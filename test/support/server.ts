@@ -54,17 +54,17 @@ export class TestServer {
     return this.#server.port;
   }
 
-  /** Where clients connect on the HTTP port. */
+  /** The URL for clients on the HTTP port. */
   get liveUrl(): string {
     return `ws://127.0.0.1:${this.#server.port}/v1/live`;
   }
 
-  /** Where clients connect on ports of their own, in the order of the configuration. */
+  /** The URLs for clients on ports of their own, in the order of the configuration. */
   get endpoints(): readonly { readonly url: string; readonly port: number }[] {
     return this.#server.endpoints;
   }
 
-  /** Where metrics are served, if the test has switched them on. */
+  /** The URL of the metrics, if the test has switched them on. */
   get metricsUrl(): string {
     return `http://127.0.0.1:${this.#server.metricsPort}/metrics`;
   }
@@ -80,7 +80,7 @@ export class TestServer {
     return { id: info.id, token, webhook: `${this.url}/v1/webhooks/${token}` };
   }
 
-  /** Stops the server and starts another one in its place, on another port. */
+  /** Stops the server and starts another one, which replaces it on another port. */
   async restart(): Promise<void> {
     await this.#server.stop();
     this.#server = this.#make();

@@ -3,10 +3,10 @@ import { once } from 'node:events';
 import { eventually } from './eventually.ts';
 
 const ESCAPE = String.fromCharCode(0x1b);
-/** A control sequence, or what stands for itself. */
+/** A control sequence, or any other character. */
 const SIGN = new RegExp(`${ESCAPE}\\[([?\\d;]*)([A-Za-z])|([^])`, 'gu');
 
-/** A program at a terminal of its own (by util-linux's `script`), and what its screen shows. */
+/** A program at a terminal of its own (by util-linux's `script`), with the content of its screen. */
 export class Terminal {
   readonly #child: ChildProcess;
   readonly #ended: Promise<unknown>;
@@ -23,7 +23,7 @@ export class Terminal {
     this.#ended = once(this.#child, 'close');
   }
 
-  /** Everything that is or was on the screen, without spaces at the ends of lines. */
+  /** All text that is or was on the screen, without spaces at the ends of lines. */
   get screen(): string {
     return renderScreen(this.#output);
   }
@@ -33,7 +33,7 @@ export class Terminal {
     return this.#output;
   }
 
-  /** Of the program that runs in it. */
+  /** The process id of the program that runs in it. */
   get pid(): number {
     return this.#child.pid!;
   }
@@ -42,27 +42,27 @@ export class Terminal {
     this.#child.stdin!.write(text);
   }
 
-  /** Resolves when the screen shows it; fails with what it shows. */
+  /** Resolves when the screen shows the pattern; fails with the content of the screen. */
   async shows(pattern: RegExp | string): Promise<void> {
     const isShown = (screen: string): boolean =>
       typeof pattern === 'string' ? screen.includes(pattern) : pattern.test(screen);
     await eventually(async () => this.screen, isShown);
   }
 
-  /** Resolves with the program's exit status when it has ended by itself. */
+  /** Resolves with the program's exit status when it has exited on its own. */
   async ended(): Promise<number | null> {
     await this.#ended;
     return this.#child.exitCode;
   }
 
-  /** Ends it, if it still runs. */
+  /** Ends the program, if it still runs. */
   async stop(): Promise<void> {
     this.#child.kill('SIGKILL');
     await this.#ended;
   }
 }
 
-/** What a terminal of any width that obeys the usual sequences shows after these bytes. */
+/** The content of a terminal of any width after these bytes, if it obeys the usual sequences. */
 export function renderScreen(output: string): string {
   const rows: string[][] = [[]];
   let [row, column] = [0, 0];

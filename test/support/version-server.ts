@@ -58,7 +58,7 @@ export class VersionServer {
     };
   }
 
-  /** With all its databases. */
+  /** Stops the server and removes all its databases. */
   async stop(): Promise<void> {
     await this.#server.stop();
     await rm(this.#dataDir, { recursive: true, force: true });

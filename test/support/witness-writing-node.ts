@@ -1,5 +1,5 @@
-// A process that writes its witness anew, without a pause, until it is killed: `node witness-writing-node.ts <data-dir>`.
-// After each write it says so in a line.
+// A process that writes its witness repeatedly, without a pause, until it is killed: `node witness-writing-node.ts
+// <data-dir>`. It prints a line after each write.
 import { writeSync } from 'node:fs';
 import { writeWitnessFile, type WitnessRow } from '../../src/data-dir/witness-file.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { linkTarget, tokenize, type Token } from '../../web/text/tokenize.ts';
 
-/** A text as it is shown: each token that is not plain text with its kind and style. */
+/** The text in tokens: each one that is not plain with its kind and style. */
 function shown(text: string): string {
   const sign = ({ kind, strong, emphasis, struck }: Token): string =>
     `${kind === 'text' ? '' : kind}${strong ? '!' : ''}${emphasis ? '/' : ''}${struck ? '-' : ''}`;

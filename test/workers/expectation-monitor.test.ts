@@ -40,7 +40,7 @@ const post = async (body: object, { server = one, to = group } = {}): Promise<vo
 };
 const expectOf = (key: string, within: string, to = group): Promise<{ changed: boolean }> =>
   one.operate('expectations.set', { group: to.id, key, within });
-/** Resolves when a round was done that began after this call: it tells another group something. */
+/** Resolves after a round that began after this call: it posts a line into another group. */
 async function roundsWereDone(): Promise<void> {
   const marker = await one.createGroup('Marker');
   await expectOf('marker', '1m', marker);
@@ -88,7 +88,7 @@ describe('a post that does not come', () => {
     await passOpenTime(database, HOUR_MS - MINUTE_MS);
     await post({ text: 'disk full', key: 'backup', state: 'firing' });
     await passOpenTime(database, HOUR_MS - MINUTE_MS);
-    // It changes nothing of the alert, and posts no message.
+    // It does not change the alert, and posts no message.
     await post({ text: 'disk full', key: 'backup', state: 'firing' });
     await passOpenTime(database, HOUR_MS - MINUTE_MS);
     await roundsWereDone();
@@ -156,7 +156,7 @@ describe('the time that counts', () => {
       () => readIntakeClock(database),
       (ms) => ms > before + 3_000,
     );
-    // Two servers advance it. The first of their steps may have begun before the test looked.
+    // Two servers advance it. The first of their steps may have begun before the test read the value.
     expect(after - before).toBeLessThan(performance.now() - beganAt + 10_000);
   });
 

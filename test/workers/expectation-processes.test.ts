@@ -28,11 +28,11 @@ afterEach(async () => {
   await database.drop();
 });
 
-/** A process that tells groups what is overdue, and notes each group that it told something. */
+/** A process that posts lines about overdue expectations, and records each group that got one. */
 class TellingNode {
   readonly #child: ChildProcessByStdio<Writable, Readable, null>;
   readonly #exited: Promise<unknown>;
-  /** Groups that it told something. */
+  /** Groups that got a line. */
   told = 0;
 
   constructor() {

@@ -6,7 +6,7 @@ import { testConfig } from '../support/config.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 
 const OLD_KEYS = 12_345;
-/** Deleted with one statement. */
+/** The number of rows that one statement deletes. */
 const PAGE = 5_000;
 
 let database: TestDatabase;
@@ -35,7 +35,7 @@ async function keysLeft(): Promise<number> {
   return row!.count;
 }
 
-/** Lets the time pass that a round belongs to whoever began it. */
+/** Lets the time pass in which a round belongs to the node that began it. */
 const expireJobLock = (): Promise<unknown> =>
   database.query((sql) => sql`update job_lock set expires_at = clock_timestamp() - interval '1 ms'`);
 
@@ -75,7 +75,7 @@ describe('a round of cleaning up', () => {
   });
 
   test('ends for a node that froze in it, when another has taken it over before it woke', async () => {
-    // The take-over happens in the moment in which the first page is deleted.
+    // The take-over happens at the moment when the first page is deleted.
     await database.query((sql) =>
       sql.unsafe(`
         create function take_over() returns trigger language plpgsql as $$ begin

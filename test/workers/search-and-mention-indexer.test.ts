@@ -37,7 +37,7 @@ afterEach(async () => {
   await test1.drop();
 });
 
-/** Posts that wait to be written, as the worker sees them, and how often it has looked. */
+/** The worker's view of the posts that wait for their flush, and the number of its looks. */
 interface Intake {
   depth: number;
   looks: number;

@@ -1,5 +1,6 @@
-// A process that tells groups what is overdue and what returned, until its standard input ends: `node telling-node.ts <JSON of
-// a ConnectionTarget>`. For each round with something to tell it writes a line, so that it can be killed in the middle.
+// A process that posts lines about overdue and returned expectations, until its standard input ends: `node
+// telling-node.ts <JSON of a ConnectionTarget>`. It prints a line for each round that posted one, so that a test can
+// kill it in the middle.
 import { writeSync } from 'node:fs';
 import { LocalBus } from '../../src/bus/bus.ts';
 import { silentLog } from '../../src/log.ts';

@@ -35,7 +35,7 @@ describe('the control socket of a data directory whose path is too long for one'
 
   afterEach(async () => workspace.remove());
 
-  /** What the server and the command line say of the folder as it is. */
+  /** The refusals of the server and of the command line for the folder in its current state. */
   function expectRefusal(problem: RegExp): void {
     for (const path of [findControlSocket, prepareControlSocket]) {
       expect(() => path(dataDir, env)).toThrow(ControlFolderError);
@@ -47,7 +47,7 @@ describe('the control socket of a data directory whose path is too long for one'
     const path = prepareControlSocket(dataDir, env);
     expect(path).toBe(join(folder, 'control.sock'));
     expect(findControlSocket(dataDir, env)).toBe(path);
-    // The next start finds the folder that this one made.
+    // The next start finds the folder of this one.
     expect(prepareControlSocket(dataDir, env)).toBe(path);
   });
 

@@ -30,7 +30,7 @@ describe('root', () => {
         setuid: (id: number) => calls.push(['uid', id]),
       };
       dropPrivileges(folder, identity);
-      // The user last: it is the one who may set the others.
+      // The user comes last: only the former one may set the others.
       expect(calls).toEqual([
         ['groups', [gid]],
         ['gid', gid],

@@ -11,7 +11,7 @@ beforeEach(async () => {
 });
 afterEach(async () => workspace.remove());
 
-/** What `work` throws. */
+/** The error that `work` throws. */
 function thrownBy(work: () => unknown): unknown {
   try {
     work();
@@ -25,7 +25,7 @@ describe('an error of a system call', () => {
   test('is told apart from a defect, which has another status', () => {
     const defect = explainFailure(thrownBy(() => (undefined as unknown as string).length));
     expect(defect).toMatchObject({ exitCode: exitCodes.internal, text: expect.stringContaining('a defect of Klatch') });
-    // A code alone makes no error of the system.
+    // A code alone does not make a system error.
     expect(explainFailure(Object.assign(new Error('odd'), { code: 'E_ODD' }))).toMatchObject({ exitCode: 70 });
   });
 

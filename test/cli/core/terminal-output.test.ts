@@ -60,7 +60,7 @@ describe('what commands print of others', () => {
 
 test('no command writes JSON past the function that makes it harmless', () => {
   const folders = ['src/cli', 'client/terminal'].map((name) => join(import.meta.dirname, '../../..', name));
-  // That function, a request to the server, the file of a sign-in, and an answer to the parent process.
+  // The function itself, a request to the server, the file of a sign-in, and an answer to the parent process.
   const others = ['safe-text.ts', 'backup-rename.ts', 'chat-profile.ts', 'control-client.ts'];
   const files = folders
     .flatMap((folder) => readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((file) => join(folder, file)))

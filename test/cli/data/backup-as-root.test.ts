@@ -10,12 +10,12 @@ import { eventually } from '../../support/eventually.ts';
 import { holdOpen, isWaiting, until } from '../../storage/fixture.ts';
 import { SECRET, Workspace } from '../program.ts';
 
-/** One that has a name: initdb asks for it. */
+/** A user with a name: initdb asks for it. */
 const OWNER = readPasswd().find(({ name }) => name === 'nobody')?.uid ?? 65_534;
-/** Other users than root can be had by root alone. */
+/** Only root can become another user. */
 const asRoot = process.geteuid?.() === 0 ? test : test.skip;
 
-/** Real, effective, saved and file system's user of a process. */
+/** The real, effective, saved and file system user of a process. */
 async function usersOf(pid: number): Promise<number[]> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8');
   return /^Uid:\s+(.*)$/m.exec(status)![1]!.split(/\s+/).map(Number);
@@ -23,7 +23,7 @@ async function usersOf(pid: number): Promise<number[]> {
 
 describe('a backup that root takes of a data directory of another user', () => {
   let workspace: Workspace;
-  /** In a folder that is closed to everybody but root. */
+  /** In a folder that is closed to all users except root. */
   let file: string;
 
   beforeEach(async () => {
@@ -54,7 +54,7 @@ describe('a backup that root takes of a data directory of another user', () => {
         else await held.release();
         expect(await ended).toEqual(signal === null ? [0, null] : [null, signal]);
         await held.release();
-        // Of a kill -9 as well nothing is left behind, once the child that named the file has seen it.
+        // A kill -9 leaves nothing behind either, once the child that named the file has noticed it.
         await eventually(
           async () => readdir(dirname(file)),
           (names) => names.every((name) => !name.endsWith('.partial')),
@@ -73,7 +73,7 @@ describe('a backup that root takes of a data directory of another user', () => {
 
   asRoot('touches nothing that this user may not touch, where the server is stopped', async () => {
     const { binDir } = await findPrograms({ binDir: null, clusterMajor: null, clusterDir: '' });
-    // Not the checkout's own programs: it may be in a closed folder.
+    // Not the checkout's own programs: they may be in a closed folder.
     await cp(dirname(binDir), join(workspace.folder, 'native'), { recursive: true, verbatimSymlinks: true });
     await workspace.write([
       `secret = "${SECRET}"`,
@@ -86,7 +86,7 @@ describe('a backup that root takes of a data directory of another user', () => {
     for (const name of await readdir(workspace.dataDir)) {
       expect({ name, uid: (await lstat(join(workspace.dataDir, name))).uid }).toEqual({ name, uid: OWNER });
     }
-    // A folder of somebody else's in there: root could take it.
+    // A folder of another user in there: root could take it.
     const foreign = join(workspace.dataDir, 'postgresql.run');
     await mkdir(foreign, { recursive: true });
     await chown(foreign, OWNER + 1, OWNER + 1);

@@ -21,7 +21,7 @@ let file: string;
 beforeEach(async () => {
   source = await Workspace.create();
   target = await Workspace.create();
-  // PostgreSQL, which is not root, has to reach the data directories inside.
+  // PostgreSQL, which does not run as root, has to reach the data directories inside.
   for (const workspace of [source, target]) await chmod(workspace.folder, 0o711);
   receiver = await Receiver.start();
   file = join(source.folder, 'klatch.tar.gz');
@@ -33,7 +33,7 @@ afterEach(async () => {
   await receiver.stop();
 });
 
-/** Both on an embedded database of their own, with one secret. */
+/** Configures both with an embedded database of their own, and with one secret. */
 async function configureEmbedded(): Promise<void> {
   await source.write([
     `secret = "${SECRET}"`,
@@ -68,7 +68,7 @@ describe('a server that is backed up while it works', () => {
     expect(hook.status).toBe(201);
     for (const text of ['one', 'two']) await postJson(url + path, { text });
     await receiver.received(2);
-    // What was delivered has to be settled, or it is sent again by right.
+    // Delivered messages have to be settled, or the restored server may send them again.
     const health = `${url + path}/reverse/1`;
     const pending = async (): Promise<number> => ((await (await fetch(health)).json()) as { pending: number }).pending;
     await eventually(pending, (count) => count === 0);
@@ -112,7 +112,7 @@ describe('a server that is backed up while it works', () => {
       headers: { 'content-type': 'application/json' },
     });
     await receiver.received(rows['message']!);
-    // The token is the old one, and the log goes on behind its last message.
+    // The token is the old one, and the log continues after its last message.
     const next = rows['message']! + 1;
     expect(await postJson(second.url + path, { text: 'next' })).toMatchObject({
       status: 200,
@@ -142,7 +142,7 @@ describe('a server that is backed up while it works', () => {
     expect(await source.run(['backup', file, '--force'])).toMatchObject({ code: 0 });
     const again = await source.serve();
     expect(await postJson(again.url + path, { text: 'two' })).toMatchObject({ body: { id: '1:2' } });
-    // Nor is a database loaded over one that is in use.
+    // Nor does the command load a backup over a database in use.
     expect(await source.run(['restore', file])).toMatchObject({ code: 75 });
     await end(again.server);
     const full = await source.run(['restore', file]);
@@ -181,7 +181,7 @@ describe('an end in the middle', () => {
       ['SIGTERM', []],
       ['SIGKILL', ['klatch.tar.gz.partial']],
     ] as const) {
-      // It has copied much by the time it waits for this table.
+      // It has copied much when it waits for this table.
       const held = await holdOpen(database.target, (tx) => tx`lock table setting in access exclusive mode`);
       const backup = source.start(['backup', file]);
       // Its header, which reads the setting too, comes first.
@@ -193,7 +193,7 @@ describe('an end in the middle', () => {
       const files = await readdir(source.folder);
       expect(files.filter((name) => name.startsWith('klatch.tar'))).toEqual(left);
     }
-    // The killed one's session is gone with it, and the server has not noticed anything.
+    // The killed process's session has ended too, and the server has not noticed anything.
     expect((await fetch(`${url}/v1/ready`)).status).toBe(200);
     expect(await source.run(['backup', file])).toMatchObject({ code: 0, stderr: '' });
     expect(existsSync(`${file}.partial`)).toBe(false);
@@ -207,7 +207,7 @@ describe('an end in the middle', () => {
     for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
       const restore = target.open(['restore', '-']);
       restore.process.stdin!.write(bytes.subarray(0, bytes.length * 0.7));
-      // Rows are on their way: another session sees nothing of them, but that the copy is at work.
+      // Rows are in transit: another session sees none of them, only that the copy is running.
       await until(empty, async (sql) => {
         const rows = await sql`
             select from pg_stat_activity where datname = current_database() and application_name = 'klatch restore'
@@ -225,7 +225,7 @@ describe('an end in the middle', () => {
     }
     const truncated = await target.pipe(bytes.subarray(0, -100), ['restore', '-']);
     expect(truncated).toMatchObject({ code: 1, stderr: expect.stringContaining('This backup is truncated') });
-    // A pipe with a name is read as one, once.
+    // The command reads a named pipe once, as a pipe.
     const pipe = join(target.folder, 'pipe');
     execFileSync('mkfifo', [pipe]);
     const [named] = await Promise.all([target.run(['restore', pipe]), writeFile(pipe, bytes.subarray(0, -100))]);
@@ -278,7 +278,7 @@ describe('the configuration in a backup', () => {
       code: 78,
       stderr: expect.stringContaining('secret: still holds its placeholder'),
     });
-    // With what was missing it is a configuration again.
+    // With the missing value it is a configuration again.
     await writeFile(target.file, text.replace('<SERVER_SECRET>', SECRET));
     for (const which of ['public', 'private']) {
       await cp(join(source.folder, `server-key.${which}.pem`), join(target.folder, `server-key.${which}.pem`));

@@ -66,7 +66,7 @@ describe('klatch files check', () => {
     expect(JSON.parse(repaired.stdout)).toMatchObject({ ok: true, files: 2, problems: 2, repaired: 2 });
     expect(await readdir(join(location, stray.slice(0, 2)))).not.toContain(stray);
     expect((await workspace.run(['files', 'check'])).code).toBe(0);
-    // The row of what is lost stays, and whoever asks for it is told.
+    // The row of a lost file stays, and a download reports that the file is missing.
     expect(await download(server, { token, id: lost })).toBe(404);
   });
 

@@ -10,7 +10,7 @@ let workspace: Workspace;
 
 beforeEach(async () => {
   workspace = await Workspace.create();
-  // Nothing here connects to it.
+  // No test here connects to it.
   await workspace.configure(testServer('none'));
 });
 

@@ -23,7 +23,7 @@ let hookSecret: string;
 let link: string;
 
 beforeEach(async () => {
-  // The longest that a lock is waited for: time enough to be killed in.
+  // The longest wait for a lock, so that the test can kill the command during it.
   server = await ServerProcess.create('services.postgresql.lock-timeout = 1m');
   receiver = await Receiver.start();
   await server.start();
@@ -46,7 +46,7 @@ async function useSecret(secret: string): Promise<void> {
 
 /** The real program with the old secret on standard input. */
 function startReseal(oldSecret: string): Program {
-  // Not through a pipe: the shell has to become the program, so that a signal reaches it.
+  // Without a pipe: the shell has to become the program, so that a signal reaches it.
   const line = 'exec "$@" <<END\n$OLD\nEND';
   const command = [process.execPath, MAIN, 'keys', 'rotate-secret', '--old-secret-file', '-'];
   return new Program(['/bin/sh', '-c', line, 'sh', ...command, '--config', config()], { env: { OLD: oldSecret } });
@@ -57,7 +57,10 @@ const runReseal = (oldSecret: string): Promise<Ended> => startReseal(oldSecret).
 /** Whether the secret in the configuration is the one of the database. */
 const migrateCode = async (): Promise<number | null> => (await runKlatch(['migrate', '--config', config()])).code;
 
-/** The running server shows the old token and invitation, takes posts with it, and signs with the hook's old secret. */
+/**
+ * Checks that the running server shows the old token and invitation, accepts posts with them, and signs with the hook's
+ * old secret.
+ */
 async function expectEverythingWorks(): Promise<void> {
   const shown = await server.operate<{ token: string }>('groups.show-token', { group: group.id });
   expect(shown.token).toBe(group.token);
@@ -101,7 +104,7 @@ describe('klatch keys rotate-secret', () => {
   });
 
   test('killed in the middle leaves everything to the old secret, and can be run again', async () => {
-    // Killed, so that its database runs on and a session of ours can hold up the work.
+    // Killed, so that its database continues, and a session of the test can block the work.
     await server.end('SIGKILL');
     await useSecret(NEW);
     const socket = { host: join(server.dataDir, 'postgresql.run'), port: SOCKET_PORT };
@@ -111,7 +114,7 @@ describe('klatch keys rotate-secret', () => {
       await holder.run(async (sql) => {
         await sql`begin`;
         await sql`select from reverse_hook for update`;
-        // The canary and the tokens are done by then.
+        // The canary and the tokens are finished by then.
         const resealing = startReseal(OLD);
         const waiting = eventually(
           () => sql`select pid from pg_locks where not granted`,

@@ -30,7 +30,7 @@ const secret = (...args: string[]): ReturnType<Workspace['run']> => workspace.ru
 const shown = async (): Promise<{ secret: string | null; signed_only: boolean }> =>
   JSON.parse((await secret('show', 'Ops', '--json')).stdout) as { secret: string | null; signed_only: boolean };
 
-/** A push as GitHub signs it; the status that it is answered with. */
+/** Posts a push event with GitHub's signature; resolves with the status. */
 async function postAsGithub(key: string | null): Promise<number> {
   const body = JSON.stringify({
     zen: 'Keep it logically awesome.',

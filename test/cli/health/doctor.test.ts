@@ -22,7 +22,7 @@ interface Report {
 let database: TestDatabase;
 let workspace: Workspace;
 
-// One for each test: a killed server's leases last for 10 s, and the next one's deliveries would wait for them.
+// A new one for each test: a killed server's leases last 10 s, and the next server's deliveries would wait for them.
 beforeEach(async () => {
   database = await createTestDatabase();
   workspace = await Workspace.create();
@@ -33,7 +33,7 @@ afterEach(async () => {
   await database.drop();
 });
 
-/** What doctor finds, and that its status and its counts agree with it. */
+/** The findings of doctor; checks that its status and its counts agree with them. */
 async function examine(env: NodeJS.ProcessEnv = {}): Promise<(check: string) => readonly Finding[]> {
   const { code, stdout, stderr } = await workspace.run(['doctor', '--json'], env);
   const { ok, errors, warnings, findings } = JSON.parse(stdout) as Report;
@@ -60,7 +60,7 @@ describe('doctor beside a running server', () => {
     expect(found('address policy')).toMatchObject([{ level: 'ok' }]);
     expect(found('hooks')).toMatchObject([{ level: 'ok' }]);
     expect(found('push')).toMatchObject([{ level: 'ok', found: expect.stringMatching(/^nothing is configured/) }]);
-    // Somebody took Google's keys out of the configuration.
+    // Google's keys were removed from the configuration.
     await database.query(
       (sql) => sql`
         with made as (insert into account (kind, nick, name, role) values ('user', 'ann', 'Ann', 'user') returning id),

@@ -18,7 +18,7 @@ type Json = Record<string, any>;
 let database: TestDatabase;
 let workspace: Workspace;
 
-// One for each test: a killed server's leases last for 10 s, and the next one's deliveries would wait for them.
+// A new one for each test: a killed server's leases last 10 s, and the next server's deliveries would wait for them.
 beforeEach(async () => {
   database = await createTestDatabase();
   workspace = await Workspace.create();
@@ -30,7 +30,7 @@ afterEach(async () => {
   await database.drop();
 });
 
-/** The first line of `klatch status` without its name, its JSON, and what `klatch ready` says; all of them end with 69. */
+/** The first line of `klatch status` without its name, its JSON, and the output of `klatch ready`; all exit with 69. */
 async function down(): Promise<{ line: string; json: Json; reason: string; all: string }> {
   const [text, ready, json] = await Promise.all([
     workspace.run(['status']),
@@ -43,7 +43,7 @@ async function down(): Promise<{ line: string; json: Json; reason: string; all: 
   return { line, json: JSON.parse(json.stdout) as Json, reason: ready.stderr, all: text.stdout };
 }
 
-/** A request whose body never comes, once the server waits for it: it holds up a stop. */
+/** Sends a request without its body, and resolves once the server waits for the body; it delays a stop. */
 async function holdRequest(url: string): Promise<Socket> {
   const created = await workspace.run(['group', 'create', 'Slow', '--json']);
   const { webhook } = JSON.parse(created.stdout) as { webhook: string };

@@ -43,7 +43,7 @@ interface Ended {
   readonly stderr: string;
 }
 
-/** A command line in this process, against the real server: forty processes would take a minute of two cores. */
+/** Runs a command line in this process, against the real server: forty processes would take a minute of two cores. */
 async function klatch(args: readonly string[]): Promise<Ended> {
   const output = new PassThrough();
   const errors = new PassThrough();
@@ -53,7 +53,7 @@ async function klatch(args: readonly string[]): Promise<Ended> {
   return { code, stdout: text(output), stderr: text(errors) };
 }
 
-/** Runs a command about the hook that prints no secret path. */
+/** Runs a command about the hook; checks that it prints no secret path. */
 async function run(command: string, ...rest: string[]): Promise<Ended> {
   const ended = await klatch(['hook', command, hook, ...rest]);
   expect(ended.stdout + ended.stderr).not.toContain('hidden');

@@ -41,7 +41,7 @@ describe('the commands about reverse webhooks', () => {
     return body.id as number;
   }
 
-  /** Asks the program until its output is so. */
+  /** Repeats the program until its output matches. */
   async function shows(pattern: RegExp, ...args: string[]): Promise<string> {
     const { stdout } = await eventually(
       () => workspace.run(args),

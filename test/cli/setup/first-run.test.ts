@@ -9,7 +9,7 @@ import { callAs } from '../../support/call.ts';
 import { postJson } from '../../support/server.ts';
 import { Program, root } from '../program.ts';
 
-/** A copy of what the first run needs, so that no ./var of the working tree is touched. */
+/** A copy of the files that the first run needs, so that it does not touch ./var of the working tree. */
 let folder: string;
 const started: Program[] = [];
 
@@ -35,7 +35,7 @@ function firstRun(): Program {
 
 describe('the first run', () => {
   test('sets up, takes the next port when its own is taken, and shows a webhook that works; the next start goes on', async () => {
-    // Either this listens on 9090 or something else on this machine does: it is taken.
+    // Either this server or another program of this machine listens on 9090: the port is in use.
     const taken = createServer();
     taken.on('error', () => {});
     taken.listen(9090, '127.0.0.1');
@@ -57,7 +57,7 @@ describe('the first run', () => {
       const { code, stdout } = await run.ended;
       expect(code).toBe(0);
       expect(stdout).toMatch(/Klatch has stopped\.\n$/);
-      // The token stands in what the wrapper printed, never in the server's log.
+      // The token is in the output of the wrapper, never in the server's log.
       const log = stdout.split('\n').filter((line) => line.startsWith('{'));
       expect(log.join('\n')).not.toContain(webhook.split('/').at(-1));
       expect(log.join('\n')).not.toContain(token);

@@ -50,8 +50,7 @@ const programs = await localPrograms();
     expect(stdout).toContain(`Made the role "${names[3]}" and made the database "${names[1]}" in PostgreSQL`);
     expect(stdout).not.toContain(postgresql.password);
     expect((await stat(workspace.file)).mode & 0o777).toBe(0o640);
-    // Other servers of this machine's tests may hold the fixed ports of the default.
-    // The cluster of this test runs without fsync.
+    // Servers of other tests may use the fixed ports of the default. The cluster of this test runs without fsync.
     await appendFile(workspace.file, '\nendpoints = []\nservices.postgresql.unsafe = true\n');
     await workspace.serve();
   });
@@ -179,7 +178,7 @@ const programs = await localPrograms();
     for (const name of ['server.conf', 'server-key.private.pem', 'server-key.public.pem']) {
       await rm(join(workspace.folder, name));
     }
-    // A folder that is the user's own, such as an unpacked archive.
+    // A folder of the user, such as an unpacked archive.
     await chown(workspace.folder, uid, gid);
     expect(await workspace.run(set)).toMatchObject({ code: 0 });
     expect(await owners()).toEqual([
@@ -190,7 +189,7 @@ const programs = await localPrograms();
 
   (isRoot ? test : test.skip)('needs root, and says so', async () => {
     await chmod(workspace.folder, 0o777);
-    // Nobody, who may read the sources wherever they lie: a checkout is often closed to others.
+    // The user "nobody", who may read the sources in any folder: a checkout is often closed to other users.
     const mayRead = ['--inh-caps=+dac_read_search', '--ambient-caps=+dac_read_search'];
     const user = ['--reuid=65534', '--regid=65534', '--clear-groups'];
     const command = ['setpriv', ...user, ...mayRead, process.execPath] as const;
@@ -218,8 +217,7 @@ const programs = await localPrograms();
       const rest = [...lines];
       child.stdout.setEncoding('utf8').on('data', (text: string) => {
         shown += text;
-        // Behind a question stands what moves the cursor there.
-        // oxlint-disable-next-line no-control-regex
+        // After a question comes the sequence that moves the cursor. oxlint-disable-next-line no-control-regex
         if (/: (?:\u001b\[\d+G)?$/.test(shown) && rest.length > 0) child.stdin.write(rest.shift()!);
       });
       try {
@@ -228,7 +226,7 @@ const programs = await localPrograms();
       } catch (error) {
         throw new Error(`does not end; it has shown:\n${shown}`, { cause: error });
       } finally {
-        // Its terminal goes with it, and what still waits at that.
+        // Its terminal ends with it, and so does the program that still waits there.
         child.kill();
       }
     }

@@ -40,13 +40,13 @@ afterEach(async () => {
   await server.stop();
 });
 
-/** A way to the endpoint that is cut again and again, each time elsewhere. */
+/** A path to the endpoint that is cut repeatedly, each time after another number of bytes. */
 async function throughCuts(kind: 'ws' | 'tcp', isCut = true): Promise<{ url: string; proxy: CuttingProxy }> {
   const { port } = server.endpoints.find(({ url }) => url.startsWith(kind))!;
   const proxy = await CuttingProxy.start(port);
   proxies.push(proxy);
   let connections = 0;
-  // A greeting takes some hundred bytes and a change three hundred: every third connection ends within the greeting.
+  // A greeting takes about a hundred bytes and a change three hundred: every third connection ends within the greeting.
   if (isCut) proxy.budget = () => ((connections += 1) % 3 === 0 ? 50 * connections : 2_000 + 777 * (connections % 11));
   return { url: `${kind}://127.0.0.1:${proxy.port}`, proxy };
 }
@@ -69,7 +69,7 @@ const history = async (): Promise<Message[]> => {
   }
 };
 
-/** Waits until the client has everything that the server has. */
+/** Waits until the client has all changes of the server. */
 async function arrived({ client }: Listening): Promise<void> {
   const { last_rev: head } = await callAs(server, alice, 'conversations.show', { conversation: group.id });
   await eventually(
@@ -78,7 +78,7 @@ async function arrived({ client }: Listening): Promise<void> {
   );
 }
 
-/** A member who posts over a connection of the same kind, edits some of it and deletes some. */
+/** A member who posts over a connection of the same kind, and edits or deletes some of the messages. */
 async function write(url: string): Promise<void> {
   const poster = new LiveClient({
     connect: connectFunctionFor(await discoverServerAddress(url)),
@@ -130,7 +130,7 @@ describe.each(['ws', 'tcp'] as const)('a client over %s whose connection is cut 
     await hearer.heard('joined');
     await postJson(other.webhook, { text: 'one' });
     await hearer.heard('change', 2);
-    // Away: removed from one, added to another that is written into at once.
+    // Disconnected: removed from one group, added to another one that gets messages at once.
     proxy.budget = () => 0;
     proxy.cut();
     const third = await server.createGroup('Third');

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 
-/** A way to a server that is cut wherever it happens to be: after so many bytes towards the client, in mid-word. */
+/** A proxy that cuts each connection after a number of bytes towards the client, also in the middle of a text. */
 export class CuttingProxy {
   /** Connections that were cut. */
   cuts = 0;
@@ -27,7 +27,7 @@ export class CuttingProxy {
     return (this.#server.address() as AddressInfo).port;
   }
 
-  /** Cuts every connection that there is. */
+  /** Cuts every open connection. */
   cut(): void {
     for (const socket of this.#sockets) socket.destroy();
   }
@@ -51,7 +51,7 @@ export class CuttingProxy {
       socket.on('error', end);
       socket.once('close', () => {
         this.#sockets.delete(socket);
-        // The other side has its bytes first, and goes by itself.
+        // The other side gets its bytes first, and closes on its own.
         client.destroySoon();
         server.destroySoon();
       });
@@ -63,7 +63,7 @@ export class CuttingProxy {
       if (left > 0) client.write(part);
       else {
         this.cuts += 1;
-        // What was let through arrives, so that the cut falls where the budget says; a reset could overtake it.
+        // Forwarded bytes have to arrive, so that the cut is where the budget puts it; a reset could overtake them.
         client.end(part);
         server.destroy();
       }

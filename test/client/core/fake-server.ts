@@ -3,12 +3,12 @@ import { createServer, type AddressInfo, type Server, type Socket } from 'node:n
 import { createInterface } from 'node:readline';
 import { WebSocketServer, type WebSocket } from 'ws';
 
-/** One client's connection, as the fake sees it. */
+/** One client's connection at the fake server. */
 export interface FakePeer {
   say(text: string): void;
   notify(method: string, params: unknown): void;
   cut(): void;
-  /** Bytes that the client has not let this process send. */
+  /** Bytes that the client has not accepted yet. */
   unsent(): number;
 }
 
@@ -21,22 +21,22 @@ interface Request {
 type Answer = { readonly result: unknown } | { readonly error: { message: string; data?: { code: string } } } | null;
 
 /**
- * The least that speaks the protocol, over ws or over lines, so that a test can leave out, repeat and cut what a real
+ * A minimal server of the protocol, over ws or over lines. A test can let it omit, repeat and cut messages as a real
  * server never would. Its conversations are lists of changes by rev.
  */
 export class FakeServer {
   readonly conversations = new Map<number, Map<number, object>>();
   readonly heads = new Map<number, number>();
   readonly requests: Request[] = [];
-  /** Of its log, with the one before. */
+  /** The epoch of its log, and the previous one. */
   #epoch = 0;
   #previousEpoch = 0;
-  /** What the heads were before the first change in the epoch. */
+  /** The heads before the first change in the epoch. */
   #epochRevs = new Map<number, number>();
   readonly peers = new Set<FakePeer>();
-  /** Takes the place of an answer; undefined: the usual one. Null: none at all. */
+  /** Replaces an answer; undefined: the usual one. Null: no answer. */
   override: (request: Request, peer: FakePeer) => Answer | undefined = () => undefined;
-  /** Those that follow. */
+  /** The clients that follow. */
   readonly #followers = new Set<FakePeer>();
   readonly #listener: WebSocketServer | Server;
 
@@ -65,7 +65,7 @@ export class FakeServer {
     await new Promise((resolve) => this.#listener.close(resolve));
   }
 
-  /** Ends every connection without a word. */
+  /** Closes every connection without a close message. */
   cut(): void {
     for (const peer of this.peers) peer.cut();
   }
@@ -82,7 +82,7 @@ export class FakeServer {
     return rev;
   }
 
-  /** Loses what was changed behind these revs, and begins a new epoch, as a restore does. */
+  /** Loses the changes after these revs, and begins a new epoch, as a restore does. */
   restore(heads: ReadonlyMap<number, number>, epoch: number, previousEpoch = this.#epoch): void {
     for (const [conversation, head] of heads) {
       for (const rev of this.conversations.get(conversation)!.keys())
@@ -94,7 +94,7 @@ export class FakeServer {
     this.#epoch = epoch;
   }
 
-  /** Sends a change again to all who follow. */
+  /** Sends a change again to all followers. */
   send(conversation: number, rev: number): void {
     const change = this.conversations.get(conversation)!.get(rev)!;
     for (const peer of this.#followers) peer.notify('conversation.change', { conversation, ...change });
@@ -118,7 +118,7 @@ export class FakeServer {
     });
     const lines = createInterface({ input: socket });
     lines.on('line', (line) => this.#answer(peer, line));
-    // It hands the errors of its socket on.
+    // The interface passes the errors of its socket on.
     lines.on('error', () => socket.destroy());
     socket.on('error', () => socket.destroy());
     socket.once('close', () => this.#forget(peer));

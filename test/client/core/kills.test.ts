@@ -38,7 +38,7 @@ async function history(client: LiveClient, conversation: number): Promise<Messag
   }
 }
 
-/** Writes until it is told to end, each text once; resolves with how many. */
+/** Writes until `isOver`, each text once; resolves with the number of messages. */
 async function write(client: LiveClient, conversation: number, isOver: () => boolean): Promise<number> {
   const options = { decode: anything, isRepeatable: true, timeoutMs: 60_000 };
   const name = client.account!.nick;
@@ -86,7 +86,7 @@ test('a server that is killed again and again costs the clients nothing: what wa
     const written = clients.map(({ client }) => write(client, group.id, () => isOver));
     const posted = post(group.webhook, () => isOver);
     for (let kills = 0; kills < KILLS; kills += 1) {
-      // So long that each writer has written in this life of the server.
+      // Long enough that each writer has written since the last start of the server.
       const before = clients.map(({ client }) => client.handledRevByConversation.get(group.id)!);
       await eventually(
         () =>

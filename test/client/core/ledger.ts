@@ -2,7 +2,7 @@ import { expect } from '@jest/globals';
 import type { ChatEvent } from '../../../client/core/events.ts';
 import type { Change, Message } from '../../../client/core/shapes.ts';
 
-/** Of one conversation, the changes that a client heard, in the order in which it heard them. */
+/** The changes of one conversation that a client received, in their order. */
 export function changesOf(events: readonly ChatEvent[], conversation: number): Change[] {
   return events.flatMap((event) =>
     event.type === 'change' && event.conversation === conversation ? [event.change] : [],
@@ -10,8 +10,8 @@ export function changesOf(events: readonly ChatEvent[], conversation: number): C
 }
 
 /**
- * Holds that somebody who heard these changes, from the first on, has the conversation as it is: nothing twice, nothing
- * out of order, every message in its last state, and every message that was never changed exactly once.
+ * Checks that these changes, from the first on, give the current state of the conversation: none twice, none out of
+ * order, every message in its last state, and every unchanged message exactly once.
  */
 export function expectComplete(changes: readonly Change[], history: readonly Message[]): void {
   const revs = changes.map(({ rev }) => rev);

@@ -4,13 +4,13 @@ import { LiveClient, type LiveClientOptions } from '../../../client/core/live-cl
 import { connectFunctionFor } from '../../../client/node/connect-to.ts';
 import { eventually } from '../../support/eventually.ts';
 
-/** A client that writes down what it hears. */
+/** A client that records its events. */
 export interface Listening {
   readonly client: LiveClient;
   readonly events: ChatEvent[];
-  /** Of one conversation, the revs of its changes as they came. */
+  /** The revs of a conversation's changes, in the order of their arrival. */
   revs(conversation: number): number[];
-  /** Resolves when an event of the type was heard so many times. */
+  /** Resolves when the client has received this many events of the type. */
   heard(type: ChatEvent['type'], times?: number): Promise<void>;
 }
 

@@ -31,7 +31,7 @@ describe.each(['ws', 'tcp'] as const)('a client over %s', (kind) => {
     });
     await listening.heard('change', 6);
     server.restore(new Map([[7, 3]]), 100);
-    // As far as the client is by now, and further.
+    // Up to the client's position, and further.
     for (let i = 0; i < 4; i += 1) server.change(7, { lost: true });
     server.cut();
     await listening.heard('change', 10);
@@ -51,7 +51,7 @@ describe.each(['ws', 'tcp'] as const)('a client over %s', (kind) => {
         [8, 1],
       ]),
     ]);
-    // Once is enough.
+    // One cut is enough.
     server.cut();
     await listening.heard('following', 3);
     expect(listening.events.filter(({ type }) => type === 'reset')).toHaveLength(1);
@@ -82,7 +82,7 @@ describe.each(['ws', 'tcp'] as const)('a client over %s', (kind) => {
       follow: { resumeRevByConversation: new Map([[7, 5]]), unknownStartAt: 'now', onlyConversations: null },
     });
     await listening.heard('following');
-    // The connection breaks while the client asks for what it lacks.
+    // The connection breaks while the client fetches its missing changes.
     server.override = ({ method }, peer) => {
       if (method !== 'conversations.sync') return undefined;
       peer.cut();

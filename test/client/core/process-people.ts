@@ -5,7 +5,10 @@ import { connectFunctionFor } from '../../../client/node/connect-to.ts';
 
 const decodeSignedIn = objectWithAtLeast({ token: string });
 
-/** Makes an account on a server of the real program, and signs in as its owner would, by a link. Resolves with the token. */
+/**
+ * Creates an account on a server of the real program, and signs in by a link, as its owner would. Resolves with the
+ * token.
+ */
 export async function signUpByLink(
   server: { operate<Result>(method: string, params?: unknown): Promise<Result> },
   nick: string,

@@ -24,7 +24,7 @@ describe.each(['ws', 'tcp'] as const)('a client over %s', (kind) => {
     await server.stop();
   });
 
-  /** How often the server was asked. */
+  /** The number of calls of a method. */
   const asked = (method: string): number => server.requests.filter((request) => request.method === method).length;
 
   test('hears each change once and in order, without asking for what is sent', async () => {
@@ -153,7 +153,7 @@ describe.each(['ws', 'tcp'] as const)('a client over %s', (kind) => {
     server.cut();
     await listening.heard('following', 2);
     await listening.heard('change', 2);
-    // Back in it, what was written meanwhile is there, and what was heard before is not there again.
+    // After the client's return the messages of its absence have arrived, and no earlier one repeats.
     expect(listening.revs(9)).toEqual([2, 3]);
     expect(listening.events.map(({ type }) => type).filter((type) => type === 'joined' || type === 'left')).toEqual([
       'joined',

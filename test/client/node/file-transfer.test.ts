@@ -10,7 +10,7 @@ afterEach(() => {
   for (const server of servers.splice(0)) server.close();
 });
 
-/** A server that does this with a request whose headers have come. */
+/** A server that treats each request this way when its headers have arrived. */
 async function serve(answer: (socket: Socket, head: string) => void): Promise<string> {
   const server = createServer((socket) => {
     let head = '';

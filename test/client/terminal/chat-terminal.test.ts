@@ -46,7 +46,7 @@ function open(profile: string, ...args: string[]): Terminal {
   return terminal;
 }
 
-/** An interactive screen of somebody who has signed in. */
+/** An interactive screen of a signed-in person. */
 async function talk(person: TestPerson, profile: string): Promise<Terminal> {
   const { token, id, nick } = person;
   saveProfile(join(folder, profile, 'klatch/chat.json'), { server: server.liveUrl, token, account: { id, nick } });
@@ -120,7 +120,7 @@ test('the commands of the screen list, go, open, read and leave; what is not und
   await terminal.shows('unread');
   terminal.type('/open nobody-here\r');
   await terminal.shows(/-- .*nobody-here/);
-  // What was shown where one is has been read.
+  // Messages on the screen of the current conversation count as read.
   await eventually(
     async () => (await callAs(server, bob, 'conversations.show', { conversation: group.id })).unread as number,
     (unread) => unread === 0,

@@ -61,20 +61,20 @@ async function chat(...args: string[]): Promise<Ended> {
   return runKlatch(['chat', ...args], env());
 }
 
-/** A `klatch chat follow`, which runs until it is stopped, at latest behind the test. */
+/** Runs `klatch chat follow` until it is stopped, at the latest after the test. */
 function follow(...args: string[]): Program {
   const program = new Program([LAUNCHER, 'chat', 'follow', ...args], { env: env() });
   followers.push(program);
   return program;
 }
 
-/** The same with something on standard input. */
+/** Runs a command with this text on standard input. */
 async function piped(input: string | Buffer, ...args: string[]): Promise<Ended> {
   const program = new Program([LAUNCHER, 'chat', ...args], { env: env(), input });
   return program.ended;
 }
 
-/** Signs in, each time anew: a profile of the test's own. */
+/** Signs in, each time with a new profile of the test. */
 async function signIn(nick: string, profile: string, server = `ws://127.0.0.1:${ports.ws}`): Promise<void> {
   const ended = await piped(await link(nick), 'sign-in', '--server', server, '--link', '--profile', profile);
   expect(ended).toMatchObject({ code: 0, stdout: `Signed in as ${nick}.\n`, stderr: '' });
@@ -100,7 +100,7 @@ describe('klatch chat sign-in', () => {
     });
     try {
       await terminal.shows('The sign-in link:');
-      // Something else was in the clipboard: it asks again.
+      // The clipboard had another text: the command asks again.
       terminal.type('something else\r');
       await terminal.shows(/this is no sign-in link[^]*The sign-in link:/);
       terminal.type(`${text}\r`);
@@ -112,7 +112,7 @@ describe('klatch chat sign-in', () => {
     } finally {
       await terminal.stop();
     }
-    // A link on the command line is gone from there as soon as the program runs, and is good for one use.
+    // The program removes a link from its command line as soon as it runs, and the link works once.
     const shown = new Program([process.execPath, MAIN, 'chat', 'follow', '--profile', 'unseen', '--server', http], {
       env: env(),
     });
@@ -325,7 +325,7 @@ describe('klatch chat', () => {
 
   test('follows from where the last one stopped, in lines and in JSON, and tells of the end of a session', async () => {
     const first = follow('1', '--profile', 'a');
-    // What is written before it follows is for another command to read.
+    // Messages from before are for another command to read.
     await first.remark(/(following)/);
     await chat('send', '1', 'live', '--profile', 'b');
     await first.text(/(live)/);
@@ -355,7 +355,7 @@ describe('klatch chat', () => {
       if (change !== null) await workspace.run(change);
       const follower = follow('--profile', 'leaver');
       await follower.remark(/(following)/);
-      // So that there is something to remember.
+      // So that the profile has a position to keep.
       if (said.length === 0) await workspace.run(['send', 'Left', 'hello', '--as', 'leaver']);
       if (said.length === 0) await follower.text(/(hello)/);
       follower.process.kill('SIGINT');

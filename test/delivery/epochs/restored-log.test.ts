@@ -43,7 +43,7 @@ function start(database: TestDatabase, port: number): Promise<TestServer> {
   return TestServer.start({ endpoints: [endpoint] }, { database });
 }
 
-/** Ends the server, and starts one with what a backup holds in its place. */
+/** Ends the server, and starts one with the contents of a backup. */
 async function restore(backup: Buffer, newEpochAbove = 0): Promise<void> {
   const { port } = server.endpoints[0]!;
   await server.stop();
@@ -57,7 +57,7 @@ async function post(...texts: string[]): Promise<void> {
   for (const text of texts) expect(await postJson(server.url + path, { text })).toMatchObject({ status: 200 });
 }
 
-/** The texts that arrived, as a receiver takes them that leaves out the ids it has seen. */
+/** The arrived texts at a receiver that skips known ids. */
 function textsByNewIds(): string[] {
   const seen = new Set<string>();
   return receiver.arrivals.flatMap(({ headers, body }) => {
@@ -75,7 +75,10 @@ async function follow(token: string): Promise<{ listening: Listening; texts: () 
   const messages = new Map<number, Message>();
   return {
     listening: one,
-    /** What a client shows that does what it is told: a later state over an earlier one, nothing that was lost. */
+    /**
+     * The texts of a client that follows the protocol: a later state replaces an earlier one, and lost changes
+     * disappear.
+     */
     texts: () => {
       messages.clear();
       for (const event of one.events) {
@@ -115,7 +118,7 @@ test('receivers that know ids and clients that follow get every message that is 
     (texts) => texts.join() === kept.join(),
   );
 
-  // A second restore of the same backup: what came behind the first one is lost as well.
+  // A second restore of the same backup: the messages after the first one are lost as well.
   const [before] = await server.database.query((sql) => sql`select value from setting where name = 'log_epoch'`);
   await restore(bytes, Number(before!['value']));
   await post('newest three');
@@ -129,7 +132,10 @@ test('receivers that know ids and clients that follow get every message that is 
   );
 });
 
-/** Compares pairs of epoch and number, as docs/reverse-webhooks.md says; leaves out what is not beyond the last one. */
+/**
+ * A receiver that compares pairs of epoch and number, as docs/reverse-webhooks.md describes. It skips those that do not
+ * exceed the last one.
+ */
 class ComparingReceiver {
   /** By the id of the message, its newest state. */
   readonly states = new Map<string, { rank: Rank; text: string }>();
@@ -185,7 +191,7 @@ test('a receiver that compares epochs and numbers takes every change that is mad
     (text) => text === 'four, edited anew',
   );
   expect(textOf(`${group.id}:2`)).toBe('two, anew');
-  // What was lost is not called back.
+  // No delivery withdraws the lost state.
   expect(textOf(`${group.id}:4`)).toBe('four, and lost');
   expect(textOf(`${group.id}:1`)).toBe('one, and lost');
 });

@@ -35,7 +35,7 @@ async function revOf(seq: number): Promise<number> {
   return Number(row!['rev']);
 }
 
-/** No sweep finds an event: they look at those of the last minute. */
+/** Hides events from sweeps, which read those of the last minute. */
 const hideFromSweeps = (): Promise<unknown> =>
   it.lane.server.database.query((sql) =>
     sql.unsafe(`
@@ -51,7 +51,7 @@ describe('an alert that is kept up to date', () => {
     const seq = await tell(alertPost('firing', [a]));
     const between = await it.send('between');
     await it.lane.receiver.received(2);
-    // An edit alone: nothing but the announcement of the event wakes the lane.
+    // An edit alone: only the notification of the event wakes the lane.
     await tell(alertPost('firing', [a, alertNamed('b')], { hops: 2 }));
     const edited = await revOf(seq);
     await it.lane.receiver.received(3);
@@ -91,7 +91,7 @@ describe('an alert that is kept up to date', () => {
       const shown = (): [number, string][] => client.changes(id).map(({ message }) => [message.seq, message.text]);
       const seq = await tell(alertPost('firing', [a]));
       await eventually(shown, (all) => all.length === 1);
-      // An edit alone: nothing but its announcement wakes the feed before it compares itself with the database.
+      // An edit alone: only its notification wakes the feed before it compares itself with the database.
       await tell(alertPost('firing', [a, alertNamed('b')]));
       await eventually(shown, (all) => all.length === 2);
       await tell(alertPost('resolved', [...over, alertNamed('b', 'resolved')]));

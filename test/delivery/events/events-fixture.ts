@@ -7,7 +7,7 @@ import { LaneFixture } from '../fixtures/lane-fixture.ts';
 
 export const ALL_EVENTS = ['message.updated', 'message.deleted'];
 
-/** A lane whose group has somebody who writes, edits and deletes. */
+/** A lane whose group has a person that writes, edits and deletes. */
 export class EventsFixture {
   readonly lane: LaneFixture;
   readonly alice: TestPerson;
@@ -31,7 +31,7 @@ export class EventsFixture {
     return (await send(this.lane.server, this.alice, this.lane.group.id, text)).seq;
   }
 
-  /** Edits a message of alice's; resolves with the rev. */
+  /** Edits a message of alice; resolves with the rev. */
   async edit(seq: number, text: string): Promise<number> {
     const input = { conversation: this.lane.group.id, seq, text };
     return (await callAs(this.lane.server, this.alice, 'messages.edit', input)).rev;
@@ -42,7 +42,9 @@ export class EventsFixture {
     return (await callAs(this.lane.server, this.alice, 'messages.delete', input)).rev;
   }
 
-  /** What arrived, in its order: `42` for a message, `42 updated r57` for an event, with `+` between those of a batch. */
+  /**
+   * The arrivals in their order: `42` for a message, `42 updated r57` for an event, with `+` between those of a batch.
+   */
   get arrived(): string[] {
     return this.lane.receiver.arrivals.map(describeArrival);
   }
@@ -60,7 +62,7 @@ export class EventsFixture {
     });
   }
 
-  /** What is repeated apart: `42` for a message, `r57` or `r57-60` for events. */
+  /** The retry rows: `42` for a message, `r57` or `r57-60` for events. */
   async retries(): Promise<string[]> {
     const rows = await this.lane.server.database.query(
       (sql) => sql`select seq, rev, last_rev from delivery_retry order by seq, rev`,

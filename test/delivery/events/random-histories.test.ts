@@ -6,7 +6,7 @@ import { ALL_EVENTS, deliveriesOf, EventsFixture } from './events-fixture.ts';
 const HISTORIES = 12;
 const STEPS = 40;
 
-/** The same numbers for the same seed, so that a failure can be looked at (mulberry32). */
+/** The same numbers for the same seed, so that a failure can be reproduced (mulberry32). */
 function random(seed: number): () => number {
   let state = seed;
   return () => {
@@ -22,10 +22,10 @@ interface State {
   readonly text: string;
 }
 
-/** Does what docs/reverse-webhooks.md asks of a receiver, and knows nothing else. */
+/** A receiver that follows docs/reverse-webhooks.md, and knows nothing else. */
 class DocumentedReceiver {
   readonly messages = new Map<number, State>();
-  /** Each delivery that was not handled before, in its order: `42` for a message, `r57` for an event. */
+  /** Each new delivery, in its order: `42` for a message, `r57` for an event. */
   readonly handled: string[] = [];
   readonly #known = new Set<string>();
 
@@ -40,7 +40,7 @@ class DocumentedReceiver {
   }
 }
 
-/** What the group did, in the order in which it did it. */
+/** The actions of the group, in their order. */
 class History {
   readonly it: EventsFixture;
   readonly order: string[] = [];
@@ -96,7 +96,7 @@ class History {
   }
 }
 
-/** What the group's messages are in the end. */
+/** The final state of the group's messages. */
 async function storedMessages({ lane }: EventsFixture): Promise<Map<number, State>> {
   const rows = await lane.server.database.query(
     (sql) => sql<{ seq: number; rev: number; text: string }[]>`select seq, rev, text from message order by seq`,

@@ -8,7 +8,7 @@ beforeEach(async () => {
 });
 afterEach(() => it.stop());
 
-/** What a retention rule will do: with the rows of what it removed, or a moment later, without them. */
+/** Acts as a retention rule: either it deletes the rows of removed messages as well, or it has not done so yet. */
 const removeBefore = (firstSeq: number, deletesRows: boolean): Promise<unknown> =>
   it.lane.server.database.query((sql) =>
     sql.begin(async (tx) => {
@@ -28,7 +28,7 @@ describe.each(['strict', 'none'])('a hook with order %s', (order) => {
     const [first, second, third] = [await it.send('first'), await it.send('second'), await it.send('third')];
     await it.edit(first, 'goes');
     const kept = await it.edit(third, 'stays');
-    // The last one of all: what is left out has to move the cursor too, or the sweep finds it for days.
+    // The last message of all: skipping it has to move the cursor too, or the sweep finds it for days.
     const last = await it.erase(second);
     await removeBefore(third, deletesRows);
     expect(await it.lane.health()).toMatchObject({ pending: 2 });
@@ -48,9 +48,9 @@ describe.each(['strict', 'none'])('a hook with order %s', (order) => {
     const kept = await it.edit(second, 'stays');
     await it.lane.rowWhere(({ failures }) => Number(failures) > 0);
     await removeBefore(second, true);
-    // What was read a second ago is still remembered.
+    // The server may have cached the message a second ago.
     it.lane.receiver.answer = ({ body }) => (body.data.message.seq === first ? 500 : 200);
-    // The hook may still count failures: the last thing that it repeated was removed, and not delivered.
+    // The hook may still count failures: its last retried message was removed, and not delivered.
     await it.lane.rowWhere((row) => row['event_cursor'] === kept);
     await eventually(
       () => it.lane.retries(),

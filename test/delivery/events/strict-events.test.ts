@@ -96,7 +96,7 @@ describe('a strict hook that asks for events', () => {
     await it.lane.register({ events: ALL_EVENTS });
     const seq = await it.send('text');
     await arrivals(1);
-    // Sweeps look at events of the last minute.
+    // Sweeps read the events of the last minute.
     await it.lane.server.database.query((sql) =>
       sql.unsafe(`
         create function make_old() returns trigger language plpgsql as $$ begin
@@ -144,7 +144,7 @@ describe('a strict hook that asks for events', () => {
     await arrivals(before + 2);
     expect(new Set(it.arrived.slice(1))).toEqual(new Set([`${first} updated r${rev}`]));
     expect(await it.lane.health()).toMatchObject({ state: 'failing', pending: 3 });
-    // The text is that of the attempt, or of a second before.
+    // The text is that of the attempt, or up to a second older.
     await eventually(
       async () => it.lane.receiver.arrivals.at(-1)!.body.data.message.text as string,
       (text) => text === 'once more',
@@ -162,7 +162,7 @@ describe('a strict hook that asks for events', () => {
     ]);
     const ids = it.lane.receiver.arrivals.filter((each) => each.body.data.rev === rev).map((each) => each.headers);
     expect(new Set(ids.map((headers) => headers['webhook-id'])).size).toBe(1);
-    // The event says which change it is of, and the message which change its text is of.
+    // The event has the rev of its change, and the message has the rev of its text.
     const last = it.lane.receiver.arrivals.findLast((each) => each.body.data.rev === rev)!;
     expect(last.body.data.message).toMatchObject({ text: 'once more' });
     expect(last.body.data.message.rev).toBeGreaterThan(rev);

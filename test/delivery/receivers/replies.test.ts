@@ -34,7 +34,7 @@ async function bot(group: TestGroup, answer: Answerer, options: object = {}): Pr
   return { receiver, id: body.id, url: `${group.webhook}/reverse/${body.id}`, token: body.token };
 }
 
-/** Answers commands of people; the group's own webhook plays the person here. */
+/** Answers commands of people; the group's own webhook takes the part of the person here. */
 const toCommands =
   (reply: (arrival: Arrival, res: ServerResponse) => void): Answerer =>
   (arrival, res) => {
@@ -64,7 +64,7 @@ const textsOf = async (group: TestGroup): Promise<string[]> => (await messagesOf
 // oxlint-disable-next-line typescript/no-explicit-any -- tests compare it whole
 const logOf = async (url: string): Promise<any[]> => (await readJson(await fetch(`${url}/deliveries`))).body;
 
-/** The rows of the delivery log, oldest first, once there are so many. */
+/** The rows of the delivery log, oldest first, once there are this many. */
 const logged = async (url: string, count: number) =>
   (
     await eventually(
@@ -76,7 +76,7 @@ const logged = async (url: string, count: number) =>
 describe('a reply in the answer to a delivery', () => {
   test('is posted as the webhook of the group, under the name that it gives itself', async () => {
     const group = await server.createGroup();
-    // A reply is not signed, and needs not be.
+    // A reply has no signature, and needs none.
     await server.operate('groups.set-incoming-secret', { group: group.id });
     const reply = { text: 'pong', username: 'Ping bot', icon_url: 'https://bot.example/icon.png' };
     const { receiver, token } = await bot(group, json(reply));
@@ -390,7 +390,7 @@ test('the token of a bot follows from the secret, and changes with it', async ()
   await postJson(group.webhook, { text: 'hello' });
   const [arrival] = await receiver.received(1);
   expect(arrival!.body.token).toBe(rotated.body.token);
-  // Whoever sees the token learns nothing of the secret.
+  // The token reveals nothing of the secret.
   const digest = createHash('sha256').update(rotated.body.secret).digest('hex');
   expect([rotated.body.secret, digest].some((text: string) => text.includes(rotated.body.token))).toBe(false);
 });
