@@ -7,8 +7,8 @@ import { root, type Ended, type Workspace } from '../cli/program.ts';
 const WRITE = 'KLATCH_WRITE_TRANSCRIPTS';
 
 /**
- * A transcript's commands (words with a space between them) and their output, both streams as on a terminal, and the
- * exit status if it is not 0.
+ * A transcript's commands (words with a space between them) with their output: both streams, as on a terminal. The exit
+ * status follows if it is not 0.
  */
 export async function record(workspace: Workspace, commands: readonly string[]): Promise<string> {
   const parts: string[] = [];

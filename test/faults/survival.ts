@@ -1,12 +1,14 @@
 import { expect, test } from '@jest/globals';
 import { hangLimitMs, runFault, type Fault } from '../../faults/fault.ts';
 
-/** Rest of each caller after an answer: at most 270 posts a second. The 800 of `make faults` cost 40 % more CPU time. */
+/**
+ * Pause of each caller after an answer: at most 270 posts a second. The 800 of `make faults` cost 40 % more CPU time.
+ */
 const GAP_MS = 30;
 
 /**
- * The short form of faults: each is a test. `make faults` strikes the same ones at full length. What this machine lacks
- * the means for (a library, root) is shown as skipped, with the reason.
+ * The short form of faults: each is a test. `make faults` strikes with the same ones at full length. Where this machine
+ * lacks a prerequisite (a library, root), the test is skipped, with the reason.
  */
 export async function testSurvival(faults: readonly Fault[]): Promise<void> {
   for (const fault of faults) {

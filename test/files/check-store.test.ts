@@ -157,7 +157,7 @@ describe('the check of files', () => {
         insert into file (id, owner_id, name, type, size, received, state)
         select id, ${owner}, 'a', 'text/plain', 1, 1, 'stored' from unnest(${keys}::text[]) as id`,
     );
-    // Each third one is in the store, and as many that nobody knows of.
+    // Each third one is in the store, together with as many unknown files.
     const there = keys.filter((_, index) => index % 3 === 0);
     const strays = Array.from({ length: 800 }, newKey);
     const folders = [...there, ...strays];

@@ -12,7 +12,7 @@ import { download, tokenOf } from './over-http.ts';
 const UPLOADS = 200;
 const CHUNK = randomBytes(64 * 1024);
 const CHUNKS = 12;
-/** The server is killed when so many are through, and the others somewhere on their way. */
+/** The kill comes when this many uploads have succeeded, and the others are in progress. */
 const THROUGH = 60;
 
 let server: ServerProcess;
@@ -26,13 +26,13 @@ beforeAll(async () => {
 
 afterAll(() => server.discard());
 
-/** How an upload was answered; null: the server died before it answered. */
+/** The answer to an upload; null: the server died before it answered. */
 interface Outcome {
   readonly status: number;
   readonly body: string;
 }
 
-/** One upload, a chunk at a time, maybe without the last. */
+/** Uploads a file chunk by chunk, optionally without the last one. */
 async function uploadSlowly(isWhole: boolean): Promise<Outcome | null> {
   const outgoing = request(`${server.url}/v1/files?name=a.bin`, {
     method: 'POST',
@@ -51,14 +51,17 @@ async function uploadSlowly(isWhole: boolean): Promise<Outcome | null> {
   const chunks = isWhole ? CHUNKS : CHUNKS - 1;
   for (let n = 0; n < chunks && !outgoing.destroyed; n += 1) {
     if (!outgoing.write(CHUNK)) await Promise.race([once(outgoing, 'drain'), answered]);
-    // Lets the others come in between, so that the kill meets all of them at work.
+    // Lets the other uploads run, so that the kill interrupts all of them.
     await new Promise((resolve) => setImmediate(resolve));
   }
   if (isWhole) outgoing.end();
   return answered;
 }
 
-/** The id of a file that was stored; null: the server died. A slow machine refuses some with 503 or 408: these are repeated. */
+/**
+ * The id of a stored file; null: the server died. A slow machine refuses some uploads with 503 or 408: the test repeats
+ * these.
+ */
 async function uploadUntilStored(isWhole: boolean): Promise<string | null> {
   for (;;) {
     const outcome = await uploadSlowly(isWhole);
@@ -72,13 +75,13 @@ async function uploadUntilStored(isWhole: boolean): Promise<string | null> {
 test('kill -9 during 200 uploads leaves no file without a row and no row without a file, once it is repaired', async () => {
   let through = 0;
   const enough = Promise.withResolvers<void>();
-  // Half of them are not whole before the kill, however long it takes to come.
+  // Half of them never become complete before the kill, however late it comes.
   const uploads = Array.from({ length: UPLOADS }, async (_, n) => {
     const id = await uploadUntilStored(n % 2 === 0);
     if (id !== null && (through += 1) === THROUGH) enough.resolve();
     return id;
   });
-  // What rejects would wait for the kill without end.
+  // Without the race, a rejection would wait for the kill for ever.
   await Promise.race([enough.promise, Promise.all(uploads)]);
   await server.end('SIGKILL');
   const ids = (await Promise.all(uploads)).filter((id) => id !== null);
@@ -86,7 +89,7 @@ test('kill -9 during 200 uploads leaves no file without a row and no row without
   expect(ids.length).toBeLessThanOrEqual(UPLOADS / 2);
 
   await server.start();
-  // What was answered is there, whole.
+  // Every acknowledged file is there, and complete.
   const whole = Buffer.concat(Array.from({ length: CHUNKS }, () => CHUNK));
   for (const id of ids.slice(0, 20)) {
     const bytes = await download(server, { token, id });

@@ -6,7 +6,7 @@ interface AnyServer {
   operate<Result>(method: string, params?: unknown): Promise<Result>;
 }
 
-/** Makes an account and signs it in by a link; resolves with the session's token. */
+/** Creates an account and signs it in by a link; resolves with the session's token. */
 export async function tokenOf(server: AnyServer, nick: string): Promise<string> {
   await server.operate('accounts.create', { nick, name: nick });
   const { link } = await server.operate<{ link: string }>('accounts.invite', { user: nick });
@@ -37,7 +37,7 @@ export async function upload(
   return readJson(await fetch(`${server.url}/v1/files?name=${name}`, request));
 }
 
-/** What a file holds; the status where it is not 200. */
+/** The content of a file; its status where that is not 200. */
 export async function download(
   server: { readonly url: string },
   { token, id }: { token: string; id: string },

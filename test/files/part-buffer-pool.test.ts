@@ -11,7 +11,7 @@ import { S3Server } from './s3-server.ts';
 import { newKey, S3_TEST_BOUNDS } from './store-fixture.ts';
 
 const KIB = 1024;
-/** Parts of which two are all that there may be. */
+/** The size of parts of which the memory holds two. */
 const TWO = PART_MEMORY_BYTES / 2;
 
 describe('PartSlots', () => {
@@ -23,7 +23,7 @@ describe('PartSlots', () => {
     const waiting = slots.take(null);
     first.release();
     const second = await waiting;
-    // It went from one to the other: there is none beside it.
+    // The buffer went from one to the other: no further one is free.
     await expect(slots.take(null)).rejects.toBeInstanceOf(StoreUnavailableError);
     second.release();
     await slots.take(null);
@@ -37,7 +37,7 @@ describe('PartSlots', () => {
       called.push('second');
       second.release();
     });
-    // A part that is full waits for the store, whatever it was before.
+    // A full part waits for the store, whatever it was before.
     first.markFull();
     const third = await slots.take(() => called.push('third'));
     expect(called).toEqual(['second']);
@@ -65,7 +65,7 @@ describe('uploads that trickle into a bucket', () => {
 
   beforeAll(async () => {
     server = await S3Server.start();
-    // Parts so large that memory is for two of them.
+    // Parts so large that the memory holds two of them.
     store = new S3Store(server.config({}), {
       maxFileBytes: 10_000 * TWO,
       bounds: S3_TEST_BOUNDS,
@@ -86,7 +86,7 @@ describe('uploads that trickle into a bucket', () => {
     await store.finish(key, await store.append(key, begun, source));
     expect((await buffer(await store.read(key, null))).equals(bytes)).toBe(true);
 
-    // The first of them gave its place; the other one was left alone.
+    // The first upload gave its buffer up; the other one continued.
     const [cut, left] = trickling;
     const failure = await cut!.ended;
     expect(failure).toBeInstanceOf(KlatchError);
@@ -99,7 +99,7 @@ describe('uploads that trickle into a bucket', () => {
     expect(await left!.ended).toBeNull();
   });
 
-  /** An upload of which 300 KiB came; nothing more comes, and it holds a place. */
+  /** An upload of which 300 KiB have arrived; nothing more comes, and it holds a buffer. */
   async function trickle() {
     const key = newKey();
     let progress: UploadProgress = { received: 0, state: await store.prepareStoreForUpload(key) };
@@ -111,7 +111,7 @@ describe('uploads that trickle into a bucket', () => {
     );
     for (let n = 0; n < 3; n += 1)
       await new Promise<void>((done) => source.write(Buffer.alloc(100 * KIB), () => done()));
-    // Taken from the stream; the next turn of the loop has it added, and a place taken for it.
+    // The store has read the bytes; in the next turn of the event loop it adds them, and takes a buffer for them.
     await new Promise((done) => setImmediate(done));
     return { key, source, ended, reached: () => progress };
   }

@@ -12,7 +12,7 @@ import { refuseSignature, type Keys } from './s3-signature.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 export const BUCKET = 'klatch-files';
-/** s3rver knows this access key; the secret key is the gate's. */
+/** s3rver knows this access key; the gate checks the secret key. */
 export const KEYS: Keys = { accessKey: 'S3RVER', secretKey: 'a secret key/for+tests', region: 'eu-test-1' };
 
 const CHILD = `
@@ -31,19 +31,19 @@ export interface SeenRequest {
   readonly bytes: number;
 }
 
-/** What a test does with a request instead of letting it through; undefined: it goes on. */
+/** A test's treatment of a request; undefined: the request passes. */
 export type Interference = (seen: SeenRequest, response: ServerResponse) => 'taken' | undefined;
 
 /**
- * s3rver in a process of its own, behind a gate that verifies signatures, adds what s3rver lacks (ending uploads and
- * listing them), and is as broken, slow or away as a test wants it.
+ * s3rver in a process of its own, behind a gate that verifies signatures. The gate adds missing features (ending and
+ * listing uploads), and it can be broken, slow or unreachable for a test.
  */
 export class S3Server {
   readonly #directory: string;
   readonly #child: ChildProcess;
   readonly #childPort: number;
   readonly #gate: Server;
-  /** Uploads under way by their ids. */
+  /** Uploads in progress by their ids. */
   readonly #uploads = new Map<string, { key: string; begunAt: Date }>();
   readonly seen: SeenRequest[] = [];
   interfere: Interference = () => undefined;
@@ -87,12 +87,12 @@ export class S3Server {
     return this.#uploads.size;
   }
 
-  /** As if somebody had begun one and not noted it. */
+  /** Acts as if somebody had begun an upload and not recorded it. */
   leaveUpload(key: string, uploadId: string, begunAt = new Date()): void {
     this.#uploads.set(uploadId, { key, begunAt });
   }
 
-  /** What was asked for, without signatures: "PUT /bucket/key". */
+  /** The requests, without signatures: "PUT /bucket/key". */
   get requests(): string[] {
     return this.seen.map(({ method, target }) => `${method} ${target}`);
   }
@@ -112,7 +112,7 @@ export class S3Server {
     try {
       body = await buffer(incoming);
     } catch {
-      // The client has gone.
+      // The client has disconnected.
       return;
     }
     const seen = { method, target, headers, bytes: body.length };
@@ -123,7 +123,7 @@ export class S3Server {
     else if (!this.#answerItself(seen, response)) this.#pass({ ...seen, target: inPathStyle(seen) }, body, response);
   }
 
-  /** What s3rver does not know. */
+  /** Answers the requests that s3rver does not support. */
   #answerItself({ method, target }: SeenRequest, response: ServerResponse): boolean {
     const url = new URL(target, 'http://unused');
     const uploadId = url.searchParams.get('uploadId');
@@ -148,7 +148,7 @@ export class S3Server {
       .map(([uploadId, upload]) => ({ uploadId, ...upload }))
       .filter(({ key, uploadId }) => key.startsWith(prefix) && `${key} ${uploadId}` > after)
       .sort((a, b) => (`${a.key} ${a.uploadId}` < `${b.key} ${b.uploadId}` ? -1 : 1));
-    // Pages of two, so that paging is met.
+    // Pages of two, so that every listing needs several.
     const page = all.slice(0, 2);
     const isCut = page.length < all.length;
     const last = page.at(-1);
@@ -195,7 +195,7 @@ export class S3Server {
   }
 }
 
-/** s3rver knows no bucket by its host. */
+/** s3rver does not support the bucket in the host name. */
 function inPathStyle({ target, headers }: SeenRequest): string {
   return headers.host?.startsWith(`${BUCKET}.`) === true ? `/${BUCKET}${target}` : target;
 }

@@ -2,12 +2,12 @@ import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 
 /**
- * Verifies Signature Version 4 as its documentation describes it, since s3rver takes any; shares nothing with the signer
- * that it judges. https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-auth-using-authorization-header.html
+ * Verifies Signature Version 4 as its documentation describes it, since s3rver accepts any. It shares no code with the
+ * tested signer. https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-auth-using-authorization-header.html
  */
 export interface SignedRequest {
   readonly method: string;
-  /** Path and query as they came. */
+  /** Path and query as received. */
   readonly target: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
@@ -21,7 +21,7 @@ export interface Keys {
 
 const MAX_SKEW_MS = 15 * 60_000;
 
-/** Null: the signature is right; else the error code that a store answers. */
+/** Null: the signature is valid; otherwise the error code of a store's answer. */
 export function refuseSignature(request: SignedRequest, keys: Keys, nowMs: number): string | null {
   const url = new URL(request.target, 'http://unused');
   const isLink = url.searchParams.has('X-Amz-Signature');
@@ -84,7 +84,7 @@ function fromQuery({ searchParams }: URL): Given {
   };
 }
 
-/** Sorted by name, each side encoded as RFC 3986 says; "+" is no space here. */
+/** Sorted by name, each side encoded as in RFC 3986; "+" is no space here. */
 function canonicalQuery(search: string): string {
   const pairs = search.slice(1).split('&').filter(Boolean);
   return pairs

@@ -16,13 +16,13 @@ const DOMAIN = 's3.klatch.test';
 
 let server: S3Server;
 
-/** The gate's address, by a name that only this file's look-ups know. */
+/** The gate's address, by a name that only the look-ups of this file resolve. */
 function config(changes: Partial<S3Config> = {}): S3Config {
   const { port } = new URL(server.config().s3Endpoint);
   return server.config({ s3Endpoint: `http://${DOMAIN}:${port}`, pathStyle: false, ...changes });
 }
 
-/** No name server is asked: `names` are at 127.0.0.1, and nothing else is anywhere. */
+/** Replaces the name server: `names` are at 127.0.0.1, and no other name exists. */
 function resolveOnly(...names: string[]): void {
   const lookup = (host: string, options: dns.LookupOptions, done: (...answer: unknown[]) => void): void => {
     const isKnown = names.includes(host);
@@ -41,7 +41,7 @@ afterAll(() => server?.stop());
 
 beforeEach(() => {
   server.seen.length = 0;
-  // The domain itself is not there: whoever asks it and not the bucket's host gets nowhere.
+  // The domain itself does not exist: a request to it instead of the bucket's host fails.
   resolveOnly(`${BUCKET}.${DOMAIN}`);
 });
 
@@ -127,7 +127,7 @@ describe('the address of a bucket', () => {
     const { url, headers } = await signing.sign({ method: 'GET', key, query: { 'list-type': '2' } });
     const { host: asked, pathname, search } = new URL(url);
     expect([asked, pathname]).toEqual([host, `${path}${key}`]);
-    // The signer leaves the host to whoever sends: it is that of the address.
+    // The signer leaves the host to its caller: it is that of the address.
     const request = { method: 'GET', target: pathname + search, headers: { ...headers, host }, body: Buffer.alloc(0) };
     expect(refuseSignature(request, keys, Date.now())).toBeNull();
     const elsewhere = { ...request, headers: { ...request.headers, host: `other.${host}` } };

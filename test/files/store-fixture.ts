@@ -3,10 +3,10 @@ import { Readable } from 'node:stream';
 import type { S3Bounds } from '../../src/files/s3/s3-client.ts';
 import type { FileKey, FileStore, UploadProgress } from '../../src/files/store.ts';
 
-/** Where an upload begins. */
+/** The progress of an upload at its beginning. */
 export const NOTHING: UploadProgress = { received: 0, state: {} };
 
-/** As the server makes them. */
+/** A key in the form of the server's. */
 export function newKey(): FileKey {
   return randomBytes(16).toString('base64url');
 }
@@ -24,7 +24,7 @@ export async function storeFile(
   return progress;
 }
 
-/** Short enough for tests of a store that is away, long enough for a busy machine. */
+/** Short enough for tests of an unreachable store, long enough for a busy machine. */
 export const S3_TEST_BOUNDS: S3Bounds = {
   connectTimeoutMs: 5_000,
   responseTimeoutMs: 10_000,

@@ -7,7 +7,7 @@ import { newKey, storeFile } from './store-fixture.ts';
 
 const LIMITS = { maxAccountBytes: 1e12, maxTotalBytes: 1e12, maxUnfinished: 1_000 };
 
-/** Files with their rows, as the server leaves them. */
+/** Files with their rows, in the form in which the server leaves them. */
 export class StoredRows {
   readonly #pool: Pool;
   readonly #store: FileStore;

@@ -24,7 +24,7 @@ test('a place that was made free is of the upload that waits for it, and there i
   const places = new UploadLimiter({ total: 1, perOwner: 1 });
   const first = await places.take(ANNA!);
   const taking = places.take(BERTA!);
-  // The only place is promised already.
+  // The only place is already reserved.
   await expect(places.take(CARLA!)).rejects.toMatchObject({ code: 'too_many_uploads' });
   places.release(first);
   await expect(places.take(CARLA!)).rejects.toMatchObject({ code: 'too_many_uploads' });
@@ -41,7 +41,7 @@ test('an upload that does not end keeps its place, and the new one is refused', 
   const stuck = await places.take(ANNA!);
   await expect(places.take(BERTA!)).rejects.toMatchObject({ code: 'too_many_uploads' });
   places.release(stuck);
-  // Neither the place nor the share of its owner was lost.
+  // The place and the share of its owner are free again.
   places.release(await places.take(BERTA!));
   expect(places.running).toBe(0);
 });

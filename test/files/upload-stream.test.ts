@@ -41,7 +41,7 @@ function flowing(changes: Partial<UploadStreamOptions> = {}): UploadStream {
   return inflow;
 }
 
-/** Reads it as fast as it comes; resolves to what came, and why it ended if not well. */
+/** Reads the stream as fast as it arrives; resolves to the content, and to the error of a failed end. */
 async function read(inflow: UploadStream): Promise<[string, unknown]> {
   let text = '';
   const sink = new Writable({
@@ -101,7 +101,7 @@ describe('what comes from a client', () => {
     client.write(Buffer.alloc(1_000_000));
     await once(inflow, 'readable');
     const ended = once(inflow, 'close').then(() => 'closed');
-    // Three windows in which nothing moves since nobody reads.
+    // Three windows without progress, since nobody reads.
     const waited = new Promise((resolve) => setTimeout(() => resolve('still open'), 1_300));
     expect(await Promise.race([ended, waited])).toBe('still open');
   });

@@ -4,7 +4,7 @@ import { postJson, TestServer } from '../support/server.ts';
 import { createGroup, createPeople, noticesIn, outcomesOf, rolesIn } from './fixture.ts';
 
 const ROUNDS = 4;
-/** Far beyond what a busy machine needs, so that who waits for a lock is not taken for who waits for ever. */
+/** Far longer than a busy machine needs, so that a wait for a lock differs from a deadlock. */
 const LONG_MS = 60_000;
 const NICKS = ['alice', 'bob', 'carol', 'dave'] as const;
 let server: TestServer;
@@ -30,7 +30,8 @@ test('everything that changes two groups and their people at once ends, and leav
       server.url,
     );
   const urls = [await url(groups[0]!, 'alice'), await url(groups[1]!, 'bob')];
-  // Tokens are known by then: looking one up has a bound of its own, shorter than what all of this takes on a busy machine.
+  // The server has cached the tokens by then: a look-up has a bound of its own, shorter than the test on a busy
+  // machine.
   for (const nick of NICKS) await callAs(server, people[nick]!, 'profile.show');
   const calls: Promise<unknown>[] = [];
   const call = (nick: string, name: string, input: object) => calls.push(callAs(server, people[nick]!, name, input));
@@ -50,7 +51,8 @@ test('everything that changes two groups and their people at once ends, and leav
     }
   }
   const outcomes = await outcomesOf(calls);
-  // Refusals are what the moment brings; a deadlock would be `database_unavailable`, a broken rule of the database `internal`.
+  // Refusals depend on the order of events; a deadlock would be `database_unavailable`, a broken rule of the database
+  // `internal`.
   const expected = ['done', 'not_found', 'forbidden', 'last_owner', 'invalid_input', 'hook_exists'];
   expect(expected).toEqual(expect.arrayContaining(Object.keys(outcomes)));
   for (const [index, group] of groups.entries()) {

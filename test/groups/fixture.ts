@@ -5,13 +5,13 @@ import type { TestServer } from '../support/server.ts';
 /** People with a session, by nick. */
 export type People = Readonly<Record<string, TestPerson>>;
 
-/** Makes accounts, all at once. `root` is an administrator. */
+/** Creates accounts, all at once. `root` is an administrator. */
 export async function createPeople(server: TestServer, ...nicks: readonly string[]): Promise<People> {
   const made = await Promise.all(nicks.map((nick) => createPerson(server, nick, { admin: nick === 'root' })));
   return Object.fromEntries(made.map((person) => [person.nick, person]));
 }
 
-/** Makes a group of `owner`, with others in it. */
+/** Creates a group of `owner`, with other members. */
 export async function createGroup(
   server: TestServer,
   owner: TestPerson,
@@ -24,7 +24,7 @@ export async function createGroup(
   return id;
 }
 
-/** What each member may do, by nick. */
+/** The role of each member, by nick. */
 export async function rolesIn(server: TestServer, group: number): Promise<Record<string, string>> {
   const rows = await server.database.query(
     (sql) => sql<{ nick: string; role: string }[]>`
@@ -34,7 +34,7 @@ export async function rolesIn(server: TestServer, group: number): Promise<Record
   return Object.fromEntries(rows.map(({ nick, role }) => [nick, role]));
 }
 
-/** What the members were told, in order, with whose doing it was. */
+/** The notices that the members got, in order, with their actors. */
 export async function noticesIn(server: TestServer, group: number): Promise<readonly unknown[]> {
   const rows = await server.database.query(
     (sql) => sql`
@@ -44,7 +44,7 @@ export async function noticesIn(server: TestServer, group: number): Promise<read
   return [...rows];
 }
 
-/** The codes of those that were refused, and how many were not. */
+/** The codes of the refusals, and the number of successes. */
 export async function outcomesOf(calls: readonly Promise<unknown>[]): Promise<Record<string, number>> {
   const counts: Record<string, number> = {};
   for (const result of await Promise.allSettled(calls)) {

@@ -30,7 +30,7 @@ const create = (nick = 'alice', path = '/a-private-path?key=hidden'): Promise<{ 
 const webhook = async (): Promise<string> =>
   (await as('alice', 'groups.info', { group })).webhook.replace('http://klatch.example', server.url);
 
-/** Operations on one hook, with what they need beside it. */
+/** Operations on one hook, with their further input. */
 const ON_HOOK = [
   ['hooks.info', {}],
   ['hooks.log', {}],

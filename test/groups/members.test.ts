@@ -153,7 +153,7 @@ describe('an admin', () => {
       await expect(as('bob', 'groups.add-member', { group, user: 'carol' })).rejects.toEqual(refused('blocked'));
       for (const user of ['gone', gone['gone']!.id, 'nobody-at-all', 999_999])
         await expect(as('bob', 'groups.add-member', { group, user })).rejects.toEqual(refused('not_found'));
-      // Their block is of Bob alone.
+      // Their block concerns Bob alone.
       expect(await as('alice', 'groups.add-member', { group, user: 'carol' })).toMatchObject({ added: true });
     } finally {
       await server.database.query((sql) => sql`delete from block`);

@@ -160,14 +160,15 @@ describe('reverse webhooks are for groups only', () => {
           values (${id}, ${kind}, ${'y'.repeat(64)}, 'y')`,
       );
     }
-    // Nor does one become a group by the back door, become public, or get moved below a hook that there is.
+    // Nor can a private conversation become a group by another statement, become public, or move below an existing
+    // hook.
     await refusedWith(FOREIGN_KEY, (sql) => sql`update conversation set kind = 'group', title = 'x' where id = ${id}`);
     await refusedWith(CHECK, (sql) => sql`update conversation set public = true where id = ${id}`);
     await refusedWith(
       FOREIGN_KEY,
       (sql) => sql`update integration set conversation_id = ${id} where conversation_id = ${group}`,
     );
-    // And there is one of two people, and none of one.
+    // Two people have one of them, and one person has none.
     const [low, high] = [people['alice']!.id, bob].sort((a, b) => a - b) as [number, number];
     await refusedWith(UNIQUE, async (sql) => {
       await sql.begin(async (tx) => {

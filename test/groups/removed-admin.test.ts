@@ -26,7 +26,7 @@ afterAll(async () => {
 
 const as = (nick: string, name: string, input: object = {}) => callAs(server, people[nick]!, name, input);
 
-/** A group in which Bob is an admin who has kept everything that an admin can see. */
+/** A group with Bob as an admin who has stored everything that an admin can see. */
 async function situation(round: number) {
   const group = await createGroup(server, people['alice']!, { members: { bob: 'admin' } });
   await as('alice', 'messages.send', { conversation: group, text: 'a secret' });
@@ -53,7 +53,7 @@ const outcome = (call: Promise<unknown>): Promise<string> =>
     (error: { code: string }) => error.code,
   );
 
-/** What Bob can try, in the words of the document. */
+/** Bob's attempts, in the words of the document. */
 const ATTEMPTS: Readonly<Record<string, (at: Situation) => Promise<string>>> = {
   'read messages': ({ group }) => outcome(as('bob', 'messages.history', { conversation: group })),
   'sync changes': ({ group }) => outcome(as('bob', 'conversations.sync', { conversation: group, after_rev: 0 })),
@@ -92,7 +92,7 @@ const ATTEMPTS: Readonly<Record<string, (at: Situation) => Promise<string>>> = {
   },
 };
 
-/** The columns of the table, and what is done to Bob in each. */
+/** The columns of the table, each with the action on Bob. */
 const COLUMNS: Readonly<Record<string, (at: Situation) => Promise<unknown>>> = {
   'as an admin': () => Promise.resolve(),
   removed: ({ group }) => as('alice', 'groups.remove-member', { group, user: 'bob' }),

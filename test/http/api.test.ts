@@ -28,7 +28,7 @@ function callApi(options: Partial<WireRequest> & { token?: string }): Promise<Wi
   });
 }
 
-/** What every refusal looks like. */
+/** Checks the common form of a refusal. */
 function expectError(response: WireResponse, code: keyof typeof errorKinds, sentence?: string): void {
   expect([response.status, response.body?.code]).toEqual([errorKinds[code].status, code]);
   expect(Object.keys(response.body)).toEqual(['message', 'code']);

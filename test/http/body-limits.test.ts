@@ -34,7 +34,7 @@ beforeAll(async () => {
 afterAll(() => server.stop());
 
 let sources = 0;
-/** Each request comes from a network of its own: none of these tests is about what one of them may take in all. */
+/** Each request comes from a network of its own: no test here is about the total of one network. */
 function sendRequest(
   path: string,
   body: string | Buffer,
@@ -57,7 +57,7 @@ const nested = (depth: number): string => `${'['.repeat(depth)}${']'.repeat(dept
 const keys = (count: number): string => Array.from({ length: count }, (_, n) => `"k${n}":1`).join();
 const values = (count: number): string => Array.from({ length: count }, () => '1').join();
 
-/** A push as GitHub describes it, of the most commits that one names. */
+/** A push event as GitHub documents it, with as many commits as one event can have. */
 function githubPush(commits: number): string {
   const person = { name: 'Anna', email: 'anna@example.com', username: 'anna' };
   const commit = (): object => {
@@ -141,7 +141,7 @@ describe('a multipart form', () => {
     ['two boundaries', 'multipart/form-data; boundary=zzz; boundary=x', 'x'],
   ])('with %s has at most 200 parts', async (_, type, boundary) => {
     const response = await post(`${parts(boundary, 17_000)}--${boundary}--\r\n`, { 'content-type': type });
-    // Which of two it is does not matter, as long as the one that counts is the one that is read.
+    // Either refusal is right, as long as the limit applies to the form that is read.
     expectError(response, 400, /^The form has more than 200 parts$|^The body is not a valid multipart form$/);
     const packed = gzipSync(`${parts(boundary, 1_000)}--${boundary}--\r\n`);
     const small = await post(packed, { 'content-type': type, 'content-encoding': 'gzip' });
@@ -251,7 +251,7 @@ describe('a source that has used up its time', () => {
   const costly = `{"text":"x","a":[${Array.from({ length: 25_000 }, () => '{}').join()}]}`;
   const from = (source: string): Record<string, string> => ({ ...JSON_TYPE, 'x-forwarded-for': source });
 
-  /** Sends until one is refused: more than a quarter of the server's time is spent with these, however quick it is. */
+  /** Sends until the server refuses: the requests take more than a quarter of the server's time, however fast it is. */
   async function exhaust(send: () => Promise<WireResponse>, status: number): Promise<WireResponse> {
     for (;;) {
       const responses = await Promise.all(Array.from({ length: 50 }, send));

@@ -46,7 +46,7 @@ describe('the rate of a token', () => {
     expect([response.status, response.body]).toEqual([503, RATE_EXCEEDED]);
     expect(Number(response.headers.get('retry-after'))).toBeGreaterThan(0);
     expectResponseHeaders(response);
-    // Without a wait of its own, so before the one that waited.
+    // It did not wait, so it came before the one that did.
     expect(ms).toBeLessThan(Math.max(...accepted));
     expect(await storedMessages(server, group)).toHaveLength(3);
   });
@@ -80,7 +80,7 @@ describe('answers about unknown tokens', () => {
 
   test('are slowed for a source that asks for many, on every route together', async () => {
     await start({ limits: { unknownTokensPerSecondPerSource: 1 } });
-    // A burst of five is free; the last of these waits for four seconds, and whoever comes late does not shorten that.
+    // A burst of five is free; the last of these waits for four seconds, and later requests do not shorten that.
     const all = Array.from({ length: 9 }, (_, i) => request(server.port, { path: paths[i % 3]! }));
     const [responses, ms] = await timed(Promise.all(all));
     for (const { status } of responses) expect([404, 410]).toContain(status);
@@ -133,7 +133,7 @@ describe('the intake queue', () => {
       sql.begin(async (tx) => {
         await tx`select from conversation_head where conversation_id = ${group.id} for update`;
         const all = Array.from({ length: 8 }, (_, i) => post(group, `${i}`));
-        // Five of them have their answer while the lock is still held.
+        // Five of them have their answers while the lock is still held.
         const refused: JsonAnswer[] = [];
         await new Promise<void>((resolve) => {
           for (const one of all) {

@@ -22,7 +22,7 @@ async function open(limit: ConnectionLimit): Promise<number> {
   return listener.start();
 }
 
-/** A new connection that had an answer and stays open; null: it was closed without one. */
+/** A new connection that got an answer and stays open; null: the server closed it without one. */
 async function connect(port: number): Promise<Wire | null> {
   const wire = await Wire.open(port);
   cleanups.push(() => wire.close());

@@ -96,7 +96,7 @@ describe('a client', () => {
     const requests = Buffer.concat(
       Array.from({ length: 1_000 }, () => requestBytes({ method: 'GET', path: '/v1/about' })),
     );
-    // 400,000 requests: what the server does not read stays with the client.
+    // 400,000 requests: those that the server does not read stay with the client.
     let isTaken = true;
     for (let i = 0; i < 400; i += 1) isTaken = wire.write(requests);
     expect(isTaken).toBe(false);
@@ -224,7 +224,7 @@ describe('stopping', () => {
     used.write(requestBytes({ method: 'GET', path: '/v1/status' }));
     expect((await used.response()).status).toBe(200);
     const inHand = Array.from({ length: 20 }, (_, i) => postJson(own.webhook, { text: `${i}` }));
-    // The first answer tells that the others have arrived, or will find the port closed.
+    // The first answer shows that the others have arrived, or will find the port closed.
     await Promise.race(inHand);
     const started = performance.now();
     const settled = Promise.allSettled(inHand);

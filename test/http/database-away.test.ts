@@ -13,7 +13,7 @@ const UNKNOWN = {
     'The answer of the database was lost: the message may have been posted. ' +
     'Repeating a post is safe with an Idempotency-Key',
 };
-/** The bound of a flush in these tests, and what an answer may take beyond its bound on a busy machine. */
+/** The bound of a flush in these tests, and the time that an answer may take beyond its bound on a busy machine. */
 const FLUSH_MS = 1_000;
 const SLACK_MS = 3_000;
 
@@ -30,7 +30,7 @@ beforeEach(async () => {
     flushTimeoutMs: FLUSH_MS,
     connectTimeoutMs: 1_000,
   };
-  // Posts wait for a database that is away; here no longer than for a flush.
+  // Posts wait for an unreachable database; here no longer than for a flush.
   const limits = { hookRegistrationsPerGroupPerMinute: 1_000, intakeTimeoutMs: FLUSH_MS };
   server = await TestServer.start({ postgresql, limits }, { database });
   group = await server.createGroup();
@@ -65,7 +65,7 @@ function expectUnavailable(response: Timed, body: unknown, withinMs: number): vo
   expect(response.ms).toBeLessThan(within(withinMs));
 }
 
-/** Has a message posted, once, however busy the machine is. */
+/** Posts a message, once, however busy the machine is. */
 async function postBefore(): Promise<void> {
   for (;;) {
     const { status } = await post('before', { 'idempotency-key': 'before' });
@@ -75,7 +75,7 @@ async function postBefore(): Promise<void> {
   }
 }
 
-/** Posts again and again until one is taken; expects that within `withinMs`, and no answer but 200 and 503. */
+/** Repeats a post until the server accepts it; expects that within `withinMs`, and no answer except 200 and 503. */
 async function expectReturn(withinMs: number): Promise<void> {
   const started = performance.now();
   for (;;) {
@@ -86,7 +86,7 @@ async function expectReturn(withinMs: number): Promise<void> {
     await new Promise(setImmediate);
   }
   while ((await get('/v1/ready')).status !== 200) {
-    // Its last answer is kept for a moment, and a connection of its own may have to be made anew.
+    // The server caches its last answer for a moment, and may have to open its connection for it again.
     expect(performance.now() - started).toBeLessThan(within(withinMs + 5_000));
   }
 }
@@ -221,7 +221,7 @@ describe('while the network swallows everything between server and database', ()
 
 describe('when the answer of the database is lost after the statement was sent', () => {
   test('the post is 503 and says so, is not repeated, and a repeat with its key is the same message', async () => {
-    // With a key as well: its statement is then prepared, and the next one needs no answer before it is run.
+    // With a key as well: its statement is prepared then, and the next use needs no answer before it runs.
     expect((await post('before', { 'idempotency-key': 'first' })).status).toBe(200);
     proxy.hold('answers');
     const headers = { 'idempotency-key': 'once' };
@@ -242,7 +242,7 @@ describe('when the answer of the database is lost after the statement was sent',
       sql.begin(async (tx) => {
         await tx`select from conversation_head where conversation_id = ${group.id} for update`;
         registered.push(postJson(reverse, { url: 'http://127.0.0.1:9/' }));
-        // The token has been looked up by then; from now on the answers are lost.
+        // The server has looked the token up by then; from here its database's answers get lost.
         await lockWaited(database);
         proxy.hold('answers');
       }),
@@ -258,7 +258,7 @@ describe('when the answer of the database is lost after the statement was sent',
   test('a session that was ended is not good for anything more all the same', async () => {
     const alice = await createPerson(server, 'alice');
     const other = await signIn(server, alice.id);
-    // Both tokens are known now, and not looked up again for a while.
+    // Both tokens are cached now, and not looked up again for a while.
     for (const session of [alice, other]) await callAs(server, session, 'profile.show');
     const ended: Promise<unknown>[] = [];
     await database.query((sql) =>
@@ -307,7 +307,7 @@ describe('when the answer of the database is lost after the statement was sent',
   });
 });
 
-/** Resolves when somebody waits for a lock in this database. */
+/** Resolves when a session of this database waits for a lock. */
 async function lockWaited(of: TestDatabase): Promise<void> {
   while ((await waitingSessions(of)).length === 0);
 }

@@ -7,7 +7,7 @@ import { readJson } from '../support/server.ts';
 let server: Server;
 
 beforeAll(async () => {
-  // It answers nothing by itself.
+  // It sends no answer of its own.
   server = createServer((req, res) => {
     req.resume();
     startDeadline(req, res, 50);

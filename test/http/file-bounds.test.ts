@@ -17,7 +17,7 @@ const KIB = 1024;
 
 let server: TestServer;
 let anna: TestPerson;
-/** Where the store has its folder. */
+/** The folder of the store. */
 let folder: string;
 const cleanups: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -37,7 +37,7 @@ async function start(changes: ConfigChanges = {}, logged: string[] = []): Promis
   anna = await createPerson(server, 'anna');
 }
 
-/** A plain upload on the wire, its body not sent yet. */
+/** A plain upload on the wire, without its body yet. */
 async function begin(headers: Record<string, string>, path = '/v1/files?name=a.bin'): Promise<Wire> {
   const wire = await Wire.open(server.port);
   cleanups.push(async () => wire.close());
@@ -45,7 +45,7 @@ async function begin(headers: Record<string, string>, path = '/v1/files?name=a.b
   return wire;
 }
 
-/** The same, when it was admitted. */
+/** The same, once it was admitted. */
 async function openUpload(length: number): Promise<Wire> {
   const wire = await begin({ 'content-length': String(length), expect: '100-continue' });
   expect((await wire.response()).status).toBe(100);
@@ -71,13 +71,13 @@ describe('the time of a request', () => {
     wire.write('o');
     const response = await wire.response();
     expect([response.status, response.body.size]).toEqual([201, 5]);
-    // The next request on the same connection has its time again.
+    // The next request on the same connection has its full time again.
     wire.write(
       requestBytes({ path: '/v1/api/files.list', headers: { ...bearer(anna), 'content-length': '10' }, body: '{' }),
     );
     expect((await wire.response()).status).toBe(408);
     await wire.ended();
-    // So has one that was not admitted.
+    // So has one after a refused upload.
     const refused = await begin({ 'content-length': '1000000000' });
     expect((await refused.response()).status).toBe(413);
     await refused.ended();
@@ -247,7 +247,7 @@ describe('an upload in one piece', () => {
 });
 
 describe('a download', () => {
-  /** Writes behind the server's back to what the store has. */
+  /** Overwrites a file of the store without the server. */
   const overwrite = async (id: string, content: string): Promise<void> => {
     const paths = await readdir(join(folder, 'files'), { recursive: true });
     await writeFile(
@@ -270,7 +270,7 @@ describe('a download', () => {
     await expect(get().then((response) => response.text())).rejects.toThrow();
   });
 
-  /** Open files of this process in the store. */
+  /** The number of the store's files that this process has open. */
   const openFiles = async (): Promise<number> => {
     const links = await Promise.all(
       (await readdir('/proc/self/fd')).map((fd) => readlink(`/proc/self/fd/${fd}`).catch(() => '')),
@@ -288,7 +288,7 @@ describe('a download', () => {
     wire.pause();
     wire.write(requestBytes({ method: 'GET', path: `/v1/files/${id}`, headers: bearer(anna) }));
     let before = -1;
-    // What the kernel and the buffers on the way take, and then no more.
+    // The kernel and the buffers on the path accept some bytes, and then no more.
     const held = await eventually(
       async () => {
         await wait(200);

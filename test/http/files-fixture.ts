@@ -30,7 +30,7 @@ export async function upload(
   return readJson(response);
 }
 
-/** A file that is there; rejects when it was refused. */
+/** A stored file; rejects when the server refused it. */
 export async function uploaded(
   server: Pick<TestServer, 'url'>,
   person: Pick<TestPerson, 'token'>,
@@ -42,7 +42,7 @@ export async function uploaded(
   return response.body as UploadedFile;
 }
 
-/** A stream without a known length, in pieces. */
+/** A stream in pieces, without a known length. */
 export function pieces(...chunks: readonly (string | Buffer)[]): ReadableStream<Uint8Array> {
   return new ReadableStream({
     start(controller) {
@@ -52,10 +52,13 @@ export function pieces(...chunks: readonly (string | Buffer)[]): ReadableStream<
   });
 }
 
-/** Bytes that no compression or repetition makes equal by chance; of no type, which one in 2,000 would begin like. */
+/**
+ * Random bytes, which no compression makes smaller. Their first bytes match no known type; random ones would in one of
+ * 2,000 cases.
+ */
 export const noise = (length: number): Buffer => randomBytes(length).fill(0x81, 0, Math.min(length, 8));
 
-/** What the database has of files, without what changes from run to run. */
+/** The rows of files, without the values that differ from run to run. */
 export async function rowsOf(server: TestServer): Promise<{ state: string; size: number; received: number }[]> {
   const rows = await server.database.query(
     (sql) => sql<{ state: string; size: number; received: number }[]>`
@@ -64,7 +67,7 @@ export async function rowsOf(server: TestServer): Promise<{ state: string; size:
   return [...rows];
 }
 
-/** What is counted of all files. */
+/** The counters of all files. */
 export async function usageOf(server: TestServer): Promise<{ bytes: number; files: number } | null> {
   const [row] = await server.database.query(
     (sql) => sql<{ bytes: number; files: number }[]>`select bytes, files from file_usage where account_id = 0`,
@@ -72,7 +75,7 @@ export async function usageOf(server: TestServer): Promise<{ bytes: number; file
   return row === undefined ? null : { ...row };
 }
 
-/** As if a message of the conversation had taken the file. */
+/** Changes the row as if a message of the conversation had the file. */
 export async function attach(server: TestServer, id: string, conversation: number): Promise<void> {
   await server.database.query(
     (sql) => sql`update file set conversation_id = ${conversation}, seq = 1 where id = ${id}`,

@@ -7,7 +7,7 @@ import { TestServer } from '../support/server.ts';
 import { scrape } from '../metrics/scrape.ts';
 import { expectResponseHeaders, request, type WireResponse } from './wire.ts';
 
-/** What Chromium asks for when somebody opens a link. */
+/** The Accept header of Chromium when somebody opens a link. */
 const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8';
 const SENTENCE = 'This invitation is over, or never existed';
 const lines: string[] = [];
@@ -40,7 +40,7 @@ function get(token: string, headers: Record<string, string> = {}, method = 'GET'
   return request(server.port, { method, path: `/v1/groups/invites/${token}`, headers });
 }
 
-/** What stands between two tags, as a browser shows it. */
+/** The text between tags, as a browser shows it. */
 function textOf(html: string): string {
   const text = html.replace(/<style>[^]*?<\/style>/, '').replace(/<[^>]*>/g, ' ');
   const signs: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', '#39': "'" };

@@ -17,7 +17,7 @@ import {
 } from '../../src/http/multipart-receiver.ts';
 import { requestBytes, Wire } from './wire.ts';
 
-/** What the server made of a request. */
+/** The server's result for a request. */
 type Outcome = { readonly form: ReceivedForm } | { readonly body: string } | { readonly error: KlatchError };
 
 const MAX_BODY = 2_000;
@@ -62,7 +62,7 @@ async function receive(req: IncomingMessage): Promise<Outcome> {
       maxBodyBytes: MAX_BODY,
       maxFileBytes: MAX_FILE,
       maxFiles: 3,
-      // Only tests about it wait for it.
+      // Only the tests about it wait that long.
       nonFileTimeoutMs: 240_000,
       chargeParseTime: (work) => work(),
       onFirstFile: () => (uploads += 1),
@@ -99,7 +99,7 @@ const text = (content: string): Part => ({ name: 'text', content });
 
 const HEADERS = { 'content-type': 'multipart/form-data; boundary=B' };
 
-/** Sends a body, in pieces of so many bytes, and closes without an end where it is cut. */
+/** Sends a body in pieces of this many bytes, and closes the connection early where `cut` is set. */
 async function send(body: string, how: { pieces?: number; cut?: boolean } = {}): Promise<Outcome> {
   const wire = await Wire.open((server.address() as AddressInfo).port);
   wires.push(wire);
@@ -115,7 +115,7 @@ async function send(body: string, how: { pieces?: number; cut?: boolean } = {}):
   return outcomes[0]!;
 }
 
-/** Reads a body that comes in these chunks, each when the one before was dealt with: a socket might join them. */
+/** Reads a body that comes in these chunks, each after the previous one was handled: a socket might join them. */
 function read(chunks: readonly string[]): Promise<Outcome> {
   async function* arriving(): AsyncGenerator<Buffer> {
     for (const chunk of chunks) {
@@ -241,7 +241,7 @@ describe('a form', () => {
   test('that does not go on behind a file is given up in time, however slow the store was', async () => {
     changes = { nonFileTimeoutMs: 200 };
     const quick = store;
-    // Longer than the rest of a form may take: that is not its sender's fault.
+    // Longer than the timeout of the other fields: the sender is not responsible for that.
     store = async (upload: FormFile) => {
       await wait(400);
       return quick(upload);
@@ -294,7 +294,7 @@ describe('a form', () => {
     wire.write(tail);
     const [req] = (await requested) as [IncomingMessage];
     await new Promise(setImmediate);
-    // What the kernel holds for both sides is some megabytes; the rest has to wait outside.
+    // The kernel buffers some megabytes for both sides; the rest has to wait at the sender.
     expect(req.socket.bytesRead).toBeLessThan(8 * 1024 * 1024);
     admit.resolve();
     expect(formOf(await outcomes[0]!).files[0]!.attachment.size).toBe(size);

@@ -29,7 +29,7 @@ async function open(path: string, headers: Record<string, string>): Promise<Wire
   return wire;
 }
 
-/** An upload that has its place, and whose body is still to come. */
+/** An upload that has its place, and that has not sent its body yet. */
 async function openUpload(person: Pick<TestPerson, 'token'>, length: number): Promise<Wire> {
   const headers = { ...bearer(person), 'content-length': String(length), expect: '100-continue' };
   const wire = await open('/v1/files', headers);
@@ -37,7 +37,7 @@ async function openUpload(person: Pick<TestPerson, 'token'>, length: number): Pr
   return wire;
 }
 
-/** A post with a file to a new group of this owner, whose file does not end. */
+/** A post with an unfinished file to a new group of this owner. */
 async function postOpenFile(owner: TestPerson): Promise<Wire> {
   const { id, token } = await server.createGroup();
   await server.operate('groups.add-member', { group: id, user: owner.nick, role: 'owner' });

@@ -3,7 +3,7 @@ import { expect } from '@jest/globals';
 import type { Sql } from '../../src/storage/db/connection.ts';
 import type { TestGroup, TestServer } from '../support/server.ts';
 
-/** One answer as it came over the wire. */
+/** One answer in its wire form. */
 export interface WireResponse {
   readonly status: number;
   /** Names in lower case. */
@@ -12,7 +12,7 @@ export interface WireResponse {
   readonly body: any; // oxlint-disable-line typescript/no-explicit-any -- tests compare it whole
 }
 
-/** A connection whose every byte the test decides on. */
+/** A connection on which the test controls every byte. */
 export class Wire {
   readonly #socket: Socket;
   readonly #closed: Promise<void>;
@@ -51,17 +51,17 @@ export class Wire {
     return this.#isClosed;
   }
 
-  /** Bytes that were written and that the server has not taken. */
+  /** Bytes that were written and that the server has not accepted. */
   get pending(): number {
     return this.#socket.writableLength;
   }
 
-  /** False when the bytes could not all be handed to the kernel. */
+  /** False when the kernel did not accept all bytes. */
   write(bytes: string | Buffer): boolean {
     return this.#socket.write(bytes);
   }
 
-  /** Reads nothing any more. */
+  /** Stops reading. */
   pause(): void {
     this.#socket.pause();
   }
@@ -71,7 +71,7 @@ export class Wire {
     this.#socket.end();
   }
 
-  /** Resolves when the server has closed its side; this one follows. */
+  /** Resolves when the server has closed its side; then closes this one. */
   async ended(): Promise<void> {
     this.#socket.once('end', () => this.#socket.end());
     if (this.#socket.readableEnded) this.#socket.end();
@@ -82,7 +82,7 @@ export class Wire {
     this.#socket.destroy();
   }
 
-  /** The next answer, an interim one (100) too. Rejects when the connection is closed before it is whole. */
+  /** The next answer, an interim one (100) too. Rejects when the connection closes before it is complete. */
   async response(options: { head?: boolean } = {}): Promise<WireResponse> {
     for (;;) {
       const response = this.#take(options.head === true);
@@ -122,7 +122,7 @@ export interface WireRequest {
   readonly version?: '1.0' | '1.1';
 }
 
-/** The bytes of a request; with a body it has a Content-Length unless its headers give one or are chunked. */
+/** The bytes of a request. With a body it has a Content-Length, unless its headers have one or are chunked. */
 export function requestBytes({ method = 'POST', path, headers = {}, body, version = '1.1' }: WireRequest): Buffer {
   const names = new Set(Object.keys(headers).map((name) => name.toLowerCase()));
   const all: Record<string, string> = { ...(names.has('host') ? {} : { host: 'klatch.example' }), ...headers };
@@ -134,7 +134,7 @@ export function requestBytes({ method = 'POST', path, headers = {}, body, versio
   return Buffer.concat([head, Buffer.from(body ?? '')]);
 }
 
-/** One request on a connection of its own. */
+/** Sends one request on a connection of its own. */
 export async function request(port: number, options: WireRequest): Promise<WireResponse> {
   const wire = await Wire.open(port);
   try {
@@ -145,7 +145,7 @@ export async function request(port: number, options: WireRequest): Promise<WireR
   }
 }
 
-/** What the contract demands of every answer with a body. */
+/** Checks the headers that the contract demands of every answer with a body. */
 export function expectResponseHeaders(response: { headers: ReadonlyMap<string, string> | Headers }): void {
   expect(response.headers.get('content-type')).toBe('application/json; charset=utf-8');
   expect(response.headers.get('cache-control')).toBe('no-store');
@@ -160,7 +160,7 @@ export interface StoredMessage {
   readonly hops: number;
 }
 
-/** A group's messages as they are stored, in order. */
+/** A group's stored messages, in order. */
 export function storedMessages(server: TestServer, group: TestGroup): Promise<StoredMessage[]> {
   return server.database.query(
     (sql: Sql) => sql<StoredMessage[]>`

@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => live.stop());
 
-/** The client_ids of the messages that a client got, by text, when it has got `last`. */
+/** The client_ids of a client's messages, by text, once it has got `last`. */
 async function clientIds(client: LiveClient, last: string): Promise<Record<string, string | undefined>> {
   const messages = await eventually(
     () => client.changes(live.group.id).flatMap(({ message }) => message ?? []),

@@ -16,20 +16,20 @@ interface RpcResponse {
 }
 
 export interface ClientOptions {
-  /** Certificates that a TLS server may show. */
+  /** The authority that the client trusts for a TLS server. */
   readonly ca?: string;
   readonly headers?: Record<string, string>;
 }
 
 /** A client of the live endpoints for tests, on a raw socket or on the library's WebSocket. */
 export class LiveClient {
-  /** Everything that the server sent unasked, in order. */
+  /** All notifications of the server, in order. */
   readonly notifications: Notification[] = [];
-  /** Everything that came, in order, as text. */
+  /** All received texts, in order. */
   readonly texts: string[] = [];
-  /** How it ended: the code of ws, or of the last line; null: it has not. */
+  /** The close code: of ws, or of the last line; null: the connection is open. */
   code: number | null = null;
-  /** The sentence of its end. */
+  /** The sentence of the close. */
   reason = '';
   readonly #transport: WebSocket | Socket;
   readonly #responses = new Map<number, RpcResponse>();
@@ -69,14 +69,14 @@ export class LiveClient {
     return client;
   }
 
-  /** Connects and says who it is. */
+  /** Connects and authenticates. */
   static async signIn(url: string, token: string, options: ClientOptions = {}): Promise<LiveClient> {
     const client = await LiveClient.connect(url, options);
     await client.call('live.authenticate', { token });
     return client;
   }
 
-  /** The raw socket, for what no client should do. */
+  /** The raw socket, for actions that no client should take. */
   get socket(): Socket {
     const transport = this.#transport;
     return transport instanceof WebSocket ? (Reflect.get(transport, '_socket') as Socket) : transport;
@@ -92,7 +92,7 @@ export class LiveClient {
     else this.#transport.write(Buffer.concat([bytes, Buffer.from('\n')]));
   }
 
-  /** Sends a request and resolves with the whole answer. */
+  /** Sends a request and resolves with the complete answer. */
   async request(method: string, params: unknown = {}): Promise<RpcResponse> {
     const id = this.#nextId;
     this.#nextId += 1;
@@ -119,14 +119,14 @@ export class LiveClient {
     return this.notifications.filter((each) => each.method === method);
   }
 
-  /** The changes of a conversation, in the order in which they came. */
+  /** The changes of a conversation, in the order of their arrival. */
   changes(conversation: number): Notification['params'][] {
     return this.of('conversation.change')
       .map(({ params }) => params)
       .filter((params) => params.conversation === conversation);
   }
 
-  /** Resolves when it is over, with the code. */
+  /** Resolves with the code when the connection has closed. */
   async ended(): Promise<number> {
     return (await eventually(
       () => this.code,
@@ -134,7 +134,7 @@ export class LiveClient {
     ))!;
   }
 
-  /** Stops reading, as a client that hangs. */
+  /** Stops reading, like a client that hangs. */
   pause(): void {
     if (this.#transport instanceof WebSocket) this.#transport.pause();
     else this.#transport.pause();
@@ -145,7 +145,7 @@ export class LiveClient {
     else this.#transport.resume();
   }
 
-  /** Breaks the connection off. */
+  /** Destroys the connection. */
   kill(): void {
     if (this.#transport instanceof WebSocket) this.#transport.terminate();
     else this.#transport.resetAndDestroy();

@@ -15,7 +15,7 @@ let other: TestServer;
 beforeEach(async () => {
   database = await createTestDatabase();
   proxy = await DatabaseProxy.start(database.target);
-  // A commit that a test holds up waits for its lock, however long the machine takes.
+  // A commit that a test blocks waits for its lock, however long the machine takes.
   const postgresql = { ...proxy.address, lockTimeoutMs: 60_000 };
   live = await LiveFixture.start({ postgresql }, { database });
   other = await TestServer.start({}, { database });
@@ -89,7 +89,7 @@ test('a member who goes offline and comes back while the database is away is rep
     () => reported(carol.id),
     (all) => all.at(-1) === false,
   );
-  // The newest change is sent although clients know it: one that asked for the list in between knows the opposite.
+  // The server sends the newest change although clients know it: one that listed in between knows the opposite.
   await eventually(
     () => reported(bob.id),
     (all) => all.length > 1 && all.at(-1) === true,
@@ -111,7 +111,7 @@ test('who is removed while the database is away for this node is told nothing mo
   expect(client.notifications.slice(left + 1).filter(({ method }) => method === 'conversation.change')).toEqual([]);
 });
 
-/** Runs a change by the node behind the proxy, which commits and hears no answer. */
+/** Makes a change through the node behind the proxy, which commits it and gets no answer. */
 async function changeUnheard(change: () => Promise<unknown>): Promise<void> {
   const changes: Promise<unknown>[] = [];
   await database.query((sql) =>
@@ -141,7 +141,7 @@ test('what was committed and its answer lost is heard by those who follow, thoug
   const conversation = live.group.id;
   const as = (name: string, input: object) => callAs(live.server, live.alice, name, { conversation, ...input });
   await as('messages.send', { text: 'one' });
-  // What changes a conversation waits in its commit while the lock is held.
+  // A change of a conversation waits in its commit while the lock is held.
   await database.query(
     (sql) => sql`create function wait_in_commit() returns trigger language plpgsql
       as 'begin perform pg_advisory_xact_lock(1); return null; end'`,

@@ -16,7 +16,7 @@ let folder: string;
 let certificate: string;
 let key: string;
 
-/** A certificate of `localhost`, signed by itself. */
+/** A self-signed certificate for a name. */
 function selfSigned(name: string): { certificate: string; key: string } {
   const files = { certificate: join(folder, `${name}.crt`), key: join(folder, `${name}.key`) };
   const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1'];
@@ -60,7 +60,7 @@ describe('endpoints with a certificate', () => {
         () => client.changes(live!.group.id).at(-1)?.message?.text,
         (text) => text === `by ${url}`,
       );
-      // Four heartbeats later it still lives, since it answers.
+      // Four heartbeats later it is still connected, since it answers.
       const until = performance.now() + 3_200;
       let answered = 0;
       await eventually(
@@ -158,7 +158,7 @@ describe('requests', () => {
       const { status, body } = await readJson(await fetch(url.replace('ws', 'http')));
       expect([status, body.message]).toEqual([426, expect.stringMatching(/WebSocket/)]);
     }
-    // As some clients of HTTP/2 send it with every request.
+    // As some HTTP/2 clients send it with every request.
     const client = await LiveClient.connect(`tcp://127.0.0.1:${live.server.port}`);
     const texts: string[] = [];
     client.socket.removeAllListeners('data').on('data', (text: string) => texts.push(text));
@@ -181,7 +181,7 @@ describe('requests', () => {
     });
     const from = (source: string): Promise<LiveClient> =>
       live!.connect(live!.urls[0], { headers: { 'x-forwarded-for': source } });
-    // A quarter of eight is two of one source; what stands before the proxy's own word was written by the client.
+    // A quarter of eight is two for one source; the client itself wrote the part before the proxy's entry.
     await from('203.0.113.7');
     await from('198.51.100.1, 203.0.113.7');
     await expect(from('198.51.100.2, 203.0.113.7')).rejects.toThrow('503');

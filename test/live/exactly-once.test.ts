@@ -13,7 +13,10 @@ afterEach(async () => {
 
 const POSTS = 300;
 
-/** A client that is killed again and again and goes on from what it has; what it got over all its lives. */
+/**
+ * A client that is killed repeatedly and continues after its last change; it records the changes of all its
+ * connections.
+ */
 class Reader {
   readonly revs: number[] = [];
   readonly texts: string[] = [];
@@ -33,7 +36,7 @@ class Reader {
     this.#client = await this.#live.follow(this.#url, this.#live.alice.token, { since });
   }
 
-  /** Breaks the connection off in the middle of what it gets, and keeps what came. */
+  /** Destroys the connection in the middle of its input, and keeps the received changes. */
   kill(): void {
     this.#client!.kill();
     this.collect();
@@ -118,7 +121,7 @@ test('many clients that come back at once after many messages share what is read
     const revs = changes.map(({ rev }) => rev);
     expect(revs).toEqual(revs.map((_, index) => revs[0] + index));
   }
-  // Two thousand messages are some pages; sixty times as many reads would be 300.
+  // Two thousand messages are a few pages; sixty times as many reads would be 300.
   expect(await live.metric(reads)).toBeLessThan(30);
 });
 
@@ -133,7 +136,7 @@ test('what happens on another node is told on this one: posts, edits, removals, 
   await here.add('bob');
   const client = await here.follow(here.urls[0], bob.token);
   const webhook = here.group.webhook.replace(here.server.url, there.url);
-  // Nodes find each other with a heartbeat; until then one that believes itself alone tells nobody.
+  // Nodes find each other by a heartbeat; until then a node without known peers notifies nobody.
   await eventually(
     async () => {
       await postJson(webhook, { text: 'from there' });

@@ -9,7 +9,7 @@ const ENDPOINTS = [
   { type: 'tcp', interface: '127.0.0.1', port: 0, tls: null },
 ] as const;
 
-/** A server with both kinds of endpoint, a group in which alice is, and the clients that a test opens. */
+/** A server with both kinds of endpoint, a group with alice, and the clients that a test opens. */
 export class LiveFixture {
   readonly server: TestServer;
   readonly alice: TestPerson;
@@ -64,7 +64,7 @@ export class LiveFixture {
     await this.server.operate('groups.remove-member', { group: this.group.id, user: nick });
   }
 
-  /** Posts by the group's webhook; throws when it is not taken. */
+  /** Posts through the group's webhook; throws when the server refuses it. */
   async post(text: string, group = this.group): Promise<void> {
     const { status, body } = await postJson(group.webhook, { text });
     if (status !== 200) throw new Error(`not posted: ${status} ${JSON.stringify(body)}`);
@@ -78,7 +78,7 @@ export class LiveFixture {
     return Number(line.slice(series.length));
   }
 
-  /** The sum of the series of a family, whatever their labels. */
+  /** The sum of a family's series, with any labels. */
   async total(family: string): Promise<number> {
     const text = await (await fetch(this.server.metricsUrl)).text();
     const values = [...text.matchAll(new RegExp(`^${family}(?:\\{.*\\})? (\\S+)$`, 'gm'))].map(([, value]) =>

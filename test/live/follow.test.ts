@@ -14,7 +14,7 @@ afterEach(async () => live.stop());
 const textsOf = (client: LiveClient): string[] =>
   client.changes(live.group.id).flatMap(({ message }) => message?.text ?? []);
 
-/** Resolves when the client has got the text. */
+/** Resolves when the client has received the text. */
 const got = (client: LiveClient, text: string): Promise<string | undefined> =>
   eventually(
     () => textsOf(client).at(-1),
@@ -141,7 +141,7 @@ describe('a client that follows', () => {
   });
 });
 
-/** Puts alice into so many conversations more. */
+/** Adds alice to this many further conversations. */
 async function joinMore(count: number): Promise<void> {
   await live.server.database.query(
     (sql) => sql`
@@ -171,7 +171,7 @@ describe('membership', () => {
         () => client.of('conversation.left').length,
         (count) => count === 1,
       );
-      // Whatever was to come has come when this is answered.
+      // Every earlier notification has arrived when this is answered.
       await client.call('live.ping');
       const left = client.notifications.findIndex(({ method }) => method === 'conversation.left');
       const behind = client.notifications.slice(left + 1);

@@ -17,7 +17,7 @@ const updates: PresenceUpdate[] = [];
 let people = 0;
 beforeAll(async () => {
   live = await LiveFixture.start();
-  // Another node, which hears what this one says.
+  // Another node, which receives this one's notifications.
   bus = new PostgresBus(live.server.database.open(), silentLog(), { node: 'listener' });
   const isListening = new Promise<void>((resolve) => void bus.subscribe({ resync: () => resolve() }));
   bus.subscribe({ presence: ({ update }) => void updates.push(update) });
@@ -54,7 +54,7 @@ test('a connection in the background is away, here and on other nodes, and back 
   expect(await setForeground(client, false)).toEqual({ foreground: false });
   await eventuallySeen(true, false);
   expect(await isListed()).toBe(false);
-  // It gets what is said all the same.
+  // It gets messages all the same.
   await live.post('while away');
   await eventually(
     () => client.changes(live.group.id),
@@ -83,7 +83,7 @@ test('one connection in the foreground is enough, whichever it is', async () => 
   await desk.close();
   await setForeground(phone, false);
   await eventuallySeen(true, false, true, false);
-  // One that is in the background is missed by nobody when it goes; a new one is in the foreground.
+  // A session in the background does not count when it ends; a new one is in the foreground.
   await phone.close();
   await live.follow(live.urls[0], bob.token);
   await eventuallySeen(true, false, true, false, true);
@@ -108,7 +108,7 @@ test('a flutter tells the others nothing, or what it has come to', async () => {
   for (let n = 0; n < 20; n += 1) await setForeground(client, n % 2 === 1);
   await setForeground(client, false);
   await eventually(isListed, (is) => !is);
-  // Never the same twice, since it is told once a second what has changed.
+  // Never the same value twice in a row, since each notification is a change of the last second.
   expect(seenByAlice().every((online, n, all) => online !== all[n - 1])).toBe(true);
 });
 

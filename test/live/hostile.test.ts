@@ -10,7 +10,7 @@ import { LiveFixture } from './fixture.ts';
 let live: LiveFixture;
 afterEach(async () => live.stop());
 
-/** The most that one read of changes brings, with its frames. */
+/** The size of one read of changes with its frames, at most. */
 const READ_BYTES = 300 * 1024;
 const MAX_FRAME_BYTES = 64 * 1024;
 const small = { live: { maxFrameBytes: MAX_FRAME_BYTES } };
@@ -36,7 +36,7 @@ describe.each([
     expect(client.of('session.ended')).toEqual([
       { jsonrpc: '2.0', method: 'session.ended', params: { reason: client.reason, code } },
     ]);
-    // Nobody else noticed.
+    // Other clients noticed nothing.
     await (await live.signIn(live.urls[index])).call('live.ping');
   });
 
@@ -92,7 +92,7 @@ describe.each([
     for (let id = 100; id < 200; id += 1) client.send(JSON.stringify({ jsonrpc: '2.0', id, method: 'live.ping' }));
     expect(await client.ended()).toBe(4006);
     expect(client.texts.length).toBeLessThan(60);
-    // Those who ask at the allowed rate wait for their turn.
+    // Clients that call at the allowed rate wait for their turn.
     const other = await live.signIn(live.urls[index], (await signIn(live.server, live.alice.id)).token);
     await Promise.all(Array.from({ length: 24 }, () => other.call('live.ping')));
   });
@@ -152,11 +152,11 @@ describe.each([
   test('nobody is closed because the server itself stood still', async () => {
     live = await LiveFixture.start({ live: { heartbeatMs: 800 }, metrics: { metricsEnabled: true } });
     const client = await live.signIn(live.urls[index]);
-    // Until its signing in is no sign of life any more, and it was not asked for another one.
+    // Until its sign-in no longer counts as a sign that it is alive, and before the server pings it.
     await wait(500);
     const until = performance.now() + 3_000;
     while (performance.now() < until);
-    // Looked at, and asked at the most.
+    // Time for a check, which pings it at most.
     await wait(500);
     await client.call('live.ping');
     expect(await live.metric('klatch_live_disconnects_total{reason="ping_timeout"}')).toBe(0);
@@ -234,7 +234,7 @@ describe('what no client sends', () => {
   test('a client that reads nothing is closed with "sync again" when too much waits, and costs no more', async () => {
     const sendQueueBytes = 64 * 1024;
     live = await LiveFixture.start({ live: { sendQueueBytes }, metrics: { metricsEnabled: true } });
-    // Beside what may wait, what one read of changes brings goes out; for each of the two clients.
+    // Beside the queue's bound, the result of one read of changes goes out; for each of the two clients.
     const mostBytes = 2 * (sendQueueBytes + READ_BYTES);
     for (const url of [live.urls[0], live.urls[2]]) {
       const slow = await live.follow(url);
@@ -242,7 +242,7 @@ describe('what no client sends', () => {
       slow.pause();
       const ends = 'klatch_live_disconnects_total{reason="slow_consumer"}';
       const before = await live.metric(ends);
-      // More than the kernel's buffers of both ends take.
+      // More than the kernel's buffers of both ends hold.
       for (let n = 0; n < 400 && (await live.metric(ends)) === before; n += 1) {
         await live.post('x'.repeat(39_000));
         expect(await live.total('klatch_live_send_queue_bytes')).toBeLessThanOrEqual(mostBytes);
@@ -251,7 +251,7 @@ describe('what no client sends', () => {
       slow.resume();
       expect(await slow.ended()).toBe(4000);
       expect(quick.code).toBe(null);
-      // It comes back and has everything, once.
+      // It reconnects and has everything, once.
       const changes = slow.changes(live.group.id);
       const known = changes.at(-1)!.rev;
       const again = await live.follow(url, live.alice.token, { since: { [live.group.id]: known } });
@@ -278,7 +278,7 @@ describe('bounds on connections', () => {
       return socket.resume();
     });
     await Promise.all(silent.map((socket) => once(socket, 'connect').catch(() => null)));
-    // A quarter of those that may wait is one source's.
+    // One source may have a quarter of the waiting connections.
     const ends = await Promise.all(silent.map((socket) => once(socket, 'close')));
     expect(ends).toHaveLength(2_000);
     expect(await live.metric('klatch_live_rejections_total{reason="too_many_from_source"}')).toBeGreaterThan(1_000);

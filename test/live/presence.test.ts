@@ -22,9 +22,9 @@ test('who is believed to be there is certain only after nobody would be believed
   expect(maxPresenceStalenessMs(10 * 60_000)).toBeGreaterThan(2 * 10 * 60_000 + 5_000);
 });
 
-/** Nodes whose words reach each other in order as soon as they are said, unless a test loses them. */
+/** Nodes whose notifications reach each other in order and at once, unless a test loses them. */
 class Cluster {
-  /** Rows of nodes; null: the database is away. */
+  /** Rows of nodes; null: the database is unreachable. */
   rows: string[] | null;
   isLost: (update: PresenceUpdate, from: string, to: string) => boolean = () => false;
   readonly said: PresenceUpdate[] = [];
@@ -59,12 +59,12 @@ class Cluster {
     return { name, bus, told, presence };
   }
 
-  /** Time passes, a second at a time; `running` are the nodes that do not stand still. */
+  /** Lets time pass, a second at a time, for the `running` nodes; the others are frozen. */
   async pass(seconds: number, running = this.nodes): Promise<void> {
     for (let n = 0; n < seconds; n += 1) {
       nowMs += 1_000;
       for (const { presence } of running) presence.tick();
-      // What the look-up of nodes has found.
+      // Lets the look-up of nodes finish.
       await new Promise((resolve) => setImmediate(resolve));
     }
   }
@@ -146,7 +146,7 @@ describe('nodes agree on who is there', () => {
     cluster.said.length = 0;
     await cluster.pass(300);
     for (const online of cluster.online) expect(online).toEqual(accountIds(1, 22_000));
-    // A position every five seconds from each.
+    // Each node sends a position every five seconds.
     expect(cluster.said.length).toBeLessThanOrEqual(2 * 61);
     for (const { told } of cluster.nodes) expect(told).toHaveLength(22_000);
   });
@@ -194,14 +194,14 @@ describe('the people of a node', () => {
 
   test('are those of the process that took its place', async () => {
     const startedMs = Date.now();
-    // A process that takes the place of another one is started later.
+    // A process that replaces another one starts later.
     const clock = jest.spyOn(Date, 'now').mockReturnValueOnce(startedMs).mockReturnValueOnce(startedMs);
     clock.mockReturnValue(startedMs + 60_000);
     const cluster = new Cluster('a', 'b', 'a');
     const [before, b, after] = cluster.nodes;
     before!.presence.firstForegroundSessionStarted(alice);
     await cluster.pass(5, [before!, b!]);
-    // It was killed, and says nothing any more.
+    // It was killed, and sends nothing more.
     after!.presence.firstForegroundSessionStarted(bob);
     await cluster.pass(15, [b!, after!]);
     expect(b!.presence.onlineAccounts()).toEqual([bob]);

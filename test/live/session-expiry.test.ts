@@ -16,7 +16,7 @@ afterEach(async () => {
   await live.stop();
 });
 
-/** A new session of alice that expires so soon. */
+/** A new session of alice that expires after this time. */
 async function sessionFor(ms: number): Promise<string> {
   const { token, session } = await signIn(live.server, live.alice.id);
   await live.server.database.query(
@@ -26,7 +26,10 @@ async function sessionFor(ms: number): Promise<string> {
   return token;
 }
 
-/** Follows with a session that expires soon, and not before it follows: the time grows until this machine is in time. */
+/**
+ * Follows with a session that expires soon, but not before the client follows: the time grows until this machine is
+ * fast enough.
+ */
 async function followBriefly(): Promise<LiveClient> {
   for (let ms = 1_000; ; ms *= 2) {
     try {
@@ -58,7 +61,7 @@ describe('a session that expires', () => {
     await client.call('live.ping');
     const answered = client.texts.length;
     const now = Date.now();
-    // The clock is set: the timer does not know.
+    // The clock is set, without an effect on the timer.
     jest.spyOn(Date, 'now').mockImplementation(() => now + 2 * HOUR_MS);
     client.send(JSON.stringify({ jsonrpc: '2.0', id: 7, method: 'profile.get', params: {} }));
     expect(await client.ended()).toBe(SESSION_ENDED);
@@ -72,7 +75,7 @@ describe('a session that expires', () => {
         update session set expires_at = expires_at + interval '4 hours' where account_id = ${live.alice.id}
           and expires_at is not null`,
     );
-    // Whatever changes an account has its sessions looked up again, before the next request is worked on.
+    // Every change of an account makes the server look its sessions up again, before it handles the next request.
     await live.server.operate('accounts.update', { user: 'alice', name: 'Alice' });
     await client.call('live.ping');
     const now = Date.now();
@@ -85,7 +88,7 @@ describe('a session that expires', () => {
   });
 
   test('far in the future does not end its connection now', async () => {
-    // Longer than a timer of Node holds.
+    // Longer than a timer of Node can be.
     const client = await live.signIn(live.urls[0], await sessionFor(60 * 24 * HOUR_MS));
     for (let n = 0; n < 3; n += 1) await client.call('live.ping');
     expect(client.code).toBe(null);

@@ -70,6 +70,6 @@ test('a connection that is open keeps the session of a browser from running out'
   const pool = { run: (work: Parameters<Pool['run']>[0]) => server.database.query(work) } as Pool;
   await new SessionRevalidator({ bus: new LocalBus(), pool, sessions, log: silentLog() }).revalidateAll();
   expect(told.get(sessionId)).toBeGreaterThan(50);
-  // Once a day is enough: no row is written each minute.
+  // Once a day is enough: the server does not write a row each minute.
   expect(told.get(usedToday)).toBeLessThan(2);
 });

@@ -16,7 +16,7 @@ import { Witness } from '../../src/storage/messages/witness.ts';
 import type { TestDatabase } from '../support/database.ts';
 import type { StoredGroup } from '../storage/fixture.ts';
 
-/** A pool whose answers can be held back after the database gave them: they are old by the time they arrive. */
+/** A pool whose answers a test can hold back after the database gave them: they are stale when they arrive. */
 export class DelayedPool {
   readonly #database: TestDatabase;
   #isHolding = false;
@@ -26,27 +26,27 @@ export class DelayedPool {
     this.#database = database;
   }
 
-  /** What is answered from now on waits for `release`. */
+  /** Holds all answers from now on, until `release`. */
   hold(): void {
     this.#isHolding = true;
   }
 
-  /** Answers that wait. */
+  /** The number of held answers. */
   get held(): number {
     return this.#held.length;
   }
 
-  /** Lets the oldest answer arrive; later ones go on waiting. */
+  /** Lets the oldest answer arrive, and keeps holding later ones. */
   releaseOne(): void {
     this.#held.shift()?.resolve();
   }
 
-  /** The oldest answer is lost on its way. */
+  /** Loses the oldest answer. */
   failOne(): void {
     this.#held.shift()?.reject(new Error('the answer was lost'));
   }
 
-  /** Lets all arrive, and holds none from now on. */
+  /** Lets all answers arrive, and holds none from now on. */
   release(): void {
     this.#isHolding = false;
     for (const answer of this.#held.splice(0)) answer.resolve();
@@ -66,13 +66,13 @@ export class DelayedPool {
   }
 }
 
-/** A client's session as a stream sees it: it takes everything at once. */
+/** A client's session as a stream sees it: it accepts everything at once. */
 export class Client implements SendableSession {
   readonly connection = { isFull: false } as LiveConnection;
   readonly accountId: AccountId;
   readonly subscriptions: SessionSubscriptions;
   readonly isOpen = true;
-  /** Everything that was sent, in order. */
+  /** Everything that the stream sent, in order. */
   readonly sent: { readonly method: string; readonly params: { rev?: number; message?: { text: string } } }[] = [];
 
   constructor(accountId: AccountId, feeds: FeedRegistry) {
@@ -109,9 +109,9 @@ const POLL_MS = 3_600_000;
 export class SubscriptionHarness {
   readonly bus = new LocalBus();
   readonly counts = new LiveCounts();
-  /** For the changes of conversations. */
+  /** The pool for the changes of conversations. */
   readonly changes: DelayedPool;
-  /** For memberships. */
+  /** The pool for memberships. */
   readonly members: DelayedPool;
   readonly feeds: FeedRegistry;
   readonly #database: TestDatabase;
@@ -125,7 +125,7 @@ export class SubscriptionHarness {
     this.changes = new DelayedPool(database);
     this.members = new DelayedPool(database);
     const [bus, log] = [this.bus, silentLog()];
-    // No look mends what these tests are about.
+    // No periodic look may repair the states that these tests are about.
     this.feeds = new FeedRegistry({
       bus,
       pool: this.changes.pool,
@@ -148,7 +148,7 @@ export class SubscriptionHarness {
     this.feeds.stop();
   }
 
-  /** A client that follows. `known`: what it says it has; `whileListing` runs when the heads were read. */
+  /** A client that follows. `known`: the revs that it sends; `whileListing` runs after the heads were read. */
   async follow(
     accountId: AccountId,
     { known, whileListing = async () => {} }: { known?: number; whileListing?: () => Promise<void> } = {},
@@ -169,7 +169,7 @@ export class SubscriptionHarness {
     return client;
   }
 
-  /** Commits a message of which nobody is notified; resolves with its rev. */
+  /** Commits a message without a notification; resolves with its rev. */
   async commit(text: string): Promise<number> {
     const { id, accountId } = this.#group;
     return this.#database.query(async (sql) => {
@@ -184,7 +184,7 @@ export class SubscriptionHarness {
     });
   }
 
-  /** Deletes the newest message, and notifies. */
+  /** Deletes the newest message, and sends the notification. */
   async deleteNewest(): Promise<void> {
     const { id } = this.#group;
     await this.#database.query(
@@ -199,12 +199,12 @@ export class SubscriptionHarness {
     this.bus.publish('nonMessageChangesCommitted', [id]);
   }
 
-  /** Notifies of a new message. */
+  /** Sends the notification of a new message. */
   notifyCommitted(): void {
     this.bus.publish('messagesCommitted', new Map([[this.#group.id, 0 as Seq]]));
   }
 
-  /** Notifies that an account's membership was changed. */
+  /** Sends the notification that an account's membership has changed. */
   memberChanged(accountId: AccountId): void {
     this.bus.publish('membersChanged', [{ conversationId: this.#group.id, accountId }]);
   }

@@ -24,14 +24,14 @@ afterEach(async () => {
   await database.drop();
 });
 
-/** Resolves when the client has got the text. */
+/** Resolves when the client has received the text. */
 const hasReceived = (client: Client, text: string): Promise<unknown> =>
   eventually(
     () => client.texts,
     (texts) => texts.includes(text),
   );
 
-/** Resolves when so many answers of the database wait. */
+/** Resolves when this many answers of the database are held. */
 const held = (pool: { held: number }, count: number): Promise<unknown> =>
   eventually(
     () => pool.held,
@@ -43,7 +43,7 @@ describe('a member who is removed', () => {
     const [first, second] = [await harness.follow(ann), await harness.follow(bob)];
     await removeMembers(database, group, [bob]);
     await harness.commit('after');
-    // What bob is now is known later than what is new.
+    // Bob's membership arrives after the new message.
     harness.members.hold();
     harness.memberChanged(bob);
     harness.notifyCommitted();
@@ -60,13 +60,13 @@ describe('a member who is removed', () => {
   test('does not come back by an answer that is older than the removal', async () => {
     const [first, second] = [await harness.follow(ann), await harness.follow(bob)];
     harness.members.hold();
-    // A change of role, say: the answer is that bob is a member.
+    // A change of role, for example: the answer is that bob is a member.
     harness.memberChanged(bob);
     await held(harness.members, 1);
     await removeMembers(database, group, [bob]);
     harness.memberChanged(bob);
     harness.members.releaseOne();
-    // The newer question was asked: the older answer has been dealt with.
+    // The newer query was sent: the feed has handled the older answer.
     await held(harness.members, 1);
     await harness.commit('after');
     harness.notifyCommitted();
@@ -84,7 +84,7 @@ describe('a member who is removed', () => {
 describe('a client that begins to follow', () => {
   test('and is ahead of what this node has read gets nothing twice', async () => {
     const first = await harness.follow(ann);
-    // Committed by a node that died before it could notify others.
+    // A node committed it and died before its notification.
     const one = await harness.commit('one');
     const two = await harness.commit('two');
     const second = await harness.follow(bob, { known: one });
@@ -149,7 +149,7 @@ describe('what is read at once', () => {
 describe('a text that is deleted while it is being read', () => {
   test('for one client is not remembered for the next', async () => {
     const rev = await harness.commit('secret');
-    // Somebody has to follow, or nothing is remembered.
+    // Without a follower, the feed keeps nothing.
     const first = await harness.follow(ann);
     harness.changes.hold();
     const second = await harness.follow(bob, { known: 0 });

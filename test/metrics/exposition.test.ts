@@ -142,7 +142,7 @@ describe('the program', () => {
 });
 
 describe('while the database is away', () => {
-  /** A report is waited for this long, and what this machine may add. */
+  /** The bound of a wait for a report, and the time that this machine may add. */
   const SOON_MS = 1_000 + 3_000;
   let database: TestDatabase;
   let proxy: DatabaseProxy;

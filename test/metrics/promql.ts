@@ -1,6 +1,6 @@
 import type { Scrape } from './scrape.ts';
 
-/** Labels that Prometheus adds to whatever it scrapes. */
+/** Labels that Prometheus adds to every target. */
 const TARGET_LABELS = ['instance', 'job'];
 const METRIC = /\b(?:klatch|process|nodejs)_[a-z_]+/g;
 const MATCHER = /(\w+)(=~|!~|!=|=)"([^"]*)"/g;
@@ -11,8 +11,8 @@ export function metricsIn(expression: string): string[] {
 }
 
 /**
- * What is wrong with an expression, held against what a server really exposes: metrics that do not exist, labels that
- * a metric does not have, values that a label never takes. Empty when all is well.
+ * The problems of an expression, compared with a server's real metrics: unknown metrics, labels that a metric lacks,
+ * values that a label never has. Empty when there are none.
  */
 export function problemsOf(expression: string, found: Scrape): string[] {
   const missing = metricsIn(expression).filter((name) => !found.has(name));

@@ -1,11 +1,11 @@
-/** One line of an exposition: the name with its suffix, the labels as they stand there, the value. */
+/** One line of an exposition: the name with its suffix, the labels unchanged, the value. */
 export interface Series {
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly value: number;
 }
 
-/** What one scrape gave. */
+/** The result of one scrape. */
 export class Scrape {
   readonly text: string;
   readonly series: readonly Series[];

@@ -25,7 +25,7 @@ const update = (state: AlertStatus, ...senderAlerts: SenderAlert[]): AlertUpdate
   occurredAt: RECEIVED,
 });
 
-/** What is known after these updates, and which of them changed something. */
+/** The state after these updates, and whether each of them changed it. */
 function after(...updates: AlertUpdate[]): { known: AlertState; changes: boolean[] } {
   let known = null as AlertState | null;
   const changes = updates.map((each) => {
@@ -120,7 +120,7 @@ describe('an alert that fires several times', () => {
     const again = [update('firing', firing('a')), update('firing', firing('a', '11:00'))];
     const late = after(...again, update('resolved', resolved('a')), update('firing', firing('a')));
     expect([late.changes, late.known.state]).toEqual([[true, true, false, false], 'firing']);
-    // Its beginning was never heard of.
+    // Its beginning never arrived.
     const unknown = after(again[1]!, update('resolved', resolved('a')));
     expect([unknown.changes, unknown.known.state]).toEqual([[true, false], 'firing']);
     const ended = after(...again, update('resolved', resolved('a', '11:00')));

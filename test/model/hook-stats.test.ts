@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { DURATION_BOUNDS_MS, durationQuantileBoundMs } from '../../src/model/hook-stats.ts';
 
-/** So many requests in each of these counts. */
+/** Counters with these values at these indexes. */
 const counts = (...given: [index: number, count: number][]): number[] => {
   const all = Array.from({ length: DURATION_BOUNDS_MS.length + 1 }, () => 0);
   for (const [index, count] of given) all[index] = count;

@@ -11,7 +11,7 @@ export interface HistoryAnswer {
   readonly next: number | null;
 }
 
-/** What `messages.send` answers. */
+/** The answer of `messages.send`. */
 export interface SentMessage extends SerializedMessage {
   readonly conversation: number;
   readonly repeated: boolean;
@@ -38,7 +38,7 @@ export const history = (server: TestServer, person: TestPerson, input: object): 
 export const changes = (server: TestServer, person: TestPerson, input: object): Promise<ChangesAnswer> =>
   callAs(server, person, 'conversations.sync', input);
 
-/** Makes somebody and puts them into a group. */
+/** Creates a person and adds them to a group. */
 export async function joined(
   server: TestServer,
   nick: string,
@@ -55,7 +55,7 @@ export async function withScopes(server: TestServer, person: TestPerson, scopes:
   return { ...person, ...(await signIn(server, person.id, scopes)) };
 }
 
-/** The private conversation of two people, straight in the database. */
+/** Inserts the private conversation of two people into the database. */
 export async function privateOf(server: TestServer, first: TestPerson, second: TestPerson): Promise<ConversationId> {
   const [low, high] = [first.id, second.id].sort((a, b) => a - b) as [AccountId, AccountId];
   return server.database.query((sql) =>
@@ -72,7 +72,7 @@ export async function privateOf(server: TestServer, first: TestPerson, second: T
   );
 }
 
-/** Makes one account take no messages of another one. */
+/** Makes one account block another one. */
 export async function block(server: TestServer, who: TestPerson, whom: TestPerson): Promise<void> {
   await server.database.query((sql) => sql`insert into block (account_id, blocked_id) values (${who.id}, ${whom.id})`);
 }

@@ -150,7 +150,7 @@ describe('in a private conversation', () => {
     });
     expect(await send(server, dora, id, 'because')).toMatchObject({ seq: seq + 1 });
     expect(await callAs(server, carl, 'messages.delete', { conversation: id, seq })).toMatchObject({ deleted: true });
-    // A block says nothing about groups.
+    // A block has no effect in groups.
     await server.operate('groups.add-member', { group: group.id, user: 'carl' });
     await server.operate('groups.add-member', { group: group.id, user: 'dora' });
     await send(server, carl, group.id, 'hello all');

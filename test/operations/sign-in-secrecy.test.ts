@@ -49,7 +49,7 @@ describe('whether an address is known', () => {
       expect(mail.letters.map(({ to }) => to)).toEqual([['alice@example.org']]);
       expect(gate.sent.map(({ body }) => body.phone)).toEqual([441632960001]);
       const wrong = code === '000000' ? '000001' : '000000';
-      // Known or not, one and the same sequence of refusals.
+      // The sequence of refusals is the same for known and unknown addresses.
       for (const { transaction } of answers) {
         for (const sentence of ['attempts left: 2', 'attempts left: 1', 'the last attempt', 'is over']) {
           await expect(verify(transaction, wrong)).rejects.toThrow(sentence);
@@ -78,7 +78,7 @@ describe('whether an address is known', () => {
     await server.database.query((sql) => sql`update activation set sent_at = sent_at - interval '61 s'`);
     mail.letters.length = 0;
     await start('alice@example.org');
-    // Behind it: what is sent at all is sent in order.
+    // After it, since messages that are sent at all are sent in order.
     await start('bob@example.org');
     await mail.letterTo('bob@example.org');
     expect(mail.letters).toHaveLength(1);
@@ -89,7 +89,7 @@ describe('whether an address is known', () => {
     const held: (() => void)[] = [];
     mail = await TestMailServer.start({ onMailFrom: (_from, _session, done) => void held.push(() => done()) });
     await startServer({ registration: 'open' });
-    // The mail server takes no sender until it is told to: an answer that waited for the letter would not come.
+    // The mail server accepts no sender until the test lets it: an answer that waited for the e-mail would not come.
     const { transaction } = await start('alice@example.org');
     await eventually(
       () => Promise.resolve(held.length),

@@ -32,13 +32,13 @@ const start = (address: string, more: object = {}): Promise<Started> =>
 const verify = (transaction: string, code: string) => callAs(server, null, 'auth.verify', { transaction, code });
 const signUp = (transaction: string, nick: string, more: object = {}) =>
   callAs(server, null, 'auth.sign-up', { transaction, nick, ...more });
-/** A minute goes by for what was sent to an address. */
+/** Moves the recorded codes of an address back by a minute. */
 const letTimePass = (address: string) =>
   server.database.query(
     (sql) => sql`update activation set sent_at = sent_at - interval '61 s' where address = ${address}`,
   );
 
-/** From nothing to a session by e-mail. */
+/** Signs up by e-mail; resolves with the session. */
 async function comeIn(address: string, nick: string): Promise<{ token: string }> {
   const { transaction } = await start(address);
   await verify(transaction, await mail.codeTo(address.toLowerCase()));
@@ -169,7 +169,7 @@ describe('guessing', () => {
     const { transaction } = await start('guessed@example.org');
     const code = await mail.codeTo('guessed@example.org');
     const wrong = (index: number): string => String((Number(code) + 1 + index) % 1_000_000).padStart(6, '0');
-    // By the control socket, whose callers are not slowed down: the attempts are what has to hold.
+    // Over the control socket, whose callers are not throttled: the bound of attempts has to hold.
     const guess = (text: string) => server.operate('auth.verify', { transaction, code: text });
     const results = await Promise.allSettled(Array.from({ length: 100 }, (_, index) => guess(wrong(index))));
     const sentences = results.map((result) => (result.status === 'rejected' ? String(result.reason) : 'accepted'));

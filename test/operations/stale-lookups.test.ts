@@ -12,7 +12,7 @@ import { eventually } from '../support/eventually.ts';
 import { createPerson } from '../support/people.ts';
 import { TestServer } from '../support/server.ts';
 
-/** No group here has a secret to open. */
+/** No group here has a sealed secret. */
 const sealer = new Sealer('unused');
 
 let server: TestServer;
@@ -25,7 +25,7 @@ afterEach(async () => {
   await server.stop();
 });
 
-/** The real pool, whose answers arrive late: each waits until `release` is called. */
+/** The real pool, with late answers: each waits until `release` is called. */
 class SlowPool {
   readonly #pool: Pool;
   readonly #held: (() => void)[] = [];
@@ -44,7 +44,7 @@ class SlowPool {
     return result;
   };
 
-  /** Resolves once an answer of the database has been held up. */
+  /** Resolves once an answer of the database is held. */
   held(): Promise<void> {
     return new Promise((resolve) => {
       this.#onHeld = resolve;
@@ -107,7 +107,7 @@ test('what was known of a token will do while the database is away, and no longe
     (found) => found !== null,
   );
   await proxy.refuse();
-  // As when the session that hears of changes was lost.
+  // As after the loss of the session that receives notifications.
   bus.publish('resync', new Set(['tokensRevoked']));
   expect(tokens.cached(token)).toBeUndefined();
   expect(await tokens.find(token)).toMatchObject({ tokenHash: sha256(token) });

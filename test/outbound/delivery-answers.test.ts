@@ -7,7 +7,7 @@ import { OK } from './receiver.ts';
 const fixture = new Fixture();
 afterEach(() => fixture.close());
 
-/** Writes `chunk` for as long as the other side reads. */
+/** Writes `chunk` as long as the other side reads. */
 function writeForEver(socket: Socket, chunk: string): void {
   while (!socket.destroyed && socket.write(chunk));
   if (!socket.destroyed) socket.once('drain', () => writeForEver(socket, chunk));

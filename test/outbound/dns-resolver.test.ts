@@ -152,7 +152,7 @@ describe('DnsResolver', () => {
     expect(questions.map(({ host }) => host)).toEqual(['a.example', 'b.example', 'new.example']);
     for (const question of questions) question.answer('1.2.3.4');
     await settled(again[0]!, again[1]!, fresh);
-    // Quick now; the third had to wait for one of the two and is asked for next.
+    // Fast now; the third had to wait for one of the two and is next.
     expect(questions.at(-1)!.host).toBe('c.example');
     questions.at(-1)!.answer('1.2.3.4');
     await again[2];
@@ -175,7 +175,7 @@ describe('DnsResolver', () => {
     expect(questions.map(({ host }) => host)).toEqual(['stuck.example']);
     questions[0]?.answer('1.2.3.4');
     await settled();
-    // The slot is free again; the name that nobody waits for any more is not asked for.
+    // The slot is free again; the resolver does not query an abandoned name.
     expect(questions.map(({ host }) => host)).toEqual(['stuck.example', 'next.example']);
     questions[1]?.answer('5.6.7.8');
     await expect(next).resolves.toEqual([{ address: '5.6.7.8', family: 4 }]);

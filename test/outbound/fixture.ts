@@ -7,7 +7,7 @@ import { DeliveryClient, type DeliveryClientOptions } from '../../src/outbound/d
 import { DnsResolver, type ResolveName } from '../../src/outbound/dns-resolver.ts';
 import { Receiver, type OnRequest } from './receiver.ts';
 
-/** What a client under test needs besides the defaults of {@link Fixture}. */
+/** The options of a client that differ from the defaults of {@link Fixture}. */
 export interface ClientOptions extends Partial<DeliveryClientOptions> {
   readonly allow?: readonly string[];
   readonly resolve?: ResolveName;
@@ -23,7 +23,7 @@ export class Fixture {
     return receiver;
   }
 
-  /** One connection per host, loopback allowed, every name is 127.0.0.1 and looked up for each connection. */
+  /** One connection per host, loopback allowed; every name is 127.0.0.1, with a look-up for each connection. */
   client({ allow = ['loopback'], resolve, ...options }: ClientOptions = {}): DeliveryClient {
     const client = new DeliveryClient({
       policy: new AddressPolicy(allow),
@@ -46,7 +46,7 @@ export class Fixture {
     return client;
   }
 
-  /** Stops at the end what the test has opened. */
+  /** Stops a part that the test has opened, at its end. */
   opened(part: { stop(): Promise<void> }): void {
     this.#opened.push(part);
   }

@@ -13,7 +13,10 @@ afterEach(() => fixture.close());
 const POLICY = new AddressPolicy([]);
 const HOST = 'hooks.example.org';
 
-/** First and last address of each block of IANA's two registries of special purposes, and of what was withdrawn from them. */
+/**
+ * First and last address of each block of IANA's two special-purpose registries, and of the blocks that were withdrawn
+ * from them.
+ */
 const BLOCKS: readonly [string, string][] = [
   ['0.0.0.0', '0.255.255.255'],
   ['10.0.0.0', '10.255.255.255'],
@@ -109,7 +112,7 @@ function spellings(address: string): string[] {
   ];
 }
 
-/** What a registration of the URL is refused with; null when it is taken. */
+/** The refusal of a URL's registration; null when it is accepted. */
 function refusal(url: string, policy = POLICY): string | null {
   try {
     parseHookUrl(url, policy);
@@ -145,7 +148,7 @@ describe('forbidden addresses', () => {
       for (const url of [`http://${host}/`, `HTTPS://${host}:8443/a?b`, `http:${host}`]) {
         expect([url, refusal(url)]).toEqual([url, 'hook_address_forbidden']);
       }
-      // With somebody before it, it is no URL of a hook.
+      // With user information before it, it is no URL of a hook.
       expect(refusal(`http://public.example@${host}/`)).toBe('invalid_hook_url');
       expect(refusal(`http://public.example:80@${host}/`)).toBe('invalid_hook_url');
     }
@@ -263,7 +266,7 @@ describe('an attempt', () => {
 
   test('asks once for each connection, and uses the answer that it judged', async () => {
     const receiver = await fixture.receiver((socket) => socket.write(OK));
-    // A name server that answers with another address each time it is asked.
+    // A name server that gives another address in each answer.
     const answers = ['127.0.0.1', '10.0.0.1'];
     const client = fixture.client({ resolve: () => answered([answers.shift() ?? '169.254.169.254'])() });
     expect(await client.post(receiver.url('rebinding.example'), {}, '1')).toMatchObject({ delivered: true });

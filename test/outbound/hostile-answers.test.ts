@@ -115,23 +115,23 @@ describe('DeliveryClient and receivers that do not read', () => {
       const tls = scheme === 'https' ? selfSigned() : undefined;
       const receiver = await fixture.receiver(() => {}, tls);
       receiver.onConnection = (socket) => {
-        // Answers for ever, whatever was asked.
+        // Sends answers for ever, without requests.
         const timer = setInterval(() => socket.write(OK), 10);
         socket.pause().once('close', () => clearInterval(timer));
       };
       const client = fixture.client(tls === undefined ? {} : { ca: tls.cert });
       const url = receiver.url();
       for (let n = 0; n < 40; n++) await client.post(url, {}, BATCH);
-      // The kernel takes some of them; what it does not take is not kept by us.
+      // The kernel buffers some of them; the server keeps none of the rest.
       expect(receiver.connections).toBeGreaterThan(4);
     },
   );
 
   test('a receiver that reads nothing and answers nothing costs one attempt its time, and gives its memory back', async () => {
-    // What nobody holds any more is counted until it is collected, and an idle process need not collect.
+    // Unreachable objects count until V8 collects them, and an idle process need not collect.
     setFlagsFromString('--expose-gc');
     const collect = runInNewContext('gc') as () => void;
-    // What other tests of this process still hold is not meant.
+    // The memory of other tests in this process does not count.
     collect();
     const before = process.memoryUsage().arrayBuffers;
     const receiver = await fixture.receiver(() => {});

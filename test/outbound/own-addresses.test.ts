@@ -19,7 +19,7 @@ afterEach(() => fixture.close());
 const HOST = 'hooks.example.org';
 const OWN = "this server's own";
 
-/** A machine with one public address of each family, as Linux describes it. */
+/** A machine with one public address of each family, in Linux's terms. */
 const FACTS: MachineNetworkFacts = {
   interfaces: [
     { address: '127.0.0.1', cidr: '127.0.0.1/8' },
@@ -57,7 +57,7 @@ function route(to: string, length: number, { nextHop = '::', flags }: { nextHop?
   ].join(' ');
 }
 
-/** Public names that resolve to what `resolve` says. */
+/** Public names, with `resolve` for their look-up. */
 function ownPublicHosts(resolve: ResolveName, now?: () => number): OwnPublicHosts {
   const lookup = new DnsResolver({
     timeoutMs: 60_000,

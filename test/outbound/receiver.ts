@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 
-/** One request as it came over the wire. */
+/** One request in its wire form. */
 export interface ReceivedRequest {
   readonly head: string;
   readonly body: string;
@@ -12,10 +12,10 @@ export interface ReceivedRequest {
   readonly connection: number;
 }
 
-/** What a receiver does with a complete request; it writes raw bytes. */
+/** The receiver's reaction to a complete request; it writes raw bytes. */
 export type OnRequest = (socket: Socket, request: ReceivedRequest) => void;
 
-/** An answer that keeps the connection. */
+/** An answer that keeps the connection open. */
 export const OK = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok';
 
 /** A receiver of webhooks over raw sockets, so that it can answer with any bytes at any moment. */
@@ -36,7 +36,7 @@ export class Receiver {
     this.#server = tls ? createTlsServer(tls, (socket) => this.#accept(socket)) : createServer((s) => this.#accept(s));
   }
 
-  /** Listens on a free port of 127.0.0.1 unless `endpoint` says otherwise. */
+  /** Listens on a free port of 127.0.0.1 unless `endpoint` is given. */
   static async start(
     onRequest: OnRequest,
     tls?: { key: string; cert: string },
@@ -52,7 +52,7 @@ export class Receiver {
     return (this.#server.address() as AddressInfo).port;
   }
 
-  /** A URL of this receiver under any spelling of its host. */
+  /** A URL of this receiver with any spelling of its host. */
   url(host = '127.0.0.1', path = '/secret-path?secret=query'): string {
     return `http${this.#tls ? 's' : ''}://${host}:${this.port}${path}`;
   }
@@ -62,7 +62,7 @@ export class Receiver {
     this.#server.on('connection', callback);
   }
 
-  /** Ends when no connection is open any more. */
+  /** Resolves when no connection is open. */
   async allClosed(): Promise<void> {
     await Promise.all(Array.from(this.sockets, (socket) => new Promise((resolve) => socket.once('close', resolve))));
   }

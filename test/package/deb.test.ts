@@ -86,9 +86,9 @@ describe('the repository', () => {
     for (const file of (await mustRun('git', ['-C', ROOT, 'ls-files'])).trim().split('\n')) {
       cpSync(join(ROOT, file), join(folder, file));
     }
-    // Hard links: through a link the libraries would have another path.
+    // Hard links: through a symbolic link the libraries would have another path.
     await mustRun('cp', ['-al', join(ROOT, 'node_modules'), join(folder, 'node_modules')]);
-    // There may have been commits since that changed no package: the date is that of the first member.
+    // Later commits may have changed no package: the date is that of the first member.
     const epoch = readFileSync(trialFile('klatch', 'deb')).toString('latin1', 24, 36).trim();
     await mustRun(process.execPath, ['scripts/package/make.ts', 'deb'], {
       cwd: folder,

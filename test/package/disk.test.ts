@@ -8,7 +8,7 @@ const FILL =
   'dd if=/dev/zero of=/var/lib/klatch/ballast bs=1M 2>/dev/null; dd if=/dev/zero of=/var/lib/klatch/ballast2 bs=512 2>/dev/null; true';
 const EMPTY = 'rm -f /var/lib/klatch/ballast /var/lib/klatch/ballast2';
 
-/** Each test goes on from the one before. */
+/** Each test continues from the one before. */
 describe('a disk that is full', () => {
   let repository: Repository;
   let host: Host;
@@ -37,7 +37,7 @@ describe('a disk that is full', () => {
 
   test('makes the server refuse posts', async () => {
     await host.machine.must(FILL);
-    // There is room in segments that were made before: at the latest when that is used up.
+    // Existing segments of the write-ahead log have room; posts fail at the latest when that is used up.
     await eventually(answerToPost, (status) => status === 503);
   });
 

@@ -10,13 +10,13 @@ function processesIn(namespace: string): string[] {
     try {
       return /^\d+$/.test(name) && readlinkSync(`/proc/${name}/ns/pid`) === namespace;
     } catch {
-      // It has ended meanwhile.
+      // The process has ended in the meantime.
       return false;
     }
   });
 }
 
-/** What is seen of machines from outside: mounts, and folders of theirs. */
+/** The outside traces of machines: their mounts and folders. */
 function traces(): string[] {
   const mounts = readFileSync('/proc/self/mounts', 'utf8').split('\n');
   const machines = join(ROOT, 'build/machines');
@@ -30,7 +30,7 @@ describe('a machine for trials', () => {
     const namespace = readlinkSync(`/proc/${host.machine.pid}/ns/pid`);
     try {
       await host.machine.write('/root/note', 'a change');
-      // As a service does: detached, with nothing of ours open.
+      // As a service does: detached, without open files of the test.
       await host.machine.must('start-stop-daemon --start --background --exec /bin/sleep -- 1000');
       expect(processesIn(namespace).length).toBeGreaterThan(1);
     } finally {

@@ -12,7 +12,7 @@ import { ROOT, type InsideOptions, type Machine } from './support/machine.ts';
 const UID = 1000;
 const CONFIG = '/data/server.conf';
 
-/** Stands for Ubuntu 14.04, which is not to be had here: no C library but the package's own, an old kernel. */
+/** Replaces Ubuntu 14.04, which is not available here: no C library except the package's own, and an old kernel. */
 describe.each(['', 'linux-3.13 '])('in an empty root, a command after "%s"', (within) => {
   let machine: Machine;
   let receiver: Receiver;
@@ -91,7 +91,7 @@ describe.each(['', 'linux-3.13 '])('in an empty root, a command after "%s"', (wi
     const [arrival] = await receiver.received(1);
     expect(arrival!.body.data.message.text).toBe('to both');
     for (const id of ids) {
-      // Written by the thread of settlements: it works as well.
+      // The settlement thread wrote it: that works as well.
       const hook = await eventually(
         async () =>
           (await (await fetch(`${group.webhook}/reverse/${id}`)).json()) as {

@@ -63,7 +63,7 @@ const read = (path: string): string => readFileSync(join(folder, path), 'utf8');
 const sha256 = (content: Buffer): string => createHash('sha256').update(content).digest('hex');
 const keyring = (): string => join(folder, 'klatch-archive-keyring.gpg');
 
-/** All files with what a client can notice of them. */
+/** All files with the attributes that a client can notice. */
 function state(): string[] {
   const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
   return files
@@ -212,7 +212,7 @@ key.close();
 
   test('comes right at the next run when one was killed in the middle', async () => {
     publishAs([debs.v1]);
-    // The index is the new one, the signature the old one, and a file was being written.
+    // The index is the new one, the signature the old one, and a file is incomplete.
     const before = readFileSync(join(folder, 'dists/stable/InRelease'));
     publishAs([debs.v2]);
     writeFileSync(join(folder, 'dists/stable/InRelease'), before);
@@ -299,7 +299,7 @@ describe('the key of the repository', () => {
       folder = mkdtempSync(join(parent, 'alone-'));
       publishAs([debs.v1], { wanted: file });
       writeFileSync(join(folder, 'both'), signed);
-      // It says of the other signature that it cannot be checked, and ends with 2 for that, as apt expects.
+      // It reports that it cannot check the other signature, and exits 2 for that, as apt expects.
       const said = await run('gpgv', ['--status-fd', '1', '--keyring', keyring(), join(folder, 'both')]);
       expect(said.stdout.match(/GOODSIG/g)).toHaveLength(1);
       folder = before;

@@ -11,10 +11,10 @@ import { newKey, S3_TEST_BOUNDS, storeFile } from '../files/store-fixture.ts';
 import { mustRun, run } from './support/run.ts';
 
 const MIB = 1024 * 1024;
-/** The store's parts are of 8 MiB, those of s3cmd as it is told here. */
+/** The store's parts have 8 MiB, and s3cmd gets the same setting here. */
 const THREE_PARTS = 16 * MIB + 5_000;
 const PARTS_OF_5 = ['--multipart-chunk-size-mb=5'];
-/** sysexits.h, as s3cmd ends where the store refuses. */
+/** The code of sysexits.h with which s3cmd exits where the store refuses. */
 const EX_ACCESSDENIED = 77;
 const FROM_DOCUMENT = /^for folder in .*s3cmd put .*$/m;
 const BUCKET_URL = `s3://${BUCKET}`;
@@ -23,7 +23,7 @@ let home: string;
 let server: S3Server;
 let store: S3Store;
 
-/** For s3cmd with nothing of this account's; it signs with Signature Version 4, or not at all. */
+/** Configures s3cmd without the account's own settings; it signs with Signature Version 4, or not at all. */
 async function configure(secretKey: string): Promise<void> {
   const { host } = new URL(server.config().s3Endpoint);
   const lines = [
@@ -44,7 +44,7 @@ const environment = (): Record<string, string> => ({ PATH: '/usr/bin:/bin', HOME
 const s3cmd = (...args: string[]): Promise<string> =>
   mustRun('s3cmd', ['--no-progress', ...args], { env: environment() });
 
-/** What s3cmd says is in the bucket, by key. */
+/** The contents of the bucket as s3cmd lists them, by key. */
 async function listed(): Promise<Map<string, number>> {
   const lines = (await s3cmd('ls', '--recursive', BUCKET_URL)).trimEnd().split('\n').filter(Boolean);
   const found = lines.map((line) => {
@@ -67,7 +67,7 @@ async function putByS3cmd(key: string, bytes: Buffer): Promise<void> {
   await s3cmd('put', ...PARTS_OF_5, path, `${BUCKET_URL}/${key}`);
 }
 
-/** The sizes of what was put, in the order of the requests. */
+/** The sizes of the uploads, in the order of the requests. */
 const puts = (): number[] => server.seen.filter(({ method }) => method === 'PUT').map(({ bytes }) => bytes);
 
 beforeAll(async () => {

@@ -15,7 +15,7 @@ const systems = [
 
 /** Each line in here builds on those before: it is one installation, from the first command on. */
 describe.each(systems)('a service with the private database on %s with %s', (suite, init) => {
-  /** What `service klatch start` ends with where init scripts can tell more than systemctl. */
+  /** Exit codes of `service klatch start`; init scripts can distinguish more than systemctl. */
   const codes = init === 'sysv' ? { unconfigured: 6, killed: 1 } : { unconfigured: 1, killed: 3 };
   let repository: Repository;
   let host: Host;
@@ -32,7 +32,7 @@ describe.each(systems)('a service with the private database on %s with %s', (sui
     await repository?.stop();
   });
 
-  /** Why it did not start: on the terminal with init scripts, the end of the journal with systemd. */
+  /** The reason why it did not start: on the terminal with init scripts, at the end of the journal with systemd. */
   const reasonOf = async (ran: { stdout: string; stderr: string }): Promise<string> =>
     init === 'sysv' ? ran.stdout + ran.stderr : (await host.log()).trim().split('\n').slice(-8).join('\n');
 
@@ -132,7 +132,7 @@ describe.each(systems)('a service with the private database on %s with %s', (sui
       expect(await host.service('status', 'killed')).toMatchObject({ code: codes.killed });
       expect(await host.service('start', 'killed')).toMatchObject({ code: 0 });
     } else {
-      // systemd starts it again by itself.
+      // systemd restarts it automatically.
       await eventually(
         async () => (await host.machine.sh('klatch ready && klatch status --json')).stdout,
         (status) => status.includes('"pid"') && !status.includes(`"pid": ${killed},`),
@@ -170,7 +170,7 @@ describe.each(systems)('a service with the private database on %s with %s', (sui
     } finally {
       other.close();
     }
-    // systemd tries again by itself until it is told to stop.
+    // systemd retries until it has to stop the service.
     await host.machine.must('service klatch stop');
     expect(await host.service('start', 'port free again')).toMatchObject({ code: 0 });
     await conversation.say();

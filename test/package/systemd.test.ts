@@ -4,10 +4,10 @@ import { Conversation, SETUP } from './support/conversation.ts';
 import { Host, suites } from './support/host.ts';
 import { Repository } from './support/repository.ts';
 
-/** What systemd thinks of a unit that it may not think worse of: 10 is a unit without any protection. */
+/** The worst rating of a unit by systemd that the test allows; a unit without any protection has 10. */
 const MOST_EXPOSURE = 2.0;
 
-/** What only systemd does; the rest of its service is in service.test.ts. Each test goes on from the one before. */
+/** Behaviour of systemd alone; service.test.ts has the rest of its service. Each test continues from the one before. */
 describe.each(suites('bookworm', 'trixie'))('the unit of systemd on %s', (suite) => {
   let repository: Repository;
   let host: Host;

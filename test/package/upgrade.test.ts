@@ -14,7 +14,7 @@ const systems = [
   ...suites('bookworm', 'trixie').map((suite) => [suite, 'systemd'] as const),
 ];
 
-/** Each test goes on from the one before: it is one installation and its upgrades. */
+/** Each test continues from the one before: it is one installation with its upgrades. */
 describe.each(systems)('upgrading on %s with %s', (suite, init) => {
   let repository: Repository;
   let host: Host;
@@ -53,7 +53,7 @@ describe.each(systems)('upgrading on %s with %s', (suite, init) => {
     expect(await host.act(`${line}, ${state}`, line, { timeoutMs: 300_000 })).toMatchObject({ code: 0 });
   };
 
-  /** Goes back to the first version, as docs/install.md says. */
+  /** Returns to the first version by the steps of docs/install.md. */
   const goBack = async (state: string): Promise<void> => {
     const line = `apt-get -y install --allow-downgrades klatch=${first}`;
     const action = `apt-get install klatch=<version before>, ${state}`;
@@ -117,14 +117,14 @@ describe.each(systems)('upgrading on %s with %s', (suite, init) => {
     await conversation.say();
   });
 
-  // Its version is made for the full tests only.
+  // Only the full tests make its version.
   (isQuick ? () => {} : test)('a migration that fails leaves the data usable, and says what to do', async () => {
     const before = await host.version();
     repository.publication = 'failing';
     await host.update();
     const ran = await host.act(`${ONLY}, failing migration`, ONLY, { timeoutMs: 300_000 });
     expect(ran).toMatchObject({ code: 0 });
-    // apt gives both outputs of a package's scripts as one.
+    // apt combines both outputs of a package's scripts.
     const said = ran.stdout + ran.stderr;
     expect(said).toMatch(/migration \d+ trial failed/);
     expect(said).toContain(`apt-get install klatch=${before}`);

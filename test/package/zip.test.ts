@@ -12,7 +12,7 @@ const UID = 1000;
 const HOME = '/srv/with a space';
 const SETUP = `bin/klatch setup --embedded --base-uri ${BASE_URI} --allow loopback`;
 
-/** Unpacks both zips as INSTALL.txt says, for an account that is nobody in particular. */
+/** Unpacks both zips by the steps of INSTALL.txt, for an ordinary account. */
 async function unpack(machine: Machine): Promise<void> {
   await machine.must(`mkdir -p '${HOME}'`);
   const home = machine.path(HOME);
@@ -22,10 +22,10 @@ async function unpack(machine: Machine): Promise<void> {
   await machine.must(`chown -R ${UID}:${UID} '${HOME}'`);
 }
 
-/** What is left of both servers. */
+/** The remaining processes of both servers. */
 const servers = (machine: Machine) => machine.sh('grep -lxE "klatch|postgres" /proc/[0-9]*/comm');
 
-/** A terminal in which a shell reads commands; closing it is what the end of an ssh session does. */
+/** A terminal with a shell; its end has the effect of an ssh session's end. */
 function openTerminal(machine: Machine): ChildProcess {
   const enter = ['-t', String(machine.pid), '-m', '-p', '-u', '-i', '-r', '-w', '-S', String(UID), '-G', String(UID)];
   const shell = ['script', '--quiet', '--command', 'bash --norc -i', '/dev/null'];
@@ -67,7 +67,7 @@ describe.each(suites('bookworm', 'bullseye', 'trixie'))('the release zip on %s',
     ).toMatchObject({
       code: 0,
     });
-    // The shell in it, which has the server as a job, is told by the kernel that its terminal has gone.
+    // The kernel tells the shell in it, which has the server as a job, that its terminal is gone.
     await host.machine.must('pkill -KILL -x script || kill -9 $(grep -lx script /proc/[0-9]*/comm | cut -d/ -f3)');
     await eventually(
       () => host.machine.sh('grep -lx bash /proc/[0-9]*/comm'),

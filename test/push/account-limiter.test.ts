@@ -14,7 +14,7 @@ beforeEach(() => {
   limit = new AccountLimiter(80, () => nowMs);
 });
 
-/** Takes places for an account until it gets none. */
+/** Takes slots for an account until it gets none. */
 function takeAll(of: AccountId): ((ended: typeof TIMED_OUT | typeof QUICK) => void)[] {
   const taken = [];
   for (let release = limit.take(of); release !== null && taken.length < 100; release = limit.take(of)) {
@@ -23,7 +23,7 @@ function takeAll(of: AccountId): ((ended: typeof TIMED_OUT | typeof QUICK) => vo
   return taken;
 }
 
-/** One push of the account that timed out. */
+/** Records a push of the account that timed out. */
 const makeSlow = (of: AccountId): void => limit.take(of)!(TIMED_OUT);
 
 describe('one account', () => {
@@ -46,7 +46,7 @@ describe('one account', () => {
     expect(waits[0]).toBe(50);
     expect(waits[99]).toBe(2_500);
     expect(waits.at(-1)).toBe(60_000);
-    // Others do not wait for these turns.
+    // Other accounts do not wait for these slots.
     expect(limit.reserveRetryWaitMs(account(2))).toBe(50);
   });
 });
@@ -69,7 +69,7 @@ describe('slow accounts', () => {
     nowMs += 5 * 60_000 - 1;
     const taken = slow.flatMap(takeAll);
     expect(taken).toHaveLength(40);
-    // Places that were taken as slow ones are given back as such.
+    // Slots that were taken as slow ones are released as such.
     nowMs += 2;
     for (const release of taken) release(QUICK);
     expect(slow.flatMap(takeAll)).toHaveLength(80);

@@ -2,7 +2,7 @@ import { webcrypto } from 'node:crypto';
 
 const { subtle } = webcrypto;
 
-/** A browser's keys: what its subscription names, with the private half. */
+/** A browser's keys: those of its subscription, with the private half. */
 export interface Browser {
   readonly keys: webcrypto.CryptoKeyPair;
   readonly auth: Buffer;
@@ -11,8 +11,8 @@ export interface Browser {
 const TAG_BYTES = 16;
 
 /**
- * Opens a message of Web Push with nothing but WebCrypto, from the text of RFC 8291 (keys) and RFC 8188 (records), so
- * that it shares nothing with the library that made it.
+ * Decrypts a message of Web Push with WebCrypto alone, written from the text of RFC 8291 (keys) and RFC 8188 (records).
+ * It shares no code with the library that encrypted it.
  */
 export async function openAes128gcm(message: Buffer, { keys, auth }: Browser): Promise<Buffer> {
   // RFC 8188, 2.1: salt (16), record size (4), length of the key id (1), key id: the sender's public key.
@@ -56,14 +56,14 @@ async function hkdf(
   return Buffer.from(await subtle.deriveBits({ name: 'HKDF', hash: 'SHA-256', salt, info }, key, bytes * 8));
 }
 
-/** RFC 8188, 2.3: the base exclusive-or the record's number. */
+/** RFC 8188, 2.3: the base XOR the record's number. */
 function nonceOf(base: Buffer, n: number): Buffer {
   const nonce = Buffer.from(base);
   nonce.writeUInt32BE((nonce.readUInt32BE(8) ^ n) >>> 0, 8);
   return nonce;
 }
 
-/** RFC 8188, 2: a delimiter (2 in the last record, 1 before it) and zeros behind the text. */
+/** RFC 8188, 2: a delimiter (2 in the last record, 1 in earlier ones) and zeros after the text. */
 function withoutPadding(plain: Buffer, isLast: boolean): Buffer {
   let end = plain.length - 1;
   while (end >= 0 && plain[end] === 0) end -= 1;

@@ -20,10 +20,13 @@ export interface ApnsPush {
   readonly session: ServerHttp2Session;
 }
 
-/** What becomes of one push: a status and Apple's reason, true where the function sees to it itself, else it is taken. */
+/**
+ * The treatment of one push: a status with Apple's reason, or true where the function answers on its own; otherwise the
+ * server accepts it.
+ */
 export type ApnsScript = (push: ApnsPush, stream: ServerHttp2Stream) => [number, string] | true | undefined;
 
-/** How it listens, and how many requests it takes at once on a connection. */
+/** Its port and keys, and the number of concurrent requests on a connection. */
 export interface ApnsOptions {
   readonly tls: TestTls;
   readonly keys: readonly TestAppleKey[];
@@ -32,14 +35,17 @@ export interface ApnsOptions {
   readonly port?: number;
 }
 
-/** Apple's push service on loopback: HTTP/2 with TLS, provider tokens verified, payloads of 4,096 bytes at most. */
+/**
+ * Apple's push service on loopback: HTTP/2 with TLS; it verifies provider tokens, and accepts payloads of 4,096 bytes
+ * at most.
+ */
 export class ApnsServer {
   readonly pushes: ApnsPush[] = [];
   readonly arrived = new Count();
   readonly sessions = new Set<ServerHttp2Session>();
-  /** Connections that were ever made. */
+  /** Connections that were ever opened. */
   connections = 0;
-  /** Requests that were under way at once, at most. */
+  /** The largest number of concurrent requests. */
   mostAtOnce = 0;
   script: ApnsScript = () => undefined;
   /** Provider tokens, each once. */
@@ -77,13 +83,13 @@ export class ApnsServer {
     return `https://127.0.0.1:${this.port}`;
   }
 
-  /** Says on all connections that they end, as Apple does; `code` other than 0 ends them at once. */
+  /** Sends GOAWAY on all connections, as Apple does; `code` other than 0 ends them at once. */
   goAway(code: number = constants.NGHTTP2_NO_ERROR, lastStreamId?: number): void {
     const words = Buffer.from('{"reason":"Shutdown"}');
     for (const session of this.sessions) session.goaway(code, lastStreamId, words);
   }
 
-  /** Cuts all connections without a word. */
+  /** Cuts all connections without GOAWAY. */
   drop(): void {
     for (const session of this.sessions) session.socket.destroy();
   }
@@ -102,7 +108,7 @@ export class ApnsServer {
     try {
       for await (const chunk of stream) chunks.push(chunk as Buffer);
     } catch {
-      // The sender went away in the middle.
+      // The sender closed the connection during the request.
       return;
     }
     const raw = Buffer.concat(chunks);
@@ -122,7 +128,7 @@ export class ApnsServer {
     return this.script(push, stream);
   }
 
-  /** What Apple refuses whatever the device. */
+  /** Apple's refusals that do not depend on the device. */
   async #judge(headers: IncomingHttpHeaders, raw: Buffer): Promise<[number, string] | null> {
     if (!/^\/3\/device\/[0-9a-f]+$/i.test(headers[':path'] ?? '')) return [404, 'BadPath'];
     if (headers[':method'] !== 'POST') return [405, 'MethodNotAllowed'];

@@ -1,4 +1,4 @@
-/** Lets tests wait until so many of something have been counted. */
+/** Lets tests wait until a count reaches a number. */
 export class Count {
   #count = 0;
   #waiting: { readonly count: number; readonly resolve: () => void }[] = [];
@@ -16,7 +16,7 @@ export class Count {
     });
   }
 
-  /** Resolves once this many have been counted in all. */
+  /** Resolves once the total reaches this number. */
   reached(count: number): Promise<void> {
     if (this.#count >= count) return Promise.resolve();
     return new Promise((resolve) => this.#waiting.push({ count, resolve }));

@@ -7,7 +7,7 @@ import { createPerson, signIn, type TestPerson } from '../support/people.ts';
 import { postJson, TestServer, type TestGroup } from '../support/server.ts';
 import { WebPushReceiver } from './web-push-receiver.ts';
 
-// As `klatch setup` makes them.
+// In the form in which `klatch setup` makes them.
 const keys = createWebPushKeys();
 
 let service: WebPushReceiver;
@@ -37,7 +37,7 @@ async function register(name: string, session: { token: string } = alice): Promi
 const post = async (text: string): Promise<void> => {
   expect(await postJson(group.webhook, { text })).toMatchObject({ status: 200 });
 };
-/** What each browser was told, without who said it, in some order. */
+/** The pushes of each browser, without their senders, in any order. */
 const told = (): string[] =>
   service.pushes
     .map(({ path, body }) => `${path.slice('/push/'.length)}: ${body.text.replace(/^[^:]*: /, '')}`)
@@ -69,7 +69,7 @@ test('who has a connection in the foreground is not told, and in the background 
     await callAs(server, alice, 'messages.mark-read', { conversation: group.id, seq: 1 });
     await waitIs(0);
     await client.call('live.foreground', { foreground: false });
-    // Away from the next look on.
+    // Away from the next check on.
     await eventually(
       async () => (await client.call('presence.list', { conversation: group.id })).accounts.length as number,
       (count) => count === 0,

@@ -5,39 +5,39 @@ import { jwtVerify } from 'jose';
 import type { TestAccount } from './keys.ts';
 import { Count } from './count.ts';
 
-/** A push as it arrived, with the project of its address. */
+/** A push as it arrived, with the project in its path. */
 export interface FcmPush {
   readonly project: string;
   readonly message: any; // oxlint-disable-line typescript/no-explicit-any -- tests look into it freely
   readonly bytes: number;
 }
 
-/** What becomes of one request: an answer of the server's own, or whatever the function does with it. */
+/** The treatment of one request: the server's own answer, or that of the function. */
 export type FcmScript = (push: FcmPush, res: ServerResponse) => boolean | void | Promise<boolean | void>;
 
-/** An error as Google's services answer it. */
+/** An error in the form of Google's services. */
 export function googleError(status: number, word: string, details: object[] = []): [number, string] {
   return [status, JSON.stringify({ error: { code: status, message: 'words', status: word, details } })];
 }
 
-/** FCM's own word for an error. */
+/** An error in FCM's own form. */
 export function fcmError(status: number, general: string, errorCode: string): [number, string] {
   const type = 'type.googleapis.com/google.firebase.fcm.v1.FcmError';
   return googleError(status, general, [{ '@type': type, errorCode }]);
 }
 
 /**
- * Google's token endpoint and FCM HTTP v1 on loopback. Access tokens are given for assertions that verify, pushes are
- * taken with a token that is good and for its project alone.
+ * Google's token endpoint and FCM HTTP v1 on loopback. It gives access tokens for assertions that verify. It accepts
+ * pushes with a valid token, for the token's project only.
  */
 export class FcmServer {
   readonly pushes: FcmPush[] = [];
-  /** Assertions that were exchanged, as their claims. */
+  /** The claims of exchanged assertions. */
   readonly assertions: Record<string, unknown>[] = [];
   readonly arrived = new Count();
-  /** Requests for a token, whatever became of them. */
+  /** Requests for a token, with any result. */
   readonly asked = new Count();
-  /** True from a script: it has answered (or never will). */
+  /** True from a script: it has answered, or never will. */
   script: FcmScript = () => false;
   tokenScript: (res: ServerResponse) => boolean | void | Promise<boolean | void> = () => false;
   expiresInS = 3600;
@@ -70,7 +70,7 @@ export class FcmServer {
     return `${this.endpoint}/token`;
   }
 
-  /** Every access token that was given is refused from now on. */
+  /** Refuses every issued access token from now on. */
   revokeTokens(): void {
     this.#good.clear();
   }
@@ -85,7 +85,7 @@ export class FcmServer {
     try {
       for await (const chunk of req) chunks.push(chunk as Buffer);
     } catch {
-      // The sender went away in the middle.
+      // The sender closed the connection during the request.
       return;
     }
     const body = Buffer.concat(chunks);

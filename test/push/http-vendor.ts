@@ -2,13 +2,13 @@ import { performance } from 'node:perf_hooks';
 import type { DeviceKind } from '../../src/model/device.ts';
 import type { PushNotification, PushOutcome, PushTarget, PushVendor } from '../../src/push/vendors/vendor.ts';
 
-/** What a vendor's service got: the note as JSON, and the device's token as the path. */
+/** A push at a vendor's service: the notification as JSON, and the device's token as the path. */
 export interface GotPush extends Omit<PushNotification, 'expiresAt'> {
   readonly expiresAt: string;
   readonly app: string | null;
 }
 
-/** A vendor whose service is any HTTP server: the simplest driver there can be. */
+/** A vendor whose service is any HTTP server: the simplest possible driver. */
 export class HttpVendor implements PushVendor {
   readonly kind: DeviceKind;
   problem: string | null = null;
@@ -46,7 +46,7 @@ export class HttpVendor implements PushVendor {
   }
 }
 
-/** 410: gone. 400: refused. 429: this device later. Anything else that is no success: the service has a problem. */
+/** 410: unregistered. 400: refused. 429: later for this device. Any other failure: the service has a problem. */
 function outcomeOf({ status: code, headers, ok }: Response): PushOutcome {
   if (ok) return { outcome: 'delivered' };
   if (code === 410) return { outcome: 'unregistered', category: 'unregistered', code };

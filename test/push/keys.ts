@@ -8,16 +8,16 @@ import type { PushNotification } from '../../src/push/vendors/vendor.ts';
 
 const pkcs8 = { type: 'pkcs8', format: 'pem' } as const;
 
-/** A service account as Google's file has it, and the key that its tokens are verified with. */
+/** A service account in the form of Google's file, and the key that verifies its tokens. */
 export interface TestAccount {
   readonly projectId: string;
   readonly clientEmail: string;
   readonly publicKey: KeyObject;
-  /** The file's content. */
+  /** The content of the file. */
   readonly json: string;
 }
 
-/** Makes a service account of a project. */
+/** Creates a service account of a project. */
 export function createServiceAccount(projectId = 'klatch-test'): TestAccount {
   const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
   const clientEmail = `pusher@${projectId}.iam.gserviceaccount.com`;
@@ -45,20 +45,20 @@ export interface TestAppleKey {
   readonly p8: string;
 }
 
-/** Makes a .p8 key. */
+/** Creates a .p8 key. */
 export function createAppleKey(keyId = 'KEY1234567', teamId = 'TEAM123456'): TestAppleKey {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   return { keyId, teamId, publicKey, p8: privateKey.export(pkcs8) as string };
 }
 
-/** A certificate of 127.0.0.1 and localhost, and the authority that made it, in PEM. */
+/** A certificate for 127.0.0.1 and localhost, with its authority, in PEM. */
 export interface TestTls {
   readonly authority: string;
   readonly cert: string;
   readonly key: string;
 }
 
-/** Makes an authority and a certificate of it with openssl. */
+/** Creates an authority and a certificate with openssl. */
 export function createTls(): TestTls {
   const folder = mkdtempSync(join(tmpdir(), 'klatch-apns-'));
   const at = (name: string): string => join(folder, name);
@@ -77,7 +77,7 @@ export function createTls(): TestTls {
   }
 }
 
-/** A note about a message of group 7; `changes` are what a test is about. */
+/** A notification about a message of group 7; a test gives its `changes`. */
 export function note(changes: Partial<PushNotification> = {}): PushNotification {
   return {
     conversationId: 7 as ConversationId,
@@ -92,7 +92,7 @@ export function note(changes: Partial<PushNotification> = {}): PushNotification 
   };
 }
 
-/** A list that holds the same so many times. */
+/** A list with the same value this many times. */
 export function times<T>(count: number, value: T): T[] {
   return Array.from({ length: count }, () => value);
 }

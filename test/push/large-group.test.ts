@@ -15,7 +15,10 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-/** One group of all people, who have a device each; a third want mentions alone, and half have blocked somebody. */
+/**
+ * Fills one group with all people, each with one device; a third of them want mentions alone, and half have blocked
+ * somebody.
+ */
 async function fill(): Promise<void> {
   await database.query(async (sql) => {
     await sql.unsafe(`
@@ -44,9 +47,9 @@ test('a crowd is told in one turn while everybody is in the foreground', async (
   const foreground = Array.from({ length: PEOPLE }, (_, index) => (index + 1) as AccountId);
   const rules = { kindsToNotify: deviceKinds, foreground, foregroundDelayMs: 60_000, maxAgeMs: DAY_MS };
   const own = database.open({ generalPoolSize: 1 });
-  // From a session's sixth turn on PostgreSQL has one plan for whatever is asked; here at once.
+  // From a session's sixth execution on, PostgreSQL has one plan for all values; here from the first.
   await own.general.run((sql) => sql`set plan_cache_mode = force_generic_plan`);
-  // Devices and those in the foreground, held against each other one by one, are more pairs than a turn has the time for.
+  // A comparison of each device with each foreground account would have more pairs than the time of a statement allows.
   const turn = await fanOut(own.general, [group!.id], rules);
   await own.stop();
   expect(turn).toEqual({ rows: expect.any(Number), conversationsWithMore: [] });

@@ -21,7 +21,7 @@ beforeEach(async () => {
 afterEach(() => stage.clear());
 afterAll(() => stage.close());
 
-/** Has the rows of all these messages wait, and sends them then, taken in one look. */
+/** Queues the rows of all these messages, and then sends them after one claim. */
 async function together(accounts: readonly AccountId[], post: () => Promise<Seq>): Promise<void> {
   for (const account of accounts) stage.foreground.add(account);
   const queue = stage.start();
@@ -45,7 +45,7 @@ test('of the messages of one conversation each device is told of those that are 
     await stage.post('two', carol);
     await stage.post('three');
     const last = await stage.post('four', carol);
-    // As if it had not read what it wrote: it is not told of its own all the same.
+    // As if the queue had not read its own write: it does not notify of it all the same.
     await stage.read(carol!, 0 as Seq, { silent: true });
     await stage.database.query(
       (sql) => sql`
@@ -90,7 +90,7 @@ test('what waits for a device goes with it and with its session', async () => {
   expect(await stage.pending()).toHaveLength(1);
 });
 
-/** A queue whose first look is answered by the database, and told only when it may go on. */
+/** A queue whose first claim gets the database's answer only when the test lets it. */
 function gatedQueue() {
   const { general } = stage.pools;
   const [looked, goOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
@@ -130,7 +130,7 @@ test('a row that is made while the database is looked at is taken by the next lo
     await insertRow(id);
     queue.wake();
     goOn();
-    // Without the word it would be looked for after 15 s.
+    // Without the notification, the next look would come after 15 s.
     await stage.waits(0);
   } finally {
     goOn();

@@ -3,7 +3,7 @@ import type { AccountId } from '../../src/model/ids.ts';
 import { eventually } from '../support/eventually.ts';
 import { PushStage } from './stage.ts';
 
-/** Longer than any test: no push below ends by its time-out. */
+/** Longer than any test: no push here ends by its timeout. */
 const TIMEOUT_MS = 300_000;
 
 let stage: PushStage;
@@ -18,7 +18,7 @@ beforeEach(async () => {
 afterEach(() => stage.clear());
 afterAll(() => stage.close());
 
-/** The services of these devices do not answer until `release`. */
+/** Makes the services of these devices hang until `release`. */
 function silence(tokens: readonly string[]): { release: () => void } {
   const { promise, resolve } = Promise.withResolvers<void>();
   stage.service('web').answer = async ({ path }) => {
@@ -65,7 +65,7 @@ describe('web push', () => {
     const { release } = silence(silent);
     stage.start({ maxInFlightPerVendor: 8, timeoutMs: TIMEOUT_MS });
     await stage.post('first');
-    // Two rows were claimed, put back and claimed again; the third is being sent.
+    // Two rows were claimed, returned and claimed again; the third is being sent.
     const rows = await eventually(
       () => stage.pending(),
       (each) => each.filter(({ claimNumber }) => claimNumber > 1).length === 2,

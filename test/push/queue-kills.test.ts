@@ -40,7 +40,7 @@ afterEach(async () => {
   await database.drop();
 });
 
-/** As many members with a device each, past the server. */
+/** Inserts members with a device each into the database. */
 async function makeDevices(group: ConversationId): Promise<void> {
   const sealer = new Sealer(SECRET);
   const tokens = Array.from({ length: DEVICES }, (_, index) => `token-${index}`);
@@ -63,7 +63,7 @@ async function makeDevices(group: ConversationId): Promise<void> {
   );
 }
 
-/** By device, the last messages that its pushes were about. */
+/** By device, the last seqs that its pushes covered. */
 function pushedSeqs(): Map<string, number[]> {
   const seqs = new Map<string, number[]>();
   for (const { message } of fcm.pushes) {
@@ -79,7 +79,7 @@ const post = async (text: string): Promise<void> => {
 };
 
 test('a server that is killed in the middle of 1,000 pushes sends each of them, and a second time only what was under way', async () => {
-  // Slow enough that the kill meets many that have no answer yet.
+  // Slow enough that the kill interrupts many requests.
   fcm.script = async () => {
     await new Promise((resolve) => setTimeout(resolve, 20));
   };
@@ -97,10 +97,10 @@ test('a server that is killed in the middle of 1,000 pushes sends each of them, 
     (count) => count === DEVICES,
   );
   const twice = [...pushedSeqs().values()].filter((seqs) => seqs.length > 1);
-  // Under way, or answered and not settled yet: both are bounded by what may be under way.
+  // In flight, or answered and not settled yet: the bound of requests in flight limits both.
   expect(twice.length).toBeLessThanOrEqual(2 * IN_FLIGHT);
   expect([...pushedSeqs().values()].every((seqs) => seqs.length <= 2)).toBe(true);
-  // Killed with the answer to the post, before anything was made of the message.
+  // Killed with the answer to the post, before the queue processed the message.
   await post('again');
   await server.end('SIGKILL');
   await server.start();

@@ -28,7 +28,7 @@ describe('a member', () => {
     await stage.read(alice, 1 as Seq);
     const left = await stage.waits(1);
     expect(left[0]).toMatchObject({ firstSeq: 1, lastSeq: 1 });
-    // Without the word: the claim looks for itself.
+    // Without the notification: the claim checks the read position.
     await stage.read(bob, 1 as Seq, { silent: true });
     stage.foreground.clear();
     await stage.database.query((sql) => sql`update push_pending set next_at = now()`);
@@ -138,7 +138,7 @@ describe('somebody in the foreground', () => {
       ([row]) => row !== undefined && row.claimNumber > 0 && row.dueInS > 30,
     );
     stage.foreground.clear();
-    // Who is in the foreground is remembered for a moment; each message makes the row due again.
+    // The queue caches the foreground for a moment; each message makes the row due again.
     await eventually(
       async () => {
         await stage.post('not seen');
@@ -211,7 +211,7 @@ describe('somebody in the foreground', () => {
     await stage.post('seen, perhaps');
     await stage.waits(1);
     stage.foreground.clear();
-    // What the queue knows of the foreground is a moment old.
+    // The queue's view of the foreground is a moment old.
     await eventually(
       async () => {
         await stage.post('not seen');
@@ -236,7 +236,7 @@ describe('somebody in the foreground', () => {
   });
 });
 
-/** The pool, and how often it was asked for a connection. */
+/** The pool, with the number of its connection requests. */
 function counting(pool: Pool): { pool: Pool; calls: () => number } {
   let calls = 0;
   const counted = new Proxy(pool, {
@@ -258,7 +258,7 @@ describe('an installation without devices', () => {
     const startedMs = performance.now();
     for (let n = 0; n < 200; n += 1) await stage.post(`to nobody ${n}`);
     await eventually(calls, (count) => count >= 4);
-    // Each vendor's queue looks four times a minute, and no more often than each second is asked for a device.
+    // Each vendor's queue looks four times a minute, and asks for a device at most once a second.
     const seconds = (performance.now() - startedMs) / 1_000;
     expect(calls()).toBeLessThanOrEqual(3 * (1 + Math.ceil(seconds / 15)) + Math.ceil(seconds) + 1);
     expect(await stage.cursor()).toBe(0);

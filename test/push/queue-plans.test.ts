@@ -18,7 +18,9 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-/** Conversations of three members each, of whom one has a device; a message in each, and rows that wait for many. */
+/**
+ * Inserts conversations of three members each, one of them with a device, a message in each, and waiting rows for many.
+ */
 async function fill(): Promise<void> {
   await database.query(async (sql) => {
     await sql.unsafe(`
@@ -54,7 +56,7 @@ const TABLES = [
   'push_pending',
 ];
 
-/** The large tables that were read from one end to the other since the beginning. */
+/** The large tables with sequential scans since the beginning. */
 async function scanned(): Promise<Map<string, number>> {
   const rows = await database.query(
     (sql) => sql<{ name: string; count: number }[]>`
@@ -64,7 +66,7 @@ async function scanned(): Promise<Map<string, number>> {
   return new Map(rows.map(({ name, count }) => [name, count]));
 }
 
-/** Does something on sessions of its own, whose counts are there when they have ended. */
+/** Runs `work` on sessions of its own, whose statistics are complete when they have ended. */
 async function scansOf(work: (pool: Pool) => Promise<void>): Promise<Map<string, number>> {
   const before = await scanned();
   const own = database.open({ generalPoolSize: 1 });

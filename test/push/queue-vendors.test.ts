@@ -25,7 +25,7 @@ afterAll(() => stage.close());
 const reportOf = async (queue: PushQueue, kind: string): Promise<VendorReport> =>
   (await queue.status()).find((each) => each.kind === kind)!;
 
-/** A pool whose transactions hang, as of a database that does not answer, until `free`. */
+/** A pool whose transactions hang until `free`, like those of a database that does not answer. */
 function hanging(pool: Pool): { pool: Pool; hangs: Promise<void>; free: () => void } {
   const hangs = Promise.withResolvers<void>();
   const free = Promise.withResolvers<void>();
@@ -70,7 +70,7 @@ describe('the vendors', () => {
       lastError: { category: 'status', code: 503, at: expect.any(Date) },
     });
     expect(await reportOf(queue, 'google')).toMatchObject({ pending: 5, inFlight: 2, sent: 0 });
-    // Rested and asked again one by one, without counting against any of the pushes.
+    // Paused and retried one by one, without counting as attempts of the pushes.
     stage.service('apple').answer = () => 200;
     hanging.resolve();
     await stage.settled(1);
@@ -212,12 +212,12 @@ describe('a push that fails', () => {
       }
       await sql`insert into push_cursor (conversation_id, pushed_seq) values (${stage.group.id}, 2)`;
       await sql`update message set sent_at = sent_at - interval '1 hour' where seq = 1`;
-      // Younger than what is given up, however slow this machine is.
+      // Younger than the bound of expired pushes, however slow this machine is.
       await sql`update message set sent_at = sent_at + interval '1 hour' where seq = 2`;
     });
-    // Without a vendor a row can only be given up: no push that goes out first hides that.
+    // Without a vendor a row can only expire: no earlier push hides that.
     stage.start({ pushExpiresAfterMs: 10_000 }, { vendors: new Map() });
-    // Bob's row stands for the old message alone.
+    // Bob's row covers the old message alone.
     const [left] = await stage.waits(1);
     expect(left).toMatchObject({ lastSeq: 2 });
     expect(await stage.logged()).toMatchObject([{ account: bob, event: 'expired' }]);

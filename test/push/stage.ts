@@ -17,21 +17,21 @@ import { HttpVendor, type GotPush } from './http-vendor.ts';
 
 export const SECRET = 'a secret of the stage of pushes';
 
-/** A push as a vendor's service got it. */
+/** A push at a vendor's service. */
 export interface Got {
   readonly kind: DeviceKind;
   readonly token: string;
   readonly note: GotPush;
 }
 
-/** A database with a group, a log that says what it wrote, a service for each vendor, and queues to be started. */
+/** A database with a group, a log that records its lines, a service for each vendor, and queues that tests start. */
 export class PushStage {
   readonly database: TestDatabase;
   readonly pools: Database;
   readonly bus = new LocalBus();
   group: StoredGroup;
   readonly services: ReadonlyMap<DeviceKind, Receiver>;
-  /** Who is in the foreground. */
+  /** The accounts in the foreground. */
   readonly foreground = new Set<AccountId>();
   readonly log: MessageLog;
   readonly #queues: PushQueue[] = [];
@@ -51,7 +51,7 @@ export class PushStage {
     );
   }
 
-  /** Drops the given database at its end, as one of its own. */
+  /** Drops the given database at its end, like one of its own. */
   static async open(given?: TestDatabase): Promise<PushStage> {
     const database = given ?? (await createTestDatabase());
     const [group] = await makeGroups(database, 1);
@@ -59,7 +59,7 @@ export class PushStage {
     return new PushStage(database, { group: group!, services: new Map(services) });
   }
 
-  /** Stops the queues and leaves a database as after `open`: quicker than another one for each test. */
+  /** Stops the queues and resets the database: that is faster than a new one for each test. */
   async clear(): Promise<void> {
     for (const queue of this.#queues.splice(0)) await queue.stop(5_000);
     this.foreground.clear();
@@ -81,7 +81,7 @@ export class PushStage {
     await this.database.drop();
   }
 
-  /** A queue that is started, with short waits. */
+  /** Starts a queue with short waits. */
   start(config: Partial<PushConfig> = {}, changes: Partial<PushQueueDeps> = {}, known = true): PushQueue {
     const base = testConfig(this.database.target, '/nowhere').push;
     const settings: PushConfig = { ...base, pushRetryDelaysMs: [50], timeoutMs: 5_000, ...config };
@@ -103,7 +103,7 @@ export class PushStage {
       ...changes,
     });
     this.#queues.push(queue);
-    // As if a device had been registered here, which saves each test the first look.
+    // As if a device had registered at this node, which saves each test the first look.
     if (known) queue.onDeviceRegistered();
     queue.start();
     return queue;
@@ -142,7 +142,7 @@ export class PushStage {
     return posted.seq;
   }
 
-  /** Moves a read position as the operation does, with or without the word. */
+  /** Moves a read position as the operation does, with or without its notification. */
   async read(account: AccountId, seq: Seq, options: { silent?: boolean } = {}): Promise<void> {
     const conversationId = this.group.id;
     await this.database.query(
@@ -167,14 +167,14 @@ export class PushStage {
     );
   }
 
-  /** What the services got so far, by the vendor. */
+  /** The pushes that the services have got so far, optionally of one vendor. */
   got(kind?: DeviceKind): Got[] {
     return deviceKinds
       .filter((each) => kind === undefined || each === kind)
       .flatMap((each) => this.service(each).arrivals.map((arrival) => gotOf(each, arrival)));
   }
 
-  /** Rows that wait. */
+  /** Waiting rows. */
   async pending(): Promise<PendingRow[]> {
     return this.database.query(async (sql) => [
       ...(await sql<PendingRow[]>`
@@ -184,7 +184,7 @@ export class PushStage {
     ]);
   }
 
-  /** Resolves when the fan-out has looked at everything up to here, and nothing waits to be sent. */
+  /** Resolves when the fan-out has processed everything up to here, and no row waits. */
   async settled(upTo: number): Promise<void> {
     await this.setForeground(upTo);
     await eventually(
@@ -200,7 +200,7 @@ export class PushStage {
     );
   }
 
-  /** Resolves with the rows once so many wait. */
+  /** Resolves with the rows once this many wait. */
   async waits(count: number): Promise<PendingRow[]> {
     return eventually(
       () => this.pending(),
@@ -208,12 +208,12 @@ export class PushStage {
     );
   }
 
-  /** What devices were told, by their tokens. */
+  /** The pushes of the devices, by their tokens. */
   told(): [string, string | null][] {
     return this.got().map(({ token, note }) => [token, note.text]);
   }
 
-  /** Up to where the group was looked at. */
+  /** The position of the fan-out in the group. */
   async cursor(conversation: ConversationId = this.group.id): Promise<number> {
     return this.database.query(async (sql) => {
       const [row] = await sql<{ seq: number }[]>`
@@ -222,7 +222,7 @@ export class PushStage {
     });
   }
 
-  /** The log of what was no success, oldest first. */
+  /** The log of failures, oldest first. */
   async logged(): Promise<
     { account: AccountId; kind: string; event: string; category: string; code: number | null }[]
   > {

@@ -16,14 +16,17 @@ export interface WebPush {
   readonly body: any; // oxlint-disable-line typescript/no-explicit-any -- tests look into it freely
 }
 
-/** What becomes of one push: a status, or true where the function sees to it itself; else 201. */
+/** The treatment of one push: a status, or true where the function answers on its own; otherwise 201. */
 export type WebScript = (push: WebPush, res: ServerResponse) => number | true | void;
 
-/** A push service on loopback with browsers of its own: it verifies VAPID, and decrypts what only they can read. */
+/**
+ * A push service on loopback with browsers of its own: it verifies VAPID, and decrypts messages with the browsers'
+ * keys.
+ */
 export class WebPushReceiver {
   readonly pushes: WebPush[] = [];
   readonly arrived = new Count();
-  /** Why pushes were not taken that were not as they have to be. */
+  /** The reasons why it refused malformed pushes. */
   readonly faults: string[] = [];
   /** Each `Authorization` that came, once. */
   readonly authorizations = new Set<string>();
@@ -37,7 +40,7 @@ export class WebPushReceiver {
     this.#server = server;
   }
 
-  /** `publicKey`: the one of VAPID, which subscriptions are bound to. */
+  /** `publicKey`: that of VAPID, to which subscriptions are bound. */
   static async start(publicKey: string): Promise<WebPushReceiver> {
     const server = createServer();
     const receiver = new WebPushReceiver(publicKey, server);
@@ -101,7 +104,7 @@ export class WebPushReceiver {
     if (body.length > 4_096) throw new Error('more than 4,096 bytes');
   }
 
-  /** RFC 8292: `vapid t=<JWT>, k=<key>`, signed with the key that the subscription was made for. */
+  /** RFC 8292: `vapid t=<JWT>, k=<key>`, signed with the key of the subscription. */
   async #verify(authorization: string): Promise<void> {
     const [, token, key] = /^vapid t=([^,]+), k=([^,]+)$/.exec(authorization) ?? [];
     if (key !== this.#publicKey) throw new Error('another VAPID key');

@@ -15,7 +15,7 @@ import type { Settlement } from '../../src/storage/hooks/settlement.ts';
 import { settle as settlePacked } from '../../src/storage/hooks/settlements.ts';
 import type { TestDatabase } from '../support/database.ts';
 
-/** What a settlement says besides its attempts when nothing ever failed. */
+/** The further fields of a settlement when nothing ever failed. */
 export const UNTROUBLED = {
   failures: 0,
   failingSince: null,
@@ -37,7 +37,7 @@ export interface StoredGroup {
 
 export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
-/** Groups with their integrations, straight in the database. */
+/** Inserts groups with their integrations into the database. */
 export async function makeGroups(database: TestDatabase, count: number): Promise<StoredGroup[]> {
   return database.query(async (sql) => sql.begin((tx) => insertGroups(tx, count)));
 }
@@ -45,7 +45,7 @@ export async function makeGroups(database: TestDatabase, count: number): Promise
 async function insertGroups(tx: Transaction, count: number): Promise<StoredGroup[]> {
   const groups: StoredGroup[] = [];
   for (let index = 0; index < count; index += 1) {
-    // By hand: also into schemas of older versions, which lack what groups have today.
+    // By hand: also for schemas of older versions, which lack columns of today's groups.
     const [row] = await tx<{ id: ConversationId }[]>`
       insert into conversation (kind, title) values ('group', ${`Group ${index}`}) returning id`;
     const { id } = row!;
@@ -58,7 +58,7 @@ async function insertGroups(tx: Transaction, count: number): Promise<StoredGroup
   return groups;
 }
 
-/** People with these nicks, members of the group. */
+/** Inserts people with these nicks as members of the group. */
 export async function makeMembers(
   database: TestDatabase,
   group: StoredGroup,
@@ -76,7 +76,9 @@ export async function makeMembers(
   });
 }
 
-/** Ends memberships as the server does it: beneath the head's lock, with a notice. Resolves with the notices' revs. */
+/**
+ * Ends memberships as the server does: while holding the head's lock, with a notice. Resolves with the notices' revs.
+ */
 export async function removeMembers(
   database: TestDatabase,
   group: StoredGroup,
@@ -135,8 +137,9 @@ export interface StoredMessage {
 }
 
 /**
- * Every message, in order, after checking what must hold of any log in which nothing was edited: seq and, together with
- * the notices, rev without gaps from 1 to the head's counters, and times that never run backwards.
+ * Every message, in order. It checks the invariants of a log without edits:
+ * - seq, and rev together with the notices, have no gaps from 1 to the head's counters.
+ * - Times never run backwards.
  */
 export async function readWholeLog(database: TestDatabase): Promise<StoredMessage[]> {
   return database.query(async (sql) => {
@@ -160,13 +163,13 @@ export async function readWholeLog(database: TestDatabase): Promise<StoredMessag
   });
 }
 
-/** Something held open in a transaction of a connection of its own. */
+/** An open transaction on a connection of its own. */
 export interface Held {
-  /** Lets go by committing. */
+  /** Commits the transaction. */
   release(): Promise<void>;
 }
 
-/** Runs `work` in a transaction that stays open until it is released. */
+/** Runs `work` in a transaction that stays open until `release`. */
 export async function holdOpen(target: ConnectionTarget, work: (tx: Transaction) => Promise<unknown>): Promise<Held> {
   const connection = new Connection(target, 'test lock');
   const begun = Promise.withResolvers<void>();
@@ -193,10 +196,10 @@ export async function holdOpen(target: ConnectionTarget, work: (tx: Transaction)
 export const lockHead = (target: ConnectionTarget, id: ConversationId): Promise<Held> =>
   holdOpen(target, (tx) => tx`select from conversation_head where conversation_id = ${id} for update`);
 
-/** Repeats a question to the database until its answer is true; the test's own time-out bounds it. */
+/** Repeats a query until its answer is true; the test's own timeout bounds it. */
 export async function until(database: TestDatabase, ask: (sql: Sql) => Promise<boolean>): Promise<void> {
   await database.query(async (sql) => {
-    // A round trip between two questions: one that is answered at once would leave no turn to what it asks about.
+    // A round trip between two queries: otherwise an immediate answer would leave no turn to the tested code.
     while (!(await ask(sql))) await sql`select 1`;
   });
 }
@@ -210,8 +213,8 @@ export async function isWaiting(sql: Sql, name: string, count = 1): Promise<bool
 }
 
 /**
- * Ends the sessions of this name and waits until they are gone: one of a killed server that waits for a lock would do its
- * work once it gets it.
+ * Ends the sessions with this name and waits until they are gone: a session of a killed server that waits for a lock
+ * would do its work once it gets it.
  */
 export async function endSessions(database: TestDatabase, name: string): Promise<void> {
   await database.query(
@@ -221,7 +224,7 @@ export async function endSessions(database: TestDatabase, name: string): Promise
   );
 }
 
-/** Writes settlements as the thread does that is sent them; the hooks that took theirs. */
+/** Writes settlements as the settlement thread does; returns the hooks that accepted theirs. */
 export async function settle(sql: Sql, settlements: readonly Settlement[]): Promise<Set<HookId>> {
   return new Set(await settlePacked(sql, packSettlements(settlements)));
 }

@@ -19,7 +19,7 @@ afterEach(() => database.drop());
 
 const pool = () => database.open().general;
 
-/** Everything sealed that there is, opened with one of the secrets; null where it does not open. */
+/** All sealed values, opened with one of the secrets; null where it does not open them. */
 async function opened(sealer: Sealer): Promise<Record<string, (string | null)[]>> {
   const open = (purpose: string, sealed: string): string | null => {
     try {
@@ -46,7 +46,7 @@ async function opened(sealer: Sealer): Promise<Record<string, (string | null)[]>
   });
 }
 
-/** Groups with a token each, and hooks of the first one, every third of which has an old secret. */
+/** Inserts groups with a token each, and hooks of the first one, every third of which has an old secret. */
 async function fill(groups: number, hooks: number): Promise<void> {
   const [first] = await makeGroups(database, groups);
   await database.query(async (sql) => {
@@ -88,7 +88,7 @@ describe('reseal()', () => {
     expect(new Set(Object.values(await opened(old)).flat())).toEqual(new Set([null]));
     const again = await rotateSealedCountingByPurpose(pool(), { from: old, to: next });
     expect([...again.values()]).toEqual([0, 0, 0, 0, 0]);
-    // With the new secret in place the old one is not asked for anything.
+    // With the new secret as the current one, the other one is not used.
     expect([...(await rotateSealedCountingByPurpose(pool(), { from: other, to: next })).values()]).toEqual([
       0, 0, 0, 0, 0,
     ]);

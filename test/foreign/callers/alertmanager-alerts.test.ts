@@ -35,7 +35,7 @@ afterEach(async () => {
   for (const alertmanager of started.splice(0)) await alertmanager.stop();
 });
 
-/** Resolves when the instance has been answered so often, by its own count, and has not failed once. */
+/** Resolves when the instance's own counters have this many answers, and no failure. */
 async function expectSent(alertmanager: Alertmanager, count: number): Promise<void> {
   await eventually(
     async () => (await alertmanager.notifications('notifications_total')).get('webhook') ?? 0,

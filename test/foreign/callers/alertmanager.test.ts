@@ -8,7 +8,7 @@ import { describeWith, runProgram } from './programs.ts';
 const INTEGRATIONS = ['slack', 'webhook', 'discord', 'telegram'] as const;
 type Integration = (typeof INTEGRATIONS)[number];
 
-/** As its own templates make it of the one alert of this test. */
+/** The text of its own templates for the one alert of this test. */
 const DEFAULT_TEXT = [
   'Alerts Firing:',
   'Labels:',
@@ -60,7 +60,7 @@ describeWith(ALERTMANAGER, 'Alertmanager 0.25', () => {
     await server.stop();
   });
 
-  /** Tells the instance of the one alert of this test. */
+  /** Sends the one alert of this test to the instance. */
   async function tell(args: readonly string[]): Promise<void> {
     const alert = ['HighCPU', 'instance=web-1', 'severity=critical', '--annotation=summary=CPU <97 %>'];
     const target = `--alertmanager.url=http://${alertmanager.address}`;
@@ -72,7 +72,7 @@ describeWith(ALERTMANAGER, 'Alertmanager 0.25', () => {
   const textsOf = async (name: Integration): Promise<string[]> =>
     (await storedMessages(server, groups[name])).map(({ text }) => text);
 
-  /** The instance's own count of what it sent, by kind. */
+  /** The instance's own count of its notifications, by kind. */
   async function notifications(metric: 'notifications_total' | 'notifications_failed_total') {
     const counts = await alertmanager.notifications(metric);
     return Object.fromEntries([...counts].filter(([name]) => INTEGRATIONS.includes(name as Integration)));
@@ -86,14 +86,14 @@ describeWith(ALERTMANAGER, 'Alertmanager 0.25', () => {
       () => notifications('notifications_total'),
       (sent) => INTEGRATIONS.every((name) => (sent[name] ?? 0) >= count),
     );
-    // Each is counted before the request is made, and its failure after it.
+    // It counts each notification before the request, and a failure after it.
     for (const name of INTEGRATIONS)
       await eventually(
         () => textsOf(name),
         (texts) => texts.length >= count,
       );
     expect(await notifications('notifications_total')).toEqual(all);
-    // Of a kind that never failed there may be no count.
+    // A kind that never failed may have no counter.
     expect({ ...none, ...(await notifications('notifications_failed_total')) }).toEqual(none);
   }
 

@@ -9,12 +9,12 @@ import { programEnv } from './program-env.ts';
 
 export const ALERTMANAGER = '/usr/bin/prometheus-alertmanager';
 
-/** How long the second of a cluster waits for the notification of the first one. */
+/** The time for which the second instance of a cluster waits for the notification of the first one. */
 const PEER_TIMEOUT = '1s';
-/** How long one looks for its peers before it notifies. */
+/** The time for which an instance looks for its peers before it notifies. */
 const SETTLE_TIMEOUT = '1s';
 
-/** As Prometheus posts it: the same moments to each Alertmanager of a pair. */
+/** An alert in the form of Prometheus: with the same times for each Alertmanager of a pair. */
 export interface FiredAlert {
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
@@ -74,7 +74,7 @@ export class Alertmanager {
     );
   }
 
-  /** Members of its cluster, itself included. */
+  /** The number of members of its cluster, itself included. */
   async members(): Promise<number> {
     return (await this.#metric('cluster_members')).get('') ?? 0;
   }
@@ -89,7 +89,7 @@ export class Alertmanager {
     if (!answer.ok) throw new Error(`Alertmanager refused alerts: ${answer.status} ${await answer.text()}`);
   }
 
-  /** What it counts of its notifications, by integration; one that it never counted is missing. */
+  /** Its counters of notifications, by integration; one that it never counted is missing. */
   notifications(
     metric: 'notifications_total' | 'notifications_failed_total' | 'notification_requests_failed_total',
   ): Promise<ReadonlyMap<string, number>> {

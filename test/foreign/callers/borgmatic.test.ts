@@ -39,7 +39,7 @@ hooks:
       });
     });
     expect(posted.map(({ text }) => text)).toEqual(['A Borgmatic FAIL event happened\nTags: borgmatic']);
-    // 1 is the failed backup; a refused notification is told in the output alone.
+    // 1 is for the failed backup; only the output shows a refused notification.
     expect(outcome!.status).toBe(1);
     expect(outcome!.output).toContain('Pinging ntfy topic');
     expect(outcome!.output).not.toContain('Ntfy error');

@@ -48,12 +48,12 @@ const textsAfter = async (count: number): Promise<string[]> =>
 const spawnMonitor = (command: string, args: readonly string[]): ChildProcess =>
   spawn(command, args, { stdio: 'ignore', env: programEnv() });
 
-/** The state of the service that is watched: what its check prints, and how it ends. */
+/** Sets the state of the watched service: the output of its check, and the exit status. */
 async function setState(status: number, output: string): Promise<void> {
   await writeFile(join(folder, 'check'), `#!/bin/sh\necho '${output}'\nexit ${status}\n`, { mode: 0o755 });
 }
 
-/** Watches a service that fails first and recovers then, and expects one message of each. */
+/** Watches a service that fails and then recovers, and expects one message of each. */
 async function expectProblemAndRecovery(start: () => ChildProcess): Promise<void> {
   await setState(2, CRITICAL);
   monitor = start();

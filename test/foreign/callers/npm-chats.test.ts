@@ -9,7 +9,7 @@ import { publish } from 'ntfy';
 import { TestServer, type TestGroup } from '../../support/server.ts';
 import { expectOneMessage, messagesOf, runNode } from './programs.ts';
 
-/** What is used of discord-webhook-node, which has no types. */
+/** The used part of discord-webhook-node, which has no types. */
 const { Webhook, MessageBuilder } = createRequire(import.meta.url)('discord-webhook-node') as {
   readonly Webhook: new (url: string) => {
     send(content: unknown): Promise<void>;
@@ -36,11 +36,11 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** The texts of what the group gets while `work` runs. */
+/** The texts that the group gets while `work` runs. */
 const textsOf = async (work: () => Promise<unknown>): Promise<string[]> =>
   (await messagesOf(server, group, work)).map(({ text }) => text);
 
-/** Its own undici finds the dispatcher of the server's, where both are in one process, and refuses files then. */
+/** Where both are in one process, its own undici finds the dispatcher of the server's, and then refuses files. */
 describe('the WebhookClient of discord.js', () => {
   const head = (): string => `
     import { EmbedBuilder, WebhookClient } from 'discord.js';

@@ -23,7 +23,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** The texts of what the group gets while `work` runs. */
+/** The texts that the group gets while `work` runs. */
 const textsOf = async (work: () => Promise<unknown>): Promise<string[]> =>
   (await messagesOf(server, group, work)).map(({ text }) => text);
 

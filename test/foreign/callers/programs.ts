@@ -6,7 +6,7 @@ import { storedMessages, type StoredMessage } from '../../http/wire.ts';
 import type { TestGroup, TestServer } from '../../support/server.ts';
 import { programEnv } from './program-env.ts';
 
-/** `describe`, or its skipped form with the reason as a part of the name, where a program is missing. */
+/** `describe`, or its skipped form with the reason in the name, where a program is missing. */
 export function describeWith(path: string, name: string, tests: () => void): void {
   if (isReadable(path)) describe(name, tests);
   else describe.skip(`${name} (${path} is missing: make foreign-test installs it)`, tests);
@@ -23,11 +23,11 @@ function isReadable(path: string): boolean {
 
 export interface ProgramOutcome {
   readonly status: number | null;
-  /** Standard output and standard error, as they came. */
+  /** Standard output and standard error together. */
   readonly output: string;
 }
 
-/** Runs a program to its end, with a proxy for no address. */
+/** Runs a program to its end, without a proxy. */
 export async function runProgram(
   command: string,
   args: readonly string[],
@@ -44,12 +44,12 @@ export async function runProgram(
   return { status, output: output + errors };
 }
 
-/** Runs a module by a Node of its own, for a library that cannot live in one process with the server. */
+/** Runs a module in another Node process, for a library that cannot share a process with the server. */
 export function runNode(script: string, env: Record<string, string> = {}): Promise<ProgramOutcome> {
   return runProgram(process.execPath, ['--input-type=module', '-'], { input: script, env });
 }
 
-/** Reads what a group gets while `work` runs. */
+/** The messages that a group gets while `work` runs. */
 export async function messagesOf(
   server: TestServer,
   group: TestGroup,
@@ -60,7 +60,7 @@ export async function messagesOf(
   return (await storedMessages(server, group)).slice(before);
 }
 
-/** Expects a program to succeed in its own view, and the group to get one message. */
+/** Expects that a program reports success, and that the group gets one message. */
 export async function expectOneMessage(
   server: TestServer,
   group: TestGroup,
@@ -72,7 +72,7 @@ export async function expectOneMessage(
     outcome = await work();
   });
   const seen = posted.map(({ text, label }) => ('label' in expected ? { text, label } : { text }));
-  // The output says why, where it failed.
+  // With the output, which has the reason of a failure.
   expect({ status: outcome!.status, seen, output: outcome!.output }).toEqual({
     status: 0,
     seen: [expected],

@@ -4,7 +4,7 @@ import { connect, type AddressInfo } from 'node:net';
 import { createServer, type Server } from 'node:tls';
 import { CertificateAuthority } from '../../support/certificate-authority.ts';
 
-/** TLS in front of a server, for programs that post by https alone, with an authority that they are told to trust. */
+/** TLS in front of a server, for programs that post by https only, with an authority that they have to trust. */
 export class TlsFront {
   readonly #authority: CertificateAuthority;
   readonly #server: Server;

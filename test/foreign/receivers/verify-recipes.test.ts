@@ -36,7 +36,7 @@ interface Delivery {
   readonly raw: string;
 }
 
-/** The delivery as it came, and what nobody may take for it. */
+/** The delivery as it came, and forged variants of it. */
 function deliveries(): Readonly<Record<string, Delivery>> {
   const headers = arrival.headers as Record<string, string>;
   const real = { secret, headers, raw: arrival.raw };
@@ -59,14 +59,14 @@ function deliveries(): Readonly<Record<string, Delivery>> {
   };
 }
 
-/** Which of them the lines take for genuine. */
+/** The deliveries that the recipe accepts as genuine. */
 async function genuine(isGenuine: (delivery: Delivery) => Promise<boolean>): Promise<string[]> {
   const found: string[] = [];
   for (const [name, delivery] of Object.entries(deliveries())) if (await isGenuine(delivery)) found.push(name);
   return found;
 }
 
-/** Runs a program that says yes or no to a delivery on its standard input. */
+/** Whether a program accepts a delivery on its standard input. */
 async function says(command: string, args: readonly string[], delivery: Delivery): Promise<boolean> {
   const { output, status } = await runProgram(command, args, { input: JSON.stringify(delivery) });
   expect([output, status]).toEqual([expect.stringMatching(/^(?:yes|no)$/), 0]);

@@ -86,7 +86,7 @@ describeWith(WEBHOOK, "Debian's webhook 2.8 as a bot of the format mattermost", 
     return rows.map(({ text }) => text);
   };
 
-  /** Once each of these bots has dealt with all messages of its group. */
+  /** Resolves once each of these bots has handled all messages of its group. */
   async function settled(...hooks: readonly Bot[]): Promise<void> {
     for (const { id } of hooks)
       await eventually(
@@ -138,7 +138,7 @@ describeWith(WEBHOOK, "Debian's webhook 2.8 as a bot of the format mattermost", 
     await postJson(group.webhook, { text: 'hello' });
     await settled(first, second);
     expect(await textsOf(group)).toEqual(['hello']);
-    // Where they ask for each other's replies, those end by their hops.
+    // Where bots ask for each other's replies, the bound on hops ends those.
     const talkative = await server.createGroup('Loud');
     const loud = [
       await startBot(talkative, { skip: [] }, answersAll),

@@ -1,14 +1,14 @@
 import { request, type WireRequest, type WireResponse } from '../wire.ts';
 import type { TestServer } from '../../support/server.ts';
 
-/** The origin of the base-uri that tests have. */
+/** The origin of the base-uri in tests. */
 export const OWN_ORIGIN = 'http://klatch.example';
 
-/** A browser as far as the server sees it: it keeps the session cookie, and says which page asks. */
+/** A browser as the server sees it: it keeps the session cookie, and tells which page sends a request. */
 export class TestBrowser {
-  /** `name=value` as the server set it; null: none, or it has expired. */
+  /** `name=value` of the server's cookie; null: none, or an expired one. */
   cookie: string | null = null;
-  /** The attributes of the last cookie that was set. */
+  /** The attributes of the last cookie. */
   attributes: readonly string[] = [];
   readonly #server: TestServer;
 
@@ -16,7 +16,7 @@ export class TestBrowser {
     this.#server = server;
   }
 
-  /** A browser of somebody, signed in by a link of the administrator. */
+  /** A browser with a session, which it got by a link of the administrator. */
   static async signedIn(server: TestServer, nick: string): Promise<TestBrowser> {
     const browser = new TestBrowser(server);
     const { link } = await server.operate<{ link: string }>('accounts.invite', { user: nick });
@@ -25,7 +25,7 @@ export class TestBrowser {
     return browser;
   }
 
-  /** Sends a request as a page of the own origin does; other headers take the place of these. */
+  /** Sends a request as a page of the own origin does; the given headers replace its own. */
   async send(asked: WireRequest): Promise<WireResponse> {
     const { method = 'POST', body } = asked;
     const headers: Record<string, string> = {

@@ -7,7 +7,7 @@ import { OWN_ORIGIN, TestBrowser } from './cookies.ts';
 let server: TestServer;
 let browser: TestBrowser;
 beforeAll(async () => {
-  // As open as a configuration can be: the cookie of a session must not become part of it.
+  // The most open configuration: it must not extend to the cookie of a session.
   server = await TestServer.start({ http: { cors: ['*'] }, live: { allowedLiveOrigins: ['*'] } });
   await createPerson(server, 'alice');
   browser = await TestBrowser.signedIn(server, 'alice');
@@ -17,7 +17,10 @@ afterAll(() => server.stop());
 const PATH = '/v1/api/sessions.end-others';
 const FORM = 'application/x-www-form-urlencoded';
 
-/** What other pages can make a browser send along with its cookies: of other sites only where it is too old for SameSite. */
+/**
+ * The requests that other pages can make a browser send with its cookies; pages of other sites only where the browser
+ * predates SameSite.
+ */
 const forged: Record<string, WireRequest> = {
   'a form of another site': { path: PATH, headers: { origin: 'https://evil.example', 'content-type': FORM }, body: '' },
   'a form with a text as JSON': {
@@ -96,7 +99,7 @@ describe('the session cookie on a request that no page of the own origin sent', 
     const { link } = await server.operate<{ link: string }>('accounts.invite', { user: 'alice' });
     const body = JSON.stringify({ link });
     expect(await request(server.port, { path: '/v1/session', headers, body })).toMatchObject({ status: 403 });
-    // The link was not used up.
+    // The link still works.
     expect((await new TestBrowser(server).send({ path: '/v1/session', body })).status).toBe(200);
   });
 });

@@ -67,7 +67,7 @@ describe('POST /v1/session', () => {
     const other = new TestBrowser(server);
     other.cookie = browser.cookie!.replace(/-[0-9a-f]{8}=/, '-00000000=');
     expect(await whoIs(other)).toEqual(NOBODY);
-    // Beside those of other servers the own one is found.
+    // The server finds its cookie among those of other servers.
     other.cookie = `${other.cookie}; theme=dark; ${browser.cookie}`;
     expect(await whoIs(other)).toMatchObject({ account: { nick: 'alice' } });
   });
@@ -101,7 +101,7 @@ describe('POST /v1/session', () => {
     const { link } = await server.operate<{ link: string }>('accounts.invite', { user: 'alice' });
     await browser.send({ path: '/v1/session', body: JSON.stringify({ link }) });
     expect(await whoIs(browser)).toMatchObject({ account: { nick: 'alice' } });
-    // Behind the answer: while that is on its way, the browser has no other cookie.
+    // After the answer: before that, the browser has no other cookie.
     await eventually(
       () => whoIs(former),
       ({ session }) => session === null,
@@ -144,7 +144,7 @@ describe('the session of a browser', () => {
         update session set expires_at = now() + interval '2 days', last_used_at = now() - interval '28 days'
         where id = ${session}`,
     );
-    // A new process has no look-up of before.
+    // A new process has no cached look-up.
     await server.restart();
     const again = new TestBrowser(server);
     again.cookie = browser.cookie;

@@ -23,7 +23,7 @@ afterAll(() => server.stop());
 
 const get = (path: string, headers: Record<string, string> = HTML, port = server.port) =>
   request(port, { method: 'GET', path, headers });
-/** Paths of the files that a page names, by their ending. */
+/** The files that a page links, by their ending. */
 async function assetPaths(): Promise<{ js: string; css: string; svg: string }> {
   const { text } = await get('/');
   const find = (ending: string): string => new RegExp(`"(/assets/[^"]+\\.${ending})"`).exec(text)![1]!;
@@ -49,7 +49,7 @@ describe('the page of the browser client', () => {
       expect(headers.has('set-cookie')).toBe(false);
       expect(text).toContain('<title>&lt;b&gt;&quot;Chat&quot; &amp; more</title>');
       expect(text).toContain('data-base="http://klatch.example/"');
-      // Nothing inline, and no place holder is left.
+      // Nothing inline, and no placeholder is left.
       expect(text).not.toMatch(/<script(?! type="module" src=)|<style|\sstyle=|\son\w+=|\{\{/);
     },
   );
@@ -85,7 +85,7 @@ describe('the page of the browser client', () => {
   });
 
   test('stands in the way of no program that posts', async () => {
-    // A path of Gotify, and of a person's browser that opens it.
+    // This path is Gotify's, and a person's browser may open it.
     expect((await get('/message')).status).toBe(405);
     const group = await server.createGroup();
     const posted = await request(server.port, {
@@ -145,7 +145,7 @@ describe('another address', () => {
   test('of this machine is one that browsers trust: no other page has a hand on its window', async () => {
     const { headers } = await open('127.0.0.1:9090');
     expect(headers.get('cross-origin-opener-policy')).toBe('same-origin');
-    // Plain http of another machine: a browser would complain of the header.
+    // Plain http from another machine: a browser would complain of the header.
     expect((await get('/')).headers.has('cross-origin-opener-policy')).toBe(false);
   });
 
@@ -159,7 +159,7 @@ describe('another address', () => {
     },
   );
 
-  // Another port may be a tunnel, behind which base-uri does not lead here.
+  // Another port may be a tunnel, through which base-uri does not lead here.
   test.each(['127.0.0.1:9090', 'localhost:8080', 'chat.example:9090', 'localhost.evil.example:9090', ' '])(
     'such as %s gets the page, which says where to go',
     async (host) => {
@@ -188,7 +188,7 @@ test('web.enabled = false serves none of it', async () => {
   try {
     expect((await get('/', HTML, without.port)).status).toBe(404);
     expect((await get(js, HTML, without.port)).status).toBe(404);
-    // What a sign-in link shows then.
+    // The page of a sign-in link in that case.
     expect((await get('/v1/sign-in', HTML, without.port)).text).toContain('klatch chat sign-in');
   } finally {
     await without.stop();
@@ -209,7 +209,7 @@ test('a server that starts has the page already, which tells so', async () => {
   }
 });
 
-/** The bytes of a file as they travel. */
+/** The bytes of a file in transit. */
 async function bytesOf(path: string, accepted: string): Promise<{ headers: Headers; bytes: Buffer }> {
   const { get: httpGet } = await import('node:http');
   return new Promise((resolve, reject) => {

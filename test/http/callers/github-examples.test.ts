@@ -60,7 +60,7 @@ async function deliverAll(way: { readonly path: string; readonly isForm: boolean
   return answers;
 }
 
-/** What a group that is told of events without a memory shows of one; null: nothing. */
+/** The text of an event in a group whose events are shown without a memory of earlier ones; null: none. */
 function textOf({ name, body }: Event): string | null {
   const form = github.read({ body, headers: { 'x-github-event': name }, query: new URLSearchParams() });
   return isIgnored(form) ? null : renderText(form);

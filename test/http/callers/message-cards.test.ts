@@ -40,7 +40,7 @@ async function messages(): Promise<SerializedMessage[]> {
 }
 const newest = async (): Promise<SerializedMessage> => (await messages()).at(-1)!;
 
-/** What is stored of the cards of each message. */
+/** The stored cards of each message. */
 const stored = async (): Promise<unknown[]> => {
   const rows = await server.database.query(
     (sql) => sql`select cards from message where conversation_id = ${group.id} order by seq`,

@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-/** Posted or ignored; nothing in it can be shown; or a text of our own that is too long, which is all that is left of it. */
+/** Posted; ignored; without any content to show; or with a remaining text that is too long. */
 const EXPECTED_STATUSES = [200, 204, 400, 413];
 
 test.each(formats)('mutated payloads of $name are taken, or refused in a sentence', async (format) => {

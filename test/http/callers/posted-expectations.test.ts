@@ -40,7 +40,7 @@ async function send(
 }
 
 const DISCORD = { content: 'done', embeds: [{ title: 'backup' }] };
-/** Uptime Kuma's test of a monitor that is up: an event that is a success which no failure came before. */
+/** Uptime Kuma's test of a monitor that is up: an event of success without a failure before it. */
 const KUMA_UP = {
   heartbeat: { monitorID: 7, status: 1, time: '2026-11-22 10:00:00', msg: 'up' },
   monitor: { id: 7, name: 'web', url: 'https://web.example' },

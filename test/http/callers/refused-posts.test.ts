@@ -7,7 +7,7 @@ import { recordingLog } from '../../support/recording-log.ts';
 import { TestServer, type TestGroup } from '../../support/server.ts';
 import { request, type WireRequest } from '../wire.ts';
 
-/** Stands in every hostile body, and in headers that are no User-Agent. */
+/** A part of every hostile body, and of headers other than User-Agent. */
 const MARKER = 'xyzzymarker';
 const MAX_BODY_BYTES = 64 * 1_024;
 
@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-/** As `groups.info` shows them. */
+/** In the form of `groups.info`. */
 interface RefusedPosts {
   readonly posts: number;
   readonly user_agent: string | null;
@@ -36,13 +36,13 @@ async function refusedPostsOf(group: TestGroup): Promise<readonly RefusedPosts[]
   return refused_posts;
 }
 
-/** Once so many posts of the group are stored. */
+/** Resolves once this many posts of the group are stored. */
 function storedOf(group: TestGroup, posts: number): Promise<readonly RefusedPosts[]> {
   const ask = (): Promise<readonly RefusedPosts[]> => refusedPostsOf(group);
   return eventually(ask, (rows) => rows.reduce((sum, row) => sum + row.posts, 0) >= posts);
 }
 
-/** Waits for a refusal that comes after everything before it: by then that is stored too, if it is at all. */
+/** Waits for a refusal that comes after all earlier ones: those that are stored at all are stored by then. */
 async function storeEverythingSoFar(): Promise<void> {
   const sentinel = await server.createGroup();
   await send(sentinel, { path: '/v1/webhooks/<T>', body: ' ' });
@@ -79,7 +79,7 @@ function multipart(...parts: readonly string[]): string {
 const filePart = (field: string): string =>
   `name="${field}"; filename="${MARKER}.txt"\r\nContent-Type: text/plain\r\n\r\n${MARKER}`;
 
-/** By what they are: the status of the answer, the code, and the format that the body was read as. */
+/** By kind: the status of the answer, the code, and the format that read the body. */
 const HOSTILE: readonly (readonly [string, Sent, number, string, string | null])[] = [
   ['JSON that is cut off', { path: BASE, headers: JSON_TYPE, body: `{"text":"${MARKER}` }, 400, 'invalid_input', null],
   ['JSON that breaks at the marker', { path: BASE, headers: JSON_TYPE, body: MARKER }, 400, 'invalid_input', null],
@@ -190,7 +190,7 @@ const HOSTILE: readonly (readonly [string, Sent, number, string, string | null])
 describe('a post that is refused for what it holds', () => {
   test.each(HOSTILE)('is stored without anything of it: %s', async (_name, sent, status, code, format) => {
     const group = await server.createGroup();
-    // The second one finds the token remembered: the group's own address then has a shorter way.
+    // The second time, the token is cached: a post to the group's own address then takes the fast path.
     for (let n = 0; n < 2; n += 1) {
       const headers = { 'user-agent': 'Some-Program/1.0', ...sent.headers };
       expect((await send(group, { ...sent, headers })).status).toBe(status);

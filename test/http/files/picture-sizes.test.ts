@@ -24,7 +24,7 @@ async function attached(id: string): Promise<Attachment> {
   return messages[0]!.attachments[0]!;
 }
 
-/** A JPEG whose size comes behind so many bytes of a camera's notes. */
+/** A JPEG with this many bytes of camera metadata before its size. */
 function jpegWithNotes(bytes: number): Buffer {
   const parts = [Buffer.from('ffd8', 'hex')];
   for (let left = bytes; left > 0; left -= 60_000) {

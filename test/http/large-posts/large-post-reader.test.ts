@@ -38,7 +38,7 @@ const reading = (headers: PostReading['headers'] = {}): PostReading => ({
 const free = { admit: () => {}, charge: () => {} };
 const bodyOf = (value: unknown): Buffer => Buffer.from(JSON.stringify(value));
 
-/** A thread that does this for each call. */
+/** A thread that runs this code for each call. */
 const threadOf = (code: string) => (): Worker =>
   new Worker(
     `const { parentPort } = require('node:worker_threads');

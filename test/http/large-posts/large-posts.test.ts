@@ -17,7 +17,7 @@ beforeEach(async () => {
 const MIB = 1024 * 1024;
 const github = { 'content-type': 'application/json', 'x-github-event': 'push' };
 
-/** A push of so many bytes: its commits have long messages, of which the group reads the beginning. */
+/** A push event of this many bytes: its commits have long messages, of which the group shows the beginning. */
 function push(bytes: number): string {
   const commits = Array.from({ length: 20 }, (_, n) => ({
     id: `${n}`.padStart(40, 'a'),

@@ -14,7 +14,7 @@ import { DatabaseProxy } from '../../support/database-proxy.ts';
 import { within } from '../../run/machine-speed.ts';
 
 const hook = { conversationId: 7 as ConversationId, hookId: 3 as HookId };
-/** What a caller waits at most, and what this machine may add. */
+/** The bound of a caller's wait, and the time that this machine may add. */
 const IN_ALL_MS = 9_500 + 8_500;
 const ANSWER_MS = 2_000;
 
@@ -29,7 +29,7 @@ afterEach(async () => {
   await database.drop();
 });
 
-/** A node that listens, on a way to the database of its own where it needs one. */
+/** A node that listens, with an address of its own for the database where it needs one. */
 async function node(name: string, address = {}): Promise<AnnouncingServices & { heard: number[] }> {
   const opened = database.open(address);
   const bus = new PostgresBus(opened, silentLog(), { node: name });

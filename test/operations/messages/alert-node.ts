@@ -17,11 +17,11 @@ import type { TestDatabase } from '../../support/database.ts';
 interface AlertNodeOptions {
   readonly address?: Partial<PostgresqlConfig>;
   readonly intakeTimeoutMs?: number;
-  /** Where it reads alerts, if that is not where it writes them. */
+  /** The database for reads, where it differs from that for writes. */
   readonly reads?: Database;
 }
 
-/** A node that has an AlertWriter and what that needs, on a database that others may use as well. */
+/** A node with an AlertWriter and its dependencies, on a database that it may share with others. */
 export class AlertNode {
   readonly bus: PostgresBus;
   readonly log: MessageLog;
@@ -44,7 +44,7 @@ export class AlertNode {
     } as unknown as Services);
   }
 
-  /** Begins to tell other nodes of what it writes. */
+  /** Begins to notify other nodes of its writes. */
   async connect(): Promise<void> {
     const listening = new Promise<void>((resolve) => this.bus.subscribe({ resync: () => resolve() }));
     this.bus.start();
@@ -67,7 +67,7 @@ export class AlertNode {
   }
 }
 
-/** What a token of a group that is straight in the database gives access to. */
+/** The access that a token of a directly inserted group gives. */
 export const accessTo = ({ id, accountId, tokenHash }: StoredGroup): PresentedToken => ({
   integration: {
     conversationId: id,
@@ -110,7 +110,7 @@ export function alertPost(
   };
 }
 
-/** `firing: a b` and, where it is over, a message that says so. */
+/** `firing: a b` and, at the end of the alert, a message about that. */
 export function writeTexts({ before, after }: AlertChange): AlertTexts {
   const firing = after.senderAlerts.filter(({ state }) => state === 'firing').map(({ fingerprint }) => fingerprint);
   const hasChanged = before !== null && before.state !== after.state;

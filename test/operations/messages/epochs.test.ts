@@ -12,7 +12,7 @@ afterEach(() => live.stop());
 
 const raise = (): Promise<number> => live.server.database.query((sql) => raiseLogEpoch(sql));
 
-/** What each way of reading says of the epoch of the group. */
+/** The epoch of the group in the answer of each way of reading. */
 async function toldEpochs(): Promise<object[]> {
   const conversation = live.group.id;
   const { server, alice } = live;
@@ -41,7 +41,7 @@ describe('an answer', () => {
     const { last_rev: before } = await callAs(server, alice, 'conversations.show', { conversation: group.id });
     const first = await raise();
     const told = { epoch: first, previous: 0, rev: before };
-    // Without a change in it the epoch begins behind everything.
+    // Without a change in the group, the epoch begins after its last change.
     expect(await toldEpochs()).toEqual([told, told, told]);
     const sent = await send(server, alice, group.id, 'two');
     expect(sent.id).toBe(`${group.id}:${sent.seq}.${first}`);
@@ -71,7 +71,7 @@ describe('a client that follows while a new epoch begins', () => {
     await raise();
     await live.post('after');
     expect(await client.ended()).toBe(4008);
-    // Who only asks is not disturbed.
+    // A client that only makes requests stays connected.
     await expect(other.call('live.ping')).resolves.toBeDefined();
     const again = await live.signIn(live.urls[transport]!);
     const { epoch } = await again.call('live.subscribe');

@@ -18,7 +18,7 @@ import { MAIN } from '../../support/program-files.ts';
 import { readJson, TestServer, type TestGroup } from '../../support/server.ts';
 import { changes, history, joined, send } from '../conversation-calls.ts';
 
-/** What a retention rule will do: with the rows of what it removed, or a moment later, without them. */
+/** The two states of a retention rule's removal: with the rows of removed messages, or a moment later, without them. */
 const REMOVALS = [
   ['whose rows are still there', false],
   ['whose rows are gone', true],
@@ -37,7 +37,7 @@ async function removeBefore(
   );
 }
 
-/** An object's keys that say where a conversation begins. */
+/** The first seq of a conversation in an answer. */
 const firstOf = (answer: object): unknown => (answer as { first_seq?: number }).first_seq;
 
 describe.each(REMOVALS)('to clients, messages that were removed, %s,', (_, deletesRows) => {
@@ -186,7 +186,7 @@ describe.each(REMOVALS)('to hooks, messages that were removed, %s,', (_, deletes
     await lane.post(1, 10);
     await lane.receiver.received(10);
     await removeBefore(lane.server.database, lane.group.id, { firstSeq: 7, deletesRows });
-    // While it fails: what was read a moment ago may be sent once more.
+    // The hook fails meanwhile: a message that was read a moment ago may be sent once more.
     await eventually(
       () => lane.log(),
       (rows) => rows.some((row) => row.endsWith('expired')),

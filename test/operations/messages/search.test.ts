@@ -20,12 +20,12 @@ let bob: TestPerson;
 let eve: TestPerson;
 let secret: number;
 
-/** A search by somebody who has not searched before, as far as the rate goes. */
+/** A search with a fresh rate limit. */
 const search = (person: TestPerson, text: string, more: object = {}): Promise<Found> =>
   callAs(server, person, 'messages.search', { text, ...more });
 const texts = async (person: TestPerson, text: string, more: object = {}): Promise<string[]> =>
   (await search(person, text, more)).messages.map((message) => message.text);
-/** Waits until everything that was written is indexed. */
+/** Waits until every message is indexed. */
 const settled = (): Promise<unknown> =>
   eventually(
     () =>
@@ -194,7 +194,7 @@ describe('messages.search', () => {
     expect(refused.length).toBeGreaterThan(0);
     expect(refused.length).toBeLessThan(30);
     for (const { reason } of refused as PromiseRejectedResult[]) expect(reason).toMatchObject({ code: 'rate_limited' });
-    // Others are not held up by it.
+    // It does not delay searches of others.
     expect(await texts(bob, 'disk')).toHaveLength(4);
   });
 

@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-/** A group of its own with both in it. */
+/** A new group with both in it. */
 async function makeGroup(title: string): Promise<ConversationId> {
   const { id } = await server.createGroup(title);
   for (const user of ['alice', 'bob']) await server.operate('groups.add-member', { group: id, user });
@@ -29,13 +29,13 @@ async function makeGroup(title: string): Promise<ConversationId> {
 const notice = (conversationId: ConversationId, kind: string) =>
   server.database.query((sql) =>
     sql.begin(async (tx) => {
-      // Behind as many writers as there are, on a machine as busy as it is.
+      // Long enough for all other writers, also on a busy machine.
       await tx`set local lock_timeout = '20s'`;
       await insertNotice(tx, { conversationId, kind, actorId: alice.id as AccountId, details: { title: kind } });
     }),
   );
 
-/** What a client does: pages until there is no more. */
+/** Fetches pages until there are no more, as a client does. */
 async function pageThrough(
   conversation: number,
   limit: number,
@@ -65,7 +65,7 @@ describe('conversations.sync', () => {
     await callAs(server, alice, 'messages.edit', { conversation: group, seq: 1, text: 'one, edited' });
     await callAs(server, alice, 'messages.delete', { conversation: group, seq: 2 });
     const expected = [
-      // The revs of the first two messages are gone: what they led to comes with the newer ones.
+      // The first two messages have newer revs now: their changes come there.
       [from + 2, 'renamed'],
       [from + 4, 'three'],
       [from + 5, 'described'],
@@ -125,7 +125,7 @@ describe('conversations.sync', () => {
         const { seq } = await send(server, alice, group, `writer ${index}, message ${i}`);
         const target = Math.max(1, seq - ((i * 7) % 20));
         const input = { conversation: group, seq: target };
-        // Deleted in between by another writer: that is no failure of this test.
+        // Another writer may have deleted it in between, which is no failure of this test.
         if (i % 3 === 0) await callAs(server, alice, 'messages.delete', input);
         else if (i % 3 === 1) {
           await callAs(server, alice, 'messages.edit', { ...input, text: `edited ${index} ${i}` }).catch((error) => {

@@ -5,14 +5,14 @@ import { Machine, ROOT } from './machine.ts';
 import { mustRun } from './run.ts';
 
 const FOLDER = join(ROOT, 'build/bare');
-/** What tests and PostgreSQL's initdb call by name; all of it is one static busybox. */
+/** Programs that tests and PostgreSQL's initdb call by name; all of them are one static busybox. */
 const APPLETS = ['sh', 'cat', 'chmod', 'chown', 'dirname', 'env', 'grep', 'id', 'kill', 'ln', 'ls', 'mkdir', 'ps'];
 const MORE_APPLETS = ['readlink', 'setsid', 'sleep', 'timeout', 'touch', 'uname', 'unzip', 'wc'];
 
-/** What was made for these trials: a package, or the zip of one. */
+/** A file of these trials: a package, or the zip of one. */
 export function trialFile(name: 'klatch' | 'klatch-postgresql', kind: 'deb' | 'zip'): string {
   const folder = join(ROOT, 'build/trials/packages');
-  // Later versions of the server lie beside it.
+  // Later versions of the server are in the same folder.
   const version = name === 'klatch' ? buildVersion() : '\\d[^_-]*(-\\d+)?';
   const names = existsSync(folder) ? readdirSync(folder) : [];
   const pattern = kind === 'deb' ? `${name}_${version}_amd64\\.deb` : `${name}-${version}-linux-x64\\.zip`;
@@ -22,8 +22,8 @@ export function trialFile(name: 'klatch' | 'klatch-postgresql', kind: 'deb' | 'z
 }
 
 /**
- * A root with a static busybox, four device nodes and /proc, without a C library, without users, without anything else:
- * the packages in it are only unpacked. `linux-3.13 COMMAND` is there too (linux-3.13.c).
+ * A root with a static busybox, four device nodes and /proc, but without a C library, users or other files: packages in
+ * it are only unpacked. It has `linux-3.13 COMMAND` too (linux-3.13.c).
  */
 export async function startBare(name: string, packages: readonly string[] = []): Promise<Machine> {
   const root = join(FOLDER, name);
@@ -38,7 +38,7 @@ export async function startBare(name: string, packages: readonly string[] = []):
   return Machine.start([root], 'bare');
 }
 
-/** Users and hosts as an Ubuntu 14.04 looks them up. */
+/** Adds users and hosts in the way in which an Ubuntu 14.04 looks them up. */
 export async function addLookUps(machine: Machine, users: readonly string[], hosts: readonly string[]): Promise<void> {
   await machine.write('/etc/nsswitch.conf', 'passwd: compat\ngroup: compat\nhosts: files dns\n');
   await machine.write('/etc/passwd', ['root:x:0:0:root:/root:/bin/sh', ...users, ''].join('\n'));
@@ -49,7 +49,7 @@ export async function addLookUps(machine: Machine, users: readonly string[], hos
   await machine.write('/etc/hosts', ['127.0.0.1 localhost', ...hosts, ''].join('\n'));
 }
 
-/** A key and a certificate for a name, signed by itself. */
+/** A self-signed certificate for a name, with its key. */
 export async function makeCertificate(folder: string, name: string): Promise<{ key: string; cert: string }> {
   mkdirSync(folder, { recursive: true });
   const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];

@@ -2,12 +2,12 @@ import { eventually } from '../../support/eventually.ts';
 import { Receiver } from '../../support/receiver.ts';
 import type { Host } from './host.ts';
 
-/** Where the server listens on a machine that is left at its defaults. */
+/** The address of a server with the defaults. */
 export const BASE_URI = 'http://127.0.0.1:9090';
-/** What every command line of `klatch setup` has here. */
+/** The beginning of every `klatch setup` command here. */
 export const SETUP = `klatch setup --base-uri ${BASE_URI} --allow loopback`;
 
-/** A group of the server with a reverse webhook, whose receiver is in the test. */
+/** A group of the server with a reverse webhook, whose receiver runs in the test. */
 export class Conversation {
   readonly receiver: Receiver;
   /** Its URL, with the token. */
@@ -49,7 +49,7 @@ export class Conversation {
     );
   }
 
-  /** What the receiver got, in the order of first arrivals. */
+  /** The texts at the receiver, in the order of first arrivals. */
   texts(): string[] {
     return [...new Set(this.receiver.arrivals.map(({ body }) => body.data.message.text as string))];
   }

@@ -3,11 +3,11 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join, normalize } from 'node:path';
 
-/** Serves a folder on loopback, and on demand something else than what lies in it. */
+/** Serves a folder on loopback, or on demand other content than that of the folder. */
 export class FileServer {
-  /** Answers in the place of files: by path, and for every other path by `*`. Null is 404. */
+  /** Answers that replace files: by path, and for every other path by `*`. Null is 404. */
   readonly answers = new Map<string, ((content: Buffer) => Buffer | string) | null>();
-  /** Paths that were asked for. */
+  /** The requested paths. */
   readonly requests: string[] = [];
   readonly #folder: string;
   readonly #server: Server = createServer();

@@ -5,18 +5,18 @@ import { Machine, ROOT, type InsideOptions } from './machine.ts';
 import type { Repository } from './repository.ts';
 import type { Ran } from './run.ts';
 
-/** Debian's releases; each also with systemd as process 1. Quick tests know only bookworm. */
+/** Debian's releases; each also with systemd as process 1. Quick tests run only on bookworm. */
 export type Suite = 'bookworm' | 'bullseye' | 'trixie';
 
 /** Whether this is the part that .ci/run runs. */
 export const isQuick = (process.env['QUICK'] ?? '') !== '';
 
-/** Those of `suites` that are tried in this run. */
+/** Those of `suites` that this run tests. */
 export function suites(...all: readonly Suite[]): readonly Suite[] {
   return all.filter((suite) => !isQuick || suite === 'bookworm');
 }
 
-/** A Debian on which Klatch is to be installed. What is done on it by `act` gets a line in the table of trials. */
+/** A Debian for an installation of Klatch. The table of trials gets a line for each `act`. */
 export class Host {
   readonly machine: Machine;
   /** Its name in the table. */
@@ -38,12 +38,12 @@ export class Host {
       `${suite}, ${init}`,
       isSystemd,
     );
-    // Where no init runs, package scripts start nothing unless a policy says that they may.
+    // Without an init, package scripts start nothing unless a policy permits it.
     if (!isSystemd) await host.machine.write('/usr/sbin/policy-rc.d', '#!/bin/sh\nexit 0\n', '755');
     return host;
   }
 
-  /** Does something that the table tells of: `action` names it, with the state it is done in. */
+  /** Performs an action for the table: `action` names it, together with the state. */
   async act(action: string, line: string, options: InsideOptions = {}): Promise<Ran> {
     const ran = await this.machine.sh(line, options);
     const trial: Trial = { system: this.name, action, code: ran.code };
@@ -52,32 +52,32 @@ export class Host {
     return ran;
   }
 
-  /** `service klatch ACTION`; `state` is what the table says of the circumstances. */
+  /** `service klatch ACTION`; `state` describes the circumstances in the table. */
   service(action: string, state = ''): Promise<Ran> {
     const circumstances = state === '' ? '' : `, ${state}`;
     return this.act(`service klatch ${action}${circumstances}`, `service klatch ${action}`);
   }
 
-  /** Installs by install.sh, as a user would. */
+  /** Installs with install.sh, as a user would. */
   async install(repository: Repository, flags = ''): Promise<Ran> {
     copyFileSync(join(ROOT, 'build/trials/install.sh'), this.machine.path('/root/install.sh'));
     const line = `sh /root/install.sh --repo ${repository.url} ${flags}`.trimEnd();
     return this.act(`install.sh ${flags}`.trimEnd(), line, { timeoutMs: 300_000 });
   }
 
-  /** Lets apt see what the repository offers now. */
+  /** Makes apt read the current state of the repository. */
   async update(): Promise<void> {
     await this.machine.must(
       'apt-get update -q -o Dir::Etc::sourcelist=sources.list.d/klatch.list -o Dir::Etc::sourceparts=-',
     );
   }
 
-  /** The version of the package that is installed. */
+  /** The installed version of the package. */
   async version(): Promise<string> {
     return (await this.machine.must("dpkg-query -W -f '${Version}' klatch")).trim();
   }
 
-  /** Where the server says what it does: the journal, or its log file. */
+  /** The log of the server: the journal, or its log file. */
   async log(): Promise<string> {
     const line = this.isSystemd ? 'journalctl -u klatch -o cat --no-pager' : 'cat /var/log/klatch/klatch.log';
     return this.machine.must(line);

@@ -10,21 +10,21 @@ import { Machine, ROOT } from './machine.ts';
 import { mustRun, type Ran, type RunOptions } from './run.ts';
 import { build, klatch, klatchPostgresql, makeDistribution, postgresql, type StandIn } from './stand-ins.ts';
 
-/** What a machine's distribution offers: a PostgreSQL, nothing, an archive that is gone, or no lists so far. */
+/** The archive of a machine's distribution: with a PostgreSQL, empty, gone, or without lists so far. */
 export type Distribution = 'new' | 'old' | 'empty' | 'dead' | 'unread';
 
 export interface MachineOptions {
   readonly suite?: Suite;
   readonly distribution?: Distribution;
-  /** Runs the script; busybox brings programs of its own. */
+  /** The shell that runs the script; busybox brings programs of its own. */
   readonly shell?: 'dash' | 'busybox sh';
-  /** Whether apt-get says that it is 1.0.1, as on Ubuntu 14.04. */
+  /** Whether apt-get reports version 1.0.1, as on Ubuntu 14.04. */
   readonly isOldApt?: boolean;
 }
 
 /**
- * An apt-get of Ubuntu 14.04 as far as install.sh can see: its version, what it does not know, and that its update only
- * warns of signatures, goes on without, and ends with 0.
+ * An apt-get of Ubuntu 14.04 as install.sh sees it: its version, its missing options, and its update, which only warns
+ * of bad signatures, continues, and exits 0.
  */
 const OLD_APT = `#!/bin/sh
 [ "$1" = --version ] && { echo 'apt 1.0.1ubuntu2 for amd64 compiled on Jan 12 2016 21:58:14'; exit; }
@@ -38,7 +38,7 @@ esac
 exec /usr/bin/apt-get "$@"
 `;
 
-/** A publisher: a repository with two versions of stand-ins, distributions, and the script that belongs to them. */
+/** A publisher: a repository with two versions of stand-ins, distributions, and the matching script. */
 export class Publisher {
   readonly folder: string;
   readonly server: FileServer;
@@ -75,13 +75,13 @@ export class Publisher {
     publish({ folder: join(this.folder, 'www/repo'), packages, dateS: 1_760_000_000, key: this.#key });
   }
 
-  /** install.sh as `make install-sh` makes it; with the key of this repository unless told otherwise. */
+  /** install.sh as `make install-sh` makes it; by default with the key of this repository. */
   script(keyringFile = join(this.folder, 'www/repo', KEYRING), repoUrl: string | undefined = this.url): string {
     const template = readFileSync(join(ROOT, 'install.sh'), 'utf8');
     return fillInstallScript(template, { version: '0.2.0', repoUrl, keyringFile, madeS: 1_700_000_000 });
   }
 
-  /** The hashes of the files of the index, by which apt may ask for them. */
+  /** The hashes of the index files, by which apt may request them. */
   indexHashes(): string[] {
     const release = readFileSync(join(this.folder, 'www/repo/dists/stable/Release'), 'utf8');
     return [...release.matchAll(/^ ([0-9a-f]{64}) /gm)].map(([, hash]) => hash!);
@@ -113,7 +113,7 @@ export class Publisher {
     return `${this.server.url}/both`;
   }
 
-  /** A machine as its user finds it: Debian, with this distribution. */
+  /** A new machine: Debian, with this distribution. */
   async machine(options: MachineOptions = {}): Promise<Target> {
     const { suite = 'bookworm', distribution = 'new', shell = 'dash', isOldApt = false } = options;
     const debian = join(ROOT, 'build/chroots', suite);
@@ -143,10 +143,10 @@ export class Publisher {
   }
 }
 
-/** A machine to install on. */
+/** A machine for an installation. */
 export class Target {
   readonly machine: Machine;
-  /** What is run by `install`. */
+  /** The script that `install` runs. */
   script: string;
   readonly #shell: string;
 
@@ -156,7 +156,7 @@ export class Target {
     this.#shell = shell;
   }
 
-  /** Runs install.sh as root, or by the given command (`setpriv …`). */
+  /** Runs install.sh as root, or through the given command (`setpriv …`). */
   async install(args = '', options: Omit<RunOptions, 'cwd'> & { readonly by?: string } = {}): Promise<Ran> {
     const { by = '', ...rest } = options;
     await this.machine.write('/root/install.sh', this.script);
@@ -170,28 +170,30 @@ export class Target {
     return stdout.startsWith('install ok installed ') ? stdout.slice('install ok installed '.length) : '';
   }
 
-  /** The names of the stand-ins that are installed. */
+  /** The names of the installed stand-ins. */
   async installed(): Promise<string[]> {
     const names = ['klatch', 'klatch-postgresql', 'postgresql'];
     const versions = await Promise.all(names.map((name) => this.version(name)));
     return names.filter((_, i) => versions[i] !== '');
   }
 
-  /** Every file outside of the folders for passing things, with what tells a change: size, times, mode, owner. */
+  /**
+   * Every file outside of the folders for temporary data, with its size, times, mode and owner, which show a change.
+   */
   async files(): Promise<string[]> {
     const pruned = ['/proc', '/dev', '/run', '/tmp', '/root', '/sys'].map((path) => `-path ${path}`).join(' -o ');
-    // The times of a folder change when a machine first changes something in it, whatever comes of that.
+    // The times of a folder change when a machine first changes something in it, whatever the result.
     const printed = "-type d -printf '%p %m %U\\n' -o -printf '%p %s %T@ %C@ %m %U\\n'";
     const line = `find / -mindepth 1 \\( ${pruned} \\) -prune -o \\( ${printed} \\)`;
     return (await this.machine.must(line)).trim().split('\n').sort();
   }
 
-  /** The user's own refresh of all lists, which no refusal may have broken. */
+  /** The user's own update of all lists, which has to work after every refusal. */
   async userUpdate(): Promise<Ran> {
     return this.machine.sh('/usr/bin/apt-get -q update -o APT::Update::Error-Mode=any');
   }
 
-  /** Lets another program hold dpkg's lock from now on. */
+  /** Makes another program hold dpkg's lock from now on. */
   async holdLock(seconds: number): Promise<void> {
     const lock = 'open(F, ">>", "/var/lib/dpkg/lock-frontend"); $l = pack("ssx4qqlx4", F_WRLCK, 0, 0, 0, 0);';
     const hold = `use Fcntl; ${lock} fcntl(F, F_SETLK, $l) or die; print "locked\\n"; close STDOUT; sleep ${seconds}`;

@@ -8,9 +8,9 @@ import { run, type Ran } from './run.ts';
 
 /** The source tree. */
 export const ROOT = resolve(import.meta.dirname, '../../..');
-/** Where the machines' changes live while they run. */
+/** The folder of the machines' changes while they run. */
 const MACHINES_DIR = join(ROOT, 'build/machines');
-/** What a command in a machine finds in its environment, as `env -i` of a login as root has it. */
+/** The environment of a command in a machine: that of a root login with `env -i`. */
 const ENV = {
   PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
   HOME: '/root',
@@ -19,24 +19,24 @@ const ENV = {
 };
 
 /**
- * What runs as process 1: nothing but a reaper (commands are run from outside, as in a machine of before systemd);
- * systemd; or a reaper in a root that has four device nodes and no other luxury.
+ * Process 1: only a reaper (commands run from outside, as on a machine before systemd); systemd; or a reaper in a root
+ * with four device nodes and nothing else.
  */
 export type Init = 'none' | 'systemd' | 'bare';
 
-/** How a command runs in a machine. */
+/** Options of a command in a machine. */
 export interface InsideOptions {
   readonly timeoutMs?: number;
-  /** Over those of a login as root. */
+  /** Variables that override those of a root login. */
   readonly env?: Readonly<Record<string, string>>;
   readonly input?: string;
-  /** The user and the group that it runs as; root if not given. */
+  /** The user and the group of the command; root by default. */
   readonly uid?: number;
 }
 
 /**
- * A root of its own with its own processes, mounts and host name, on this machine's kernel and in its network: it stands
- * for a machine on which Klatch is installed. What is changed in it goes with it.
+ * A root with its own processes, mounts and host name, on this machine's kernel and in its network. It represents a
+ * machine on which Klatch is installed. The end of the machine discards all changes in it.
  */
 export class Machine {
   readonly #lowerDirs: readonly string[];
@@ -53,7 +53,7 @@ export class Machine {
     this.#workDir = mkdtempSync(join(MACHINES_DIR, `${process.pid}-`));
   }
 
-  /** Starts one from folders that hold its root, the upper ones first; they are not changed. */
+  /** Starts a machine from folders with its root, the upper ones first; it does not change them. */
   static async start(lowerDirs: readonly string[], init: Init = 'none'): Promise<Machine> {
     const machine = new Machine(lowerDirs, init);
     try {
@@ -65,20 +65,20 @@ export class Machine {
     return machine;
   }
 
-  /** The machine's process 1, as this machine counts. */
+  /** The process id of the machine's process 1, as seen from this machine. */
   get pid(): number {
     return this.#pid;
   }
 
-  /** A path of the machine as this process can read it. A link in it that is absolute would lead out of the machine. */
+  /** A path of the machine for this process. An absolute link in it would lead out of the machine. */
   path(path: string): string {
     return join(`/proc/${this.#pid}/root`, path);
   }
 
-  /** Runs a command line in the machine. It may use a minute unless told otherwise. */
+  /** Runs a command line in the machine, by default for a minute at most. */
   async sh(line: string, options: InsideOptions = {}): Promise<Ran> {
     const { timeoutMs = 60_000, env = {}, input, uid } = options;
-    // The command is ended inside, with what it started: killing nsenter would leave it behind.
+    // The command ends inside, with its children: a kill of nsenter would leave it running.
     const inside = ['timeout', '-k', '5', String(Math.ceil(timeoutMs / 1000)), 'sh', '-c', line];
     const namespaces = ['-m', '-p', '-u', '-i', ...(this.#cgroup === null ? [] : ['-C']), '-r', '-w'];
     const identity = uid === undefined ? [] : ['-S', String(uid), '-G', String(uid)];
@@ -96,31 +96,31 @@ export class Machine {
     return ran.stdout;
   }
 
-  /** Writes a file, with the folders above it. */
+  /** Writes a file, and creates the folders above it. */
   async write(path: string, text: string, mode = '644'): Promise<void> {
     await this.must(`mkdir -p "$(dirname '${path}')" && cat > '${path}' && chmod ${mode} '${path}'`, { input: text });
   }
 
-  /** Ends every process in it at once, as the loss of power does, and starts it again with the files that it has. */
+  /** Kills every process in it at once, as a loss of power does, and starts it again with its files. */
   async reboot(): Promise<void> {
     await this.#halt();
     await this.#boot();
   }
 
-  /** Ends every process in it, and removes what it changed. Idempotent. */
+  /** Kills every process in it, and discards its changes. Idempotent. */
   async stop(): Promise<void> {
     await this.#halt();
     rmSync(this.#workDir, { recursive: true, force: true, maxRetries: 5 });
   }
 
-  /** Resolves when commands can be run in it; for systemd, when it has started what it starts by itself. */
+  /** Resolves when it can run commands; for systemd, when its default units have started. */
   async #boot(): Promise<void> {
     const isSystemd = this.#init === 'systemd';
     this.#cgroup = isSystemd ? makeCgroup() : null;
     const script = join(import.meta.dirname, 'machine.sh');
     const enter = 'if [ -n "$1" ]; then echo 0 >"$1/cgroup.procs"; fi; shift; exec "$@"';
     const namespaces = ['-m', '-p', '-u', '-i', ...(isSystemd ? ['-C'] : [])];
-    // Whoever dies first takes the rest along: this process unshare, unshare the machine.
+    // The end of either process ends the other: of this process unshare, of unshare the machine.
     const unshare = ['setpriv', '--pdeathsig', 'KILL', 'unshare', ...namespaces, '--fork', '--kill-child=KILL'];
     const what = [script, this.#lowerDirs.join(':'), this.#workDir, this.#init];
     const child = spawn('/bin/sh', ['-c', enter, 'sh', this.#cgroup ?? '', ...unshare, '/bin/sh', ...what], {
@@ -134,7 +134,7 @@ export class Machine {
     const [line] = (await Promise.race([once(lines, 'line'), once(lines, 'close')])) as [string | undefined];
     if (line === undefined) throw new Error(`the machine did not start: ${said.join('')}`);
     this.#pid = Number(line);
-    // Until then the process is the script, whose root is the one outside.
+    // Until then the process is the script, whose root is the outer one.
     await eventually(
       async () => readFileSync(`/proc/${this.#pid}/cmdline`, 'utf8'),
       (command) => !command.includes('machine.sh'),
@@ -164,7 +164,7 @@ export class Machine {
   }
 }
 
-/** Removes what machines left whose test was killed. */
+/** Removes the remains of machines whose test was killed. */
 export function removeLeftOvers(): void {
   if (!existsSync(MACHINES_DIR)) return;
   for (const name of readdirSync(MACHINES_DIR)) {
@@ -172,7 +172,7 @@ export function removeLeftOvers(): void {
   }
 }
 
-/** A cgroup (version 2) of its own, that systemd sees as the whole tree. */
+/** A cgroup (version 2) of its own, which systemd sees as the whole tree. */
 function makeCgroup(): string {
   const mounts = readFileSync('/proc/self/mounts', 'utf8').split('\n');
   const tree = mounts.map((line) => line.split(' ')).find(([, , type]) => type === 'cgroup2')?.[1];

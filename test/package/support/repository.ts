@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { join, normalize } from 'node:path';
 import { ROOT } from './machine.ts';
 
-/** Repositories that scripts/package/trial/trial-packages.ts makes, each with all that the ones before it offer. */
+/** Repositories that scripts/package/trial/trial-packages.ts makes; each contains the packages of the earlier ones. */
 export type Publication =
   | 'first'
   /** A version with the same schema. */
@@ -16,9 +16,9 @@ export type Publication =
 
 /** Serves a repository as any web server would. */
 export class Repository {
-  /** What is on offer. */
+  /** The served repository. */
   publication: Publication = 'first';
-  /** Paths that were asked for. */
+  /** The requested paths. */
   readonly requests: string[] = [];
   readonly #server: Server = createServer();
 

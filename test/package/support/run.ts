@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process';
 
-/** What became of a command. */
+/** The result of a command. */
 export interface Ran {
-  /** The exit code; 128 + its number for a signal, as shells count. */
+  /** The exit code; 128 + its number for a signal, as in shells. */
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
@@ -11,20 +11,21 @@ export interface Ran {
 export interface RunOptions {
   readonly timeoutMs?: number;
   readonly cwd?: string;
-  /** Instead of the variables of this process. */
+  /** Replaces the variables of this process. */
   readonly env?: Readonly<Record<string, string>>;
   readonly input?: string;
 }
 
 const TIMEOUT_MS = 120_000;
-/** How long something that a command left behind may hold the command's output before that counts as a fault. */
+/** How long a process that a command left running may hold the command's output; a longer time counts as a fault. */
 const HELD_OUTPUT_MS = 3_000;
 const KEPT_OUTPUT = 4 * 1024 * 1024;
 const SIGNAL_CODES: Readonly<Record<string, number>> = { SIGHUP: 129, SIGINT: 130, SIGKILL: 137, SIGTERM: 143 };
 
 /**
- * Runs a command to its end. Rejects when it takes longer than `timeoutMs` (it is killed then), and when it ended while
- * something that it started still holds its output: whoever runs it over ssh or in a pipe would wait for ever.
+ * Runs a command to its end. Rejects when it takes longer than `timeoutMs`, after which it is killed. Also rejects when
+ * the command has ended and a process that it started still holds its output: a caller over ssh or in a pipe would wait
+ * for ever.
  */
 export function run(command: string, args: readonly string[], options: RunOptions = {}): Promise<Ran> {
   const { timeoutMs = TIMEOUT_MS, cwd, env, input } = options;
@@ -63,7 +64,7 @@ export function run(command: string, args: readonly string[], options: RunOption
   });
 }
 
-/** Like `run`, for a command that has to succeed: rejects with what it said when it does not. */
+/** Like `run`, for a command that has to succeed: otherwise it rejects with the command's output. */
 export async function mustRun(command: string, args: readonly string[], options: RunOptions = {}): Promise<string> {
   const ran = await run(command, args, options);
   if (ran.code !== 0)

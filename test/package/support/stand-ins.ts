@@ -2,11 +2,11 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { mustRun } from './run.ts';
 
-/** A small package in the place of a real one. */
+/** A small package that replaces a real one. */
 export interface StandIn {
   readonly name: string;
   readonly version: string;
-  /** What it says that it takes, in KiB. */
+  /** The installed size that it announces, in KiB. */
   readonly installedKib?: number;
   /** Programs and files, by path; their mode is 0755. */
   readonly files?: Readonly<Record<string, string>>;
@@ -15,7 +15,7 @@ export interface StandIn {
   readonly fields?: Readonly<Record<string, string>>;
 }
 
-/** Does what install.sh asks of the program: it is configured when its file holds no placeholder. */
+/** Answers install.sh's calls of the program: it counts as configured when its file contains no placeholder. */
 const PROGRAM = `#!/bin/sh
 [ "$1 $2" = 'config check' ] || exit 64
 ! grep -q '<' /etc/klatch/server.conf
@@ -26,7 +26,7 @@ set -e
 [ -e /etc/klatch/server.conf ] || { mkdir -p /etc/klatch; echo 'secret: <SERVER_SECRET>' >/etc/klatch/server.conf; }
 `;
 
-/** The server: makes its configuration with a placeholder in it, as the real package does. */
+/** The server: it writes its configuration with a placeholder in it, as the real package does. */
 export function klatch(version: string, more: Partial<StandIn> = {}): StandIn {
   return { name: 'klatch', version, files: { '/usr/bin/klatch': PROGRAM }, scripts: { postinst: POSTINST }, ...more };
 }
@@ -78,7 +78,7 @@ export async function build(folder: string, standIn: StandIn): Promise<string> {
   return file;
 }
 
-/** Makes a folder of packages a distribution's archive, unsigned: `deb [trusted=yes] URL ./`. */
+/** Makes a folder of packages the archive of a distribution, unsigned: `deb [trusted=yes] URL ./`. */
 export async function makeDistribution(folder: string, packages: readonly StandIn[]): Promise<void> {
   mkdirSync(folder, { recursive: true });
   for (const each of packages) await build(folder, each);

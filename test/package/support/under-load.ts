@@ -5,22 +5,22 @@ import { Conversation } from './conversation.ts';
 import type { Host } from './host.ts';
 
 const LOAD = { clients: 4, gapMs: 40 };
-/** How many posts are taken before and after the change. */
+/** The number of accepted posts before and after the change. */
 const POSTS = 50;
 
-/** What became of the posts around a change. */
+/** The results of the posts around a change. */
 export interface Survival {
-  /** Posts that were answered 200. */
+  /** Posts that the server answered with 200. */
   readonly posted: number;
-  /** Of those, the ones that the hook's receiver has not got under the `seq` of the answer. */
+  /** Those of them that the hook's receiver has not got under the `seq` of the answer. */
   readonly lost: readonly string[];
   /** The `seq` of each message in the order of first arrivals. */
   readonly seqs: readonly number[];
 }
 
 /**
- * Posts into a group of its own, without a pause, while `change` is at work, through clients that repeat each post with
- * its Idempotency-Key until it is answered 200. Resolves when the receiver has got everything.
+ * Posts into a new group, without a pause, while `change` runs. Its clients repeat each post with its Idempotency-Key
+ * until the server answers 200. Resolves when the receiver has everything.
  */
 export async function underLoad(host: Host, change: () => Promise<void>): Promise<Survival> {
   const conversation = await Conversation.open(host, `Load-${Date.now()}`);

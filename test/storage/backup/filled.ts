@@ -11,14 +11,14 @@ import { keyedPost, logOptions, makeGroups, makeHook, post, readWholeLog } from 
 import { describeSchema } from '../schema.ts';
 import { sealer } from './fixture.ts';
 
-/** Texts that a format could stumble over. */
+/** Texts with characters that a format could confuse. */
 const TEXTS = ['plain', 'tab\tand\nline\r\n', '\\N', '\\.', 'ПРИВЕТ 👋', '"quoted", {braces}', '\u0001\u007f', ' '];
 const GROUPS = 3;
-/** What is in the log of a database that was filled. */
+/** Messages in the log of a filled database. */
 export const MESSAGES = TEXTS.length * GROUPS + 2;
-/** Of the message with a key. */
+/** The cards of the message with a key. */
 const CARDS = [{ title: 'Über \\N\t1', fields: [{ name: '\\.', value: '"quoted"\n' }], mood: 'danger' }];
-/** What the last message of the first group carries. */
+/** The attachment of the first group's last message. */
 export const ATTACHED = {
   id: 'Zm9vYmFyYmF6cXV4MTIzNA',
   name: 'Über \\N\t1.pdf',
@@ -26,7 +26,10 @@ export const ATTACHED = {
   size: 12_345,
 };
 
-/** Groups with messages, one of them with a file and one with a card, keys, an alert, hooks, retries, attempts of today and of a day long ago; someone delivers for it. */
+/**
+ * Fills a database with groups: with messages, one of them with a file and one with a card, keys, an alert, hooks and
+ * retries. The delivery log has attempts of today and of a day long ago. One node has a lease.
+ */
 export async function fillDatabase(database: TestDatabase): Promise<void> {
   const groups = await makeGroups(database, GROUPS);
   const log = new MessageLog(database.open().intake, logOptions());
@@ -66,10 +69,10 @@ export async function fillDatabase(database: TestDatabase): Promise<void> {
   });
 }
 
-/** Of a copy, which is an installation of its own: its next start marks its store of files. */
+/** The mark of a copy, which is an installation of its own: its next start assigns its store of files. */
 const UNASSIGNED_STORE = '(store_id,unassigned)';
 
-/** Every row of a table as text, sorted; without what a copy has besides. */
+/** Every row of a table as text, sorted, without the additions of a copy. */
 export async function rowsOf(database: TestDatabase, table: string): Promise<string[]> {
   const rows = await database.query((sql: Sql) => sql.unsafe(`select t::text as row from ${table} t`));
   return rows
@@ -83,7 +86,7 @@ async function schemaOf(database: TestDatabase): Promise<string> {
   return (await database.query(describeSchema)).replaceAll(/ \S+ FOREIGN KEY /g, ' FOREIGN KEY ');
 }
 
-/** The same schema, the same rows, and a log without gaps. */
+/** Checks that both have the same schema and the same rows, and that the log has no gaps. */
 export async function expectSame(one: TestDatabase, other: TestDatabase): Promise<void> {
   expect(await schemaOf(other)).toBe(await schemaOf(one));
   for (const table of BACKED_UP_TABLES) expect(await rowsOf(other, table)).toEqual(await rowsOf(one, table));

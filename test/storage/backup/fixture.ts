@@ -14,13 +14,13 @@ import { SECRET } from '../../support/server-process.ts';
 
 export const sealer = new Sealer(SECRET);
 
-/** No files of a configuration. */
+/** A configuration without files. */
 export const NO_CONFIGURATION = {
   record: { secrets: false, files: [], missing: [] },
   configurationFileContents: new Map(),
 };
 
-/** A backup in memory, and what it holds. */
+/** A backup in memory, with its contents. */
 export async function takeBackup(
   target: ConnectionTarget,
   options: Partial<WriteOptions> = {},
@@ -87,7 +87,7 @@ export function packFiles(files: readonly BackupFile[]): Buffer {
   );
 }
 
-/** The same backup with another header, and a manifest that fits it. */
+/** The same backup with another header, and a matching manifest. */
 export async function replaceHeader(bytes: Buffer, changes: Partial<BackupHeader>): Promise<Buffer> {
   const files = await filesOf(bytes);
   const read = (name: string): object =>

@@ -31,7 +31,7 @@ const read = (bytes: Buffer, chunkBytes = 65_536) => {
   return readBackup(Readable.from(chunks, { objectMode: false }), {});
 };
 
-/** The same with other files in it, well packed. */
+/** The same backup with changed files, correctly packed. */
 async function repacked(change: (files: BackupFile[]) => BackupFile[]): Promise<Buffer> {
   return packFiles(change(await filesOf(whole)));
 }
@@ -83,7 +83,7 @@ describe('a backup that is read', () => {
         expect(outcome.message).toMatch(/^This (backup|is no backup)/);
         refused++;
       } else {
-        // Between the blocks of a gzip file are bits that mean nothing.
+        // Some bits between the blocks of a gzip file have no meaning.
         expect(outcome).toEqual(undamaged);
       }
     }
@@ -140,14 +140,14 @@ describe('a backup that is read', () => {
       for (const more of [ROW, unpacked]) {
         await expect(read(gzipSync(Buffer.concat([unpacked, more])))).rejects.toThrow('It was altered or damaged');
       }
-      // What tape drives and tar fill a record with.
+      // Tape drives and tar fill a record with this.
       await read(gzipSync(Buffer.concat([unpacked, Buffer.alloc(9_216)])));
     });
 
     test('a second gzip file, or bytes that are none', async () => {
       for (const more of [gzipSync(ROW), whole, ROW]) {
         await expect(read(Buffer.concat([whole, more]))).rejects.toThrow('It was altered or damaged');
-        // The border between both may be anywhere in what is read at once.
+        // The border between both may be anywhere in one read.
         await expect(read(Buffer.concat([whole, more]), 4_099)).rejects.toThrow('It was altered or damaged');
       }
     });

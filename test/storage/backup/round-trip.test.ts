@@ -220,7 +220,7 @@ describe('a restore', () => {
 
   test('of rows that do not go together leaves the database empty and says which', async () => {
     await fill();
-    // Nothing checks it there, and the second index of messages does here.
+    // Without it no constraint rejects the row there; in the restored database the second index of messages does.
     await source.query((sql) => sql`drop index message_rev`);
     await source.query((sql) => sql`update message set rev = 1`);
     const { bytes } = await takeBackup(source.target);

@@ -37,7 +37,7 @@ const sessionsAreGone = (of: TestDatabase): Promise<void> =>
 
 describe('a copy of which nothing moves any more', () => {
   test('because nobody takes the backup is given up, and its session ends', async () => {
-    // The disk of a dead file server, a pipe into a program that hangs: the write is never answered.
+    // The disk of a dead file server, or a pipe into a program that hangs: the write gets no answer.
     const stuck = new Writable({ write: () => {} });
     const backup = writeBackup(database.target, stuck, {
       configuration: NO_CONFIGURATION,

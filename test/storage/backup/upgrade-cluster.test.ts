@@ -10,7 +10,7 @@ import { findPrograms } from '../../../src/storage/embedded/programs.ts';
 import { Program, root, SECRET, Workspace } from '../../cli/program.ts';
 import { postJson } from '../../support/server.ts';
 
-/** Debian's, whose files are moved to the newest one that comes with npm. */
+/** Debian's programs; the upgrade moves their files to the newest ones from npm. */
 const OLD_BIN_DIR = '/usr/lib/postgresql/15/bin';
 const SCRIPT = join(root, 'test/support/upgrading.ts');
 
@@ -19,14 +19,14 @@ const SCRIPT = join(root, 'test/support/upgrading.ts');
   let newBinDir: string;
   let newMajor: number;
   let workspace: Workspace;
-  /** A stopped server of the old version, which each test gets a copy of. */
+  /** A stopped server of the old version; each test gets a copy. */
   let former: Workspace;
   let path: string;
 
   beforeAll(async () => {
     programs = await mkdtemp(join(tmpdir(), 'klatch-programs-'));
     await chmod(programs, 0o755);
-    // Not the checkout's own: it may be in a folder that is closed to whom PostgreSQL runs as.
+    // Not the checkout's own programs: PostgreSQL's user may not be able to open their folder.
     const found = await findPrograms({ binDir: null, clusterMajor: null, clusterDir: '' });
     await cp(dirname(found.binDir), join(programs, 'native'), { recursive: true, verbatimSymlinks: true });
     newBinDir = join(programs, 'native/bin');
@@ -52,7 +52,7 @@ const SCRIPT = join(root, 'test/support/upgrading.ts');
     execFileSync('cp', ['--archive', former.dataDir, workspace.dataDir]);
   });
   afterEach(async () => {
-    // What a killed upgrade has left at work.
+    // Servers that a killed upgrade has left running.
     for (const folder of await clusters()) {
       const postmaster = await findPostmaster(folder);
       if (postmaster === null) continue;
@@ -88,7 +88,7 @@ const SCRIPT = join(root, 'test/support/upgrading.ts');
   const major = async (): Promise<number> =>
     Number(await readFile(join(workspace.dataDir, 'postgresql/PG_VERSION'), 'utf8'));
 
-  /** A server starts, has every message, and takes the next one. */
+  /** Checks that a server starts, has every message, and accepts the next one. */
   async function expectUsable(next: number): Promise<void> {
     const { server, url } = await workspace.serve();
     expect(await postJson(url + path, { text: 'next' })).toMatchObject({ status: 200, body: { id: `1:${next}` } });
@@ -134,7 +134,7 @@ const SCRIPT = join(root, 'test/support/upgrading.ts');
         expect(await major()).toBe(15);
       }
       if (step === 'complete') {
-        // Whoever goes on with the old version loses nothing that is written meanwhile.
+        // An administrator who continues with the old version loses no later writes.
         await useBinDir(OLD_BIN_DIR);
         await expectUsable(4);
         expect(await names()).toEqual(['postgresql']);

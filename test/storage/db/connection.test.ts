@@ -49,7 +49,7 @@ async function sessions(sql: Sql): Promise<number> {
 const pid = async (sql: Sql): Promise<number> => (await sql`select pg_backend_pid() as pid`)[0]!['pid'] as number;
 const notes = (): Promise<number> => database.query(async (sql) => (await sql`select from note`).length);
 
-/** Fails the test when `work` takes longer than it should; PostgreSQL would sleep much longer. */
+/** Fails the test when `work` takes too long; PostgreSQL would sleep much longer. */
 async function endsWithin<T>(ms: number, work: Promise<T>): Promise<T> {
   const started = performance.now();
   try {
@@ -89,7 +89,7 @@ describe('the deadline of a call', () => {
     const insert = connection.run((sql) => sql`insert into note values ('never')`, 100);
     await endsWithin(15_000, expect(insert).rejects.toThrow(DatabaseUnavailableError));
     proxy.mode = 'pass';
-    // The end of the first greeting is heard of while this one is under way.
+    // The end of the first connection arrives while this statement runs.
     const next = connection.run((sql) => sql`select pg_sleep(3.2), 1 as one`, 20_000);
     expect(await next).toMatchObject([{ one: 1 }]);
     expect(await notes()).toBe(0);
@@ -97,7 +97,7 @@ describe('the deadline of a call', () => {
 
   test('ends a transaction, which is rolled back', async () => {
     const connection = open(database.target);
-    // Connecting takes none of its time.
+    // The time to connect does not count as its time.
     await connection.run(pid, 20_000);
     const transaction = connection.run(
       (sql) =>
@@ -167,7 +167,7 @@ describe('a session that ends', () => {
   });
 
   test('in the middle of a transaction is lost for that transaction only, and for the process never', async () => {
-    // The library rolls back on the session that it has just lost; now and then that was an exception of nobody's.
+    // The library rolls back on the session that it has just lost; sometimes that raised an unhandled exception.
     for (let n = 0; n < 20; n += 1) {
       const connection = open(database.target);
       const working = Promise.withResolvers<number>();
@@ -269,7 +269,7 @@ describe('a session', () => {
   });
 
   test('is not ended by its age between two queries of one call', async () => {
-    // The library would take its own options from such variables as well.
+    // The library would read its own options from such variables as well.
     process.env['PGMAX_LIFETIME'] = '0.05';
     try {
       const connection = open(database.target);

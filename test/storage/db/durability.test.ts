@@ -15,7 +15,7 @@ beforeEach(async () => {
 });
 afterEach(async () => database.drop());
 
-/** What a session of Klatch works with. */
+/** The `synchronous_commit` of a Klatch session. */
 async function commitsOf(options: { forceGenericPlans?: boolean } = {}): Promise<string> {
   const connection = new Connection(database.target, 'settle', options);
   try {
@@ -51,7 +51,7 @@ describe('a session', () => {
     await setDefault('on');
     const connection = new Connection(database.target, 'intake');
     try {
-      // A value of the session's own is what a reload of the configuration does not change.
+      // A reload of the configuration does not change a value of the session's own.
       const source = await connection.run(
         (sql) => sql`select source, setting from pg_settings where name = 'synchronous_commit'`,
         20_000,
@@ -98,7 +98,7 @@ describe('a start on a PostgreSQL with fsync = off', () => {
   };
 
   test('is refused in a sentence that says what to do', async () => {
-    // The tests' own server runs like that.
+    // The tests' own server runs with this setting.
     const [row] = await database.query((sql) => sql`select current_setting('fsync') as fsync`);
     expect(row).toEqual({ fsync: 'off' });
     const refused = open(false);

@@ -48,7 +48,7 @@ describe('migrate()', () => {
   test('makes the schema that is kept in schema.snapshot.txt', async () => {
     await migrate(open());
     const schema = await database.query(describeSchema);
-    // After a change of the schema that is meant: KLATCH_UPDATE_SCHEMA=1 make test, and read the difference.
+    // After an intended change of the schema: run KLATCH_UPDATE_SCHEMA=1 make test, and read the difference.
     if (process.env['KLATCH_UPDATE_SCHEMA'] !== undefined) await writeFile(SNAPSHOT, schema);
     expect(schema).toBe(await readFile(SNAPSHOT, 'utf8'));
   });
@@ -99,7 +99,7 @@ describe('migrate()', () => {
     );
     expect(await database.query(describeSchema)).toBe(before);
     expect([...(await database.query((sql) => sql`select a from one`))]).toEqual([{ a: 1 }]);
-    // The former program starts, and the mended one goes on from there.
+    // The former program starts, and the corrected one continues from there.
     expect(await migrate(pool, { migrations: [first] })).toEqual([]);
     const mended = [first, second, step(3, 'create table three ()')];
     expect(await migrate(pool, { migrations: mended })).toEqual(['2 step-2', '3 step-3']);

@@ -4,7 +4,7 @@ import { expect, test } from '@jest/globals';
 
 const storage = join(import.meta.dirname, '../../../src/storage');
 
-/** What came after PostgreSQL 11, which is the oldest that Klatch works with and which no test can start. */
+/** Features since PostgreSQL 11, the oldest supported version, which no test can start. */
 const NEWER: readonly (readonly [version: number, words: RegExp])[] = [
   [12, /\bas (?:not )?materialized\b/],
   [12, /\bgenerated always as \(/],
@@ -20,7 +20,7 @@ const NEWER: readonly (readonly [version: number, words: RegExp])[] = [
   [18, /\buuidv[47]\(/],
 ];
 
-/** Each place that says something newer, as `file: PostgreSQL version`. */
+/** Each use of a newer feature, as `file: PostgreSQL version`. */
 function newerIn(file: string, text: string): string[] {
   return NEWER.filter(([, words]) => words.test(text.toLowerCase())).map(
     ([version]) => `${file}: PostgreSQL ${version}`,

@@ -44,7 +44,7 @@ const MESSAGES = 5;
 let database: TestDatabase;
 let pool: Pool;
 
-/** A large installation that is idle but for one group in a thousand. */
+/** A large installation that is idle except for one group in a thousand. */
 const FILL = `
   insert into account (kind, name) select 'webhook', 'sender' from generate_series(1, ${GROUPS});
   insert into account (kind, nick, name) select 'user', 'nick ' || n, 'person' from generate_series(1, ${GROUPS}) n;
@@ -87,7 +87,7 @@ const FILL = `
     select n, n, to_timestamp(floor(extract(epoch from now()) / 300) * 300), ${MESSAGES}, 0, array_fill(0, array[12])
     from generate_series(1, ${GROUPS}) n`;
 
-/** No table is vacuumed by PostgreSQL itself; partitioned ones only by their partitions. */
+/** Disables autovacuum on all tables; on partitioned ones through their partitions. */
 const STILL = `
   do $$ declare name text; begin
     for name in select oid::regclass from pg_class where relkind = 'r' and relnamespace = current_schema()::regnamespace loop
@@ -98,7 +98,7 @@ const STILL = `
 beforeAll(async () => {
   database = await createTestDatabase();
   await database.query((sql) => sql.unsafe(FILL));
-  // Its rounds would come in between what is counted: to summarise a BRIN index is to scan what it lacks.
+  // Autovacuum would disturb the counts: to summarise a BRIN index, it scans new blocks of the table.
   await database.query((sql) => sql.unsafe(STILL));
   await database.query((sql) => sql`analyze`);
   pool = new Pool(database.target, { name: 'plans', size: 1, maxWaiting: 1, timeoutMs: 20_000 });
@@ -108,7 +108,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** The large tables, with how many rows of each were read by scanning the whole of it so far. */
+/** The large tables, with the number of rows that sequential scans have read so far. */
 async function scanned(sql: Sql): Promise<Record<string, number>> {
   await sql`select pg_stat_force_next_flush()`;
   const rows = await sql<{ name: string; rows: number }[]>`
@@ -136,7 +136,7 @@ const posts = (count: number, keyed: boolean): Post[] =>
     bodyHash: keyed ? '-' : null,
   }));
 
-/** The same with files of the senders, in half of them. */
+/** The same posts with files of the senders, in half of them. */
 const filePosts = (count: number, keyed: boolean): Post[] =>
   posts(count, keyed).map((each, i) => ({
     ...each,
@@ -144,7 +144,10 @@ const filePosts = (count: number, keyed: boolean): Post[] =>
     key: each.key === null ? null : `file ${each.key}`,
   }));
 
-/** The same that change alerts: every third begins one, the others edit the message of one, and half of them add a line. */
+/**
+ * The same as changes of alerts: every third begins one, the others edit the message of one, and half of them add a
+ * line.
+ */
 const alertPosts = (count: number, keyed: boolean): Post[] =>
   posts(count, keyed).map((each, i) => ({
     ...each,
@@ -160,7 +163,7 @@ const alertPosts = (count: number, keyed: boolean): Post[] =>
     },
   }));
 
-/** The same by members; the account of a group's member is the one that many behind that of its integration. */
+/** The same by members; a group's member has the account id of its integration plus a constant. */
 const memberPosts = (count: number, keyed: boolean): Post[] =>
   posts(count, keyed).map((each) => ({
     ...each,
@@ -192,7 +195,10 @@ const hookOf = (index: number): HookReference => ({
 });
 const logPlace: LogPosition = { at: new Date(), firstSeq: 3 as Seq, rev: 0, attempt: 1 };
 
-/** Work on a locked hook, as a control write does it; on others than those that are settled, whose generation it raises. */
+/**
+ * Work on a locked hook, as a control write does; on other hooks than the settled ones, since it raises their
+ * generation.
+ */
 const locked =
   (index: number, work: (tx: Transaction, hook: LockedHook) => Promise<unknown>) =>
   (sql: Sql): Promise<unknown> =>
@@ -312,7 +318,7 @@ describe.each(['auto', 'force_generic_plan'])('with many rows and plan_cache_mod
     await pool.run(async (sql) => {
       await sql.unsafe(`set plan_cache_mode = ${mode}`);
       const before = await scanned(sql);
-      // From the sixth time on PostgreSQL may use a plan that was made for any values.
+      // From the sixth execution on, PostgreSQL may use a generic plan.
       for (let i = 0; i < 8; i += 1) await statement(sql);
       expect(await scanned(sql)).toEqual(before);
     });
@@ -342,7 +348,7 @@ describe('of the search index and of searches', () => {
 });
 
 test('posts and settlements keep their updates in the page, whatever indexes are added', async () => {
-  // Room for them: the tests before have filled the pages, and transactions of other databases delay their pruning.
+  // Frees room in the pages: earlier tests have filled them, and transactions of other databases delay their pruning.
   await database.query((sql) => sql`vacuum conversation_head, reverse_hook`);
   await pool.run(async (sql) => {
     const updates = async (): Promise<{ name: string; all: number; hot: number }[]> => {
@@ -360,7 +366,7 @@ test('posts and settlements keep their updates in the page, whatever indexes are
     expect(after.map(({ name }) => name)).toEqual(['conversation_head', 'reverse_hook']);
     after.forEach(({ all, hot }, i) => {
       expect(all - before[i]!.all).toBe(250);
-      // None with an index on what they change. Not all without: an autovacuum's snapshot may keep old versions in place.
+      // No changed column is in an index. A few updates may not be HOT: an autovacuum's snapshot can keep old versions.
       expect(hot - before[i]!.hot).toBeGreaterThan(150);
     });
   });
@@ -370,7 +376,7 @@ test('a sweep reads each head and hook once, however many pages it takes', async
   await database.query(async (sql) => {
     await sql`update reverse_hook set cursor = 0`;
     await sql`vacuum (analyze)`;
-    // What this session has read is counted now, and not while the sweep is.
+    // The reads of this session count now, and not during the sweep.
     await sql`select pg_stat_force_next_flush()`;
   });
   const partitions = Array.from({ length: PARTITIONS }, (_, i) => i);
@@ -393,7 +399,7 @@ test('a sweep reads each head and hook once, however many pages it takes', async
       after = ids.at(-1)!;
     }
     expect(found).toBe(GROUPS);
-    // A row more for each page, and what the last one needs to know that there are no more.
+    // One row more for each page, and the rows with which the last one finds that there are no more.
     expect((await read()) - before).toBeLessThan(2.5 * GROUPS);
   });
 });

@@ -34,7 +34,7 @@ import {
 } from '../fixture.ts';
 import { describeSchema } from '../schema.ts';
 
-/** Debian's; the other tests run on the newest PostgreSQL that comes with npm. */
+/** Debian's programs; the other tests run on the newest PostgreSQL from npm. */
 const BIN_DIR = '/usr/lib/postgresql/15/bin';
 const SNAPSHOT = fileURLToPath(new URL('../schema.snapshot.txt', import.meta.url));
 

@@ -39,7 +39,7 @@ const portOf = async (sql: Sql): Promise<number> =>
 const pidOf = async (sql: Sql): Promise<number> =>
   (await sql<{ pid: number }[]>`select pg_backend_pid() as pid`)[0]!.pid;
 
-/** What the call was refused with. */
+/** The reason of a call's refusal. */
 async function rejectionOf(call: Promise<unknown>): Promise<string> {
   const error = await call.then(
     () => new Error('it was not refused'),
@@ -99,7 +99,7 @@ describe('a server that takes no writes any more', () => {
     const connection = open(primary.target);
     await connection.run(portOf, 20_000);
     await primary.configure({ default_transaction_read_only: 'on' });
-    // A session reads its settings anew when it has something to do; what it did counts.
+    // A session reads changed settings before its next statement; the result counts.
     expect(await connection.run(portOf, 20_000)).toBe(primary.port);
     expect(connection.ready).toBe(false);
     const message = await rejectionOf(connection.run(portOf, 20_000));
@@ -112,7 +112,7 @@ describe('a server that takes no writes any more', () => {
     const connection = open(primary.target);
     await connection.run(portOf, 20_000);
     const write = connection.run(async (sql) => {
-      // As PostgreSQL 13 and older do it, which report nothing.
+      // As PostgreSQL 13 and older, which do not report this setting.
       await sql`set default_transaction_read_only = on`;
       await sql`delete from node`;
     }, 20_000);
@@ -144,7 +144,7 @@ describe('one lost session', () => {
     ]);
     proxy.abandon();
     await expect(pool.run(pidOf, 300)).rejects.toThrow(CommitUnknownError);
-    // Without being asked first each of the two would end at the deadline, with an outcome that nobody knows.
+    // Without the check each of the two would end at the deadline, with an unknown outcome.
     expect(await three(pidOf)).toMatchObject([
       { status: 'fulfilled' },
       { status: 'fulfilled' },

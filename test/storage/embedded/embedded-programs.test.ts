@@ -16,7 +16,7 @@ afterEach(async () => {
   await rm(root, { recursive: true, force: true });
 });
 
-/** A folder with programs that do no more than tell a version. */
+/** A folder with programs that only print a version. */
 async function install(name: string, version: string, programs = ['initdb', 'postgres']): Promise<string> {
   const folder = join(root, name);
   await mkdir(folder, { recursive: true });
@@ -104,7 +104,7 @@ describe('the companion', () => {
     expect([ofPackage.kind, ofArchive.kind]).toEqual(['package', 'archive']);
     await install('lib/klatch/postgresql/bin', '98.1');
     await install('zip/postgresql/bin', '99.1');
-    // Beside whatever this machine has, which is older.
+    // Beside the programs of this machine, which are older.
     expect((await findPrograms(nothingYet, { installation: ofPackage })).version).toBe('98.1');
     expect(await findPrograms(nothingYet, { installation: ofArchive })).toMatchObject({
       version: '99.1',

@@ -33,7 +33,7 @@ afterEach(async () => {
   children = [];
   await Promise.all(servers.map((server) => server.stop()));
   servers = [];
-  // Retried, since an initdb that outlived its killed starter may still be writing.
+  // Retried, since an initdb that outlived its killed starter may still write.
   await rm(root, { recursive: true, force: true, maxRetries: 10 });
 });
 
@@ -43,7 +43,7 @@ async function start(options: Partial<EmbeddedOptions> = {}): Promise<EmbeddedSe
   return server;
 }
 
-/** A process of its own that runs startEmbedded; it tells "ready" on its output. */
+/** A process of its own that runs startEmbedded; it prints "ready". */
 function startElsewhere(): ChildProcess {
   const script = `const { startEmbedded } = await import(${JSON.stringify(MODULE)});
     const [dataDir, settings] = process.argv.slice(1);
@@ -63,7 +63,7 @@ async function kill(child: ChildProcess): Promise<void> {
   await exited;
 }
 
-/** Kills one that creates the files of a cluster; false: they were there already. */
+/** Kills a process that creates the files of a cluster; false: they existed already. */
 async function killWhileCreating(): Promise<boolean> {
   await mkdir(dataDir, { mode: 0o711 });
   const child = startElsewhere();
@@ -78,7 +78,7 @@ async function killWhileCreating(): Promise<boolean> {
   return !(await readdir(dataDir)).includes('postgresql');
 }
 
-/** A statement that takes a second or more; resolves when it is over, however it ended. */
+/** A statement that takes a second or more; resolves when it has ended in any way. */
 function startBusyStatement(server: EmbeddedServer): Promise<string> {
   return query(server, (sql) => sql`select count(*) from generate_series(1, 3000000)`).then(
     () => 'done',
@@ -136,7 +136,7 @@ describe('after kill -9 of the process that started it', () => {
   });
 
   test('in the middle of creating the files, they are made anew', async () => {
-    // Once more where it was done by then, on a machine that stood still in between.
+    // Once more where the creation was complete by then, on a machine that stalled in between.
     while (!(await killWhileCreating())) await rm(dataDir, { recursive: true, force: true, maxRetries: 10 });
     const server = await start();
     expect(server.adopted).toBe(false);
@@ -147,7 +147,7 @@ describe('after kill -9 of the process that started it', () => {
     const first = await start();
     await first.stop();
     const child = startElsewhere();
-    // Killed the moment it has its socket folder in use, that is between the birth of the server and its readiness.
+    // Killed as soon as its socket folder is in use: between the start of the server and its readiness.
     for await (const name of changes(clusterDir)) if (name.startsWith('postmaster.pid')) break;
     await kill(child);
     const server = await start();
@@ -183,7 +183,8 @@ describe('after the server itself was killed', () => {
   });
 
   test('a pid file that now names another program does not keep it from starting', async () => {
-    // As root in a closed folder, so that the server has the uid of the other program: only then PostgreSQL minds.
+    // As root in a closed folder, so that the server has the uid of the other program: only then does PostgreSQL
+    // refuse.
     await chmod(root, 0o700);
     const first = await start();
     const file = join(clusterDir, 'postmaster.pid');
@@ -199,7 +200,7 @@ describe('after the server itself was killed', () => {
 });
 
 describe('a server that recovers', () => {
-  /** Its pid file says so, until the text is put back. */
+  /** Makes its pid file say that it recovers, until the text is restored. */
   async function recovering(): Promise<{ pid: number; isReady: () => Promise<void> }> {
     await start();
     const file = join(clusterDir, 'postmaster.pid');
@@ -210,7 +211,7 @@ describe('a server that recovers', () => {
   const options = (isCancelled: () => boolean) => ({
     clusterDir,
     hasEnded: () => false,
-    // Over already: it is for what else keeps a server from answering.
+    // Passed already: the deadline is for other reasons why a server does not answer.
     deadlineMs: performance.now(),
     recoveryDeadlineMs: performance.now() + 30_000,
     isCancelled,
@@ -267,7 +268,7 @@ describe('a running server', () => {
   });
 });
 
-/** Names of what changes in a folder, beginning with what is there already. */
+/** Names of the changes in a folder, beginning with its current files. */
 async function* changes(folder: string): AsyncGenerator<string> {
   const names: string[] = [];
   const watcher = watch(folder, (_, name) => {

@@ -15,7 +15,7 @@ import { post } from '../fixture.ts';
 const GROUPS = 2_000;
 const KEYS = 20;
 
-/** Many groups that wait for many posts; a few posts are due, in the groups 1 to 5 one each. */
+/** Many groups with many expectations; a few are due, one each in groups 1 to 5. */
 const FILL = `
   insert into account (kind, name) select 'webhook', 'sender' from generate_series(1, ${GROUPS});
   insert into conversation (kind, title) select 'group', 'group ' || n from generate_series(1, ${GROUPS}) n;
@@ -36,7 +36,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-/** How many rows of the table were read without an index. */
+/** The number of the table's rows that sequential scans have read. */
 async function scanned(sql: Sql): Promise<number> {
   await sql`select pg_stat_force_next_flush()`;
   const [row] = await sql<{ rows: number }[]>`
@@ -67,7 +67,7 @@ test.each<[string, (sql: Sql) => Promise<unknown>]>([
 ])('%s does not scan the expectations of all groups', async (_name, statement) => {
   await database.query(async (sql) => {
     const before = await scanned(sql);
-    // From the sixth time on PostgreSQL may use a plan that was made for any values.
+    // From the sixth execution on, PostgreSQL may use a generic plan.
     for (let i = 0; i < 8; i += 1) await statement(sql);
     expect(await scanned(sql)).toBe(before);
   });

@@ -24,7 +24,7 @@ beforeEach(async () => {
 });
 afterEach(() => database.drop());
 
-/** Writes events by their revs, each about the message with half its rev. */
+/** Inserts events with these revs, each about the message with half its rev. */
 async function writeEvents(revs: readonly number[], at: Date, changes: { kind?: string; actor?: number } = {}) {
   const { kind = 'message.updated', actor = alice } = changes;
   await database.query(

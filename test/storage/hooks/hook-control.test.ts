@@ -31,7 +31,7 @@ beforeAll(async () => {
   ({ general: pool, settle: settling } = database.open({ lockTimeoutMs: 60_000, databaseCallTimeoutMs: 60_000 }));
   await pool.run((sql) => claimPartitions(sql, { holder: 'us', leaseMs: 60_000 }));
   group = (await makeGroups(database, 1))[0]!;
-  // Several messages of one moment, and moments without a message.
+  // Several messages with one time, and times without a message.
   await database.query(
     (sql) => sql`
       insert into message (conversation_id, seq, rev, sender_id, text, sent_at)
@@ -80,7 +80,7 @@ describe('lockHook()', () => {
     const held = await holdOpen(database.target, (tx) => tx`update reverse_hook set cursor = 150 where id = ${hook}`);
     const first = locked((tx, found) => redeliverFrom(tx, found, { seq: 180, since: null }));
     await until(database, (sql) => isWaiting(sql, 'general'));
-    // The head of the group is free meanwhile.
+    // The head of the group is not locked at that time.
     await database.query(
       (sql) => sql`update conversation_head set last_at = now() where conversation_id = ${group.id}`,
     );
@@ -159,7 +159,7 @@ describe('control writes', () => {
       locked((tx, found) => redeliverSelectedUnlessTooMany(tx, found, asked as Seq[]));
     await askFor(90, 95);
     await askFor(90);
-    // The lane of before the second request has sent both.
+    // A lane from before the second request has sent both.
     await settle(1, 90);
     await settle(1, 95);
     expect(await seqs()).toEqual([{ seq: 90 }]);

@@ -7,13 +7,15 @@ import { createTestDatabase, type TestDatabase } from '../../support/database.ts
 const DAY_MS = 86_400_000;
 const PARK_MS = 3 * DAY_MS;
 const GROUPS = 6_000;
-/** As many as are looked up for their age. */
+/** The number of hooks whose oldest message the report looks up. */
 const MAX_AGES = 5_000;
 
 let database: TestDatabase;
 let pool: Pool;
 
-/** Groups with three messages each, a minute apart, the first group's oldest; their hooks have seen all of them. */
+/**
+ * Groups with three messages each, a minute apart, the first group's oldest; their hooks have delivered all of them.
+ */
 const FILL = `
   insert into conversation (kind, title) select 'group', 'group ' || n from generate_series(1, ${GROUPS}) n;
   insert into conversation_head (conversation_id, last_seq, last_rev, last_at)
@@ -34,7 +36,7 @@ afterAll(() => database.drop());
 
 const report = (nowMs = Date.now()): Promise<LaneReport> => pool.run((sql) => readLaneReport(sql, nowMs, PARK_MS));
 
-/** Changes hooks for one test and puts them back. */
+/** Changes hooks for one test, and restores them. */
 async function withHooks(change: string, look: () => Promise<void>): Promise<void> {
   await database.query((sql) => sql.unsafe(change));
   try {

@@ -18,7 +18,7 @@ let database: TestDatabase;
 let pool: Pool;
 let groups: StoredGroup[];
 
-/** Groups 0 to 9 with ten messages of ten bytes each; all but group 9 have a hook. */
+/** Groups 0 to 9 with ten messages of ten bytes each; all except group 9 have a hook. */
 const hooks: HookId[] = [];
 
 beforeAll(async () => {
@@ -220,7 +220,7 @@ describe('events of hooks that ask for them', () => {
     );
   const asking = new Map<number, HookId>();
 
-  /** Edits of a group's messages, one for each rev, the newest of them so long ago. */
+  /** Inserts edits of a group's messages, one for each rev; the newest of them is this old. */
   const write = async (group: StoredGroup, revs: readonly number[], ago = '1 second') => {
     await database.query(
       (sql) => sql`
@@ -235,7 +235,7 @@ describe('events of hooks that ask for them', () => {
       const changes = { events: ['message.updated'] as const, startRev: 10 as Rev };
       asking.set(index, await makeHook(database, groups[index]!, changes));
     }
-    // Nobody asks in group 1.
+    // No hook in group 1 asks for events.
     for (const index of [1, 3, 5]) await write(groups[index]!, [11, 12], index === 5 ? '2 minutes' : '1 second');
   });
 
@@ -280,7 +280,7 @@ describe('events of hooks that ask for them', () => {
       [10, 1],
     ]);
     expect((await read(1)).map(({ events }) => events.length)).toEqual([1, 0, 1]);
-    // The first one always.
+    // The first one in any case.
     expect((await read(64, 1)).map(({ events }) => events.length)).toEqual([1, 0, 1]);
   });
 });

@@ -35,7 +35,7 @@ const renew = (holder: string, held: readonly HeldPartition[]): Promise<number[]
   pool.run((sql) => renewPartitions(sql, holder, held, LEASE_MS));
 const release = (holder: string): Promise<void> => pool.run((sql) => releaseAllPartitions(sql, holder));
 
-/** Lets the leases of these partitions run out, as if their time had passed. */
+/** Lets the leases of these partitions expire. */
 const expire = (partitions: readonly number[]): Promise<unknown> =>
   database.query(
     (sql) => sql`update lease set expires_at = clock_timestamp() - interval '1 ms'
@@ -81,7 +81,7 @@ describe('leases', () => {
     const claimIn = (holder: string, timeline: number): Promise<HeldPartition[]> =>
       pool.run((sql) => claimPartitions(sql, { holder, timeline, leaseMs: LEASE_MS, maxClaimedPartitions: 1 }));
     const epochs: number[] = [];
-    // Unknown, the first, unknown again, promoted, the same still, and one that was restored into a new cluster.
+    // Unknown, the first, unknown again, promoted, the same again, and one that was restored into a new cluster.
     for (const timeline of [0, 1, 0, 2, 2, 1]) {
       const [held] = await claimIn('a', timeline);
       epochs.push(held!.epoch);

@@ -18,7 +18,7 @@ import { within } from '../../run/machine-speed.ts';
 import { holdOpen, isWaiting, makeGroups, makeHook, UNTROUBLED, until, type Held } from '../fixture.ts';
 
 const AT = new Date('2026-11-21T10:00:00.123Z');
-/** A thread whose answer never comes, since it is busy with itself. */
+/** A thread that never answers, since it runs an endless loop. */
 const stuck: typeof startThread = () => new Worker('for (;;);', { eval: true });
 
 let database: TestDatabase;
@@ -26,7 +26,7 @@ let proxy: HalfOpenProxy;
 let hook: HookId;
 let events: string[];
 let opened: SettlementWriter[];
-/** The real threads that were started. */
+/** The started real threads. */
 let threads: Worker[];
 let log: Log;
 
@@ -71,7 +71,7 @@ function settlement(changes: Partial<Settlement> = {}): Settlement {
   return { hookId: hook, generation: 0, epoch: 1, ...UNTROUBLED, cursor: 1 as Seq, attempts: [attempt()], ...changes };
 }
 
-/** Keeps every settlement of the hook waiting. */
+/** Blocks every settlement of the hook. */
 const holdHook = (): Promise<Held> =>
   holdOpen(database.target, (tx) => tx`select from reverse_hook where id = ${hook} for update`);
 
@@ -83,7 +83,7 @@ const failure = (write: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => error,
   );
 
-/** Repeats, as the settler does, until it is written. */
+/** Repeats the write, as the settler does, until it succeeds. */
 async function repeated(writer: SettlementWriter): Promise<void> {
   const write = (): Promise<unknown> => writer.write([settlement()]).catch(() => null);
   expect(await eventually(write, (taken) => taken !== null)).toEqual(new Set([hook]));
@@ -156,7 +156,7 @@ describe('a failure of the database', () => {
   });
 
   test('is DatabaseLostError after the deadline on a path that swallows packets; the connection is reset', async () => {
-    // Its own deadline comes long before the one of whoever waits for it, which would end the thread.
+    // Its own deadline comes long before that of its caller, which would end the thread.
     const start: typeof startThread = (name, options) => {
       const data = { ...(options.workerData as object), timeoutMs: 2_000 };
       const thread = startThread(name, { ...options, workerData: data });

@@ -165,11 +165,11 @@ describe('settle()', () => {
     // Twice, as after an unknown outcome.
     for (let n = 0; n < 2; n += 1)
       await settleOne({ retries: [retry(1, { nextAt: null }), retry(5, { attempts: 2 })] });
-    // A part of it that was repeated as well says nothing of the rest.
+    // The result of a repeated part says nothing about the rest.
     expect(await rows()).toEqual([{ seq: 5, last_seq: 9, attempts: 2, next_at: nextAt }]);
     await settleOne({ retries: [retry(5, { nextAt: null })] });
     expect(await rows()).toHaveLength(1);
-    // One by one from now on.
+    // Without batches from now on.
     await settleOne({ retries: [retry(5, { attempts: 0 })] });
     expect(await rows()).toEqual([{ seq: 5, last_seq: 5, attempts: 0, next_at: nextAt }]);
   });
@@ -201,7 +201,7 @@ describe('settle()', () => {
     const logged = attempt({ rev: 7 as Rev, lastRev: 8 as Rev });
     const marks = { batchLastRev: 12 as Rev, unbatchedUntilRev: 14 as Rev };
     const first = { hookId: asking, cursor: 0 as Seq, eventCursor: 8 as Rev, attempts: [logged], ...marks };
-    // Twice, as after an unknown outcome; beside a hook that asks for none.
+    // Twice, as after an unknown outcome; beside a hook that asks for no events.
     for (let n = 0; n < 2; n += 1) {
       const both = [settlement({ ...first, retries: repeated(7) }), settlement()];
       expect((await pool.run((sql) => settle(sql, both))).size).toBe(2);
@@ -225,7 +225,7 @@ describe('settle()', () => {
     });
     expect(await read()).toMatchObject({ event_cursor: 8 });
     expect(await rows()).toEqual([]);
-    // It asks for none any more: what was on its way leaves no place and nothing to repeat.
+    // The hook no longer asks for events: a request in flight moves no cursor and leaves no retry row.
     await database.query(
       (sql) => sql`
         update reverse_hook set events = '{}', event_cursor = null, event_start_rev = null, batch_last_rev = null,

@@ -44,7 +44,7 @@ describe('a new timeline', () => {
     await report('b', 2, 'complete');
     expect(await decide(2)).toBe(false);
     expect(await epoch()).toBe(0);
-    // Who comes later, and cannot confirm, finds it decided.
+    // A later node that cannot confirm finds the decision made.
     await report('c', 2, 'unknown');
     expect(await decide(2)).toBe(false);
   });

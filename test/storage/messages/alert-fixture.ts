@@ -8,7 +8,7 @@ import type { Post } from '../../../src/storage/messages/write-posts.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { logOptions, makeGroups, post, type StoredGroup } from '../fixture.ts';
 
-// Longer than any test: a lock time-out would end the waits that are staged here.
+// Longer than any test: a lock timeout would end the staged waits.
 const PATIENT = { lockTimeoutMs: 600_000, flushTimeoutMs: 600_000, databaseCallTimeoutMs: 600_000 };
 export const SINCE = new Date('2026-11-23T10:02:00Z');
 
@@ -19,7 +19,7 @@ export const stateOf = (changes: Partial<AlertState> = {}): AlertState => ({
   ...changes,
 });
 
-/** A group with the alert `cpu`, and the logs of nodes that write to it. */
+/** A group with the alert `cpu`, and the message logs of nodes that write to it. */
 export class AlertFixture {
   readonly testDatabase: TestDatabase;
   readonly database: Database;
@@ -48,7 +48,7 @@ export class AlertFixture {
     await this.testDatabase.drop();
   }
 
-  /** The log of one more node. */
+  /** The message log of another node. */
   openLog(options: Parameters<typeof logOptions>[0] = {}): MessageLog {
     const log = new MessageLog(this.testDatabase.open(PATIENT).intake, logOptions(options));
     this.logs.push(log);
@@ -67,14 +67,14 @@ export class AlertFixture {
     return post(this.group, text, { ...changes, alert: { ...write, newMessage: 'shows-alert', ...alert } });
   }
 
-  /** Edits the message of the alert, with a new message behind the edit or none. */
+  /** Edits the message of the alert, with or without a new message after the edit. */
   edit(from: StoredAlert, editedText: string, followUp: string | null, changes: Partial<Post> = {}): Post {
     const state = stateOf({ state: 'resolved' });
     const newMessage = followUp === null ? 'none' : 'follow-up';
     return this.alertPost(followUp ?? '', { decidedFrom: from, editedText, newMessage, state }, changes);
   }
 
-  /** Says nothing new. */
+  /** A post without news. */
   unchanged(from: StoredAlert, changes: Partial<Post> = {}): Post {
     return this.alertPost('', { decidedFrom: from, newMessage: 'none', state: null }, changes);
   }
@@ -113,7 +113,7 @@ export class AlertFixture {
     ]);
   }
 
-  /** As a hook does that asks for events. */
+  /** Makes the group's hook ask for events. */
   async askForEvents(): Promise<void> {
     await this.testDatabase.query(
       (sql) => sql`update conversation_head set wants_events = true where conversation_id = ${this.group.id}`,

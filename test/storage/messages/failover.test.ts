@@ -37,7 +37,7 @@ function openLog(
   return { log, pools };
 }
 
-/** Lets every commit wait for the standby, which is stopped where it is. */
+/** Makes every commit wait for the standby, which is suspended. */
 async function stallCommits(): Promise<void> {
   await primary.configure({ synchronous_standby_names: standby.name });
   await eventually(
@@ -85,7 +85,7 @@ describe('a planned switchover', () => {
     const { log } = openLog({ maxQueueWaitMs: 300 });
     await log.append(post(group, 'before'));
     await primary.stop();
-    // Nothing of the one is sent, or PostgreSQL has said that it is rolled back.
+    // No post was sent, or PostgreSQL has reported that its transaction was rolled back.
     const waiting = [log.append(post(group, 'one')), log.append(post(group, 'two'))];
     for (const each of await Promise.allSettled(waiting)) {
       expect(each).toMatchObject({ status: 'rejected', reason: expect.any(DatabaseUnavailableError) });
@@ -112,7 +112,7 @@ describe('commits that wait for a standby', () => {
     await log.append(keyedPost(group, 'k0', 'before'));
     await stallCommits();
     await expect(log.append(keyedPost(group, 'k1', 'stalled'))).rejects.toThrow(CommitUnknownError);
-    // Reads work, so that a probe that only reads would send a post after the other.
+    // Reads succeed, so a probe that only reads would send one post after the other.
     for (let n = 0; n < 40; n += 1) {
       await expect(log.append(keyedPost(group, `late ${n}`, 'late'))).rejects.toThrow(DatabaseUnavailableError);
       expect(await stalledBackends()).toBe(1);
@@ -123,7 +123,7 @@ describe('commits that wait for a standby', () => {
       () => log.isSuspended,
       (suspended) => !suspended,
     );
-    // The caller's own repeat finds what was written.
+    // The caller's own repeat finds the written message.
     expect(await log.append(keyedPost(group, 'k1', 'stalled'))).toMatchObject({ outcome: 'repeat', seq: 2 });
     expect((await readWholeLog(database)).map(({ text }) => text)).toEqual(['before', 'stalled']);
   });

@@ -45,7 +45,7 @@ const edit = (seq: number, text: string | null): Promise<unknown> => {
   });
 };
 
-/** Turns until nothing is left; how many messages each took. */
+/** Runs turns until nothing is left; returns the number of messages in each. */
 async function indexAll(id = group.id): Promise<number[]> {
   const turns: number[] = [];
   for (;;) {
@@ -82,7 +82,7 @@ describe('indexing a conversation', () => {
       [1, 'bob und übermut привет ёлка'],
       [2, 'alice bob nobody'],
     ]);
-    // Nobody mentions herself, and only members are mentioned.
+    // No account mentions itself, and only members are mentioned.
     expect(await mentions()).toEqual([
       [1, bob],
       [2, bob],
@@ -160,7 +160,7 @@ describe('indexing a conversation', () => {
       await tx`select pg_terminate_backend(pg_backend_pid())`;
     });
     await expect(killed).rejects.toThrow();
-    // It says so before it lets go of the row.
+    // The session is visible until it has released the row.
     await until(test1, async (sql) => (await sql`select from pg_stat_activity where pid = ${pid}`).length === 0);
     expect(await indexAll()).toEqual([1]);
     expect(await words()).toHaveLength(3);

@@ -26,7 +26,7 @@ afterEach(async () => {
   await database.drop();
 });
 
-/** What a node knows that has just read the conversation. */
+/** The witness of a node that has just read the conversation. */
 async function head(): Promise<WitnessedHead> {
   const [found] = await pools.general.run((sql) => readHeads(sql, [group.id]));
   return found!;

@@ -42,7 +42,10 @@ describe('a change that was decided from another row', () => {
     ]);
   });
 
-  /** Lets the posts of two nodes wait for the same lock, so that the second one's snapshot is older than the first one's commit. */
+  /**
+   * Makes the posts of two nodes wait for the same lock, so that the second one's snapshot is older than the first
+   * one's commit.
+   */
   async function atOnce(one: Post, other: Post): Promise<PromiseSettledResult<unknown>[]> {
     const second = it.openLog();
     const held = await lockHead(it.testDatabase.target, it.group.id);
@@ -67,7 +70,7 @@ describe('a change that was decided from another row', () => {
     expect(answers).toContainEqual(conflict);
     expect([(await it.messages()).length, await it.head()]).toMatchObject([2, { seq: 2, rev: 3 }]);
     expect(await it.read()).toMatchObject({ version: 2 });
-    // Neither had to be repeated: the row that was locked is the newest one.
+    // Neither had to be repeated: the locked row is the newest one.
     expect(it.logs.map(({ counts }) => counts.failedCommits)).toEqual([0, 0]);
   });
 

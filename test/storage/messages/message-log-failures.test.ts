@@ -34,14 +34,14 @@ afterEach(async () => {
   await database.drop();
 });
 
-/** A log on pools of its own, whose lock time-out is short so that the tests are. */
+/** A log on pools of its own, with a short lock timeout, so that the tests are short. */
 function openLog(options: Parameters<typeof logOptions>[0] = {}, changes: Parameters<TestDatabase['open']>[0] = {}) {
   const log = new MessageLog(database.open({ lockTimeoutMs: 100, ...changes }).intake, logOptions(options));
   logs.push(log);
   return log;
 }
 
-/** How a post ended: the seq it was given, or the name of its error. */
+/** The result of a post: its seq, or the name of its error. */
 async function ending(answer: Promise<PostResult>): Promise<number | string> {
   try {
     const posted = await answer;
@@ -53,7 +53,7 @@ async function ending(answer: Promise<PostResult>): Promise<number | string> {
 
 const texts = async (): Promise<string[]> => (await readWholeLog(database)).map((message) => message.text);
 
-/** Lets the insertion of a message fail, `times` times or always, with this SQLSTATE. */
+/** Makes the insertion of a message fail, `times` times or always, with this SQLSTATE. */
 async function failInserts(sql: Sql, state: string, times: number): Promise<void> {
   await sql.unsafe(`
     create sequence failures;
@@ -104,7 +104,7 @@ describe('a conversation that somebody else holds locked', () => {
     const waiting = ending(log.append(post(locked, 'x')));
     await log.append(post(open, 'first'));
     const traffic = { over: false };
-    // Two at a time, so that there is always one in the queue.
+    // Two at a time, so that one always waits in the queue.
     const keepPosting = async (): Promise<void> => {
       while (!traffic.over) await log.append(post(open, 'more'));
     };
@@ -118,7 +118,7 @@ describe('a conversation that somebody else holds locked', () => {
   test('keeps its order when a poisonous post is in the same flush', async () => {
     const [locked, open] = (await makeGroups(database, 2)) as [StoredGroup, StoredGroup];
     const log = openLog();
-    // The poison is met before the lock: statements bind their values first.
+    // The poison fails before the lock: statements bind their values first.
     const lock = await lockHead(database.target, locked.id);
     const posts = [
       post(locked, '1'),
@@ -130,7 +130,7 @@ describe('a conversation that somebody else holds locked', () => {
     const answers = Promise.all(posts.map((p) => ending(log.append(p))));
     await until(database, (sql) => isWaiting(sql, 'intake'));
     const late = ending(log.append(post(locked, '5')));
-    // Let go only when the first half was set apart: the second half is being written by then.
+    // Released only after the first half was split off: the second half is being written by then.
     expect(await ending(log.append(post(open, 'a')))).toBe(1);
     await lock.release();
     expect(await answers).toEqual([1, 2, 3, 'PoisonMessageError', 4]);
@@ -237,7 +237,8 @@ describe('a connection that is lost in the middle of a flush', () => {
     const answers = ['a', 'b'].map((text) => ending(log.append(post(group!, text))));
     await until(database, (sql) => isWaiting(sql, 'intake'));
     proxy.cut();
-    // The server's process may still write it once the lock is gone: it has not noticed that nobody listens.
+    // PostgreSQL's process may still write it after the release of the lock: it has not noticed that its client is
+    // gone.
     expect(await answers[0]).toBe('CommitUnknownError');
     await lock.release();
     const seq = await answers[1];
@@ -258,7 +259,7 @@ describe('a connection that is lost in the middle of a flush', () => {
     const answers = ['b', 'c'].map((text) => log.append(post(group!, text)));
     await expect(answers[0]).rejects.toThrow(CommitUnknownError);
     await expect(answers[1]).rejects.toThrow(DatabaseUnavailableError);
-    // Away for longer than any post may wait: nobody waits for a deadline.
+    // Away for longer than any post may wait: the posts do not wait until their deadline.
     const refusals = log.counts.outageRefusals;
     await expect(log.append(post(group!, 'd'))).rejects.toThrow(DatabaseUnavailableError);
     expect(log.counts.outageRefusals).toBe(refusals + 1);

@@ -31,7 +31,7 @@ let bob: AccountId;
 
 beforeEach(async () => {
   test1 = await createTestDatabase();
-  // Held long enough to see it wait.
+  // Long timeouts, so that the test can observe the wait.
   database = test1.open({ lockTimeoutMs: 60_000, flushTimeoutMs: 60_000, databaseCallTimeoutMs: 60_000 });
   log = new MessageLog(database.intake, logOptions());
   [group] = (await makeGroups(test1, 1)) as [StoredGroup];
@@ -45,7 +45,7 @@ afterEach(async () => {
 
 type State = 'uploading' | 'stored' | 'removed';
 
-/** Files of an account; their ids. */
+/** Inserts files of an account; returns their ids. */
 async function makeFiles(owner: AccountId, count: number, state: State = 'stored'): Promise<string[]> {
   const ids = Array.from({ length: count }, () => randomBytes(16).toString('base64url'));
   await test1.query(async (sql) => {
@@ -74,7 +74,7 @@ const fileRows = (): Promise<FileRow[]> =>
     ...(await sql<FileRow[]>`select id, conversation_id as group, seq, state from file order by id`),
   ]);
 
-/** What must hold of files and messages at any moment: each says of the other what the other says of it. */
+/** Checks the invariant of files and messages: each refers to the other. */
 async function checkFiles(): Promise<void> {
   await test1.query(async (sql) => {
     const carried = await sql<{ id: string; place: string }[]>`
@@ -115,7 +115,7 @@ describe('a post with files', () => {
       { id: first, name: 'name 1', type: 'text/plain', size: 1 },
     ]);
     await checkFiles();
-    // Posted by who has read it.
+    // A sender has read the message.
     const [row] = await test1.query((sql) => sql`select read_seq from membership where account_id = ${alice}`);
     expect(row).toEqual({ read_seq: 1 });
   });
@@ -149,7 +149,7 @@ describe('a post with files', () => {
     const before = await readWholeLog(test1);
     expect(await log.append(by(alice, 'both', [good, bad]))).toEqual({ outcome: 'refused' });
     expect(await readWholeLog(test1)).toEqual(before);
-    // The one that could have been attached still can.
+    // The available file can still be attached.
     expect(await log.append(by(alice, 'good', [good]))).toMatchObject({ outcome: 'new' });
     await checkFiles();
   });
@@ -240,7 +240,7 @@ describe('a post with files', () => {
 });
 
 describe('a file that somebody else holds', () => {
-  /** Waits until the flush waits for what is held, then lets go of it. */
+  /** Waits until the flush waits for the held lock, and releases it. */
   const meanwhile = async (held: { release(): Promise<void> }): Promise<void> => {
     await until(test1, (sql) => isWaiting(sql, 'intake'));
     await held.release();
@@ -272,7 +272,7 @@ describe('a file that somebody else holds', () => {
     const held = await holdOpen(test1.target, (tx) => tx`select from file where id = ${id} for update`);
     const posted = log.append(by(alice, 'hello', [id]));
     await until(test1, (sql) => isWaiting(sql, 'intake'));
-    // The head is taken already: a removal waits for the message, and not the other way round.
+    // The flush holds the head's lock already: a removal waits for the message, and not the other way round.
     const locked = await test1.query(
       (sql) => sql`select from conversation_head where conversation_id = ${group.id} for no key update skip locked`,
     );
@@ -310,7 +310,7 @@ describe('a message that is erased', () => {
     const states = new Map((await fileRows()).map(({ id, state }) => [id, state]));
     expect(ids.map((id) => states.get(id))).toEqual(['removed', 'removed', 'stored']);
     await checkFiles();
-    // And cannot be attached once more.
+    // And a second message cannot attach it.
     expect(await log.append(by(alice, 'again', ids.slice(0, 1)))).toEqual({ outcome: 'refused' });
   });
 });
@@ -325,7 +325,7 @@ test('no file gets into two messages nor is lost, however flushes, erasures and 
   const ids = [...(await makeFiles(alice, 30)), ...(await makeFiles(bob, 30))];
   const ownerOf = (id: string): AccountId => (ids.indexOf(id) < 30 ? alice : bob);
   const logs = [database.intake, test1.open().intake].map((pool) => new MessageLog(pool, logOptions()));
-  // Always the same order of the same things; what meets what is up to the database.
+  // The same actions in the same order each time; the database decides which of them meet.
   let state = 7;
   const random = (below: number): number => (state = (state * 48_271) % 2_147_483_647) % below;
   const got = new Map<string, string>();

@@ -18,7 +18,7 @@ import {
   type StoredGroup,
 } from '../fixture.ts';
 
-// Longer than any test: a lock time-out would end the waits that are staged here.
+// Longer than any test: a lock timeout would end the staged waits.
 const PATIENT = { lockTimeoutMs: 600_000, flushTimeoutMs: 600_000, databaseCallTimeoutMs: 600_000 };
 
 let database: TestDatabase;
@@ -34,7 +34,7 @@ afterEach(async () => {
   await database.drop();
 });
 
-/** The form of a post that takes the short statement, and the one that takes the general one. */
+/** A post that the short statement writes, and one that the general statement writes. */
 const forms: [string, (text: string) => Partial<Post>][] = [
   ['without a key', () => ({})],
   ['with a key', (text) => ({ key: text, bodyHash: text })],
@@ -68,7 +68,7 @@ describe.each(forms)('posts %s', (_name, form) => {
   test('lock the heads of their conversations by number, whatever order they came in', async () => {
     const groups = await makeGroups(database, 4);
     const [lowest, ...others] = groups as [StoredGroup, ...StoredGroup[]];
-    // Behind the others in the table as well, so that neither the order of the posts nor that of the rows is by number.
+    // Its row moves behind the others in the table, so that neither the posts nor the rows are ordered by number.
     await database.query(
       (sql) => sql`update conversation_head set last_at = last_at where conversation_id = ${lowest.id}`,
     );
@@ -78,7 +78,7 @@ describe.each(forms)('posts %s', (_name, form) => {
     const free = await unlocked(groups);
     await lock.release();
     expect(await Promise.all(answers)).toEqual(groups.map(() => ({ outcome: 'new', seq: 1, logEpoch: 0 })));
-    // A head that was locked before the lowest one would be half of a deadlock with a flush that goes by number.
+    // A head that is locked before the lowest one could deadlock with a flush in the order of numbers.
     expect(free).toEqual(others.map(({ id }) => id));
   });
 
@@ -109,7 +109,7 @@ test('flushes of two logs over the same conversations in opposite orders never f
   };
   await Promise.all([keepPosting(log, groups), keepPosting(other, groups.toReversed())]);
   await other.stop();
-  // A deadlock is repeated at once: nobody would see it in the answers.
+  // The log repeats a deadlock at once, so that the answers would not show it.
   expect([log.counts.failedCommits, other.counts.failedCommits]).toEqual([0, 0]);
   expect(await readWholeLog(database)).toHaveLength(2 * 40 * 6);
 });

@@ -26,7 +26,7 @@ let log: MessageLog;
 let group: StoredGroup;
 beforeEach(async () => {
   test1 = await createTestDatabase();
-  // Held long enough to see it wait.
+  // Long timeouts, so that the test can observe the wait.
   database = test1.open({ lockTimeoutMs: 60_000, flushTimeoutMs: 60_000, databaseCallTimeoutMs: 60_000 });
   log = new MessageLog(database.intake, logOptions());
   [group] = (await makeGroups(test1, 1)) as [StoredGroup];
@@ -36,7 +36,7 @@ afterEach(async () => {
   await test1.drop();
 });
 
-/** A member's post, in the form that takes the short statement, and in the one that takes the general one. */
+/** A member's post that the short statement writes, and one that the general statement writes. */
 const forms: [string, (text: string) => Partial<Post>][] = [
   ['without a key', () => ({})],
   ['with a key', (text) => ({ key: text, bodyHash: text })],
@@ -119,7 +119,7 @@ test('nobody posts behind the notice of a removal, however the two meet', async 
     (sql) => sql<{ sender: AccountId; rev: Rev; seq: Seq }[]>`
       select sender_id as sender, max(rev) as rev, max(seq) as seq from message group by sender_id`,
   );
-  // Some were removed before their first post came through.
+  // Some were removed before their first post was written.
   expect(last.length).toBeGreaterThan(0);
   expect(last.filter(({ sender, rev }) => rev > left.get(sender)!)).toEqual([]);
 });

@@ -21,10 +21,10 @@ afterEach(async () => {
   await database.drop();
 });
 
-/** A posting process and what it was answered. */
+/** A posting process with its answers. */
 class Poster {
   readonly acknowledged: string[] = [];
-  /** The exit code or signal, once everything it wrote was read. */
+  /** The exit code or signal, once all of its output was read. */
   readonly ended: Promise<number | string>;
   readonly #child: ChildProcessByStdio<Writable, Readable, null>;
   #line: () => void = () => {};
@@ -35,7 +35,7 @@ class Poster {
     this.ended = this.#read();
   }
 
-  /** Resolves when so many posts were answered. */
+  /** Resolves when this many posts were answered. */
   async reaches(count: number): Promise<void> {
     while (this.acknowledged.length < count) await new Promise<void>((resolve) => (this.#line = resolve));
   }
@@ -83,7 +83,7 @@ describe('two processes on one database', () => {
     expect(new Set(stored.map((message) => message.text)).size).toBe(stored.length);
     const lines = new Set(stored.map(({ group, seq, text }) => `${group} ${seq} ${text}`));
     expect(acknowledged.filter((line) => !lines.has(line))).toEqual([]);
-    // The dead process could not say what became of its last posts: one for each of its callers at most.
+    // The outcome of a killed process's last posts is unknown: one for each of its callers at most.
     expect(stored.length - acknowledged.length).toBeLessThanOrEqual(shared.callers);
   });
 });

@@ -30,12 +30,12 @@ beforeEach(async () => {
 
 afterEach(async () => {
   await log.stop();
-  // Whatever a test did, nothing is left in the queue and nothing was counted twice.
+  // Whatever a test did, the queue is empty and its counters agree.
   expect([log.depth, log.depthBytes]).toEqual([0, 0]);
   await test1.drop();
 });
 
-/** Texts that the way through arrays, JSON-like quoting and encodings could bend. */
+/** Texts that arrays, quoting and encodings on the path to the database could change. */
 const AWKWARD = [
   '"quoted"',
   'back\\slash',
@@ -76,7 +76,7 @@ describe('MessageLog', () => {
       const { id } = groups[i % 10]!;
       const seq = seqOf(answer.value);
       expect(byId.get(`${id}:${seq}`)).toBe(texts[i]);
-      // Posts of one caller are numbered in the order in which it made them.
+      // Posts of one caller have numbers in their order.
       expect(seq).toBeGreaterThan(newest.get(id) ?? 0);
       newest.set(id, seq);
     });
@@ -179,7 +179,7 @@ describe('MessageLog', () => {
         [second.id, 1],
       ],
     ]);
-    // Whoever repeats a post whose answer was lost may be the first to hear that it is there.
+    // A repeat of a post whose answer was lost may be the first to report that it is stored.
     await told.append(keyedPost(first, 'k', 'once'));
     await told.append(post(first, 'another'));
     await told.append(keyedPost(first, 'k', 'once'));
@@ -302,7 +302,7 @@ describe('the bounds of the intake', () => {
       'rejected',
     ]);
     expect(answers[3]).toMatchObject({ reason: expect.any(IntakeFullError) });
-    // What was answered no longer counts.
+    // Answered posts no longer count.
     expect(await small.append(post(group!, 'after'))).toEqual({ outcome: 'new', seq: 4, logEpoch: 0 });
     await small.stop();
   });

@@ -31,7 +31,7 @@ function request(changes: Partial<DatabaseRequest> = {}): DatabaseRequest {
 
 const programs = await localPrograms();
 
-// Where only root could run the programs there is nothing that a test could start.
+// Where only root could run the programs, the test cannot start any.
 const describeHere = programs.length === 0 ? describe.skip : describe;
 
 describeHere.each(programs.map((each) => [each.major, each] as const))(
@@ -148,7 +148,7 @@ describeHere.each(programs.map((each) => [each.major, each] as const))(
           await sql.unsafe(`create role ${wanted.user} login password 'pencil'`);
         });
         if (way === 'scram-sha-256') expect(await make(wanted)).toMatchObject({ role: 'kept', database: 'made' });
-        // Its login is refused by the rule, which asks for the newer way; the role was left alone all the same.
+        // The rule, which demands the newer method, refuses its login; the role itself was not changed.
         else expect(await refusal(wanted)).toContain('does not let the role in');
       }
     });
@@ -224,7 +224,7 @@ describeHere.each(programs.map((each) => [each.major, each] as const))(
         await migrate(database.intake);
         await database.general.run((sql) => createOrCheckCanary(sql, new Sealer(SECRET)));
         await database.stop();
-        // PostgreSQL ends the sessions in its own time, and a role that is logged in is refused for another reason.
+        // PostgreSQL ends the sessions a moment later; until then the role is refused for another reason.
         await eventually(
           () => server.administer((sql) => sql`select from pg_stat_activity where usename = ${old.user}`),
           (sessions) => sessions.length === 0,

@@ -17,7 +17,7 @@ beforeEach(async () => {
 });
 afterEach(() => test1.drop());
 
-/** Alerts `1` … of a conversation; the last is the newest, and each is a second older than the next one. */
+/** Inserts alerts `1` … of a conversation; the last is the newest, and each is a second older than the next one. */
 const insertAlerts = (conversation: number, count: number, age = '0 days', state = 'firing'): Promise<unknown> =>
   test1.query(
     (sql) => sql`

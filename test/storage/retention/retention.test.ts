@@ -33,7 +33,7 @@ afterEach(() => database.drop());
 
 const ensure = (nowMs = NOW_MS): Promise<void> => pool.transaction((tx) => ensureAttemptPartitions(tx, nowMs));
 
-/** Days that have a partition, and how many rows are in each; `default` too. */
+/** Days with a partition, and the number of rows in each; `default` too. */
 async function partitions(): Promise<Record<string, number>> {
   const rows = await database.query(
     (sql) => sql<{ name: string; count: number }[]>`
@@ -43,7 +43,7 @@ async function partitions(): Promise<Record<string, number>> {
   return Object.fromEntries(rows.map(({ name, count }) => [name.replace('delivery_attempt_', ''), count]));
 }
 
-/** Rows of the two tables that were read so far, by whatever scan. */
+/** Rows of the two tables that any scan has read so far. */
 async function rowsRead(): Promise<{ delivery_attempt: number; idempotency_key: number }> {
   return pool.run(async (sql) => {
     await sql`select pg_stat_force_next_flush()`;
@@ -62,7 +62,7 @@ const logAttempt = (at: string): Promise<unknown> =>
     values (1, 1, 1, 1, 1, ${at}::timestamptz, 'delivered', 1)`,
   );
 
-/** What settlements counted for hook 1, 2 …, of a conversation 7. */
+/** Inserts the counts of settlements for hooks 1, 2 …, of a conversation 7. */
 const countRequests = (requests: readonly number[], at = new Date(NOW_MS)): Promise<unknown> =>
   database.query(
     (sql) => sql`
@@ -215,7 +215,7 @@ describe('removeExpiredLogsKeysHooks()', () => {
         insert into delivery_attempt (conversation_id, hook_id, seq, last_seq, attempt, at, outcome, duration_ms)
         select 7, hook, n, n, 1, ${young}::timestamptz + n * interval '1 ms', 'delivered', 1
         from generate_series(1, 300) hook, generate_series(1, case when hook = 9 then 250 else 200 end) n`;
-      // A key that takes the place of a deleted one stands among old ones.
+      // A key that replaces a deleted one is among old ones in the table.
       await sql`
         insert into idempotency_key (conversation_id, key, seq, body_hash, created_at)
         select 1, 'key ' || n, n, '-', case when n % 50 = 0 then ${old}::timestamptz else ${young}::timestamptz end
