@@ -56,7 +56,7 @@ import { judgeOrder } from './order-rules.ts';
 import { judgeOutcome } from './outcome-rules.ts';
 import { judgeRepeats } from './repeat-rules.ts';
 
-/** What was promised and was not so, in sentences. */
+/** The broken promises, in sentences. */
 export function judgeHistory(history: History): string[] {
   const ofGroup = judgeEpochs(history).map((violation) => `group ${history.group}: ${violation}`);
   const ofHooks = history.hooks.flatMap((hook) => {

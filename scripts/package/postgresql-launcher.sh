@@ -1,6 +1,6 @@
 #!/bin/sh
-# Starts the PostgreSQL program of this name on the C library that Klatch's release zip brings: unpack this folder as
-# `postgresql` beside its `bin`.
+# Starts the PostgreSQL program of this name with the C library of Klatch's release zip: unpack this folder as
+# `postgresql` beside the zip's `bin`.
 set -eu
 
 bin=$(CDPATH='' cd "$(dirname "$0")" && pwd -P)
@@ -10,5 +10,5 @@ if [ ! -x "$rt/ld-linux-x86-64.so.2" ]; then
   echo "$name: there is no Klatch around this folder ($rt is missing): unpack the zip where klatch's bin folder is" >&2
   exit 69
 fi
-# PostgreSQL finds its other files from the name that it was started by, which has to be this script's.
+# PostgreSQL finds its other files by its argv[0], which has to be the path of this script.
 exec "$rt/ld-linux-x86-64.so.2" --library-path "$rt:$bin/../lib" --argv0 "$bin/$name" "$bin/../libexec/$name" "$@"

@@ -33,7 +33,7 @@ async function send(body: unknown, { query = '', headers = {}, to = group }: Sen
   return { status: answer.status, body: (await answer.json()) as Record<string, unknown> };
 }
 
-/** Posts, and resolves to the number of the message that it is answered with. */
+/** Posts, and resolves to the number of the message in the answer. */
 async function tell(body: unknown, sent: Sent = {}): Promise<number> {
   const answer = await send(body, sent);
   expect([answer.status, answer.body]).toEqual([
@@ -45,7 +45,7 @@ async function tell(body: unknown, sent: Sent = {}): Promise<number> {
 
 const texts = async (of = group): Promise<string[]> => (await storedMessages(server, of)).map(({ text }) => text);
 
-/** So many minutes pass for what is known of alerts. */
+/** Moves the recorded times of alerts back by this many minutes. */
 const makeQuiet = (minutes: number): Promise<unknown> =>
   server.database.query(
     (sql) => sql`
@@ -55,7 +55,7 @@ const makeQuiet = (minutes: number): Promise<unknown> =>
 type Instance = readonly [name: string, start: string, end?: string];
 const DAY = '2026-11-22';
 
-/** What Alertmanager sends of the group HighCPU: an instance with an end is resolved. */
+/** Alertmanager's post about the group HighCPU: an instance with an end is resolved. */
 const alertmanager = (...instances: readonly Instance[]): object => ({
   version: '4',
   receiver: 'klatch',
@@ -87,7 +87,7 @@ describe('a group of Alertmanager', () => {
     const two = '🔴 HighCPU (2 firing)\ninstance=web-1 · since 10:02 UTC\ninstance=web-2 · since 10:05 UTC';
     const line = '🔴 HighCPU (2 firing)\ninstance=web-2 · since 10:05 UTC';
     expect(await texts()).toEqual([two, line]);
-    // One of them ends: an edit says enough.
+    // One of them ends: an edit is enough.
     expect(await tell(alertmanager(['web-1', '10:02'], ['web-2', '10:05', '10:10']))).toBe(1);
     const mixed =
       '🔴 HighCPU (1 firing, 1 resolved)\n🔴 instance=web-1 · since 10:02 UTC\n🟢 instance=web-2 · 10:05 to 10:10 UTC';
@@ -112,7 +112,7 @@ describe('a group of Alertmanager', () => {
       '🔴 HighCPU (2 firing)\ninstance=web-2 · since 10:05 UTC\n… and 1 more',
       '🔴 HighCPU (2 firing)\ninstance=web-2 · since 10:05 UTC',
     ]);
-    // It has not heard of the end of web-1.
+    // This sender does not know that web-1 has ended.
     await tell(alertmanager(['web-1', '10:02', '10:20'], ['web-2', '10:05']));
     await tell(alertmanager(['web-1', '10:02'], ['web-2', '10:05'], ['web-3', '10:25']));
     expect((await texts())[0]).toBe(

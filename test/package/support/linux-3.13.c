@@ -1,7 +1,7 @@
 /*
- * Runs a program as if the kernel were Linux 3.13 (Ubuntu 14.04), as far as system calls go: `linux-3.13 PROGRAM [ARG...]`.
- * The newer ones answer ENOSYS, as that kernel does, and what it does not know of an older one answers as it did there.
- * The filter is inherited by all that the program starts, and cannot be taken off. For x86-64; needs no library.
+ * Runs a program with the system calls of Linux 3.13 (Ubuntu 14.04): `linux-3.13 PROGRAM [ARG...]`. Newer calls return
+ * ENOSYS, as on that kernel; newer arguments of older calls return the errors of that kernel. All children inherit the
+ * filter, and no process can remove it. For x86-64; needs no library.
  */
 #include <errno.h>
 #include <linux/audit.h>
@@ -17,21 +17,21 @@
 /* finit_module; sched_setattr (314) came with 3.14. */
 #define NEWEST_CALL 313
 /*
- * Without getrandom OpenSSL waits until /dev/random is seeded, but only where uname says that the kernel is as old as that
- * (OPENSSL_RAND_SEED_DEVRANDOM_SHM_ID in its crypto.h). A filter cannot change what uname says: here this segment does,
- * by which one process tells the others that it has waited.
+ * Without getrandom, OpenSSL waits until /dev/random is seeded, but only where uname reports such an old kernel. A filter
+ * cannot change the result of uname. Instead this segment exists, by which one process tells the others that it has
+ * waited (OPENSSL_RAND_SEED_DEVRANDOM_SHM_ID in OpenSSL's crypto.h).
  */
 #define SEEDED_SEGMENT 114
 #define ANY 0xffff
 
-/* The call `number` fails with `error` when argument `index` is in the range, and the first argument but one is `level`. */
+/* The call `number` fails with `error` when argument `index` is in the range, and the second argument is `level`. */
 struct rule {
   unsigned number, index, from, to, error, level;
 };
 
 static const struct rule rules[] = {
   {SYS_madvise, 2, 8, 8, EINVAL, ANY},              /* MADV_FREE: 4.5 */
-  {SYS_madvise, 2, 18, 99, EINVAL, ANY},            /* MADV_WIPEONFORK and on: 4.14 */
+  {SYS_madvise, 2, 18, 99, EINVAL, ANY},            /* MADV_WIPEONFORK and later: 4.14 */
   {SYS_prctl, 0, 41, 0x53564d41, EINVAL, ANY},      /* PR_SET_THP_DISABLE: 3.15, PR_SET_VMA: 5.17 */
   {SYS_fcntl, 1, 36, 38, EINVAL, ANY},              /* F_OFD_SETLK: 3.15 */
   {SYS_fcntl, 1, 1033, 1099, EINVAL, ANY},          /* F_ADD_SEALS: 3.17 */

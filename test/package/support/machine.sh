@@ -1,16 +1,16 @@
-# What the first process of a machine does, in namespaces of its own (machine.ts): mounts the machine's root over
-# "$lower" (what it changes goes to "$work" and is thrown away), says its process id, and becomes the machine's init.
-# With the namespaces go the mounts and the processes, whatever ends this one.
+# The first process of a machine, in namespaces of its own (machine.ts). It mounts the machine's root over "$lower";
+# changes go to "$work" and are discarded. It prints its process id, and becomes the machine's init. The mounts and the
+# processes end with the namespaces, however this process ends.
 set -eu
 lower=$1 work=$2 init=$3
 
-# Of the outer process namespace: /proc is still the one from outside.
+# The process id in the outer namespace: /proc is still the outer one.
 read -r pid _ </proc/self/stat
 
 root=$work/root
 mkdir -p "$work/upper" "$work/work" "$root"
 overlay() { mount -t overlay -o "lowerdir=$lower,upperdir=$1/upper,workdir=$1/work" machine "$root"; }
-# An overlay (a container's own root) cannot hold the changes of another one: then they are kept in memory.
+# An overlay, such as a container's own root, cannot store the changes of another one: then memory stores them.
 if ! overlay "$work" 2>/dev/null; then
   mkdir -p "$work/memory"
   mount -t tmpfs -o mode=755 memory "$work/memory"
@@ -22,7 +22,7 @@ mkdir -p "$root/proc" "$root/dev" "$root/tmp"
 chmod 1777 "$root/tmp"
 mount -t proc -o nosuid,nodev,noexec proc "$root/proc"
 
-# Own device nodes: the host's would be the host's, and a getty in here changes their mode.
+# Device nodes of its own: a getty in the machine changes their mode, which must not affect the host's.
 mount -t tmpfs -o mode=755 devices "$root/dev"
 node() { mknod -m "$2" "$root/dev/$1" c "$3" "$4"; }
 node null 666 1 3
@@ -45,7 +45,7 @@ fi
 echo "$pid"
 case $init in
   systemd)
-    # Most of these settings are the kernel's, not the machine's.
+    # Most of these settings belong to the kernel, not to the machine.
     mount --bind "$root/proc/sys" "$root/proc/sys"
     mount -o remount,bind,ro "$root/proc/sys"
     mount -t sysfs -o ro,nosuid,nodev,noexec sysfs "$root/sys"
@@ -53,7 +53,8 @@ case $init in
     exec env -i container=lxc PATH=/usr/sbin:/usr/bin:/sbin:/bin chroot "$root" /sbin/init </dev/null >/dev/null 2>&1
     ;;
   *)
-    # A shell that waits for a child reaps whatever else ends below it. The child ends with its input: with the test.
+    # A shell that waits for a child reaps all other processes that end below it. The child ends with its input, that is
+    # with the test.
     exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin chroot "$root" /bin/sh -c 'cat >/dev/null; exit 0'
     ;;
 esac
