@@ -3,8 +3,8 @@ import type { ListNode, Node, ObjectNode, Scalar } from './node.ts';
 import type { Origin } from './value.ts';
 
 /**
- * What a substitution brings into another object. A `+=` inside adds to the value within these layers only: it must not
- * see the object that they are merged over.
+ * The layers that a substitution adds to another object. A `+=` inside adds to the value within these layers only: it
+ * must not see the object below them.
  */
 interface LayersIsolatingAppends {
   readonly kind: 'isolated';
@@ -13,7 +13,9 @@ interface LayersIsolatingAppends {
 
 export type ObjectLayer = ObjectNode | LayersIsolatingAppends;
 
-/** An object known by the literals it is merged from, a later one over an earlier one; its fields are not resolved. */
+/**
+ * An object in the form of the literals that it merges, a later one over an earlier one; its fields are not resolved.
+ */
 export interface LayeredObject {
   readonly kind: 'layers';
   readonly origin: Origin;
@@ -33,17 +35,17 @@ export interface UnresolvedArray extends Omit<ListNode, 'items'> {
   readonly items: readonly Definition[];
 }
 
-/** A value whose kind is known while what it holds may not be resolved yet. */
+/** A value with a known kind, whose contents may not be resolved yet. */
 export type ShallowValue = Scalar | UnresolvedArray | LayeredObject;
 
-/** A value in a concatenation; a null head is an optional substitution without a value. */
+/** A part of a concatenation; a null head is an optional substitution without a value. */
 interface ResolvedPart {
   readonly spaceBefore: string;
   readonly origin: Origin;
   readonly partValue: ShallowValue | null;
 }
 
-/** Joins values that stand side by side; null if none of them is there. Mixed kinds are an error at the odd one. */
+/** Joins adjacent values; null if none has a value. Mixed kinds are an error at the first part that differs. */
 export function joinPieces(origin: Origin, pieces: readonly ResolvedPart[]): ShallowValue | null {
   const heads = pieces.map((piece) => piece.partValue).filter((head) => head !== null);
   const first = heads[0];
@@ -63,14 +65,14 @@ export function joinPieces(origin: Origin, pieces: readonly ResolvedPart[]): Sha
 }
 
 /**
- * The keys of an object that stand for positions in an array, in ascending order: the specification reads such an object
- * as an array where an array is needed. Other keys do not count; without any such key the object stays an object.
+ * The keys of an object that are positions in an array, in ascending order: the specification reads such an object as
+ * an array where an array is needed. Other keys do not count; without any such key the object stays an object.
  */
 export function sortedIndexKeys(keys: Iterable<string>): string[] {
   return [...keys].filter((key) => /^\d{1,9}$/.test(key)).sort((a, b) => Number(a) - Number(b));
 }
 
-/** Fails at `origin` unless the two can stand side by side. */
+/** Fails at `origin` unless the two can be adjacent. */
 export function requireJoinable(first: ShallowValue | Node, other: ShallowValue | Node, origin: Origin): void {
   if (joinFamily(first) === joinFamily(other)) return;
   if (isArrayOrIndexed(first) && isArrayOrIndexed(other)) return;
@@ -80,7 +82,7 @@ export function requireJoinable(first: ShallowValue | Node, other: ShallowValue 
   );
 }
 
-/** The text of a scalar in a concatenation; nothing for what is not there. */
+/** The text of a scalar in a concatenation; empty for a missing value. */
 export function concatenationText(head: ShallowValue | Node | null): string {
   if (head === null) return '';
   if (head.kind === 'string' || head.kind === 'number') return head.text;

@@ -1,7 +1,7 @@
 import { fail, type Sentence } from './error.ts';
 import type { Origin } from './value.ts';
 
-/** The characters that unquoted text may not hold, besides white space and `//`. */
+/** The characters that unquoted text cannot contain, besides white space and `//`. */
 const FORBIDDEN_UNQUOTED = '$"{}[]:=,+#`^?!@*&\\';
 
 const ESCAPES: ReadonlyMap<string, string> = new Map([
@@ -15,7 +15,7 @@ const ESCAPES: ReadonlyMap<string, string> = new Map([
   ['t', '\t'],
 ]);
 
-/** Reads the tokens of one text from left to right and knows where each stands. */
+/** Reads the tokens of one text from left to right, and knows the position of each. */
 export class Cursor {
   readonly text: string;
   offset = 0;
@@ -33,12 +33,12 @@ export class Cursor {
     return this.text.charAt(this.offset);
   }
 
-  /** Whether the text goes on with this. */
+  /** Whether the text continues with this token. */
   isAt(token: string): boolean {
     return this.text.startsWith(token, this.offset);
   }
 
-  /** Where an offset stands in the file. */
+  /** The position of an offset in the file. */
   origin(offset = this.offset): Origin {
     let low = 0;
     let high = this.#lineStarts.length;
@@ -55,7 +55,7 @@ export class Cursor {
     fail(this.origin(offset), sentence);
   }
 
-  /** Throws a problem about what stands at an offset: `Found 'it' …`. */
+  /** Throws a problem about the text at an offset: `Found 'it' …`. */
   failFound(rest: Sentence, offset = this.offset): never {
     const found = this.#describeTokenAt(offset);
     this.fail((quote) => {
@@ -80,7 +80,7 @@ export class Cursor {
     return this.text.slice(start, this.offset);
   }
 
-  /** Skips white space, comments and line ends; tells whether a line ended. */
+  /** Skips white space, comments and line ends; returns whether a line ended. */
   skipBlankReturningNewline(): boolean {
     let newline = false;
     for (;;) {
@@ -91,13 +91,13 @@ export class Cursor {
     }
   }
 
-  /** Reads unquoted text up to a character that may not stand in it; empty if there is none. */
+  /** Reads unquoted text up to a character that it cannot contain; empty if there is none. */
   readUnquoted(): string {
     const start = this.offset;
     this.offset = this.#wordEnd();
     const word = this.text.slice(start, this.offset);
     const [number = ''] = /^[-+.\deE]*/.exec(word) ?? [];
-    // The + of an exponent is read as part of the word: it may stand there in a number only.
+    // The + of an exponent is read as part of the word, although only a number can contain it.
     if (number.includes('+') && !Number.isFinite(Number(number))) {
       const plus = start + word.indexOf('+');
       this.fail("Found '+', which cannot stand outside quotes; put the text in double quotes.", plus);
@@ -195,14 +195,14 @@ export class Cursor {
     return end;
   }
 
-  /** `1e+5` is a number though `+` may not stand in unquoted text. */
+  /** `1e+5` is a number although unquoted text cannot contain `+`. */
   #isInExponent(start: number, plus: number): boolean {
     const digit = /\d/.test(this.text.charAt(plus + 1));
     return digit && /^-?\d[\d.]*[eE]$/.test(this.text.slice(start, plus));
   }
 }
 
-/** White space as the specification counts it, line ends included. JavaScript's own lacks U+001C to U+001F. */
+/** White space by the specification, line ends included. JavaScript's own definition lacks U+001C to U+001F. */
 function isSpaceOrLineEnd(code: number): boolean {
   if (code < 0x80) return code === 0x20 || (code >= 0x09 && code <= 0x0d) || (code >= 0x1c && code <= 0x1f);
   return /\s/.test(String.fromCharCode(code));

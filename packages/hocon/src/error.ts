@@ -1,28 +1,28 @@
 import type { Origin } from './value.ts';
 
 /**
- * A sentence about a problem. What it repeats of the text goes through `quote`, so that whoever shows the sentence can
- * withhold it: the text may be a secret.
+ * A sentence about a problem. It quotes parts of the text through `quote`, so that its caller can withhold them: the
+ * text may be a secret.
  */
 export type Sentence = string | ((quote: (text: string) => string) => string);
 
-/** One thing that is wrong, and where. */
+/** One problem with its position. */
 export interface Problem {
   readonly origin: Origin;
   readonly sentence: Sentence;
 }
 
-/** What stands in the place of text that is withheld. */
+/** Replaces withheld text. */
 const WITHHELD_PLACEHOLDER = '…';
 
-/** The sentence on one line; text of the file is shown only where `isShown` says so. */
+/** The sentence on one line; it shows text of the file only where `isShown` allows it. */
 export function renderSentence(sentence: Sentence, isShown: (text: string) => boolean): string {
   const rendered =
     typeof sentence === 'string' ? sentence : sentence((text) => (isShown(text) ? text : WITHHELD_PLACEHOLDER));
   return toBoundedLine(rendered);
 }
 
-/** What loading throws; the message has one `file:line:column: sentence` per line and withholds nothing. */
+/** The error of a failed load; the message has one `file:line:column: sentence` per line and withholds nothing. */
 export class HoconError extends Error {
   override readonly name = 'HoconError';
   readonly problems: readonly Problem[];
@@ -42,7 +42,7 @@ function describeProblemInFull({ origin, sentence }: Problem): string {
   return `${origin.file}:${origin.line}:${origin.column}: ${renderSentence(sentence, () => true)}`;
 }
 
-/** A key or a file name may hold line ends, terminal control codes, or be as long as the file. */
+/** A key or a file name may contain line ends or terminal control codes, or be as long as the file. */
 function toBoundedLine(sentence: string): string {
   const short = sentence.length > 1000 ? `${sentence.slice(0, 1000)}….` : sentence;
   return short.replace(

@@ -3,7 +3,7 @@ import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { fail } from './error.ts';
 import type { Origin } from './value.ts';
 
-/** A text file that was read. */
+/** The content of a text file. */
 interface TextFile {
   readonly text: string;
   readonly bytes: number;
@@ -39,7 +39,7 @@ export function readTextFile(path: string, maxBytes: number, origin: Origin): Te
   }
 }
 
-/** The size that a file says it has may be wrong (`/proc`), so that what is read is counted. */
+/** The announced size of a file may be wrong (`/proc`), so that this function counts the bytes. */
 function readAllBounded(descriptor: number, path: string, maxBytes: number, origin: Origin): Buffer {
   const chunks: Buffer[] = [];
   for (let total = 0; ;) {
@@ -69,7 +69,7 @@ function decodeUtf8OrFail(bytes: Buffer, path: string): string {
   }
 }
 
-/** Not by `instanceof`: an error of another realm (a test's, a worker's) is one too. */
+/** Not by `instanceof`, which fails for an error of another realm (a test's, a worker's). */
 function errorCodeOf(error: unknown): string {
   const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
   return typeof code === 'string' ? code : String(error);

@@ -1,12 +1,12 @@
 import type { Cursor } from './cursor.ts';
 
-/** Where white space stands inside a key, and the path of keys up to there. */
+/** The position of white space inside a key, and the path of keys up to there. */
 export interface SpaceInKey {
   readonly offset: number;
   readonly keys: readonly string[];
 }
 
-/** A key that was read, and where it ends. */
+/** A key with its end. */
 interface ParsedKey {
   readonly keys: readonly string[];
   readonly end: number;
@@ -16,7 +16,7 @@ interface ParsedKey {
 const MERGE_CONFLICT_MARK = /(?:<{7}|\|{7}|={7}|>{7})(?![<|=>])/y;
 const FIELD_START = /(?:"[^"\n]*"|[\w.-]+)[ \t]*(?:[=:{]|\+=)/y;
 
-/** Fails at syntax that people bring from elsewhere and that would be reported at another place, or not at all. */
+/** Fails at syntax of other formats that would otherwise be reported at another place, or not at all. */
 export function refuseCCommentOrMergeMark(cursor: Cursor): void {
   const { text, offset } = cursor;
   const comment = text.startsWith('/*', offset) ? offset : text.startsWith('/*', offset - 1) ? offset - 1 : null;
@@ -26,7 +26,7 @@ export function refuseCCommentOrMergeMark(cursor: Cursor): void {
   }
 }
 
-/** Fails where neither =, :, += nor { comes behind a key: at the word that a forgotten = leaves there. */
+/** Fails where neither =, :, += nor { follows a key: at the word that a forgotten = leaves there. */
 export function failWithoutSeparator(cursor: Cursor, { keys, end, spaceInKey }: ParsedKey, newline: boolean): never {
   refuseCCommentOrMergeMark(cursor);
   if (spaceInKey?.keys[0] === '-')
@@ -37,8 +37,8 @@ export function failWithoutSeparator(cursor: Cursor, { keys, end, spaceInKey }: 
 }
 
 /**
- * Fails where no value comes behind the separator that ends at `start`, and the next line is a field of its own: else
- * that field would be taken for the value and be what the message is about.
+ * Fails where no value follows the separator that ends at `start`, and the next line is a field of its own. Otherwise
+ * the parser would take that field for the value, and the message would be about it.
  */
 export function requireValueBeforeNextField(cursor: Cursor, { keys, spaceInKey }: ParsedKey, start: number): void {
   const { text, offset, char } = cursor;
@@ -60,7 +60,7 @@ export function requireValueBeforeNextField(cursor: Cursor, { keys, spaceInKey }
   cursor.failFound((quote) => ` after the key '${quote(keys.join('.'))}'; expected a value on this line.${hint}`);
 }
 
-/** The offset behind the last character that is no white space. */
+/** The offset after the last character that is no white space. */
 export function offsetBeforeSpace({ text, offset }: Cursor): number {
   let end = offset;
   while (end > 0 && text.charAt(end - 1).trim() === '') end--;

@@ -6,12 +6,12 @@ import type { Origin } from './value.ts';
 export interface IncludeRequest {
   /** The name as written. */
   readonly name: string;
-  /** Whether it is an error that there is no such file. */
+  /** Whether a missing file is an error. */
   readonly required: boolean;
   readonly origin: Origin;
 }
 
-/** What is wrong with the name in an include statement, or null. */
+/** The problem of the name in an include statement, or null. */
 export function includeProblem(name: string): Sentence | null {
   if (name === '') return 'The name of the file to include is empty.';
   if (name.includes('\0')) return 'The name of the file to include holds a NUL character.';
@@ -20,9 +20,8 @@ export function includeProblem(name: string): Sentence | null {
 }
 
 /**
- * The files that a name stands for, relative to the including file, whose path is null for a text without a file
- * (then only absolute names mean anything: the answer is null). A name without a suffix stands for its `.json` and
- * its `.conf` file, in this order.
+ * The files of a name, relative to the including file. For a text without a file its path is null, and only absolute
+ * names have an answer; others are null. A name without a suffix means its `.json` and its `.conf` file, in this order.
  */
 export function includePaths(
   name: string,

@@ -12,7 +12,7 @@ export type Source = { readonly path: string } | { readonly name: string; readon
 
 /** Surroundings and bounds of a load. */
 export interface LoadOptions {
-  /** What a substitution falls back to; `process.env` as a rule. */
+  /** The values that substitutions fall back to; usually `process.env`. */
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Nesting of objects, arrays and keys, and the length of a chain of substitutions; 200. */
   readonly maxDepth?: number;
@@ -20,11 +20,11 @@ export interface LoadOptions {
   readonly maxBytesOfAllSources?: number;
   /** Files that include statements read; 100. */
   readonly maxIncludedFiles?: number;
-  /** Values written out and definitions looked at; 1,000,000. */
+  /** Resolved values and examined definitions; 1,000,000. */
   readonly maxResolvedNodes?: number;
-  /** Called with the path and the text of every file that is read, an included one too, before it is parsed. */
+  /** Called with the path and the text of every file, included ones too, before it is parsed. */
   readonly onFile?: (path: string, text: string) => void;
-  /** Called for what is valid and hardly meant. */
+  /** Called for valid text that is probably a mistake. */
   readonly onWarning?: (warning: HoconWarning) => void;
 }
 
@@ -57,7 +57,7 @@ interface SourceReaderOptions {
   readonly onWarning: (warning: HoconWarning) => void;
 }
 
-/** A file that is being read: what it is, where it is, and where its substitutions are looked up. */
+/** A file in progress: its identity, its position, and the scopes of its substitutions. */
 interface IncludeFrame {
   readonly file: string;
   readonly path: string | null;
@@ -66,7 +66,7 @@ interface IncludeFrame {
   readonly includedBy: IncludeFrame | null;
 }
 
-/** Reads sources and what they include into one document, within common bounds. */
+/** Reads sources and their included files into one document, within common bounds. */
 class SourceReader {
   readonly #root: ObjectNode;
   readonly #options: SourceReaderOptions;

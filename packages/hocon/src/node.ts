@@ -1,6 +1,6 @@
 import type { BooleanValue, NullValue, NumberValue, Origin, StringValue } from './value.ts';
 
-/** A value that holds no others. */
+/** A value without contents. */
 export type Scalar = StringValue | NumberValue | BooleanValue | NullValue;
 
 /** An object as written, or merged from several: each key has its definitions, a later one over an earlier one. */
@@ -17,7 +17,7 @@ export interface ListNode {
   readonly items: readonly Node[];
 }
 
-/** A place that paths are looked up from: the document, or an included file's place in it. */
+/** A scope for the look-up of paths: the document, or the position of an included file in it. */
 export interface LookupScope {
   readonly root: ObjectNode;
   readonly path: readonly string[];
@@ -32,13 +32,13 @@ export interface Substitution {
   readonly enclosingScopes: readonly LookupScope[];
 }
 
-/** One of several values that stand side by side, and the white space before it. */
+/** One of several adjacent values, and the white space before it. */
 export interface ConcatenationPart {
   readonly spaceBefore: string;
   readonly node: Node;
 }
 
-/** Values side by side: text is joined, arrays are joined, objects are merged. */
+/** Adjacent values: texts and arrays are joined, objects are merged. */
 export interface Concatenation {
   readonly kind: 'concatenation';
   readonly origin: Origin;
@@ -52,10 +52,10 @@ interface AppendNode {
   readonly item: Node;
 }
 
-/** What the parser makes and the resolver turns into values. */
+/** The result of the parser, which the resolver turns into values. */
 export type Node = Scalar | ObjectNode | ListNode | Substitution | Concatenation | AppendNode;
 
-/** Adds a definition below a path of keys; `origin` is where the key stands. */
+/** Adds a definition below a path of keys; `origin` is the position of the key. */
 export function addDefinition(target: ObjectNode, path: readonly string[], origin: Origin, node: Node): void {
   let value = node;
   for (const key of path.slice(1).reverse()) value = { kind: 'fields', origin, fields: new Map([[key, [value]]]) };
@@ -75,7 +75,9 @@ function defineKey(target: ObjectNode, key: string, node: Node): void {
   }
 }
 
-/** Whether an earlier definition of the same key can still show: text, numbers and plain arrays hide it for good. */
+/**
+ * Whether an earlier definition of the same key still matters: text, numbers and plain arrays replace it completely.
+ */
 function dependsOnEarlier(node: Node): boolean {
   return (
     node.kind === 'fields' || node.kind === 'substitution' || node.kind === 'concatenation' || node.kind === 'append'

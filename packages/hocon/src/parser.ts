@@ -24,26 +24,26 @@ import type { Origin } from './value.ts';
 /** The JSON grammar of a number. */
 const JSON_NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 
-/** Where in the document an object is being read; an object in an array has no path from the document's root. */
+/** The position of an object in the document; an object in an array has no path from the document's root. */
 export interface ObjectPosition extends LookupScope {
-  /** Objects, arrays and keys around it, in all files. */
+  /** The number of objects, arrays and keys around it, in all files. */
   readonly depth: number;
 }
 
-/** What one file is parsed with. */
+/** The options for one file. */
 interface FileParseOptions {
-  /** The name that origins carry. */
+  /** The name of the file in origins. */
   readonly file: string;
-  /** Where substitutions of this file are looked up, first to last. */
+  /** The scopes of this file's substitutions, first to last. */
   readonly enclosingScopes: readonly LookupScope[];
   readonly maxDepth: number;
   /** Reads the file that an include statement names into `target`. */
   readonly include: (request: IncludeRequest, target: ObjectNode, position: ObjectPosition) => void;
-  /** Called for what is valid and hardly meant. */
+  /** Called for valid text that is probably a mistake. */
   readonly onWarning: (warning: HoconWarning) => void;
 }
 
-/** Adds the definitions of a text to `target`, which stands at `position`. Throws HoconError at the first mistake. */
+/** Adds the definitions of a text to `target` at `position`. Throws HoconError at the first mistake. */
 export function parseInto(target: ObjectNode, position: ObjectPosition, text: string, options: FileParseOptions): void {
   new Parser(text, options).parseDocument(target, position);
 }
@@ -51,11 +51,11 @@ export function parseInto(target: ObjectNode, position: ObjectPosition, text: st
 class Parser {
   readonly #cursor: Cursor;
   readonly #options: FileParseOptions;
-  /** The path of the field that is being read. */
+  /** The path of the current field. */
   #fieldPath: readonly string[] = [];
-  /** Where the last path has white space inside a key, and the path up to there. */
+  /** The white space inside a key of the last path, and the path up to there. */
   #spaceInKey: SpaceInKey | null = null;
-  /** Where a word of the value that is being read begins with a single quote. */
+  /** The position of a single quote at the beginning of a word of the current value. */
   #singleQuoteOffset: number | null = null;
 
   constructor(text: string, options: FileParseOptions) {
@@ -107,7 +107,7 @@ class Parser {
     addDefinition(target, keys, origin, append ? { kind: 'append', origin: node.origin, item: node } : node);
   }
 
-  /** Skips what has to stand between two fields or items. */
+  /** Skips the separator that two fields or items need between them. */
   #parseSeparator(end: string): void {
     const cursor = this.#cursor;
     const newline = cursor.skipBlankReturningNewline();
@@ -134,7 +134,7 @@ class Parser {
     return true;
   }
 
-  /** Reads all that stands side by side as one value; without a root, objects in it are no part of the document's paths. */
+  /** Reads adjacent parts as one value; without a root, objects in it do not belong to the document's paths. */
   #parseValue(position: Partial<LookupScope> & { depth: number }): Node {
     const cursor = this.#cursor;
     const parts: ConcatenationPart[] = [];
@@ -164,7 +164,7 @@ class Parser {
     };
   }
 
-  /** Notes what of a value somebody may have meant otherwise; the cursor is behind the value. */
+  /** Warns of parts of a value that are probably a mistake; the cursor is after the value. */
   #warnAboutValue(parts: readonly ConcatenationPart[], origin: Origin): void {
     const { text, offset } = this.#cursor;
     const end = text.slice(offset, offset + 2);
@@ -346,11 +346,11 @@ function isScalar(node: Node): node is Scalar {
   return node.kind === 'string' || node.kind === 'number' || node.kind === 'boolean' || node.kind === 'null';
 }
 
-/** The value that an unquoted word stands for. */
+/** The value of an unquoted word. */
 function parseScalar(text: string, origin: Origin): Scalar {
   if (text === 'true' || text === 'false') return { kind: 'boolean', origin, value: text === 'true' };
   if (text === 'null') return { kind: 'null', origin };
   const number = JSON_NUMBER.test(text) ? Number(text) : Number.NaN;
-  // What a double cannot hold (1e999) stays text, as do 007 and 1.2.3.
+  // A number that a double cannot represent (1e999) stays text, as do 007 and 1.2.3.
   return Number.isFinite(number) ? { kind: 'number', origin, text, number } : { kind: 'string', origin, text };
 }

@@ -13,10 +13,10 @@ import { fail, HoconError, type Problem, type Sentence } from './error.ts';
 import type { Concatenation, Node, ObjectNode, Substitution } from './node.ts';
 import type { ObjectValue, Origin, Value } from './value.ts';
 
-/** Stands for a value that a reported problem left without one, so that nothing more is said about what uses it. */
+/** Replaces a value that a reported problem left undefined, so that its users cause no further problems. */
 const UNRESOLVABLE: ShallowValue = { kind: 'null', origin: { file: '', line: 1, column: 1 } };
 
-/** What substitutions fall back to, and how far they may expand. */
+/** The fallback of substitutions, and the bounds of their expansion. */
 interface ResolveOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly maxDepth: number;
@@ -24,11 +24,11 @@ interface ResolveOptions {
 }
 
 /**
- * Turns a document into values. Throws a HoconError with all substitutions that have no value, or at once for a
- * bound exceeded or kinds that cannot be joined.
+ * Turns a document into values. Throws a HoconError with all substitutions that have no value, or at once for an
+ * exceeded bound or for kinds that cannot be joined.
  *
- * Two stages, which is what lets an object refer to itself: the head of a value (its kind, for an object the literals
- * it is merged from) is found without looking into what it holds; only then are the held values resolved in turn.
+ * It has two stages, which let an object refer to itself. The first finds the head of a value (its kind, for an object
+ * the merged literals) without its contents. The second resolves the contents in turn.
  */
 export function resolve(root: ObjectNode, options: ResolveOptions): ObjectValue {
   return new Resolver(options).resolve(root);
@@ -39,14 +39,16 @@ class Resolver {
   readonly #problems = new Map<Substitution, Problem>();
   /** One answer per occurrence of a substitution, as the specification demands. */
   readonly #shallowBySubstitution = new Map<Substitution, ShallowValue | null>();
-  /** Definitions whose head is being found; to come back to one of them is a cycle or a look back. */
+  /**
+   * Definitions whose head is being found; a return to one of them is a cycle or a reference to an earlier definition.
+   */
   readonly #nodesInProgress = new Set<Node>();
   #innermostInProgress: Node | null = null;
-  /** Substitutions whose value is being written out; to meet one again in there would never end. */
+  /** Substitutions whose value is being expanded; a second expansion inside would never end. */
   readonly #expanding = new Set<Substitution>();
-  /** Optional substitutions that were met within their own value: they have no value. */
+  /** Optional substitutions that occur within their own value: they have no value. */
   readonly #optionalSelfReferences = new Set<Substitution>();
-  /** Where the last look-up went round in a circle. */
+  /** The cycle of the last look-up. */
   #lastCycle: readonly Node[] = [];
   #depth = 0;
   #spentNodes = 0;
@@ -71,7 +73,7 @@ class Resolver {
     throw new HoconError([...this.#problems.values()]);
   }
 
-  /** The whole value of a key or item with these definitions; null: it has none. */
+  /** The complete value of a key or item with these definitions; null: it has none. */
   #resolveDefinitions(definitions: readonly Definition[]): Value | null {
     const used: Substitution[] = [];
     const head = this.#mergeDefinitions(definitions, used);
@@ -83,7 +85,7 @@ class Resolver {
       (each) => this.#optionalSelfReferences.has(each) && this.#shallowBySubstitution.get(each) !== null,
     );
     if (optionalSelfReferences.length === 0) return value;
-    // The value was written out before it turned out to hold its own substitution: write it again without.
+    // The expansion showed that the value contains its own substitution: expand it again without.
     for (const substitution of optionalSelfReferences) this.#shallowBySubstitution.set(substitution, null);
     return this.#resolveDefinitions(definitions);
   }
@@ -141,7 +143,7 @@ class Resolver {
     return definitions;
   }
 
-  /** An object whose keys are positions, as an array; anything else as it is. */
+  /** An object whose keys are positions, as an array; any other value unchanged. */
   #asItemsIfIndexed(head: ShallowValue): ShallowValue {
     if (head.kind !== 'layers') return head;
     const keys = sortedIndexKeys(this.#keysOfLayers(head.layers));
@@ -151,8 +153,8 @@ class Resolver {
   }
 
   /**
-   * The head of a key with these definitions, read from the last one down as far as earlier ones still show.
-   * `used` collects the substitutions that it is made of; it is null for a mere look-up.
+   * The head of a key with these definitions, read from the last one back as far as earlier ones matter. `used`
+   * collects its substitutions; it is null for a look-up only.
    */
   #mergeDefinitions(definitions: readonly Definition[], used: Substitution[] | null): ShallowValue | null {
     const layers: ObjectLayer[][] = [];
@@ -192,8 +194,9 @@ class Resolver {
   }
 
   /**
-   * How many of the definitions may be looked at. A definition that refers to its own key sees the earlier ones only;
-   * one that comes back to itself by way of another key sees nothing, since the answer would hang on where one began.
+   * The number of definitions that a look-up may use. A definition that refers to its own key sees only the earlier
+   * ones. One that returns to itself through another key sees none, since the answer would depend on the starting
+   * point.
    */
   #visibleCount(definitions: readonly Definition[]): number {
     const found = definitions.map((definition) => this.#findInProgress(definition));
@@ -203,7 +206,7 @@ class Resolver {
     const node = found[index];
     this.#lastCycle = nodesInProgress.slice(nodesInProgress.findIndex((other) => other === node));
     if (node !== this.#innermostInProgress) return 0;
-    // Isolated definitions hide what of them may not be seen when they are merged in turn.
+    // Isolated definitions apply the same rule when they are merged in turn.
     return definitions[index]?.kind === 'isolated' ? index + 1 : index;
   }
 

@@ -35,8 +35,8 @@ export function durationMs(value: Value): number | null {
 }
 
 /**
- * Whole bytes; null: not a size. A number without a unit counts bytes. As the HOCON specification has it, `kB` is
- * 1000 bytes, `K`, `k`, `Ki` and `KiB` are 1024; `KB` is read as `kB`. May be negative.
+ * Whole bytes; null: not a size. A number without a unit counts bytes. By the HOCON specification, `kB` is 1000 bytes,
+ * `K`, `k`, `Ki` and `KiB` are 1024; `KB` means `kB`. May be negative.
  */
 export function sizeBytes(value: Value): number | null {
   const bytes = parseWithUnit(value, BYTES_PER_SIZE_UNIT);

@@ -1,4 +1,4 @@
-/** Where something stands in a configuration text; line and column count from 1, columns in UTF-16 units. */
+/** A position in a configuration text; line and column count from 1, columns in UTF-16 units. */
 export interface Origin {
   readonly file: string;
   readonly line: number;
@@ -26,7 +26,7 @@ export interface StringValue {
   readonly text: string;
 }
 
-/** A number; `text` is what was written, since `1.10` may have been meant as a string. */
+/** A number; `text` is its spelling, since `1.10` may have been meant as a string. */
 export interface NumberValue {
   readonly kind: 'number';
   readonly origin: Origin;

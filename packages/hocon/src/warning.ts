@@ -1,15 +1,18 @@
 import type { Origin } from './value.ts';
 
 /**
- * `cut-by-comment`: a comment begins directly behind unquoted text. `quotes-removed`: quoted and other text adjoin.
- * `quoted-substitution`: `${…}` in quotes stays as it is. `missing-include`: there is no such file.
+ * The kinds of warnings:
+ * - `cut-by-comment`: a comment begins directly after unquoted text.
+ * - `quotes-removed`: quoted text is adjacent to other text.
+ * - `quoted-substitution`: `${…}` in quotes stays unchanged.
+ * - `missing-include`: the file does not exist.
  */
 export type HoconWarningKind = 'cut-by-comment' | 'quotes-removed' | 'quoted-substitution' | 'missing-include';
 
-/** Something in a text that is valid HOCON and hardly meant. */
+/** A part of a text that is valid HOCON and probably a mistake. */
 export interface HoconWarning {
   readonly kind: HoconWarningKind;
   readonly origin: Origin;
-  /** The path of the field that it stands in; without the positions of lists. */
+  /** The path of its field, without the positions of lists. */
   readonly path: readonly string[];
 }

@@ -3,7 +3,7 @@ import { HoconError, loadHocon } from '../src/index.ts';
 import { within } from '../../../test/run/machine-speed.ts';
 import { plain } from './plain.ts';
 
-/** Documents that hold every construct; mutations of them reach most of the reader. */
+/** Documents with every construct; mutations of them reach most of the reader. */
 const SEEDS = [
   'a { b = 1, c.d = [1, 2, {x : y}] }\n# comment\ne = ${a.b} text ${?nope}\nf += 1\nf += "q"\n',
   'path = "/bin"\npath = ${path}":/x"\n"k.e\\u0041y" : """tri"ple""""\nx = ${a} { z = null }\na : { y : true }',

@@ -28,7 +28,7 @@ const load = (files: Readonly<Record<string, string | Buffer>>, options: Partial
   return plain(loadHocon([{ path: join(folder, 'main.conf') }], { env: {}, ...options }));
 };
 
-/** The message with the folder left out. */
+/** The message without the folder. */
 const problem = (files: Readonly<Record<string, string | Buffer>>, options: Partial<LoadOptions> = {}): string =>
   messageOf(() => load(files, options)).replaceAll(`${folder}/`, '');
 
@@ -221,7 +221,7 @@ describe('A file that cannot be read', () => {
     write({ 'secret.conf': 'a = 1', 'main.conf': 'include "secret.conf"' });
     chmodSync(folder, 0o755);
     chmodSync(join(folder, 'secret.conf'), 0);
-    // Root may read everything, so that for the call it is somebody else.
+    // Root may read every file, so the call runs as another user.
     const isRoot = process.geteuid?.() === 0;
     if (isRoot) process.seteuid?.(65_534);
     try {

@@ -1,6 +1,6 @@
 import { HoconError, loadHocon, type LoadOptions, type Value } from '../src/index.ts';
 
-/** The value as JSON has it. */
+/** The value in the form of JSON. */
 export function plain(value: Value): unknown {
   if (value.kind === 'object') return Object.fromEntries([...value.entries].map(([key, child]) => [key, plain(child)]));
   if (value.kind === 'array') return value.items.map(plain);
@@ -9,14 +9,14 @@ export function plain(value: Value): unknown {
   return value.kind === 'boolean' ? value.value : null;
 }
 
-/** What texts, named t, or t1, t2 … if several, mean together. */
+/** Reads texts as one configuration; their names are t, or t1, t2 … if there are several. */
 export function read(text: string | readonly string[], options: Partial<LoadOptions> = {}): unknown {
   const texts = typeof text === 'string' ? [text] : text;
   const sources = texts.map((text, index) => ({ name: texts.length === 1 ? 't' : `t${index + 1}`, text }));
   return plain(loadHocon(sources, { env: {}, ...options }));
 }
 
-/** The message that the work ends with; any other error is passed on. */
+/** The message of the error that ends the work; rethrows any other error. */
 export function messageOf(work: () => unknown): string {
   try {
     return `no error, but ${JSON.stringify(work())}`;
