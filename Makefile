@@ -1,5 +1,5 @@
-# Klatch. `make` lists what can be made. Everything needs only make and any Node >= 18 with npm:
-# `npm ci` brings the pinned Node and a private PostgreSQL, and npm scripts run on that Node.
+# Klatch. `make` lists the targets. Everything needs only make and any Node >= 18 with npm: `npm ci` brings the pinned
+# Node and a private PostgreSQL, and npm scripts run on that Node.
 .DEFAULT_GOAL := help
 .PHONY: help install run test test-fast foreign-test faults mutants bench check types lint format docs build binary deb zip repo install-sh release package-test clean
 

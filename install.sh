@@ -1,37 +1,37 @@
 #!/bin/sh
 # Installs Klatch and its database from Klatch's own package repository: on Ubuntu from 14.04 on, and on Debian.
-# `sh install.sh --help` says how, `sh install.sh --dry-run` what it would do here.
+# `sh install.sh --help` lists the options, and `sh install.sh --dry-run` prints the steps on this machine.
 #
-# In the source tree this is a template: `make install-sh` puts in what is written between @ signs.
+# In the source tree this is a template: `make install-sh` replaces the names between @ signs.
 #
-# Everything is a function, and the last line is a group, which a shell runs only when it has read all of it: of a
-# download that was cut off, nothing is run. Plain POSIX sh, for dash and busybox; nothing to download with is needed,
-# since apt does that.
+# Everything is a function, and the last line is a group, which a shell runs only after it has read all of it. So a
+# shell runs nothing of an incomplete download. Plain POSIX sh, for dash and busybox; the script needs no download
+# program, since apt downloads.
 
 VERSION='@VERSION@'
 REPO='@REPO_URL@'
 KEY_FINGERPRINT='@KEY_FINGERPRINT@'
-# When this script was made, in seconds since 1970: a clock that is behind it is wrong.
+# When this script was made, in seconds since 1970: an earlier time on the clock is wrong.
 MADE_S='@MADE_S@'
 
-# What it leaves behind.
+# The files that it leaves.
 KEYRING_SIGNED_BY=/usr/share/keyrings/klatch-archive-keyring.gpg
 KEYRING_TRUSTED=/etc/apt/trusted.gpg.d/klatch-archive-keyring.gpg
 LIST=/etc/apt/sources.list.d/klatch.list
 LOG=/var/log/klatch-install.log
 
-# By its path: busybox sh takes a dpkg of its own before that of the system.
+# By its path: busybox sh prefers a dpkg of its own to that of the system.
 dpkg=/usr/bin/dpkg
 
 # The oldest PostgreSQL that Klatch works with.
 MIN_POSTGRESQL=11
-# Room beyond what the packages take: the package database, logs, a first start.
+# Space beyond that of the packages: the package database, logs, a first start.
 SPARE_KIB=32768
 LOCK_WAIT_S=300
 LOCK_RETRY_S=3
 SHOWN_LOG_LINES=12
 
-# Statuses to end with; docs/install-script.md explains them.
+# Exit codes; docs/install-script.md explains them.
 FAILED=1 USAGE=64 BAD_SIGNATURE=65 NO_SUCH_VERSION=66 UNREACHABLE=69 WRONG_SYSTEM=71 NO_APT=72 NO_SPACE=73 LOCKED=75
 NOT_ROOT=77 APT_CONFIGURATION=78
 
@@ -83,7 +83,7 @@ read_options() {
     shift
     case $option in
       --version=* | --repo=* | --wait=*)
-        # As two words, so that what follows need not know both forms.
+        # As two words, so that the code below handles one form only.
         set -- "${option#*=}" "$@"
         option=${option%%=*}
         ;;
@@ -166,15 +166,16 @@ check_system() {
     fail $NOT_ROOT 'installing needs root: run it with sudo, or with --dry-run to see what it would do'
 }
 
-# apt's messages are read below, so they have to be English. All else keeps the language of the caller, since the cluster
-# that the package postgresql makes takes its encoding from it, for ever: from none at all it would be SQL_ASCII.
+# The script reads apt's messages below, so they have to be English. Everything else keeps the language of the caller:
+# the cluster of the package postgresql takes its encoding from it permanently, and without a language that is
+# SQL_ASCII.
 choose_locale() {
   wanted_locale=${LC_ALL:-${LC_CTYPE:-${LANG:-C}}}
   unset LC_ALL LC_CTYPE LC_COLLATE LC_TIME LC_NUMERIC LC_MONETARY LC_PAPER LC_NAME LC_ADDRESS LC_TELEPHONE
   unset LC_MEASUREMENT LC_IDENTIFICATION LANGUAGE
   case $wanted_locale in C | POSIX) wanted_locale=C.UTF-8 ;; esac
   for LANG in "$wanted_locale" C.UTF-8 C; do
-    # It complains of a locale that this machine does not have, but ends with 0.
+    # It complains of a locale that this machine lacks, but exits 0.
     [ -n "$(LC_ALL=$LANG locale charmap 2>&1 >/dev/null)" ] || break
   done
   LC_MESSAGES=C
@@ -206,8 +207,8 @@ stop_on() {
   exit "$2"
 }
 
-# Runs a command with its output in $output and in the log. While another program holds a lock of apt or dpkg (the nightly
-# upgrade of Ubuntu does, for minutes), tries again, up to $wait_s.
+# Runs a command with its output in $output and in the log. Retries for up to $wait_s while another program holds a lock
+# of apt or dpkg, as the nightly upgrade of Ubuntu does for minutes.
 logged() {
   waited_s=0
   while :; do
@@ -225,17 +226,17 @@ logged() {
   done
 }
 
-# Whether the last command said something of this kind (an extended regular expression).
+# Whether the output of the last command matches an extended regular expression.
 is_said() { grep -Eq "$1" "$output"; }
 
-# Whether apt or dpkg complained of this. What else they say is not looked at, nor the addresses in it: the port of an
-# address, a size and a rate may hold 404, and the names of packages gnutls.
+# Whether apt or dpkg reported such an error. It ignores their other output, and the addresses in it: a port, a size or
+# a rate may contain 404, and names of packages gnutls.
 is_complaint() {
   awk '/^[^ ]/ { told = /^(E|W|Err|WARNING|dpkg[a-z-]*)[: ]/ } told' "$output" |
     sed "s|[a-z][a-z]*:/[^ ]*||g; s|${work}[^ ]*||g" | grep -Eq "$1"
 }
 
-# The line that tells most of what the last command said; its last errors only sum up.
+# The most informative line of the last command's output; its last errors only summarise.
 apt_reason() {
   summary='Some index files|Sub-process /usr/bin/dpkg|list of sources could not be read|Errors were encountered'
   reason=$(
@@ -245,7 +246,7 @@ apt_reason() {
   say "apt said: $(say "$reason" | head -n 1)"
 }
 
-# Ends after a step that failed, with the sentence for what apt said. $1: what did not work.
+# Exits after a failed step, with the sentence for apt's output. $1: the failed step.
 explain() {
   if is_said 'No space left on device|enough free space|Disk quota exceeded' || is_full; then
     fail $NO_SPACE "$1: the disk is full. Make room and run this again." "$(apt_reason)" "$(free_space)"
@@ -281,7 +282,7 @@ refuse_signature() {
     'Try again in some minutes. If it stays so, tell the publisher; if the key was changed, get a new install.sh.' ${clock:+"$clock"}
 }
 
-# Whether a file system that apt writes to has less than a mebibyte left; a full one is not always told of.
+# Whether a file system that apt writes to has less than a mebibyte left; apt does not always report a full one.
 is_full() {
   for folder in /usr /etc /tmp /var/cache/apt /var/lib/dpkg /var/log; do
     [ "$(free_kib $folder)" -ge 1024 ] || return 0
@@ -298,7 +299,7 @@ free_space() {
   say "free: $(($(free_kib /usr) / 1024)) MiB in /usr, $(($(free_kib /var/cache/apt) / 1024)) MiB in /var/cache/apt, $(($(free_kib /tmp) / 1024)) MiB in /tmp"
 }
 
-# A step that changes something: done, or in a dry run only shown.
+# A step that changes something: it runs, or a dry run only prints it.
 change() {
   if [ "$dry_run" = yes ]; then
     say "  $*"
@@ -307,14 +308,14 @@ change() {
   fi
 }
 
-# put FILE TARGET WHAT: puts a file into its place, beside first, so that apt never reads a half one.
+# put FILE TARGET WHAT: writes a file beside its target and renames it, so that apt never reads half of it.
 put() {
   cmp -s "$1" "$2" && return 0
   if [ "$dry_run" = yes ]; then
     say "  write $2: $3"
     return 0
   fi
-  # apt passes over names that begin with a dot. Somebody may have started this script twice.
+  # apt ignores names that begin with a dot. Another run of this script may write at the same time.
   beside=${2%/*}/.${2##*/}.$$
   if mkdir -p "${2%/*}" && cp "$1" "$beside" && chmod 644 "$beside" && mv -f "$beside" "$2"; then return 0; fi 2>>"$LOG"
   rm -f "$beside"
@@ -324,11 +325,11 @@ put() {
 
 # ---- the repository ----
 
-# What `apt-get update` warns of and yet ends with 0.
+# Errors of `apt-get update` after which it still exits 0.
 UPDATE_FAILED='^(W|E|Err)[: ].*(GPG error|Failed to fetch|not signed|Hash Sum|could not be|couldn.t be)'
 
-# Reads the repository with a state of apt that is all its own. Whatever is wrong with the address, the signature or the
-# version is found out here, before anything of this machine is changed.
+# Reads the repository with a separate state of apt. It finds a wrong address, signature or version before the script
+# changes this machine.
 probe() {
   say "Looking at $REPO ..."
   make_probe_state || cannot_write "$work"
@@ -339,7 +340,7 @@ probe() {
   for signature in "$work"/state/lists/*_InRelease "$work"/state/lists/*_Release.gpg; do
     [ -e "$signature" ] && return 0
   done
-  # apt before 1.1 takes it without a word.
+  # apt before 1.1 accepts it without a message.
   say 'W: the repository is not signed' >>"$output"
   explain 'the repository was not added'
 }
@@ -371,8 +372,8 @@ Acquire::https::Timeout "20";
 CONF
 }
 
-# Runs `apt-get update` with these options, for the repository of Klatch alone. Asks once more where what it got does not
-# belong together: apt before 1.2 asks for the index by a name under which a newer one may lie by then.
+# Runs `apt-get update` with these options, for the repository of Klatch only. Retries once where the fetched files do
+# not match: apt before 1.2 fetches the index by a name that may have a newer one by then.
 update_index() {
   update_once "$@" && return 0
   is_said 'Hash Sum mismatch|unexpected size' || return 1
@@ -400,11 +401,11 @@ add_repository() {
     take_repository_back
     explain 'the repository was not added'
   fi
-  # What a run under an older apt left is trusted for every repository of this machine.
+  # apt trusts the key that a run under an older apt left for every repository of this machine.
   if [ "$keyring" != $KEYRING_TRUSTED ] && [ -e $KEYRING_TRUSTED ]; then change rm -f $KEYRING_TRUSTED; fi
 }
 
-# So that a later `apt-get update` of the user finds what it found before.
+# So that a later `apt-get update` of the user has the same state as before.
 take_repository_back() {
   for file in "$keyring" "$LIST"; do
     if [ -e "$work/${file##*/}.before" ]; then
@@ -417,7 +418,7 @@ take_repository_back() {
 
 # ---- what to install ----
 
-# The version of a package that is installed and works, or nothing.
+# The version of an installed and working package, or nothing.
 installed_version() { dpkg-query -W -f='${Status}|${Version}\n' "$1" 2>/dev/null | sed -n 's/^[a-z]* ok installed|//p'; }
 
 # The versions of a package in the repository, the newest first.
@@ -446,8 +447,8 @@ choose_version() {
   fi
 }
 
-# Decides $database: embedded, system (the package postgresql), present (there is a server), kept (Klatch is configured),
-# no-database, or unknown (in a dry run, where the package lists would have to be refreshed first).
+# Sets $database: embedded, system (the package postgresql), present (there is a server), kept (Klatch is configured),
+# no-database, or unknown (in a dry run that would have to update the package lists first).
 choose_database() {
   [ "$database" = auto ] || return 0
   if is_configured; then
@@ -468,7 +469,7 @@ is_configured() {
   /usr/bin/klatch config check --config /etc/klatch/server.conf >/dev/null 2>&1 </dev/null
 }
 
-# Sets $major to that of the newest PostgreSQL that is installed or runs, if Klatch can work with it.
+# Sets $major to that of the newest PostgreSQL that is installed or running, if Klatch supports it.
 find_server() {
   major=0
   for program in /usr/lib/postgresql/*/bin/postgres; do
@@ -518,7 +519,7 @@ find_offered() {
   case $candidate in '('*) candidate='' ;; esac
 }
 
-# The archive of an old distribution may be gone: that is no reason to stop.
+# The archive of an old distribution may be gone: that is no reason to fail.
 refreshed=no
 refresh_everything() {
   refreshed=yes
@@ -556,7 +557,7 @@ mount_of() { df -Pk "$1" 2>/dev/null | awk 'NR == 2 { print $6 }'; }
 
 # ---- installing ----
 
-# What a kill in the middle of dpkg leaves; apt-get refuses to work until it is put right.
+# Repairs the state that a kill during dpkg leaves; apt-get refuses to work before that.
 finish_interrupted() {
   for update in /var/lib/dpkg/updates/[0-9]*; do
     [ -e "$update" ] || return 0
@@ -566,13 +567,13 @@ finish_interrupted() {
   done
 }
 
-# Keeps what the user changed of the files that packages bring; asks nothing.
+# Keeps the user's changes to files of packages; asks nothing.
 apt_install() {
   change apt-get -y -q --no-install-recommends -o Dpkg::Use-Pty=0 -o Dpkg::Options::=--force-confdef \
     -o Dpkg::Options::=--force-confold -o Acquire::Retries=3 -o Acquire::http::Timeout=60 install "$@"
 }
 
-# What the distribution has of it, if that is to be taken.
+# The distribution's package, if that is the chosen database.
 install_database() {
   case $database in
     kept | present) say "Installing no database: $reason." ;;
@@ -591,7 +592,7 @@ install_database() {
   esac
 }
 
-# After klatch, which it depends on: else it would bring the newest, where another version is wanted.
+# After klatch, which it depends on: otherwise apt would install the newest klatch, where another version is requested.
 install_companion() {
   case $database in
     embedded) say "Installing the database: ${reason:-klatch-postgresql} ..." ;;
@@ -601,7 +602,7 @@ install_companion() {
   apt_install klatch-postgresql || explain 'klatch-postgresql was not installed'
 }
 
-# Ends with 1 where the archive of the distribution cannot deliver the package; Klatch has its own then.
+# Returns 1 where the archive of the distribution cannot deliver the package; the script then uses Klatch's own.
 install_postgresql() {
   apt_install postgresql && return 0
   if [ $refreshed = no ] && is_undeliverable; then
