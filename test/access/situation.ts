@@ -27,8 +27,8 @@ const ROLES: readonly Role[] = [
 ];
 
 /**
- * People of every kind, made for one situation. They are around a group with messages and a reverse webhook, and a
- * private conversation of its owner and a member. `bystander` is another member, `outsider` another stranger.
+ * People of every kind, made for one situation, with a group that has messages and a reverse webhook, and with a private
+ * conversation of its owner and a member. `bystander` is another member, `outsider` another stranger.
  */
 export class Situation {
   readonly server: TestServer;

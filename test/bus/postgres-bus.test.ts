@@ -278,7 +278,7 @@ describe('PostgresBus', () => {
   test('asks one node to confirm a change, which its listeners have heard by the time it answers', async () => {
     const [a, b, c] = [await node({ node: 'a' }), await node({ node: 'b' }), await node({ node: 'c' })];
     expect(await a.bus.confirmHooksChanged('b', group(3), 5_000)).toBe(true);
-    // At least once: a statement without an answer within 500 ms is repeated.
+    // At least once: a request without a confirmation within 500 ms is repeated.
     expect([...new Set(b.recorder.events.map((recorded) => JSON.stringify(recorded)))]).toEqual([
       '["hooksChanged",[3]]',
     ]);
