@@ -6,7 +6,7 @@ import { endedByItself } from './server-faults.ts';
 import { Stage } from './stage.ts';
 import { until } from './until.ts';
 
-/** Short timeouts, so that a run is short; their ratios are those of the defaults. */
+/** Short timeouts, so that a run is short; the relations between them are those of the defaults. */
 const SHORT_TIMEOUTS = `services.postgresql {
   connect-timeout = 500ms, query-timeout = 1500ms, flush-timeout = 1s, lock-timeout = 300ms
 }`;

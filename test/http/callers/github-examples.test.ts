@@ -60,7 +60,7 @@ async function deliverAll(way: { readonly path: string; readonly isForm: boolean
   return answers;
 }
 
-/** The text of an event in a group whose events are shown without a memory of earlier ones; null: none. */
+/** The text of an event where the group keeps no state of alerts; null: none. */
 function textOf({ name, body }: Event): string | null {
   const form = github.read({ body, headers: { 'x-github-event': name }, query: new URLSearchParams() });
   return isIgnored(form) ? null : renderText(form);
