@@ -217,7 +217,8 @@ const programs = await localPrograms();
       const rest = [...lines];
       child.stdout.setEncoding('utf8').on('data', (text: string) => {
         shown += text;
-        // After a question comes the sequence that moves the cursor. oxlint-disable-next-line no-control-regex
+        // After a question comes the sequence that moves the cursor.
+        // oxlint-disable-next-line no-control-regex
         if (/: (?:\u001b\[\d+G)?$/.test(shown) && rest.length > 0) child.stdin.write(rest.shift()!);
       });
       try {

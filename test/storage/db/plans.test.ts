@@ -144,10 +144,7 @@ const filePosts = (count: number, keyed: boolean): Post[] =>
     key: each.key === null ? null : `file ${each.key}`,
   }));
 
-/**
- * The same as changes of alerts: every third begins one, the others edit the message of one, and half of them add a
- * line.
- */
+/** The same as changes of alerts: every third begins one, the others edit a message, and half of these add a line. */
 const alertPosts = (count: number, keyed: boolean): Post[] =>
   posts(count, keyed).map((each, i) => ({
     ...each,
@@ -195,10 +192,7 @@ const hookOf = (index: number): HookReference => ({
 });
 const logPlace: LogPosition = { at: new Date(), firstSeq: 3 as Seq, rev: 0, attempt: 1 };
 
-/**
- * Work on a locked hook, as a control write does; on other hooks than the settled ones, since it raises their
- * generation.
- */
+/** Work on a locked hook, as a control write does; not on the settled hooks, whose generation it would raise. */
 const locked =
   (index: number, work: (tx: Transaction, hook: LockedHook) => Promise<unknown>) =>
   (sql: Sql): Promise<unknown> =>
