@@ -7,11 +7,6 @@ import { readMultipartFields } from './form-fields.ts';
 import { idempotencyKey, nextHopCount } from './post-headers.ts';
 import { isMultipartForm, parseNonMultipartPost, postFromMultipartFields } from './post-input.ts';
 
-/** What stands around the body of a post: data alone but for the format. */
-export interface PostReading extends PostContext {
-  readonly hopLimit: number;
-}
-
 /** A message with the files that the body held; they are not stored so far, and `message` does not carry them. */
 export interface PostWithFiles {
   readonly message: WebhookMessage;
@@ -32,15 +27,16 @@ export async function readFormFields(body: Buffer, headers: PostContext['headers
  */
 export function readPost(
   { body, fields }: { readonly body: Buffer; readonly fields: FormFields | null },
-  reading: PostReading,
+  context: PostContext,
   charge: <Result>(work: () => Result) => Result,
 ): PostWithFiles | ReportedAlert | Ignored {
-  const { headers, hopLimit } = reading;
-  const input = fields === null ? parseNonMultipartPost(body, reading) : postFromMultipartFields(fields, reading);
+  const { headers, hopLimit } = context;
+  const input = fields === null ? parseNonMultipartPost(body, context) : postFromMultipartFields(fields, context);
   if (isIgnored(input)) return input;
   const hops = nextHopCount(headers, hopLimit);
   const keyed = idempotencyKey(headers, body);
   if (reportsAlert(input)) return reportedAlert(input, { ...input, ...keyed, hops }, charge);
-  const { files = [], ...post } = input;
+  if (input.files === undefined) return { message: { ...input, ...keyed, hops, attachments: [] }, files: [] };
+  const { files, ...post } = input;
   return { message: { ...post, ...keyed, hops, attachments: [] }, files };
 }

@@ -32,19 +32,19 @@ export function createPostReceiver(services: Services, largePosts: LargePostRead
   const size = bodySizeLimit(http, WEBHOOK_POST_LIMITS);
   const eventSize = eventBodySizeLimit(http);
   // Each of the two steps of a form has a turn of its own, and is counted: one step after a wait was counted for nobody.
-  const read = async ({ req, source, signature }: FormRequest, body: Buffer): Promise<ReadPost> => {
+  const read = ({ req, source, signature }: FormRequest, body: Buffer): Promise<ReadPost> => {
     const isUnsigned = signature?.isSigned === false;
-    const reading = { ...postContext(req, limits, { isUnsigned }), hopLimit: limits.hopLimit };
+    const context = postContext(req, limits, { isUnsigned });
     if (body.length > LARGE_BODY_BYTES) {
       const jsonLimits = mayBeGitEvent(req) ? GIT_EVENT_LIMITS : WEBHOOK_POST_LIMITS;
-      return largePosts.read(body, { ...reading, jsonLimits }, threadCharge(parseBudget, source));
+      return largePosts.read(body, { ...context, jsonLimits }, threadCharge(parseBudget, source));
     }
     const withBudget = <T>(work: () => T | Promise<T>): Promise<T> =>
       parseBudget.run(source, parseBudgetExhaustedError, work);
-    const fields = isMultipartForm(body, req.headers['content-type'])
-      ? await withBudget(() => readFormFields(body, req.headers))
-      : null;
-    return withBudget(() => readPost({ body, fields }, reading, (work) => parseBudget.measure(source, work)));
+    const readBody = (fields: ReadonlyMap<string, string> | null): Promise<ReadPost> =>
+      withBudget(() => readPost({ body, fields }, context, (work) => parseBudget.measure(source, work)));
+    if (!isMultipartForm(body, req.headers['content-type'])) return readBody(null);
+    return withBudget(() => readFormFields(body, req.headers)).then(readBody);
   };
   return async ({ req, res, source }, grant, readBefore) => {
     const signature = postSignature(req, grant.integration.incomingSecret, callerRouteOf(req)?.format ?? null);

@@ -29,20 +29,27 @@ export function sendJson(
   headers: Record<string, string> = {},
 ): void {
   // Not res.json: it computes an ETag, which costs and which no-store makes useless.
-  sendText(res, status, JSON.stringify(body), { ...headers, ...jsonResponseHeaders });
+  sendText(res, { status, text: JSON.stringify(body) }, headers, jsonResponseHeaders);
 }
 
 /** Sends an answer of a {@link CallerRoute}, as `sendJson` does. */
 export function sendAnswer(res: ServerResponse, { status, body }: Answer, headers: Record<string, string> = {}): void {
   if (typeof body !== 'string' && body !== null) sendJson(res, status, body, headers);
-  else sendText(res, status, body ?? '', { ...headers, ...textResponseHeaders });
+  else sendText(res, { status, text: body ?? '' }, headers, textResponseHeaders);
 }
 
-function sendText(res: ServerResponse, status: number, text: string, headers: Record<string, string>): void {
+function sendText(
+  res: ServerResponse,
+  { status, text }: { readonly status: number; readonly text: string },
+  headers: Readonly<Record<string, string>>,
+  fixedHeaders: Readonly<Record<string, string>>,
+): void {
   if (res.headersSent || res.destroyed) return;
-  const length = status === NO_CONTENT ? {} : { 'content-length': Buffer.byteLength(text) };
-  res.writeHead(status, { ...headers, ...length });
-  res.end(res.req.method === 'HEAD' || status === NO_CONTENT ? undefined : text);
+  const hasBody = status !== NO_CONTENT;
+  const sentHeaders: Record<string, string | number> = { ...headers, ...fixedHeaders };
+  if (hasBody) sentHeaders['content-length'] = Buffer.byteLength(text);
+  res.writeHead(status, sentHeaders);
+  res.end(res.req.method === 'HEAD' || !hasBody ? undefined : text);
 }
 
 /** Carries which error of the catalogue it shows, for `request-counts.ts`. */

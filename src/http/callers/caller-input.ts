@@ -53,6 +53,7 @@ export interface PostContext {
   readonly maxTextCodePoints: number;
   readonly attachmentsPerMessage: number;
   readonly fileBytes: number;
+  readonly hopLimit: number;
   readonly jsonLimits: JsonLimits;
   /** Files of a multipart form are enough: then there need not be text. */
   readonly hasAttachments: boolean;

@@ -19,17 +19,25 @@ export function mayBeGitEvent(req: IncomingMessage): boolean {
 /** Throws KlatchError for what the address says besides. */
 export function postContext(
   req: IncomingMessage,
-  limits: Pick<LimitsConfig, 'textCodePoints' | 'attachmentsPerMessage' | 'fileBytes'>,
+  limits: Pick<LimitsConfig, 'textCodePoints' | 'attachmentsPerMessage' | 'fileBytes' | 'hopLimit'>,
   {
     hasAttachments = false,
     isUnsigned = false,
   }: { readonly hasAttachments?: boolean; readonly isUnsigned?: boolean } = {},
 ): PostContext {
   const url = originalUrlOf(req);
-  const format = callerRouteOf(req)?.format ?? null;
-  const alertUpdateMode = alertUpdateModeOf(url);
-  const { textCodePoints: maxTextCodePoints, attachmentsPerMessage, fileBytes } = limits;
-  const bounds = { maxTextCodePoints, attachmentsPerMessage, fileBytes, jsonLimits: WEBHOOK_POST_LIMITS };
-  const onFormat: PostContext['onFormat'] = (read) => noteFormat(req, read);
-  return { headers: req.headers, url, format, ...bounds, hasAttachments, alertUpdateMode, isUnsigned, onFormat };
+  return {
+    headers: req.headers,
+    url,
+    format: callerRouteOf(req)?.format ?? null,
+    maxTextCodePoints: limits.textCodePoints,
+    attachmentsPerMessage: limits.attachmentsPerMessage,
+    fileBytes: limits.fileBytes,
+    hopLimit: limits.hopLimit,
+    jsonLimits: WEBHOOK_POST_LIMITS,
+    hasAttachments,
+    alertUpdateMode: alertUpdateModeOf(url),
+    isUnsigned,
+    onFormat: (read) => noteFormat(req, read),
+  };
 }

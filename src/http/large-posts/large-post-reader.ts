@@ -5,8 +5,9 @@ import { isIgnored, type Ignored } from '../../callers/core/message-form.ts';
 import { KlatchError } from '../../errors.ts';
 import type { Log } from '../../log.ts';
 import type { ReportedAlert } from '../callers/alert-report.ts';
+import type { PostContext } from '../callers/caller-input.ts';
 import { formatNamed } from '../callers/caller-paths.ts';
-import type { PostReading, PostWithFiles } from '../post-reading.ts';
+import type { PostWithFiles } from '../post-reading.ts';
 import type { ThreadAnswer, ThreadCall, ThreadResult } from './post-thread.ts';
 
 /** Larger bodies are read by the thread: smaller ones hold the event loop for a few milliseconds at most. */
@@ -76,11 +77,11 @@ export class LargePostReader {
    */
   async read(
     body: Buffer,
-    { format, onFormat, ...reading }: PostReading,
+    { format, onFormat, ...context }: PostContext,
     times: ThreadCharge,
   ): Promise<PostWithFiles | LargeReportedAlert | Ignored> {
     const id = (this.#lastId += 1);
-    const request = { ...reading, formatName: format?.name ?? null };
+    const request = { ...context, formatName: format?.name ?? null };
     const result = await this.#call({ kind: 'read', id, body, request }, times, onFormat);
     if (isIgnored(result)) return result;
     if ('alert' in result) {
@@ -117,7 +118,7 @@ export class LargePostReader {
   async #call(
     call: AnsweredCall,
     { admit, charge }: ThreadCharge,
-    onFormat: PostReading['onFormat'] = () => {},
+    onFormat: PostContext['onFormat'] = () => {},
   ): Promise<ThreadResult> {
     const { result, formatName, tookMs } = await this.#enqueue(call, admit);
     charge(tookMs);

@@ -8,11 +8,12 @@ import { KlatchError, type ErrorCode } from '../../errors.ts';
 import type { AlertChange } from '../../model/alert.ts';
 import type { AlertMessage, AlertPost, AlertTexts } from '../../operations/messages/alert-writer.ts';
 import type { WebhookMessage } from '../../operations/messages/post-webhook.ts';
+import type { PostContext } from '../callers/caller-input.ts';
 import { formatNamed } from '../callers/caller-paths.ts';
-import { readFormFields, readPost, type PostReading } from '../post-reading.ts';
+import { readFormFields, readPost } from '../post-reading.ts';
 
 /** A request without its body, as data. */
-type LargePostRequest = Omit<PostReading, 'format' | 'onFormat'> & { readonly formatName: string | null };
+type LargePostRequest = Omit<PostContext, 'format' | 'onFormat'> & { readonly formatName: string | null };
 
 /** What the thread is asked; it answers one after the other. */
 export type ThreadCall =
@@ -59,7 +60,7 @@ function serve(port: MessagePort): void {
   };
   const answer = async (
     call: Exclude<ThreadCall, { kind: 'forget' }>,
-    onFormat: PostReading['onFormat'],
+    onFormat: PostContext['onFormat'],
   ): Promise<ThreadResult> => {
     if (call.kind === 'read') return read(call, onFormat, keep);
     const writeTexts = writersById.get(call.id);
@@ -87,13 +88,13 @@ function serve(port: MessagePort): void {
 
 async function read(
   { id, body: bytes, request: { formatName, ...request } }: Extract<ThreadCall, { kind: 'read' }>,
-  onFormat: PostReading['onFormat'],
+  onFormat: PostContext['onFormat'],
   keep: (id: number, writeTexts: AlertPost['writeTexts']) => void,
 ): Promise<ThreadResult> {
   const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const reading = { ...request, format: formatNamed(formatName), onFormat };
+  const context = { ...request, format: formatNamed(formatName), onFormat };
   const fields = await readFormFields(body, request.headers);
-  const post = readPost({ body, fields }, reading, (work) => work());
+  const post = readPost({ body, fields }, context, (work) => work());
   if ('alertPost' in post) {
     const { writeTexts, ...alert } = post.alertPost;
     keep(id, writeTexts);

@@ -3,7 +3,8 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import { formats } from '../../../src/callers/formats.ts';
 import { isIgnored } from '../../../src/callers/core/message-form.ts';
 import { LargePostReader, type LargePostReaderOptions } from '../../../src/http/large-posts/large-post-reader.ts';
-import { readFormFields, readPost, type PostReading } from '../../../src/http/post-reading.ts';
+import type { PostContext } from '../../../src/http/callers/caller-input.ts';
+import { readFormFields, readPost } from '../../../src/http/post-reading.ts';
 import { silentLog } from '../../../src/log.ts';
 import { KlatchError } from '../../../src/errors.ts';
 import type { AlertChange } from '../../../src/model/alert.ts';
@@ -21,7 +22,7 @@ function makeReader(options: Partial<LargePostReaderOptions> = {}): LargePostRea
   return reader;
 }
 
-const reading = (headers: PostReading['headers'] = {}): PostReading => ({
+const context = (headers: PostContext['headers'] = {}): PostContext => ({
   headers,
   url: '/v1/webhooks/token',
   format: null,
@@ -63,7 +64,7 @@ describe('the thread for large posts', () => {
     for (const format of formats) {
       for (const name of fixtureNames(format)) {
         const { body: value, headers } = readFixture(format, name);
-        const [body, request] = [bodyOf(value), { ...reading(headers), format }];
+        const [body, request] = [bodyOf(value), { ...context(headers), format }];
         const fields = await readFormFields(body, request.headers);
         const here = outcomeOf(() => readPost({ body, fields }, request, (work) => work()));
         if (here instanceof KlatchError) {
@@ -90,7 +91,7 @@ describe('the thread for large posts', () => {
   test('refuses what the event loop refuses, with the same sentence', async () => {
     const reader = makeReader();
     for (const body of [bodyOf({ text: 7 }), bodyOf({ attachments: [{}] }), Buffer.from('{"text":'), Buffer.from('')]) {
-      const request = reading({ 'content-type': 'application/json' });
+      const request = context({ 'content-type': 'application/json' });
       const here = (): unknown => readPost({ body, fields: null }, request, (work) => work());
       let sentence = 'none';
       try {
@@ -108,13 +109,13 @@ describe('the thread for large posts', () => {
   test('charges the time of the thread, and reads nothing for a sender without time left', async () => {
     const reader = makeReader();
     let charged = 0;
-    await reader.read(bodyOf({ text: 'x'.repeat(30_000) }), reading(), { ...free, charge: (ms) => (charged += ms) });
+    await reader.read(bodyOf({ text: 'x'.repeat(30_000) }), context(), { ...free, charge: (ms) => (charged += ms) });
     expect(charged).toBeGreaterThan(0);
     const refusal = new Error('no time left');
     const admit = (): void => {
       throw refusal;
     };
-    await expect(reader.read(bodyOf({ text: 'x' }), reading(), { ...free, admit })).rejects.toBe(refusal);
+    await expect(reader.read(bodyOf({ text: 'x' }), context(), { ...free, admit })).rejects.toBe(refusal);
   });
 
   test('is replaced when it does not answer, and what waits is read by the next one', async () => {
@@ -124,7 +125,7 @@ describe('the thread for large posts', () => {
     const start: typeof startThread = (...options) => ((started += 1) === 1 ? silent() : startThread(...options));
     // Long enough for a busy machine to answer the second call.
     const reader = makeReader({ start, callTimeoutMs: 3_000 });
-    const [first, second] = [1, 2].map((n) => reader.read(bodyOf({ text: `text ${n}` }), reading(), free));
+    const [first, second] = [1, 2].map((n) => reader.read(bodyOf({ text: `text ${n}` }), context(), free));
     await expect(first).rejects.toMatchObject({ code: 'overloaded', status: 503 });
     expect(await second).toMatchObject({ message: { text: 'text 2' } });
     expect(started).toBe(2);
@@ -137,14 +138,14 @@ describe('the thread for large posts', () => {
       ['const all = []; for (;;) all.push(new Array(1e5).fill({}).map(() => ({})));', 'too_large'],
     ] as const) {
       const reader = makeReader({ start: threadOf(code), callTimeoutMs: 60_000 });
-      await expect(reader.read(bodyOf({ text: 'x' }), reading(), free)).rejects.toMatchObject({ code: expected });
+      await expect(reader.read(bodyOf({ text: 'x' }), context(), free)).rejects.toMatchObject({ code: expected });
     }
   });
 
   test('lets sixteen wait, and refuses more', async () => {
     const reader = makeReader({ start: threadOf(''), callTimeoutMs: 60_000 });
     const outcomes = Array.from({ length: 17 }, () =>
-      reader.read(bodyOf({ text: 'x' }), reading(), free).then(
+      reader.read(bodyOf({ text: 'x' }), context(), free).then(
         () => 'read',
         (error: Error & { code: string }) => error.code,
       ),
