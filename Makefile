@@ -1,7 +1,7 @@
 # Klatch. `make` lists the targets. Everything needs only make and any Node >= 18 with npm: `npm ci` brings the pinned
 # Node and a private PostgreSQL, and npm scripts run on that Node.
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-fast foreign-test faults mutants bench check types lint format docs build binary deb zip repo install-sh release package-test clean
+.PHONY: help install run dev hooks test test-fast foreign-test faults mutants bench check types lint format docs build binary deb zip repo install-sh release package-test clean
 
 INSTALLED := node_modules/.installed
 
@@ -18,6 +18,12 @@ install: $(INSTALLED) ## install what the project needs into node_modules
 run: $(INSTALLED) ## set everything up and run the server on its embedded PostgreSQL (./var)
 	@npm run --silent web
 	@npm run --silent first-run
+
+dev: $(INSTALLED) ## the same, started again after each change of the sources
+	@node_modules/.bin/node scripts/dev.ts
+
+hooks: $(INSTALLED) ## check types, lint, format and generated documents before each commit (git's pre-commit hook)
+	@git config core.hooksPath scripts/hooks
 
 test: $(INSTALLED) ## run all tests (one file: make test ARGS=test/http)
 	@npm run --silent test -- $(ARGS)
