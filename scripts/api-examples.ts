@@ -30,6 +30,7 @@ export const examples: Readonly<Record<string, object>> = {
   'messages.delete': { conversation: 7, seq: 1041 },
   'mentions.list': { conversation: 7, after: 1038, limit: 1 },
   'conversations.sync': { conversation: 7, after_rev: 1043, limit: 100 },
+  'sessions.create': { label: 'nightly report', expires_in_s: 7_776_000 },
   'auth.start': { address: 'alice@example.org' },
   'auth.sign-up': { transaction: 'Zk3…', nick: 'alice', name: 'Alice Example' },
   'groups.update': { group: 7, title: 'On call', public: true },

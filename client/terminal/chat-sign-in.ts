@@ -72,7 +72,7 @@ export function addSignIn(chat: Command, context: ChatContext): void {
     )
     .option(
       '--token',
-      "use a token that there is already, such as a bot's: it is asked for, or read from standard input",
+      "use a token that there is already, such as a bot's or an app password: it is asked for, or read from standard input",
     )
     .option('--invite <link>', 'the invitation into a group, where the server wants one to sign up')
     .addOption(

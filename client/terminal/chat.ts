@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { addCreateAppPassword } from './chat-app-password.ts';
 import { addDownload } from './chat-files.ts';
 import { addFollow } from './chat-follow.ts';
 import { addCreateGroup, addCreateInvite, addJoinGroup, addListConversations, addOpenPrivate } from './chat-groups.ts';
@@ -26,4 +27,5 @@ export function addChatCommands(program: Command, context: ChatContext): void {
   addJoinGroup(chat, context);
   addCreateGroup(chat, context);
   addCreateInvite(chat, context);
+  addCreateAppPassword(chat, context);
 }

@@ -35,6 +35,22 @@ export const BROWSER_MUTANTS: readonly Mutant[] = [
     tests: ['test/http/browser/session', '-t', 'signs up with a code'],
   },
   {
+    name: 'app-password-creates-another',
+    promise: 'Somebody who found an app password creates others, which outlive it.',
+    file: 'src/operations/auth/app-passwords.ts',
+    find: 'if (isAppPassword) {',
+    replace: 'if (isAppPassword && expiresInS === null) {',
+    tests: ['test/operations/auth/app-passwords', '-t', 'no other'],
+  },
+  {
+    name: 'app-password-of-an-ended-session',
+    promise: 'A session that has ended creates an app password, as long as a server remembers it.',
+    file: 'src/operations/auth/app-passwords.ts',
+    find: '!== null && (await lockSession(tx, sessionId));',
+    replace: '!== null && sessionId > 0;',
+    tests: ['test/operations/auth/app-passwords', '-t', 'has ended'],
+  },
+  {
     name: 'session-outlives-its-end',
     promise: 'A sign-in that says when its session ends gets a session that lasts.',
     file: 'src/operations/auth/sign-in.ts',

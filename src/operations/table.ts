@@ -12,6 +12,7 @@ import { createUser, listUsersAndBots } from './accounts/users.ts';
 import { signUp } from './auth/auth-sign-up.ts';
 import { startSignIn } from './auth/auth-start.ts';
 import { verifySignIn } from './auth/auth-verify.ts';
+import { createAppPassword } from './auth/app-passwords.ts';
 import { endOtherSessions, endOwnSession, listOwnSessions } from './auth/session-list.ts';
 import type { Operation } from './core/operation.ts';
 import { archiveGroup, unarchiveGroup } from './groups/archive.ts';
@@ -54,7 +55,7 @@ export function operationTable(): ReadonlyMap<string, Operation> {
     [startSignIn, verifySignIn, signUp],
     [findAccount, searchForAccounts, createUser, listUsersAndBots],
     [createSignInLink, updateUser, deactivateUser, reactivateUser],
-    [listOwnSessions, endOwnSession, endOtherSessions],
+    [createAppPassword, listOwnSessions, endOwnSession, endOtherSessions],
     [showOwnProfile, changeOwnProfile],
     [registerDevice, listOwnDevices, removeDevice],
     [addBlock, removeBlock, listOwnBlocks],

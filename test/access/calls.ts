@@ -31,6 +31,7 @@ const linkOnly = (answer: unknown): object => ({ link: (answer as { link: string
 const ofBot = ({ people }: Situation): object => ({ bot: people.bot.nick });
 
 const accounts: Record<string, Call> = {
+  'sessions.create': { input: () => ({ label: 'new' }) },
   'sessions.list': { input: () => ({}) },
   'sessions.end (own)': {
     input: async (situation, caller) => ({ session: await situation.anotherSession(caller) }),

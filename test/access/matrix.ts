@@ -24,6 +24,7 @@ export const matrix = `
 auth.start                                 | yes             | yes       | yes       | yes         | yes            | yes            | yes            | yes       | yes
 auth.verify                                | yes             | yes       | yes       | yes         | yes            | yes            | yes            | yes       | yes
 auth.sign-up                               | yes             | yes       | yes       | yes         | yes            | yes            | yes            | yes       | yes
+sessions.create                            | unauthenticated | yes       | yes       | yes         | yes            | yes            | yes            | forbidden | forbidden
 sessions.list                              | unauthenticated | yes       | yes       | yes         | yes            | yes            | yes            | yes       | missing_scope
 sessions.end (own)                         | unauthenticated | yes       | yes       | yes         | yes            | yes            | yes            | yes       | missing_scope
 sessions.end (another's)                   | unauthenticated | not_found | not_found | not_found   | not_found      | not_found      | not_found      | not_found | missing_scope
@@ -174,7 +175,7 @@ hooks:manage   | groups.show-incoming-secret groups.set-incoming-secret groups.r
 hooks:manage   | groups.show-token groups.rotate-token hooks.create hooks.list hooks.info hooks.log hooks.stats hooks.update
 hooks:manage   | hooks.ping hooks.redeliver hooks.discard-backlog hooks.remove hooks.restore
 account        | profile.show profile.update sessions.list sessions.end sessions.end-others
-none           | auth.start auth.verify auth.sign-up invites.preview live.authenticate live.ping
+none           | auth.start auth.verify auth.sign-up sessions.create invites.preview live.authenticate live.ping
 none           | blocks.add blocks.remove blocks.list devices.register devices.list devices.remove live.foreground
 none           | bots.create bots.list bots.remove tokens.create tokens.list tokens.revoke notifications.update
 none           | accounts.create accounts.list accounts.invite accounts.update accounts.deactivate accounts.activate groups.list-all

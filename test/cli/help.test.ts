@@ -94,6 +94,7 @@ describe('the help', () => {
         'chat join',
         'chat create',
         'chat invite',
+        'chat app-password',
         'completion',
         'keys generate',
         'keys list',

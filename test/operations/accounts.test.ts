@@ -32,6 +32,7 @@ describe('sessions', () => {
         used_at: expect.any(String),
         expires_at: null,
         current: id === person.session,
+        app_password: false,
       })),
     );
     expect((await as(person, 'sessions.list', { limit: 2 })).next).toBe(second.session);

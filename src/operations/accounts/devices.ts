@@ -7,12 +7,12 @@ import { CommitUnknownError } from '../../storage/db/database-error.ts';
 import {
   deleteDevice,
   deleteLeastRecentlyRegisteredDevices,
-  lockSession,
   upsertDeviceUnlessRaced,
   listDevices,
   type Device,
   type NewDevice,
 } from '../../storage/accounts/devices.ts';
+import { lockSession } from '../../storage/accounts/sessions.ts';
 import { translateLostRead, translateCommitUnknown } from '../core/database-errors.ts';
 import { parseDeviceToken, requirePushConfigured } from './device-token.ts';
 import { requireAccount } from '../core/caller.ts';
@@ -96,7 +96,7 @@ export const registerDevice = defineOperation({
 /** Beneath the account's lock, so that of several at once each one counts those before it. */
 async function register(tx: Transaction, device: NewDevice, keep: number): Promise<Device> {
   const { accountId, sessionId } = device;
-  // What is remembered of a session may be a minute old.
+  // What is remembered of a session may be a minute old. A later end of the session removes its devices.
   const isActive = (await lockActiveAccount(tx, accountId)) !== null && (await lockSession(tx, sessionId));
   if (!isActive) throw new KlatchError('unauthenticated');
   for (let n = 0; n < MAX_INSERT_ATTEMPTS; n += 1) {

@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { KlatchError } from '../../errors.ts';
 import type { SessionOrTokenId } from '../../model/ids.ts';
 import { scopes } from '../../model/scopes.ts';
+import { lockActiveAccount } from '../../storage/accounts/accounts.ts';
 import {
   endSession,
   endSessionsOfAccounts,
@@ -43,7 +44,14 @@ export const listOwnSessions = defineOperation({
   summary: "List the caller's sessions by number, a page at a time; of a bot, its tokens.",
   input: z.strictObject({ after: z.int().min(0).default(0), limit: limitSchema }),
   output: z.object({
-    sessions: z.array(listedSessionOrTokenSchema.extend({ /** The one that asks. */ current: z.boolean() })),
+    sessions: z.array(
+      listedSessionOrTokenSchema.extend({
+        /** The one that asks. */
+        current: z.boolean(),
+        /** Created by `sessions.create` for a program. */
+        app_password: z.boolean(),
+      }),
+    ),
     next: z.int().nullable(),
   }),
   who: 'account',
@@ -55,7 +63,12 @@ export const listOwnSessions = defineOperation({
       database.general.run((sql) => listSessionsOrTokens(sql, { accountId, after, limit: limit + 1 })),
     );
     const { page, next } = pageOf(rows, limit, ({ id }) => id);
-    return { sessions: page.map((each) => ({ ...serializeSession(each), current: each.id === sessionId })), next };
+    const sessions = page.map((each) => ({
+      ...serializeSession(each),
+      current: each.id === sessionId,
+      app_password: each.isAppPassword,
+    }));
+    return { sessions, next };
   },
 });
 
@@ -93,7 +106,11 @@ export const endOtherSessions = defineOperation({
     const { accountId, sessionId } = requireAccount(caller);
     const ended = await withUnknownCommitInvalidation({ bus }, (revokesSessionsOf) => {
       revokesSessionsOf(accountId);
-      return database.general.run((sql) => endSessionsOfAccounts(sql, [accountId], sessionId));
+      return database.general.transaction(async (tx) => {
+        // One of them may be creating an app password: it is created before and ends too, or its session has ended.
+        await lockActiveAccount(tx, accountId);
+        return endSessionsOfAccounts(tx, [accountId], sessionId);
+      });
     });
     if (ended.length > 0) bus.publish('sessionsEnded', ended);
     return { ended: ended.length };

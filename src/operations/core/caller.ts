@@ -29,6 +29,8 @@ export interface AccountCaller {
   readonly sessionId: SessionOrTokenId;
   /** When the session expires; null: never. */
   readonly expiresAt: Date | null;
+  /** Whether the session is an app password. */
+  readonly isAppPassword: boolean;
   /** Null: a person's session, which is good for everything. */
   readonly scopes: ReadonlySet<Scope> | null;
   readonly source: SourceKey;

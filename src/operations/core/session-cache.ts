@@ -60,8 +60,8 @@ export class SessionCache {
       this.counts.unknown += 1;
       throw new KlatchError('unauthenticated');
     }
-    const { id: sessionId, accountId, accountKind, role, nick, name, scopes, expiresAt } = session;
-    const account = { accountId, accountKind, role, nick, name, sessionId, expiresAt };
+    const { id: sessionId, accountId, accountKind, role, nick, name, scopes, expiresAt, isAppPassword } = session;
+    const account = { accountId, accountKind, role, nick, name, sessionId, expiresAt, isAppPassword };
     return { kind: 'account', ...account, scopes: scopes === null ? null : new Set(scopes), ...caller };
   }
 

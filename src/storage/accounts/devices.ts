@@ -26,13 +26,6 @@ export interface NewDevice extends Pick<Device, 'kind' | 'app' | 'label' | 'sess
 
 const MAX_LISTED = 1_001;
 
-/** Whether a session is valid. If so, it cannot end before the transaction: a later end removes its devices. */
-export async function lockSession(tx: Transaction, id: SessionOrTokenId): Promise<boolean> {
-  const rows = await tx`
-    select from session where id = ${id} and (expires_at is null or expires_at > now()) for key share`;
-  return rows.length > 0;
-}
-
 /**
  * Registers a device, or renews its registration. If another account has it, its row and its pending pushes are
  * deleted: the phone's new user must not get the previous user's pushes. Null: another registration of it came in

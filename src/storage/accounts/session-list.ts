@@ -11,6 +11,7 @@ export interface ListedSessionOrToken {
   /** Accurate to some minutes. */
   readonly lastUsedAt: Date;
   readonly expiresAt: Date | null;
+  readonly isAppPassword: boolean;
 }
 
 const MAX_LISTED = 1_001;
@@ -22,7 +23,7 @@ export async function listSessionsOrTokens(
 ): Promise<ListedSessionOrToken[]> {
   return sql<ListedSessionOrToken[]>`
     select id, label, to_json(scopes) as scopes, created_at as "createdAt", last_used_at as "lastUsedAt",
-      expires_at as "expiresAt"
+      expires_at as "expiresAt", is_app_password as "isAppPassword"
     from session
     where account_id = ${accountId} and id > ${after} and (expires_at is null or expires_at > now())
     order by id limit ${Math.min(limit, MAX_LISTED)}`;

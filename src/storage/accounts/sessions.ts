@@ -12,6 +12,7 @@ export interface FoundSession {
   readonly nick: string;
   readonly name: string;
   readonly scopes: readonly Scope[] | null;
+  readonly isAppPassword: boolean;
   readonly expiresAt: Date | null;
 }
 
@@ -41,6 +42,34 @@ export async function insertSessionOrToken(
     values (${accountId}, ${tokenHash}, ${label}, ${scopes === null ? null : [...scopes]}::text[], ${expiresAt})
     returning id`;
   return row!.id;
+}
+
+/** An app password to insert. */
+interface NewAppPassword {
+  readonly accountId: AccountId;
+  /** SHA-256 (hex) of the token. */
+  readonly tokenHash: string;
+  readonly label: string;
+  /** Null: until it is ended. */
+  readonly expiresInS: number | null;
+}
+
+export async function insertAppPassword(
+  tx: Transaction,
+  { accountId, tokenHash, label, expiresInS }: NewAppPassword,
+): Promise<{ readonly id: SessionOrTokenId; readonly expiresAt: Date | null }> {
+  const [row] = await tx<{ id: SessionOrTokenId; expiresAt: Date | null }[]>`
+    insert into session (account_id, token_hash, label, expires_at, is_app_password)
+    values (${accountId}, ${tokenHash}, ${label}, now() + ${expiresInS}::int * interval '1 second', true)
+    returning id, expires_at as "expiresAt"`;
+  return row!;
+}
+
+/** Whether a session is valid. If so, it cannot end before the transaction does. */
+export async function lockSession(tx: Transaction, id: SessionOrTokenId): Promise<boolean> {
+  const rows = await tx`
+    select from session where id = ${id} and (expires_at is null or expires_at > now()) for key share`;
+  return rows.length > 0;
 }
 
 /** Sets the lifetime of a session that was just inserted. */
@@ -74,7 +103,8 @@ export async function touchIdleSessions(sql: Sql, ids: readonly SessionOrTokenId
 export async function findAndTouchSession(sql: Sql, tokenHash: string): Promise<FoundSession | null> {
   const [row] = await sql<FoundSession[]>`
     with found as (
-      select s.id, a.id as account_id, a.kind, a.role, a.nick, a.name, s.scopes, s.expires_at, s.last_used_at,
+      select s.id, a.id as account_id, a.kind, a.role, a.nick, a.name, s.scopes, s.is_app_password, s.expires_at,
+        s.last_used_at,
         s.last_used_at < now() - interval '5 minutes' as is_touched,
         now() + s.idle_timeout_s * interval '1 second' as extended_to
       from session s join account a on a.id = s.account_id
@@ -84,6 +114,7 @@ export async function findAndTouchSession(sql: Sql, tokenHash: string): Promise<
       from found where session.id = found.id and is_touched
     )
     select id, account_id as "accountId", kind as "accountKind", role, nick, name, to_json(scopes) as scopes,
+      is_app_password as "isAppPassword",
       case when is_touched then coalesce(extended_to, expires_at) else expires_at end as "expiresAt"
     from found`;
   return row ?? null;

@@ -162,6 +162,17 @@ describe('klatch chat sign-in', () => {
     expect(ended.stderr).not.toContain('kls_none-of-links');
   });
 
+  test('takes an app password, which is created with a label and an end, and creates no other', async () => {
+    await signIn('alice', 'own');
+    const created = await chat('app-password', 'report', '--days', '2', '--profile', 'own');
+    expect(created).toMatchObject({ code: 0, stdout: expect.stringMatching(/^kls_\S{43}\n$/), stderr: '' });
+    const options = ['sign-in', '--server', http, '--token', '--profile', 'of-program'];
+    expect(await piped(created.stdout, ...options)).toMatchObject({ code: 0, stdout: 'Signed in as alice.\n' });
+    expect((await chat('list', '--profile', 'of-program')).stdout).toMatch(/Lobby\n/);
+    const another = await chat('app-password', 'another', '--profile', 'of-program');
+    expect(another).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('cannot create another') });
+  });
+
   test('with a token keeps that of a bot', async () => {
     await signIn('alice', 'of-token');
     const { token } = JSON.parse(readFileSync(profileFile('of-token'), 'utf8')) as { token: string };
