@@ -14,7 +14,7 @@ document.addEventListener('visibilitychange', () => {
   if (document.hidden) state.chat?.drafts.keepNow();
 });
 addEventListener('pagehide', () => state.chat?.drafts.keepNow());
-addEventListener('popstate', () => state.followAddress());
+addEventListener('popstate', () => state.navigation.followAddress());
 addEventListener('online', () => state.chat?.live.reconnectNow());
 effect(() => {
   document.title = words.title(place.projectName, state.chat?.waiting ?? 0);

@@ -9,8 +9,8 @@ import {
 } from '../../client/core/decode.ts';
 import type { Api } from './api.ts';
 
-/** An account has fewer sessions as a rule; the ones beyond are ended with the others. */
-const MAX_SESSIONS = 200;
+/** The most that the server lists at once. An account has fewer sessions, devices and bots as a rule (`limits`). */
+const MAX_LISTED = 1_000;
 
 const decodeProfile = objectWithAtLeast({ id: integer, nick: string, name: string, about: nullable(string) });
 const decodeSession = objectWithAtLeast({
@@ -18,16 +18,38 @@ const decodeSession = objectWithAtLeast({
   label: string,
   created_at: string,
   used_at: string,
+  expires_at: nullable(string),
   current: boolean,
+  app_password: boolean,
 });
 const decodeSessions = objectWithAtLeast({ sessions: arrayOf(decodeSession) });
+const decodeAppPassword = objectWithAtLeast({ session: integer, label: string, token: string });
 const decodeEnded = objectWithAtLeast({ session: integer });
 const decodeOthersEnded = objectWithAtLeast({ ended: integer });
+const decodeDevice = objectWithAtLeast({
+  id: integer,
+  kind: string,
+  label: nullable(string),
+  seen_at: string,
+  current: boolean,
+});
+const decodeDevices = objectWithAtLeast({ devices: arrayOf(decodeDevice) });
+const decodeDeviceRemoved = objectWithAtLeast({ device: integer });
+const decodeBlocked = objectWithAtLeast({
+  blocked: arrayOf(objectWithAtLeast({ id: integer, nick: string, name: string, at: string })),
+});
+const decodeUnblocked = objectWithAtLeast({ id: integer });
 
 /** What others see of an account. */
 export type Profile = Decoded<typeof decodeProfile>;
-/** A sign-in of the account, on one device. */
+/** A sign-in of the account: of a browser, a phone, a program. */
 export type AccountSession = Decoded<typeof decodeSession>;
+/** A new app password; its token is told once. */
+export type AppPassword = Decoded<typeof decodeAppPassword>;
+/** A device that is notified. */
+type Device = Decoded<typeof decodeDevice>;
+/** Somebody who cannot write to the account in private. */
+type BlockedAccount = Decoded<typeof decodeBlocked>['blocked'][number];
 
 /** The operations on the own account. They reject with ServerError and ConnectionError. */
 export class AccountApi {
@@ -45,8 +67,15 @@ export class AccountApi {
     return this.#api.call('profile.update', profile, decodeProfile);
   }
 
+  /** With the app passwords. */
   async sessions(): Promise<AccountSession[]> {
-    return (await this.#api.call('sessions.list', { limit: MAX_SESSIONS }, decodeSessions)).sessions;
+    return (await this.#api.call('sessions.list', { limit: MAX_LISTED }, decodeSessions)).sessions;
+  }
+
+  /** `expiresInS` null: until it is ended. */
+  createAppPassword(label: string, expiresInS: number | null): Promise<AppPassword> {
+    const input = { label, ...(expiresInS === null ? {} : { expires_in_s: expiresInS }) };
+    return this.#api.call('sessions.create', input, decodeAppPassword);
   }
 
   async endSession(session: number): Promise<void> {
@@ -55,5 +84,21 @@ export class AccountApi {
 
   async endOtherSessions(): Promise<void> {
     await this.#api.call('sessions.end-others', {}, decodeOthersEnded);
+  }
+
+  async devices(): Promise<Device[]> {
+    return (await this.#api.call('devices.list', { limit: MAX_LISTED }, decodeDevices)).devices;
+  }
+
+  async removeDevice(device: number): Promise<void> {
+    await this.#api.call('devices.remove', { device }, decodeDeviceRemoved);
+  }
+
+  async blocked(): Promise<BlockedAccount[]> {
+    return (await this.#api.call('blocks.list', { limit: MAX_LISTED }, decodeBlocked)).blocked;
+  }
+
+  async unblock(user: number): Promise<void> {
+    await this.#api.call('blocks.remove', { user }, decodeUnblocked);
   }
 }

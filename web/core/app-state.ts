@@ -3,8 +3,9 @@ import { isTransient, SessionOverError } from '../../client/core/chat-error.ts';
 import { backoffMs, DEFAULT_BACKOFF } from '../../client/core/backoff.ts';
 import type { Api, SignedInAccount } from './api.ts';
 import { ChatState } from './chat-state.ts';
+import { Navigation } from './navigation.ts';
 import { isLoopback, type OpenedLink, type Place } from './place.ts';
-import { parseRoute, pathOf, type Route } from './routes.ts';
+import type { Route } from './routes.ts';
 
 /** Which screen there is. */
 type Phase =
@@ -19,18 +20,18 @@ type Phase =
 /** What the page shows, and what its buttons do. */
 export class AppState {
   readonly phase = signal<Phase>({ name: 'loading' });
-  readonly route = signal<Route>({ screen: 'list' });
   readonly isBusy = signal(false);
   /** The link that opened the page, as long as it was not used. */
   readonly link = signal<OpenedLink | null>(null);
   readonly place: Place;
+  readonly navigation: Navigation;
   readonly #api: Api;
 
   constructor(place: Place, api: Api, link: OpenedLink | null) {
     this.place = place;
     this.#api = api;
     this.link.value = link;
-    this.followAddress();
+    this.navigation = new Navigation(place.base.pathname);
   }
 
   get chat(): ChatState | null {
@@ -38,16 +39,13 @@ export class AppState {
     return phase.name === 'signed-in' ? phase.chat : null;
   }
 
-  /** Shows what the address of the page says, after the person went back or forth. */
-  followAddress(): void {
-    this.route.value = parseRoute(location.pathname, this.place.base.pathname);
+  get route(): Navigation['route'] {
+    return this.navigation.route;
   }
 
   /** `replaces`: going back leads past the screen that there was. */
-  go(route: Route, { replaces = false } = {}): void {
-    const path = pathOf(route, this.place.base.pathname);
-    if (path !== location.pathname) history[replaces ? 'replaceState' : 'pushState'](null, '', path);
-    this.route.value = route;
+  go(route: Route, options?: { readonly replaces?: boolean }): void {
+    this.navigation.go(route, options);
   }
 
   /** Reads the session. A link signs in without a click only on loopback, and only where there is no session. */

@@ -1,23 +1,62 @@
-/** Which screen an address of the page is for. */
-export type Route =
-  | { readonly screen: 'list' }
-  /** `seq`: the message to show; null: the first unread one, or the end where all is read. */
-  | { readonly screen: 'conversation'; readonly conversation: number; readonly seq: number | null };
+/** The parts of the settings, in the order in which they are listed. */
+export const settingsParts = ['profile', 'sessions'] as const;
+export type SettingsPart = (typeof settingsParts)[number];
 
-const CONVERSATION_PATH = /^c\/([1-9]\d{0,14})(?:\/([1-9]\d{0,14}))?$/;
+/** Which screen an address of the page is for. */
+export type Route = ScreenBelow | SettingsRoute;
+
+/** A screen that fills the page; panels open over it. */
+export type ScreenBelow =
+  | { readonly screen: 'list' }
+  | {
+      readonly screen: 'conversation';
+      readonly conversation: number;
+      /** The message to show; null: the first unread one, or the end where all is read. */
+      readonly seq: number | null;
+      /** The panel that is open over the conversation, if one is. */
+      readonly panel?: 'about';
+    };
+
+interface SettingsRoute {
+  readonly screen: 'settings';
+  /** Null: the list of the parts. */
+  readonly part: SettingsPart | null;
+}
+
+const CONVERSATION_PATH = /^c\/([1-9]\d{0,14})(?:\/([1-9]\d{0,14}))?(\/about)?$/;
+const SETTINGS_PATH = /^settings(?:\/([a-z-]{1,30}))?$/;
 
 /** Reads a path of the page below its base; paths that it has no screen for are those of the list. */
 export function parseRoute(pathname: string, basePathname: string): Route {
   const below = pathname.startsWith(basePathname) ? pathname.slice(basePathname.length) : '';
-  const found = CONVERSATION_PATH.exec(below);
-  if (found === null) return { screen: 'list' };
+  return conversationRoute(below) ?? settingsRoute(below) ?? { screen: 'list' };
+}
+
+function conversationRoute(path: string): Route | null {
+  const found = CONVERSATION_PATH.exec(path);
+  if (found === null) return null;
   const seq = found[2] === undefined ? null : Number(found[2]);
-  return { screen: 'conversation', conversation: Number(found[1]), seq };
+  const route = { screen: 'conversation', conversation: Number(found[1]), seq } as const;
+  return found[3] === undefined ? route : { ...route, panel: 'about' };
+}
+
+function settingsRoute(path: string): Route | null {
+  const found = SETTINGS_PATH.exec(path);
+  if (found === null) return null;
+  if (found[1] === undefined) return { screen: 'settings', part: null };
+  const part = settingsParts.find((each) => each === found[1]);
+  return part === undefined ? null : { screen: 'settings', part };
 }
 
 /** The path of a screen, with that of the base in front. */
 export function pathOf(route: Route, basePathname: string): string {
   if (route.screen === 'list') return basePathname;
-  const { conversation, seq } = route;
-  return `${basePathname}c/${conversation}${seq === null ? '' : `/${seq}`}`;
+  if (route.screen === 'settings') return `${basePathname}settings${route.part === null ? '' : `/${route.part}`}`;
+  const { conversation, seq, panel } = route;
+  return `${basePathname}c/${conversation}${seq === null ? '' : `/${seq}`}${panel === undefined ? '' : `/${panel}`}`;
+}
+
+/** Whether a panel is open over another screen. */
+export function isPanel(route: Route): boolean {
+  return route.screen === 'settings' || (route.screen === 'conversation' && route.panel !== undefined);
 }

@@ -8,7 +8,7 @@ import { ConnectionBar } from './connection-bar.tsx';
 import { ConversationPane } from './conversation-pane.tsx';
 import { NewConversation } from './new-conversation.tsx';
 import { Search } from './search.tsx';
-import { Settings } from './settings.tsx';
+import { SettingsDialog } from './settings/settings-dialog.tsx';
 import { Sidebar } from './sidebar.tsx';
 import { Switcher } from './switcher.tsx';
 
@@ -20,12 +20,13 @@ interface ChatScreenProps {
   readonly chat: ChatState;
 }
 
-type OpenDialog = 'switcher' | 'search' | 'new' | 'settings' | null;
+type OpenDialog = 'switcher' | 'search' | 'new' | null;
 
 /** The conversations, and the one that is open; on a narrow screen one of both. */
 export function ChatScreen({ state, chat }: ChatScreenProps) {
   const dialog = useSignal<OpenDialog>(null);
   const route = state.route.value;
+  const below = state.navigation.screenBelow;
   const show = (which: OpenDialog) => () => {
     dialog.value = which;
   };
@@ -36,25 +37,31 @@ export function ChatScreen({ state, chat }: ChatScreenProps) {
     if (conversation !== null) state.go({ screen: 'conversation', conversation, seq });
   };
   return (
-    <div class={`chat on-${route.screen}`}>
+    <div class={`chat on-${below.screen}`}>
       <ConnectionBar chat={chat} />
-      <Sidebar state={state} chat={chat} onSearch={show('search')} onNew={show('new')} onSettings={show('settings')} />
+      <Sidebar
+        state={state}
+        chat={chat}
+        onSearch={show('search')}
+        onNew={show('new')}
+        onSettings={() => state.go({ screen: 'settings', part: null })}
+      />
       <main class="pane">
-        {route.screen === 'list' ? (
+        {below.screen === 'list' ? (
           <p class="quiet centred">{words.chooseConversation}</p>
         ) : (
           <ConversationPane
-            key={route.conversation}
+            key={below.conversation}
             state={state}
             chat={chat}
-            conversation={route.conversation}
-            seq={route.seq}
+            conversation={below.conversation}
+            seq={below.seq}
           />
         )}
       </main>
       {dialog.value === 'switcher' ? <Switcher chat={chat} onChoose={leaveFor} /> : null}
       {dialog.value === 'search' ? <Search chat={chat} onChoose={leaveFor} /> : null}
-      {dialog.value === 'settings' ? <Settings chat={chat} onClose={() => leaveFor(null)} /> : null}
+      {route.screen === 'settings' ? <SettingsDialog state={state} chat={chat} part={route.part} /> : null}
       {dialog.value === 'new' ? <NewConversation chat={chat} onChoose={leaveFor} /> : null}
     </div>
   );
@@ -87,8 +94,8 @@ function useShortcuts(state: AppState, chat: ChatState, openSwitcher: () => void
 /** The next conversation in the list, or the next one with something unread. */
 function goToNeighbour(state: AppState, chat: ChatState, step: 1 | -1, isUnreadOnly: boolean): void {
   const all = chat.conversations.value ?? [];
-  const route = state.route.value;
-  const open = route.screen === 'conversation' ? route.conversation : null;
+  const below = state.navigation.screenBelow;
+  const open = below.screen === 'conversation' ? below.conversation : null;
   const ids = all
     .filter((entry) => !isUnreadOnly || unreadOf(entry) > 0 || entry.info.id === open)
     .map(({ info }) => info.id);

@@ -1,4 +1,3 @@
-import { useSignal } from '@preact/signals';
 import type { AppState } from '../core/app-state.ts';
 import type { ChatState } from '../core/chat-state.ts';
 import type { ConversationEntry } from '../core/unread.ts';
@@ -16,7 +15,12 @@ interface PaneHeadProps {
 
 /** The title of a conversation, and the way to its details. */
 export function PaneHead({ state, chat, entry }: PaneHeadProps) {
-  const isOpen = useSignal(false);
+  const route = state.route.value;
+  const isOpen = route.screen === 'conversation' && route.panel === 'about';
+  const showDetails = (conversation: number): void => {
+    const seq = route.screen === 'conversation' ? route.seq : null;
+    state.go({ screen: 'conversation', conversation, seq, panel: 'about' });
+  };
   return (
     <>
       <header class="pane-head">
@@ -26,25 +30,13 @@ export function PaneHead({ state, chat, entry }: PaneHeadProps) {
         <h2 dir="auto">{entry === undefined ? '' : conversationTitle(entry)}</h2>
         {entry?.info.kind === 'group' ? <span class="quiet">{words.members(entry.info.members)}</span> : null}
         {entry === undefined ? null : (
-          <button
-            class="details"
-            type="button"
-            onClick={() => {
-              isOpen.value = true;
-            }}
-          >
+          <button class="details" type="button" onClick={() => showDetails(entry.info.id)}>
             {words.details}
           </button>
         )}
       </header>
-      {isOpen.value && entry !== undefined ? (
-        <Details
-          chat={chat}
-          entry={entry}
-          onClose={() => {
-            isOpen.value = false;
-          }}
-        />
+      {isOpen && entry !== undefined ? (
+        <Details chat={chat} entry={entry} onClose={() => state.navigation.leavePanel()} />
       ) : null}
     </>
   );

@@ -1,3 +1,3 @@
 // One file for all panels: each import of its own would make the first load one file more.
-export { AccountPanel } from './account-panel.tsx';
 export { GroupPanel } from './group-panel.tsx';
+export { SettingsPanel } from './settings/settings-panel.tsx';

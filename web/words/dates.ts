@@ -6,6 +6,7 @@ const dayFormat = new Intl.DateTimeFormat(undefined, {
   year: 'numeric',
 });
 const momentFormat = new Intl.DateTimeFormat(undefined, { dateStyle: 'full', timeStyle: 'medium' });
+const dateFormat = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' });
 const shortDayFormat = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' });
 
 /** The time of day of a moment. */
@@ -21,6 +22,11 @@ export function dayOf(iso: string): string {
 /** A moment in full. */
 export function momentOf(iso: string): string {
   return formatted(momentFormat, iso);
+}
+
+/** The day of a moment with its year, in short. */
+export function dateOf(iso: string): string {
+  return formatted(dateFormat, iso);
 }
 
 /** The time of today, else the day. */

@@ -10,7 +10,12 @@ import { buildIdOf, readWebFiles, webFileEncodings, type WebFiles } from './web-
  * The paths that the browser client has screens for. Everything else keeps its own answer: a person who opens a path of
  * a program by mistake gets that one.
  */
-const PAGE_PATHS = ['/', '/v1/sign-in', /^\/c\/[1-9]\d{0,14}(?:\/[1-9]\d{0,14})?$/];
+const PAGE_PATHS = [
+  '/',
+  '/v1/sign-in',
+  /^\/c\/[1-9]\d{0,14}(?:\/[1-9]\d{0,14})?(?:\/about)?$/,
+  /^\/settings(?:\/(?:profile|sessions))?$/,
+];
 const LOOPBACK_NAMES: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]']);
 const HTML_PATTERN = /(?:^|[,\s])text\/html\s*(?:$|[,;])/i;
 

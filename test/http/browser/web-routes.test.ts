@@ -6,6 +6,7 @@ import { createServer, type Server } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { testConfig } from '../../support/config.ts';
+import { settingsParts } from '../../../web/core/routes.ts';
 import { TestServer } from '../../support/server.ts';
 import { request } from '../wire.ts';
 
@@ -14,6 +15,8 @@ const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; media-src 'self' blob:; " +
   "connect-src 'self'; manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; " +
   "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types klatch";
+
+const settingsPaths = ['/settings', ...settingsParts.map((part) => `/settings/${part}`)];
 
 let server: TestServer;
 beforeAll(async () => {
@@ -31,7 +34,7 @@ async function assetPaths(): Promise<{ js: string; css: string; svg: string }> {
 }
 
 describe('the page of the browser client', () => {
-  test.each(['/', '/v1/sign-in', '/c/7', '/c/7/42'])(
+  test.each(['/', '/v1/sign-in', '/c/7', '/c/7/42', '/c/7/about', '/c/7/42/about', ...settingsPaths])(
     'is served at %s, with headers that allow nothing from elsewhere',
     async (path) => {
       const { status, headers, text } = await get(path);
@@ -72,6 +75,10 @@ describe('the page of the browser client', () => {
     ['/c/7/', HTML],
     ['/c/7/x', HTML],
     ['/c/7/42/1', HTML],
+    ['/c/7/about/', HTML],
+    ['/settings', { accept: '*/*' }],
+    ['/settings/', HTML],
+    ['/settings/other', HTML],
     ['/v1', HTML],
     ['/favicon.ico', HTML],
     ['/assets/', HTML],

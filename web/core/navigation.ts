@@ -1,0 +1,85 @@
+import { signal } from '@preact/signals';
+import { isPanel, parseRoute, pathOf, type Route, type ScreenBelow } from './routes.ts';
+
+/** Moves the page between its screens, with an entry of the browser's history for each. */
+export class Navigation {
+  readonly route = signal<Route>({ screen: 'list' });
+  readonly #basePathname: string;
+  #screenBelow: ScreenBelow = { screen: 'list' };
+  #isLeavingPanel = false;
+
+  constructor(basePathname: string) {
+    this.#basePathname = basePathname;
+    this.followAddress();
+  }
+
+  /** The screen that a panel is over; without a panel the one that is open. */
+  get screenBelow(): ScreenBelow {
+    // Subscribes the calling component: it changes with the route alone.
+    void this.route.value;
+    return this.#screenBelow;
+  }
+
+  /** Shows what the address of the page says, after the person went back or forth. */
+  followAddress(): void {
+    this.#isLeavingPanel = false;
+    this.#show(parseRoute(location.pathname, this.#basePathname));
+  }
+
+  /** `replaces`: going back leads past the screen that there was. */
+  go(route: Route, { replaces = false } = {}): void {
+    const path = pathOf(route, this.#basePathname);
+    if (path !== location.pathname) {
+      const state = { panelSteps: this.#panelStepsTo(route, replaces) };
+      history[replaces ? 'replaceState' : 'pushState'](state, '', path);
+    }
+    this.#show(route);
+  }
+
+  /** Closes the panel. Where it was opened from a screen of this page, the history is as it was before. */
+  leavePanel(): void {
+    if (!isPanel(this.route.value) || this.#isLeavingPanel) return;
+    const steps = panelStepsIn(history.state);
+    if (steps === 0) this.go(this.#screenBelow, { replaces: true });
+    else {
+      // Until the browser has gone back, a second request would lead further.
+      this.#isLeavingPanel = true;
+      history.go(-steps);
+    }
+  }
+
+  /** From a part of the settings to the list of the parts. */
+  goToSettingsList(): void {
+    if (this.#isLeavingPanel) return;
+    if (panelStepsIn(history.state) < 2) this.go({ screen: 'settings', part: null }, { replaces: true });
+    else {
+      this.#isLeavingPanel = true;
+      history.back();
+    }
+  }
+
+  #show(route: Route): void {
+    if (route.screen !== 'settings') this.#screenBelow = withoutPanel(route);
+    this.route.value = route;
+  }
+
+  #panelStepsTo(route: Route, replaces: boolean): number {
+    if (!isPanel(route)) return 0;
+    const steps = panelStepsIn(history.state);
+    if (replaces) return steps;
+    // A panel that was opened by its address has no screen below it in the history.
+    return isPanel(this.route.value) && steps === 0 ? 0 : steps + 1;
+  }
+}
+
+function withoutPanel(route: ScreenBelow): ScreenBelow {
+  if (route.screen === 'list') return route;
+  const { screen, conversation, seq } = route;
+  return { screen, conversation, seq };
+}
+
+/** How many steps back the screen below the panel is; 0: no panel is open, or one that was opened by its address. */
+function panelStepsIn(state: unknown): number {
+  const steps = (state as { panelSteps?: unknown } | null)?.panelSteps;
+  return typeof steps === 'number' && Number.isSafeInteger(steps) && steps > 0 ? steps : 0;
+}

@@ -1,0 +1,41 @@
+import { useMemo } from 'preact/hooks';
+import { AccountApi } from '../../core/account-api.ts';
+import { settingsWords } from '../../words/settings-words.ts';
+import { ConfirmButton } from '../confirm-button.tsx';
+import { FetchedState, useFetched } from './fetched.tsx';
+import { SessionItem } from './session-item.tsx';
+import type { SettingsPartProps } from './part-props.ts';
+
+/** Where the account is signed in. */
+export function Sessions({ chat }: SettingsPartProps) {
+  const api = useMemo(() => new AccountApi(chat.api), [chat]);
+  const sessions = useFetched(chat, () => api.sessions());
+  const { value, isBusy, change } = sessions;
+  const all = value ?? [];
+  const shown = all.filter((session) => !session.app_password);
+  return (
+    <>
+      <p class="quiet">{settingsWords.sessionsAre}</p>
+      <FetchedState chat={chat} fetched={sessions} />
+      <ul class="settings-list">
+        {shown.map((session) => (
+          <SessionItem
+            key={session.id}
+            session={session}
+            question={settingsWords.endSessionQuestion}
+            isBusy={isBusy}
+            onEnd={() => void change(() => api.endSession(session.id))}
+          />
+        ))}
+      </ul>
+      {all.length < 2 ? null : (
+        <ConfirmButton
+          label={settingsWords.endOthers}
+          question={settingsWords.endOthersQuestion}
+          isBusy={isBusy}
+          onConfirm={() => void change(() => api.endOtherSessions())}
+        />
+      )}
+    </>
+  );
+}

@@ -1,0 +1,97 @@
+import type { ComponentType } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
+import type { AppState } from '../../core/app-state.ts';
+import { pathOf, settingsParts, type Route, type SettingsPart } from '../../core/routes.ts';
+import { settingsWords } from '../../words/settings-words.ts';
+import { words } from '../../words/words.ts';
+import type { SettingsPartProps } from './part-props.ts';
+import { ProfileSettings } from './profile.tsx';
+import { Sessions } from './sessions.tsx';
+
+const PARTS: Readonly<Record<SettingsPart, ComponentType<SettingsPartProps>>> = {
+  profile: ProfileSettings,
+  sessions: Sessions,
+};
+
+type SettingsPanelProps = SettingsPartProps & { readonly part: SettingsPart | null };
+
+/** The list of the parts, and one of them; on a narrow screen one of both. */
+export function SettingsPanel({ state, chat, part }: SettingsPanelProps) {
+  const shown = part ?? settingsParts[0];
+  const Part = PARTS[shown];
+  const { heading, list } = useFocusOnPart(part);
+  return (
+    <div class={part === null ? 'settings on-list-of-parts' : 'settings'}>
+      <nav aria-label={words.settings}>
+        <ul ref={list}>
+          {settingsParts.map((each) => (
+            <li key={each}>
+              <RouteLink
+                state={state}
+                route={{ screen: 'settings', part: each }}
+                isCurrent={each === shown}
+                label={settingsWords.parts[each]}
+                onFollow={() => state.go({ screen: 'settings', part: each }, { replaces: part !== null })}
+              />
+            </li>
+          ))}
+        </ul>
+      </nav>
+      <section class="settings-part" aria-labelledby="settings-part">
+        <p class="to-list-of-parts">
+          <RouteLink
+            state={state}
+            route={{ screen: 'settings', part: null }}
+            label={`‹ ${settingsWords.toList}`}
+            onFollow={() => state.navigation.goToSettingsList()}
+          />
+        </p>
+        <h3 id="settings-part" ref={heading} tabIndex={-1}>
+          {settingsWords.parts[shown]}
+        </h3>
+        <Part key={shown} state={state} chat={chat} />
+      </section>
+    </div>
+  );
+}
+
+interface RouteLinkProps {
+  readonly state: AppState;
+  readonly route: Route;
+  readonly label: string;
+  readonly isCurrent?: boolean;
+  readonly onFollow: () => void;
+}
+
+/** A link that leads within the page; with Ctrl or Shift the browser opens its address as usual. */
+function RouteLink({ state, route, label, isCurrent = false, onFollow }: RouteLinkProps) {
+  return (
+    <a
+      href={pathOf(route, state.place.base.pathname)}
+      aria-current={isCurrent ? 'page' : undefined}
+      onClick={(event) => {
+        if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+        event.preventDefault();
+        onFollow();
+      }}
+    >
+      {label}
+    </a>
+  );
+}
+
+/** On a narrow screen what had the focus may be gone: the focus goes to what is there now. */
+function useFocusOnPart(part: SettingsPart | null) {
+  const heading = useRef<HTMLHeadingElement>(null);
+  const list = useRef<HTMLUListElement>(null);
+  useEffect(() => {
+    if (isShown(document.activeElement)) return;
+    const next = isShown(heading.current) ? heading.current : list.current?.querySelector('a');
+    next?.focus({ preventScroll: true });
+  }, [part]);
+  return { heading, list };
+}
+
+function isShown(element: Element | null): boolean {
+  return element instanceof HTMLElement && element.offsetParent !== null;
+}
