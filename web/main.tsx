@@ -2,11 +2,16 @@ import { effect } from '@preact/signals';
 import { render } from 'preact';
 import { Api } from './core/api.ts';
 import { AppState } from './core/app-state.ts';
+import { applyAppearance, readAppearance } from './core/appearance.ts';
 import { placeOf, takeLink } from './core/place.ts';
 import { App } from './screens/app.tsx';
 import { words } from './words/words.ts';
 
 const place = placeOf(document, location);
+const showAppearance = (): void => applyAppearance(document.documentElement, readAppearance(place.base.pathname));
+showAppearance();
+// Another tab chose another one.
+addEventListener('storage', showAppearance);
 const state = new AppState(place, new Api(place.base), takeLink(place, location, history));
 render(<App state={state} />, document.querySelector('#app')!);
 document.addEventListener('visibilitychange', () => {

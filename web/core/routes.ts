@@ -1,5 +1,14 @@
 /** The parts of the settings, in the order in which they are listed. */
-export const settingsParts = ['profile', 'sessions'] as const;
+export const settingsParts = [
+  'profile',
+  'sessions',
+  'app-passwords',
+  'devices',
+  'bots',
+  'blocked',
+  'appearance',
+  'shortcuts',
+] as const;
 export type SettingsPart = (typeof settingsParts)[number];
 
 /** Which screen an address of the page is for. */

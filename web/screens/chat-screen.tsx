@@ -83,12 +83,19 @@ function useShortcuts(state: AppState, chat: ChatState, openSwitcher: () => void
       if ((event.ctrlKey || event.metaKey) && !event.altKey && event.key.toLowerCase() === 'k') openSwitcher();
       else if (event.altKey && (event.key === 'ArrowUp' || event.key === 'ArrowDown'))
         goToNeighbour(state, chat, event.key === 'ArrowUp' ? -1 : 1, event.shiftKey);
+      else if (event.key === '?' && !isTaken(event)) state.go({ screen: 'settings', part: 'shortcuts' });
       else return;
       event.preventDefault();
     };
     addEventListener('keydown', onKey);
     return () => removeEventListener('keydown', onKey);
   }, [state, chat]);
+}
+
+/** Whether a key without Ctrl or Alt belongs to a field, or to an open dialog. */
+function isTaken({ target, ctrlKey, metaKey, altKey }: KeyboardEvent): boolean {
+  if (ctrlKey || metaKey || altKey || document.querySelector('dialog[open]') !== null) return true;
+  return target instanceof Element && target.closest('input, textarea, select') !== null;
 }
 
 /** The next conversation in the list, or the next one with something unread. */

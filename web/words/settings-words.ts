@@ -20,6 +20,12 @@ export const settingsWords = {
   parts: {
     profile: 'Profile',
     sessions: 'Sessions',
+    'app-passwords': 'App passwords',
+    devices: 'Devices',
+    bots: 'Bots',
+    blocked: 'Blocked people',
+    appearance: 'Appearance',
+    shortcuts: 'Keyboard shortcuts',
   },
   toList: 'All settings',
   noConnection: 'There is no connection to the server: what you see may be out of date.',

@@ -55,5 +55,11 @@ test('below a path, with TLS, a link takes one click, and what is posted is seen
   await page.reload();
   await page.getByRole('article').getByText('and back').waitFor();
   expect(page.url()).toBe(`${baseUri}/c/${group.id}`);
+
+  await page.goto(`${baseUri}/settings/appearance`);
+  await page.getByLabel('dark').check();
+  await page.reload();
+  expect(await page.getByLabel('dark').isChecked()).toBe(true);
+  expect(await page.evaluate('Object.keys(localStorage)')).toEqual(['klatch/team/:appearance']);
   expect(complaints).toEqual([]);
 });

@@ -52,6 +52,8 @@ describe('the page of the browser client', () => {
       expect(headers.has('set-cookie')).toBe(false);
       expect(text).toContain('<title>&lt;b&gt;&quot;Chat&quot; &amp; more</title>');
       expect(text).toContain('data-base="http://klatch.example/"');
+      // The script sets the appearance that the browser keeps, before anything is shown.
+      expect(text).toMatch(/<script type="module" src="[^"]+" blocking="render">/);
       // Nothing inline, and no placeholder is left.
       expect(text).not.toMatch(/<script(?! type="module" src=)|<style|\sstyle=|\son\w+=|\{\{/);
     },

@@ -4,13 +4,25 @@ import type { AppState } from '../../core/app-state.ts';
 import { pathOf, settingsParts, type Route, type SettingsPart } from '../../core/routes.ts';
 import { settingsWords } from '../../words/settings-words.ts';
 import { words } from '../../words/words.ts';
+import { AppPasswords } from './app-passwords.tsx';
+import { AppearanceSettings } from './appearance.tsx';
+import { BlockedPeople } from './blocked.tsx';
+import { Bots } from './bots.tsx';
+import { Devices } from './devices.tsx';
 import type { SettingsPartProps } from './part-props.ts';
 import { ProfileSettings } from './profile.tsx';
 import { Sessions } from './sessions.tsx';
+import { Shortcuts } from './shortcuts.tsx';
 
 const PARTS: Readonly<Record<SettingsPart, ComponentType<SettingsPartProps>>> = {
   profile: ProfileSettings,
   sessions: Sessions,
+  'app-passwords': AppPasswords,
+  devices: Devices,
+  bots: Bots,
+  blocked: BlockedPeople,
+  appearance: AppearanceSettings,
+  shortcuts: Shortcuts,
 };
 
 type SettingsPanelProps = SettingsPartProps & { readonly part: SettingsPart | null };

@@ -1,0 +1,68 @@
+/** What a person can choose of how the page looks on this browser; the first of each is the usual one. */
+export const appearanceChoices = {
+  theme: ['system', 'light', 'dark'],
+  density: ['comfortable', 'compact'],
+  motion: ['system', 'reduced'],
+} as const;
+type Choices = typeof appearanceChoices;
+export type AppearanceSetting = keyof Choices;
+type Appearance = { readonly [Setting in AppearanceSetting]: Choices[Setting][number] };
+
+type DataAttributes = Record<string, string | undefined>;
+
+const SETTINGS = Object.keys(appearanceChoices) as AppearanceSetting[];
+/** What is kept has less; anything longer is not of this page. */
+const MAX_KEPT_LENGTH = 200;
+
+/** Reads what was kept. What is not a choice becomes the usual one. */
+export function parseAppearance(kept: string | null): Appearance {
+  const values = parseObject(kept);
+  const chosen = SETTINGS.map((setting) => {
+    const choices: readonly string[] = appearanceChoices[setting];
+    return [setting, choices.find((each) => each === values[setting]) ?? choices[0]];
+  });
+  return Object.fromEntries(chosen) as Appearance;
+}
+
+function parseObject(kept: string | null): Readonly<Record<string, unknown>> {
+  if (kept === null || kept.length > MAX_KEPT_LENGTH) return {};
+  try {
+    const values: unknown = JSON.parse(kept);
+    return typeof values === 'object' && values !== null ? (values as Record<string, unknown>) : {};
+  } catch {
+    return {};
+  }
+}
+
+/** `basePathname` tells installations of one origin apart. */
+export function readAppearance(basePathname: string): Appearance {
+  try {
+    return parseAppearance(localStorage.getItem(keyOf(basePathname)));
+  } catch {
+    // The browser lets this page keep nothing.
+    return parseAppearance(null);
+  }
+}
+
+/** False: the browser lets this page keep nothing, or nothing more. */
+export function keepAppearance(basePathname: string, appearance: Appearance): boolean {
+  try {
+    localStorage.setItem(keyOf(basePathname), JSON.stringify(appearance));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Shows the page so: `web/styles/appearance.css` has the rules for the attributes of its root element. */
+export function applyAppearance(root: { readonly dataset: DataAttributes }, appearance: Appearance): void {
+  for (const setting of SETTINGS) {
+    const value = appearance[setting];
+    if (value === appearanceChoices[setting][0]) delete root.dataset[setting];
+    else root.dataset[setting] = value;
+  }
+}
+
+function keyOf(basePathname: string): string {
+  return `klatch${basePathname}:appearance`;
+}

@@ -1,0 +1,82 @@
+import { useSignal } from '@preact/signals';
+import { useMemo } from 'preact/hooks';
+import { AccountApi, type AppPassword } from '../../core/account-api.ts';
+import { settingsWords } from '../../words/settings-words.ts';
+import { TextField } from '../fields.tsx';
+import { FetchedState, useFetched } from './fetched.tsx';
+import { LifetimeField, secondsOf, WITHOUT_END } from './lifetime-field.tsx';
+import { SecretOnce } from './secret-once.tsx';
+import { SessionItem } from './session-item.tsx';
+import type { SettingsPartProps } from './part-props.ts';
+
+/** The sessions of programs that act as the person. */
+export function AppPasswords({ chat }: SettingsPartProps) {
+  const api = useMemo(() => new AccountApi(chat.api), [chat]);
+  const created = useSignal<AppPassword | null>(null);
+  const appPasswords = useFetched(chat, async () => (await api.sessions()).filter((each) => each.app_password));
+  const { value, isBusy, change } = appPasswords;
+  return (
+    <>
+      <p class="quiet">{settingsWords.appPasswordsAre}</p>
+      <FetchedState chat={chat} fetched={appPasswords} empty={settingsWords.noAppPasswords} />
+      <ul class="settings-list">
+        {(value ?? []).map((session) => (
+          <SessionItem
+            key={session.id}
+            session={session}
+            question={settingsWords.endAppPasswordQuestion}
+            isBusy={isBusy}
+            onEnd={() => void change(() => api.endSession(session.id))}
+          />
+        ))}
+      </ul>
+      {created.value === null ? (
+        <CreateAppPassword
+          isBusy={isBusy}
+          onCreate={(label, expiresInS) =>
+            void change(async () => {
+              created.value = await api.createAppPassword(label, expiresInS);
+            })
+          }
+        />
+      ) : (
+        <SecretOnce
+          label={created.value.label}
+          secret={created.value.token}
+          usage={settingsWords.appPasswordUsage}
+          onDone={() => {
+            created.value = null;
+          }}
+        />
+      )}
+    </>
+  );
+}
+
+interface CreateAppPasswordProps {
+  readonly isBusy: boolean;
+  /** `expiresInS` null: until it is ended. */
+  readonly onCreate: (label: string, expiresInS: number | null) => void;
+}
+
+function CreateAppPassword({ isBusy, onCreate }: CreateAppPasswordProps) {
+  const label = useSignal('');
+  const days = useSignal(WITHOUT_END);
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        onCreate(label.value, secondsOf(days.value));
+      }}
+    >
+      <h4>{settingsWords.createAppPassword}</h4>
+      <TextField label={settingsWords.appPasswordLabel} text={label} maxLength={100} isRequired />
+      <LifetimeField days={days} />
+      <div class="panel-buttons">
+        <button class="primary" type="submit" disabled={isBusy || label.value.trim() === ''}>
+          {settingsWords.createAppPassword}
+        </button>
+      </div>
+    </form>
+  );
+}

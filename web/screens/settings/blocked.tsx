@@ -1,0 +1,34 @@
+import { useMemo } from 'preact/hooks';
+import { sanitize } from '../../../client/core/safe-text.ts';
+import { AccountApi } from '../../core/account-api.ts';
+import { dateOf } from '../../words/dates.ts';
+import { settingsWords } from '../../words/settings-words.ts';
+import { FetchedState, useFetched } from './fetched.tsx';
+import type { SettingsPartProps } from './part-props.ts';
+
+/** The people who cannot write to the account in private. */
+export function BlockedPeople({ chat }: SettingsPartProps) {
+  const api = useMemo(() => new AccountApi(chat.api), [chat]);
+  const blocked = useFetched(chat, () => api.blocked());
+  return (
+    <>
+      <p class="quiet">{settingsWords.blockedAre}</p>
+      <FetchedState chat={chat} fetched={blocked} empty={settingsWords.noBlocked} />
+      <ul class="settings-list">
+        {(blocked.value ?? []).map(({ id, nick, name, at }) => (
+          <li key={id}>
+            <div class="settings-item">
+              <span dir="auto">
+                {sanitize(name)} (@{nick})
+              </span>
+              <span class="quiet">{settingsWords.blockedAt(dateOf(at))}</span>
+            </div>
+            <button type="button" disabled={blocked.isBusy} onClick={() => void blocked.change(() => api.unblock(id))}>
+              {settingsWords.unblock}
+            </button>
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}

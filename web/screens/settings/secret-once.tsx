@@ -1,0 +1,56 @@
+import { useSignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+import { settingsWords } from '../../words/settings-words.ts';
+import { words } from '../../words/words.ts';
+
+interface SecretOnceProps {
+  /** What the secret is called. */
+  readonly label: string;
+  readonly secret: string;
+  /** How it is used, in a sentence. */
+  readonly usage?: string;
+  readonly onDone: () => void;
+}
+
+/** A secret that the server does not show again. */
+export function SecretOnce({ label, secret, usage, onDone }: SecretOnceProps) {
+  const field = useRef<HTMLInputElement>(null);
+  const copied = useSignal<string | null>(null);
+  useEffect(() => field.current?.select(), [secret]);
+  const copy = async (): Promise<void> => {
+    field.current?.select();
+    // There is no clipboard on plain http beyond loopback, and a browser may refuse it.
+    const clipboard = navigator.clipboard as Clipboard | undefined;
+    const write = clipboard?.writeText(secret).then(
+      () => true,
+      () => false,
+    );
+    const isCopied = (await write) ?? false;
+    copied.value = isCopied ? settingsWords.copied : settingsWords.copyByKeys;
+  };
+  return (
+    <div class="secret-once" role="group" aria-label={settingsWords.secretOf(label)}>
+      <p>{settingsWords.shownOnce}</p>
+      <div class="modal-row">
+        <input
+          ref={field}
+          type="text"
+          readOnly
+          autocomplete="off"
+          aria-label={settingsWords.secretOf(label)}
+          value={secret}
+        />
+        <button type="button" onClick={() => void copy()}>
+          {words.copy}
+        </button>
+      </div>
+      {usage === undefined ? null : <p class="quiet">{usage}</p>}
+      <p class="quiet" role="status">
+        {copied.value ?? ''}
+      </p>
+      <button type="button" onClick={onDone}>
+        {settingsWords.done}
+      </button>
+    </div>
+  );
+}
