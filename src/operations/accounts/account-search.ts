@@ -11,8 +11,7 @@ import { conversationNumber } from '../core/schemas.ts';
 
 export const searchForAccounts = defineOperation({
   name: 'accounts.search',
-  summary:
-    'Find people and bots by the beginning of their nick or name, to complete what somebody types; a page at a time, by nick.',
+  summary: 'Find people and bots by the beginning of their nick or name, as for completion, by nick, a page at a time.',
   input: z.strictObject({
     text: z.string().trim().min(1).max(64),
     /** Only its members, who are found by any word of their name. */

@@ -16,7 +16,7 @@ const blockSchema = z.object({ user: z.string(), id: z.int() });
 
 export const addBlock = defineOperation({
   name: 'blocks.add',
-  summary: 'Take no private messages from somebody any more. Again is no error.',
+  summary: 'Block an account: it can send the caller no private messages. A repeat is no error.',
   input: z.strictObject({ user: userReference }),
   output: blockSchema,
   who: 'person',
@@ -40,7 +40,7 @@ export const addBlock = defineOperation({
 
 export const removeBlock = defineOperation({
   name: 'blocks.remove',
-  summary: 'Take private messages from somebody again.',
+  summary: 'Unblock an account: it can send the caller private messages again.',
   input: z.strictObject({ user: userReference }),
   output: blockSchema,
   who: 'person',
@@ -62,7 +62,7 @@ export const removeBlock = defineOperation({
 
 export const listOwnBlocks = defineOperation({
   name: 'blocks.list',
-  summary: 'List whom the caller has blocked by number, a page at a time.',
+  summary: 'List the accounts that the caller has blocked by number, a page at a time.',
   input: z.strictObject({ after: z.int().min(0).default(0), limit: limitSchema }),
   output: z.object({
     blocked: z.array(z.object({ id: z.int(), nick: z.string(), name: z.string(), at: z.string() })),

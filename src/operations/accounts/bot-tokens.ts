@@ -25,7 +25,7 @@ const botTokenSchema = listedSessionOrTokenSchema.omit({ scopes: true }).extend(
 
 export const createToken = defineOperation({
   name: 'tokens.create',
-  summary: "Make a token for one of the caller's bots. It is shown here and never again.",
+  summary: "Create a token for one of the caller's bots. Only this answer shows it.",
   input: z.strictObject({
     bot: userReference,
     /** What the token is good for. */

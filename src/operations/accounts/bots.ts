@@ -33,7 +33,7 @@ export async function requireOwnBot(
 
 export const createBot = defineOperation({
   name: 'bots.create',
-  summary: 'Make a bot, which belongs to the caller and acts with tokens (tokens.create).',
+  summary: 'Create a bot, which belongs to the caller and acts with tokens (tokens.create).',
   input: z.strictObject({ nick: nickSchema, name: nameOrTitleSchema.optional() }),
   output: z.object({ id: z.int(), nick: z.string(), name: z.string() }),
   who: 'person',
@@ -83,7 +83,7 @@ export const listOwnBots = defineOperation({
 
 export const removeBot = defineOperation({
   name: 'bots.remove',
-  summary: "Take one of the caller's bots out of use: its tokens end, what it has written stays, its nick stays taken.",
+  summary: "Deactivate one of the caller's bots. Its tokens end; its messages stay, and its nick stays in use.",
   input: z.strictObject({ bot: userReference }),
   output: z.object({ bot: z.string(), id: z.int() }),
   who: 'person',

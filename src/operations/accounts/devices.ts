@@ -45,8 +45,7 @@ function serializeDevice({ id, kind, app, label, createdAt, lastSeenAt }: Device
 export const registerDevice = defineOperation({
   name: 'devices.register',
   summary:
-    'Have a phone or browser told of messages while you are away, for as long as this session lasts. Again is an ' +
-    'update: clients do it at each start.',
+    'Register a telephone or browser for pushes while you are away, until this session ends. A repeat is an update: clients send it at each start.',
   input: z.strictObject({
     kind: z.enum(deviceKinds),
     /** Of google its registration token, of apple its device token in hexadecimal. */
@@ -112,7 +111,7 @@ async function register(tx: Transaction, device: NewDevice, keep: number): Promi
 
 export const listOwnDevices = defineOperation({
   name: 'devices.list',
-  summary: "List the caller's devices that are told of messages by number, a page at a time.",
+  summary: "List the caller's registered devices by number, a page at a time.",
   input: z.strictObject({ after: z.int().min(0).default(0), limit: limitSchema }),
   output: z.object({
     devices: z.array(deviceSchema.extend({ /** Registered by the session that asks. */ current: z.boolean() })),
@@ -133,7 +132,7 @@ export const listOwnDevices = defineOperation({
 
 export const removeDevice = defineOperation({
   name: 'devices.remove',
-  summary: 'Tell a device nothing any more; what waits for it is withdrawn.',
+  summary: 'Remove a device: it gets no more pushes, and the server withdraws the pending ones.',
   input: z.strictObject({ device: z.int().positive() }),
   output: z.object({ device: z.int() }),
   who: 'person',

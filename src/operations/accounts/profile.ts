@@ -52,7 +52,7 @@ export const showOwnProfile = defineOperation({
 
 export const changeOwnProfile = defineOperation({
   name: 'profile.update',
-  summary: "Change the caller's nick, name, or what it says about itself.",
+  summary: "Change the caller's nick, name or description.",
   input: z
     .strictObject({
       nick: nickSchema.optional(),

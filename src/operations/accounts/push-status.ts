@@ -44,7 +44,7 @@ const vendorSchema = z.object({
 
 export const pushStatus = defineOperation({
   name: 'push.status',
-  summary: 'Say how the pushes to devices are doing, by vendor, and what went wrong last.',
+  summary: 'Show the state of pushes to devices, by vendor, with the last failures.',
   input: z.strictObject({
     /** How many of the last events; they are kept for retention.push-log. */
     events: z.int().min(0).max(MAX_EVENTS).default(20),

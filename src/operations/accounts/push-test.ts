@@ -22,7 +22,7 @@ const testedDeviceSchema = z.object({
 
 export const testPushToUser = defineOperation({
   name: 'push.test',
-  summary: "Send a push to each of somebody's devices now, and return the outcome of each.",
+  summary: 'Send a push to each device of an account now, and return the outcome of each.',
   input: z.strictObject({ user: userReference }),
   output: z.object({ user: z.string(), id: z.int(), devices: z.array(testedDeviceSchema) }),
   who: 'administrator',

@@ -11,7 +11,7 @@ const LINK_TTL_MS = 24 * 60 * 60_000;
 
 export const createSignInLink = defineOperation({
   name: 'accounts.invite',
-  summary: 'Make a link that signs a person in, once and within 24 hours. A new one ends the one before.',
+  summary: 'Create a link that signs a person in once, within 24 hours. A new link replaces the former one.',
   input: z.strictObject({ user: nickSchema }),
   output: z.object({
     user: z.string(),

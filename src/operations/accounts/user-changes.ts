@@ -21,8 +21,7 @@ const deactivationStateSchema = z.object({ user: z.string(), id: z.int(), deacti
 
 export const updateUser = defineOperation({
   name: 'accounts.update',
-  summary:
-    'Change an account: its name, whether the person is an administrator of the installation, the address to sign in with.',
+  summary: 'Change an account: its name, its role in the installation, or its address for sign-ins.',
   input: z
     .strictObject({
       user: nickSchema,
@@ -64,8 +63,7 @@ export const updateUser = defineOperation({
 
 export const deactivateUser = defineOperation({
   name: 'accounts.deactivate',
-  summary:
-    'Take an account out of use, and the bots that it owns: their sessions and tokens end, what they have written stays.',
+  summary: 'Deactivate an account and its bots. Their sessions and tokens end; their messages stay.',
   input: z.strictObject({ user: nickSchema }),
   output: deactivationStateSchema,
   who: 'administrator',
@@ -84,7 +82,7 @@ export const deactivateUser = defineOperation({
 
 export const reactivateUser = defineOperation({
   name: 'accounts.activate',
-  summary: 'Take an account back into use. Its bots stay as they are: each is activated by its own nick.',
+  summary: 'Activate an account again. Its bots stay as they are: activate each by its own nick.',
   input: z.strictObject({ user: nickSchema }),
   output: deactivationStateSchema,
   who: 'administrator',

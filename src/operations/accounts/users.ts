@@ -31,7 +31,7 @@ export const createUser = defineOperation({
 
 export const listUsersAndBots = defineOperation({
   name: 'accounts.list',
-  summary: 'List the accounts of people and bots by nick, a page at a time; with a group, its members.',
+  summary: 'List the accounts of people and bots by nick, a page at a time; with a group, only its members.',
   input: z.strictObject({
     after: z.string().max(64).default(''),
     limit: limitSchema,

@@ -50,7 +50,7 @@ const signUpInputSchema = z.strictObject({
 export const signUp = defineOperation({
   name: 'auth.sign-up',
   summary:
-    'Make an account of the address that a transaction has proven, and sign in; with an invitation, join its group.',
+    'Create an account for the address that a transaction has proven, and sign in; with an invitation, join its group.',
   input: signUpInputSchema,
   output: signedInSchema,
   who: 'anybody',

@@ -39,7 +39,7 @@ const ALL_NETWORKS_ADDRESS_LIMIT_FACTOR = 4;
 export const startSignIn = defineOperation({
   name: 'auth.start',
   summary:
-    'Send a code to an e-mail address or telephone, to sign in or to sign up with. The answer is the same whether somebody has this address or not.',
+    'Send a code to an e-mail address or telephone, for a sign-in or a sign-up. The answer does not show whether an account has the address.',
   input: z.strictObject({
     /** An e-mail address, or a telephone number with + and the code of its country. */
     address: z.string().min(1).max(320),

@@ -70,7 +70,7 @@ export type VerifyOutput = z.infer<typeof verifyOutputSchema>;
 
 export const verifySignIn = defineOperation({
   name: 'auth.verify',
-  summary: 'Sign in: with the transaction of auth.start and the code that was sent, or with a sign-in link.',
+  summary: 'Sign in with the transaction of auth.start and the code, or with a sign-in link.',
   input: verifyInputSchema,
   output: verifyOutputSchema,
   who: 'anybody',

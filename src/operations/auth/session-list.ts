@@ -74,7 +74,7 @@ export const listOwnSessions = defineOperation({
 
 export const endOwnSession = defineOperation({
   name: 'sessions.end',
-  summary: "End one of the caller's sessions, the one that asks too: nothing is done with its token any more.",
+  summary: "End one of the caller's sessions, which may be the current one. Its token stops working.",
   input: z.strictObject({ session: z.int().positive() }),
   output: z.object({ session: z.int() }),
   who: 'account',
@@ -96,7 +96,7 @@ export const endOwnSession = defineOperation({
 
 export const endOtherSessions = defineOperation({
   name: 'sessions.end-others',
-  summary: "End all of the caller's sessions but the one that asks.",
+  summary: "End all of the caller's sessions except the current one.",
   input: z.strictObject({}),
   output: z.object({ ended: z.int() }),
   who: 'account',

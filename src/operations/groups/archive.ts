@@ -18,7 +18,7 @@ const archiveSchema = z.object({
 
 export const archiveGroup = defineTargetedOperation({
   name: 'groups.archive',
-  summary: 'Archive a group: posts are answered 410 from now on; what was posted before is still forwarded.',
+  summary: 'Archive a group. Posts are answered 410 from now on; earlier ones are still forwarded.',
   input: z.strictObject({ group: groupReference }),
   output: archiveSchema,
   who: 'group-owner',
@@ -30,7 +30,7 @@ export const archiveGroup = defineTargetedOperation({
 
 export const unarchiveGroup = defineTargetedOperation({
   name: 'groups.unarchive',
-  summary: 'Take an archived group back: its token and its reverse webhooks work as before.',
+  summary: 'Unarchive a group: its token and its reverse webhooks work as before.',
   input: z.strictObject({ group: groupReference }),
   output: archiveSchema,
   who: 'group-owner',

@@ -17,7 +17,7 @@ import {
 export const listOwnConversations = defineOperation({
   name: 'conversations.list',
   summary:
-    'List the groups and private conversations that you are in by number, with what is unread, a page at a time.',
+    'List your groups and private conversations by number, with the numbers of unread messages, a page at a time.',
   input: z.strictObject({ after: z.int().min(0).default(0), limit: limitSchema }),
   output: z.object({ conversations: z.array(conversationSchema), next: z.int().nullable() }),
   who: 'account',
@@ -34,7 +34,7 @@ export const listOwnConversations = defineOperation({
 
 export const showOwnConversation = defineTargetedOperation({
   name: 'conversations.show',
-  summary: 'Show a group or private conversation that you are in, with what is unread.',
+  summary: 'Show one of your groups or private conversations, with the numbers of unread messages.',
   input: z.strictObject({ conversation: z.int().positive() }),
   output: conversationSchema,
   who: 'member',

@@ -37,7 +37,7 @@ const withinSchema = z
 export const setGroupExpectation = defineTargetedOperation({
   name: 'expectations.set',
   summary:
-    'Expect a post with this key at least so often: the group is told when none came in time, and when one comes again.',
+    'Expect a post with this key at least once in a given time. The group gets a line when none comes in time, and when one comes again.',
   input: z.strictObject({
     group: groupReference,
     /** The `key` that the posts have, in their body or behind their address. */
@@ -67,7 +67,7 @@ export const setGroupExpectation = defineTargetedOperation({
 
 export const listGroupExpectations = defineTargetedOperation({
   name: 'expectations.list',
-  summary: 'List what a group expects by key, with the last post of each: at most 100.',
+  summary: 'List the expectations of a group by key, with the last post of each: at most 100.',
   input: z.strictObject({ group: groupReference }),
   output: z.object({ expectations: z.array(expectationSchema) }),
   who: 'group-admin',
@@ -82,7 +82,7 @@ export const listGroupExpectations = defineTargetedOperation({
 
 export const removeGroupExpectation = defineTargetedOperation({
   name: 'expectations.remove',
-  summary: 'Expect posts with this key no longer; the group is not told any more when none comes.',
+  summary: 'Remove an expectation: the group gets no more lines about it.',
   input: z.strictObject({ group: groupReference, key: keySchema }),
   output: z.object({ group: z.int(), key: z.string() }),
   who: 'group-admin',

@@ -50,7 +50,7 @@ export const setRole = defineTargetedOperation({
 
 export const transferGroup = defineTargetedOperation({
   name: 'groups.transfer',
-  summary: 'Hand a group over to another member, who becomes its owner; the owner until now becomes an admin.',
+  summary: 'Hand a group over to another member, who becomes its owner. The former owner becomes an admin.',
   input: z.strictObject({ group: groupReference, user: userReference }),
   output: z.object({ group: z.int(), owner: z.string(), changed: z.boolean() }),
   who: 'group-owner',
@@ -71,7 +71,7 @@ export const transferGroup = defineTargetedOperation({
 
 export const leaveGroup = defineTargetedOperation({
   name: 'groups.leave',
-  summary: 'Leave a group; what you have written stays. Its owner hands it over or archives it first.',
+  summary: 'Leave a group; your messages stay. An owner has to hand the group over or archive it before.',
   input: z.strictObject({ group: groupReference, ...revocationOptions }),
   output: revocationReportSchema.extend({ group: z.int() }),
   who: 'member',

@@ -40,7 +40,7 @@ interface NewGroup {
 
 export const createGroup = defineOperation({
   name: 'groups.create',
-  summary: 'Create a group with its integration token; who creates it owns it. Administrators may name another owner.',
+  summary: 'Create a group with its integration token. The caller owns it; administrators may name another owner.',
   input: z.strictObject({
     title: nameOrTitleSchema,
     about: aboutSchema.optional(),
@@ -111,7 +111,7 @@ async function insertWithIntegration(
 export const groupInfo = defineTargetedOperation({
   name: 'groups.info',
   summary:
-    'Show a group; to its owner and admins with its addresses for programs, its reverse webhooks, and refused posts.',
+    'Show a group. Its owner and admins also see its addresses for programs, its reverse webhooks and refused posts.',
   input: z.strictObject({ group: groupReference }),
   output: groupInfoSchema,
   who: 'member',
@@ -152,7 +152,7 @@ export const listAllGroups = defineOperation({
 
 export const editGroup = defineTargetedOperation({
   name: 'groups.update',
-  summary: 'Rename or describe a group, or let anybody of the installation find and join it.',
+  summary: 'Change the title or description of a group, or whether everybody in the installation may find and join it.',
   input: z
     .strictObject({
       group: groupReference,

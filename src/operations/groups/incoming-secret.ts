@@ -36,7 +36,7 @@ const secretSchema = z
 
 export const showIncomingSecret = defineTargetedOperation({
   name: 'groups.show-incoming-secret',
-  summary: 'Show the secret with which posts into a group are signed.',
+  summary: 'Show the secret that signs posts into a group.',
   input: z.strictObject({ group: groupReference }),
   output: incomingSecretSchema,
   who: 'group-admin',
@@ -56,7 +56,7 @@ export const showIncomingSecret = defineTargetedOperation({
 
 export const setIncomingSecret = defineTargetedOperation({
   name: 'groups.set-incoming-secret',
-  summary: 'Demand signatures of posts into a group, and set or make the secret for them.',
+  summary: 'Demand signatures of posts into a group, with a given or a new secret.',
   input: z
     .strictObject({
       group: groupReference,
@@ -94,7 +94,7 @@ export const setIncomingSecret = defineTargetedOperation({
 
 export const removeIncomingSecret = defineTargetedOperation({
   name: 'groups.remove-incoming-secret',
-  summary: 'Remove the secret for signatures of posts into a group: signatures are not looked at any more.',
+  summary: 'Remove the secret for signatures of posts into a group: the server no longer checks signatures.',
   input: z.strictObject({ group: groupReference }),
   output: z.object({
     group: z.int(),

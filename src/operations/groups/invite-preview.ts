@@ -20,7 +20,7 @@ export type InvitePreview = z.infer<typeof invitePreviewSchema>;
 
 export const previewInvite = defineOperation({
   name: 'invites.preview',
-  summary: 'Show to which group an invitation is, by its link or the token at the end of it.',
+  summary: 'Show the group of an invitation, by its link or the token at the end of the link.',
   input: z.strictObject({ invite: inviteLinkOrTokenSchema }),
   output: invitePreviewSchema,
   who: 'anybody',

@@ -68,7 +68,7 @@ export async function requireInvite(
 
 export const createInvite = defineTargetedOperation({
   name: 'invites.create',
-  summary: 'Make an invitation into a group: whoever opens its link may join, until it is over or used up.',
+  summary: 'Create an invitation into a group. Everybody with its link may join, until it expires or is used up.',
   input: z.strictObject({
     group: groupReference,
     /** Null: for ever. */
@@ -128,7 +128,7 @@ export const listGroupInvites = defineTargetedOperation({
 
 export const revokeInvite = defineTargetedOperation({
   name: 'invites.revoke',
-  summary: 'Revoke an invitation: its link opens nothing any more. Who has joined by it stays.',
+  summary: 'Revoke an invitation: its link stops working. People who joined with it stay.',
   input: z.strictObject({ group: groupReference, invite: z.int().positive() }),
   output: z.object({ group: z.int(), invite: z.int() }),
   who: 'group-admin',

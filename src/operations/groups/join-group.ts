@@ -34,7 +34,7 @@ const publicGroupSchema = z.object({
 
 export const findPublicGroups = defineOperation({
   name: 'groups.find',
-  summary: 'Find public groups, which anybody may join, by what their title holds; a page at a time, by title.',
+  summary: 'Find public groups, which everybody may join, by a part of their title, a page at a time, by title.',
   input: z.strictObject({
     text: z.string().trim().max(200).optional(),
     after: z.int().min(0).default(0),
@@ -55,7 +55,7 @@ export const findPublicGroups = defineOperation({
 
 export const joinGroup = defineOperation({
   name: 'groups.join',
-  summary: 'Join a public group, or the group of an invitation: give its link, or the token at the end of it.',
+  summary: 'Join a public group, or the group of an invitation by its link or the token at the end of the link.',
   input: z
     .strictObject({ group: z.int().positive().optional(), invite: inviteLinkOrTokenSchema.optional() })
     .refine(

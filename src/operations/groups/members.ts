@@ -160,7 +160,7 @@ async function demoteOwner(group: LockedGroup): Promise<void> {
 
 export const removeMember = defineTargetedOperation({
   name: 'groups.remove-member',
-  summary: "End a membership, with those of the member's bots; what they have written stays.",
+  summary: "Remove a member and the member's bots from a group; their messages stay.",
   input: z.strictObject({ group: groupReference, user: userReference, ...revocationOptions }),
   output: revocationReportSchema.extend({ group: z.int(), user: z.string() }),
   who: 'group-admin',

@@ -12,7 +12,7 @@ import { conversationNumber } from '../core/schemas.ts';
 export const updateNotifications = defineTargetedOperation({
   name: 'notifications.update',
   summary:
-    "Say what the caller's devices are told of a conversation; where nothing is to be told, what waits is withdrawn.",
+    "Set for which messages of a conversation the caller's devices get pushes. The server withdraws pending pushes that the new setting excludes.",
   input: z
     .strictObject({
       conversation: conversationNumber,

@@ -22,7 +22,8 @@ import { conversationSchema } from '../core/serializers.ts';
 
 export const openPrivateConversation = defineOperation({
   name: 'private.open',
-  summary: 'Open the private conversation with a person or bot; the same one each time. It has no token and no hooks.',
+  summary:
+    'Open the private conversation with a person or bot; each call returns the same one. It has no token and no hooks.',
   input: z.strictObject({ user: userReference }),
   output: conversationSchema,
   who: 'account',

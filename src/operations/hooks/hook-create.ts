@@ -13,7 +13,7 @@ const MAX_RAW_URL_LENGTH = 8_192;
 export const createHook = defineTargetedOperation({
   name: 'hooks.create',
   summary:
-    'Register a reverse webhook of a group: each message committed from now on is forwarded to its URL, and each change of one if it asks for `events`.',
+    'Register a reverse webhook of a group. It sends each new message to its URL, and the changes of messages that `events` names.',
   input: z.strictObject({
     group: groupReference,
     url: z.string().max(MAX_RAW_URL_LENGTH),

@@ -111,7 +111,7 @@ function serializeLogPage(conversationId: ConversationId, rows: readonly LoggedA
 
 export const hookLog = defineTargetedOperation({
   name: 'hooks.log',
-  summary: 'Show the delivery log of a reverse webhook, newest first, a page at a time; of a removed one too.',
+  summary: 'Show the delivery log of a reverse webhook, also of a removed one, newest first, a page at a time.',
   input: z.strictObject({
     hook: hookNumber,
     before: z.string().max(100).optional(),

@@ -49,7 +49,7 @@ const hookPageOutput = z.object({ hooks: z.array(listedHookSchema), next: z.int(
 
 export const listAllHooks = defineOperation({
   name: 'hooks.list-all',
-  summary: 'List reverse webhooks of all groups, a page at a time; removed ones only when asked for.',
+  summary: 'List the reverse webhooks of all groups, a page at a time; removed ones only on request.',
   input: z.strictObject(hookPageInput),
   output: hookPageOutput,
   who: 'administrator',
@@ -60,7 +60,7 @@ export const listAllHooks = defineOperation({
 
 export const listGroupHooks = defineTargetedOperation({
   name: 'hooks.list',
-  summary: 'List reverse webhooks of a group, a page at a time; removed ones only when asked for.',
+  summary: 'List the reverse webhooks of a group, a page at a time; removed ones only on request.',
   input: z.strictObject({ group: groupReference, ...hookPageInput }),
   output: hookPageOutput,
   who: 'group-admin',
@@ -113,7 +113,7 @@ const hookInfoSchema = listedHookSchema.extend({
 
 export const hookInfo = defineTargetedOperation({
   name: 'hooks.info',
-  summary: 'Show everything about a reverse webhook, but for its secret, and its last attempts.',
+  summary: 'Show a reverse webhook except its secret, with its last attempts.',
   input: z.strictObject({ hook: hookNumber }),
   output: hookInfoSchema,
   who: 'group-admin',

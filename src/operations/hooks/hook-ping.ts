@@ -44,7 +44,7 @@ export async function sendHookPing(
 
 export const pingHook = defineTargetedOperation({
   name: 'hooks.ping',
-  summary: 'Send a signed ping to the target of a reverse webhook now, and tell what it answers.',
+  summary: 'Send a signed ping to the target of a reverse webhook now, and return its answer.',
   input: z.strictObject({ hook: hookNumber }),
   output: pingSchema.extend({ id: z.int(), group: z.int(), host: z.string() }),
   who: 'group-admin',

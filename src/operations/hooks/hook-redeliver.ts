@@ -169,7 +169,7 @@ export async function skipHookBacklog(services: Services, hook: HookAccess): Pro
 
 export const redeliverHook = defineTargetedOperation({
   name: 'hooks.redeliver',
-  summary: 'Send messages of a reverse webhook again: from a message or a time on, or single ones.',
+  summary: 'Send messages to a reverse webhook again: all from a message or time on, or single ones.',
   input: z
     .strictObject({ hook: hookNumber, from: redeliveryStartSchema.optional(), only: redeliveredIdsSchema.optional() })
     .refine(({ from, only }) => (from === undefined) !== (only === undefined), 'give one of "from" and "only"'),
@@ -188,7 +188,7 @@ export const redeliverHook = defineTargetedOperation({
 
 export const discardHookBacklog = defineTargetedOperation({
   name: 'hooks.discard-backlog',
-  summary: 'Drop all that a reverse webhook still has to deliver; it goes on with the next message.',
+  summary: 'Drop everything that a reverse webhook still has to deliver; it continues with the next message.',
   input: z.strictObject({ hook: hookNumber }),
   output: z.object({ id: z.int(), group: z.int(), skipped: z.int() }),
   who: 'group-admin',

@@ -17,7 +17,7 @@ import type { Services } from '../core/services.ts';
 
 export const restoreRemovedHook = defineTargetedOperation({
   name: 'hooks.restore',
-  summary: 'Bring back a reverse webhook that a 410 of its target removed, with its id, secret and cursor.',
+  summary: "Restore a reverse webhook that its target's answer 410 removed, with its id, secret and cursor.",
   input: z.strictObject({ hook: hookNumber }),
   output: z.object({ id: z.int(), group: z.int(), host: z.string(), pending: z.int() }),
   who: 'group-admin',

@@ -13,7 +13,7 @@ const STEP_SECONDS = { '5m': 300, '1h': 3_600, '1d': 86_400 } as const;
 
 export const hookStats = defineTargetedOperation({
   name: 'hooks.stats',
-  summary: 'Count the requests to a reverse webhook of the last hours, those that failed, and how long they took.',
+  summary: 'Count the requests to a reverse webhook in the last hours, with their failures and durations.',
   input: z.strictObject({
     hook: hookNumber,
     hours: z.int().min(1).max(MAX_HOURS).default(24),

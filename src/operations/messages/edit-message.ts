@@ -29,7 +29,7 @@ const OUTCOME_UNKNOWN_SENTENCE =
 export const editMessage = defineTargetedOperation({
   name: 'messages.edit',
   summary:
-    "Give a message of one's own another text, or any as the group's owner or admin, which a notice tells: it takes a new rev and keeps its seq and its files.",
+    "Change the text of an own message; the group's owner and admins change any, with a notice. The message gets a new rev, and keeps its seq and its files.",
   input: z.strictObject({ conversation: conversationNumber, seq: seqSchema, text: z.string() }),
   output: messageSchema,
   on: 'conversation',
@@ -65,7 +65,7 @@ export const editMessage = defineTargetedOperation({
 export const deleteMessage = defineTargetedOperation({
   name: 'messages.delete',
   summary:
-    "Delete a message of one's own, or any as the group's owner or admin: its text is erased and its files are removed, its place stays.",
+    "Delete an own message; the group's owner and admins delete any. The server erases its text and removes its files; its seq stays.",
   input: z.strictObject({ conversation: conversationNumber, seq: seqSchema }),
   output: messageSchema,
   on: 'conversation',

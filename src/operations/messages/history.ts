@@ -26,7 +26,7 @@ const MAX_PAGE_NOTICES = 200;
 
 export const messageHistory = defineTargetedOperation({
   name: 'messages.history',
-  summary: 'Messages of a conversation in the order of their seqs: the newest, or those before or after one.',
+  summary: 'List messages of a conversation in the order of their seqs: the newest, or those before or after one.',
   input: z.strictObject({
     conversation: conversationNumber,
     /** Those before this seq, the nearest ones. */

@@ -14,7 +14,7 @@ const MAX_PAGE_BYTES = 512 * 1024;
 export const listMentions = defineTargetedOperation({
   name: 'mentions.list',
   summary:
-    'Messages of a conversation that mention you, in the order of their seqs: the newest, or those before or after one.',
+    'List the messages of a conversation that mention you, in the order of their seqs: the newest, or those before or after one.',
   input: z.strictObject({
     conversation: conversationNumber,
     /** Those before this seq, the nearest ones. */

@@ -27,7 +27,7 @@ const MAX_POST_ATTEMPTS = 3;
 
 export const sendMessage = defineTargetedOperation({
   name: 'messages.send',
-  summary: 'Post a message into a conversation; the answer, the message as history shows it, comes once it is stored.',
+  summary: 'Post a message into a conversation. The answer comes once it is stored, and has the form of the history.',
   input: z.strictObject({
     conversation: conversationReference,
     /** May be empty where there are files. */

@@ -11,7 +11,7 @@ import { conversationNumber, seqSchema } from '../core/schemas.ts';
 
 export const markRead = defineTargetedOperation({
   name: 'messages.mark-read',
-  summary: 'Say that everything up to a message is read; the position moves forward only.',
+  summary: 'Mark everything up to a message as read. The position only moves forward.',
   input: z.strictObject({ conversation: conversationNumber, seq: seqSchema }),
   output: z.object({
     /** The position now: at most the newest message, and never before an earlier one. */
@@ -34,7 +34,7 @@ export const markRead = defineTargetedOperation({
 
 export const sendTyping = defineTargetedOperation({
   name: 'messages.typing',
-  summary: 'Tell those who follow the conversation that the caller is writing; it is kept nowhere.',
+  summary: 'Notify the followers of the conversation that the caller is writing. The server does not store it.',
   input: z.strictObject({ conversation: conversationNumber }),
   output: z.object({
     /** False: they were told moments ago. */

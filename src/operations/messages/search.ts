@@ -25,7 +25,7 @@ const searchPageSchema = z.object({
 
 export const searchMessages = defineOperation({
   name: 'messages.search',
-  summary: 'Find messages by their words, newest first, in the conversations that the caller is in.',
+  summary: "Find messages by their words in the caller's conversations, newest first.",
   input: z.strictObject({
     /** Words that a message has to have; "a phrase", or, and -not are understood. */
     text: z.string().min(1).max(MAX_QUERY_LENGTH),

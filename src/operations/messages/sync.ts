@@ -17,7 +17,7 @@ const MAX_PAGE_BYTES = 512 * 1024;
 
 export const syncChanges = defineTargetedOperation({
   name: 'conversations.sync',
-  summary: 'What a client lacks of a conversation: messages, edits, deletions and notices behind a rev, in order.',
+  summary: 'List the changes of a conversation after a rev, in order: messages, edits, deletions and notices.',
   input: z.strictObject({
     conversation: conversationNumber,
     /** What the client has; 0: nothing. */

@@ -19,7 +19,7 @@ const findingSchema = z.object({
 
 export const checkFiles = defineOperation({
   name: 'files.check',
-  summary: 'Compare a page of the database with the store of files, and repair what does not fit if it is asked for.',
+  summary: 'Compare a page of the database with the store of files; with `repair`, correct the differences.',
   input: z.strictObject({
     repair: z.boolean().default(false),
     /** `next` of the page before; null: from the beginning on. */

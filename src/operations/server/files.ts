@@ -49,7 +49,7 @@ function serializeOwnFile(file: FileRow & { readonly logEpoch: LogEpoch }): z.in
 
 export const createTemporaryFileLink = defineOperation({
   name: 'files.link',
-  summary: 'Make an address that gives a file without a session, for an hour, as long as the caller may read it.',
+  summary: 'Make a URL that downloads a file without a session, for an hour, while the caller may read the file.',
   input: z.strictObject({ file: fileId }),
   output: z.object({ url: z.string(), expires_at: z.string() }),
   who: 'account',
@@ -69,7 +69,7 @@ export const createTemporaryFileLink = defineOperation({
 
 export const listOwnFiles = defineOperation({
   name: 'files.list',
-  summary: "List the caller's own files, newest first, a page at a time, with what they take and may take.",
+  summary: "List the caller's own files, newest first, a page at a time, with their total size and its limit.",
   input: z.strictObject({
     /** `next` of the page before. */ before: z.string().regex(CREATED_US_AND_ID_PATTERN).optional(),
     limit: limitSchema,
@@ -104,7 +104,8 @@ export const listOwnFiles = defineOperation({
 
 export const removeUnattachedFile = defineOperation({
   name: 'files.remove',
-  summary: "Remove a file of one's own that no message has, or end its upload; one of a message goes with the message.",
+  summary:
+    "Remove an own file that belongs to no message, or end its upload. A message's file is removed with its message.",
   input: z.strictObject({ file: fileId }),
   output: z.object({ file: z.string() }),
   who: 'account',

@@ -18,8 +18,7 @@ const MISSING_TOKEN =
 export const authenticateLive = defineOperation({
   name: 'live.authenticate',
   summary:
-    'Say on a live connection who you are, by the token of a session or of a bot; a page of http.base-uri by its session ' +
-    'cookie.',
+    'Authenticate a live connection with the token of a session or of a bot, or a page of http.base-uri with its session cookie.',
   input: z.strictObject({
     /** Not given: the session whose cookie came with the handshake counts. */
     token: z.string().max(MAX_TOKEN_LENGTH).optional(),
@@ -81,7 +80,7 @@ const revByConversationSchema = z
 
 export const subscribeLive = defineOperation({
   name: 'live.subscribe',
-  summary: 'Get every change of your conversations from now on, behind what you have of them already.',
+  summary: 'Subscribe to the changes of your conversations, after those that you already have.',
   input: z.strictObject({
     /** By conversation, up to which rev you have it: `{"7": 43}`. */
     since: revByConversationSchema,
@@ -128,8 +127,7 @@ export const subscribeLive = defineOperation({
 export const setLiveForeground = defineOperation({
   name: 'live.foreground',
   summary:
-    'Say whether somebody looks at this connection, as a new one is looked at: in the background its account counts as ' +
-    'away, and its devices are told of messages.',
+    'Tell the server whether the app is visible. In the background its account counts as away, and its devices get pushes.',
   input: z.strictObject({ foreground: z.boolean() }),
   output: z.object({ foreground: z.boolean() }),
   who: 'person',
@@ -144,7 +142,7 @@ export const setLiveForeground = defineOperation({
 
 export const pingLive = defineOperation({
   name: 'live.ping',
-  summary: 'Give a sign of life.',
+  summary: 'Show the server that the client is alive.',
   input: z.strictObject({}),
   output: z.object({}),
   who: 'anybody',
@@ -158,7 +156,7 @@ export const pingLive = defineOperation({
 
 export const listPresence = defineTargetedOperation({
   name: 'presence.list',
-  summary: 'List who of a conversation is online, by nick.',
+  summary: 'List the members of a conversation that are online, by nick.',
   input: z.strictObject({ conversation: conversationNumber }),
   output: z.object({
     accounts: z.array(z.object({ id: z.int(), nick: z.string(), name: z.string() })),

@@ -30,8 +30,7 @@ const deliveriesSchema = z.object({
 
 export const serverStatus = defineOperation({
   name: 'server.status',
-  summary:
-    'Say which server this is, since when it runs, whether it can do its work, and how its deliveries are doing.',
+  summary: 'Show which server this is, since when it runs, whether it can work, and the state of its deliveries.',
   input: z.strictObject({}),
   output: z.object({
     version: z.string(),
