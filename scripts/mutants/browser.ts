@@ -106,4 +106,12 @@ export const BROWSER_MUTANTS: readonly Mutant[] = [
     replace: 'known.lastSeq > listed.lastSeq ?',
     tests: ['test/web/unread', '-t', 'is not set back'],
   },
+  {
+    name: 'pictures-of-an-unused-bucket',
+    promise: 'The page may load pictures of a bucket to which no download is redirected.',
+    file: 'src/http/browser/web-routes.ts',
+    find: "s3?.downloads === 'redirect' ?",
+    replace: 's3 !== null ?',
+    tests: ['test/http/browser/web-routes', '-t', 'pictures of the bucket'],
+  },
 ];

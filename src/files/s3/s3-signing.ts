@@ -103,6 +103,11 @@ export class S3RequestSigner {
   }
 }
 
+/** Where signed URLs of a bucket lead: scheme, host and port. */
+export function bucketOriginOf(config: S3Config): string {
+  return baseUrlOf(config).origin;
+}
+
 function baseUrlOf({ s3Endpoint: endpoint, region, bucket, pathStyle }: S3Config): URL {
   const base = new URL(endpoint);
   // Amazon's general endpoint serves only the first region.

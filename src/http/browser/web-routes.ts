@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { Router, type Request, type RequestHandler, type Response } from 'express';
 import type { Config } from '../../config/config.ts';
+import { bucketOriginOf } from '../../files/s3/s3-signing.ts';
 import type { Log } from '../../log.ts';
 import { escapeHtml } from '../invite-page.ts';
 import { sendMethodNotAllowed } from '../responses.ts';
@@ -28,30 +29,32 @@ const COMMON_HEADERS = {
 
 /**
  * Nothing from elsewhere, nothing inline, in nobody's frame. No text becomes code: the one policy of Trusted Types is for
- * the address of a service worker.
+ * the address of a service worker. Where downloads are redirected, pictures come from the bucket.
  */
-const CONTENT_SECURITY_POLICY = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src 'self' blob:",
-  "media-src 'self' blob:",
-  "connect-src 'self'",
-  "manifest-src 'self'",
-  "worker-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-  "require-trusted-types-for 'script'",
-  'trusted-types klatch',
-].join('; ');
+function contentSecurityPolicy({ s3 }: Config['files']): string {
+  const bucket = s3?.downloads === 'redirect' ? ` ${bucketOriginOf(s3)}` : '';
+  return [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    `img-src 'self' blob:${bucket}`,
+    "media-src 'self' blob:",
+    "connect-src 'self'",
+    "manifest-src 'self'",
+    "worker-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+    'trusted-types klatch',
+  ].join('; ');
+}
 
 const SHELL_HEADERS = {
   ...COMMON_HEADERS,
   'content-type': 'text/html; charset=utf-8',
   // Asked for each time: it names the files of this version.
   'cache-control': 'no-cache',
-  'content-security-policy': CONTENT_SECURITY_POLICY,
   vary: 'Accept',
   'x-frame-options': 'DENY',
   'x-robots-tag': 'noindex',
@@ -67,7 +70,7 @@ interface Shell {
   readonly base: URL;
 }
 
-type WebConfig = Pick<Config, 'projectName' | 'http' | 'web'>;
+type WebConfig = Pick<Config, 'projectName' | 'http' | 'web' | 'files'>;
 
 /**
  * The browser client: its page at the paths that it has screens for, where `Accept` names text/html, and its files below
@@ -83,7 +86,11 @@ export function webRoutes(config: WebConfig, log: Log): Router {
   }
   const base = new URL(config.http.baseUri);
   const html = Buffer.from(fillShell(files.shell, config));
-  const headers = isTrustworthy(base) ? { ...SHELL_HEADERS, ...OPENER_POLICY } : SHELL_HEADERS;
+  const headers = {
+    ...SHELL_HEADERS,
+    'content-security-policy': contentSecurityPolicy(config.files),
+    ...(isTrustworthy(base) ? OPENER_POLICY : {}),
+  };
   for (const path of PAGE_PATHS) router.all(path, pageHandler({ html, headers, base }));
   router.all('/assets/:name', assetHandler(files));
   return router;

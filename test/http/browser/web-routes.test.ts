@@ -1,6 +1,7 @@
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createStatusOnlyStartingApp } from '../../../src/http/app.ts';
+import type { S3Config } from '../../../src/config/config.ts';
 import { silentLog } from '../../../src/log.ts';
 import { createServer, type Server } from 'node:http';
 import { once } from 'node:events';
@@ -216,6 +217,28 @@ test('a server that starts has the page already, which tells so', async () => {
     starting.close();
     starting.closeAllConnections();
   }
+});
+
+test('pictures of the bucket are allowed where downloads are redirected to it, and of no other host', async () => {
+  const s3 = { bucket: 'chat', accessKey: 'a', secretKey: 's', region: 'r', s3Endpoint: 'https://s3.example:9000/x' };
+  const policyWith = async (changes: Pick<S3Config, 'downloads' | 'pathStyle'>): Promise<string | undefined> => {
+    const files = { s3: { ...s3, ...changes } };
+    const config = testConfig(server.database.target, '/nowhere', { files });
+    const starting: Server = createServer(createStatusOnlyStartingApp(config, silentLog())).listen(0, '127.0.0.1');
+    await once(starting, 'listening');
+    try {
+      return (await get('/', HTML, (starting.address() as AddressInfo).port)).headers.get('content-security-policy');
+    } finally {
+      starting.close();
+      starting.closeAllConnections();
+    }
+  };
+  const withPictures = (host: string): string => POLICY.replace('blob:;', `blob: ${host};`);
+  expect(await policyWith({ downloads: 'proxy', pathStyle: true })).toBe(POLICY);
+  expect(await policyWith({ downloads: 'redirect', pathStyle: true })).toBe(withPictures('https://s3.example:9000'));
+  expect(await policyWith({ downloads: 'redirect', pathStyle: false })).toBe(
+    withPictures('https://chat.s3.example:9000'),
+  );
 });
 
 /** The bytes of a file in transit. */
