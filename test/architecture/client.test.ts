@@ -34,9 +34,16 @@ describe('the client', () => {
     expect(imports(web, (_, target) => target.startsWith('web/') || target.startsWith('client/core/'))).toEqual([]);
   });
 
-  test('is in the browser beside Preact, its signals, idb and tus-js-client, and nothing else of npm', () => {
+  test('is in the browser beside Preact, its signals, idb, lean-qr and tus-js-client, and nothing else of npm', () => {
     const modules = new Set(sourceFiles(web).flatMap(modulesOf));
-    expect([...modules].sort()).toEqual(['@preact/signals', 'idb', 'preact', 'preact/hooks', 'tus-js-client']);
+    expect([...modules].sort()).toEqual([
+      '@preact/signals',
+      'idb',
+      'lean-qr/nano',
+      'preact',
+      'preact/hooks',
+      'tus-js-client',
+    ]);
   });
 
   test.each(Object.entries(packages))('imports in client/%s the packages %j only', (folder, allowed) => {

@@ -2,12 +2,14 @@ import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import type { Invite } from '../core/group-api.ts';
 import { momentOf } from '../words/dates.ts';
+import { peopleWords } from '../words/people-words.ts';
 import { words } from '../words/words.ts';
 import { useAttempt } from './attempt.ts';
 import { ConfirmButton } from './confirm-button.tsx';
 import { CheckField } from './fields.tsx';
 import { Problem } from './modal.tsx';
 import type { PanelPart } from './panel-part.ts';
+import { QrCode } from './people/qr-code.tsx';
 
 const DAY_S = 24 * 60 * 60;
 /** Days that an invitation holds; null: without end. */
@@ -97,6 +99,7 @@ function InviteRow({ invite, isBusy, onRevoke }: InviteRowProps) {
   const { link, expires_at: expiresAt, uses, max_uses: maxUses } = invite;
   const field = useRef<HTMLInputElement>(null);
   const copied = useSignal<string | null>(null);
+  const isCodeShown = useSignal(false);
   const copy = async (): Promise<void> => {
     field.current?.select();
     // There is no clipboard on plain http beyond loopback, and a browser may refuse it.
@@ -115,7 +118,17 @@ function InviteRow({ invite, isBusy, onRevoke }: InviteRowProps) {
         <button type="button" onClick={() => void copy()}>
           {words.copy}
         </button>
+        <button
+          type="button"
+          aria-expanded={isCodeShown.value}
+          onClick={() => {
+            isCodeShown.value = !isCodeShown.value;
+          }}
+        >
+          {peopleWords.showQrCode}
+        </button>
       </div>
+      {isCodeShown.value ? <QrCode text={link} label={peopleWords.qrCode} /> : null}
       <p class="quiet" role="status">
         {copied.value ?? ''}
       </p>

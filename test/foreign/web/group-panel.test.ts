@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import jsqr from 'jsqr';
 import type { BrowserContext, Page } from 'playwright-core';
 import { eventually } from '../../support/eventually.ts';
 import type { TestServer } from '../../support/server.ts';
@@ -6,6 +7,20 @@ import { openAs } from './signed-in-page.ts';
 import { startServerForBrowsers, WebBrowser } from './web-browser.ts';
 
 const HOSTILE = '<img src=x onerror=alert(1)>';
+
+/** The pixels of the code as a camera sees them: the page's own element, drawn into a canvas. */
+const DRAW_QR_CODE = `(async () => {
+  const svg = document.querySelector('.qr-code').cloneNode(true);
+  const side = 400;
+  for (const name of ['width', 'height']) svg.setAttribute(name, String(side));
+  const url = URL.createObjectURL(new Blob([new XMLSerializer().serializeToString(svg)], { type: 'image/svg+xml' }));
+  const image = new Image();
+  image.src = url;
+  await image.decode();
+  const context = Object.assign(document.createElement('canvas'), { width: side, height: side }).getContext('2d');
+  context.drawImage(image, 0, 0);
+  return { data: [...context.getImageData(0, 0, side, side).data], side };
+})()`;
 
 let server: TestServer;
 let browser: WebBrowser;
@@ -120,7 +135,8 @@ test('a member sees who is there, and nothing that is not theirs to do', async (
 
 test('invitations are created, shown, and revoked', async () => {
   const group = await newGroup('Invited');
-  const panel = await details(await open('alice', group));
+  const page = await open('alice', group);
+  const panel = await details(page);
   await panel.getByLabel('A link holds for').selectOption('1 day');
   await panel.getByLabel('It lets one person in').check();
   await panel.getByRole('button', { name: 'Create a link' }).click();
@@ -130,6 +146,10 @@ test('invitations are created, shown, and revoked', async () => {
   await panel.getByText('0 of 1 use').waitFor();
   await panel.getByRole('button', { name: 'Copy' }).click();
   await panel.getByText(/Copied\.|The link is selected/).waitFor();
+  await panel.getByRole('button', { name: 'QR code' }).click();
+  await panel.getByRole('img', { name: 'QR code of the invitation' }).waitFor();
+  const { data, side } = await page.evaluate<{ data: number[]; side: number }>(DRAW_QR_CODE);
+  expect(jsqr.default(Uint8ClampedArray.from(data), side, side)?.data).toBe(shown);
   expect((await fetch(link)).status).toBe(200);
   await panel.getByRole('button', { name: 'Revoke' }).click();
   await panel.getByRole('group', { name: 'Revoke' }).getByRole('button', { name: 'Revoke' }).click();

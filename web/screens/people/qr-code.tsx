@@ -1,0 +1,48 @@
+import { useMemo } from 'preact/hooks';
+import type { Bitmap2D } from 'lean-qr/nano';
+import { words } from '../../words/words.ts';
+import { useLoaded } from '../loaded.ts';
+import { Problem } from '../modal.tsx';
+
+/** Light modules around a code, without which cameras do not find it. */
+const MARGIN = 4;
+
+const loadGenerate = async () => (await import('lean-qr/nano')).generate;
+
+interface QrCodeProps {
+  readonly text: string;
+  readonly label: string;
+}
+
+/** A text as a QR code, dark on light whatever the colours of the page are. */
+export function QrCode({ text, label }: QrCodeProps) {
+  const { part: generate, hasFailed } = useLoaded(loadGenerate);
+  const code = useMemo(() => generate?.(text) ?? null, [generate, text]);
+  if (code === null) return hasFailed ? <Problem sentence={words.cannotLoad} /> : <p class="quiet">{words.loading}</p>;
+  const side = code.size + 2 * MARGIN;
+  return (
+    <svg
+      class="qr-code"
+      role="img"
+      aria-label={label}
+      viewBox={`${-MARGIN} ${-MARGIN} ${side} ${side}`}
+      shape-rendering="crispEdges"
+    >
+      <rect x={-MARGIN} y={-MARGIN} width={side} height={side} fill="#fff" />
+      <path d={pathOf(code)} fill="#000" />
+    </svg>
+  );
+}
+
+/** The dark modules, each row in runs. */
+function pathOf(code: Bitmap2D): string {
+  let path = '';
+  for (let y = 0; y < code.size; y += 1) {
+    for (let x = 0; x < code.size; x += 1) {
+      const begin = x;
+      while (code.get(x, y)) x += 1;
+      if (x > begin) path += `M${begin} ${y}h${x - begin}v1h${begin - x}z`;
+    }
+  }
+  return path;
+}

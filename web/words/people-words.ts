@@ -1,0 +1,43 @@
+const numberFormat = new Intl.NumberFormat();
+
+/** The words for people, invitations, public groups and the own files. */
+export const peopleWords = {
+  yourself: 'This is you.',
+  signsAs: (label: string) => `The message is signed “${label}”.`,
+  roleInGroup: (role: string) => (role === 'owner' ? 'owns this group' : `${role} of this group`),
+  administrator: 'administrator of this server',
+  accountSince: (day: string) => `account since ${day}`,
+  writePrivately: 'Write privately',
+  block: 'Block',
+  blockQuestion: (nick: string) =>
+    `${nick} can send you no private messages, and cannot add you to groups. In groups you see each other as before.`,
+  unblock: 'Unblock',
+  isBlocked: (nick: string) => `You have blocked ${nick}, who can send you no private messages.`,
+  showQrCode: 'QR code',
+  qrCode: 'QR code of the invitation',
+  myFiles: 'My files',
+  usage: (bytes: string, most: string, files: number) =>
+    `${bytes} of ${most} in ${numberFormat.format(files)} ${files === 1 ? 'file' : 'files'}`,
+  noFiles: 'You have not uploaded a file yet.',
+  showMessage: 'Show the message',
+  notSent: 'in no message',
+  receivedPart: (percent: number) => `upload not complete: ${percent} %`,
+  removeFile: 'Remove',
+  removeFileQuestion: (name: string) => `${name} will be gone for good.`,
+  filesOfMessages: 'A file of a message goes when you delete the message.',
+  nickOrName: 'Write to somebody, by nick or name',
+  writeTo: (name: string, nick: string) => `${name} (@${nick})`,
+  publicGroups: 'Public groups',
+  filterGroups: 'Find by title',
+  noGroupAtAll: 'There is no public group yet.',
+  pasteInvite: 'Join by the link of an invitation',
+  notAnInvite: 'This is not the link of an invitation: it ends in 43 letters and digits behind a slash.',
+  showInvitedGroup: 'Show the group',
+  invitedBy: (name: string) => `${name} invites you to this group:`,
+  invited: 'You are invited to this group:',
+  inviteHolds: (moment: string) => `The invitation holds until ${moment}.`,
+  join: 'Join the group',
+  alreadyIn: 'You are in this group already.',
+  openGroup: 'Open the group',
+  askForNewLink: 'Ask whoever sent you the link for a new one.',
+} as const;
