@@ -1,7 +1,6 @@
 import { ConnectionError } from '../../client/core/chat-error.ts';
 import {
   arrayOf,
-  boolean,
   decodeReceived,
   integer,
   nullable,
@@ -26,7 +25,6 @@ import { uploadFile } from './upload.ts';
 const REQUEST_TIMEOUT_MS = 30_000;
 const CONVERSATIONS_OF_PAGE = 1_000;
 const FOUND_MESSAGES = 30;
-const FOUND_GROUPS = 20;
 const FOUND_ACCOUNTS = 8;
 /** An account is in 1,000 conversations as a rule (`limits`). */
 const MAX_PAGES = 20;
@@ -55,14 +53,10 @@ const decodeFoundMessage = objectWithAtLeast({
   sent_at: string,
 });
 const decodeFound = objectWithAtLeast({ messages: arrayOf(decodeFoundMessage), next: nullable(string) });
-const decodePublicGroups = objectWithAtLeast({
-  groups: arrayOf(objectWithAtLeast({ id: integer, title: string, members: integer, joined: boolean })),
-});
 const decodeAccounts = objectWithAtLeast({
   accounts: arrayOf(objectWithAtLeast({ id: integer, nick: string, name: string })),
 });
-const decodeCreated = objectWithAtLeast({ id: integer });
-const decodeJoined = objectWithAtLeast({ group: integer });
+const decodeOpened = objectWithAtLeast({ id: integer });
 const decodeRemoved = objectWithAtLeast({ file: string });
 const decodeAbout = objectWithAtLeast({
   files: objectWithAtLeast({ maxBytes: integer }),
@@ -71,9 +65,6 @@ const decodeAbout = objectWithAtLeast({
 
 /** A message that a search found. */
 export type FoundMessage = Decoded<typeof decodeFoundMessage>;
-/** A group that everybody may join. */
-export type PublicGroup = Decoded<typeof decodePublicGroups>['groups'][number];
-
 /** An account that a search found. */
 export type FoundAccount = Decoded<typeof decodeAccounts>['accounts'][number];
 
@@ -175,28 +166,15 @@ export class Api {
     return (await this.call('messages.search', { text, limit: FOUND_MESSAGES }, decodeFound)).messages;
   }
 
-  /** The private conversation with somebody, by nick. */
-  async openPrivateConversation(nick: string): Promise<number> {
-    return (await this.call('private.open', { user: nick }, decodeCreated)).id;
+  /** The private conversation with somebody, by number or nick. */
+  async openPrivateConversation(user: number | string): Promise<number> {
+    return (await this.call('private.open', { user }, decodeOpened)).id;
   }
 
   /** Accounts whose nick or name begins with a text; of a conversation its members, by any word of their name. */
   async searchAccounts(text: string, conversation: number | null): Promise<FoundAccount[]> {
     const input = { text, limit: FOUND_ACCOUNTS, ...(conversation === null ? {} : { conversation }) };
     return (await this.call('accounts.search', input, decodeAccounts)).accounts;
-  }
-
-  async createGroup(title: string): Promise<number> {
-    return (await this.call('groups.create', { title }, decodeCreated)).id;
-  }
-
-  /** Public groups with a text in their title or purpose. */
-  async findGroups(text: string): Promise<PublicGroup[]> {
-    return [...(await this.call('groups.find', { text, limit: FOUND_GROUPS }, decodePublicGroups)).groups];
-  }
-
-  async joinGroup(group: number): Promise<number> {
-    return (await this.call('groups.join', { group }, decodeJoined)).group;
   }
 
   /** Calls an operation. Rejects with ServerError and ConnectionError, as the others do. */

@@ -6,7 +6,7 @@ import { unreadOf } from '../core/unread.ts';
 import { words } from '../words/words.ts';
 import { ConnectionBar } from './connection-bar.tsx';
 import { ConversationPane } from './conversation-pane.tsx';
-import { NewConversation } from './new-conversation.tsx';
+import { PanelDialog } from './people/panel-dialog.tsx';
 import { Search } from './search.tsx';
 import { SettingsDialog } from './settings/settings-dialog.tsx';
 import { Sidebar } from './sidebar.tsx';
@@ -62,7 +62,11 @@ export function ChatScreen({ state, chat }: ChatScreenProps) {
       {dialog.value === 'switcher' ? <Switcher chat={chat} onChoose={leaveFor} /> : null}
       {dialog.value === 'search' ? <Search chat={chat} onChoose={leaveFor} /> : null}
       {route.screen === 'settings' ? <SettingsDialog state={state} chat={chat} part={route.part} /> : null}
-      {dialog.value === 'new' ? <NewConversation chat={chat} onChoose={leaveFor} /> : null}
+      {dialog.value === 'new' ? (
+        <PanelDialog title={words.newConversationTitle} onClose={() => leaveFor(null)}>
+          {({ NewConversation }) => <NewConversation chat={chat} onOpen={leaveFor} />}
+        </PanelDialog>
+      ) : null}
     </div>
   );
 }

@@ -4,11 +4,11 @@ import { useEffect } from 'preact/hooks';
 import { sanitize } from '../../client/core/safe-text.ts';
 import type { Member } from '../core/group-api.ts';
 import { words } from '../words/words.ts';
-import { AddMember } from './add-member.tsx';
 import { useAttempt } from './attempt.ts';
 import { ConfirmButton } from './confirm-button.tsx';
 import { Problem } from './modal.tsx';
 import type { PanelPart } from './panel-part.ts';
+import { FindAccount } from './people/find-account.tsx';
 
 /** A page of members as it is shown, and where the next one begins. */
 interface MemberList {
@@ -23,6 +23,7 @@ export function GroupMembers(part: PanelPart) {
   const { list, load, showMore } = useMembers(part, run);
   const selected = useSignal<number | null>(null);
   const online = useOnline(part);
+  const addedText = useSignal('');
   const change = (work: () => Promise<void>): void =>
     void run(async () => {
       await work();
@@ -34,11 +35,14 @@ export function GroupMembers(part: PanelPart) {
       <h3>{words.members(entry.info.members)}</h3>
       <Problem sentence={problem} />
       {mayManage && !entry.info.archived ? (
-        <AddMember
+        <FindAccount
           api={part.chat.api}
-          members={list?.members ?? []}
+          label={words.addMember}
+          text={addedText}
+          excludedIds={new Set(list?.members.map(({ id }) => id))}
           isBusy={isBusy}
-          onAdd={(account) => change(() => api.addMember(account))}
+          describe={words.addAccount}
+          onChoose={({ id }) => change(() => api.addMember(id))}
         />
       ) : null}
       {list === null ? <p class="quiet">{words.loading}</p> : null}

@@ -1,48 +1,51 @@
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
-import { sanitize } from '../../client/core/safe-text.ts';
-import type { Api, FoundAccount } from '../core/api.ts';
-import type { Member } from '../core/group-api.ts';
-import { words } from '../words/words.ts';
-import { TextField } from './fields.tsx';
-import { Problem } from './modal.tsx';
+import { sanitize } from '../../../client/core/safe-text.ts';
+import type { Api, FoundAccount } from '../../core/api.ts';
+import { words } from '../../words/words.ts';
+import { TextField } from '../fields.tsx';
+import { Problem } from '../modal.tsx';
 
 /** A search begins when nothing was typed for so long. */
 const SEARCH_AFTER_MS = 200;
 
-interface AddMemberProps {
+interface FindAccountProps {
   readonly api: Api;
-  /** Those that are known; they are not offered. */
-  readonly members: readonly Member[];
+  readonly label: string;
+  /** A signal with what was typed. */
+  readonly text: { value: string };
+  /** They are not offered. */
+  readonly excludedIds: ReadonlySet<number>;
   readonly isBusy: boolean;
-  readonly onAdd: (account: number) => void;
+  /** What the button of somebody says. */
+  readonly describe: (name: string, nick: string) => string;
+  readonly onChoose: (account: FoundAccount) => void;
 }
 
-/** Finds people by nick or name, and adds them. */
-export function AddMember({ api, members, isBusy, onAdd }: AddMemberProps) {
-  const text = useSignal('');
+/** Finds people by nick or name, and chooses one. */
+export function FindAccount(props: FindAccountProps) {
+  const { api, label, text, excludedIds, isBusy, describe, onChoose } = props;
   const { found, problem } = useFoundAccounts(api, text.value.trim().replace(/^@/, ''));
-  const memberIds = new Set(members.map(({ id }) => id));
-  const offered = (found ?? []).filter(({ id }) => !memberIds.has(id));
+  const offered = (found ?? []).filter(({ id }) => !excludedIds.has(id));
   return (
-    <div class="add-member">
-      <TextField label={words.addMember} text={text} maxLength={64} />
+    <div class="find-account">
+      <TextField label={label} text={text} maxLength={64} />
       <Problem sentence={problem} />
       <div role="status">
         {found !== null && offered.length === 0 ? <p class="quiet">{words.nobodyFound}</p> : null}
       </div>
       <ul class="found">
-        {offered.map(({ id, nick, name }) => (
-          <li key={id}>
+        {offered.map((account) => (
+          <li key={account.id}>
             <button
               type="button"
               disabled={isBusy}
               onClick={() => {
                 text.value = '';
-                onAdd(id);
+                onChoose(account);
               }}
             >
-              <span dir="auto">{words.addAccount(sanitize(name), sanitize(nick))}</span>
+              <span dir="auto">{describe(sanitize(account.name), sanitize(account.nick))}</span>
             </button>
           </li>
         ))}
@@ -58,6 +61,7 @@ function useFoundAccounts(api: Api, wanted: string) {
   useEffect(() => {
     if (wanted === '') {
       found.value = null;
+      problem.value = null;
       return undefined;
     }
     let isLatest = true;

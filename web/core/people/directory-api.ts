@@ -1,0 +1,81 @@
+import {
+  arrayOf,
+  boolean,
+  integer,
+  nullable,
+  objectWithAtLeast,
+  string,
+  type Decoded,
+} from '../../../client/core/decode.ts';
+import type { OperationCaller } from './operation-caller.ts';
+
+const GROUPS_OF_PAGE = 20;
+/** 256 random bits in base64url, behind the last slash of a link or behind a #. */
+const INVITE_TOKEN_AT_END = /(?:^|[/#])([A-Za-z0-9_-]{43})\/?$/;
+
+const decodePublicGroup = objectWithAtLeast({
+  id: integer,
+  title: string,
+  about: nullable(string),
+  members: integer,
+  joined: boolean,
+});
+const decodeGroupPage = objectWithAtLeast({ groups: arrayOf(decodePublicGroup), next: nullable(integer) });
+const decodeCreated = objectWithAtLeast({ id: integer });
+const decodeJoined = objectWithAtLeast({ group: integer, joined: boolean });
+const decodePreview = objectWithAtLeast({
+  group: objectWithAtLeast({ title: string, about: nullable(string), members: integer }),
+  invited_by: nullable(string),
+  expires_at: nullable(string),
+});
+
+/** A group that everybody may join. */
+export type PublicGroup = Decoded<typeof decodePublicGroup>;
+/** To which group an invitation is. */
+type InvitePreview = Decoded<typeof decodePreview>;
+
+/** What a new group begins with. */
+interface NewGroup {
+  readonly title: string;
+  /** Null: nothing. */
+  readonly about: string | null;
+  readonly public: boolean;
+}
+
+/** The token of an invitation in a link that somebody pasted, or null. */
+export function inviteTokenIn(text: string): string | null {
+  return INVITE_TOKEN_AT_END.exec(text.trim())?.[1] ?? null;
+}
+
+/** The operations by which somebody comes into groups. They reject with ServerError and ConnectionError. */
+export class DirectoryApi {
+  readonly #api: OperationCaller;
+
+  constructor(api: OperationCaller) {
+    this.#api = api;
+  }
+
+  /** Public groups with a text in their title, all of them for an empty one. `after`: `next` of the page before, or 0. */
+  findGroups(text: string, after: number): Promise<{ groups: PublicGroup[]; next: number | null }> {
+    return this.#api.call('groups.find', { text, after, limit: GROUPS_OF_PAGE }, decodeGroupPage);
+  }
+
+  async createGroup({ about, ...group }: NewGroup): Promise<number> {
+    const input = about === null ? group : { ...group, about };
+    return (await this.#api.call('groups.create', input, decodeCreated)).id;
+  }
+
+  async joinPublicGroup(group: number): Promise<number> {
+    return (await this.#api.call('groups.join', { group }, decodeJoined)).group;
+  }
+
+  /** `invite`: the token of an invitation. Signed in or not. */
+  previewInvite(invite: string): Promise<InvitePreview> {
+    return this.#api.call('invites.preview', { invite }, decodePreview);
+  }
+
+  /** `joined` is false for somebody who was in the group already. */
+  joinByInvite(invite: string): Promise<{ group: number; joined: boolean }> {
+    return this.#api.call('groups.join', { invite }, decodeJoined);
+  }
+}
