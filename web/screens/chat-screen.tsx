@@ -3,6 +3,7 @@ import { useEffect } from 'preact/hooks';
 import type { AppState } from '../core/app-state.ts';
 import type { ChatState } from '../core/chat-state.ts';
 import { unreadOf } from '../core/unread.ts';
+import { peopleWords } from '../words/people-words.ts';
 import { words } from '../words/words.ts';
 import { ConnectionBar } from './connection-bar.tsx';
 import { ConversationPane } from './conversation-pane.tsx';
@@ -20,7 +21,7 @@ interface ChatScreenProps {
   readonly chat: ChatState;
 }
 
-type OpenDialog = 'switcher' | 'search' | 'new' | null;
+type OpenDialog = 'switcher' | 'search' | 'new' | 'files' | null;
 
 /** The conversations, and the one that is open; on a narrow screen one of both. */
 export function ChatScreen({ state, chat }: ChatScreenProps) {
@@ -44,6 +45,7 @@ export function ChatScreen({ state, chat }: ChatScreenProps) {
         chat={chat}
         onSearch={show('search')}
         onNew={show('new')}
+        onFiles={show('files')}
         onSettings={() => state.go({ screen: 'settings', part: null })}
       />
       <main class="pane">
@@ -65,6 +67,13 @@ export function ChatScreen({ state, chat }: ChatScreenProps) {
       {dialog.value === 'new' ? (
         <PanelDialog title={words.newConversationTitle} onClose={() => leaveFor(null)}>
           {({ NewConversation }) => <NewConversation chat={chat} onOpen={leaveFor} />}
+        </PanelDialog>
+      ) : null}
+      {dialog.value === 'files' ? (
+        <PanelDialog title={peopleWords.myFiles} onClose={() => leaveFor(null)}>
+          {({ OwnFiles }) => (
+            <OwnFiles chat={chat} filesBase={`${state.place.base.pathname}v1/files/`} onOpen={leaveFor} />
+          )}
         </PanelDialog>
       ) : null}
     </div>

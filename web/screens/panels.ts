@@ -1,4 +1,5 @@
 // One file for all panels: each import of its own would make the first load one file more.
 export { GroupPanel } from './group-panel.tsx';
 export { NewConversation } from './people/new-conversation.tsx';
+export { OwnFiles } from './people/own-files.tsx';
 export { SettingsPanel } from './settings/settings-panel.tsx';

@@ -4,6 +4,7 @@ import type { ChatState } from '../core/chat-state.ts';
 import { pathOf } from '../core/routes.ts';
 import { unreadOf, type ConversationEntry } from '../core/unread.ts';
 import { briefMomentOf } from '../words/dates.ts';
+import { peopleWords } from '../words/people-words.ts';
 import { words } from '../words/words.ts';
 
 interface ListProps {
@@ -15,10 +16,11 @@ type SidebarProps = ListProps & {
   readonly onSearch: () => void;
   readonly onNew: () => void;
   readonly onSettings: () => void;
+  readonly onFiles: () => void;
 };
 
 /** Who is signed in, and their conversations. */
-export function Sidebar({ state, chat, onSearch, onNew, onSettings }: SidebarProps) {
+export function Sidebar({ state, chat, onSearch, onNew, onSettings, onFiles }: SidebarProps) {
   const { name, nick } = chat.account;
   return (
     <nav class="sidebar" aria-label={words.conversations}>
@@ -40,6 +42,9 @@ export function Sidebar({ state, chat, onSearch, onNew, onSettings }: SidebarPro
         <div class="account-buttons">
           <button type="button" onClick={onSettings}>
             {words.settings}
+          </button>
+          <button type="button" onClick={onFiles}>
+            {peopleWords.myFiles}
           </button>
           <button type="button" disabled={state.isBusy.value} onClick={() => void state.signOut()}>
             {words.signOut}
