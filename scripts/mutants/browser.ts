@@ -114,4 +114,20 @@ export const BROWSER_MUTANTS: readonly Mutant[] = [
     replace: 's3 !== null ?',
     tests: ['test/http/browser/web-routes', '-t', 'pictures of the bucket'],
   },
+  {
+    name: 'role-behind-the-nick',
+    promise: 'The card of a member shows no role: the page searches the list behind the nick.',
+    file: 'web/core/group-api.ts',
+    find: 'nick.slice(0, -1)',
+    replace: 'nick',
+    tests: ['test/web/people-api', '-t', 'the role of one member'],
+  },
+  {
+    name: 'block-of-the-next-account',
+    promise: 'The card of somebody says that they are blocked where another account is.',
+    file: 'web/core/people/people-api.ts',
+    find: 'blocked[0]?.id === account',
+    replace: 'blocked.length > 0',
+    tests: ['test/web/people-api', '-t', 'whoever came first'],
+  },
 ];

@@ -7,11 +7,15 @@ import {
   string,
   type Decoded,
 } from '../../client/core/decode.ts';
-import type { Api } from './api.ts';
+import type { OperationCaller } from './people/operation-caller.ts';
 
 const MEMBERS_OF_PAGE = 200;
 /** A group has at most 100 open invitations as a rule (`limits.invites-per-group`). */
 const MAX_INVITES = 1_000;
+/** As many as the server gives. */
+const MEMBERS_OF_SEARCH = 1_000;
+/** A group has at most 10,000 members as a rule (`limits.members-per-group`). */
+const MAX_SEARCH_PAGES = 10;
 
 const decodeMember = objectWithAtLeast({ id: integer, nick: string, name: string, kind: string, role: string });
 const decodeMemberPage = objectWithAtLeast({ members: arrayOf(decodeMember), next: nullable(string) });
@@ -50,10 +54,10 @@ export interface NotificationSetting {
 
 /** The operations on a group and its members. They reject with ServerError and ConnectionError. */
 export class GroupApi {
-  readonly #api: Api;
+  readonly #api: OperationCaller;
   readonly #group: number;
 
-  constructor(api: Api, group: number) {
+  constructor(api: OperationCaller, group: number) {
     this.#api = api;
     this.#group = group;
   }
@@ -62,6 +66,20 @@ export class GroupApi {
   members(after: string | null): Promise<{ members: Member[]; next: string | null }> {
     const input = { group: this.#group, limit: MEMBERS_OF_PAGE, ...(after === null ? {} : { after }) };
     return this.#api.call('groups.members', input, decodeMemberPage);
+  }
+
+  /** The member with a nick; null: there is none. */
+  async memberByNick(nick: string): Promise<Member | null> {
+    // The list is in the order of nicks: all that come before are left out, as far as a shorter text can say that.
+    let after: string | null = nick.slice(0, -1);
+    for (let page = 0; page < MAX_SEARCH_PAGES && after !== null; page += 1) {
+      const input = { group: this.#group, limit: MEMBERS_OF_SEARCH, after };
+      const answer: Decoded<typeof decodeMemberPage> = await this.#api.call('groups.members', input, decodeMemberPage);
+      const found = answer.members.find((member) => member.nick === nick);
+      if (found !== undefined) return found;
+      after = answer.next;
+    }
+    return null;
   }
 
   /** Who of the conversation is online, by number. */

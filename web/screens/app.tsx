@@ -1,6 +1,7 @@
 import type { AppState } from '../core/app-state.ts';
 import { words } from '../words/words.ts';
 import { ChatScreen } from './chat-screen.tsx';
+import { PeopleLayer } from './people/people-layer.tsx';
 import { SignIn } from './sign-in.tsx';
 
 /** The whole page. */
@@ -10,7 +11,11 @@ export function App({ state }: { readonly state: AppState }) {
   if (phase.name === 'unavailable') return <Unavailable sentence={phase.sentence} />;
   if (phase.name === 'elsewhere') return <Elsewhere state={state} />;
   if (phase.name === 'signed-out') return <SignIn state={state} sentence={phase.sentence} />;
-  return <ChatScreen state={state} chat={phase.chat} />;
+  return (
+    <PeopleLayer state={state} chat={phase.chat}>
+      <ChatScreen state={state} chat={phase.chat} />
+    </PeopleLayer>
+  );
 }
 
 function Loading() {

@@ -1,11 +1,10 @@
 import { useComputed, useSignal } from '@preact/signals';
-import type { ComponentChildren } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { sanitize } from '../../client/core/safe-text.ts';
 import type { Member } from '../core/group-api.ts';
+import { PersonLink } from '../timeline/person-link.tsx';
 import { words } from '../words/words.ts';
 import { useAttempt } from './attempt.ts';
-import { ConfirmButton } from './confirm-button.tsx';
 import { Problem } from './modal.tsx';
 import type { PanelPart } from './panel-part.ts';
 import { FindAccount } from './people/find-account.tsx';
@@ -16,18 +15,16 @@ interface MemberList {
   readonly next: string | null;
 }
 
-/** Who is in the group, with what one may do about each. */
+/** Who is in the group; each name shows the person's card, where the role is changed. */
 export function GroupMembers(part: PanelPart) {
   const { api, entry, mayManage } = part;
   const { problem, isBusy, run } = useAttempt();
   const { list, load, showMore } = useMembers(part, run);
-  const selected = useSignal<number | null>(null);
   const online = useOnline(part);
   const addedText = useSignal('');
-  const change = (work: () => Promise<void>): void =>
+  const add = (account: number): void =>
     void run(async () => {
-      await work();
-      selected.value = null;
+      await api.addMember(account);
       await load();
     });
   return (
@@ -42,15 +39,13 @@ export function GroupMembers(part: PanelPart) {
           excludedIds={new Set(list?.members.map(({ id }) => id))}
           isBusy={isBusy}
           describe={words.addAccount}
-          onChoose={({ id }) => change(() => api.addMember(id))}
+          onChoose={({ id }) => add(id)}
         />
       ) : null}
       {list === null ? <p class="quiet">{words.loading}</p> : null}
       <ul class="members">
         {(list?.members ?? []).map((member) => (
-          <MemberRow key={member.id} part={part} member={member} online={online} selected={selected}>
-            {isBusy ? null : <MemberActions part={part} member={member} onChange={change} />}
-          </MemberRow>
+          <MemberRow key={member.id} part={part} member={member} online={online} />
         ))}
       </ul>
       {list?.next === null || list === null ? null : (
@@ -120,17 +115,12 @@ interface MemberRowProps {
   readonly part: PanelPart;
   readonly member: Member;
   readonly online: { readonly value: ReadonlySet<number> };
-  /** Of whom the buttons are shown; null: of nobody. */
-  readonly selected: { value: number | null };
-  readonly children: ComponentChildren;
 }
 
-function MemberRow({ part, member, online, selected, children }: MemberRowProps) {
+function MemberRow({ part, member, online }: MemberRowProps) {
   const { id, nick, name, kind, role } = member;
   const isOnline = useComputed(() => online.value.has(id)).value;
-  const isOpen = useComputed(() => selected.value === id).value;
   const isOwn = id === part.chat.account.id;
-  const hasActions = actionsFor(part, member).length > 0;
   return (
     <li>
       <span
@@ -138,82 +128,12 @@ function MemberRow({ part, member, online, selected, children }: MemberRowProps)
         role="img"
         aria-label={isOnline ? words.online : words.offlineNow}
       />
-      <span class="member-name" dir="auto">
-        {sanitize(name)} <span class="quiet">@{sanitize(nick)}</span>
+      <PersonLink class="member-name" person={{ user: id, name, label: null }}>
+        <bdi>{sanitize(name)}</bdi> <span class="quiet">@{sanitize(nick)}</span>
         {kind === 'bot' ? <span class="mark">{words.bot}</span> : null}
         {isOwn ? <span class="quiet"> {words.you}</span> : null}
-      </span>
+      </PersonLink>
       {role === 'member' ? null : <span class="quiet">{role === 'owner' ? words.owner : words.admin}</span>}
-      {hasActions ? (
-        <button
-          type="button"
-          aria-expanded={isOpen}
-          aria-label={words.manageMember(sanitize(nick))}
-          onClick={() => {
-            selected.value = isOpen ? null : id;
-          }}
-        >
-          ⋯
-        </button>
-      ) : null}
-      {isOpen ? <div class="panel-buttons">{children}</div> : null}
     </li>
-  );
-}
-
-type Action = 'promote' | 'demote' | 'transfer' | 'remove';
-
-/** What one may do about a member; what the server would refuse is not offered. */
-function actionsFor({ chat, entry, mayManage, mayOwn }: PanelPart, { id, role }: Member): Action[] {
-  if (id === chat.account.id || entry.info.archived) return [];
-  const isOwner = role === 'owner';
-  return [
-    ...(mayOwn && role === 'member' ? (['promote'] as const) : []),
-    ...(mayOwn && role === 'admin' ? (['demote'] as const) : []),
-    ...(mayOwn && !isOwner ? (['transfer'] as const) : []),
-    ...((mayManage && role === 'member') || (mayOwn && role === 'admin') ? (['remove'] as const) : []),
-  ];
-}
-
-interface MemberActionsProps {
-  readonly part: PanelPart;
-  readonly member: Member;
-  readonly onChange: (work: () => Promise<void>) => void;
-}
-
-function MemberActions({ part, member, onChange }: MemberActionsProps) {
-  const { api } = part;
-  const { id, kind } = member;
-  const nick = sanitize(member.nick);
-  const actions = actionsFor(part, member);
-  return (
-    <>
-      {actions.includes('promote') ? (
-        <button type="button" onClick={() => onChange(() => api.setRole(id, 'admin'))}>
-          {words.makeAdmin}
-        </button>
-      ) : null}
-      {actions.includes('demote') ? (
-        <button type="button" onClick={() => onChange(() => api.setRole(id, 'member'))}>
-          {words.makeMember}
-        </button>
-      ) : null}
-      {actions.includes('transfer') && kind !== 'bot' ? (
-        <ConfirmButton
-          label={words.handOver}
-          question={words.handOverQuestion(nick)}
-          isBusy={false}
-          onConfirm={() => onChange(() => api.transfer(id))}
-        />
-      ) : null}
-      {actions.includes('remove') ? (
-        <ConfirmButton
-          label={words.removeMember}
-          question={words.removeQuestion(nick)}
-          isBusy={false}
-          onConfirm={() => onChange(() => api.removeMember(id))}
-        />
-      ) : null}
-    </>
   );
 }

@@ -1,5 +1,4 @@
 import { useMemo } from 'preact/hooks';
-import { sanitize } from '../../client/core/safe-text.ts';
 import type { ChatState } from '../core/chat-state.ts';
 import { GroupApi } from '../core/group-api.ts';
 import type { ConversationEntry } from '../core/unread.ts';
@@ -12,6 +11,8 @@ import { GroupMembers } from './group-members.tsx';
 import { Problem } from './modal.tsx';
 import { NotificationSettings } from './notification-settings.tsx';
 import type { PanelPart } from './panel-part.ts';
+import { panelPartOf } from './people/member-actions.tsx';
+import { PersonCard } from './people/person-card.tsx';
 
 interface GroupPanelProps {
   readonly chat: ChatState;
@@ -21,25 +22,27 @@ interface GroupPanelProps {
 
 /** The details of a conversation: what it is for, who is in it, and what one may change of it. */
 export function GroupPanel({ chat, entry, onClose }: GroupPanelProps) {
-  const { id, kind, role, peer } = entry.info;
+  const { id, kind, peer } = entry.info;
   const api = useMemo(() => new GroupApi(chat.api, id), [chat, id]);
-  const isAdministrator = chat.account.role === 'admin';
-  const mayManage = role !== 'member' || isAdministrator;
-  const part: PanelPart = { chat, api, entry, mayManage, mayOwn: role === 'owner' || isAdministrator };
+  const part = panelPartOf(chat, entry, api);
   return (
     <>
-      {kind === 'private' ? (
-        <p class="quiet" dir="auto">
-          {peer?.nick === null || peer === null ? '' : `@${sanitize(peer.nick)}`}
-        </p>
-      ) : (
-        <GroupAbout {...part} />
+      {kind !== 'private' ? <GroupAbout {...part} /> : null}
+      {peer === null ? null : (
+        <section>
+          <PersonCard
+            chat={chat}
+            reference={{ user: peer.id, name: peer.name, label: null }}
+            entry={entry}
+            onOpen={onClose}
+          />
+        </section>
       )}
       <NotificationSettings {...part} />
       {kind === 'private' ? null : (
         <>
           <GroupMembers {...part} />
-          {mayManage && !entry.info.archived ? <GroupInvites {...part} /> : null}
+          {part.mayManage && !entry.info.archived ? <GroupInvites {...part} /> : null}
           <LeaveSection {...part} onClose={onClose} />
         </>
       )}

@@ -2,4 +2,5 @@
 export { GroupPanel } from './group-panel.tsx';
 export { NewConversation } from './people/new-conversation.tsx';
 export { OwnFiles } from './people/own-files.tsx';
+export { PersonCard } from './people/person-card.tsx';
 export { SettingsPanel } from './settings/settings-panel.tsx';

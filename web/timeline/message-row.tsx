@@ -6,6 +6,7 @@ import { dayOf, isSameDay, momentOf, timeOfDay } from '../words/dates.ts';
 import { words } from '../words/words.ts';
 import { MessageCard } from './message-card.tsx';
 import { MessageFiles } from './message-files.tsx';
+import { PersonLink } from './person-link.tsx';
 import { RichText } from './rich-text.tsx';
 
 /** Messages of one sender that follow each other within this time are one group. */
@@ -138,7 +139,13 @@ function Heading({
   return (
     <p class={isHidden ? 'heading unseen' : 'heading'} id={`from-${seq}`}>
       <strong dir="auto" title={sender.nick === null ? sanitize(sender.name) : `@${sanitize(sender.nick)}`}>
-        {sanitize(label ?? sender.name)}
+        {isHidden || sender.kind === 'webhook' ? (
+          sanitize(label ?? sender.name)
+        ) : (
+          <PersonLink person={{ user: sender.id, name: sender.name, label: label ?? null }}>
+            {sanitize(label ?? sender.name)}
+          </PersonLink>
+        )}
       </strong>
       {sender.kind === 'user' ? null : (
         <span class="mark">{sender.kind === 'webhook' ? words.webhook : words.bot}</span>

@@ -1,5 +1,6 @@
 import type { ComponentChildren, JSX } from 'preact';
 import { linkTarget, tokenize, type Block, type Token } from '../text/tokenize.ts';
+import { PersonLink } from './person-link.tsx';
 
 /** The text of a message, as elements: what people write is never HTML. */
 export function RichText({ text, ownNick }: { readonly text: string; readonly ownNick: string }) {
@@ -43,11 +44,19 @@ function content({ kind }: Token, text: string, ownNick: string): ComponentChild
   if (kind === 'text') return text;
   if (kind === 'marker') return <span class="marker">{text}</span>;
   if (kind === 'code') return <code>{text}</code>;
-  if (kind === 'mention')
-    return (
-      <span class={text.slice(1).toLowerCase() === ownNick.toLowerCase() ? 'mention own' : 'mention'}>{text}</span>
-    );
+  if (kind === 'mention') return <Mention text={text} ownNick={ownNick} />;
   return <ExternalLink url={text}>{text}</ExternalLink>;
+}
+
+/** `@` and a nick; the card says where nobody has it. */
+function Mention({ text, ownNick }: { readonly text: string; readonly ownNick: string }) {
+  const nick = text.slice(1).toLowerCase();
+  const style = nick === ownNick.toLowerCase() ? 'mention own' : 'mention';
+  return (
+    <PersonLink class={style} person={{ user: nick, name: text, label: null }}>
+      {text}
+    </PersonLink>
+  );
 }
 
 function styled({ strong, emphasis, struck }: Token, inner: ComponentChildren): JSX.Element {

@@ -120,7 +120,6 @@ export const words = {
   owner: 'owner',
   admin: 'admin',
   showMore: 'Show more',
-  manageMember: (nick: string) => `Change ${nick}`,
   makeAdmin: 'Make admin',
   makeMember: 'Make member',
   handOver: 'Hand the group over',

@@ -60,9 +60,20 @@ async function open(nick: string, group: number): Promise<Page> {
 
 const details = async (page: Page) => {
   await page.getByRole('button', { name: 'Details' }).click();
-  const panel = page.getByRole('dialog');
+  const panel = page.locator('dialog.drawer');
   await panel.getByRole('heading', { name: 'Notifications' }).waitFor();
   return panel;
+};
+
+/** The card of a member, over the panel. */
+const cardOf = async (page: Page, nick: string) => {
+  await page
+    .locator('dialog.drawer')
+    .getByRole('button', { name: `@${nick}` })
+    .click();
+  const card = page.locator('dialog:not(.drawer)');
+  await card.getByText(/account since/).waitFor();
+  return card;
 };
 
 interface Listed {
@@ -97,27 +108,35 @@ test('an owner adds, promotes and removes members, and hands the group over; eac
     .getByRole('img', { name: 'online', exact: true })
     .waitFor();
 
-  await panel.getByRole('button', { name: 'Change bob' }).click();
-  await panel.getByRole('button', { name: 'Make admin' }).click();
+  const card = await cardOf(alice, 'bob');
+  await card.getByRole('button', { name: 'Make admin' }).click();
   await haveRoles(group, { alice: 'owner', bob: 'admin', carol: 'member' });
+  await card.getByText('admin of this group').waitFor();
+  await alice.keyboard.press('Escape');
 
   // An admin removes members, and hands nothing over; the panel of bob learns of the role by a notice.
   const ofBob = await details(bob);
-  await ofBob.getByRole('button', { name: 'Change carol' }).waitFor();
-  expect(await ofBob.getByRole('button', { name: 'Change alice' }).count()).toBe(0);
-  await ofBob.getByRole('button', { name: 'Change carol' }).click();
-  expect(await ofBob.getByRole('button', { name: 'Hand the group over' }).count()).toBe(0);
+  await ofBob.getByText('Add somebody').waitFor();
   expect(await ofBob.getByRole('button', { name: 'Archive' }).count()).toBe(0);
-  await ofBob.getByRole('button', { name: 'Remove', exact: true }).click();
-  await ofBob.getByText('carol will see nothing').waitFor();
-  await ofBob.getByRole('group', { name: 'Remove' }).getByRole('button', { name: 'Remove' }).click();
+  const owner = await cardOf(bob, 'alice');
+  await owner.getByText('owns this group').waitFor();
+  expect(await owner.getByRole('button').allInnerTexts()).toEqual(['Close', 'Write privately', 'Block']);
+  await bob.keyboard.press('Escape');
+  const removed = await cardOf(bob, 'carol');
+  expect(await removed.getByRole('button', { name: 'Hand the group over' }).count()).toBe(0);
+  await removed.getByRole('button', { name: 'Remove', exact: true }).click();
+  await removed.getByText('carol will see nothing').waitFor();
+  await removed.getByRole('group', { name: 'Remove' }).getByRole('button', { name: 'Remove' }).click();
   await haveRoles(group, { alice: 'owner', bob: 'admin' });
+  await removed.getByText('member of this group').waitFor({ state: 'detached' });
   await carol.waitFor({ state: 'detached' });
 
-  await panel.getByRole('button', { name: 'Change bob' }).click();
-  await panel.getByRole('button', { name: 'Hand the group over' }).click();
-  await panel.getByRole('group', { name: 'Hand' }).getByRole('button', { name: 'Hand the group over' }).click();
+  const again = await cardOf(alice, 'bob');
+  await again.getByRole('button', { name: 'Hand the group over' }).click();
+  await again.getByRole('group', { name: 'Hand' }).getByRole('button', { name: 'Hand the group over' }).click();
   await haveRoles(group, { alice: 'admin', bob: 'owner' });
+  await again.getByText('owns this group').waitFor();
+  await alice.keyboard.press('Escape');
   await panel.getByRole('button', { name: 'Leave the group' }).click();
   await panel.getByRole('group', { name: 'Leave' }).getByRole('button', { name: 'Leave the group' }).click();
   await haveRoles(group, { bob: 'owner' });
@@ -130,7 +149,16 @@ test('a member sees who is there, and nothing that is not theirs to do', async (
   const panel = await details(page);
   await panel.getByRole('listitem').filter({ hasText: '@alice' }).getByText('owner').waitFor();
   const names = await panel.getByRole('button').allInnerTexts();
-  expect(names).toEqual(['Close', '1 hour', '8 hours', '24 hours', '7 days', 'Leave the group']);
+  expect(names.map((name) => /@(\w+)/.exec(name)?.[1] ?? name)).toEqual([
+    'Close',
+    '1 hour',
+    '8 hours',
+    '24 hours',
+    '7 days',
+    'alice',
+    'bob',
+    'Leave the group',
+  ]);
 });
 
 test('invitations are created, shown, and revoked', async () => {

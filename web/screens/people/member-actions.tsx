@@ -1,0 +1,80 @@
+import { sanitize } from '../../../client/core/safe-text.ts';
+import type { ChatState } from '../../core/chat-state.ts';
+import type { GroupApi, Member } from '../../core/group-api.ts';
+import type { ConversationEntry } from '../../core/unread.ts';
+import { words } from '../../words/words.ts';
+import { ConfirmButton } from '../confirm-button.tsx';
+import type { PanelPart } from '../panel-part.ts';
+
+/** What the own account may do in a conversation. */
+export function panelPartOf(chat: ChatState, entry: ConversationEntry, api: GroupApi): PanelPart {
+  const { role } = entry.info;
+  const isAdministrator = chat.account.role === 'admin';
+  return {
+    chat,
+    api,
+    entry,
+    mayManage: role !== 'member' || isAdministrator,
+    mayOwn: role === 'owner' || isAdministrator,
+  };
+}
+
+type Action = 'promote' | 'demote' | 'transfer' | 'remove';
+
+/** What one may do about a member; what the server would refuse is not offered. */
+function actionsFor({ chat, entry, mayManage, mayOwn }: PanelPart, { id, role, kind }: Member): Action[] {
+  if (id === chat.account.id || entry.info.archived) return [];
+  const isOwner = role === 'owner';
+  return [
+    ...(mayOwn && role === 'member' ? (['promote'] as const) : []),
+    ...(mayOwn && role === 'admin' ? (['demote'] as const) : []),
+    ...(mayOwn && !isOwner && kind !== 'bot' ? (['transfer'] as const) : []),
+    ...((mayManage && role === 'member') || (mayOwn && role === 'admin') ? (['remove'] as const) : []),
+  ];
+}
+
+interface MemberActionsProps {
+  readonly part: PanelPart;
+  readonly member: Member;
+  readonly isBusy: boolean;
+  readonly onChange: (work: () => Promise<void>) => void;
+}
+
+/** The role of a member, and removal: the buttons that the own role allows. */
+export function MemberActions({ part, member, isBusy, onChange }: MemberActionsProps) {
+  const { api } = part;
+  const { id } = member;
+  const nick = sanitize(member.nick);
+  const actions = actionsFor(part, member);
+  if (actions.length === 0) return null;
+  return (
+    <div class="panel-buttons">
+      {actions.includes('promote') ? (
+        <button type="button" disabled={isBusy} onClick={() => onChange(() => api.setRole(id, 'admin'))}>
+          {words.makeAdmin}
+        </button>
+      ) : null}
+      {actions.includes('demote') ? (
+        <button type="button" disabled={isBusy} onClick={() => onChange(() => api.setRole(id, 'member'))}>
+          {words.makeMember}
+        </button>
+      ) : null}
+      {actions.includes('transfer') ? (
+        <ConfirmButton
+          label={words.handOver}
+          question={words.handOverQuestion(nick)}
+          isBusy={isBusy}
+          onConfirm={() => onChange(() => api.transfer(id))}
+        />
+      ) : null}
+      {actions.includes('remove') ? (
+        <ConfirmButton
+          label={words.removeMember}
+          question={words.removeQuestion(nick)}
+          isBusy={isBusy}
+          onConfirm={() => onChange(() => api.removeMember(id))}
+        />
+      ) : null}
+    </div>
+  );
+}

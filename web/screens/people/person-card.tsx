@@ -1,0 +1,208 @@
+import { useEffect, useMemo } from 'preact/hooks';
+import { sanitize } from '../../../client/core/safe-text.ts';
+import type { ChatState } from '../../core/chat-state.ts';
+import { GroupApi, type Member } from '../../core/group-api.ts';
+import { PeopleApi, type PublicProfile } from '../../core/people/people-api.ts';
+import type { ConversationEntry } from '../../core/unread.ts';
+import type { PersonReference } from '../../timeline/person-link.tsx';
+import { dayOf } from '../../words/dates.ts';
+import { peopleWords } from '../../words/people-words.ts';
+import { words } from '../../words/words.ts';
+import { useAttempt } from '../attempt.ts';
+import { ConfirmButton } from '../confirm-button.tsx';
+import { Problem } from '../modal.tsx';
+import { MemberActions, panelPartOf } from './member-actions.tsx';
+import { RemoteState, useRemote, type Remote } from './remote.tsx';
+
+/** What a card shows of somebody. */
+interface CardContent {
+  readonly person: PublicProfile;
+  readonly isBlocked: boolean;
+  /** Null: not in the group, or the conversation is no group. */
+  readonly member: Member | null;
+  /** Null: the server does not say. */
+  readonly isOnline: boolean | null;
+}
+
+interface PersonCardProps {
+  readonly chat: ChatState;
+  readonly reference: PersonReference;
+  /** Where the person was met; undefined: nowhere. */
+  readonly entry: ConversationEntry | undefined;
+  readonly onOpen: (conversation: number) => void;
+}
+
+/** Who somebody is, and what one can do: write to them, block them, change their role. */
+export function PersonCard({ chat, reference, entry, onOpen }: PersonCardProps) {
+  const conversation = entry?.info.id ?? null;
+  const people = useMemo(() => new PeopleApi(chat.api), [chat]);
+  const group = useMemo(() => new GroupApi(chat.api, conversation ?? 0), [chat, conversation]);
+  const remote = useRemote(() => readCard({ people, group, reference, entry }), { chat, key: group });
+  const { groupChange, presence } = chat;
+  useReadAgain(remote, groupChange.value, ({ conversation: changed }) => changed === null || changed === conversation);
+  useReadAgain(remote, presence.value, ({ account }) => account === remote.value?.person.id);
+  const content = remote.value;
+  return (
+    <div class="person-card">
+      <RemoteState remote={remote} />
+      {content === null ? null : (
+        <>
+          <Facts content={content} label={reference.label} />
+          {content.person.id === chat.account.id ? (
+            <p class="quiet">{peopleWords.yourself}</p>
+          ) : (
+            <Actions chat={chat} people={people} remote={remote} content={content} entry={entry} onOpen={onOpen} />
+          )}
+          {content.member === null || entry === undefined ? null : (
+            <Membership
+              part={panelPartOf(chat, entry, group)}
+              member={content.member}
+              onChanged={() => void remote.read()}
+            />
+          )}
+        </>
+      )}
+    </div>
+  );
+}
+
+interface CardSource {
+  readonly people: PeopleApi;
+  readonly group: GroupApi;
+  readonly reference: PersonReference;
+  readonly entry: ConversationEntry | undefined;
+}
+
+async function readCard({ people, group, reference, entry }: CardSource): Promise<CardContent> {
+  const person = await people.find(reference.user);
+  const [isBlocked, member, isOnline] = await Promise.all([
+    people.isBlocked(person.id),
+    entry?.info.kind === 'group' ? group.memberByNick(person.nick) : null,
+    entry === undefined ? null : people.isOnline(entry.info.id, person.id),
+  ]);
+  // Whether somebody is online is told of members alone.
+  const isThere = member !== null || entry?.info.peer?.id === person.id;
+  return { person, isBlocked, member, isOnline: isThere ? isOnline : null };
+}
+
+/** Reads again when a signal has a new value that concerns the card. */
+function useReadAgain<Value>(
+  { read }: Pick<Remote<unknown>, 'read'>,
+  value: Value | null,
+  concerns: (value: Value) => boolean,
+): void {
+  const first = useMemo(() => value, []);
+  useEffect(() => {
+    if (value !== null && value !== first && concerns(value)) void read();
+  }, [value]);
+}
+
+function Facts({ content, label }: { readonly content: CardContent; readonly label: string | null }) {
+  const { person, member, isOnline } = content;
+  const { name, nick, kind, role, about, created_at: createdAt } = person;
+  return (
+    <>
+      <p>
+        <strong dir="auto">{sanitize(name)}</strong> <span class="quiet">@{sanitize(nick)}</span>{' '}
+        {kind === 'bot' ? <span class="mark">{words.bot}</span> : null}
+      </p>
+      {label === null ? null : (
+        <p class="quiet" dir="auto">
+          {peopleWords.signsAs(sanitize(label))}
+        </p>
+      )}
+      {isOnline === null ? null : (
+        <p class="presence">
+          <span class={isOnline ? 'dot online' : 'dot'} aria-hidden="true" />{' '}
+          {isOnline ? words.online : words.offlineNow}
+        </p>
+      )}
+      {about === null || about === '' ? null : (
+        <p class="about-text" dir="auto">
+          {about}
+        </p>
+      )}
+      <p class="quiet">
+        {[
+          member === null ? null : peopleWords.roleInGroup(member.role),
+          role === 'admin' ? peopleWords.administrator : null,
+          peopleWords.accountSince(dayOf(createdAt)),
+        ]
+          .filter((each) => each !== null)
+          .join(' · ')}
+      </p>
+    </>
+  );
+}
+
+interface ActionsProps {
+  readonly chat: ChatState;
+  readonly people: PeopleApi;
+  readonly remote: Remote<CardContent>;
+  readonly content: CardContent;
+  readonly entry: ConversationEntry | undefined;
+  readonly onOpen: (conversation: number) => void;
+}
+
+/** Writing to somebody, and blocking them. */
+function Actions({ chat, people, remote, content, entry, onOpen }: ActionsProps) {
+  const { problem, isBusy, run } = useAttempt();
+  const { person, isBlocked } = content;
+  const nick = sanitize(person.nick);
+  const setBlocked = (next: boolean): void =>
+    void run(async () => {
+      await people.setBlocked(person.id, next);
+      await remote.read();
+    });
+  const write = (): void =>
+    void run(async () => {
+      const conversation = await chat.api.openPrivateConversation(person.id);
+      await chat.reloadConversations();
+      onOpen(conversation);
+    });
+  return (
+    <>
+      <Problem sentence={problem} />
+      {isBlocked ? <p class="quiet">{peopleWords.isBlocked(nick)}</p> : null}
+      <div class="panel-buttons">
+        {isBlocked || entry?.info.peer?.id === person.id ? null : (
+          <button class="primary" type="button" disabled={isBusy} onClick={write}>
+            {peopleWords.writePrivately}
+          </button>
+        )}
+        {isBlocked ? (
+          <button type="button" disabled={isBusy} onClick={() => setBlocked(false)}>
+            {peopleWords.unblock}
+          </button>
+        ) : (
+          <ConfirmButton
+            label={peopleWords.block}
+            question={peopleWords.blockQuestion(nick)}
+            isBusy={isBusy}
+            onConfirm={() => setBlocked(true)}
+          />
+        )}
+      </div>
+    </>
+  );
+}
+
+interface MembershipProps {
+  readonly part: ReturnType<typeof panelPartOf>;
+  readonly member: Member;
+  readonly onChanged: () => void;
+}
+
+function Membership({ part, member, onChanged }: MembershipProps) {
+  const { problem, isBusy, run } = useAttempt();
+  const change = (work: () => Promise<void>): void =>
+    void run(work).then((isDone) => {
+      if (isDone) onChanged();
+    });
+  return (
+    <>
+      <Problem sentence={problem} />
+      <MemberActions part={part} member={member} isBusy={isBusy} onChange={change} />
+    </>
+  );
+}
