@@ -27,6 +27,14 @@ export const BROWSER_MUTANTS: readonly Mutant[] = [
     tests: ['test/live/handshake-cookie'],
   },
   {
+    name: 'cookie-lost-by-restore',
+    promise: 'A restored backup signs out everybody who uses a browser.',
+    file: 'src/operations/core/session-cookie.ts',
+    find: 'return tokenBy(own) ?? (former === null ? null : tokenBy(former));',
+    replace: 'return tokenBy(own);',
+    tests: ['test/operations/core/session-cookie', '-t', 'before a restore'],
+  },
+  {
     name: 'browser-session-without-end',
     promise: 'A session of a browser that nobody uses lasts for ever.',
     file: 'src/operations/auth/sign-in.ts',

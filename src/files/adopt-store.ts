@@ -1,5 +1,5 @@
 import type { Transaction } from '../storage/db/connection.ts';
-import { ensureStoreId, findStoreId, unassignStoreId, UNASSIGNED_STORE_ID } from '../storage/files/store-id.ts';
+import { ensureStoreId, findStoreId, unassignNewStoreId, UNASSIGNED_STORE_ID } from '../storage/files/store-id.ts';
 import { checkStorePage } from './check-store.ts';
 import type { StoreIdDeps } from './store-id.ts';
 
@@ -39,7 +39,7 @@ export async function adoptStore(
 }
 
 async function writeDatabaseIdToStore({ pool, store }: StoreIdDeps): Promise<void> {
-  await pool.run((sql) => unassignStoreId(sql, { evenIfAssigned: false }));
+  await pool.run((sql) => unassignNewStoreId(sql));
   const id = await pool.run(findStoreId);
   if (id === UNASSIGNED_STORE_ID) await ensureStoreId(pool, (assigned) => store.writeStoreId(assigned));
   else await store.writeStoreId(id!);

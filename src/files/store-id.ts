@@ -1,6 +1,6 @@
 import type { Log } from '../log.ts';
 import type { Pool } from '../storage/db/pool.ts';
-import { ensureStoreId, findStoreId, unassignStoreId, UNASSIGNED_STORE_ID } from '../storage/files/store-id.ts';
+import { ensureStoreId, findStoreId, unassignNewStoreId, UNASSIGNED_STORE_ID } from '../storage/files/store-id.ts';
 import { StoreUnavailableError, type FileStore } from './store.ts';
 
 /** How long a start waits for a store that does not answer; messages flow without it. */
@@ -30,7 +30,7 @@ export async function checkStoreId({ pool, store }: StoreIdDeps): Promise<void> 
   let expected = await pool.run(findStoreId);
   if (expected === null) {
     if (foundBefore !== null) throw new StoreMismatchError(describeMismatch(store.description, foundBefore, null)!);
-    await pool.run((sql) => unassignStoreId(sql, { evenIfAssigned: false }));
+    await pool.run((sql) => unassignNewStoreId(sql));
     expected = UNASSIGNED_STORE_ID;
   }
   if (expected === UNASSIGNED_STORE_ID) expected = await ensureStoreId(pool, (id) => store.writeStoreId(id));

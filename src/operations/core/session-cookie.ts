@@ -1,5 +1,5 @@
 import type { Pool } from '../../storage/db/pool.ts';
-import { findStoreId, UNASSIGNED_STORE_ID } from '../../storage/files/store-id.ts';
+import { findStoreIds, UNASSIGNED_STORE_ID } from '../../storage/files/store-id.ts';
 import { translateLostRead } from './database-errors.ts';
 
 /** How long a browser's session lasts without being used; each use begins this time again. */
@@ -29,6 +29,13 @@ export function klatchCookiesIn(header: string | undefined): readonly KlatchCook
   return cookies;
 }
 
+/** What the names of the cookies of one installation end with. */
+interface NameDigits {
+  readonly own: string;
+  /** Of the installation whose backup was restored here: browsers still have its cookie. Null: none was. */
+  readonly former: string | null;
+}
+
 /**
  * The cookie that carries a session in a browser, for pages of `http.base-uri` alone. Its name has digits of this
  * installation: cookies ignore ports, and two servers of one host must not take each other's.
@@ -39,7 +46,8 @@ export class SessionCookie {
   readonly #path: string;
   readonly #prefix: '' | '__Host-' | '__Secure-';
   readonly #pool: Pick<Pool, 'run'>;
-  #digits: string | null = null;
+  /** Once there is a store id, it does not change. */
+  #knownDigits: NameDigits | null = null;
 
   constructor(baseUri: string, pool: Pick<Pool, 'run'>) {
     const { origin, protocol, pathname } = new URL(baseUri);
@@ -49,11 +57,16 @@ export class SessionCookie {
     this.#pool = pool;
   }
 
-  /** The token in this installation's cookie, or null. Rejects with `database_unavailable`. */
+  /**
+   * The token in this installation's cookie, else in that of the one whose backup was restored here, or null. Rejects with
+   * `database_unavailable`.
+   */
   async tokenAmong(cookies: readonly KlatchCookie[]): Promise<string | null> {
     if (cookies.length === 0) return null;
-    const own = await this.#name();
-    return cookies.find(({ name }) => name === own)?.token ?? null;
+    const { own, former } = await this.#digits();
+    const tokenBy = (digits: string): string | null =>
+      cookies.find(({ name }) => name === this.#nameWith(digits))?.token ?? null;
+    return tokenBy(own) ?? (former === null ? null : tokenBy(former));
   }
 
   /**
@@ -61,7 +74,7 @@ export class SessionCookie {
    * whole time again; of null, one that takes the session from the browser. Rejects with `database_unavailable`.
    */
   async serializer(): Promise<(token: string | null) => string> {
-    const name = await this.#name();
+    const name = this.#nameWith((await this.#digits()).own);
     const secure = this.#prefix === '' ? '' : '; Secure';
     return (token) => {
       const maxAgeS = token === null ? 0 : BROWSER_SESSION_IDLE_S;
@@ -69,15 +82,17 @@ export class SessionCookie {
     };
   }
 
-  async #name(): Promise<string> {
-    return `${this.#prefix}klatch-${this.#digits ?? (await this.#readDigits())}`;
+  #nameWith(digits: string): string {
+    return `${this.#prefix}klatch-${digits}`;
   }
 
   /** From the database and not from the store: all nodes have the same name for it, also while the store is away. */
-  async #readDigits(): Promise<string> {
-    const id = await translateLostRead(this.#pool.run(findStoreId));
-    if (id === null || id === UNASSIGNED_STORE_ID) return NO_DIGITS;
-    this.#digits = id.slice(0, NAME_DIGITS);
-    return this.#digits;
+  async #digits(): Promise<NameDigits> {
+    if (this.#knownDigits !== null) return this.#knownDigits;
+    const { current, former: formerId } = await translateLostRead(this.#pool.run(findStoreIds));
+    const former = formerId?.slice(0, NAME_DIGITS) ?? null;
+    if (current === null || current === UNASSIGNED_STORE_ID) return { own: NO_DIGITS, former };
+    this.#knownDigits = { own: current.slice(0, NAME_DIGITS), former };
+    return this.#knownDigits;
   }
 }

@@ -10,7 +10,7 @@ import { findSchemaMismatch } from '../db/schema-compatibility.ts';
 import { excludeServers } from '../rotate-secret.ts';
 import { forgetTimelineDecision } from '../hooks/timeline-barrier.ts';
 import { ensureDayPartition } from '../retention/retention.ts';
-import { unassignStoreId } from '../files/store-id.ts';
+import { unassignRestoredStoreId } from '../files/store-id.ts';
 import { raiseLogEpochWithin } from '../messages/log-epoch.ts';
 import { fitsCanary, opensCanary, WrongSecretError, type Sealer } from '../db/sealed.ts';
 import { readSupportedVersion } from '../db/server-version.ts';
@@ -190,7 +190,7 @@ class DatabaseLoader {
     if (sealer !== null && (await opensCanary(tx, sealer)) === false) throw wrongSecretError();
     const appliedMigrations = await applyMigrations(tx, this.#migrations);
     // A restored copy is a separate installation, and its files are in the store of its own servers.
-    if (sealer !== null) await unassignStoreId(tx, { evenIfAssigned: true });
+    if (sealer !== null) await unassignRestoredStoreId(tx);
     await forgetTimelineDecision(tx);
     const { newEpochAbove } = this.#options;
     const newEpoch = newEpochAbove === undefined ? null : await raiseLogEpochWithin(tx, newEpochAbove);

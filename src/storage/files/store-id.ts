@@ -5,7 +5,9 @@ import type { Pool } from '../db/pool.ts';
 /** The setting with the id of the store that holds this database's files. */
 const STORE_ID_NAME = 'store_id';
 const STORE_ID_BYTES = 16;
-/** Its value until a node has marked its store. */
+/** The setting with the id that the store had before the database was restored. */
+const FORMER_STORE_ID_NAME = 'former_store_id';
+/** The value of the first one until a node has marked its store. */
 export const UNASSIGNED_STORE_ID = 'unassigned';
 /** Other nodes that start wait at most this long; below the time after which PostgreSQL ends an idle transaction. */
 const ASSIGN_TIMEOUT_MS = 25_000;
@@ -19,14 +21,30 @@ export async function findStoreId(sql: Sql | Transaction): Promise<string | null
   return row?.value ?? null;
 }
 
-/** Lets the next start mark its store: for a new database, and after a restore, which makes a separate installation. */
-export async function unassignStoreId(
-  sql: Sql | Transaction,
-  { evenIfAssigned }: { evenIfAssigned: boolean },
-): Promise<void> {
+/** The id, and the one before the last restore; null where there is none. */
+export async function findStoreIds(sql: Sql | Transaction): Promise<{ current: string | null; former: string | null }> {
+  const rows = await sql<{ name: string; value: string }[]>`
+    select name, value from setting where name in (${STORE_ID_NAME}, ${FORMER_STORE_ID_NAME})`;
+  const valueOf = (name: string): string | null => rows.find((row) => row.name === name)?.value ?? null;
+  return { current: valueOf(STORE_ID_NAME), former: valueOf(FORMER_STORE_ID_NAME) };
+}
+
+/** Lets the next start mark its store, for a new database. */
+export async function unassignNewStoreId(sql: Sql | Transaction): Promise<void> {
   await sql`
+    insert into setting (name, value) values (${STORE_ID_NAME}, ${UNASSIGNED_STORE_ID}) on conflict (name) do nothing`;
+}
+
+/** The same after a restore, which makes a separate installation. Remembers the id that the store had before. */
+export async function unassignRestoredStoreId(tx: Transaction): Promise<void> {
+  await tx`
+    insert into setting (name, value)
+    select ${FORMER_STORE_ID_NAME}, value from setting
+    where name = ${STORE_ID_NAME} and value <> ${UNASSIGNED_STORE_ID}
+    on conflict (name) do update set value = excluded.value`;
+  await tx`
     insert into setting (name, value) values (${STORE_ID_NAME}, ${UNASSIGNED_STORE_ID})
-    on conflict (name) do update set value = excluded.value where ${evenIfAssigned}`;
+    on conflict (name) do update set value = excluded.value`;
 }
 
 /**

@@ -5,7 +5,11 @@ import type { Pool } from '../../../src/storage/db/pool.ts';
 const TOKEN = `kls_${'a'.repeat(43)}`;
 
 /** A database that answers with these store ids, one after the other. */
-const storeIds = (...ids: string[]): Pick<Pool, 'run'> => ({ run: () => Promise.resolve(ids.shift() as never) });
+const storeIds = (...ids: string[]): Pick<Pool, 'run'> =>
+  answering(...ids.map((current) => ({ current, former: null })));
+const answering = (...answers: { current: string; former: string | null }[]): Pick<Pool, 'run'> => ({
+  run: () => Promise.resolve(answers.shift() as never),
+});
 
 describe('the session cookie', () => {
   test.each([
@@ -29,6 +33,16 @@ describe('the session cookie', () => {
     expect((await cookie.serializer())(null)).toContain('klatch-fedcba98=');
     // Cached from here on: no call asks the database again.
     expect((await cookie.serializer())(null)).toContain('klatch-fedcba98=');
+  });
+
+  test('is taken under the name from before a restore too, where there is none under the new one', async () => {
+    const cookie = new SessionCookie('http://127.0.0.1', answering({ current: 'fedcba9876', former: '0123456789' }));
+    const other = `kls_${'b'.repeat(43)}`;
+    const former = `klatch-01234567=${TOKEN}`;
+    expect(await cookie.tokenAmong(klatchCookiesIn(former))).toBe(TOKEN);
+    expect(await cookie.tokenAmong(klatchCookiesIn(`${former}; klatch-fedcba98=${other}`))).toBe(other);
+    expect((await cookie.serializer())(TOKEN)).toContain('klatch-fedcba98=');
+    expect(await cookie.tokenAmong(klatchCookiesIn(`klatch-89abcdef=${TOKEN}`))).toBeNull();
   });
 
   test.each([
