@@ -69,7 +69,7 @@ export type FoundMessage = Decoded<typeof decodeFoundMessage>;
 export type FoundAccount = Decoded<typeof decodeAccounts>['accounts'][number];
 
 /** A page of messages. */
-export type History = Decoded<typeof decodeHistory>;
+type History = Decoded<typeof decodeHistory>;
 
 /** Who is signed in. */
 export type SignedInAccount = Decoded<typeof decodeAccount>;

@@ -3,7 +3,7 @@ import { anything, boolean, decodeOrNull, integer, objectWithAtLeast, string } f
 import { isTransient, ServerError } from '../../client/core/chat-error.ts';
 import type { ChatEvent } from '../../client/core/events.ts';
 import { LiveClient } from '../../client/core/live-client.ts';
-import type { Change, Message } from '../../client/core/shapes.ts';
+import type { Change, Conversation, Message } from '../../client/core/shapes.ts';
 import type { Api, SignedInAccount } from './api.ts';
 import { Attachments, type FileLimits } from './attachments.ts';
 import { BrowserStore } from './browser-store.ts';
@@ -19,6 +19,8 @@ import { webSocketConnect } from './websocket.ts';
 const RELOAD_INTERVAL_MS = 1_000;
 /** A hidden page draws nothing, and still counts in its title. */
 const HIDDEN_FRAME_MS = 250;
+/** IndexedDB answers within milliseconds, and in some browsers never. */
+const MAX_STORE_WAIT_MS = 2_000;
 /** Till then a deletion can be taken back. */
 const UNDO_MS = 5_000;
 
@@ -65,6 +67,10 @@ export class ChatState {
   /** By conversation, the position of a call that failed. */
   readonly #unsentReadSeqs = new Map<number, number>();
   readonly #deletionTimers = new Map<string, ReturnType<typeof setTimeout>>();
+  /** Conversations of which the server has lost changes, until the list says what there is. */
+  readonly #resetConversations = new Set<number>();
+  /** What the last read of the list failed with, as `actionProblem` shows it. */
+  #listProblem: string | null = null;
   #timeline: Timeline | null = null;
   #isListed = false;
   #isStopped = false;
@@ -117,12 +123,15 @@ export class ChatState {
   }
 
   start(): void {
-    this.live.start();
-    void this.#store.readAll().then(({ drafts, unsent }) => {
+    const restored = this.#store.readAll().then(({ drafts, unsent }) => {
       if (this.#isStopped) return;
       this.drafts.restore(drafts);
       this.sendQueue.restore(unsent);
     });
+    // Afterwards: a message that the server took before the page was closed would be shown twice until its answer.
+    void Promise.race([restored, new Promise((resolve) => setTimeout(resolve, MAX_STORE_WAIT_MS))]).then(() =>
+      this.live.start(),
+    );
   }
 
   /** `isSignOut`: nothing stays in the browser. Else drafts and unsent messages do. */
@@ -245,6 +254,7 @@ export class ChatState {
     } else if (event.type === 'connected') {
       this.connectionProblem.value = null;
       this.sendQueue.wake();
+      this.#timeline?.wake();
       for (const [conversation, seq] of this.#unsentReadSeqs) void this.#sendReadSeq(conversation, seq, true);
       void this.tellForeground(!document.hidden);
     } else if (event.type === 'reset') this.#onReset(event.conversation, event.rev);
@@ -271,7 +281,7 @@ export class ChatState {
       this.#update(conversation, (entry) => withMessage(entry, message, this.account));
       this.#tellSendQueue(conversation, message);
     });
-    if (!this.#entries.has(conversation)) this.#reloadSoon();
+    if (!this.#entries.has(conversation) || this.#resetConversations.has(conversation)) this.#reloadSoon();
   }
 
   #tellSendQueue(conversation: number, message: Message): void {
@@ -281,9 +291,8 @@ export class ChatState {
 
   #onReset(conversation: number, rev: number): void {
     this.pages.forgetBehind(conversation, rev);
-    // What was counted may be more than there is now.
-    this.#entries.delete(conversation);
-    if (this.#timeline?.conversation === conversation) this.#timeline.refetch();
+    // What was counted may be more than there is now. The entry stays until the list is read: its pane is open.
+    this.#resetConversations.add(conversation);
     this.#reloadSoon();
   }
 
@@ -352,16 +361,24 @@ export class ChatState {
       if (this.#isStopped) return;
       const ids = new Set(listed.map(({ id }) => id));
       for (const id of this.#entries.keys()) if (!ids.has(id)) this.#entries.delete(id);
-      for (const info of listed) this.#entries.set(info.id, withListed(this.#entries.get(info.id), info));
+      for (const info of listed) this.#takeListed(info);
       this.#isListed = true;
+      if (this.actionProblem.value === this.#listProblem) this.actionProblem.value = null;
       this.sendQueue.forgetShown();
       this.#flushSoon();
     } catch (error) {
       // The live connection reports the end of the session.
       if (error instanceof ServerError && error.code === 'unauthenticated') return;
-      this.actionProblem.value = (error as Error).message;
+      this.#listProblem = (error as Error).message;
+      this.actionProblem.value = this.#listProblem;
       if (isTransient(error)) this.#reloadSoon();
     }
+  }
+
+  #takeListed(info: Conversation): void {
+    const isReset = this.#resetConversations.delete(info.id);
+    this.#entries.set(info.id, withListed(isReset ? undefined : this.#entries.get(info.id), info));
+    if (isReset && this.#timeline?.conversation === info.id) this.#timeline.refetch();
   }
 }
 

@@ -2,7 +2,6 @@ import { signal } from '@preact/signals';
 import { backoffMs, DEFAULT_BACKOFF } from '../../client/core/backoff.ts';
 import { isTransient } from '../../client/core/chat-error.ts';
 import { waitOrUntilAborted } from '../../client/core/wait.ts';
-import type { History } from './api.ts';
 import type { Message, Notice } from '../../client/core/shapes.ts';
 import { PAGE_MESSAGES, type MessagePages, type SeqRange } from './message-pages.ts';
 
@@ -12,11 +11,18 @@ const SCROLL_REST_MS = 40;
 /** Those that were fetched first go first. */
 const MAX_NOTICES = 500;
 
+/** Messages as the server answers them, in the order of their seqs. */
+export interface FetchedMessages {
+  readonly messages: readonly Message[];
+  readonly first_seq?: number | undefined;
+  readonly notices?: readonly Notice[] | undefined;
+}
+
 /** What a timeline works with. */
 interface TimelineOptions {
   readonly conversation: number;
   readonly pages: MessagePages;
-  readonly fetchHistory: (after: number, limit: number) => Promise<History>;
+  readonly fetchHistory: (after: number, limit: number) => Promise<FetchedMessages>;
   readonly onFirstSeq: (seq: number) => void;
   readonly onMessages: (messages: readonly Message[]) => void;
 }
@@ -33,6 +39,7 @@ export class Timeline {
   readonly #notices = new Map<number, Notice>();
   #wanted: SeqRange | null = null;
   #isFetching = false;
+  #wait = new AbortController();
   /** Raised when the server lost changes: what was asked for before does not count. */
   #generation = 0;
 
@@ -76,6 +83,12 @@ export class Timeline {
     if (this.#wanted !== null) this.want(this.#wanted);
   }
 
+  /** Tries at once, since the server can be reached again. */
+  wake(): void {
+    this.#wait.abort();
+    this.#wait = new AbortController();
+  }
+
   close(): void {
     this.#closed.abort();
   }
@@ -86,10 +99,14 @@ export class Timeline {
     try {
       for (let failures = 0; !closed.aborted;) {
         const missing = this.#firstMissing();
-        if (missing === null) return;
+        if (missing === null) {
+          if (this.#wanted !== null) this.problem.value = null;
+          return;
+        }
         const fetched = await this.#fetch(missing);
         failures = fetched ? 0 : failures + 1;
-        await waitOrUntilAborted(fetched ? SCROLL_REST_MS : backoffMs(failures, DEFAULT_BACKOFF), closed);
+        const waitMs = fetched ? SCROLL_REST_MS : backoffMs(failures, DEFAULT_BACKOFF);
+        await waitOrUntilAborted(waitMs, AbortSignal.any([closed, this.#wait.signal]));
       }
     } finally {
       this.#isFetching = false;

@@ -1,0 +1,64 @@
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { ConnectionError } from '../../client/core/chat-error.ts';
+import type { Message } from '../../client/core/shapes.ts';
+import { MessagePages } from '../../web/core/message-pages.ts';
+import { Timeline, type FetchedMessages } from '../../web/core/timeline.ts';
+import { eventually } from '../support/eventually.ts';
+
+/** With a pause after each of them it takes longer than a test may. */
+const FAILURES = 40;
+
+const message = (seq: number): Message => ({
+  id: `7:${seq}`,
+  seq,
+  rev: seq,
+  sender: { id: 1, name: 'A', nick: 'a', kind: 'user' },
+  text: `message ${seq}`,
+  sent_at: '2026-11-26T10:00:00Z',
+});
+
+const timelines: Timeline[] = [];
+afterEach(() => {
+  for (const timeline of timelines.splice(0)) timeline.close();
+});
+
+function start(fetchHistory: (after: number) => Promise<FetchedMessages>): { timeline: Timeline; pages: MessagePages } {
+  const pages = new MessagePages();
+  const timeline = new Timeline({ conversation: 7, pages, fetchHistory, onFirstSeq: () => {}, onMessages: () => {} });
+  timelines.push(timeline);
+  return { timeline, pages };
+}
+
+describe('a timeline', () => {
+  test('tries at once where the server can be reached again', async () => {
+    let failures = 0;
+    const { timeline, pages } = start(async () => {
+      if (failures === FAILURES) return { messages: [message(1)] };
+      failures += 1;
+      setImmediate(() => timeline.wake());
+      throw new ConnectionError('away');
+    });
+    timeline.want({ from: 1, to: 1 });
+    await eventually(
+      () => pages.get(7, 1),
+      (found) => found !== undefined,
+    );
+    expect([failures, timeline.problem.value]).toEqual([FAILURES, null]);
+  });
+
+  test('says no longer that a message is missing once nobody looks at it', async () => {
+    const { timeline } = start(async () => ({ messages: [] }));
+    timeline.want({ from: 4, to: 4 });
+    await eventually(
+      () => timeline.problem.value,
+      (problem) => problem === 'The server did not send message 4',
+    );
+    // As after a restored backup: the conversation has fewer messages.
+    timeline.want({ from: 4, to: 3 });
+    timeline.wake();
+    await eventually(
+      () => timeline.problem.value,
+      (problem) => problem === null,
+    );
+  });
+});
