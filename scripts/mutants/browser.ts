@@ -67,6 +67,14 @@ export const BROWSER_MUTANTS: readonly Mutant[] = [
     tests: ['test/http/browser/session', '-t', 'was asked for an end'],
   },
   {
+    name: 'cookie-outlives-the-browser',
+    promise: 'A browser that others use keeps the session cookie after it was closed.',
+    file: 'src/http/browser/session-routes.ts',
+    find: 'serialize(token, { isPersistent: expiresAt === null })',
+    replace: 'serialize(token)',
+    tests: ['test/http/browser/session', '-t', 'goes with the browser'],
+  },
+  {
     name: 'link-of-any-scheme',
     promise: 'A text that names javascript: becomes a link.',
     file: 'web/text/tokenize.ts',

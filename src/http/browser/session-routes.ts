@@ -21,7 +21,12 @@ const METHODS = ['GET', 'POST', 'DELETE'];
 interface BrowserSession {
   readonly session: number;
   readonly account: { readonly id: number; readonly nick: string; readonly name: string; readonly role: string };
+  /** When it ends whatever uses it; null: when nobody has used it for 30 days. */
+  readonly expires_at: string | null;
 }
+
+/** Without a session. */
+const NO_SESSION = { session: null, account: null, expires_at: null };
 
 /**
  * `/v1/session`: the session of a browser, in a cookie that no script can read. `POST` signs in with the input of
@@ -71,18 +76,21 @@ async function showSession(
 ): Promise<void> {
   const caller = await authenticator.authenticate(req);
   if (caller.kind !== 'account') {
-    sendJson(res, 200, { session: null, account: null });
+    sendJson(res, 200, NO_SESSION);
     return;
   }
   const { sessionCookie } = services;
   const token = await sessionCookie.tokenAmong(klatchCookiesIn(req.headers.cookie));
   const serialize = await sessionCookie.serializer();
-  // The session lasts as long again from here on, and so does the cookie.
-  sendJson(res, 200, shownSession(caller), { 'set-cookie': serialize(token) });
+  const shown = shownSession(caller);
+  // A session that use renews lasts as long again from here on, and so does the cookie.
+  sendJson(res, 200, shown, { 'set-cookie': serialize(token, { isPersistent: shown.expires_at === null }) });
 }
 
-function shownSession({ sessionId, accountId: id, nick, name, role }: AccountCaller): BrowserSession {
-  return { session: sessionId, account: { id, nick, name, role } };
+function shownSession(caller: AccountCaller): BrowserSession {
+  const { sessionId, accountId: id, nick, name, role, expiresAt, isRenewedByUse } = caller;
+  const fixedEnd = isRenewedByUse ? null : expiresAt;
+  return { session: sessionId, account: { id, nick, name, role }, expires_at: fixedEnd?.toISOString() ?? null };
 }
 
 async function signIn(services: Services, authenticator: Authenticator, req: Request, res: Response): Promise<void> {
@@ -105,8 +113,17 @@ async function signIn(services: Services, authenticator: Authenticator, req: Req
     return;
   }
   const { token, ...shown } = output;
-  sendJson(res, 200, shown, { 'set-cookie': serialize(token) });
+  const expiresAt = fixedEndOf(input);
+  // On a computer that others use, the browser must not keep the cookie for the next person.
+  const cookie = serialize(token, { isPersistent: expiresAt === null });
+  sendJson(res, 200, { ...shown, expires_at: expiresAt }, { 'set-cookie': cookie });
   await endReplacedSession(services, previous);
+}
+
+/** When a session that was just opened with this valid input ends; null: use renews it. By the clock of this server. */
+function fixedEndOf(input: { readonly expires_in_s?: number }): string | null {
+  const { expires_in_s: expiresInS } = input;
+  return expiresInS === undefined ? null : new Date(Date.now() + expiresInS * 1_000).toISOString();
 }
 
 /** No browser has the cookie of the former session any more. Where its end fails, it ends without use. */
@@ -127,5 +144,5 @@ async function signOut(services: Services, authenticator: Authenticator, req: Re
     }
   }
   const serialize = await services.sessionCookie.serializer();
-  sendJson(res, 200, { session: null, account: null }, { 'set-cookie': serialize(null) });
+  sendJson(res, 200, NO_SESSION, { 'set-cookie': serialize(null) });
 }

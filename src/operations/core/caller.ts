@@ -31,6 +31,8 @@ export interface AccountCaller {
   readonly expiresAt: Date | null;
   /** Whether the session is an app password. */
   readonly isAppPassword: boolean;
+  /** Whether each use of the session moves `expiresAt`. */
+  readonly isRenewedByUse: boolean;
   /** Null: a person's session, which is good for everything. */
   readonly scopes: ReadonlySet<Scope> | null;
   readonly source: SourceKey;

@@ -60,9 +60,8 @@ export class SessionCache {
       this.counts.unknown += 1;
       throw new KlatchError('unauthenticated');
     }
-    const { id: sessionId, accountId, accountKind, role, nick, name, scopes, expiresAt, isAppPassword } = session;
-    const account = { accountId, accountKind, role, nick, name, sessionId, expiresAt, isAppPassword };
-    return { kind: 'account', ...account, scopes: scopes === null ? null : new Set(scopes), ...caller };
+    const { id: sessionId, scopes, ...account } = session;
+    return { kind: 'account', ...account, sessionId, scopes: scopes === null ? null : new Set(scopes), ...caller };
   }
 
   async #findCachedOrQuery(token: string): Promise<FoundSession | null> {

@@ -71,14 +71,15 @@ export class SessionCookie {
 
   /**
    * Resolves with what makes a value of Set-Cookie: of a token, one that gives a browser its session, or keeps it for the
-   * whole time again; of null, one that takes the session from the browser. Rejects with `database_unavailable`.
+   * whole time again; of null, one that takes the session from the browser. `isPersistent: false`: the browser forgets
+   * the cookie when it is closed. Rejects with `database_unavailable`.
    */
-  async serializer(): Promise<(token: string | null) => string> {
+  async serializer(): Promise<(token: string | null, options?: { readonly isPersistent: boolean }) => string> {
     const name = this.#nameWith((await this.#digits()).own);
     const secure = this.#prefix === '' ? '' : '; Secure';
-    return (token) => {
-      const maxAgeS = token === null ? 0 : BROWSER_SESSION_IDLE_S;
-      return `${name}=${token ?? ''}; Path=${this.#path}; Max-Age=${maxAgeS}; HttpOnly; SameSite=Strict${secure}`;
+    return (token, { isPersistent } = { isPersistent: true }) => {
+      const maxAge = token === null ? '; Max-Age=0' : isPersistent ? `; Max-Age=${BROWSER_SESSION_IDLE_S}` : '';
+      return `${name}=${token ?? ''}; Path=${this.#path}${maxAge}; HttpOnly; SameSite=Strict${secure}`;
     };
   }
 

@@ -14,6 +14,8 @@ export interface FoundSession {
   readonly scopes: readonly Scope[] | null;
   readonly isAppPassword: boolean;
   readonly expiresAt: Date | null;
+  /** Whether each use of the session moves `expiresAt`. */
+  readonly isRenewedByUse: boolean;
 }
 
 /** A session to insert. */
@@ -106,7 +108,7 @@ export async function findAndTouchSession(sql: Sql, tokenHash: string): Promise<
       select s.id, a.id as account_id, a.kind, a.role, a.nick, a.name, s.scopes, s.is_app_password, s.expires_at,
         s.last_used_at,
         s.last_used_at < now() - interval '5 minutes' as is_touched,
-        now() + s.idle_timeout_s * interval '1 second' as extended_to
+        now() + s.idle_timeout_s * interval '1 second' as extended_to, s.idle_timeout_s is not null as is_renewed
       from session s join account a on a.id = s.account_id
       where s.token_hash = ${tokenHash} and a.deactivated_at is null and (s.expires_at is null or s.expires_at > now())
     ), used as (
@@ -114,7 +116,7 @@ export async function findAndTouchSession(sql: Sql, tokenHash: string): Promise<
       from found where session.id = found.id and is_touched
     )
     select id, account_id as "accountId", kind as "accountKind", role, nick, name, to_json(scopes) as scopes,
-      is_app_password as "isAppPassword",
+      is_app_password as "isAppPassword", is_renewed as "isRenewedByUse",
       case when is_touched then coalesce(extended_to, expires_at) else expires_at end as "expiresAt"
     from found`;
   return row ?? null;

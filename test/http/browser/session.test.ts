@@ -9,7 +9,7 @@ import { expectResponseHeaders } from '../wire.ts';
 import { TestBrowser } from './cookies.ts';
 
 const DAY_MS = 24 * 60 * 60_000;
-const NOBODY = { session: null, account: null };
+const NOBODY = { session: null, account: null, expires_at: null };
 
 let mail: TestMailServer;
 let server: TestServer;
@@ -46,6 +46,7 @@ describe('POST /v1/session', () => {
         status: 'signed_in',
         session: expect.any(Number),
         account: { id: expect.any(Number), kind: 'user', nick: 'alice', name: 'Alice', role: 'user' },
+        expires_at: null,
       },
     ]);
     expectResponseHeaders(response);
@@ -209,6 +210,19 @@ describe('the session of a browser', () => {
       [3_600, null],
       [7_200, null],
     ]);
+  });
+
+  test('that was asked for an end goes with the browser: its cookie is kept by no disk, and the page knows its end', async () => {
+    const { link } = await server.operate<{ link: string }>('accounts.invite', { user: 'alice' });
+    const browser = new TestBrowser(server);
+    const body = JSON.stringify({ link, expires_in_s: 3_600 });
+    const { expires_at: end, session } = (await browser.send({ path: '/v1/session', body })).body;
+    expect(browser.attributes).toEqual(['Path=/', 'HttpOnly', 'SameSite=Strict']);
+    expect((Date.parse(end) - Date.now()) / 60_000).toBeCloseTo(60, 0);
+    const shown = await whoIs(browser);
+    expect(shown.session).toBe(session);
+    expect((Date.parse(shown.expires_at) - Date.parse(end)) / 60_000).toBeCloseTo(0, 0);
+    expect(browser.attributes).toEqual(['Path=/', 'HttpOnly', 'SameSite=Strict']);
   });
 
   test('serves operations, files and resumable uploads', async () => {

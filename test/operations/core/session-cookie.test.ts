@@ -23,6 +23,7 @@ describe('the session cookie', () => {
     const serialize = await cookie.serializer();
     const end = `HttpOnly; SameSite=Strict${isSecure ? '; Secure' : ''}`;
     expect(serialize(TOKEN)).toBe(`${name}=${TOKEN}; Path=${path}; Max-Age=2592000; ${end}`);
+    expect(serialize(TOKEN, { isPersistent: false })).toBe(`${name}=${TOKEN}; Path=${path}; ${end}`);
     expect(serialize(null)).toBe(`${name}=; Path=${path}; Max-Age=0; ${end}`);
     expect(await cookie.tokenAmong(klatchCookiesIn(`a=b; ${name}=${TOKEN}`))).toBe(TOKEN);
   });
