@@ -3,7 +3,7 @@ import { render } from 'preact';
 import { Api } from './core/api.ts';
 import { AppState } from './core/app-state.ts';
 import { applyAppearance, readAppearance } from './core/appearance.ts';
-import { placeOf, takeLink } from './core/place.ts';
+import { placeOf, takeTokens } from './core/place.ts';
 import { App } from './screens/app.tsx';
 import { words } from './words/words.ts';
 
@@ -12,7 +12,7 @@ const showAppearance = (): void => applyAppearance(document.documentElement, rea
 showAppearance();
 // Another tab chose another one.
 addEventListener('storage', showAppearance);
-const state = new AppState(place, new Api(place.base), takeLink(place, location, history));
+const state = new AppState(place, new Api(place.base), takeTokens(place, location, history));
 render(<App state={state} />, document.querySelector('#app')!);
 document.addEventListener('visibilitychange', () => {
   void state.chat?.tellForeground(!document.hidden);
@@ -20,7 +20,10 @@ document.addEventListener('visibilitychange', () => {
 });
 addEventListener('pagehide', () => state.chat?.drafts.keepNow());
 addEventListener('popstate', () => state.navigation.followAddress());
-addEventListener('online', () => state.chat?.live.reconnectNow());
+addEventListener('online', () => {
+  state.starting.tryNow();
+  state.chat?.live.reconnectNow();
+});
 effect(() => {
   document.title = words.title(place.projectName, state.chat?.waiting ?? 0);
 });

@@ -10,6 +10,7 @@ box-shadow:0 1px 3px #0003}
 h1{margin:.25rem 0;font-size:1.6rem;overflow-wrap:anywhere}
 .quiet{margin:0;color:#5b6270;font-size:.95rem}
 .about{white-space:pre-line;overflow-wrap:anywhere}
+.join{display:inline-block;margin:.75rem 0 0;padding:.5rem 1rem;border-radius:8px;background:#1f5fcc;color:#fff}
 h2{margin:1.5rem 0 .25rem;font-size:1rem}
 ol{margin:0;padding-left:1.25rem}
 code{overflow-wrap:anywhere;font-size:.9em}
@@ -28,8 +29,20 @@ export function pageHeaders(): Readonly<Record<string, string>> {
 
 type Installation = Pick<Config, 'projectName' | 'registration' | 'publicEndpoints'>;
 
-/** What an invitation's link shows in a browser: to which group it is, and how to join. `link` is the page's own. */
-export function renderInvite(installation: Installation, preview: InvitePreview, link: string): string {
+/** The two addresses of one invitation. */
+interface InviteLinks {
+  /** The one that people pass on, which shows the page. */
+  readonly link: string;
+  /** Where the browser client accepts it; null: this server has no browser client. */
+  readonly joinLink: string | null;
+}
+
+/** What an invitation's link shows in a browser: to which group it is, and how to join. */
+export function renderInvite(
+  installation: Installation,
+  preview: InvitePreview,
+  { link, joinLink }: InviteLinks,
+): string {
   const { projectName } = installation;
   const { group, invited_by: inviter, expires_at: end } = preview;
   const by = inviter === null ? 'You are invited' : `<bdi>${escapeHtml(inviter)}</bdi> invites you`;
@@ -43,7 +56,8 @@ export function renderInvite(installation: Installation, preview: InvitePreview,
     `<h1 dir="auto">${escapeHtml(group.title)}</h1>`,
     `<p class="quiet">${group.members === 1 ? '1 member' : `${group.members} members`}</p>`,
     about,
-    `<h2>How to join</h2><ol>${joinSteps(installation)
+    joinLink === null ? '' : `<p><a class="join" href="${escapeHtml(joinLink)}">Join in this browser</a></p>`,
+    `<h2>${joinLink === null ? 'How to join' : 'How to join with another client'}</h2><ol>${joinSteps(installation)
       .map((step) => `<li>${step}</li>`)
       .join('')}</ol>`,
     `<p><code>${escapeHtml(link)}</code></p>`,

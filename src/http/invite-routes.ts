@@ -1,4 +1,5 @@
 import { Router, type Request, type Response } from 'express';
+import type { Config } from '../config/config.ts';
 import type { TrustedProxies } from '../model/trusted-proxies.ts';
 import { publicError } from '../operations/core/database-errors.ts';
 import { readInvitePreview } from '../operations/groups/invite-preview.ts';
@@ -29,8 +30,7 @@ export function invitePreviewRoutes(services: Services, proxies: TrustedProxies)
     const wantsPage = req.accepts(['application/json', 'text/html']) === 'text/html';
     try {
       const preview = await readInvitePreview(services, token);
-      if (wantsPage)
-        sendPage(res, 200, renderInvite(config, preview, `${config.inviteBaseUri}/${inviteTokenOf(token)}`));
+      if (wantsPage) sendPage(res, 200, renderInvite(config, preview, linksOf(config, inviteTokenOf(token))));
       else sendJson(res, 200, preview);
     } catch (error) {
       const shown = publicError(error);
@@ -49,4 +49,12 @@ export function invitePreviewRoutes(services: Services, proxies: TrustedProxies)
     .get(show)
     .all((req, res) => sendMethodNotAllowed(req, res, ['GET', 'HEAD']));
   return router;
+}
+
+/** Browsers send what is behind the # to no server: the token is in no log of a proxy. */
+function linksOf({ inviteBaseUri, http, web }: Config, token: string): { link: string; joinLink: string | null } {
+  return {
+    link: `${inviteBaseUri}/${token}`,
+    joinLink: web.webClientEnabled ? `${http.baseUri}/join#${token}` : null,
+  };
 }

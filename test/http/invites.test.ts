@@ -87,12 +87,14 @@ describe("an invitation's link", () => {
       'Open',
       '1 member',
       'First line Second line',
+      'Join in this browser',
       'this link is what you sign up with',
       'connected to ws://klatch.example:9080',
       `http://klatch.example/v1/groups/invites/${token}`,
       /good until 20\d\d-\d\d-\d\d \d\d:\d\d UTC/,
     ])
       expect(text).toMatch(part);
+    expect(response.text).toContain(`<a class="join" href="http://klatch.example/join#${token}">`);
     const head = await get(token, { accept: BROWSER }, 'HEAD');
     expect([head.status, head.text, head.headers.get('content-length')]).toEqual([
       200,
@@ -126,7 +128,9 @@ describe("an invitation's link", () => {
     const title = `</title><script>alert(1)</script>"'&amp; <img src=x onerror=alert(2)>`;
     const about = `</p></main></style><style>*{display:none}</style><a href="javascript:alert(3)">x</a>`;
     const { token } = await invite({ title, about });
-    const { text } = await get(token, { accept: BROWSER });
+    const page = await get(token, { accept: BROWSER });
+    // The page has one link of its own.
+    const text = page.text.replace(`<a class="join" href="http://klatch.example/join#${token}">Join in this browser</a>`, '');
     const tags = new Set([...text.matchAll(/<\/?([a-z0-9]+)/g)].map(([, name]) => name));
     for (const tag of ['script', 'img', 'a', 'iframe', 'link', 'form', 'svg', 'object'])
       expect(tags).not.toContain(tag);

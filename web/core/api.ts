@@ -18,6 +18,7 @@ import {
   type Message,
 } from '../../client/core/shapes.ts';
 import { browserLabel } from './browser-label.ts';
+import { decodeSession, sessionIn, type BrowserSession } from './browser-session.ts';
 import type { FileLimits, StoredFile, UploadOptions } from './attachments.ts';
 import { serverErrorIn, UNREADABLE_ANSWER } from './server-failure.ts';
 import { uploadFile } from './upload.ts';
@@ -29,8 +30,6 @@ const FOUND_ACCOUNTS = 8;
 /** An account is in 1,000 conversations as a rule (`limits`). */
 const MAX_PAGES = 20;
 
-const decodeAccount = objectWithAtLeast({ id: integer, nick: string, name: string, role: string });
-const decodeSession = objectWithAtLeast({ session: nullable(integer), account: nullable(decodeAccount) });
 const decodeConversationPage = objectWithAtLeast({
   conversations: arrayOf(decodeConversation),
   next: nullable(integer),
@@ -71,9 +70,6 @@ export type FoundAccount = Decoded<typeof decodeAccounts>['accounts'][number];
 /** A page of messages. */
 type History = Decoded<typeof decodeHistory>;
 
-/** Who is signed in. */
-export type SignedInAccount = Decoded<typeof decodeAccount>;
-
 /** A message to send. */
 interface NewMessage {
   readonly conversation: number;
@@ -91,14 +87,15 @@ export class Api {
     this.#base = base;
   }
 
-  /** Who is signed in, or null. Rejects with ServerError and ConnectionError, as the others do. */
-  async currentAccount(): Promise<SignedInAccount | null> {
-    return (await this.#send('GET', 'v1/session', undefined, decodeSession)).account;
+  /** The session of this browser, or null. Rejects with ServerError and ConnectionError, as the others do. */
+  async currentSession(): Promise<BrowserSession | null> {
+    return sessionIn(await this.get('v1/session', decodeSession));
   }
 
-  async signInByLink(link: string): Promise<SignedInAccount> {
-    const decode = objectWithAtLeast({ account: decodeAccount });
-    return (await this.#send('POST', 'v1/session', { link, label: browserLabel(navigator.userAgent) }, decode)).account;
+  /** Signs in with the input of `auth.verify` or `auth.sign-up`. Null: the address is proven, and needs an account. */
+  async openSession(proof: object): Promise<BrowserSession | null> {
+    const input = { ...proof, label: browserLabel(navigator.userAgent) };
+    return sessionIn(await this.#send('POST', 'v1/session', input, decodeSession));
   }
 
   async signOut(): Promise<void> {
@@ -143,8 +140,7 @@ export class Api {
   }
 
   async fileLimits(): Promise<FileLimits> {
-    const about = await this.#send('GET', 'v1/about', undefined, decodeAbout);
-    const { files, limits: ofMessages } = about;
+    const { files, limits: ofMessages } = await this.get('v1/about', decodeAbout);
     return { maxBytes: files.maxBytes, maxFiles: ofMessages.attachments };
   }
 
@@ -175,6 +171,11 @@ export class Api {
   async searchAccounts(text: string, conversation: number | null): Promise<FoundAccount[]> {
     const input = { text, limit: FOUND_ACCOUNTS, ...(conversation === null ? {} : { conversation }) };
     return (await this.call('accounts.search', input, decodeAccounts)).accounts;
+  }
+
+  /** Reads a resource, by its path below the base. */
+  get<Answer>(path: string, decode: Decoder<Answer>): Promise<Answer> {
+    return this.#send('GET', path, undefined, decode);
   }
 
   /** Calls an operation. Rejects with ServerError and ConnectionError, as the others do. */

@@ -1,21 +1,38 @@
 import { signal } from '@preact/signals';
 import { isTransient, SessionOverError } from '../../client/core/chat-error.ts';
-import { backoffMs, DEFAULT_BACKOFF } from '../../client/core/backoff.ts';
-import type { Api, SignedInAccount } from './api.ts';
+import type { Api } from './api.ts';
+import type { BrowserSession } from './browser-session.ts';
+import { BrowserStore } from './browser-store.ts';
 import { ChatState } from './chat-state.ts';
 import { Navigation } from './navigation.ts';
-import { isLoopback, type OpenedLink, type Place } from './place.ts';
+import { PersistentRead } from './persistent-read.ts';
+import { isLoopback, type OpenedLink, type OpenedTokens, type Place } from './place.ts';
 import type { Route } from './routes.ts';
+import { TabChannel } from './tab-channel.ts';
+
+/** How far the clocks of server and browser may differ. */
+const CLOCK_DIFFERENCE_MS = 60_000;
 
 /** Which screen there is. */
 type Phase =
+  /** The page reads the session, until the server answers. */
   | { readonly name: 'loading' }
-  /** The server cannot answer now; the page retries. */
-  | { readonly name: 'unavailable'; readonly sentence: string }
   /** The page has another address than `http.base-uri`. */
   | { readonly name: 'elsewhere' }
-  | { readonly name: 'signed-out'; readonly sentence: string | null }
+  /** `problem`: why a sign-in or the connection failed. `end`: of the session that this page had. */
+  | { readonly name: 'signed-out'; readonly problem: string | null; readonly end: SessionEnd | null }
   | { readonly name: 'signed-in'; readonly chat: ChatState };
+
+/** How a session ended without a sign-out in this tab. */
+export interface SessionEnd {
+  readonly reason: 'expired' | 'ended' | 'other-tab';
+  /** Of who was signed in. */
+  readonly nick: string;
+  /** This browser has texts of that account which were not sent. */
+  readonly hasUnsentTexts: boolean;
+  /** Another tab has signed somebody else in. */
+  readonly successor: BrowserSession | null;
+}
 
 /** What the page shows, and what its buttons do. */
 export class AppState {
@@ -23,14 +40,26 @@ export class AppState {
   readonly isBusy = signal(false);
   /** The link that opened the page, as long as it was not used. */
   readonly link = signal<OpenedLink | null>(null);
+  /** The token of the invitation that opened the page, until it is accepted or declined. */
+  readonly invite = signal<string | null>(null);
+  /** Whether the page asks before a sign-out that loses texts. */
+  readonly isSignOutQuestioned = signal(false);
+  /** The reading of the session, when the page starts. */
+  readonly starting = new PersistentRead();
   readonly place: Place;
   readonly navigation: Navigation;
-  readonly #api: Api;
+  readonly api: Api;
+  readonly #tabs: TabChannel;
+  #isSigningOut = false;
+  /** A sign-in takes its place: the end of its session is no news. */
+  #replacedChat: ChatState | null = null;
 
-  constructor(place: Place, api: Api, link: OpenedLink | null) {
+  constructor(place: Place, api: Api, { link, invite }: OpenedTokens) {
     this.place = place;
-    this.#api = api;
+    this.api = api;
     this.link.value = link;
+    this.invite.value = invite;
+    this.#tabs = new TabChannel(place.base.pathname);
     this.navigation = new Navigation(place.base.pathname);
   }
 
@@ -55,50 +84,70 @@ export class AppState {
       this.phase.value = { name: 'elsewhere' };
       return;
     }
-    const account = await this.#currentAccountOnceAvailable();
-    if (account !== null) this.#enter(account);
+    const session = await this.starting.run(() => this.api.currentSession());
+    if (session !== null) await this.enter(session);
     else {
-      this.phase.value = { name: 'signed-out', sentence: null };
+      this.#showSignIn();
       const link = this.link.value;
       // Elsewhere a link that somebody was sent would make them its sender's guest without their knowledge.
       if (link?.isPrinted === true && isLoopback(base)) await this.signIn(link.token);
     }
   }
 
-  async signIn(token: string): Promise<void> {
+  /** Signs in by a link, with more of the input of `auth.verify`. Why it failed is on the screen that there is. */
+  async signIn(token: string, choice: object = {}): Promise<void> {
     await this.#whileBusy(async () => {
-      const account = await this.#api.signInByLink(token).catch((error: unknown) => {
+      const session = await this.api.openSession({ link: token, ...choice }).catch((error: unknown) => {
         // A link that was refused is refused for good.
         if (!isTransient(error)) this.link.value = null;
         throw error;
       });
       this.link.value = null;
-      await this.chat?.stop({ isSignOut: false });
-      this.#enter(account);
+      await this.enter(session!);
     });
   }
 
-  async signOut(): Promise<void> {
+  /** Shows the conversations of somebody who is signed in. */
+  async enter(session: BrowserSession): Promise<void> {
+    const former = this.chat;
+    this.#replacedChat = former;
+    await former?.stop({ isSignOut: false });
+    const chat = new ChatState(this.place, this.api, session);
+    this.phase.value = { name: 'signed-in', chat };
+    chat.start();
+    void chat.live.ended.then((error) => {
+      if (error !== null && this.chat === chat && this.#replacedChat !== chat)
+        void this.#onLiveEnded(chat, session, error);
+    });
+  }
+
+  /** Leaves nothing in the browser. Asks first where a text was not sent; `isConfirmed`: it has asked. */
+  async signOut({ isConfirmed = false } = {}): Promise<void> {
+    if (!isConfirmed && (await this.chat?.hasUnsentTexts()) === true) {
+      this.isSignOutQuestioned.value = true;
+      return;
+    }
+    this.isSignOutQuestioned.value = false;
     await this.#whileBusy(async () => {
       // Read before the call: the live connection may learn of the session's end first, and end the chat.
       const { chat } = this;
-      await this.#api.signOut();
-      this.phase.value = { name: 'signed-out', sentence: null };
+      await this.#endSession();
+      this.#showSignIn();
       this.go({ screen: 'list' }, { replaces: true });
       await chat?.stop({ isSignOut: true });
     });
   }
 
-  async #currentAccountOnceAvailable(): Promise<SignedInAccount | null> {
-    for (let failures = 0; ; failures += 1) {
-      try {
-        return await this.#api.currentAccount();
-      } catch (error) {
-        const { message } = error as Error;
-        this.phase.value = { name: 'unavailable', sentence: message };
-        const waitMs = isTransient(error) ? backoffMs(failures, DEFAULT_BACKOFF) : DEFAULT_BACKOFF.maxMs;
-        await new Promise((resolve) => setTimeout(resolve, waitMs));
-      }
+  async #endSession(): Promise<void> {
+    this.#isSigningOut = true;
+    this.#tabs.announceSignOut();
+    try {
+      await this.api.signOut();
+    } catch (error) {
+      this.#tabs.withdrawSignOut();
+      throw error;
+    } finally {
+      this.#isSigningOut = false;
     }
   }
 
@@ -110,28 +159,46 @@ export class AppState {
     } catch (error) {
       const { message } = error as Error;
       if (this.chat !== null) this.chat.actionProblem.value = message;
-      else this.phase.value = { name: 'signed-out', sentence: message };
+      else this.#showSignIn({ problem: message });
     } finally {
       this.isBusy.value = false;
     }
   }
 
-  #enter(account: SignedInAccount): void {
-    const chat = new ChatState(this.place, this.#api, account);
-    this.phase.value = { name: 'signed-in', chat };
-    chat.start();
-    void chat.live.ended.then((error) => {
-      if (this.chat === chat) this.#onLiveEnded(chat, error);
-    });
+  #showSignIn({ problem = null, end = null }: { problem?: string | null; end?: SessionEnd | null } = {}): void {
+    this.isSignOutQuestioned.value = false;
+    this.phase.value = { name: 'signed-out', problem, end };
   }
 
-  /** What was written and not sent stays in the browser. */
-  #onLiveEnded(chat: ChatState, error: Error | null): void {
-    const isOver = error instanceof SessionOverError;
-    this.phase.value = {
-      name: 'signed-out',
-      sentence: isOver ? 'Your session has ended: sign in again.' : (error?.message ?? null),
-    };
-    void chat.stop({ isSignOut: false });
+  async #onLiveEnded(chat: ChatState, { account, expiresAt }: BrowserSession, error: Error): Promise<void> {
+    if (this.#isSigningOut || !(error instanceof SessionOverError)) {
+      this.#showSignIn({ problem: this.#isSigningOut ? null : error.message });
+      await chat.stop({ isSignOut: this.#isSigningOut });
+      return;
+    }
+    const isSignOut = this.#tabs.heardSignOut;
+    const isExpired = expiresAt !== null && expiresAt.getTime() <= Date.now() + CLOCK_DIFFERENCE_MS;
+    const reason = isSignOut ? 'other-tab' : isExpired ? 'expired' : 'ended';
+    const end: SessionEnd = { reason, nick: account.nick, hasUnsentTexts: false, successor: null };
+    this.#showSignIn({ end });
+    await chat.stop({ isSignOut });
+    const isStored = !isSignOut && expiresAt === null;
+    const [successor, hasUnsentTexts] = await Promise.all([
+      this.api.currentSession().catch(() => null),
+      // To look into a database that is not there would make one.
+      isStored && this.#hasStoredTexts(account.id),
+    ]);
+    // Meanwhile the person may have signed in again.
+    const phase = this.phase.value;
+    if (phase.name !== 'signed-out' || phase.end !== end) return;
+    if (successor?.account.id === account.id) await this.enter(successor);
+    else this.#showSignIn({ end: { ...end, hasUnsentTexts, successor } });
+  }
+
+  async #hasStoredTexts(account: number): Promise<boolean> {
+    const store = new BrowserStore(this.place.base.pathname);
+    const hasTexts = await store.hasTextsOf(account);
+    await store.close();
+    return hasTexts;
   }
 }

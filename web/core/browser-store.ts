@@ -17,16 +17,20 @@ const VERSION = 1;
 
 /**
  * Stores drafts and unsent messages in IndexedDB, so that they survive a restart of the browser. Where IndexedDB fails
- * (a private window, a full disk), the page works without them.
+ * (a private window, a full disk), and on a computer that others use, the page works without them.
  */
 export class BrowserStore {
   readonly #name: string;
   readonly #database: Promise<IDBPDatabase<Schema> | null>;
 
-  /** `basePathname` tells installations of one origin apart. */
-  constructor(basePathname: string) {
+  /** `basePathname` tells installations of one origin apart. `isPersistent: false`: nothing is stored. */
+  constructor(basePathname: string, { isPersistent = true } = {}) {
     this.#name = `klatch${basePathname}`;
-    this.#database = openDB<Schema>(this.#name, VERSION, {
+    this.#database = isPersistent ? this.#open() : Promise.resolve(null);
+  }
+
+  #open(): Promise<IDBPDatabase<Schema> | null> {
+    return openDB<Schema>(this.#name, VERSION, {
       upgrade: (database) => {
         database.createObjectStore('drafts', { keyPath: ['account', 'conversation'] });
         database.createObjectStore('unsent', { keyPath: 'clientId' });
@@ -34,6 +38,12 @@ export class BrowserStore {
       // Another tab signs out, or has a newer version of the page.
       blocking: (_current, _blocked, event) => (event.target as IDBDatabase).close(),
     }).catch(() => null);
+  }
+
+  /** Whether an account has drafts or unsent messages here. */
+  async hasTextsOf(account: number): Promise<boolean> {
+    const { drafts, unsent } = await this.readAll();
+    return [...drafts, ...unsent].some((each) => each.account === account);
   }
 
   async readAll(): Promise<{ drafts: Draft[]; unsent: QueuedMessage[] }> {

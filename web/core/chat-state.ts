@@ -4,7 +4,8 @@ import { isTransient, ServerError } from '../../client/core/chat-error.ts';
 import type { ChatEvent } from '../../client/core/events.ts';
 import { LiveClient } from '../../client/core/live-client.ts';
 import type { Change, Conversation, Message } from '../../client/core/shapes.ts';
-import type { Api, SignedInAccount } from './api.ts';
+import type { Api } from './api.ts';
+import type { BrowserSession, SignedInAccount } from './browser-session.ts';
 import { Attachments, type FileLimits } from './attachments.ts';
 import { BrowserStore } from './browser-store.ts';
 import { Drafts } from './drafts.ts';
@@ -77,10 +78,11 @@ export class ChatState {
   #reloadTimer: ReturnType<typeof setTimeout> | null = null;
   #isFlushScheduled = false;
 
-  constructor(place: Place, api: Api, account: SignedInAccount) {
+  constructor(place: Place, api: Api, { account, expiresAt }: BrowserSession) {
     this.#account = signal(account);
     this.api = api;
-    const store = new BrowserStore(place.base.pathname);
+    // The next person at a computer that others use must not find what this one has begun to write.
+    const store = new BrowserStore(place.base.pathname, { isPersistent: expiresAt === null });
     this.#store = store;
     const onChange = (): void => {
       this.writingVersion.value += 1;
@@ -145,6 +147,11 @@ export class ChatState {
     const stopped = this.live.stop();
     await (isSignOut ? this.#store.deleteAll() : this.#store.close());
     await stopped;
+  }
+
+  /** Whether a sign-out loses something that the account has written, in any tab of this browser. */
+  async hasUnsentTexts(): Promise<boolean> {
+    return this.drafts.hasAny || this.sendQueue.hasAny || (await this.#store.hasTextsOf(this.account.id));
   }
 
   entryOf(conversation: number): ConversationEntry | undefined {

@@ -30,6 +30,10 @@ export class Drafts {
     this.#options.onChange();
   }
 
+  get hasAny(): boolean {
+    return [...this.#textByConversation.values()].some((text) => text !== '');
+  }
+
   textOf(conversation: number): string {
     return this.#textByConversation.get(conversation) ?? '';
   }

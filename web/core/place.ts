@@ -10,6 +10,9 @@ export interface Place {
 
 const LOOPBACK_NAMES: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]']);
 const LINK_TOKEN_PATTERN = /^#?(kll_[A-Za-z0-9_-]{43})$/;
+const INVITE_TOKEN_PATTERN = /^#([A-Za-z0-9_-]{43})$/;
+/** Below the base: where the page of an invitation leads to. */
+const INVITE_PATH = 'join';
 
 export function placeOf(page: Document, { origin }: Location): Place {
   const base = new URL(page.documentElement.dataset['base'] ?? '/', origin);
@@ -28,20 +31,26 @@ export interface OpenedLink {
   readonly isPrinted: boolean;
 }
 
-/**
- * Takes the token of a sign-in link out of the address of the page, so that it is in no history and no bookmark. Null
- * where there is none.
- */
-export function takeLink({ base }: Place, location: Location, history: History): OpenedLink | null {
-  const token = LINK_TOKEN_PATTERN.exec(location.hash)?.[1] ?? null;
-  const isPrinted = location.pathname === base.pathname;
-  const path = pathOf(parseRoute(location.pathname, base.pathname), base.pathname);
-  // The page for sign-in links has another path; the way back leads to neither.
-  if (location.hash !== '' || location.pathname !== path) history.replaceState(null, '', path);
-  return token === null ? null : { token, isPrinted };
+/** The secrets in the address that opened the page. */
+export interface OpenedTokens {
+  readonly link: OpenedLink | null;
+  /** The token of an invitation into a group. */
+  readonly invite: string | null;
 }
 
-/** The token in a link that somebody pasted, or null. */
+/** Takes the tokens out of the address of the page, so that they are in no history and no bookmark. */
+export function takeTokens({ base }: Place, location: Location, history: History): OpenedTokens {
+  const token = LINK_TOKEN_PATTERN.exec(location.hash)?.[1] ?? null;
+  const isPrinted = location.pathname === base.pathname;
+  const isInvite = location.pathname === `${base.pathname}${INVITE_PATH}`;
+  const invite = isInvite ? (INVITE_TOKEN_PATTERN.exec(location.hash)?.[1] ?? null) : null;
+  const path = pathOf(parseRoute(location.pathname, base.pathname), base.pathname);
+  // The pages for links and invitations have other paths; the way back leads to neither.
+  if (location.hash !== '' || location.pathname !== path) history.replaceState(null, '', path);
+  return { link: token === null ? null : { token, isPrinted }, invite };
+}
+
+/** The token in a sign-in link that somebody pasted, or null. */
 export function linkTokenIn(text: string): string | null {
   return LINK_TOKEN_PATTERN.exec(text.trim().split('#').at(-1)!)?.[1] ?? null;
 }

@@ -67,6 +67,11 @@ export class SendQueue {
     return this.#byClientId.size < MAX_ENTRIES;
   }
 
+  /** Whether a message waits to be sent, or was refused. */
+  get hasAny(): boolean {
+    return [...this.#byClientId.values()].some(({ seq }) => seq === null);
+  }
+
   /** What is shown behind the newest message of a conversation. */
   entriesOf(conversation: number): QueuedMessage[] {
     const mine = [...this.#byClientId.values()].filter(({ entry }) => entry.conversation === conversation);

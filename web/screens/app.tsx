@@ -1,52 +1,93 @@
 import type { AppState } from '../core/app-state.ts';
 import { words } from '../words/words.ts';
 import { ChatScreen } from './chat-screen.tsx';
+import { useLoaded } from './loaded.ts';
+import { Modal, Problem } from './modal.tsx';
 import { PeopleLayer } from './people/people-layer.tsx';
-import { SignIn } from './sign-in.tsx';
+import type { InvitationProps } from './sign-in/invitation.tsx';
+import type { SignInProps } from './sign-in/sign-in.tsx';
+import { Unavailable } from './sign-in/unavailable.tsx';
+
+const loadSignIn = async () => (await import('./panels.ts')).SignIn;
+const loadInvitation = async () => (await import('./panels.ts')).Invitation;
 
 /** The whole page. */
 export function App({ state }: { readonly state: AppState }) {
   const phase = state.phase.value;
-  if (phase.name === 'loading') return <Loading />;
-  if (phase.name === 'unavailable') return <Unavailable sentence={phase.sentence} />;
+  const invite = state.invite.value;
+  if (phase.name === 'loading') return <Starting state={state} />;
   if (phase.name === 'elsewhere') return <Elsewhere state={state} />;
-  if (phase.name === 'signed-out') return <SignIn state={state} sentence={phase.sentence} />;
+  if (phase.name === 'signed-out') return <LoadedSignIn state={state} problem={phase.problem} end={phase.end} />;
+  const { chat } = phase;
+  if (invite !== null) return <LoadedInvitation state={state} chat={chat} invite={invite} />;
   return (
-    <PeopleLayer state={state} chat={phase.chat}>
-      <ChatScreen state={state} chat={phase.chat} />
+    <PeopleLayer state={state} chat={chat}>
+      <ChatScreen state={state} chat={chat} />
+      {state.isSignOutQuestioned.value ? <SignOutQuestion state={state} /> : null}
     </PeopleLayer>
   );
 }
 
-function Loading() {
+function SignOutQuestion({ state }: { readonly state: AppState }) {
+  return (
+    <Modal
+      title={words.signOutQuestion}
+      onClose={() => {
+        state.isSignOutQuestioned.value = false;
+      }}
+    >
+      <p>{words.signOutLosesTexts}</p>
+      <button class="danger" type="button" onClick={() => void state.signOut({ isConfirmed: true })}>
+        {words.signOut}
+      </button>
+    </Modal>
+  );
+}
+
+function LoadedSignIn(props: SignInProps) {
+  const { part: Screen, hasFailed } = useLoaded(loadSignIn);
+  return Screen === null ? <NotLoaded hasFailed={hasFailed} /> : <Screen {...props} />;
+}
+
+function LoadedInvitation(props: InvitationProps) {
+  const { part: Screen, hasFailed } = useLoaded(loadInvitation);
+  return Screen === null ? <NotLoaded hasFailed={hasFailed} /> : <Screen {...props} />;
+}
+
+function NotLoaded({ hasFailed }: { readonly hasFailed: boolean }) {
+  return (
+    <main class="box" aria-busy={!hasFailed}>
+      {hasFailed ? <Problem sentence={words.cannotLoad} /> : <p class="quiet">{words.loading}</p>}
+    </main>
+  );
+}
+
+function Starting({ state }: { readonly state: AppState }) {
   return (
     <main class="box" aria-busy="true">
-      <p class="quiet">{words.loading}</p>
+      <h1 dir="auto">{state.place.projectName}</h1>
+      <Unavailable read={state.starting} />
     </main>
   );
 }
 
-function Unavailable({ sentence }: { readonly sentence: string }) {
-  return (
-    <main class="box">
-      <h1>{words.unavailable}</h1>
-      <p role="status">
-        {sentence}. {words.trying}
-      </p>
-    </main>
-  );
-}
-
-/** A link that opened the page goes on to the right address. */
+/** The link to the right address carries the sign-in link or invitation that opened the page. */
 function Elsewhere({ state }: { readonly state: AppState }) {
   const { base, pageOrigin } = state.place;
-  const token = state.link.value?.token ?? null;
+  const { link, invite } = state;
   return (
     <main class="box">
       <h1>{words.elsewhere}</h1>
       <p>
-        {words.elsewhereReason(pageOrigin)} <a href={`${base.href}${token === null ? '' : `#${token}`}`}>{base.href}</a>
+        {words.elsewhereReason(pageOrigin)}{' '}
+        <a href={`${base.href}${openedSuffix(link.value?.token ?? null, invite.value)}`}>{base.href}</a>
       </p>
     </main>
   );
+}
+
+/** What the right address has behind the base, so that a link or an invitation works there. */
+function openedSuffix(link: string | null, invite: string | null): string {
+  if (link !== null) return `#${link}`;
+  return invite === null ? '' : `join#${invite}`;
 }

@@ -36,7 +36,8 @@ export function ConnectionBar({ chat }: { readonly chat: ChatState }) {
   );
 }
 
-function useSecondsUntil(at: number | null): number {
+/** Whole seconds until a moment, as `Date.now` counts; null: 0. */
+export function useSecondsUntil(at: number | null): number {
   const now = useSignal(Date.now());
   useEffect(() => {
     now.value = Date.now();

@@ -13,6 +13,7 @@ import { buildIdOf, readWebFiles, webFileEncodings, type WebFiles } from './web-
  */
 const PAGE_PATHS = [
   '/',
+  '/join',
   '/v1/sign-in',
   /^\/c\/[1-9]\d{0,14}(?:\/[1-9]\d{0,14})?(?:\/about)?$/,
   /^\/settings(?:\/(?:profile|sessions|app-passwords|devices|bots|blocked|appearance|shortcuts))?$/,

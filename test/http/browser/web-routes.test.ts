@@ -35,7 +35,7 @@ async function assetPaths(): Promise<{ js: string; css: string; svg: string }> {
 }
 
 describe('the page of the browser client', () => {
-  test.each(['/', '/v1/sign-in', '/c/7', '/c/7/42', '/c/7/about', '/c/7/42/about', ...settingsPaths])(
+  test.each(['/', '/join', '/v1/sign-in', '/c/7', '/c/7/42', '/c/7/about', '/c/7/42/about', ...settingsPaths])(
     'is served at %s, with headers that allow nothing from elsewhere',
     async (path) => {
       const { status, headers, text } = await get(path);

@@ -1,0 +1,25 @@
+import { integer, nullable, objectWithAtLeast, optional, string, type Decoded } from '../../client/core/decode.ts';
+
+const decodeAccount = objectWithAtLeast({ id: integer, nick: string, name: string, role: string });
+
+/** Of `/v1/session`. Without an account: nobody is signed in, or a proven address needs an account first. */
+export const decodeSession = objectWithAtLeast({
+  account: optional(nullable(decodeAccount)),
+  expires_at: optional(nullable(string)),
+});
+
+/** Who is signed in. */
+export type SignedInAccount = Decoded<typeof decodeAccount>;
+
+/** The session of this browser. */
+export interface BrowserSession {
+  readonly account: SignedInAccount;
+  /** When it ends whatever uses it, as on a computer that others use; null: use renews it. */
+  readonly expiresAt: Date | null;
+}
+
+/** The session in an answer, or null. */
+export function sessionIn({ account, expires_at: end }: Decoded<typeof decodeSession>): BrowserSession | null {
+  if (account === undefined || account === null) return null;
+  return { account, expiresAt: typeof end === 'string' ? new Date(end) : null };
+}

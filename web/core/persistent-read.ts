@@ -1,0 +1,32 @@
+import { signal } from '@preact/signals';
+import { backoffMs, DEFAULT_BACKOFF } from '../../client/core/backoff.ts';
+import { isTransient } from '../../client/core/chat-error.ts';
+import { waitOrUntilAborted } from '../../client/core/wait.ts';
+
+/** Repeats a request until the server answers it: for what no screen can do without. */
+export class PersistentRead {
+  /** The last attempt, as long as it failed. `retryAt`: when the next one is made, as `Date.now` counts. */
+  readonly failure = signal<{ readonly error: Error; readonly retryAt: number } | null>(null);
+  #wait = new AbortController();
+
+  /** Never rejects. The wait between two attempts grows to 30 s. */
+  async run<Answer>(read: () => Promise<Answer>): Promise<Answer> {
+    for (let failures = 0; ; failures += 1) {
+      try {
+        const answer = await read();
+        this.failure.value = null;
+        return answer;
+      } catch (error) {
+        const waitMs = isTransient(error) ? backoffMs(failures, DEFAULT_BACKOFF) : DEFAULT_BACKOFF.maxMs;
+        this.#wait = new AbortController();
+        this.failure.value = { error: error as Error, retryAt: Date.now() + waitMs };
+        await waitOrUntilAborted(waitMs, this.#wait.signal);
+      }
+    }
+  }
+
+  /** Makes the next attempt at once. */
+  tryNow(): void {
+    this.#wait.abort();
+  }
+}

@@ -1,0 +1,245 @@
+import { signal, type Signal } from '@preact/signals';
+import { ConnectionError, ServerError } from '../../client/core/chat-error.ts';
+import {
+  boolean,
+  nullable,
+  integer,
+  objectWithAtLeast,
+  string,
+  type Decoded,
+  type Decoder,
+} from '../../client/core/decode.ts';
+import type { BrowserSession } from './browser-session.ts';
+import { PersistentRead } from './persistent-read.ts';
+
+/** How long a session lasts on a computer that others use: a working day. */
+export const SHARED_SESSION_S = 12 * 60 * 60;
+/** Wrong codes that the server takes for one transaction (docs/activation.md). */
+const CODE_ATTEMPTS = 3;
+/** The server sends another code after this time. Where the clock of this browser is slow, `resend_at` would be later. */
+const MAX_RESEND_WAIT_MS = 60_000;
+
+const decodeAbout = objectWithAtLeast({
+  registration: string,
+  sign_in: objectWithAtLeast({ email: boolean, phone: boolean }),
+});
+const decodeStarted = objectWithAtLeast({ transaction: string, channel: string, resend_at: string });
+const decodeJoined = objectWithAtLeast({ group: integer });
+const decodePreview = objectWithAtLeast({
+  group: objectWithAtLeast({ title: string, about: nullable(string), members: integer }),
+  invited_by: nullable(string),
+});
+
+/** How people come in at this server. */
+export interface SignInWays {
+  readonly email: boolean;
+  readonly phone: boolean;
+  /** Whether an address without an account may get one. */
+  readonly registration: 'open' | 'invite' | 'closed';
+}
+
+/** To which group an invitation is. */
+export type InvitePreview = Decoded<typeof decodePreview>;
+
+/** Which form there is. */
+export type SignInStep =
+  | { readonly name: 'address' }
+  | {
+      readonly name: 'code';
+      readonly address: string;
+      /** `email` or `phone`. */
+      readonly channel: string;
+      readonly transaction: string;
+      /** From then on another code can be sent, as `Date.now` counts. */
+      readonly resendAt: number;
+      readonly wrongCodes: number;
+      /** False: the code has expired, or its attempts are used. */
+      readonly acceptsCode: boolean;
+    }
+  /** The address is proven and has no account: the person chooses a nick. */
+  | { readonly name: 'account'; readonly address: string; readonly transaction: string };
+
+/** The fields that a refusal may be about. */
+type SignInField = 'address' | 'code' | 'invite' | 'nick' | 'name';
+
+/** Why the last step failed, and the field that it is about, or null. */
+export interface SignInProblem {
+  readonly field: SignInField | null;
+  readonly sentence: string;
+}
+
+/** The requests of a sign-in. They reject with ServerError and ConnectionError. */
+interface SignInApi {
+  get<Answer>(path: string, decode: Decoder<Answer>): Promise<Answer>;
+  call<Answer>(operation: string, input: object, decode: Decoder<Answer>): Promise<Answer>;
+  /** Null: the address is proven, and needs an account. */
+  openSession(proof: object): Promise<BrowserSession | null>;
+}
+
+/** What a sign-in works with. */
+interface SignInFlowOptions {
+  readonly api: SignInApi;
+  /** The token or link of an invitation that the person has opened, or null. */
+  readonly invite: string | null;
+  /** `pendingInvite`: the invitation that the account has not accepted yet. */
+  readonly onSignedIn: (session: BrowserSession, pendingInvite: string | null) => Promise<void>;
+}
+
+/**
+ * The way of a person to a session: an address, the code that is sent to it, and for a new address the account. What it
+ * holds is in the memory of the page alone.
+ */
+export class SignInFlow {
+  /** Null: not read yet. */
+  readonly ways = signal<SignInWays | null>(null);
+  readonly waysRead = new PersistentRead();
+  readonly step = signal<SignInStep>({ name: 'address' });
+  /** The invitation to sign up with. */
+  readonly invite: Signal<string | null>;
+  readonly problem = signal<SignInProblem | null>(null);
+  readonly isBusy = signal(false);
+  readonly isSharedComputer = signal(false);
+  /** Raised with each code that was asked for. */
+  readonly requestedCodes = signal(0);
+  readonly #options: SignInFlowOptions;
+
+  constructor(options: SignInFlowOptions) {
+    this.#options = options;
+    this.invite = signal(options.invite);
+  }
+
+  /** Reads how people sign in here, until the server answers. */
+  async readWays(): Promise<void> {
+    const { registration, sign_in: offered } = await this.waysRead.run(() =>
+      this.#options.api.get('v1/about', decodeAbout),
+    );
+    const { email, phone } = offered;
+    this.ways.value = { email, phone, registration: registrationOf(registration) };
+  }
+
+  /** What each sign-in of this flow says of its session. */
+  get sessionChoice(): { readonly expires_in_s?: number } {
+    return this.isSharedComputer.value ? { expires_in_s: SHARED_SESSION_S } : {};
+  }
+
+  /** Has a code sent to an address. `pastedInvite`: empty where the person pasted none. */
+  async requestCode(address: string, pastedInvite = ''): Promise<void> {
+    await this.#attempt('address', async () => {
+      const trimmed = address.trim();
+      if (pastedInvite.trim() !== '') this.invite.value = pastedInvite.trim();
+      const input = { address: trimmed, ...this.#inviteInput() };
+      const { transaction, channel, resend_at: at } = await this.#options.api.call('auth.start', input, decodeStarted);
+      const waitMs = Math.min(Math.max(Date.parse(at) - Date.now(), 0), MAX_RESEND_WAIT_MS);
+      const code = { transaction, resendAt: Date.now() + waitMs, wrongCodes: 0, acceptsCode: true };
+      this.step.value = { name: 'code', address: trimmed, channel, ...code };
+      this.requestedCodes.value += 1;
+    });
+  }
+
+  async enterCode(text: string): Promise<void> {
+    const step = this.step.value;
+    if (step.name !== 'code') return;
+    await this.#attempt('code', async () => {
+      // People paste codes with the space that a letter or a message shows.
+      const code = text.replaceAll(/[\s-]/g, '');
+      const { transaction, address } = step;
+      const session = await this.#openSession({ transaction, code }).catch((error: unknown) => {
+        this.#noteRefusedCode(step, error);
+        throw error;
+      });
+      if (session === null) this.step.value = { name: 'account', address, transaction };
+      else await this.#options.onSignedIn(session, this.invite.value);
+    });
+  }
+
+  /** Makes the account of the proven address. An empty name: the nick. */
+  async signUp(nick: string, name: string): Promise<void> {
+    const step = this.step.value;
+    if (step.name !== 'account') return;
+    await this.#attempt('nick', async () => {
+      const named = name.trim() === '' ? {} : { name: name.trim() };
+      const input = { transaction: step.transaction, nick: nick.trim(), ...named, ...this.#inviteInput() };
+      const session = await this.#openSession(input).catch((error: unknown) => {
+        if (isRefusal(error, 'activation_expired')) this.step.value = { name: 'address' };
+        throw error;
+      });
+      await this.#options.onSignedIn(session!, null);
+    });
+  }
+
+  /** Back to the form for the address. */
+  startAgain(): void {
+    this.step.value = { name: 'address' };
+    this.problem.value = null;
+  }
+
+  #openSession(input: object): Promise<BrowserSession | null> {
+    return this.#options.api.openSession({ ...input, ...this.sessionChoice });
+  }
+
+  #inviteInput(): { readonly invite?: string } {
+    const { value: invite } = this.invite;
+    return invite === null ? {} : { invite };
+  }
+
+  #noteRefusedCode(step: SignInStep & { name: 'code' }, error: unknown): void {
+    const wrongCodes = step.wrongCodes + (isRefusal(error, 'invalid_code') ? 1 : 0);
+    const acceptsCode = wrongCodes < CODE_ATTEMPTS && !isRefusal(error, 'activation_expired');
+    this.step.value = { ...step, wrongCodes, acceptsCode };
+  }
+
+  /** `field`: the one that a refused input is about where the sentence names none. */
+  async #attempt(field: SignInField, work: () => Promise<void>): Promise<void> {
+    if (this.isBusy.value) return;
+    this.isBusy.value = true;
+    this.problem.value = null;
+    try {
+      await work();
+    } catch (error) {
+      // The next attempt goes without it: who has an account needs none.
+      if (isRefusal(error, 'invalid_invite') || isRefusal(error, 'group_archived')) this.invite.value = null;
+      this.problem.value = problemOf(error, field);
+    } finally {
+      this.isBusy.value = false;
+    }
+  }
+}
+
+/** Reads to which group an invitation is. Rejects with ServerError and ConnectionError. */
+export function readInvite(api: Pick<SignInApi, 'call'>, invite: string): Promise<InvitePreview> {
+  return api.call('invites.preview', { invite }, decodePreview);
+}
+
+/** Joins the group of an invitation, and resolves to its number. */
+export async function acceptInvite(api: Pick<SignInApi, 'call'>, invite: string): Promise<number> {
+  return (await api.call('groups.join', { invite }, decodeJoined)).group;
+}
+
+/** A way that a newer server has and this page does not know is like none. */
+function registrationOf(text: string): SignInWays['registration'] {
+  return text === 'open' || text === 'invite' ? text : 'closed';
+}
+
+function isRefusal(error: unknown, code: string): boolean {
+  return error instanceof ServerError && error.code === code;
+}
+
+const FIELD_BY_CODE: Readonly<Record<string, SignInField>> = {
+  invalid_code: 'code',
+  invalid_invite: 'invite',
+  nick_taken: 'nick',
+};
+/** The server names the field of a refused input at the beginning of its sentence. */
+const NAMED_FIELD = /^(address|code|invite|nick|name): /;
+
+function problemOf(error: unknown, field: SignInField): SignInProblem {
+  const { message } = error as Error;
+  if (!(error instanceof ServerError)) {
+    const hint = error instanceof ConnectionError ? '. Try again when there is one' : '';
+    return { field: null, sentence: `${message}${hint}` };
+  }
+  const named = NAMED_FIELD.exec(message);
+  if (named !== null) return { field: named[1] as SignInField, sentence: message.slice(named[0].length) };
+  if (error.code === 'invalid_input') return { field, sentence: message };
+  return { field: FIELD_BY_CODE[error.code ?? ''] ?? null, sentence: message };
+}

@@ -1,0 +1,34 @@
+/** The server ends the connections of the other tabs within this time, or the sign-out failed. */
+const SIGN_OUT_HEARD_MS = 30_000;
+
+/**
+ * Tells the other tabs of this browser that a person signs out: the server tells them only that the session has ended,
+ * and a session that was ended elsewhere keeps what was written and not sent.
+ */
+export class TabChannel {
+  readonly #channel: BroadcastChannel;
+  #signOutHeardAtMs: number | null = null;
+
+  /** `basePathname` tells installations of one origin apart. */
+  constructor(basePathname: string) {
+    this.#channel = new BroadcastChannel(`klatch${basePathname}`);
+    this.#channel.addEventListener('message', ({ data }: MessageEvent<boolean>) => {
+      this.#signOutHeardAtMs = data ? performance.now() : null;
+    });
+  }
+
+  /** Called before the request, since the server closes the connections of the other tabs before it answers. */
+  announceSignOut(): void {
+    this.#channel.postMessage(true);
+  }
+
+  /** The request failed: a later end of the session has another reason. */
+  withdrawSignOut(): void {
+    this.#channel.postMessage(false);
+  }
+
+  /** Whether another tab signed out just now. */
+  get heardSignOut(): boolean {
+    return this.#signOutHeardAtMs !== null && performance.now() - this.#signOutHeardAtMs < SIGN_OUT_HEARD_MS;
+  }
+}

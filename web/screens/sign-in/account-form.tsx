@@ -1,0 +1,59 @@
+import { useSignal } from '@preact/signals';
+import type { SignInFlow, SignInStep } from '../../core/sign-in-flow.ts';
+import { signInWords as words } from '../../words/sign-in-words.ts';
+import { FlowProblem } from './flow-problem.tsx';
+import { FormField } from './form-field.tsx';
+
+const MAX_NICK_LENGTH = 32;
+const MAX_NAME_LENGTH = 200;
+
+interface AccountFormProps {
+  readonly flow: SignInFlow;
+  readonly step: SignInStep & { readonly name: 'account' };
+}
+
+/** Asks who the new account is. */
+export function AccountForm({ flow, step }: AccountFormProps) {
+  const nick = useSignal('');
+  const name = useSignal('');
+  const problem = flow.problem.value;
+  const problemOf = (field: string): string | null => (problem?.field === field ? problem.sentence : null);
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        void flow.signUp(nick.value, name.value);
+      }}
+    >
+      <p>{words.newAccount(step.address)}</p>
+      <FlowProblem problem={problem} shownFields={['nick', 'name']} />
+      <FormField
+        id="nick"
+        label={words.nick}
+        text={nick}
+        autocomplete="nickname"
+        maxLength={MAX_NICK_LENGTH}
+        help={words.nickHelp}
+        problem={problemOf('nick')}
+        takesFocus
+      />
+      <FormField
+        id="name"
+        label={words.name}
+        text={name}
+        autocomplete="name"
+        maxLength={MAX_NAME_LENGTH}
+        isRequired={false}
+        problem={problemOf('name')}
+      />
+      <div class="form-row">
+        <button class="primary" type="submit" disabled={flow.isBusy.value}>
+          {words.createAccount}
+        </button>
+        <button type="button" onClick={() => flow.startAgain()}>
+          {words.otherAddress}
+        </button>
+      </div>
+    </form>
+  );
+}

@@ -1,0 +1,106 @@
+import { useSignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+import type { SignInFlow, SignInStep, SignInWays } from '../../core/sign-in-flow.ts';
+import { signInWords as words } from '../../words/sign-in-words.ts';
+import { useSecondsUntil } from '../connection-bar.tsx';
+import { FlowProblem } from './flow-problem.tsx';
+import { FormField } from './form-field.tsx';
+
+/** Six digits, with what people paste around them. */
+const MAX_CODE_LENGTH = 20;
+
+interface CodeFormProps {
+  readonly flow: SignInFlow;
+  readonly ways: SignInWays;
+  readonly step: SignInStep & { readonly name: 'code' };
+}
+
+/** Asks for the code. Where none is accepted any more, only another one can be sent. */
+export function CodeForm({ flow, ways, step }: CodeFormProps) {
+  const code = useSignal('');
+  const problem = flow.problem.value;
+  const isBusy = flow.isBusy.value;
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        void flow.enterCode(code.value);
+      }}
+    >
+      <p>
+        {words.codeSent[step.channel === 'email' ? 'email' : 'phone'](step.address)} {whoGetsCodes(flow, ways)}
+      </p>
+      <p class="quiet" role="status">
+        {flow.requestedCodes.value > 1 ? words.anotherWasSent : ''}
+      </p>
+      <FlowProblem problem={problem} shownFields={step.acceptsCode ? ['code'] : []} />
+      {step.acceptsCode ? (
+        <>
+          <FormField
+            key={flow.requestedCodes.value}
+            id="code"
+            label={words.code}
+            text={code}
+            inputMode="numeric"
+            autocomplete="one-time-code"
+            maxLength={MAX_CODE_LENGTH}
+            help={words.codeHelp}
+            problem={problem?.field === 'code' ? problem.sentence : null}
+            takesFocus
+          />
+          <button class="primary" type="submit" disabled={isBusy}>
+            {words.signIn}
+          </button>
+        </>
+      ) : null}
+      <div class="form-row">
+        <ResendButton
+          step={step}
+          isBusy={isBusy}
+          onResend={() => {
+            code.value = '';
+            void flow.requestCode(step.address);
+          }}
+        />
+        <button type="button" onClick={() => flow.startAgain()}>
+          {words.otherAddress}
+        </button>
+      </div>
+    </form>
+  );
+}
+
+interface ResendButtonProps {
+  readonly step: CodeFormProps['step'];
+  readonly isBusy: boolean;
+  readonly onResend: () => void;
+}
+
+/** It keeps the focus while it waits: a disabled button would lose it. */
+function ResendButton({ step, isBusy, onResend }: ResendButtonProps) {
+  const seconds = useSecondsUntil(step.resendAt);
+  const button = useRef<HTMLButtonElement>(null);
+  useEffect(() => {
+    // The field that had the focus is gone.
+    if (!step.acceptsCode) button.current?.focus();
+  }, [step.acceptsCode]);
+  const isWaiting = seconds > 0 || isBusy;
+  return (
+    <button
+      ref={button}
+      type="button"
+      aria-disabled={isWaiting}
+      onClick={() => {
+        if (!isWaiting) onResend();
+      }}
+    >
+      {seconds > 0 ? words.sendAnotherIn(seconds) : words.sendAnother}
+    </button>
+  );
+}
+
+/** The server answers alike for every address, so the page says to whom it sends none. */
+function whoGetsCodes(flow: SignInFlow, { registration }: SignInWays): string {
+  if (registration === 'closed') return words.onlyAccounts;
+  return registration === 'invite' && flow.invite.value === null ? words.onlyInvited : '';
+}

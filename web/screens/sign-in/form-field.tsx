@@ -1,0 +1,69 @@
+import { useEffect, useRef } from 'preact/hooks';
+import { asSentence } from '../../words/sign-in-words.ts';
+
+interface FormFieldProps {
+  readonly id: string;
+  readonly label: string;
+  /** A signal. */
+  readonly text: { value: string };
+  readonly type?: 'text' | 'email' | 'tel';
+  readonly inputMode?: 'numeric';
+  readonly autocomplete: string;
+  readonly maxLength: number;
+  readonly isRequired?: boolean;
+  readonly help?: string;
+  /** Why the text was refused, or null. */
+  readonly problem: string | null;
+  /** It has the focus when it comes. */
+  readonly takesFocus?: boolean;
+}
+
+/** One line of text with its label and its help. A refused one has the focus, and says why. */
+export function FormField(props: FormFieldProps) {
+  const { id, label, text, problem, help, takesFocus = false, isRequired = true } = props;
+  const field = useRef<HTMLInputElement>(null);
+  useEffect(() => {
+    if (takesFocus) field.current?.focus();
+  }, []);
+  useEffect(() => {
+    if (problem === null) return;
+    field.current?.focus();
+    field.current?.select();
+  }, [problem]);
+  const helpId = `${id}-help`;
+  const problemId = `${id}-problem`;
+  const described = [...(problem === null ? [] : [problemId]), ...(help === undefined ? [] : [helpId])];
+  return (
+    <div class="form-field">
+      <label for={id}>{label}</label>
+      <input
+        id={id}
+        ref={field}
+        // The types of Preact have one set of attributes for each kind of field.
+        type={(props.type ?? 'text') as 'text'}
+        inputMode={props.inputMode}
+        autocomplete={props.autocomplete}
+        autocapitalize="none"
+        spellcheck={false}
+        maxLength={props.maxLength}
+        required={isRequired}
+        value={text.value}
+        aria-invalid={problem !== null}
+        aria-describedby={described.length === 0 ? undefined : described.join(' ')}
+        onInput={(event) => {
+          text.value = event.currentTarget.value;
+        }}
+      />
+      {problem === null ? null : (
+        <p class="error" id={problemId} role="alert">
+          {asSentence(problem)}
+        </p>
+      )}
+      {help === undefined ? null : (
+        <p class="quiet" id={helpId}>
+          {help}
+        </p>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,108 @@
+import { useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+import { isTransient } from '../../../client/core/chat-error.ts';
+import { sanitize } from '../../../client/core/safe-text.ts';
+import type { Api } from '../../core/api.ts';
+import type { AppState } from '../../core/app-state.ts';
+import type { ChatState } from '../../core/chat-state.ts';
+import { acceptInvite, readInvite, type InvitePreview } from '../../core/sign-in-flow.ts';
+import { asSentence, signInWords as words } from '../../words/sign-in-words.ts';
+import { useAttempt } from '../attempt.ts';
+
+/** What the screen is loaded with. */
+export interface InvitationProps {
+  readonly state: AppState;
+  readonly chat: ChatState;
+  /** The token of the invitation that opened the page. */
+  readonly invite: string;
+}
+
+/** The group of an invitation, for somebody who is signed in: they join it or not. */
+export function Invitation({ state, chat, invite }: InvitationProps) {
+  const { problem, isBusy, run } = useAttempt();
+  const isInvalid = useSignal(false);
+  const close = (): void => {
+    state.invite.value = null;
+  };
+  const join = (): void =>
+    void run(async () => {
+      const conversation = await acceptInvite(state.api, invite);
+      await chat.reloadConversations();
+      close();
+      state.go({ screen: 'conversation', conversation, seq: null });
+    });
+  return (
+    <main class="box sign-in">
+      <h1 dir="auto">{state.place.projectName}</h1>
+      <InviteSummary
+        api={state.api}
+        invite={invite}
+        onInvalid={() => {
+          isInvalid.value = true;
+        }}
+      />
+      {problem === null ? null : (
+        <p class="error" role="alert">
+          {asSentence(problem)}
+        </p>
+      )}
+      <div class="form-row">
+        {isInvalid.value ? null : (
+          <button class="primary" type="button" disabled={isBusy} onClick={join}>
+            {words.join}
+          </button>
+        )}
+        <button type="button" onClick={close}>
+          {words.notNow}
+        </button>
+      </div>
+    </main>
+  );
+}
+
+interface InviteSummaryProps {
+  readonly api: Api;
+  readonly invite: string;
+  /** What to do to join. */
+  readonly hint?: string;
+  /** The server does not accept the invitation. */
+  readonly onInvalid: () => void;
+}
+
+/** To which group an invitation is, or why it is none. */
+export function InviteSummary({ api, invite, hint, onInvalid }: InviteSummaryProps) {
+  const preview = useSignal<InvitePreview | null>(null);
+  const problem = useSignal<string | null>(null);
+  useEffect(() => {
+    readInvite(api, invite).then(
+      (read) => {
+        preview.value = read;
+      },
+      (error: Error) => {
+        problem.value = error.message;
+        if (!isTransient(error)) onInvalid();
+      },
+    );
+  }, [invite]);
+  if (problem.value !== null)
+    return (
+      <p class="error" role="alert">
+        {asSentence(problem.value)}
+      </p>
+    );
+  if (preview.value === null) return null;
+  const { group, invited_by: inviter } = preview.value;
+  return (
+    <div class="notice">
+      <p dir="auto">
+        {words.invitedTo(sanitize(group.title), inviter === null ? null : sanitize(inviter))} {hint}
+      </p>
+      {group.about === null ? null : (
+        <p class="about-text" dir="auto">
+          {group.about}
+        </p>
+      )}
+      <p class="quiet">{words.members(group.members)}</p>
+    </div>
+  );
+}

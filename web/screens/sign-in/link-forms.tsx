@@ -1,0 +1,60 @@
+import { useSignal } from '@preact/signals';
+import type { AppState } from '../../core/app-state.ts';
+import { linkTokenIn } from '../../core/place.ts';
+import type { SignInFlow } from '../../core/sign-in-flow.ts';
+import { signInWords as words } from '../../words/sign-in-words.ts';
+import { FormField } from './form-field.tsx';
+import { SharedComputer } from './shared-computer.tsx';
+
+const MAX_LINK_LENGTH = 2_048;
+
+interface LinkFormProps {
+  readonly state: AppState;
+  readonly flow: SignInFlow;
+}
+
+/** One button, for a link that opened the page. */
+export function LinkButton({ state, flow, token }: LinkFormProps & { readonly token: string }) {
+  const submit = (event: Event): void => {
+    event.preventDefault();
+    void state.signIn(token, flow.sessionChoice);
+  };
+  return (
+    <form onSubmit={submit}>
+      <p>{words.linkOpened}</p>
+      <SharedComputer flow={flow} id="opened-link-shared" />
+      <button class="primary" type="submit" disabled={state.isBusy.value}>
+        {words.signInByLink}
+      </button>
+    </form>
+  );
+}
+
+/** A field for a link that was sent to the person. */
+export function LinkForm({ state, flow }: LinkFormProps) {
+  const text = useSignal('');
+  const isRefused = useSignal(false);
+  const submit = (event: Event): void => {
+    event.preventDefault();
+    const token = linkTokenIn(text.value);
+    isRefused.value = token === null;
+    if (token !== null) void state.signIn(token, flow.sessionChoice);
+  };
+  return (
+    <form onSubmit={submit}>
+      <FormField
+        id="link"
+        label={words.pasteLink}
+        text={text}
+        autocomplete="off"
+        maxLength={MAX_LINK_LENGTH}
+        help={words.whereLinksComeFrom}
+        problem={isRefused.value ? words.notALink : null}
+      />
+      <SharedComputer flow={flow} id="link-shared" />
+      <button class="primary" type="submit" disabled={state.isBusy.value}>
+        {words.signIn}
+      </button>
+    </form>
+  );
+}

@@ -1,0 +1,25 @@
+import { SHARED_SESSION_S, type SignInFlow } from '../../core/sign-in-flow.ts';
+import { signInWords as words } from '../../words/sign-in-words.ts';
+
+/** Whether the session is to end soon and the browser keeps nothing. */
+export function SharedComputer({ flow, id }: { readonly flow: SignInFlow; readonly id: string }) {
+  const isShared = flow.isSharedComputer;
+  return (
+    <div class="form-field">
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={isShared.value}
+          aria-describedby={id}
+          onChange={(event) => {
+            isShared.value = event.currentTarget.checked;
+          }}
+        />
+        {words.sharedComputer}
+      </label>
+      <p class="quiet" id={id}>
+        {words.sharedComputerHelp(SHARED_SESSION_S / 3_600)}
+      </p>
+    </div>
+  );
+}

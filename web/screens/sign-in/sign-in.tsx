@@ -1,0 +1,99 @@
+import { useEffect, useMemo } from 'preact/hooks';
+import { sanitize } from '../../../client/core/safe-text.ts';
+import type { AppState, SessionEnd } from '../../core/app-state.ts';
+import { SignInFlow } from '../../core/sign-in-flow.ts';
+import { asSentence, signInWords as words } from '../../words/sign-in-words.ts';
+import { AccountForm } from './account-form.tsx';
+import { AddressForm } from './address-form.tsx';
+import { CodeForm } from './code-form.tsx';
+import { InviteSummary } from './invitation.tsx';
+import { LinkButton, LinkForm } from './link-forms.tsx';
+import { Unavailable } from './unavailable.tsx';
+
+/** What the screen is loaded with. */
+export interface SignInProps {
+  readonly state: AppState;
+  /** Why a sign-in by a link or the connection failed, or null. */
+  readonly problem: string | null;
+  readonly end: SessionEnd | null;
+}
+
+/** The ways in that the server offers; for a link or an invitation that opened the page, that one first. */
+export function SignIn({ state, problem, end }: SignInProps) {
+  const flow = useMemo(() => createFlow(state), [state]);
+  useEffect(() => void flow.readWays(), [flow]);
+  // What is wrong with an invalid one stays on the screen.
+  const openedInvite = useMemo(() => state.invite.value, [state]);
+  return (
+    <main class="box sign-in">
+      <h1 dir="auto">{state.place.projectName}</h1>
+      {end === null ? null : <EndedNotice state={state} end={end} />}
+      {problem === null ? null : (
+        <p class="error" role="alert">
+          {asSentence(problem)}
+        </p>
+      )}
+      {openedInvite === null ? null : (
+        <InviteSummary
+          api={state.api}
+          invite={openedInvite}
+          hint={words.signInToJoin}
+          onInvalid={() => {
+            flow.invite.value = null;
+            state.invite.value = null;
+          }}
+        />
+      )}
+      <Ways state={state} flow={flow} />
+    </main>
+  );
+}
+
+function createFlow(state: AppState): SignInFlow {
+  return new SignInFlow({
+    api: state.api,
+    invite: state.invite.value,
+    onSignedIn: (session, pendingInvite) => {
+      state.invite.value = pendingInvite;
+      return state.enter(session);
+    },
+  });
+}
+
+function Ways({ state, flow }: { readonly state: AppState; readonly flow: SignInFlow }) {
+  const ways = flow.ways.value;
+  const step = flow.step.value;
+  const link = state.link.value;
+  if (link !== null) return <LinkButton state={state} flow={flow} token={link.token} />;
+  if (ways === null) return <Unavailable read={flow.waysRead} />;
+  if (step.name === 'code') return <CodeForm key={step.address} flow={flow} ways={ways} step={step} />;
+  if (step.name === 'account') return <AccountForm flow={flow} step={step} />;
+  if (!ways.email && !ways.phone) return <LinkForm state={state} flow={flow} />;
+  return (
+    <>
+      <AddressForm flow={flow} ways={ways} />
+      <details>
+        <summary>{words.haveLink}</summary>
+        <LinkForm state={state} flow={flow} />
+      </details>
+    </>
+  );
+}
+
+function EndedNotice({ state, end }: { readonly state: AppState; readonly end: SessionEnd }) {
+  const { reason, nick, hasUnsentTexts, successor } = end;
+  return (
+    <div class="notice">
+      <p role="alert">{words.ended[reason](nick)}</p>
+      {hasUnsentTexts ? <p>{words.textsKept(nick)}</p> : null}
+      {successor === null ? null : (
+        <p>
+          {words.replaced(sanitize(successor.account.name), successor.account.nick)}{' '}
+          <button type="button" onClick={() => void state.enter(successor)}>
+            {words.continueAs(successor.account.nick)}
+          </button>
+        </p>
+      )}
+    </div>
+  );
+}
