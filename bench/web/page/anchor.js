@@ -1,0 +1,58 @@
+/** The anchor for `probe`: the first message that begins in view. It may move only when somebody scrolls. */
+{
+  const { probe } = globalThis;
+
+  const rowOf = (index) => document.querySelector(`.feed [data-index="${index}"]`);
+  const topOf = (row) => row.getBoundingClientRect().top - document.querySelector('.feed').getBoundingClientRect().top;
+
+  const firstInView = () => {
+    const { clientHeight } = document.querySelector('.feed');
+    return [...document.querySelectorAll('.feed .row')].find(
+      (row) => row.querySelector('article') !== null && topOf(row) >= 0 && topOf(row) < clientHeight,
+    );
+  };
+
+  /** Watches from now on. False: no message is in view. */
+  probe.watchAnchor = () => {
+    const row = firstInView();
+    if (row === undefined) return false;
+    const { index } = row.dataset;
+    const from = topOf(row);
+    const result = { index: Number(index), drift: 0, frames: 0 };
+    let isRunning = true;
+    const watch = async () => {
+      while (isRunning) {
+        await probe.afterFrame();
+        const same = rowOf(index);
+        // A row that is not drawn any more has moved by more than the view.
+        const moved = same === null ? document.querySelector('.feed').clientHeight : Math.abs(topOf(same) - from);
+        result.drift = Math.max(result.drift, moved);
+        result.frames += 1;
+      }
+    };
+    void watch();
+    probe.stopAnchor = () => {
+      isRunning = false;
+      return result;
+    };
+    return true;
+  };
+
+  /** So many frames. */
+  probe.frames = async (count) => {
+    for (let frame = 0; frame < count; frame += 1) await probe.afterFrame();
+  };
+
+  /** The seqs of messages that are drawn: those above the anchor, and those from it on. */
+  probe.drawnAround = () => {
+    const anchor = firstInView();
+    const articles = [...document.querySelectorAll('.feed article[aria-posinset]')];
+    const at = articles.indexOf(anchor?.querySelector('article'));
+    const seqs = articles.map((each) => Number(each.getAttribute('aria-posinset')));
+    return { above: seqs.slice(0, Math.max(0, at)), below: seqs.slice(Math.max(0, at)) };
+  };
+
+  /** Whether the row of a message that is drawn shows this text. */
+  probe.showsAt = (seq, text) =>
+    document.querySelector(`.feed [aria-posinset="${seq}"]`)?.textContent.includes(text) ?? true;
+}

@@ -1,0 +1,151 @@
+/** Recorders for `probe`: what a page shows over many frames. Their results are read when they are stopped. */
+{
+  const { probe } = globalThis;
+  /** Between two counts of all nodes, which take about a millisecond. */
+  const FRAMES_PER_COUNT = 20;
+  /** Frames in which a list has to stay at its end: its rows get their heights meanwhile. */
+  const FRAMES_AT_END = 3;
+  /** Frames of one way through a list. */
+  const MAX_FRAMES_OF_WAY = 50_000;
+  /** Frames that content may take to come: half a minute. */
+  const MAX_FRAMES_WAITED = 1_800;
+
+  const countNodes = () => {
+    const walker = document.createTreeWalker(document, NodeFilter.SHOW_ALL);
+    let count = 1;
+    while (walker.nextNode() !== null) count += 1;
+    return count;
+  };
+
+  probe.countNodes = countNodes;
+
+  /** The number in the last element of a list that is in view; 0: there is none. */
+  const lastNumber = ({ list, item, attribute }) => {
+    const view = document.querySelector(list);
+    if (view === null) return 0;
+    const { bottom } = view.getBoundingClientRect();
+    const items = view.querySelectorAll(item);
+    for (let index = items.length - 1; index >= 0; index -= 1) {
+      if (items[index].getBoundingClientRect().top >= bottom) continue;
+      const text =
+        attribute === null
+          ? (/message (\d+)/.exec(items[index].textContent)?.[1] ?? 0)
+          : items[index].getAttribute(attribute);
+      return Number(text);
+    }
+    return 0;
+  };
+
+  /** Records after each frame up to which message a list shows: `[Unix time in ms, number]`. */
+  probe.recordLast = (source) => {
+    const shown = [];
+    let isRunning = true;
+    const record = async () => {
+      while (isRunning) {
+        const at = performance.timeOrigin + (await probe.afterFrame());
+        const number = lastNumber(source);
+        if (number > (shown.at(-1)?.[1] ?? 0)) shown.push([at, number]);
+      }
+    };
+    void record();
+    probe.stopLast = () => {
+      isRunning = false;
+      return shown;
+    };
+  };
+
+  /** Records the time from each key to the frame that follows it. */
+  probe.recordKeys = () => {
+    const times = [];
+    const onKey = ({ timeStamp }) => probe.afterFrame().then((at) => times.push(at - timeStamp));
+    addEventListener('keydown', onKey, { capture: true });
+    probe.stopKeys = () => {
+      removeEventListener('keydown', onKey, { capture: true });
+      return times;
+    };
+  };
+
+  const distanceToEnd = ({ scrollTop, scrollHeight, clientHeight }, step) =>
+    step < 0 ? scrollTop : scrollHeight - clientHeight - scrollTop;
+
+  /** Scrolls a list to one of its ends, so many pixels a frame; counts frames and the most nodes that the page has. */
+  probe.scrollThrough = async (list, step) => {
+    const view = document.querySelector(list);
+    const result = { frames: 0, nodes: countNodes() };
+    for (let still = 0; still < FRAMES_AT_END; result.frames += 1) {
+      if (result.frames === MAX_FRAMES_OF_WAY) throw new Error('the end of the list was not reached');
+      view.scrollTop += step;
+      await probe.afterFrame();
+      still = distanceToEnd(view, step) < 1 ? still + 1 : 0;
+      if (result.frames % FRAMES_PER_COUNT === 0) result.nodes = Math.max(result.nodes, countNodes());
+    }
+    return result;
+  };
+
+  /** Drags the bar to a share of the whole, as quickly as a hand does. */
+  probe.dragTo = async (list, share, frames) => {
+    const view = document.querySelector(list);
+    const from = view.scrollTop;
+    const to = share * (view.scrollHeight - view.clientHeight);
+    for (let frame = 1; frame <= frames; frame += 1) {
+      view.scrollTop = from + ((to - from) * frame) / frames;
+      await probe.afterFrame();
+    }
+    await probe.settled(list);
+    return countNodes();
+  };
+
+  const isLoading = () => document.querySelector('.feed .unloaded') !== null;
+
+  /** Resolves when all rows that are drawn have their content. */
+  probe.settled = async () => {
+    for (let frame = 0; isLoading(); frame += 1) {
+      if (frame === MAX_FRAMES_WAITED) throw new Error('rows got no content in half a minute');
+      await probe.afterFrame();
+    }
+  };
+
+  /** Resolves when the row of a message is drawn with its content. */
+  probe.drawn = async (seq) => {
+    for (let frame = 0; document.querySelector(`.feed [aria-posinset="${seq}"]`) === null; frame += 1) {
+      if (frame === MAX_FRAMES_WAITED) throw new Error(`message ${seq} was not shown in half a minute`);
+      await probe.afterFrame();
+    }
+  };
+
+  /** Shows a message by its address, and resolves to the time until its row with its content was painted. */
+  probe.jumpTo = async (path, seq) => {
+    const startedAt = performance.now();
+    history.pushState(null, '', path);
+    dispatchEvent(new PopStateEvent('popstate'));
+    await probe.drawn(seq);
+    return performance.now() - startedAt;
+  };
+
+  /** How many articles do not follow the one before. */
+  const countDisordered = (seqs) => seqs.filter((seq, at) => at > 0 && seq !== seqs[at - 1] + 1).length;
+
+  /** Reads a conversation from its first row to its last: `[seq, text]` of each message, and how many were out of order. */
+  probe.readAll = async () => {
+    const feed = document.querySelector('.feed');
+    const found = [];
+    let disordered = 0;
+    feed.scrollTop = 0;
+    await probe.drawn(1);
+    for (let still = 0; still < FRAMES_AT_END;) {
+      await probe.afterFrame();
+      await probe.settled();
+      const articles = [...feed.querySelectorAll('article[aria-posinset]')];
+      const seqs = articles.map((each) => Number(each.getAttribute('aria-posinset')));
+      disordered += countDisordered(seqs);
+      articles.forEach((article, at) => {
+        // Rows beyond the view are drawn with several views: the first time counts.
+        if (seqs[at] > (found.at(-1)?.[0] ?? 0))
+          found.push([seqs[at], article.querySelector('.text')?.textContent ?? '']);
+      });
+      feed.scrollTop += feed.clientHeight * 2;
+      still = distanceToEnd(feed, 1) < 1 ? still + 1 : 0;
+    }
+    return { found, disordered };
+  };
+}

@@ -1,0 +1,53 @@
+/** How much a run does of each part. */
+export interface WebPlan {
+  /** Of times that are taken again and again; their median counts. */
+  readonly rounds: number;
+  /** Own messages of a round. */
+  readonly ownMessages: number;
+  readonly longMessages: number;
+  /** Pixels of a frame, on the way through the long conversation. */
+  readonly scrollStepPx: number;
+  readonly drags: number;
+  readonly jumps: number;
+  /** Seconds of scrolling that are traced. */
+  readonly tracedSeconds: number;
+  readonly anchorEvents: number;
+  readonly flood: { readonly perSecond: number; readonly seconds: number };
+  readonly groups: {
+    readonly count: number;
+    readonly perSecond: number;
+    readonly seconds: number;
+    readonly sampleSeconds: number;
+  };
+}
+
+const FULL: WebPlan = {
+  rounds: 7,
+  ownMessages: 5,
+  longMessages: 100_000,
+  scrollStepPx: 2_400,
+  drags: 20,
+  jumps: 50,
+  tracedSeconds: 10,
+  anchorEvents: 500,
+  flood: { perSecond: 1_000, seconds: 60 },
+  groups: { count: 50, perSecond: 200, seconds: 600, sampleSeconds: 30 },
+};
+
+/** Shows that everything runs; its figures decide nothing. */
+const QUICK: WebPlan = {
+  ...FULL,
+  rounds: 2,
+  ownMessages: 2,
+  scrollStepPx: 60_000,
+  drags: 4,
+  jumps: 10,
+  tracedSeconds: 3,
+  anchorEvents: 35,
+  flood: { perSecond: 1_000, seconds: 5 },
+  groups: { count: 50, perSecond: 200, seconds: 30, sampleSeconds: 5 },
+};
+
+export const isQuick = (): boolean => (process.env['QUICK'] ?? '') !== '';
+
+export const planOf = (): WebPlan => (isQuick() ? QUICK : FULL);

@@ -1,0 +1,55 @@
+import { asSuperuser } from '../seed-data.ts';
+import type { ServerProcess } from '../../test/support/server-process.ts';
+
+/** A group of the benchmark with its messages. */
+export interface BenchConversation {
+  readonly id: number;
+  readonly title: string;
+  readonly webhook: string;
+  /** Its last seq when it was made. */
+  readonly messages: number;
+  /** A part of the text of that message, which no other one has. */
+  readonly lastText: string;
+}
+
+/** A part of the text of a message of `fillConversation`: unique in all conversations. */
+export function messageText(title: string, n: number): string {
+  return `message ${n} of ${title}:`;
+}
+
+/**
+ * Puts messages of several senders into a conversation that has none, past the server, as it would have written them: of
+ * one to five sentences, 20 seconds apart, the last one a day ago. The server's sweeps look at none of them.
+ */
+export async function fillConversation(
+  server: ServerProcess,
+  { id, title }: { readonly id: number; readonly title: string },
+  senders: readonly number[],
+  messages: number,
+): Promise<void> {
+  await asSuperuser(server, async (sql) => {
+    await sql`
+      insert into message (conversation_id, seq, rev, sender_id, text, sent_at)
+      select h.conversation_id, n, h.last_rev + n, (${[...senders]}::bigint[])[1 + (n / 3) % ${senders.length}::int],
+        'message ' || n || ${` of ${title}:`}::text || repeat(' load on web-1 is above its threshold.', 1 + (n * 7919 % 17 / 4)::int),
+        now() - interval '1 day' - (${messages}::bigint - n) * interval '20 seconds'
+      from conversation_head h, generate_series(1, ${messages}::bigint) n
+      where h.conversation_id = ${id}::bigint
+      order by n`;
+    await sql`
+      update conversation_head
+      set last_seq = ${messages}, last_rev = last_rev + ${messages}, last_at = now() - interval '1 day'
+      where conversation_id = ${id}::bigint`;
+    await sql`vacuum (analyze) message`;
+  });
+}
+
+/** The texts of a conversation by seq, as the database has them. */
+export async function storedTexts(server: ServerProcess, conversation: number): Promise<Map<number, string>> {
+  const rows = await asSuperuser(
+    server,
+    (sql) => sql<{ seq: string; text: string }[]>`
+      select seq, text from message where conversation_id = ${conversation}::bigint order by seq`,
+  );
+  return new Map(rows.map(({ seq, text }) => [Number(seq), text]));
+}
