@@ -5,11 +5,13 @@
  * - docs/api.md and docs/openapi.json: the operations.
  * - docs/access.md: the matrix that the tests check.
  * - docs/callers.md: the registry of programs and the texts of their fixtures.
+ * - docs/web-figures.md: the last whole run of `make bench ONLY=web`.
  * - The manual pages: the sources of the first two.
  * `--check` writes nothing and exits 1 if a page is not up to date.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { readResult } from '../bench/web/result.ts';
 import { readAsset } from '../src/assets.ts';
 import { SCHEMA } from '../src/config/schema.ts';
 import type { SettingKey } from '../src/config/schema.ts';
@@ -21,6 +23,7 @@ import { renderCommandManual, renderConfigurationManual } from './manual-pages.t
 import { plain } from './markdown.ts';
 import { renderOpenApi } from './openapi.ts';
 import { readReference, type KeyDocument } from './reference-document.ts';
+import { renderWebFigures } from './web-figures-page.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 
@@ -74,6 +77,9 @@ function releaseDate(): string {
   return new Date(`${date} UTC`).toISOString().slice(0, 10);
 }
 
+/** Null before the first whole run: then there is no page of it. */
+const webResult = readResult();
+
 const COMMANDS = 'the commands in src/cli and client/terminal';
 
 /** The generated pages with their sources. */
@@ -88,6 +94,9 @@ const PAGES: readonly { path: string; source: string; render: () => string }[] =
   { path: 'docs/access.md', source: 'test/access/matrix.ts', render: renderAccess },
   { path: 'docs/callers.md', source: 'src/callers/programs and test/callers/fixtures', render: renderCallers },
   { path: 'docs/openapi.json', source: 'src/operations', render: renderOpenApi },
+  ...(webResult === null
+    ? []
+    : [{ path: 'docs/web-figures.md', source: 'bench/web/result.json', render: () => renderWebFigures(webResult) }]),
   { path: 'docs/man/klatch.1', source: COMMANDS, render: () => renderCommandManual(releaseDate()) },
   {
     path: 'docs/man/klatch.conf.5',
