@@ -40,7 +40,7 @@ faults: $(INSTALLED) ## kill, cut off and mislead the server; docs/fault-report.
 mutants: $(INSTALLED) ## plant faults in a copy of the sources and see whether the tests notice (ONLY=name,name AREA=log,live)
 	@ONLY='$(ONLY)' AREA='$(AREA)' npm run --silent mutants
 
-bench: $(INSTALLED) ## measure, as ratios to a baseline (ONLY=intake,forward,growth,isolation,backlog,latency,fan-out,idle,presence,sync,files,push,start,callers,mutated) or to a commit (BASE=<commit> MINUTES=30)
+bench: $(INSTALLED) ## measure, as ratios to a baseline (ONLY=intake,forward,growth,isolation,backlog,latency,fan-out,idle,presence,sync,files,push,start,callers,mutated,web) or to a commit (BASE=<commit> MINUTES=30)
 	@BASE='$(BASE)' MINUTES='$(MINUTES)' npm run --silent bench -- $(ONLY)
 
 check: $(INSTALLED) ## types, lint, format, architecture, generated documents

@@ -19,6 +19,7 @@ import { benchPresence } from './presence.ts';
 import { benchPush } from './push.ts';
 import { benchStart } from './start.ts';
 import { benchSync } from './sync.ts';
+import { benchWeb } from './web/web.ts';
 
 const COMPARE_MINUTES = 30;
 
@@ -38,6 +39,7 @@ const benches: Record<string, () => Promise<boolean>> = {
   start: benchStart,
   callers: benchCallers,
   mutated: benchMutatedPosts,
+  web: benchWeb,
 };
 const given = (process.argv[2] ?? '').split(',').filter((name) => name !== '');
 const base = process.env['BASE'] ?? '';

@@ -62,11 +62,11 @@ interface Typed {
 
 /** Types into the field that has the focus, and counts nodes, until it is stopped. */
 export function startTyping(page: Page): { stop(): Promise<Typed> } {
-  let isRunning = true;
+  const stopped = new AbortController();
   let nodes = 0;
   const type = async (): Promise<void> => {
     await page.evaluate('probe.recordKeys()');
-    for (let n = 0; isRunning; n += 1) {
+    for (let n = 0; !stopped.signal.aborted; n += 1) {
       const next = performance.now() + KEY_MS;
       await page.keyboard.press('abcdefgh'[n % 8]!);
       if (n % (NODES_MS / KEY_MS) === 0) nodes = Math.max(nodes, await page.evaluate<number>('probe.countNodes()'));
@@ -78,7 +78,7 @@ export function startTyping(page: Page): { stop(): Promise<Typed> } {
   typed.catch(() => {});
   return {
     stop: async () => {
-      isRunning = false;
+      stopped.abort();
       await typed;
       return { keys: await page.evaluate<number[]>('probe.stopKeys()'), nodes };
     },

@@ -23,6 +23,8 @@ interface Pass {
   readonly nodes: number;
   readonly heapMB: number;
   readonly jumps: readonly number[];
+  /** Jumps after which the message did not come into view. */
+  readonly lost: number;
 }
 
 /** 100,000 messages: two passes through all of them, and the work of frames while a person scrolls. */
@@ -39,6 +41,7 @@ export async function measureLongConversation(stage: WebStage, plan: WebPlan): P
       longHeap: { klatch: second.heapMB },
       longGrowth: { klatch: second.heapMB - first.heapMB },
       jump: { klatch: median([...first.jumps, ...second.jumps]) },
+      lostJumps: { klatch: first.lost + second.lost },
       frameWork: { klatch: workMs },
       longestTask: { klatch: longestMs },
     };
@@ -64,16 +67,33 @@ async function pass(page: Page, { conversation, plan, random }: PassOptions): Pr
     const drag = page.evaluate<number>(`probe.dragTo('.feed', ${random.fraction()}, ${DRAG_FRAMES})`);
     nodes = Math.max(nodes, await within(STEP_S, 'a drag of the bar', drag));
   }
-  const jumps: number[] = [];
-  for (let n = 0; n < plan.jumps; n += 1) {
-    const seq = random.between(1, conversation.messages);
-    const jump = page.evaluate<number>(`probe.jumpTo('/c/${conversation.id}/${seq}', ${seq})`);
-    jumps.push(await within(STEP_S, `the jump to ${seq}`, jump));
-  }
+  const { jumps, lost } = await jumpAround(page, { conversation, plan, random });
   const cdp = await page.context().newCDPSession(page);
   const heapMB = (await heapBytes(cdp)) / MB;
   await cdp.detach();
-  return { nodes, heapMB, jumps };
+  return { nodes, heapMB, jumps, lost };
+}
+
+/** Jumps to random messages by their addresses: the times until each was in view. */
+async function jumpAround(
+  page: Page,
+  { conversation, plan, random }: PassOptions,
+): Promise<{ jumps: number[]; lost: number }> {
+  const jumps: number[] = [];
+  let lost = 0;
+  for (let n = 0; n < plan.jumps; n += 1) {
+    const seq = random.between(1, conversation.messages);
+    const jump = page.evaluate<{ ms: number } | { failure: string }>(
+      `probe.jumpTo('/c/${conversation.id}/${seq}', ${seq})`,
+    );
+    const result = await within(STEP_S, `the jump to ${seq}`, jump);
+    if ('ms' in result) jumps.push(result.ms);
+    else {
+      lost += 1;
+      console.log(`  long: message ${seq} did not come into view: ${result.failure}`);
+    }
+  }
+  return { jumps, lost };
 }
 
 /** Scrolls as a wheel does, up and down by turns. */

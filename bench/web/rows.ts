@@ -66,6 +66,12 @@ export const ROWS = {
   longHeap: { what: '100,000 messages: heap after both passes', unit: 'MB', bar: 60, goal: 40 },
   longGrowth: { what: '100,000 messages: heap of the second pass over that of the first', unit: 'MB', bar: 2, goal: 2 },
   jump: { what: '100,000 messages: jump to a random one, median', unit: 'ms', bar: null, goal: null },
+  lostJumps: {
+    what: '100,000 messages: jumps after which the message is not in view',
+    unit: 'jumps',
+    bar: 0,
+    goal: 0,
+  },
   frameWork: { what: 'work of the main thread for a frame while scrolling, p95', unit: 'ms', bar: 12, goal: 8 },
   longestTask: { what: 'longest task while scrolling', unit: 'ms', bar: 100, goal: 50 },
   anchorDrift: { what: 'the message in view moves by itself, at most', unit: 'px', bar: 2, goal: 0 },

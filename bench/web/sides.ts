@@ -48,10 +48,7 @@ export async function bareSide(stage: WebStage, conversations: readonly BenchCon
   return {
     name: 'bare',
     urlOf: (n) => `http://127.0.0.1:${first}/${conversations[n]!.id}?${also}`,
-    conditionsOf: (n) => [
-      { text: ['#rows p', conversations[n]!.lastText] },
-      { present: 'textarea' },
-    ],
+    conditionsOf: (n) => [{ text: ['#rows p', conversations[n]!.lastText] }, { present: 'textarea' }],
     linkTo: (n) => `nav button[value="${conversations[n]!.id}"]`,
     field: 'textarea',
     shown: '#rows p',

@@ -40,6 +40,8 @@ const PACKAGES = {
   chromium: 'chromium',
   // The proxy in front of the server there.
   '/usr/sbin/nginx': 'nginx-light',
+  // Carries the messages of The Lounge in bench/web.
+  '/usr/sbin/ngircd': 'ngircd',
   // They post to the server in test/foreign/callers. The folder of a package identifies a library.
   'prometheus-alertmanager': 'prometheus-alertmanager',
   apprise: 'apprise',

@@ -19,9 +19,9 @@
     const { index } = row.dataset;
     const from = topOf(row);
     const result = { index: Number(index), drift: 0, frames: 0 };
-    let isRunning = true;
+    const stopped = new AbortController();
     const watch = async () => {
-      while (isRunning) {
+      while (!stopped.signal.aborted) {
         await probe.afterFrame();
         const same = rowOf(index);
         // A row that is not drawn any more has moved by more than the view.
@@ -32,7 +32,7 @@
     };
     void watch();
     probe.stopAnchor = () => {
-      isRunning = false;
+      stopped.abort();
       return result;
     };
     return true;

@@ -15,10 +15,12 @@
     new Promise((resolve) => {
       requestAnimationFrame(() => {
         const { port1, port2 } = new MessageChannel();
-        port1.onmessage = () => {
+        const onMessage = () => {
           port1.close();
           resolve(performance.now());
         };
+        port1.addEventListener('message', onMessage, { once: true });
+        port1.start();
         port2.postMessage(null);
       });
     });

@@ -5,6 +5,8 @@
   const FRAMES_PER_COUNT = 20;
   /** Frames in which a list has to stay at its end: its rows get their heights meanwhile. */
   const FRAMES_AT_END = 3;
+  /** Characters of a page that shows no conversation. */
+  const MAX_TEXT = 200;
   /** Frames of one way through a list. */
   const MAX_FRAMES_OF_WAY = 50_000;
   /** Frames that content may take to come: half a minute. */
@@ -39,9 +41,9 @@
   /** Records after each frame up to which message a list shows: `[Unix time in ms, number]`. */
   probe.recordLast = (source) => {
     const shown = [];
-    let isRunning = true;
+    const stopped = new AbortController();
     const record = async () => {
-      while (isRunning) {
+      while (!stopped.signal.aborted) {
         const at = performance.timeOrigin + (await probe.afterFrame());
         const number = lastNumber(source);
         if (number > (shown.at(-1)?.[1] ?? 0)) shown.push([at, number]);
@@ -49,7 +51,7 @@
     };
     void record();
     probe.stopLast = () => {
-      isRunning = false;
+      stopped.abort();
       return shown;
     };
   };
@@ -113,13 +115,26 @@
     }
   };
 
-  /** Shows a message by its address, and resolves to the time until its row with its content was painted. */
+  /** What the list shows, for a person who looks for the cause of a failure. */
+  const describeView = () => {
+    if (document.querySelector('.feed') === null) return document.body.innerText.slice(0, MAX_TEXT);
+    const { scrollTop, scrollHeight } = document.querySelector('.feed');
+    const rows = document.querySelectorAll('.feed .row');
+    const problem = document.querySelector('.timeline .error')?.textContent ?? 'none';
+    return `rows ${rows[0]?.dataset.index} to ${rows[rows.length - 1]?.dataset.index}, loading: ${isLoading()}, at ${scrollTop} of ${scrollHeight} px, problem: ${problem}`;
+  };
+
+  /** Shows a message by its address. Resolves to the time until its row with its content was painted, or to what went wrong. */
   probe.jumpTo = async (path, seq) => {
     const startedAt = performance.now();
     history.pushState(null, '', path);
     dispatchEvent(new PopStateEvent('popstate'));
-    await probe.drawn(seq);
-    return performance.now() - startedAt;
+    try {
+      await probe.drawn(seq);
+      return { ms: performance.now() - startedAt };
+    } catch {
+      return { failure: describeView() };
+    }
   };
 
   /** How many articles do not follow the one before. */
