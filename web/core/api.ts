@@ -152,8 +152,10 @@ export class Api {
     return this.call('messages.edit', { conversation, seq, text }, decodeMessage);
   }
 
-  deleteMessage(conversation: number, seq: number): Promise<Message> {
-    return this.call('messages.delete', { conversation, seq }, decodeMessage);
+  /** `outlivesPage`: the browser sends it even when the page ends meanwhile. */
+  deleteMessage(conversation: number, seq: number, { outlivesPage = false } = {}): Promise<Message> {
+    const path = 'v1/api/messages.delete';
+    return this.#send('POST', path, { conversation, seq }, decodeMessage, { keepalive: outlivesPage });
   }
 
   /** Up to where the account has read now. */
@@ -187,11 +189,13 @@ export class Api {
     path: string,
     input: object | undefined,
     decode: Decoder<Answer>,
+    { keepalive = false } = {},
   ): Promise<Answer> {
     // Not mode: 'same-origin', for which a page with the referrer policy no-referrer sends `Origin: null`.
     const response = await fetch(new URL(path, this.#base), {
       method,
       cache: 'no-store',
+      keepalive,
       signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
       ...(input === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(input) }),
     }).catch((cause: unknown) => {

@@ -82,6 +82,8 @@ export class AppState {
     await this.#whileBusy(async () => {
       // Read before the call: the live connection may learn of the session's end first, and end the chat.
       const { chat } = this;
+      // Nobody can send them after the end of the session.
+      await chat?.deletions.sendNow({ outlivesPage: false });
       await this.#api.signOut();
       this.phase.value = { name: 'signed-out', sentence: null };
       this.go({ screen: 'list' }, { replaces: true });

@@ -9,6 +9,7 @@ import { Attachments, type FileLimits } from './attachments.ts';
 import { BrowserStore } from './browser-store.ts';
 import { Drafts } from './drafts.ts';
 import { MessagePages } from './message-pages.ts';
+import { PendingDeletions } from './pending-deletions.ts';
 import { SendQueue } from './send-queue.ts';
 import type { Place } from './place.ts';
 import { Timeline } from './timeline.ts';
@@ -21,8 +22,6 @@ const RELOAD_INTERVAL_MS = 1_000;
 const HIDDEN_FRAME_MS = 250;
 /** IndexedDB answers within milliseconds, and in some browsers never. */
 const MAX_STORE_WAIT_MS = 2_000;
-/** Till then a deletion can be taken back. */
-const UNDO_MS = 5_000;
 
 /** Where the server cannot say its own: then it refuses what is too much. */
 const ASSUMED_FILE_LIMITS: FileLimits = { maxBytes: Number.MAX_SAFE_INTEGER, maxFiles: 10 };
@@ -53,8 +52,7 @@ export class ChatState {
   readonly groupChange = signal<{ readonly conversation: number | null } | null>(null);
   /** Raised when the send queue or which conversations have a draft changes. */
   readonly writingVersion = signal(0);
-  /** Messages that will be deleted in a moment, as `conversation:seq`. */
-  readonly deletions = signal<ReadonlySet<string>>(new Set());
+  readonly deletions: PendingDeletions;
   readonly sendQueue: SendQueue;
   readonly drafts: Drafts;
   readonly attachments: Attachments;
@@ -66,7 +64,6 @@ export class ChatState {
   readonly #entries = new Map<number, ConversationEntry>();
   /** By conversation, the position of a call that failed. */
   readonly #unsentReadSeqs = new Map<number, number>();
-  readonly #deletionTimers = new Map<string, ReturnType<typeof setTimeout>>();
   /** Conversations of which the server has lost changes, until the list says what there is. */
   readonly #resetConversations = new Set<number>();
   /** What the last read of the list failed with, as `actionProblem` shows it. */
@@ -97,6 +94,11 @@ export class ChatState {
       remove: (clientId) => store.removeQueuedMessage(clientId),
       lastSeqOf: (conversation) => this.#entries.get(conversation)?.lastSeq ?? 0,
       onChange,
+    });
+    this.deletions = new PendingDeletions({
+      remove: async (conversation, seq, options) => {
+        await this.#act(async () => this.#show(conversation, await api.deleteMessage(conversation, seq, options)));
+      },
     });
     let limits: FileLimits | null = null;
     this.attachments = new Attachments({
@@ -138,6 +140,7 @@ export class ChatState {
   async stop({ isSignOut }: { readonly isSignOut: boolean }): Promise<void> {
     this.#isStopped = true;
     this.sendQueue.stop();
+    this.deletions.stop();
     this.attachments.stop();
     this.#timeline?.close();
     if (this.#reloadTimer !== null) clearTimeout(this.#reloadTimer);
@@ -207,26 +210,6 @@ export class ChatState {
   /** False: it failed, and `actionProblem` says why. */
   edit(conversation: number, seq: number, text: string): Promise<boolean> {
     return this.#act(async () => this.#show(conversation, await this.api.editMessage(conversation, seq, text)));
-  }
-
-  /** Deletes a message after 5 s, in which it can be taken back. */
-  deleteSoon(conversation: number, seq: number): void {
-    const key = `${conversation}:${seq}`;
-    this.deletions.value = new Set([...this.deletions.value, key]);
-    const timer = setTimeout(() => {
-      if (this.#isStopped) return;
-      void this.#act(async () => this.#show(conversation, await this.api.deleteMessage(conversation, seq))).then(() =>
-        this.undoDelete(conversation, seq),
-      );
-    }, UNDO_MS);
-    this.#deletionTimers.set(key, timer);
-  }
-
-  undoDelete(conversation: number, seq: number): void {
-    const key = `${conversation}:${seq}`;
-    clearTimeout(this.#deletionTimers.get(key));
-    this.#deletionTimers.delete(key);
-    this.deletions.value = new Set([...this.deletions.value].filter((each) => each !== key));
   }
 
   /** Messages that wait for this person, in all conversations. */

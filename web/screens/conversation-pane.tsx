@@ -8,11 +8,12 @@ import { ReadTracker } from '../core/read-tracker.ts';
 import type { Timeline } from '../core/timeline.ts';
 import { unreadOf, type ConversationEntry } from '../core/unread.ts';
 import type { QueuedMessage } from '../core/send-queue.ts';
-import { MessageRow, type RowActions } from '../timeline/message-row.tsx';
+import { MessageRow } from '../timeline/message-row.tsx';
 import { RichText } from '../timeline/rich-text.tsx';
 import { VirtualList, type ListView } from '../timeline/virtual-list.tsx';
 import { words } from '../words/words.ts';
-import { Composer, type EditedMessage } from './composer.tsx';
+import { Composer } from './composer.tsx';
+import { ActionOverlays, permissionsOf, useMessageActions, type MessageActions } from './message-actions.tsx';
 import { PaneHead } from './pane-head.tsx';
 import { conversationTitle } from './sidebar.tsx';
 
@@ -61,7 +62,7 @@ function OpenConversation({ state, chat, conversation, seq, entry }: OpenProps) 
   const indexOf = (each: number): number => Math.min(Math.max(0, each - firstSeq), Math.max(0, lastSeq - firstSeq));
   const opensAt = seq ?? firstUnread;
   const onView = useOnView({ chat, entry, timeline, view });
-  const actions = useActions(chat, conversation, edited);
+  const actions = useMessageActions({ state, chat, conversation, edited });
   const renderRow = rowRenderer({ state, chat, entry, timeline, firstUnread, jumpedTo: seq, actions });
   const isReady = (index: number): boolean => isRowReady(chat, entry, firstSeq + index);
   const toNewest = (): void => list.current?.jumpToEnd();
@@ -89,6 +90,7 @@ function OpenConversation({ state, chat, conversation, seq, entry }: OpenProps) 
           </p>
         )}
         <ToNewest view={view.value} entry={entry} onClick={toNewest} />
+        <ActionOverlays actions={actions} />
       </div>
       <Composer
         key={conversation}
@@ -132,19 +134,6 @@ function useOnView({ chat, entry, timeline, view }: ViewSource): (next: ListView
   };
 }
 
-function useActions(chat: ChatState, conversation: number, edited: EditedMessage): RowActions {
-  return useMemo(
-    () => ({
-      edit: (message) => {
-        edited.value = message;
-      },
-      remove: (seq) => chat.deleteSoon(conversation, seq),
-      undoRemove: (seq) => chat.undoDelete(conversation, seq),
-    }),
-    [conversation],
-  );
-}
-
 interface ToNewestProps {
   readonly view: ListView | null;
   readonly entry: ConversationEntry;
@@ -169,7 +158,7 @@ interface RowSource {
   readonly timeline: Timeline;
   readonly firstUnread: number | null;
   readonly jumpedTo: number | null;
-  readonly actions: RowActions;
+  readonly actions: MessageActions;
 }
 
 /** A row shows its message once it is known who wrote the one before: its heading, and so its height, follows from that. */
@@ -180,14 +169,11 @@ function isRowReady({ pages }: ChatState, { firstSeq, info }: ConversationEntry,
 
 function rowRenderer({ state, chat, entry, timeline, firstUnread, jumpedTo, actions }: RowSource) {
   const { firstSeq, lastSeq, info } = entry;
-  const { id: ownId, nick: ownNick } = chat.account;
-  const mayDeleteAll = info.kind === 'group' && info.role !== 'member';
-  const deletions = chat.deletions.value;
+  const { nick: ownNick } = chat.account;
   const filesBase = `${state.place.base.pathname}v1/files/`;
   return (index: number) => {
     const seq = firstSeq + index;
     const message = isRowReady(chat, entry, seq) ? chat.pages.get(info.id, seq) : undefined;
-    const isOwn = message?.sender.kind === 'user' && message.sender.id === ownId;
     return (
       <MessageRow
         key={seq}
@@ -200,9 +186,8 @@ function rowRenderer({ state, chat, entry, timeline, firstUnread, jumpedTo, acti
         notices={timeline.noticesAfter(seq)}
         isFirstUnread={seq === firstUnread}
         isJumpedTo={seq === jumpedTo}
-        isDeletedSoon={deletions.has(`${info.id}:${seq}`)}
-        mayEdit={isOwn && !info.archived}
-        mayDelete={mayDeleteAll || (isOwn && !info.archived)}
+        deletion={chat.deletions.stateOf(info.id, seq)}
+        {...permissionsOf(chat, entry, message)}
         ownNick={ownNick}
         filesBase={filesBase}
         actions={actions}

@@ -3,6 +3,7 @@ import { noticeText } from '../../client/core/notice-text.ts';
 import { sanitize } from '../../client/core/safe-text.ts';
 import type { Message, Notice } from '../../client/core/shapes.ts';
 import { dayOf, isSameDay, momentOf, timeOfDay } from '../words/dates.ts';
+import { timelineWords } from '../words/timeline-words.ts';
 import { words } from '../words/words.ts';
 import { MessageCard } from './message-card.tsx';
 import { MessageFiles } from './message-files.tsx';
@@ -27,7 +28,8 @@ interface MessageRowProps {
   readonly notices: readonly Notice[];
   readonly isFirstUnread: boolean;
   readonly isJumpedTo: boolean;
-  readonly isDeletedSoon: boolean;
+  /** `waiting`: it is deleted soon, and that can be undone. `sent`: the server deletes it now. Null: nobody deletes it. */
+  readonly deletion: 'waiting' | 'sent' | null;
   readonly mayEdit: boolean;
   readonly mayDelete: boolean;
   readonly ownNick: string;
@@ -40,6 +42,8 @@ export interface RowActions {
   readonly edit: (message: Message) => void;
   readonly remove: (seq: number) => void;
   readonly undoRemove: (seq: number) => void;
+  /** Opens the menu of a message beside an element. */
+  readonly openMenu: (seq: number, anchor: HTMLElement) => void;
 }
 
 /** Drawn again only where something of it is another thing than before. */
@@ -92,7 +96,7 @@ function Notices({ notices }: { readonly notices: readonly Notice[] }) {
 type ArticleProps = MessageRowProps & { readonly message: Message; readonly isNewDay: boolean };
 
 function Article(props: ArticleProps) {
-  const { seq, lastSeq, message, previous, isNewDay, isFirstUnread, isDeletedSoon, actions } = props;
+  const { seq, lastSeq, message, previous, isNewDay, isFirstUnread, deletion } = props;
   const isContinued = !isNewDay && !isFirstUnread && previous !== null && isSameGroup(previous, message);
   return (
     <article
@@ -110,19 +114,23 @@ function Article(props: ArticleProps) {
       )}
       <div class="body">
         <Heading message={message} seq={seq} isHidden={isContinued} />
-        {isDeletedSoon ? (
-          <p class="quiet">
-            {words.deletedSoon}{' '}
-            <button class="link" type="button" onClick={() => actions.undoRemove(seq)}>
-              {words.undo}
-            </button>
-          </p>
-        ) : (
-          <Content {...props} />
-        )}
+        {deletion === null ? <Content {...props} /> : <DeletionLine {...props} />}
       </div>
-      {isDeletedSoon || message.deleted === true ? null : <Toolbar {...props} />}
+      {deletion === null && message.deleted !== true ? <Toolbar {...props} /> : null}
     </article>
+  );
+}
+
+function DeletionLine({ seq, deletion, actions }: ArticleProps) {
+  return (
+    <p class="quiet">
+      {words.deletedSoon}{' '}
+      {deletion === 'waiting' ? (
+        <button class="link" type="button" onClick={() => actions.undoRemove(seq)}>
+          {words.undo}
+        </button>
+      ) : null}
+    </p>
   );
 }
 
@@ -175,7 +183,6 @@ function Content({ message, ownNick, filesBase }: ArticleProps) {
 }
 
 function Toolbar({ message, seq, mayEdit, mayDelete, actions }: ArticleProps) {
-  if (!mayEdit && !mayDelete) return null;
   return (
     <div class="tools">
       {mayEdit ? (
@@ -188,6 +195,14 @@ function Toolbar({ message, seq, mayEdit, mayDelete, actions }: ArticleProps) {
           {words.delete}
         </button>
       ) : null}
+      <button
+        type="button"
+        aria-haspopup="menu"
+        aria-label={timelineWords.moreOf(seq)}
+        onClick={(event) => actions.openMenu(seq, event.currentTarget)}
+      >
+        ⋯
+      </button>
     </div>
   );
 }

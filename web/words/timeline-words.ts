@@ -1,0 +1,15 @@
+import { counted } from './words.ts';
+
+/** The words of a conversation: its messages, and what people do with them. */
+export const timelineWords = {
+  moreOf: (seq: number) => `More for message ${seq}`,
+  menuOf: (seq: number) => `Message ${seq}`,
+  copyText: 'Copy text',
+  copyLink: 'Copy link',
+  textCopied: 'Text copied.',
+  linkCopied: 'Link copied.',
+  cannotCopy: 'Not copied: the browser does not let this page copy.',
+  deletedBriefly: 'Message deleted. You can undo it for 5 seconds.',
+  deletionUndone: 'Message kept.',
+  newMessages: (count: number) => counted(count, 'new message', 'new messages'),
+} as const;
