@@ -94,6 +94,7 @@ function useShortcuts(state: AppState, chat: ChatState, openSwitcher: () => void
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
       if ((event.ctrlKey || event.metaKey) && !event.altKey && event.key.toLowerCase() === 'k') openSwitcher();
+      else if (document.querySelector('dialog[open]') !== null) return;
       else if (event.altKey && (event.key === 'ArrowUp' || event.key === 'ArrowDown'))
         goToNeighbour(state, chat, event.key === 'ArrowUp' ? -1 : 1, event.shiftKey);
       else if (event.key === '?' && !isTaken(event)) state.go({ screen: 'settings', part: 'shortcuts' });

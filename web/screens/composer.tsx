@@ -1,8 +1,10 @@
 import { useSignal } from '@preact/signals';
-import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
+import type { RefObject } from 'preact';
+import { useEffect, useLayoutEffect } from 'preact/hooks';
 import type { Message } from '../../client/core/shapes.ts';
 import type { ChatState } from '../core/chat-state.ts';
 import type { ConversationEntry } from '../core/unread.ts';
+import { hasModifier } from '../timeline/feed-keys.ts';
 import { words } from '../words/words.ts';
 import { AttachButton, AttachedFiles, DropTarget, useAttaching } from './attach-files.tsx';
 import { MentionList, mentionAttributes, useMentions } from './mentions.tsx';
@@ -24,14 +26,14 @@ interface ComposerProps {
   readonly entry: ConversationEntry;
   /** The message that is edited; null: a new one is written. */
   readonly edited: EditedMessage;
+  readonly field: RefObject<HTMLTextAreaElement>;
   readonly onSent: () => void;
-  readonly onEscape: () => void;
 }
 
 /** Where people write. */
 export function Composer(props: ComposerProps) {
-  const { chat, entry, edited } = props;
-  const { field, text, left, canSend, problem, setText, submit, attach, onKeyDown, onPaste } = useWriting(props);
+  const { chat, entry, edited, field } = props;
+  const { text, left, canSend, problem, setText, submit, attach, onKeyDown, onPaste } = useWriting(props);
   const mentions = useMentions({ chat, conversation: entry.info.id, field, setText });
   const isEditing = edited.value !== null;
   const title = conversationTitle(entry);
@@ -120,9 +122,8 @@ function EditingLine({ edited }: Pick<ComposerProps, 'edited'>) {
  * The state of the text field. It keeps the conversation that it was created for, so that it never sends a text to
  * another one.
  */
-function useWriting({ chat, entry, edited, onSent, onEscape }: ComposerProps) {
+function useWriting({ chat, entry, edited, field, onSent }: ComposerProps) {
   const conversation = entry.info.id;
-  const field = useRef<HTMLTextAreaElement>(null);
   const editedText = useSignal('');
   const problem = useSignal<string | null>(null);
   const version = useSignal(0);
@@ -165,12 +166,12 @@ function useWriting({ chat, entry, edited, onSent, onEscape }: ComposerProps) {
   const onKeyDown = (event: KeyboardEvent): void => {
     if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) submit();
     else if (event.key === 'Escape' && message !== null) edited.value = null;
-    else if (event.key === 'Escape') onEscape();
-    else if (event.key === 'ArrowUp' && text === '' && message === null) edited.value = lastOwnMessage(chat, entry);
+    else if (event.key === 'ArrowUp' && !hasModifier(event) && text === '' && message === null)
+      edited.value = lastOwnMessage(chat, entry);
     else return;
     event.preventDefault();
   };
-  return { field, text, left, canSend, problem: problem.value, setText, submit, attach, onKeyDown, onPaste };
+  return { text, left, canSend, problem: problem.value, setText, submit, attach, onKeyDown, onPaste };
 }
 
 /** As the server counts: a sign that takes two units of UTF-16 is one. */
@@ -191,7 +192,8 @@ function lastOwnMessage(chat: ChatState, { info, lastSeq, firstSeq }: Conversati
   for (let seq = lastSeq; seq >= Math.max(firstSeq, lastSeq - LAST_MESSAGES); seq -= 1) {
     const message = chat.pages.get(info.id, seq);
     const isOwn = message?.sender.kind === 'user' && message.sender.id === chat.account.id;
-    if (message !== undefined && isOwn && message.deleted !== true) return message;
+    if (message !== undefined && isOwn && message.deleted !== true && chat.deletions.stateOf(info.id, seq) === null)
+      return message;
   }
   return null;
 }

@@ -11,8 +11,10 @@ import type { QueuedMessage } from '../core/send-queue.ts';
 import { MessageRow } from '../timeline/message-row.tsx';
 import { RichText } from '../timeline/rich-text.tsx';
 import { VirtualList, type ListView } from '../timeline/virtual-list.tsx';
+import { timelineWords } from '../words/timeline-words.ts';
 import { words } from '../words/words.ts';
 import { Composer } from './composer.tsx';
+import { useFeedControl } from './feed-control.ts';
 import { ActionOverlays, permissionsOf, useMessageActions, type MessageActions } from './message-actions.tsx';
 import { PaneHead } from './pane-head.tsx';
 import { conversationTitle } from './sidebar.tsx';
@@ -63,9 +65,16 @@ function OpenConversation({ state, chat, conversation, seq, entry }: OpenProps) 
   const opensAt = seq ?? firstUnread;
   const onView = useOnView({ chat, entry, timeline, view });
   const actions = useMessageActions({ state, chat, conversation, edited });
-  const renderRow = rowRenderer({ state, chat, entry, timeline, firstUnread, jumpedTo: seq, actions });
+  const composer = useRef<HTMLTextAreaElement>(null);
   const isReady = (index: number): boolean => isRowReady(chat, entry, firstSeq + index);
   const toNewest = (): void => list.current?.jumpToEnd();
+  const toNewestAndRead = (): void => {
+    toNewest();
+    if (lastSeq > 0) void chat.markRead(conversation, lastSeq);
+  };
+  const feed = useFeedControl({ chat, entry, list, view, actions, composer, toNewestAndRead });
+  const { tabStop } = feed;
+  const renderRow = rowRenderer({ state, chat, entry, timeline, firstUnread, jumpedTo: seq, tabStop, actions });
   useEffect(() => {
     if (seq !== null) list.current?.jumpTo(indexOf(seq));
   }, [seq]);
@@ -80,7 +89,11 @@ function OpenConversation({ state, chat, conversation, seq, entry }: OpenProps) 
           isReady={isReady}
           startIndex={opensAt === null ? null : indexOf(opensAt)}
           label={words.messagesOf(conversationTitle(entry))}
+          pinnedIndex={feed.pinnedIndex}
+          isHeld={feed.isHeld}
           onView={onView}
+          onKeyDown={feed.onKeyDown}
+          onFocusedRow={feed.onFocusedRow}
         >
           <Tail chat={chat} entries={chat.sendQueue.entriesOf(conversation)} />
         </VirtualList>
@@ -97,11 +110,8 @@ function OpenConversation({ state, chat, conversation, seq, entry }: OpenProps) 
         chat={chat}
         entry={entry}
         edited={edited}
+        field={composer}
         onSent={toNewest}
-        onEscape={() => {
-          toNewest();
-          if (lastSeq > 0) void chat.markRead(conversation, lastSeq);
-        }}
       />
     </>
   );
@@ -145,7 +155,12 @@ function ToNewest({ view, entry, onClick }: ToNewestProps) {
   if (view === null || view.isAtEnd) return null;
   const below = Math.min(entry.lastSeq - entry.firstSeq - view.last, unreadOf(entry));
   return (
-    <button class="to-newest" type="button" onClick={onClick} aria-label={words.newestMessages}>
+    <button
+      class="to-newest"
+      type="button"
+      onClick={onClick}
+      aria-label={below > 0 ? timelineWords.toNewestOf(below) : words.newestMessages}
+    >
       {below > 0 ? words.newBelow(below) : ''} ↓
     </button>
   );
@@ -158,6 +173,7 @@ interface RowSource {
   readonly timeline: Timeline;
   readonly firstUnread: number | null;
   readonly jumpedTo: number | null;
+  readonly tabStop: number | null;
   readonly actions: MessageActions;
 }
 
@@ -167,7 +183,7 @@ function isRowReady({ pages }: ChatState, { firstSeq, info }: ConversationEntry,
   return isKnown(seq) && (seq === firstSeq || isKnown(seq - 1));
 }
 
-function rowRenderer({ state, chat, entry, timeline, firstUnread, jumpedTo, actions }: RowSource) {
+function rowRenderer({ state, chat, entry, timeline, firstUnread, jumpedTo, tabStop, actions }: RowSource) {
   const { firstSeq, lastSeq, info } = entry;
   const { nick: ownNick } = chat.account;
   const filesBase = `${state.place.base.pathname}v1/files/`;
@@ -187,6 +203,7 @@ function rowRenderer({ state, chat, entry, timeline, firstUnread, jumpedTo, acti
         isFirstUnread={seq === firstUnread}
         isJumpedTo={seq === jumpedTo}
         deletion={chat.deletions.stateOf(info.id, seq)}
+        isTabStop={index === tabStop}
         {...permissionsOf(chat, entry, message)}
         ownNick={ownNick}
         filesBase={filesBase}

@@ -30,6 +30,8 @@ interface MessageRowProps {
   readonly isJumpedTo: boolean;
   /** `waiting`: it is deleted soon, and that can be undone. `sent`: the server deletes it now. Null: nobody deletes it. */
   readonly deletion: 'waiting' | 'sent' | null;
+  /** The Tab key leads to this message of the list. */
+  readonly isTabStop: boolean;
   readonly mayEdit: boolean;
   readonly mayDelete: boolean;
   readonly ownNick: string;
@@ -96,7 +98,7 @@ function Notices({ notices }: { readonly notices: readonly Notice[] }) {
 type ArticleProps = MessageRowProps & { readonly message: Message; readonly isNewDay: boolean };
 
 function Article(props: ArticleProps) {
-  const { seq, lastSeq, message, previous, isNewDay, isFirstUnread, deletion } = props;
+  const { seq, lastSeq, message, previous, isNewDay, isFirstUnread, deletion, isTabStop } = props;
   const isContinued = !isNewDay && !isFirstUnread && previous !== null && isSameGroup(previous, message);
   return (
     <article
@@ -104,6 +106,8 @@ function Article(props: ArticleProps) {
       aria-setsize={lastSeq}
       aria-posinset={seq}
       aria-labelledby={`from-${seq}`}
+      aria-describedby={`said-${seq}`}
+      tabIndex={isTabStop ? 0 : -1}
     >
       {isContinued ? (
         <time class="aside-time" dateTime={message.sent_at}>
@@ -114,7 +118,9 @@ function Article(props: ArticleProps) {
       )}
       <div class="body">
         <Heading message={message} seq={seq} isHidden={isContinued} />
-        {deletion === null ? <Content {...props} /> : <DeletionLine {...props} />}
+        <div class="said" id={`said-${seq}`}>
+          {deletion === null ? <Content {...props} /> : <DeletionLine {...props} />}
+        </div>
       </div>
       {deletion === null && message.deleted !== true ? <Toolbar {...props} /> : null}
     </article>
