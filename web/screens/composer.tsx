@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals';
 import type { RefObject } from 'preact';
 import { useEffect, useLayoutEffect } from 'preact/hooks';
 import type { Message } from '../../client/core/shapes.ts';
+import type { EditedMessage } from '../conversation/message-actions.tsx';
 import type { ChatState } from '../core/chat-state.ts';
 import type { ConversationEntry } from '../core/unread.ts';
 import { hasModifier } from '../timeline/feed-keys.ts';
@@ -16,15 +17,9 @@ const COUNT_FROM = 38_000;
 /** Messages in which ↑ looks for the last own one. */
 const LAST_MESSAGES = 200;
 
-/** A signal. */
-export interface EditedMessage {
-  value: Message | null;
-}
-
 interface ComposerProps {
   readonly chat: ChatState;
   readonly entry: ConversationEntry;
-  /** The message that is edited; null: a new one is written. */
   readonly edited: EditedMessage;
   readonly field: RefObject<HTMLTextAreaElement>;
   readonly onSent: () => void;

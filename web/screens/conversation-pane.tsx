@@ -2,6 +2,14 @@ import { useSignal } from '@preact/signals';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { sanitize } from '../../client/core/safe-text.ts';
 import type { Message, Notice } from '../../client/core/shapes.ts';
+import { useFeedControl } from '../conversation/feed-control.ts';
+import {
+  ActionOverlays,
+  permissionsOf,
+  useMessageActions,
+  type MessageActions,
+} from '../conversation/message-actions.tsx';
+import { Spoken, useAnnouncements } from '../conversation/spoken.tsx';
 import type { AppState } from '../core/app-state.ts';
 import type { ChatState } from '../core/chat-state.ts';
 import { ReadTracker } from '../core/read-tracker.ts';
@@ -14,8 +22,6 @@ import { VirtualList, type ListView } from '../timeline/virtual-list.tsx';
 import { timelineWords } from '../words/timeline-words.ts';
 import { words } from '../words/words.ts';
 import { Composer } from './composer.tsx';
-import { useFeedControl } from './feed-control.ts';
-import { ActionOverlays, permissionsOf, useMessageActions, type MessageActions } from './message-actions.tsx';
 import { PaneHead } from './pane-head.tsx';
 import { conversationTitle } from './sidebar.tsx';
 
@@ -64,7 +70,8 @@ function OpenConversation({ state, chat, conversation, seq, entry }: OpenProps) 
   const indexOf = (each: number): number => Math.min(Math.max(0, each - firstSeq), Math.max(0, lastSeq - firstSeq));
   const opensAt = seq ?? firstUnread;
   const onView = useOnView({ chat, entry, timeline, view });
-  const actions = useMessageActions({ state, chat, conversation, edited });
+  const announcements = useAnnouncements(chat, entry);
+  const actions = useMessageActions({ state, chat, conversation, edited, announcements });
   const composer = useRef<HTMLTextAreaElement>(null);
   const isReady = (index: number): boolean => isRowReady(chat, entry, firstSeq + index);
   const toNewest = (): void => list.current?.jumpToEnd();
@@ -104,6 +111,7 @@ function OpenConversation({ state, chat, conversation, seq, entry }: OpenProps) 
         )}
         <ToNewest view={view.value} entry={entry} onClick={toNewest} />
         <ActionOverlays actions={actions} />
+        <Spoken announcements={announcements} />
       </div>
       <Composer
         key={conversation}

@@ -11,5 +11,7 @@ export const timelineWords = {
   cannotCopy: 'Not copied: the browser does not let this page copy.',
   deletedBriefly: 'Message deleted. You can undo it for 5 seconds.',
   deletionUndone: 'Message kept.',
+  newMessages: (count: number) => counted(count, 'new message', 'new messages'),
+  messageOf: (who: string, what: string) => `${who}: ${what}`,
   toNewestOf: (count: number) => `${counted(count, 'new message', 'new messages')}: to the newest`,
 } as const;

@@ -5,12 +5,12 @@ import type { AppState } from '../core/app-state.ts';
 import type { ChatState } from '../core/chat-state.ts';
 import { pathOf } from '../core/routes.ts';
 import type { ConversationEntry } from '../core/unread.ts';
+import type { Announcements } from '../timeline/announcements.ts';
 import { copyText } from '../timeline/copy-text.ts';
 import { MessageMenu, type MenuItem } from '../timeline/message-menu.tsx';
 import type { RowActions } from '../timeline/message-row.tsx';
 import { timelineWords } from '../words/timeline-words.ts';
 import { words } from '../words/words.ts';
-import type { EditedMessage } from './composer.tsx';
 
 /** How long the page shows that something was copied. */
 const FEEDBACK_MS = 3_000;
@@ -22,13 +22,6 @@ export function permissionsOf(chat: ChatState, { info }: ConversationEntry, mess
   return { mayEdit: isOwn && !info.archived, mayDelete: mayDeleteAll || (isOwn && !info.archived) };
 }
 
-/** What the page says about an action that has succeeded or failed. */
-interface Feedback {
-  readonly text: string;
-  /** False: the page shows it already, and only screen readers hear it. */
-  readonly isShown: boolean;
-}
-
 interface OpenMenu {
   readonly seq: number;
   readonly anchor: HTMLElement;
@@ -37,10 +30,16 @@ interface OpenMenu {
 /** What people do with the messages of the open conversation. */
 export interface MessageActions extends RowActions {
   readonly menu: Signal<OpenMenu | null>;
-  readonly feedback: Signal<Feedback | null>;
+  /** Whether something was copied; null: nothing was a moment ago. */
+  readonly feedback: Signal<string | null>;
   readonly copyText: (message: Message) => void;
   /** In the order of the menu: those that the account may do. */
   readonly itemsOf: (seq: number) => readonly MenuItem[];
+}
+
+/** The message that the composer edits, as a signal; null: it writes a new one. */
+export interface EditedMessage {
+  value: Message | null;
 }
 
 interface ActionsOptions {
@@ -48,16 +47,18 @@ interface ActionsOptions {
   readonly chat: ChatState;
   readonly conversation: number;
   readonly edited: EditedMessage;
+  readonly announcements: Announcements;
 }
 
 /** The same object as long as the conversation is open: else each action would draw all rows again. */
-export function useMessageActions({ state, chat, conversation, edited }: ActionsOptions): MessageActions {
+export function useMessageActions(options: ActionsOptions): MessageActions {
+  const { state, chat, conversation, edited, announcements } = options;
   const menu = useSignal<OpenMenu | null>(null);
-  const feedback = useSignal<Feedback | null>(null);
+  const feedback = useSignal<string | null>(null);
   return useMemo(() => {
     const copy = async (text: string, copied: string): Promise<void> => {
       const isCopied = await copyText(text);
-      feedback.value = { text: isCopied ? copied : timelineWords.cannotCopy, isShown: true };
+      feedback.value = isCopied ? copied : timelineWords.cannotCopy;
     };
     const linkOf = (seq: number): string =>
       new URL(pathOf({ screen: 'conversation', conversation, seq }, state.place.base.pathname), state.place.base).href;
@@ -69,11 +70,10 @@ export function useMessageActions({ state, chat, conversation, edited }: Actions
       },
       remove: (seq) => {
         chat.deletions.add(conversation, seq);
-        feedback.value = { text: timelineWords.deletedBriefly, isShown: false };
+        announcements.say(timelineWords.deletedBriefly);
       },
       undoRemove: (seq) => {
-        if (chat.deletions.undo(conversation, seq))
-          feedback.value = { text: timelineWords.deletionUndone, isShown: false };
+        if (chat.deletions.undo(conversation, seq)) announcements.say(timelineWords.deletionUndone);
       },
       copyText: (message) => void copy(message.text, timelineWords.textCopied),
       openMenu: (seq, anchor) => {
@@ -119,8 +119,8 @@ export function ActionOverlays({ actions }: { readonly actions: MessageActions }
   );
   return (
     <>
-      <p class={feedback?.isShown === true ? 'toast' : 'unseen'} role="status">
-        {feedback?.text ?? ''}
+      <p class={feedback === null ? 'unseen' : 'toast'} role="status">
+        {feedback ?? ''}
       </p>
       {open === null ? null : (
         <MessageMenu
