@@ -57,6 +57,7 @@ const decodeAccounts = objectWithAtLeast({
   accounts: arrayOf(objectWithAtLeast({ id: integer, nick: string, name: string })),
 });
 const decodeOpened = objectWithAtLeast({ id: integer });
+const decodeOnline = objectWithAtLeast({ accounts: arrayOf(objectWithAtLeast({ id: integer })) });
 const decodeRemoved = objectWithAtLeast({ file: string });
 const decodeAbout = objectWithAtLeast({
   files: objectWithAtLeast({ maxBytes: integer }),
@@ -161,6 +162,11 @@ export class Api {
   /** Up to where the account has read now. */
   async markRead(conversation: number, seq: number): Promise<number> {
     return (await this.call('messages.mark-read', { conversation, seq }, decodeReadPosition)).read_seq;
+  }
+
+  /** Who of a conversation is online, by number of the account. */
+  async onlineAccounts(conversation: number): Promise<number[]> {
+    return (await this.call('presence.list', { conversation }, decodeOnline)).accounts.map(({ id }) => id);
   }
 
   /** The newest messages with all words of a text, in all conversations of the account. */

@@ -1,5 +1,5 @@
 import { batch, signal } from '@preact/signals';
-import { anything, boolean, decodeOrNull, integer, objectWithAtLeast, string } from '../../client/core/decode.ts';
+import { anything } from '../../client/core/decode.ts';
 import { isTransient, ServerError } from '../../client/core/chat-error.ts';
 import type { ChatEvent } from '../../client/core/events.ts';
 import { LiveClient } from '../../client/core/live-client.ts';
@@ -9,10 +9,13 @@ import { Attachments, type FileLimits } from './attachments.ts';
 import { BrowserStore } from './browser-store.ts';
 import { Drafts } from './drafts.ts';
 import { MessagePages } from './message-pages.ts';
+import { readNotification } from './live-notification.ts';
+import { PeerPresence, type Peer } from './peer-presence.ts';
 import { PendingDeletions } from './pending-deletions.ts';
 import { SendQueue } from './send-queue.ts';
 import type { Place } from './place.ts';
 import { Timeline } from './timeline.ts';
+import { Typing } from './typing.ts';
 import { waitingOf, withListed, withMessage, withRead, type ConversationEntry } from './unread.ts';
 import { webSocketConnect } from './websocket.ts';
 
@@ -26,11 +29,8 @@ const MAX_STORE_WAIT_MS = 2_000;
 /** Where the server cannot say its own: then it refuses what is too much. */
 const ASSUMED_FILE_LIMITS: FileLimits = { maxBytes: Number.MAX_SAFE_INTEGER, maxFiles: 10 };
 
-const decodePresence = objectWithAtLeast({ account: objectWithAtLeast({ id: integer }), online: boolean });
-const decodeAccountChanged = objectWithAtLeast({
-  account: objectWithAtLeast({ id: integer, nick: string, name: string }),
-});
-const decodeReadNotification = objectWithAtLeast({ conversation: integer, seq: integer });
+/** In larger conversations the server tells nobody who types. */
+const MAX_MEMBERS_WITH_TYPING = 200;
 
 /** Why nothing new comes. */
 interface ConnectionProblem {
@@ -53,6 +53,8 @@ export class ChatState {
   /** Raised when the send queue or which conversations have a draft changes. */
   readonly writingVersion = signal(0);
   readonly deletions: PendingDeletions;
+  readonly typing = new Typing({ send: (conversation) => void this.#tellTyping(conversation) });
+  readonly peers: PeerPresence;
   readonly sendQueue: SendQueue;
   readonly drafts: Drafts;
   readonly attachments: Attachments;
@@ -95,6 +97,7 @@ export class ChatState {
       lastSeqOf: (conversation) => this.#entries.get(conversation)?.lastSeq ?? 0,
       onChange,
     });
+    this.peers = new PeerPresence((conversation) => api.onlineAccounts(conversation));
     this.deletions = new PendingDeletions({
       remove: async (conversation, seq, options) => {
         await this.#act(async () => this.#show(conversation, await api.deleteMessage(conversation, seq, options)));
@@ -141,6 +144,7 @@ export class ChatState {
     this.#isStopped = true;
     this.sendQueue.stop();
     this.deletions.stop();
+    this.typing.clear();
     this.attachments.stop();
     this.#timeline?.close();
     if (this.#reloadTimer !== null) clearTimeout(this.#reloadTimer);
@@ -170,14 +174,24 @@ export class ChatState {
       onFirstSeq: (firstSeq) =>
         this.#update(conversation, (entry) => ({ ...entry, firstSeq: Math.max(firstSeq, entry.firstSeq) })),
     });
+    void this.peers.ask(this.#peersByActivity());
     return this.#timeline;
   }
 
   /** Tells the server whether somebody looks: devices of an account that nobody looks at are notified. */
-  async tellForeground(isForeground: boolean): Promise<void> {
-    const options = { decode: anything, failsWhenDisconnected: true };
+  tellForeground(isForeground: boolean): Promise<void> {
     // Without a connection there is nothing to tell; the next one is told when it is there.
-    await this.live.call('live.foreground', { foreground: isForeground }, options).catch(() => {});
+    return this.#tell('live.foreground', { foreground: isForeground });
+  }
+
+  async #tellTyping(conversation: number): Promise<void> {
+    const members = this.#entries.get(conversation)?.info.members ?? 0;
+    if (members <= MAX_MEMBERS_WITH_TYPING) await this.#tell('messages.typing', { conversation });
+  }
+
+  /** Calls an operation whose failure matters to nobody. */
+  async #tell(operation: string, input: object): Promise<void> {
+    await this.live.call(operation, input, { decode: anything, failsWhenDisconnected: true }).catch(() => {});
   }
 
   async markRead(conversation: number, seq: number): Promise<void> {
@@ -233,6 +247,8 @@ export class ChatState {
     if (event.type === 'change') return this.#onChange(event.conversation, event.change);
     if (event.type === 'disconnected') {
       const { reason, retryInMs } = event;
+      this.typing.clear();
+      this.peers.clear();
       this.connectionProblem.value = { reason, retryAt: Date.now() + retryInMs };
     } else if (event.type === 'connected') {
       this.connectionProblem.value = null;
@@ -261,6 +277,8 @@ export class ChatState {
     // Pages of others are fetched when they are opened.
     if (isOpen || this.pages.hasPageOf(conversation, message.seq)) this.pages.put(conversation, [message]);
     batch(() => {
+      const isNew = message.edited_at === undefined && message.deleted !== true;
+      if (isNew && message.sender.kind !== 'webhook') this.typing.onMessage(conversation, message.sender.id);
       this.#update(conversation, (entry) => withMessage(entry, message, this.account));
       this.#tellSendQueue(conversation, message);
     });
@@ -286,22 +304,19 @@ export class ChatState {
   }
 
   #onSaid(method: string, params: unknown): void {
-    if (method === 'typing') return;
-    if (method === 'presence') {
-      const change = decodeOrNull(decodePresence, params);
-      if (change !== null) this.presence.value = { account: change.account.id, online: change.online };
-      return;
+    const said = readNotification(method, params);
+    if (said?.kind === 'typing') this.typing.onNotification(said.conversation, said.account);
+    else if (said?.kind === 'presence') {
+      this.presence.value = { account: said.account, online: said.online };
+      this.peers.onNotification(said.account, said.online);
+    } else if (said?.kind === 'read') {
+      this.#update(said.conversation, (entry) => withRead(entry, said.seq));
+      if ((this.#entries.get(said.conversation)?.mentions ?? 0) > 0) this.#reloadSoon();
+    } else {
+      if (method === 'account.changed') this.groupChange.value = { conversation: null };
+      if (said?.account.id === this.account.id) this.rename(said.account);
+      this.#reloadSoon();
     }
-    if (method === 'account.changed') {
-      this.groupChange.value = { conversation: null };
-      const changed = decodeOrNull(decodeAccountChanged, params)?.account;
-      if (changed?.id === this.account.id) this.rename(changed);
-    }
-    const read = method === 'conversation.read' ? decodeOrNull(decodeReadNotification, params) : null;
-    if (read === null) return this.#reloadSoon();
-    this.#update(read.conversation, (entry) => withRead(entry, read.seq));
-    if ((this.#entries.get(read.conversation)?.mentions ?? 0) > 0) this.#reloadSoon();
-    return undefined;
   }
 
   #update(conversation: number, change: (entry: ConversationEntry) => ConversationEntry): void {
@@ -349,6 +364,7 @@ export class ChatState {
       if (this.actionProblem.value === this.#listProblem) this.actionProblem.value = null;
       this.sendQueue.forgetShown();
       this.#flushSoon();
+      void this.peers.ask(this.#peersByActivity());
     } catch (error) {
       // The live connection reports the end of the session.
       if (error instanceof ServerError && error.code === 'unauthenticated') return;
@@ -362,6 +378,17 @@ export class ChatState {
     const isReset = this.#resetConversations.delete(info.id);
     this.#entries.set(info.id, withListed(isReset ? undefined : this.#entries.get(info.id), info));
     if (isReset && this.#timeline?.conversation === info.id) this.#timeline.refetch();
+  }
+
+  #peersByActivity(): Peer[] {
+    const entries = [...this.#entries.values()].sort(byActivity);
+    // The open one is shown in any case.
+    entries.sort((a, b) => Number(this.#isOpen(b)) - Number(this.#isOpen(a)));
+    return entries.flatMap(({ info: { id, peer } }) => (peer === null ? [] : [{ conversation: id, account: peer.id }]));
+  }
+
+  #isOpen({ info }: ConversationEntry): boolean {
+    return this.#timeline?.conversation === info.id;
   }
 }
 

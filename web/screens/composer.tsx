@@ -134,8 +134,10 @@ function useWriting({ chat, entry, edited, field, onSent }: ComposerProps) {
   }, [message]);
   useLayoutEffect(() => fitHeight(field.current), [text]);
   const setText = (next: string): void => {
-    if (message === null) chat.drafts.set(conversation, next);
-    else editedText.value = next;
+    if (message === null) {
+      chat.drafts.set(conversation, next);
+      if (next.trim() !== '') chat.typing.onTyped(conversation);
+    } else editedText.value = next;
     version.value += 1;
   };
   const files = chat.attachments.filesOf(conversation);

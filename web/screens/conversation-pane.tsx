@@ -18,6 +18,7 @@ import { unreadOf, type ConversationEntry } from '../core/unread.ts';
 import type { QueuedMessage } from '../core/send-queue.ts';
 import { MessageRow } from '../timeline/message-row.tsx';
 import { RichText } from '../timeline/rich-text.tsx';
+import { TypingLine } from '../timeline/typing-line.tsx';
 import { VirtualList, type ListView } from '../timeline/virtual-list.tsx';
 import { timelineWords } from '../words/timeline-words.ts';
 import { words } from '../words/words.ts';
@@ -113,6 +114,7 @@ function OpenConversation({ state, chat, conversation, seq, entry }: OpenProps) 
         <ActionOverlays actions={actions} />
         <Spoken announcements={announcements} />
       </div>
+      <TypingLine names={() => chat.typing.namesIn(conversation)} />
       <Composer
         key={conversation}
         chat={chat}

@@ -12,6 +12,11 @@ export const timelineWords = {
   deletedBriefly: 'Message deleted. You can undo it for 5 seconds.',
   deletionUndone: 'Message kept.',
   newMessages: (count: number) => counted(count, 'new message', 'new messages'),
+  typing: (names: readonly string[]) => {
+    const [first, second] = names;
+    if (names.length === 1) return `${first} is typing …`;
+    return names.length === 2 ? `${first} and ${second} are typing …` : `${names.length} people are typing …`;
+  },
   messageOf: (who: string, what: string) => `${who}: ${what}`,
   toNewestOf: (count: number) => `${counted(count, 'new message', 'new messages')}: to the newest`,
 } as const;
