@@ -50,7 +50,8 @@ export function useFeedControl(options: FeedOptions) {
     pinnedIndex: focused.value,
     tabStop,
     onKeyDown,
-    isHeld: () => actions.menu.peek() !== null,
+    // What a closed menu or picture gives the focus back to has to be there still.
+    isHeld: () => actions.menu.peek() !== null || actions.openedPicture.peek() !== null,
     onFocusedRow: (index: number | null) => {
       focused.value = index;
     },

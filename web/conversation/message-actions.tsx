@@ -9,6 +9,7 @@ import type { Announcements } from '../timeline/announcements.ts';
 import { copyText } from '../timeline/copy-text.ts';
 import { MessageMenu, type MenuItem } from '../timeline/message-menu.tsx';
 import type { RowActions } from '../timeline/message-row.tsx';
+import type { PictureFile } from '../timeline/pictures.ts';
 import { timelineWords } from '../words/timeline-words.ts';
 import { words } from '../words/words.ts';
 
@@ -33,6 +34,8 @@ export interface MessageActions extends RowActions {
   /** Whether something was copied; null: nothing was a moment ago. */
   readonly feedback: Signal<string | null>;
   readonly copyText: (message: Message) => void;
+  /** The picture that fills the window; null: none does. */
+  readonly openedPicture: Signal<PictureFile | null>;
   /** In the order of the menu: those that the account may do. */
   readonly itemsOf: (seq: number) => readonly MenuItem[];
 }
@@ -55,6 +58,7 @@ export function useMessageActions(options: ActionsOptions): MessageActions {
   const { state, chat, conversation, edited, announcements } = options;
   const menu = useSignal<OpenMenu | null>(null);
   const feedback = useSignal<string | null>(null);
+  const openedPicture = useSignal<PictureFile | null>(null);
   return useMemo(() => {
     const copy = async (text: string, copied: string): Promise<void> => {
       const isCopied = await copyText(text);
@@ -65,6 +69,10 @@ export function useMessageActions(options: ActionsOptions): MessageActions {
     const actions: MessageActions = {
       menu,
       feedback,
+      openedPicture,
+      openPicture: (picture) => {
+        openedPicture.value = picture;
+      },
       edit: (message) => {
         edited.value = message;
       },

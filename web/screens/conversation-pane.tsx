@@ -1,6 +1,5 @@
 import { useSignal } from '@preact/signals';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
-import { sanitize } from '../../client/core/safe-text.ts';
 import type { Message, Notice } from '../../client/core/shapes.ts';
 import { useFeedControl } from '../conversation/feed-control.ts';
 import {
@@ -10,19 +9,19 @@ import {
   type MessageActions,
 } from '../conversation/message-actions.tsx';
 import { Spoken, useAnnouncements } from '../conversation/spoken.tsx';
+import { UnsentMessages } from '../conversation/unsent-messages.tsx';
 import type { AppState } from '../core/app-state.ts';
 import type { ChatState } from '../core/chat-state.ts';
 import { ReadTracker } from '../core/read-tracker.ts';
 import type { Timeline } from '../core/timeline.ts';
 import { unreadOf, type ConversationEntry } from '../core/unread.ts';
-import type { QueuedMessage } from '../core/send-queue.ts';
 import { MessageRow } from '../timeline/message-row.tsx';
-import { RichText } from '../timeline/rich-text.tsx';
 import { TypingLine } from '../timeline/typing-line.tsx';
 import { VirtualList, type ListView } from '../timeline/virtual-list.tsx';
 import { timelineWords } from '../words/timeline-words.ts';
 import { words } from '../words/words.ts';
 import { Composer } from './composer.tsx';
+import { filesBaseOf, OpenedPicture } from './opened-picture.tsx';
 import { PaneHead } from './pane-head.tsx';
 import { conversationTitle } from './sidebar.tsx';
 
@@ -103,7 +102,7 @@ function OpenConversation({ state, chat, conversation, seq, entry }: OpenProps) 
           onKeyDown={feed.onKeyDown}
           onFocusedRow={feed.onFocusedRow}
         >
-          <Tail chat={chat} entries={chat.sendQueue.entriesOf(conversation)} />
+          <UnsentMessages chat={chat} entries={chat.sendQueue.entriesOf(conversation)} />
         </VirtualList>
         {timeline.problem.value === null ? null : (
           <p class="timeline-problem" role="status">
@@ -112,6 +111,7 @@ function OpenConversation({ state, chat, conversation, seq, entry }: OpenProps) 
         )}
         <ToNewest view={view.value} entry={entry} onClick={toNewest} />
         <ActionOverlays actions={actions} />
+        <OpenedPicture place={state.place} chat={chat} conversation={conversation} actions={actions} />
         <Spoken announcements={announcements} />
       </div>
       <TypingLine names={() => chat.typing.namesIn(conversation)} />
@@ -196,7 +196,7 @@ function isRowReady({ pages }: ChatState, { firstSeq, info }: ConversationEntry,
 function rowRenderer({ state, chat, entry, timeline, firstUnread, jumpedTo, tabStop, actions }: RowSource) {
   const { firstSeq, lastSeq, info } = entry;
   const { nick: ownNick } = chat.account;
-  const filesBase = `${state.place.base.pathname}v1/files/`;
+  const filesBase = filesBaseOf(state.place);
   return (index: number) => {
     const seq = firstSeq + index;
     const message = isRowReady(chat, entry, seq) ? chat.pages.get(info.id, seq) : undefined;
@@ -221,39 +221,6 @@ function rowRenderer({ state, chat, entry, timeline, firstUnread, jumpedTo, tabS
       />
     );
   };
-}
-
-/** Messages that have no place yet. */
-function Tail({ chat, entries }: { readonly chat: ChatState; readonly entries: readonly QueuedMessage[] }) {
-  return (
-    <>
-      {entries.map(({ clientId, text, files = [], refusal }) => (
-        <div key={clientId} class={refusal === null ? 'message pending' : 'message pending failed'}>
-          <div class="body">
-            <RichText text={text} ownNick={chat.account.nick} />
-            {files.map(({ id, name }) => (
-              <p key={id} class="quiet" dir="auto">
-                {sanitize(name)}
-              </p>
-            ))}
-            {refusal === null ? (
-              <span class="unseen">{words.sending}</span>
-            ) : (
-              <p class="error" role="alert">
-                {words.notSent}: {refusal}{' '}
-                <button class="link" type="button" onClick={() => chat.sendQueue.retry(clientId)}>
-                  {words.sendAgain}
-                </button>{' '}
-                <button class="link" type="button" onClick={() => chat.sendQueue.discard(clientId)}>
-                  {words.delete}
-                </button>
-              </p>
-            )}
-          </div>
-        </div>
-      ))}
-    </>
-  );
 }
 
 /** Moves the read position while somebody looks at the page. */

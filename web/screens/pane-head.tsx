@@ -48,7 +48,7 @@ function PeerOnline({ chat, account }: { readonly chat: ChatState; readonly acco
   const isOnline = chat.peers.isOnline(account);
   if (isOnline === null) return null;
   return (
-    <span class="presence quiet">
+    <span class="presence">
       <span class={isOnline ? 'dot online' : 'dot'} aria-hidden="true" />
       {isOnline ? words.online : words.offlineNow}
     </span>

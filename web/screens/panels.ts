@@ -4,3 +4,4 @@ export { NewConversation } from './people/new-conversation.tsx';
 export { OwnFiles } from './people/own-files.tsx';
 export { PersonCard } from './people/person-card.tsx';
 export { SettingsPanel } from './settings/settings-panel.tsx';
+export { PictureViewer } from '../timeline/picture-viewer.tsx';

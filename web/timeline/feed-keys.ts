@@ -39,6 +39,7 @@ export function messageCommandOf(press: KeyPress): MessageCommand | null {
   return COMMANDS.get(key.length === 1 ? key.toLowerCase() : key) ?? null;
 }
 
-export function hasModifier({ ctrlKey, metaKey, altKey, shiftKey }: KeyPress): boolean {
+/** Of a key or a click. */
+export function hasModifier({ ctrlKey, metaKey, altKey, shiftKey }: Omit<KeyPress, 'key'>): boolean {
   return ctrlKey || metaKey || altKey || shiftKey;
 }

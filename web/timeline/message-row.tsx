@@ -8,6 +8,7 @@ import { words } from '../words/words.ts';
 import { MessageCard } from './message-card.tsx';
 import { MessageFiles } from './message-files.tsx';
 import { PersonLink } from './person-link.tsx';
+import type { PictureFile } from './pictures.ts';
 import { RichText } from './rich-text.tsx';
 
 /** Messages of one sender that follow each other within this time are one group. */
@@ -46,6 +47,7 @@ export interface RowActions {
   readonly undoRemove: (seq: number) => void;
   /** Opens the menu of a message beside an element. */
   readonly openMenu: (seq: number, anchor: HTMLElement) => void;
+  readonly openPicture: (picture: PictureFile) => void;
 }
 
 /** Drawn again only where something of it is another thing than before. */
@@ -171,14 +173,16 @@ function Heading({
   );
 }
 
-function Content({ message, ownNick, filesBase }: ArticleProps) {
+function Content({ message, ownNick, filesBase, actions }: ArticleProps) {
   const { text, cards = [], attachments = [], deleted, edited_at: editedAt } = message;
   if (deleted === true) return <p class="quiet">{words.deleted}</p>;
   return (
     <>
       {cards.length > 0 ? cards.map((card, index) => <MessageCard key={index} card={card} ownNick={ownNick} />) : null}
       {cards.length === 0 && text !== '' ? <RichText text={text} ownNick={ownNick} /> : null}
-      {attachments.length > 0 ? <MessageFiles files={attachments} filesBase={filesBase} /> : null}
+      {attachments.length > 0 ? (
+        <MessageFiles files={attachments} filesBase={filesBase} onOpen={actions.openPicture} />
+      ) : null}
       {editedAt === undefined ? null : (
         <span class="edited" title={momentOf(editedAt)}>
           {words.edited}
