@@ -36,6 +36,8 @@ export interface MessageActions extends RowActions {
   readonly copyText: (message: Message) => void;
   /** The picture that fills the window; null: none does. */
   readonly openedPicture: Signal<PictureFile | null>;
+  /** The message that was jumped to a moment ago. */
+  readonly flashedSeq: Signal<number | null>;
   /** In the order of the menu: those that the account may do. */
   readonly itemsOf: (seq: number) => readonly MenuItem[];
 }
@@ -59,6 +61,7 @@ export function useMessageActions(options: ActionsOptions): MessageActions {
   const menu = useSignal<OpenMenu | null>(null);
   const feedback = useSignal<string | null>(null);
   const openedPicture = useSignal<PictureFile | null>(null);
+  const flashedSeq = useSignal<number | null>(null);
   return useMemo(() => {
     const copy = async (text: string, copied: string): Promise<void> => {
       const isCopied = await copyText(text);
@@ -70,6 +73,10 @@ export function useMessageActions(options: ActionsOptions): MessageActions {
       menu,
       feedback,
       openedPicture,
+      flashedSeq,
+      endFlash: () => {
+        flashedSeq.value = null;
+      },
       openPicture: (picture) => {
         openedPicture.value = picture;
       },

@@ -55,6 +55,8 @@ export class ChatState {
   readonly deletions: PendingDeletions;
   readonly typing = new Typing({ send: (conversation) => void this.#tellTyping(conversation) });
   readonly peers: PeerPresence;
+  /** Raised when a person chooses a message to see, which may be the one that the address names already. */
+  readonly jumps = signal(0);
   readonly sendQueue: SendQueue;
   readonly drafts: Drafts;
   readonly attachments: Attachments;

@@ -35,6 +35,7 @@ export function ChatScreen({ state, chat }: ChatScreenProps) {
   useShortcuts(state, chat, show('switcher'));
   const leaveFor = (conversation: number | null, seq: number | null = null): void => {
     dialog.value = null;
+    if (seq !== null) chat.jumps.value += 1;
     if (conversation !== null) state.go({ screen: 'conversation', conversation, seq });
   };
   return (

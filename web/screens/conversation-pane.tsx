@@ -56,49 +56,24 @@ export function ConversationPane(props: ConversationPaneProps) {
 
 type OpenProps = ConversationPaneProps & { readonly entry: ConversationEntry };
 
-function OpenConversation({ state, chat, conversation, seq, entry }: OpenProps) {
-  const timeline = useMemo(() => chat.open(conversation), [conversation]);
-  const list = useRef<VirtualList>(null);
-  const view = useSignal<ListView | null>(null);
-  const edited = useSignal<Message | null>(null);
-  // As it was when the conversation was opened: the divider stays while somebody reads.
-  const firstUnread = useMemo(() => firstUnreadOf(entry), [conversation]);
-  const { firstSeq, lastSeq } = entry;
-  // What came, and what waits to be sent, draws the rows again.
-  void timeline.version.value;
-  void chat.writingVersion.value;
-  const indexOf = (each: number): number => Math.min(Math.max(0, each - firstSeq), Math.max(0, lastSeq - firstSeq));
-  const opensAt = seq ?? firstUnread;
-  const onView = useOnView({ chat, entry, timeline, view });
-  const announcements = useAnnouncements(chat, entry);
-  const actions = useMessageActions({ state, chat, conversation, edited, announcements });
-  const composer = useRef<HTMLTextAreaElement>(null);
-  const isReady = (index: number): boolean => isRowReady(chat, entry, firstSeq + index);
-  const toNewest = (): void => list.current?.jumpToEnd();
-  const toNewestAndRead = (): void => {
-    toNewest();
-    if (lastSeq > 0) void chat.markRead(conversation, lastSeq);
-  };
-  const feed = useFeedControl({ chat, entry, list, view, actions, composer, toNewestAndRead });
-  const { tabStop } = feed;
-  const renderRow = rowRenderer({ state, chat, entry, timeline, firstUnread, jumpedTo: seq, tabStop, actions });
-  useEffect(() => {
-    if (seq !== null) list.current?.jumpTo(indexOf(seq));
-  }, [seq]);
+function OpenConversation(props: OpenProps) {
+  const { state, chat, conversation, entry } = props;
+  const open = useOpenConversation(props);
+  const { timeline, list, view, edited, composer, toNewest, announcements, actions, feed } = open;
   return (
     <>
       <div class="timeline">
-        {lastSeq < firstSeq ? <p class="quiet centred">{words.emptyConversation}</p> : null}
+        {open.count === 0 ? <p class="quiet centred">{words.emptyConversation}</p> : null}
         <VirtualList
           ref={list}
-          count={Math.max(0, lastSeq - firstSeq + 1)}
-          renderRow={renderRow}
-          isReady={isReady}
-          startIndex={opensAt === null ? null : indexOf(opensAt)}
+          count={open.count}
+          renderRow={open.renderRow}
+          isReady={(index) => isRowReady(chat, entry, entry.firstSeq + index)}
+          startIndex={open.startIndex}
           label={words.messagesOf(conversationTitle(entry))}
           pinnedIndex={feed.pinnedIndex}
           isHeld={feed.isHeld}
-          onView={onView}
+          onView={open.onView}
           onKeyDown={feed.onKeyDown}
           onFocusedRow={feed.onFocusedRow}
         >
@@ -115,16 +90,47 @@ function OpenConversation({ state, chat, conversation, seq, entry }: OpenProps) 
         <Spoken announcements={announcements} />
       </div>
       <TypingLine names={() => chat.typing.namesIn(conversation)} />
-      <Composer
-        key={conversation}
-        chat={chat}
-        entry={entry}
-        edited={edited}
-        field={composer}
-        onSent={toNewest}
-      />
+      <Composer key={conversation} chat={chat} entry={entry} edited={edited} field={composer} onSent={toNewest} />
     </>
   );
+}
+
+/** The state of a conversation that is open, and its list of messages. */
+function useOpenConversation({ state, chat, conversation, seq, entry }: OpenProps) {
+  const timeline = useMemo(() => chat.open(conversation), [conversation]);
+  const list = useRef<VirtualList>(null);
+  const composer = useRef<HTMLTextAreaElement>(null);
+  const view = useSignal<ListView | null>(null);
+  const edited = useSignal<Message | null>(null);
+  // As it was when the conversation was opened: the divider stays while somebody reads.
+  const firstUnread = useMemo(() => firstUnreadOf(entry), [conversation]);
+  const { firstSeq, lastSeq } = entry;
+  // What came, and what waits to be sent, draws the rows again.
+  void timeline.version.value;
+  void chat.writingVersion.value;
+  const count = Math.max(0, lastSeq - firstSeq + 1);
+  const indexOf = (each: number): number => Math.min(Math.max(0, each - firstSeq), Math.max(0, count - 1));
+  const opensAt = seq ?? firstUnread;
+  const onView = useOnView({ chat, entry, timeline, view });
+  const announcements = useAnnouncements(chat, entry);
+  const actions = useMessageActions({ state, chat, conversation, edited, announcements });
+  const toNewest = (): void => list.current?.jumpToEnd();
+  const toNewestAndRead = (): void => {
+    toNewest();
+    if (lastSeq > 0) void chat.markRead(conversation, lastSeq);
+  };
+  const feed = useFeedControl({ chat, entry, list, view, actions, composer, toNewestAndRead });
+  const renderRow = rowRenderer({ state, chat, entry, timeline, firstUnread, tabStop: feed.tabStop, actions });
+  const startIndex = opensAt === null ? null : indexOf(opensAt);
+  useEffect(() => {
+    if (seq === null) return;
+    list.current?.jumpTo(indexOf(seq));
+    actions.flashedSeq.value = seq;
+  }, [seq, chat.jumps.value]);
+  return {
+    ...{ timeline, list, view, edited, composer, toNewest, announcements, actions, feed },
+    ...{ count, renderRow, startIndex, onView },
+  };
 }
 
 function firstUnreadOf(entry: ConversationEntry): number | null {
@@ -182,7 +188,6 @@ interface RowSource {
   readonly entry: ConversationEntry;
   readonly timeline: Timeline;
   readonly firstUnread: number | null;
-  readonly jumpedTo: number | null;
   readonly tabStop: number | null;
   readonly actions: MessageActions;
 }
@@ -193,9 +198,10 @@ function isRowReady({ pages }: ChatState, { firstSeq, info }: ConversationEntry,
   return isKnown(seq) && (seq === firstSeq || isKnown(seq - 1));
 }
 
-function rowRenderer({ state, chat, entry, timeline, firstUnread, jumpedTo, tabStop, actions }: RowSource) {
+function rowRenderer({ state, chat, entry, timeline, firstUnread, tabStop, actions }: RowSource) {
   const { firstSeq, lastSeq, info } = entry;
   const { nick: ownNick } = chat.account;
+  const flashedSeq = actions.flashedSeq.value;
   const filesBase = filesBaseOf(state.place);
   return (index: number) => {
     const seq = firstSeq + index;
@@ -211,7 +217,7 @@ function rowRenderer({ state, chat, entry, timeline, firstUnread, jumpedTo, tabS
         noticesBefore={seq === firstSeq ? timeline.noticesAfter(seq - 1) : NO_NOTICES}
         notices={timeline.noticesAfter(seq)}
         isFirstUnread={seq === firstUnread}
-        isJumpedTo={seq === jumpedTo}
+        isJumpedTo={seq === flashedSeq}
         deletion={chat.deletions.stateOf(info.id, seq)}
         isTabStop={index === tabStop}
         {...permissionsOf(chat, entry, message)}
@@ -228,7 +234,9 @@ function useReadTracker(chat: ChatState, conversation: number): ReadTracker {
   const tracker = useMemo(
     () =>
       new ReadTracker({
-        isLookedAt: () => !document.hidden && document.hasFocus(),
+        // A dialog lies over the messages.
+        isLookedAt: () =>
+          !document.hidden && document.hasFocus() && document.querySelector('dialog[open]') === null,
         onRead: (seq) => void chat.markRead(conversation, seq),
       }),
     [conversation],
@@ -239,6 +247,7 @@ function useReadTracker(chat: ChatState, conversation: number): ReadTracker {
       [window, 'focus'],
       [window, 'blur'],
       [document, 'visibilitychange'],
+      [document, 'focusin'],
     ] as const;
     for (const [target, name] of events) target.addEventListener(name, check);
     return () => {

@@ -47,6 +47,8 @@ export interface RowActions {
   readonly undoRemove: (seq: number) => void;
   /** Opens the menu of a message beside an element. */
   readonly openMenu: (seq: number, anchor: HTMLElement) => void;
+  /** The message that was jumped to has flashed. */
+  readonly endFlash: () => void;
   readonly openPicture: (picture: PictureFile) => void;
 }
 
@@ -62,10 +64,14 @@ export class MessageRow extends Component<MessageRowProps> {
   }
 
   override render(): JSX.Element {
-    const { index, message, previous, noticesBefore, notices, isFirstUnread, isJumpedTo } = this.props;
+    const { index, message, previous, noticesBefore, notices, isFirstUnread, isJumpedTo, actions } = this.props;
     const isNewDay = message !== undefined && (previous === null || !isSameDay(previous.sent_at, message.sent_at));
     return (
-      <div class={isJumpedTo ? 'row jumped-to' : 'row'} data-index={index}>
+      <div
+        class={isJumpedTo ? 'row jumped-to' : 'row'}
+        data-index={index}
+        onAnimationEnd={isJumpedTo ? actions.endFlash : undefined}
+      >
         <Notices notices={noticesBefore} />
         {isNewDay ? <div class="day">{dayOf(message.sent_at)}</div> : null}
         {isFirstUnread ? (
