@@ -26,8 +26,7 @@ interface FeedOptions {
 export function useFeedControl(options: FeedOptions) {
   const { view, actions, list } = options;
   const focused = useSignal<number | null>(null);
-  const inView = view.value;
-  const tabStop = focused.value ?? (inView === null ? null : Math.max(inView.first, inView.lastWhole));
+  const tabStop = focused.value ?? view.value?.last ?? null;
   const move = (to: FeedMove): void => {
     const count = Math.max(0, options.entry.lastSeq - options.entry.firstSeq + 1);
     if (count === 0) return;
