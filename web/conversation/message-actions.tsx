@@ -19,8 +19,9 @@ const FEEDBACK_MS = 3_000;
 /** What the account may do with a message; the page does not offer what the server would refuse. */
 export function permissionsOf(chat: ChatState, { info }: ConversationEntry, message: Message | undefined) {
   const isOwn = message?.sender.kind === 'user' && message.sender.id === chat.account.id;
-  const mayDeleteAll = info.kind === 'group' && info.role !== 'member';
-  return { mayEdit: isOwn && !info.archived, mayDelete: mayDeleteAll || (isOwn && !info.archived) };
+  const isManager = info.kind === 'group' && info.role !== 'member';
+  const mayEdit = !info.archived && (isOwn || isManager);
+  return { mayEdit, mayDelete: mayEdit || isManager };
 }
 
 interface OpenMenu {

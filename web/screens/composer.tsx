@@ -1,11 +1,13 @@
 import { useSignal } from '@preact/signals';
 import type { RefObject } from 'preact';
 import { useEffect, useLayoutEffect } from 'preact/hooks';
+import { sanitize } from '../../client/core/safe-text.ts';
 import type { Message } from '../../client/core/shapes.ts';
 import type { EditedMessage } from '../conversation/message-actions.tsx';
 import type { ChatState } from '../core/chat-state.ts';
 import type { ConversationEntry } from '../core/unread.ts';
 import { hasModifier } from '../timeline/feed-keys.ts';
+import { timelineWords } from '../words/timeline-words.ts';
 import { words } from '../words/words.ts';
 import { AttachButton, AttachedFiles, DropTarget, useAttaching } from './attach-files.tsx';
 import { MentionList, mentionAttributes, useMentions } from './mentions.tsx';
@@ -42,7 +44,7 @@ export function Composer(props: ComposerProps) {
         submit();
       }}
     >
-      {isEditing ? <EditingLine edited={edited} /> : null}
+      {isEditing ? <EditingLine edited={edited} ownId={chat.account.id} /> : null}
       {problem === null ? null : (
         <p class="error" role="alert">
           {problem}
@@ -96,10 +98,12 @@ function CharactersLeft({ left }: { readonly left: number }) {
   );
 }
 
-function EditingLine({ edited }: Pick<ComposerProps, 'edited'>) {
+function EditingLine({ edited, ownId }: Pick<ComposerProps, 'edited'> & { readonly ownId: number }) {
+  const { sender, label } = edited.value!;
+  const isOwn = sender.kind === 'user' && sender.id === ownId;
   return (
     <p class="quiet editing">
-      {words.editing}{' '}
+      {isOwn ? words.editing : timelineWords.editingOf(sanitize(label ?? sender.name))}{' '}
       <button
         class="link"
         type="button"

@@ -9,6 +9,7 @@ export const timelineWords = {
   textCopied: 'Text copied.',
   linkCopied: 'Link copied.',
   cannotCopy: 'Not copied: the browser does not let this page copy.',
+  editingOf: (who: string) => `You edit a message of ${who}. A notice will tell the group.`,
   deletedBriefly: 'Message deleted. You can undo it for 5 seconds.',
   deletionUndone: 'Message kept.',
   newMessages: (count: number) => counted(count, 'new message', 'new messages'),
