@@ -4,6 +4,7 @@ import type { ChatState } from '../core/chat-state.ts';
 import type { ConversationEntry } from '../core/unread.ts';
 import { feedMoveOf, hasModifier, messageCommandOf, type FeedMove } from '../timeline/feed-keys.ts';
 import type { ListView, VirtualList } from '../timeline/virtual-list.tsx';
+import { timelineWords } from '../words/timeline-words.ts';
 import { permissionsOf, type MessageActions } from './message-actions.tsx';
 
 /** A reference to a part of the page. */
@@ -94,7 +95,7 @@ function runOnMessage({ chat, entry, actions }: FeedOptions, event: KeyboardEven
   }
   if (message.deleted === true || chat.deletions.stateOf(entry.info.id, seq) !== null) return false;
   const { mayEdit, mayDelete } = permissionsOf(chat, entry, message);
-  if (command === 'copy') actions.copyText(message);
+  if (command === 'copy') actions.copy(message.text, timelineWords.textCopied);
   else if (command === 'edit' && mayEdit) actions.edit(message);
   else if (command === 'remove' && mayDelete) actions.remove(seq);
   else return false;

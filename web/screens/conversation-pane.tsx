@@ -2,12 +2,7 @@ import { useSignal } from '@preact/signals';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import type { Message, Notice } from '../../client/core/shapes.ts';
 import { useFeedControl } from '../conversation/feed-control.ts';
-import {
-  ActionOverlays,
-  permissionsOf,
-  useMessageActions,
-  type MessageActions,
-} from '../conversation/message-actions.tsx';
+import { Feedback, permissionsOf, useMessageActions, type MessageActions } from '../conversation/message-actions.tsx';
 import { Spoken, useAnnouncements } from '../conversation/spoken.tsx';
 import { UnsentMessages } from '../conversation/unsent-messages.tsx';
 import type { AppState } from '../core/app-state.ts';
@@ -21,7 +16,7 @@ import { VirtualList, type ListView } from '../timeline/virtual-list.tsx';
 import { timelineWords } from '../words/timeline-words.ts';
 import { words } from '../words/words.ts';
 import { Composer } from './composer.tsx';
-import { filesBaseOf, OpenedPicture } from './opened-picture.tsx';
+import { filesBaseOf, LazyOverlays } from './lazy-overlays.tsx';
 import { PaneHead } from './pane-head.tsx';
 import { conversationTitle } from './sidebar.tsx';
 
@@ -85,8 +80,8 @@ function OpenConversation(props: OpenProps) {
           </p>
         )}
         <ToNewest view={view.value} entry={entry} onClick={toNewest} />
-        <ActionOverlays actions={actions} />
-        <OpenedPicture place={state.place} chat={chat} conversation={conversation} actions={actions} />
+        <LazyOverlays place={state.place} chat={chat} conversation={conversation} actions={actions} />
+        <Feedback actions={actions} />
         <Spoken announcements={announcements} />
       </div>
       <TypingLine names={() => chat.typing.namesIn(conversation)} />
@@ -113,7 +108,7 @@ function useOpenConversation({ state, chat, conversation, seq, entry }: OpenProp
   const opensAt = seq ?? firstUnread;
   const onView = useOnView({ chat, entry, timeline, view });
   const announcements = useAnnouncements(chat, entry);
-  const actions = useMessageActions({ state, chat, conversation, edited, announcements });
+  const actions = useMessageActions({ chat, conversation, edited, announcements });
   const toNewest = (): void => list.current?.jumpToEnd();
   const toNewestAndRead = (): void => {
     toNewest();

@@ -5,3 +5,6 @@ export { OwnFiles } from './people/own-files.tsx';
 export { PersonCard } from './people/person-card.tsx';
 export { SettingsPanel } from './settings/settings-panel.tsx';
 export { PictureViewer } from '../timeline/picture-viewer.tsx';
+export { OpenedMenu } from '../conversation/opened-menu.tsx';
+export { PictureViewer } from '../timeline/picture-viewer.tsx';
+export { GroupPanel } from './group-panel.tsx';

@@ -3,11 +3,7 @@ import { counted } from './words.ts';
 /** The words of a conversation: its messages, and what people do with them. */
 export const timelineWords = {
   moreOf: (seq: number) => `More for message ${seq}`,
-  menuOf: (seq: number) => `Message ${seq}`,
-  copyText: 'Copy text',
-  copyLink: 'Copy link',
   textCopied: 'Text copied.',
-  linkCopied: 'Link copied.',
   cannotCopy: 'Not copied: the browser does not let this page copy.',
   editingOf: (who: string) => `You edit a message of ${who}. A notice will tell the group.`,
   deletedBriefly: 'Message deleted. You can undo it for 5 seconds.',
