@@ -20,10 +20,13 @@ describe('a key in the list of messages', () => {
       expect([feedMoveOf(press(key)), messageCommandOf(press(key))]).toEqual([null, null]);
   });
 
-  test.each(['ctrlKey', 'metaKey', 'altKey', 'shiftKey'])('does what the browser does with it when %s is down', (name) => {
-    for (const key of ['ArrowUp', 'End', 'c', 'e', 'f', 'Delete', 'Enter']) {
-      const pressed = press(key, { [name]: true });
-      expect([feedMoveOf(pressed), messageCommandOf(pressed)]).toEqual([null, null]);
-    }
-  });
+  test.each(['ctrlKey', 'metaKey', 'altKey', 'shiftKey'])(
+    'does what the browser does with it when %s is down',
+    (name) => {
+      for (const key of ['ArrowUp', 'End', 'c', 'e', 'f', 'Delete', 'Enter']) {
+        const pressed = press(key, { [name]: true });
+        expect([feedMoveOf(pressed), messageCommandOf(pressed)]).toEqual([null, null]);
+      }
+    },
+  );
 });

@@ -33,7 +33,9 @@ export class Typing {
 
   /** The names of those who type in a conversation, in the order in which they began. Subscribes the calling component. */
   namesIn(conversation: number): string[] {
-    return [...this.#typists.value.values()].filter((each) => each.conversation === conversation).map(({ name }) => name);
+    return [...this.#typists.value.values()]
+      .filter((each) => each.conversation === conversation)
+      .map(({ name }) => name);
   }
 
   /** The person has typed in a conversation. The others are told, at most once in 3 seconds. */

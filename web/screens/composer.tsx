@@ -23,7 +23,7 @@ interface ComposerProps {
   readonly chat: ChatState;
   readonly entry: ConversationEntry;
   readonly edited: EditedMessage;
-  readonly field: RefObject<HTMLTextAreaElement>;
+  readonly field: RefObject<HTMLTextAreaElement | null>;
   readonly onSent: () => void;
 }
 

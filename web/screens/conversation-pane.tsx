@@ -230,8 +230,7 @@ function useReadTracker(chat: ChatState, conversation: number): ReadTracker {
     () =>
       new ReadTracker({
         // A dialog lies over the messages.
-        isLookedAt: () =>
-          !document.hidden && document.hasFocus() && document.querySelector('dialog[open]') === null,
+        isLookedAt: () => !document.hidden && document.hasFocus() && document.querySelector('dialog[open]') === null,
         onRead: (seq) => void chat.markRead(conversation, seq),
       }),
     [conversation],

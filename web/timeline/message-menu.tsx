@@ -65,7 +65,7 @@ export function MessageMenu({ label, items, anchor, returnFocusTo, onClose }: Me
 }
 
 /** Below the anchor, or above it where there is no room; never beyond an edge of the window. */
-function usePlace(menu: RefObject<HTMLDivElement>, anchor: HTMLElement): void {
+function usePlace(menu: RefObject<HTMLDivElement | null>, anchor: HTMLElement): void {
   useLayoutEffect(() => {
     const { offsetWidth: width, offsetHeight: height, style } = menu.current!;
     const { bottom, top, right } = anchor.getBoundingClientRect();
@@ -79,7 +79,7 @@ function usePlace(menu: RefObject<HTMLDivElement>, anchor: HTMLElement): void {
 }
 
 /** A menu that stayed while its message scrolls away would lie over another one. */
-function useDismissal(menu: RefObject<HTMLDivElement>, anchor: HTMLElement, onClose: () => void): void {
+function useDismissal(menu: RefObject<HTMLDivElement | null>, anchor: HTMLElement, onClose: () => void): void {
   useEffect(() => {
     const onElsewhere = ({ target }: Event): void => {
       // A click on the anchor closes the menu, too: not twice.

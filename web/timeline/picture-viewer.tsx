@@ -83,7 +83,7 @@ function useViewed(pictures: readonly PictureFile[], firstId: string) {
 function onKey(
   event: KeyboardEvent,
   { at, zoom, show, enlarge }: ReturnType<typeof useViewed>,
-  canvas: RefObject<HTMLDivElement>,
+  canvas: RefObject<HTMLDivElement | null>,
 ): void {
   const { key, ctrlKey, metaKey, altKey } = event;
   if (ctrlKey || metaKey || altKey) return;
@@ -117,7 +117,7 @@ interface ShownProps {
   readonly picture: PictureFile;
   readonly href: string;
   readonly zoom: number;
-  readonly canvas: RefObject<HTMLDivElement>;
+  readonly canvas: RefObject<HTMLDivElement | null>;
   readonly enlarge: (steps: number) => void;
 }
 

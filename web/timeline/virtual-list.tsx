@@ -175,7 +175,7 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
     this.#heights.setCount(this.props.count);
     if (feed.clientWidth !== this.#width) this.#heights.clear();
     this.#width = feed.clientWidth;
-    this.#placePinnedRow(drawn);
+    this.#placePinnedRow();
     for (const row of drawn.children) {
       const height = row.getBoundingClientRect().height;
       if (height > 0) this.#heights.set(Number((row as HTMLElement).dataset['index']), height);
@@ -208,7 +208,7 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
   }
 
   /** Keeps the place of a row that is beyond those that are drawn. */
-  #placePinnedRow(drawn: HTMLElement): void {
+  #placePinnedRow(): void {
     const { from, to } = this.state;
     const index = this.props.pinnedIndex;
     const row = index === null || (index >= from && index < to) ? null : this.#rowOf(index);

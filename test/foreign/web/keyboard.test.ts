@@ -214,7 +214,10 @@ test('keys of the composer edit the last own message, scroll, and lead to other 
   // By activity: Keys 3, Keys 2, Keys 1.
   await page.keyboard.press('Alt+ArrowUp');
   await heading('Keys 2');
-  await page.getByRole('link', { name: /Keys 2/ }).getByRole('img').waitFor({ state: 'detached' });
+  await page
+    .getByRole('link', { name: /Keys 2/ })
+    .getByRole('img')
+    .waitFor({ state: 'detached' });
   await page.keyboard.press('Alt+ArrowDown');
   await heading('Keys 1');
   await page.keyboard.press('Alt+Shift+ArrowUp');

@@ -56,7 +56,11 @@ const linkOf = (page: Page, name: string) => page.getByRole('link', { name: `Ope
 
 test('a picture opens in the whole window by a key, leads to the others, is enlarged and downloaded, and gives the focus back', async () => {
   const wide = pictureOf(1_000, 200);
-  const page = await openWith('Viewer', { 'one.png': pictureOf(10, 10), 'two.png': wide, 'three.png': pictureOf(30, 10) });
+  const page = await openWith('Viewer', {
+    'one.png': pictureOf(10, 10),
+    'two.png': wide,
+    'three.png': pictureOf(30, 10),
+  });
   const requested: string[] = [];
   page.on('request', (request) => requested.push(request.url()));
   await linkOf(page, 'two.png').focus();

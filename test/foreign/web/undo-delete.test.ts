@@ -53,7 +53,9 @@ async function openMenu(page: Page, text: string): Promise<void> {
 
 const storedTexts = (conversation: number) =>
   server.database.query(async (sql) => {
-    const rows = await sql<{ text: string }[]>`select text from message where conversation_id = ${conversation} order by seq`;
+    const rows = await sql<
+      { text: string }[]
+    >`select text from message where conversation_id = ${conversation} order by seq`;
     return rows.map(({ text }) => text);
   });
 
