@@ -161,6 +161,7 @@ test('keys edit, copy, delete and open the menu of the message that has the focu
 
   await page.keyboard.press('ArrowDown');
   await page.keyboard.press('Enter');
+  await page.getByRole('menu').waitFor();
   expect(await page.getByRole('menuitem').count()).toBe(4);
   await page.keyboard.press('Escape');
   await focuses(page, 2);
@@ -183,6 +184,7 @@ test('keys edit, copy, delete and open the menu of the message that has the focu
     expect([key, await page.evaluate('globalThis.isTaken')]).toEqual([key, isTaken]);
   }
   // A person who clicks at a message and types does not mean the message.
+  await field.click();
   await page.getByRole('article').getByText('mine').click();
   await page.keyboard.press('e');
   expect(await field.inputValue()).toBe('');

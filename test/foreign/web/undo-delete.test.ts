@@ -49,6 +49,8 @@ async function openMenu(page: Page, text: string): Promise<void> {
   await article(page, text)
     .getByRole('button', { name: /^More for message/ })
     .click();
+  // It is loaded with its first use.
+  await page.getByRole('menu').waitFor();
 }
 
 const storedTexts = (conversation: number) =>
