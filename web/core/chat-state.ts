@@ -10,13 +10,13 @@ import { BrowserStore } from './browser-store.ts';
 import { Drafts } from './drafts.ts';
 import { MessagePages } from './message-pages.ts';
 import { readNotification } from './live-notification.ts';
-import { PeerPresence, type Peer } from './peer-presence.ts';
+import { PeerPresence, peersIn } from './peer-presence.ts';
 import { PendingDeletions } from './pending-deletions.ts';
 import { SendQueue } from './send-queue.ts';
 import type { Place } from './place.ts';
 import { Timeline } from './timeline.ts';
 import { Typing } from './typing.ts';
-import { waitingOf, withListed, withMessage, withRead, type ConversationEntry } from './unread.ts';
+import { byActivity, waitingOf, withListed, withMessage, withRead, type ConversationEntry } from './unread.ts';
 import { webSocketConnect } from './websocket.ts';
 
 /** Least time between two reads of the list, whatever the rate of new messages. */
@@ -176,7 +176,7 @@ export class ChatState {
       onFirstSeq: (firstSeq) =>
         this.#update(conversation, (entry) => ({ ...entry, firstSeq: Math.max(firstSeq, entry.firstSeq) })),
     });
-    void this.peers.ask(this.#peersByActivity());
+    void this.peers.ask(peersIn(this.#entries.values(), conversation));
     return this.#timeline;
   }
 
@@ -366,7 +366,7 @@ export class ChatState {
       if (this.actionProblem.value === this.#listProblem) this.actionProblem.value = null;
       this.sendQueue.forgetShown();
       this.#flushSoon();
-      void this.peers.ask(this.#peersByActivity());
+      void this.peers.ask(peersIn(this.#entries.values(), this.#timeline?.conversation ?? null));
     } catch (error) {
       // The live connection reports the end of the session.
       if (error instanceof ServerError && error.code === 'unauthenticated') return;
@@ -381,20 +381,4 @@ export class ChatState {
     this.#entries.set(info.id, withListed(isReset ? undefined : this.#entries.get(info.id), info));
     if (isReset && this.#timeline?.conversation === info.id) this.#timeline.refetch();
   }
-
-  #peersByActivity(): Peer[] {
-    const entries = [...this.#entries.values()].sort(byActivity);
-    // The open one is shown in any case.
-    entries.sort((a, b) => Number(this.#isOpen(b)) - Number(this.#isOpen(a)));
-    return entries.flatMap(({ info: { id, peer } }) => (peer === null ? [] : [{ conversation: id, account: peer.id }]));
-  }
-
-  #isOpen({ info }: ConversationEntry): boolean {
-    return this.#timeline?.conversation === info.id;
-  }
-}
-
-/** What was said last comes first. */
-function byActivity(a: ConversationEntry, b: ConversationEntry): number {
-  return (b.lastAt ?? '').localeCompare(a.lastAt ?? '') || a.info.id - b.info.id;
 }

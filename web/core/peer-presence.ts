@@ -1,4 +1,5 @@
 import { signal } from '@preact/signals';
+import { byActivity, type ConversationEntry } from './unread.ts';
 
 /** Private conversations whose presence the page asks for at once: one request each, and those used last come first. */
 const MAX_ASKED = 20;
@@ -58,4 +59,11 @@ export class PeerPresence {
   #set(account: number, isOnline: boolean): void {
     this.#online.value = new Map([...this.#online.peek(), [account, isOnline]]);
   }
+}
+
+/** The private conversations: the open one, then those that were used last. */
+export function peersIn(entries: Iterable<ConversationEntry>, openConversation: number | null): Peer[] {
+  const isOpen = ({ info }: ConversationEntry): number => Number(info.id === openConversation);
+  const sorted = [...entries].sort((a, b) => isOpen(b) - isOpen(a) || byActivity(a, b));
+  return sorted.flatMap(({ info: { id, peer } }) => (peer === null ? [] : [{ conversation: id, account: peer.id }]));
 }
