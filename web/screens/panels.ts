@@ -1,10 +1,8 @@
 // One file for all panels: each import of its own would make the first load one file more.
+export { OpenedMenu } from '../conversation/opened-menu.tsx';
+export { PictureViewer } from '../timeline/picture-viewer.tsx';
 export { GroupPanel } from './group-panel.tsx';
 export { NewConversation } from './people/new-conversation.tsx';
 export { OwnFiles } from './people/own-files.tsx';
 export { PersonCard } from './people/person-card.tsx';
 export { SettingsPanel } from './settings/settings-panel.tsx';
-export { PictureViewer } from '../timeline/picture-viewer.tsx';
-export { OpenedMenu } from '../conversation/opened-menu.tsx';
-export { PictureViewer } from '../timeline/picture-viewer.tsx';
-export { GroupPanel } from './group-panel.tsx';
