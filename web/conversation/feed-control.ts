@@ -1,11 +1,11 @@
-import { useSignal, type Signal } from '@preact/signals';
+import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import type { ChatState } from '../core/chat-state.ts';
 import type { ConversationEntry } from '../core/unread.ts';
 import { feedMoveOf, hasModifier, messageCommandOf, type FeedMove } from '../timeline/feed-keys.ts';
 import type { ListView, VirtualList } from '../timeline/virtual-list.tsx';
 import { timelineWords } from '../words/timeline-words.ts';
-import { permissionsOf, type MessageActions } from './message-actions.tsx';
+import { permissionsOf, type MessageActions, type Writable } from './message-actions.tsx';
 
 /** A reference to a part of the page. */
 interface Ref<Part> {
@@ -16,7 +16,7 @@ interface FeedOptions {
   readonly chat: ChatState;
   readonly entry: ConversationEntry;
   readonly list: Ref<VirtualList>;
-  readonly view: Signal<ListView | null>;
+  readonly view: Writable<ListView | null>;
   readonly actions: MessageActions;
   readonly composer: Ref<HTMLTextAreaElement>;
   /** Leads to the newest message, and marks all as read. */
@@ -51,7 +51,7 @@ export function useFeedControl(options: FeedOptions) {
     tabStop,
     onKeyDown,
     // What a closed menu or picture gives the focus back to has to be there still.
-    isHeld: () => actions.menu.peek() !== null || actions.openedPicture.peek() !== null,
+    keepsView: () => actions.menu.peek() !== null || actions.openedPicture.peek() !== null,
     onFocusedRow: (index: number | null) => {
       focused.value = index;
     },

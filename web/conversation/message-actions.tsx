@@ -1,4 +1,4 @@
-import { useSignal, type Signal } from '@preact/signals';
+import { useSignal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import type { Message } from '../../client/core/shapes.ts';
 import type { ChatState } from '../core/chat-state.ts';
@@ -20,6 +20,13 @@ export function permissionsOf(chat: ChatState, { info }: ConversationEntry, mess
   return { mayEdit, mayDelete: mayEdit || isManager };
 }
 
+/** A signal. */
+export interface Writable<Value> {
+  value: Value;
+  /** The value, without a subscription. */
+  peek(): Value;
+}
+
 export interface OpenMenu {
   readonly seq: number;
   readonly anchor: HTMLElement;
@@ -27,15 +34,15 @@ export interface OpenMenu {
 
 /** What people do with the messages of the open conversation. */
 export interface MessageActions extends RowActions {
-  readonly menu: Signal<OpenMenu | null>;
+  readonly menu: Writable<OpenMenu | null>;
   /** Whether something was copied; null: nothing was a moment ago. */
-  readonly feedback: Signal<string | null>;
+  readonly feedback: Writable<string | null>;
   /** `copied`: what the page says once the browser has the text. */
   readonly copy: (text: string, copied: string) => void;
   /** The picture that fills the window; null: none does. */
-  readonly openedPicture: Signal<PictureFile | null>;
+  readonly openedPicture: Writable<PictureFile | null>;
   /** The message that was jumped to a moment ago. */
-  readonly flashedSeq: Signal<number | null>;
+  readonly flashedSeq: Writable<number | null>;
 }
 
 /** The message that the composer edits, as a signal; null: it writes a new one. */

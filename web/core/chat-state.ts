@@ -53,7 +53,7 @@ export class ChatState {
   /** Raised when the send queue or which conversations have a draft changes. */
   readonly writingVersion = signal(0);
   readonly deletions: PendingDeletions;
-  readonly typing = new Typing({ send: (conversation) => void this.#tellTyping(conversation) });
+  readonly typing = new Typing({ send: (conversation) => void this.#sendTyping(conversation) });
   readonly peers: PeerPresence;
   /** Raised when a person chooses a message to see, which may be the one that the address names already. */
   readonly jumps = signal(0);
@@ -186,7 +186,7 @@ export class ChatState {
     return this.#tell('live.foreground', { foreground: isForeground });
   }
 
-  async #tellTyping(conversation: number): Promise<void> {
+  async #sendTyping(conversation: number): Promise<void> {
     const members = this.#entries.get(conversation)?.info.members ?? 0;
     if (members <= MAX_MEMBERS_WITH_TYPING) await this.#tell('messages.typing', { conversation });
   }

@@ -2,10 +2,10 @@ import { signal } from '@preact/signals';
 import { byActivity, type ConversationEntry } from './unread.ts';
 
 /** Private conversations whose presence the page asks for at once: one request each, and those used last come first. */
-const MAX_ASKED = 20;
+const MAX_PEERS = 20;
 
 /** A private conversation, and who is on its other side. */
-export interface Peer {
+interface Peer {
   readonly conversation: number;
   readonly account: number;
 }
@@ -32,7 +32,7 @@ export class PeerPresence {
   /** Asks about those of the first 20 that it has not asked about, one after the other. Never rejects. */
   async ask(peers: readonly Peer[]): Promise<void> {
     const generation = this.#generation;
-    for (const { conversation, account } of peers.slice(0, MAX_ASKED)) {
+    for (const { conversation, account } of peers.slice(0, MAX_PEERS)) {
       if (this.#asked.has(account)) continue;
       this.#asked.add(account);
       // A hint: without it nobody is shown as online.

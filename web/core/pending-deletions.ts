@@ -6,7 +6,7 @@ const UNDO_MS = 5_000;
 const MAX_WAITING = 20;
 
 /** `waiting`: it can be undone. `sent`: the page has sent it, and waits for the answer. */
-export type DeletionState = 'waiting' | 'sent';
+type DeletionState = 'waiting' | 'sent';
 
 interface PendingDeletionsOptions {
   /** `outlivesPage`: the page ends now. Never rejects. */

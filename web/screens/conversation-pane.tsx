@@ -67,7 +67,7 @@ function OpenConversation(props: OpenProps) {
           startIndex={open.startIndex}
           label={words.messagesOf(conversationTitle(entry))}
           pinnedIndex={feed.pinnedIndex}
-          isHeld={feed.isHeld}
+          keepsView={feed.keepsView}
           onView={open.onView}
           onKeyDown={feed.onKeyDown}
           onFocusedRow={feed.onFocusedRow}

@@ -7,7 +7,7 @@ const INTERVAL_MS = 2_000;
 const MAX_CHECKED = 1_000;
 
 /** Messages of others that came since the last announcement. */
-export interface NewMessages {
+interface NewMessages {
   readonly count: number;
   /** The message, where one has come and the page has it. */
   readonly only: Message | null;

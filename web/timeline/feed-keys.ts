@@ -1,7 +1,7 @@
 /** Where the focus goes in the list of messages. */
 export type FeedMove = 'previous' | 'next' | 'page-up' | 'page-down' | 'first' | 'last';
 /** What a key does with the message that has the focus. */
-export type MessageCommand = 'edit' | 'remove' | 'copy' | 'menu';
+type MessageCommand = 'edit' | 'remove' | 'copy' | 'menu';
 
 /** The part of a KeyboardEvent that decides. */
 interface KeyPress {

@@ -30,7 +30,7 @@ interface VirtualListProps {
   /** A row that stays in the document wherever the view is, since it has the focus; null: none. */
   readonly pinnedIndex: number | null;
   /** Whether a list at its end stays where it is when rows come, as long as a menu is open. */
-  readonly isHeld: () => boolean;
+  readonly keepsView: () => boolean;
   readonly onView: (view: ListView) => void;
   readonly onKeyDown: (event: KeyboardEvent) => void;
   /** The row that has the focus now, or something in it; null: the focus has left the list. */
@@ -184,9 +184,9 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
     drawn.style.transform = `translateY(${this.#heights.offsetOf(this.state.from)}px)`;
     const maxTop = feed.scrollHeight - feed.clientHeight;
     const isEndMoved = this.#isAtEnd && maxTop !== this.#maxTop;
-    const isHeld = isEndMoved && this.#isHeld();
-    if (isHeld) this.#isAtEnd = this.#isNearEnd();
-    const pullsAlong = isEndMoved && !isHeld;
+    const keepsView = isEndMoved && this.#keepsView();
+    if (keepsView) this.#isAtEnd = this.#isNearEnd();
+    const pullsAlong = isEndMoved && !keepsView;
     this.#maxTop = maxTop;
     const top = pullsAlong ? maxTop : this.#heights.offsetOf(this.#anchor.index) - this.#anchor.below;
     if (Math.abs(feed.scrollTop - top) >= 0.5) feed.scrollTop = top;
@@ -198,8 +198,8 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
   }
 
   /** Somebody selects, drags or reads a menu: a view that moved would take it away from them. */
-  #isHeld(): boolean {
-    return this.#isPointerDown || this.props.isHeld() || this.#hasSelection();
+  #keepsView(): boolean {
+    return this.#isPointerDown || this.props.keepsView() || this.#hasSelection();
   }
 
   #hasSelection(): boolean {

@@ -47,12 +47,12 @@ async function openWith(title: string, pictures: Readonly<Record<string, Buffer>
     ]);
     await chooser.setFiles(join(folder, name));
     await page.getByRole('button', { name: 'Send', disabled: false }).click();
-    await linkOf(page, name).waitFor();
+    await pictureLink(page, name).waitFor();
   }
   return page;
 }
 
-const linkOf = (page: Page, name: string) => page.getByRole('link', { name: `Open the picture ${name}` });
+const pictureLink = (page: Page, name: string) => page.getByRole('link', { name: `Open the picture ${name}` });
 
 test('a picture opens in the whole window by a key, leads to the others, is enlarged and downloaded, and gives the focus back', async () => {
   const wide = pictureOf(1_000, 200);
@@ -63,7 +63,7 @@ test('a picture opens in the whole window by a key, leads to the others, is enla
   });
   const requested: string[] = [];
   page.on('request', (request) => requested.push(request.url()));
-  await linkOf(page, 'two.png').focus();
+  await pictureLink(page, 'two.png').focus();
   await page.keyboard.press('Enter');
   const dialog = page.getByRole('dialog');
   await dialog.getByRole('heading', { name: 'two.png' }).waitFor();
@@ -116,9 +116,9 @@ test('a picture opens in the whole window by a key, leads to the others, is enla
 
 test('a picture that cannot be loaded any more says so, and one whose link is opened in a tab stays a link', async () => {
   const page = await openWith('Broken', { 'gone.png': pictureOf(10, 10) });
-  await linkOf(page, 'gone.png').locator('img').waitFor();
+  await pictureLink(page, 'gone.png').locator('img').waitFor();
   await page.route('**/v1/files/*', (route) => route.abort());
-  await linkOf(page, 'gone.png').click();
+  await pictureLink(page, 'gone.png').click();
   await page.locator('dialog img').waitFor();
   await page.evaluate('document.querySelector("dialog img").src += "?again"');
   await page.getByRole('dialog').getByText('The picture could not be loaded').waitFor();
@@ -128,7 +128,7 @@ test('a picture that cannot be loaded any more says so, and one whose link is op
   await page.unroute('**/v1/files/*');
   await Promise.all([
     profiles[0]!.waitForEvent('page'),
-    linkOf(page, 'gone.png').click({ modifiers: ['Control'] }),
+    pictureLink(page, 'gone.png').click({ modifiers: ['Control'] }),
   ]);
   expect(await page.getByRole('dialog').count()).toBe(0);
 });
