@@ -7,6 +7,9 @@ import type { ListView, VirtualList } from '../timeline/virtual-list.tsx';
 import { timelineWords } from '../words/timeline-words.ts';
 import { permissionsOf, type MessageActions, type Writable } from './message-actions.tsx';
 
+/** What a browser rounds heights by: a field that shows all of its text is not scrolled. */
+const ROUNDING_PX = 3;
+
 /** A reference to a part of the page. */
 interface Ref<Part> {
   readonly current: Part | null;
@@ -118,7 +121,7 @@ function usePageKeys({ list, composer, move, leave }: PageKeyOptions): void {
       const field = composer.current;
       const to = feedMoveOf(event);
       const isNowhere = target === document.body;
-      const isInShortText = target === field && field !== null && field.scrollHeight <= field.clientHeight;
+      const isInShortText = target === field && field !== null && field.scrollHeight - field.clientHeight < ROUNDING_PX;
       if (key === 'Escape') leave();
       else if (to !== null && isNowhere) move(to);
       else if ((key === 'PageUp' || key === 'PageDown') && isInShortText)

@@ -60,7 +60,7 @@ function OpenConversation(props: OpenProps) {
       <div class="timeline">
         {open.count === 0 ? <p class="quiet centred">{words.emptyConversation}</p> : null}
         <VirtualList
-          ref={list}
+          handle={list}
           count={open.count}
           renderRow={open.renderRow}
           isReady={(index) => isRowReady(chat, entry, entry.firstSeq + index)}

@@ -20,6 +20,8 @@ export interface ListView {
 }
 
 interface VirtualListProps {
+  /** Holds the list while it is in the document. Not `ref`, which Preact 11 passes to a class as any other property. */
+  readonly handle: { current: VirtualList | null };
   readonly count: number;
   readonly renderRow: (index: number) => JSX.Element;
   /** False for a row whose content has still to come, and with it another height. */
@@ -80,6 +82,7 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
   }
 
   override componentDidMount(): void {
+    this.props.handle.current = this;
     // A third of the view shows what was read before.
     if (!this.#isAtEnd) this.#anchor.below = this.#feed.current!.clientHeight / 3;
     for (const { current } of [this.#feed, this.#drawn, this.#tail]) this.#observer.observe(current!);
@@ -102,6 +105,7 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
   override componentWillUnmount(): void {
     for (const name of ['pointerup', 'pointercancel'] as const) removeEventListener(name, this.#onPointerUp);
     this.#observer.disconnect();
+    this.props.handle.current = null;
   }
 
   jumpToEnd(): void {
