@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals';
-import { useEffect } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import type { ChatState } from '../core/chat-state.ts';
 import type { ConversationEntry } from '../core/unread.ts';
 import { feedMoveOf, hasModifier, messageCommandOf, type FeedMove } from '../timeline/feed-keys.ts';
@@ -30,8 +30,11 @@ interface FeedOptions {
 export function useFeedControl(options: FeedOptions) {
   const { view, actions, list } = options;
   const focused = useSignal<number | null>(null);
+  /** A pointer was pressed in the list after the last key that moved the focus. */
+  const wasPressed = useRef(false);
   const tabStop = focused.value ?? view.value?.last ?? null;
   const move = (to: FeedMove): void => {
+    wasPressed.current = false;
     const count = Math.max(0, options.entry.lastSeq - options.entry.firstSeq + 1);
     if (count === 0) return;
     const index = indexAfter(to, { at: focused.peek(), tabStop, view: view.peek(), count, list });
@@ -45,7 +48,8 @@ export function useFeedControl(options: FeedOptions) {
     const to = feedMoveOf(event);
     if (to !== null) move(to);
     else if (event.key === 'Escape' && !hasModifier(event)) leave();
-    else if (!runOnMessage(options, event, focused.peek())) return;
+    // Somebody who clicks at a message and types means the composer. Browsers show its focus as soon as a key is pressed.
+    else if (wasPressed.current || !runOnMessage(options, event, focused.peek())) return;
     event.preventDefault();
   };
   usePageKeys({ list, composer: options.composer, move, leave });
@@ -57,6 +61,10 @@ export function useFeedControl(options: FeedOptions) {
     keepsView: () => actions.menu.peek() !== null || actions.openedPicture.peek() !== null,
     onFocusedRow: (index: number | null) => {
       focused.value = index;
+      if (index === null) wasPressed.current = false;
+    },
+    onPointerDown: () => {
+      wasPressed.current = true;
     },
   };
 }
@@ -81,14 +89,11 @@ function indexAfter(to: FeedMove, { at, tabStop, view, count, list }: Position):
   return list.current?.rowAPageFrom(from, to === 'page-up' ? -1 : 1) ?? from;
 }
 
-/**
- * Does what a key says with the message that has the focus; false: nothing. Keys act on a message only while the page
- * shows its focus: somebody who clicks at a message and types means the composer.
- */
+/** Does what a key says with the message that has the focus; false: nothing. */
 function runOnMessage({ chat, entry, actions }: FeedOptions, event: KeyboardEvent, index: number | null): boolean {
   const command = messageCommandOf(event);
   const article = event.target as HTMLElement;
-  if (command === null || index === null || !article.matches('article:focus-visible')) return false;
+  if (command === null || index === null || !article.matches('article')) return false;
   const seq = entry.firstSeq + index;
   const message = chat.pages.get(entry.info.id, seq);
   if (message === undefined) return false;

@@ -71,6 +71,7 @@ function OpenConversation(props: OpenProps) {
           onView={open.onView}
           onKeyDown={feed.onKeyDown}
           onFocusedRow={feed.onFocusedRow}
+          onPointerDown={feed.onPointerDown}
         >
           <UnsentMessages chat={chat} entries={chat.sendQueue.entriesOf(conversation)} />
         </VirtualList>

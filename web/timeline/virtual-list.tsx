@@ -37,6 +37,8 @@ interface VirtualListProps {
   readonly onKeyDown: (event: KeyboardEvent) => void;
   /** The row that has the focus now, or something in it; null: the focus has left the list. */
   readonly onFocusedRow: (index: number | null) => void;
+  /** A pointer was pressed in the list. */
+  readonly onPointerDown: () => void;
   /** Behind the rows. */
   readonly children: ComponentChildren;
 }
@@ -255,6 +257,7 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
 
   readonly #onPointerDown = (): void => {
     this.#isPointerDown = true;
+    this.props.onPointerDown();
   };
 
   readonly #onPointerUp = (): void => {
