@@ -18,7 +18,10 @@ document.addEventListener('visibilitychange', () => {
   void state.chat?.tellForeground(!document.hidden);
   if (document.hidden) state.chat?.drafts.keepNow();
 });
-addEventListener('pagehide', () => state.chat?.drafts.keepNow());
+addEventListener('pagehide', () => {
+  state.chat?.drafts.keepNow();
+  void state.chat?.deletions.sendNow({ outlivesPage: true });
+});
 addEventListener('popstate', () => state.navigation.followAddress());
 addEventListener('online', () => {
   state.starting.tryNow();

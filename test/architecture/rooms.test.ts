@@ -54,7 +54,8 @@ const roomsOf: Readonly<Record<string, Readonly<Record<string, readonly string[]
     text: [],
     words: [],
     timeline: ['text', 'words'],
-    screens: ['core', 'text', 'timeline', 'words'],
+    conversation: ['core', 'timeline', 'words'],
+    screens: ['conversation', 'core', 'text', 'timeline', 'words'],
     'main.tsx': ['core', 'screens', 'words'],
   },
   cli: {

@@ -130,7 +130,10 @@ describe("an invitation's link", () => {
     const { token } = await invite({ title, about });
     const page = await get(token, { accept: BROWSER });
     // The page has one link of its own.
-    const text = page.text.replace(`<a class="join" href="http://klatch.example/join#${token}">Join in this browser</a>`, '');
+    const text = page.text.replace(
+      `<a class="join" href="http://klatch.example/join#${token}">Join in this browser</a>`,
+      '',
+    );
     const tags = new Set([...text.matchAll(/<\/?([a-z0-9]+)/g)].map(([, name]) => name));
     for (const tag of ['script', 'img', 'a', 'iframe', 'link', 'form', 'svg', 'object'])
       expect(tags).not.toContain(tag);

@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { ServerError } from '../../client/core/chat-error.ts';
 import type { Decoder } from '../../client/core/decode.ts';
+import type { SignedInAccount } from '../../web/core/browser-session.ts';
 import { SHARED_SESSION_S, SignInFlow } from '../../web/core/sign-in-flow.ts';
 import { TestBrowser } from '../http/browser/cookies.ts';
 import { TestMailServer } from '../support/mail-server.ts';
@@ -37,10 +38,10 @@ function startFlow(invite: string | null = null) {
       call: async (operation, input, decode) => read(await browser.call(operation, input), decode),
       openSession: async (proof) => {
         const response = await browser.send({ path: '/v1/session', body: JSON.stringify(proof) });
-        return read(response, (body: any) =>
-          // oxlint-disable-line typescript/no-explicit-any -- the answer as it came
-          body.account === undefined ? null : { account: body.account, expiresAt: null },
-        );
+        return read(response, (body) => {
+          const { account } = body as { account?: SignedInAccount };
+          return account === undefined ? null : { account, expiresAt: null };
+        });
       },
     },
     invite,

@@ -56,6 +56,7 @@ const decodeAccounts = objectWithAtLeast({
   accounts: arrayOf(objectWithAtLeast({ id: integer, nick: string, name: string })),
 });
 const decodeOpened = objectWithAtLeast({ id: integer });
+const decodeOnline = objectWithAtLeast({ accounts: arrayOf(objectWithAtLeast({ id: integer })) });
 const decodeRemoved = objectWithAtLeast({ file: string });
 const decodeAbout = objectWithAtLeast({
   files: objectWithAtLeast({ maxBytes: integer }),
@@ -148,13 +149,20 @@ export class Api {
     return this.call('messages.edit', { conversation, seq, text }, decodeMessage);
   }
 
-  deleteMessage(conversation: number, seq: number): Promise<Message> {
-    return this.call('messages.delete', { conversation, seq }, decodeMessage);
+  /** `outlivesPage`: the browser sends it even when the page ends meanwhile. */
+  deleteMessage(conversation: number, seq: number, { outlivesPage = false } = {}): Promise<Message> {
+    const path = 'v1/api/messages.delete';
+    return this.#send('POST', path, { conversation, seq }, decodeMessage, { keepalive: outlivesPage });
   }
 
   /** Up to where the account has read now. */
   async markRead(conversation: number, seq: number): Promise<number> {
     return (await this.call('messages.mark-read', { conversation, seq }, decodeReadPosition)).read_seq;
+  }
+
+  /** Who of a conversation is online, by number of the account. */
+  async onlineAccounts(conversation: number): Promise<number[]> {
+    return (await this.call('presence.list', { conversation }, decodeOnline)).accounts.map(({ id }) => id);
   }
 
   /** The newest messages with all words of a text, in all conversations of the account. */
@@ -188,11 +196,13 @@ export class Api {
     path: string,
     input: object | undefined,
     decode: Decoder<Answer>,
+    { keepalive = false } = {},
   ): Promise<Answer> {
     // Not mode: 'same-origin', for which a page with the referrer policy no-referrer sends `Origin: null`.
     const response = await fetch(new URL(path, this.#base), {
       method,
       cache: 'no-store',
+      keepalive,
       signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
       ...(input === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(input) }),
     }).catch((cause: unknown) => {

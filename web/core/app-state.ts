@@ -131,6 +131,8 @@ export class AppState {
     await this.#whileBusy(async () => {
       // Read before the call: the live connection may learn of the session's end first, and end the chat.
       const { chat } = this;
+      // Nobody can send them after the end of the session.
+      await chat?.deletions.sendNow({ outlivesPage: false });
       await this.#endSession();
       this.#showSignIn();
       this.go({ screen: 'list' }, { replaces: true });

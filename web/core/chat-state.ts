@@ -1,5 +1,5 @@
 import { batch, signal } from '@preact/signals';
-import { anything, boolean, decodeOrNull, integer, objectWithAtLeast, string } from '../../client/core/decode.ts';
+import { anything } from '../../client/core/decode.ts';
 import { isTransient, ServerError } from '../../client/core/chat-error.ts';
 import type { ChatEvent } from '../../client/core/events.ts';
 import { LiveClient } from '../../client/core/live-client.ts';
@@ -10,10 +10,14 @@ import { Attachments, type FileLimits } from './attachments.ts';
 import { BrowserStore } from './browser-store.ts';
 import { Drafts } from './drafts.ts';
 import { MessagePages } from './message-pages.ts';
+import { readNotification } from './live-notification.ts';
+import { PeerPresence, peersIn } from './peer-presence.ts';
+import { PendingDeletions } from './pending-deletions.ts';
 import { SendQueue } from './send-queue.ts';
 import type { Place } from './place.ts';
 import { Timeline } from './timeline.ts';
-import { waitingOf, withListed, withMessage, withRead, type ConversationEntry } from './unread.ts';
+import { Typing } from './typing.ts';
+import { byActivity, waitingOf, withListed, withMessage, withRead, type ConversationEntry } from './unread.ts';
 import { webSocketConnect } from './websocket.ts';
 
 /** Least time between two reads of the list, whatever the rate of new messages. */
@@ -22,17 +26,12 @@ const RELOAD_INTERVAL_MS = 1_000;
 const HIDDEN_FRAME_MS = 250;
 /** IndexedDB answers within milliseconds, and in some browsers never. */
 const MAX_STORE_WAIT_MS = 2_000;
-/** Till then a deletion can be taken back. */
-const UNDO_MS = 5_000;
 
 /** Where the server cannot say its own: then it refuses what is too much. */
 const ASSUMED_FILE_LIMITS: FileLimits = { maxBytes: Number.MAX_SAFE_INTEGER, maxFiles: 10 };
 
-const decodePresence = objectWithAtLeast({ account: objectWithAtLeast({ id: integer }), online: boolean });
-const decodeAccountChanged = objectWithAtLeast({
-  account: objectWithAtLeast({ id: integer, nick: string, name: string }),
-});
-const decodeReadNotification = objectWithAtLeast({ conversation: integer, seq: integer });
+/** In larger conversations the server tells nobody who types. */
+const MAX_MEMBERS_WITH_TYPING = 200;
 
 /** Why nothing new comes. */
 interface ConnectionProblem {
@@ -54,8 +53,11 @@ export class ChatState {
   readonly groupChange = signal<{ readonly conversation: number | null } | null>(null);
   /** Raised when the send queue or which conversations have a draft changes. */
   readonly writingVersion = signal(0);
-  /** Messages that will be deleted in a moment, as `conversation:seq`. */
-  readonly deletions = signal<ReadonlySet<string>>(new Set());
+  readonly deletions: PendingDeletions;
+  readonly typing = new Typing({ send: (conversation) => void this.#sendTyping(conversation) });
+  readonly peers: PeerPresence;
+  /** Raised when a person chooses a message to see, which may be the one that the address names already. */
+  readonly jumps = signal(0);
   readonly sendQueue: SendQueue;
   readonly drafts: Drafts;
   readonly attachments: Attachments;
@@ -67,7 +69,6 @@ export class ChatState {
   readonly #entries = new Map<number, ConversationEntry>();
   /** By conversation, the position of a call that failed. */
   readonly #unsentReadSeqs = new Map<number, number>();
-  readonly #deletionTimers = new Map<string, ReturnType<typeof setTimeout>>();
   /** Conversations of which the server has lost changes, until the list says what there is. */
   readonly #resetConversations = new Set<number>();
   /** What the last read of the list failed with, as `actionProblem` shows it. */
@@ -99,6 +100,12 @@ export class ChatState {
       remove: (clientId) => store.removeQueuedMessage(clientId),
       lastSeqOf: (conversation) => this.#entries.get(conversation)?.lastSeq ?? 0,
       onChange,
+    });
+    this.peers = new PeerPresence((conversation) => api.onlineAccounts(conversation));
+    this.deletions = new PendingDeletions({
+      remove: async (conversation, seq, options) => {
+        await this.#act(async () => this.#show(conversation, await api.deleteMessage(conversation, seq, options)));
+      },
     });
     let limits: FileLimits | null = null;
     this.attachments = new Attachments({
@@ -140,6 +147,8 @@ export class ChatState {
   async stop({ isSignOut }: { readonly isSignOut: boolean }): Promise<void> {
     this.#isStopped = true;
     this.sendQueue.stop();
+    this.deletions.stop();
+    this.typing.clear();
     this.attachments.stop();
     this.#timeline?.close();
     if (this.#reloadTimer !== null) clearTimeout(this.#reloadTimer);
@@ -174,14 +183,24 @@ export class ChatState {
       onFirstSeq: (firstSeq) =>
         this.#update(conversation, (entry) => ({ ...entry, firstSeq: Math.max(firstSeq, entry.firstSeq) })),
     });
+    void this.peers.ask(peersIn(this.#entries.values(), conversation));
     return this.#timeline;
   }
 
   /** Tells the server whether somebody looks: devices of an account that nobody looks at are notified. */
-  async tellForeground(isForeground: boolean): Promise<void> {
-    const options = { decode: anything, failsWhenDisconnected: true };
+  tellForeground(isForeground: boolean): Promise<void> {
     // Without a connection there is nothing to tell; the next one is told when it is there.
-    await this.live.call('live.foreground', { foreground: isForeground }, options).catch(() => {});
+    return this.#tell('live.foreground', { foreground: isForeground });
+  }
+
+  async #sendTyping(conversation: number): Promise<void> {
+    const members = this.#entries.get(conversation)?.info.members ?? 0;
+    if (members <= MAX_MEMBERS_WITH_TYPING) await this.#tell('messages.typing', { conversation });
+  }
+
+  /** Calls an operation whose failure matters to nobody. */
+  async #tell(operation: string, input: object): Promise<void> {
+    await this.live.call(operation, input, { decode: anything, failsWhenDisconnected: true }).catch(() => {});
   }
 
   async markRead(conversation: number, seq: number): Promise<void> {
@@ -216,26 +235,6 @@ export class ChatState {
     return this.#act(async () => this.#show(conversation, await this.api.editMessage(conversation, seq, text)));
   }
 
-  /** Deletes a message after 5 s, in which it can be taken back. */
-  deleteSoon(conversation: number, seq: number): void {
-    const key = `${conversation}:${seq}`;
-    this.deletions.value = new Set([...this.deletions.value, key]);
-    const timer = setTimeout(() => {
-      if (this.#isStopped) return;
-      void this.#act(async () => this.#show(conversation, await this.api.deleteMessage(conversation, seq))).then(() =>
-        this.undoDelete(conversation, seq),
-      );
-    }, UNDO_MS);
-    this.#deletionTimers.set(key, timer);
-  }
-
-  undoDelete(conversation: number, seq: number): void {
-    const key = `${conversation}:${seq}`;
-    clearTimeout(this.#deletionTimers.get(key));
-    this.#deletionTimers.delete(key);
-    this.deletions.value = new Set([...this.deletions.value].filter((each) => each !== key));
-  }
-
   /** Messages that wait for this person, in all conversations. */
   get waiting(): number {
     return (this.conversations.value ?? []).reduce((sum, entry) => sum + waitingOf(entry), 0);
@@ -257,6 +256,8 @@ export class ChatState {
     if (event.type === 'change') return this.#onChange(event.conversation, event.change);
     if (event.type === 'disconnected') {
       const { reason, retryInMs } = event;
+      this.typing.clear();
+      this.peers.clear();
       this.connectionProblem.value = { reason, retryAt: Date.now() + retryInMs };
     } else if (event.type === 'connected') {
       this.connectionProblem.value = null;
@@ -285,6 +286,8 @@ export class ChatState {
     // Pages of others are fetched when they are opened.
     if (isOpen || this.pages.hasPageOf(conversation, message.seq)) this.pages.put(conversation, [message]);
     batch(() => {
+      const isNew = message.edited_at === undefined && message.deleted !== true;
+      if (isNew && message.sender.kind !== 'webhook') this.typing.onMessage(conversation, message.sender.id);
       this.#update(conversation, (entry) => withMessage(entry, message, this.account));
       this.#tellSendQueue(conversation, message);
     });
@@ -310,22 +313,19 @@ export class ChatState {
   }
 
   #onSaid(method: string, params: unknown): void {
-    if (method === 'typing') return;
-    if (method === 'presence') {
-      const change = decodeOrNull(decodePresence, params);
-      if (change !== null) this.presence.value = { account: change.account.id, online: change.online };
-      return;
+    const said = readNotification(method, params);
+    if (said?.kind === 'typing') this.typing.onNotification(said.conversation, said.account);
+    else if (said?.kind === 'presence') {
+      this.presence.value = { account: said.account, online: said.online };
+      this.peers.onNotification(said.account, said.online);
+    } else if (said?.kind === 'read') {
+      this.#update(said.conversation, (entry) => withRead(entry, said.seq));
+      if ((this.#entries.get(said.conversation)?.mentions ?? 0) > 0) this.#reloadSoon();
+    } else {
+      if (method === 'account.changed') this.groupChange.value = { conversation: null };
+      if (said?.account.id === this.account.id) this.rename(said.account);
+      this.#reloadSoon();
     }
-    if (method === 'account.changed') {
-      this.groupChange.value = { conversation: null };
-      const changed = decodeOrNull(decodeAccountChanged, params)?.account;
-      if (changed?.id === this.account.id) this.rename(changed);
-    }
-    const read = method === 'conversation.read' ? decodeOrNull(decodeReadNotification, params) : null;
-    if (read === null) return this.#reloadSoon();
-    this.#update(read.conversation, (entry) => withRead(entry, read.seq));
-    if ((this.#entries.get(read.conversation)?.mentions ?? 0) > 0) this.#reloadSoon();
-    return undefined;
   }
 
   #update(conversation: number, change: (entry: ConversationEntry) => ConversationEntry): void {
@@ -373,6 +373,7 @@ export class ChatState {
       if (this.actionProblem.value === this.#listProblem) this.actionProblem.value = null;
       this.sendQueue.forgetShown();
       this.#flushSoon();
+      void this.peers.ask(peersIn(this.#entries.values(), this.#timeline?.conversation ?? null));
     } catch (error) {
       // The live connection reports the end of the session.
       if (error instanceof ServerError && error.code === 'unauthenticated') return;
@@ -387,9 +388,4 @@ export class ChatState {
     this.#entries.set(info.id, withListed(isReset ? undefined : this.#entries.get(info.id), info));
     if (isReset && this.#timeline?.conversation === info.id) this.#timeline.refetch();
   }
-}
-
-/** What was said last comes first. */
-function byActivity(a: ConversationEntry, b: ConversationEntry): number {
-  return (b.lastAt ?? '').localeCompare(a.lastAt ?? '') || a.info.id - b.info.id;
 }

@@ -19,7 +19,6 @@ const MAX_SEARCH_PAGES = 10;
 
 const decodeMember = objectWithAtLeast({ id: integer, nick: string, name: string, kind: string, role: string });
 const decodeMemberPage = objectWithAtLeast({ members: arrayOf(decodeMember), next: nullable(string) });
-const decodeOnline = objectWithAtLeast({ accounts: arrayOf(objectWithAtLeast({ id: integer })) });
 const decodeInvite = objectWithAtLeast({
   id: integer,
   link: string,
@@ -80,12 +79,6 @@ export class GroupApi {
       after = answer.next;
     }
     return null;
-  }
-
-  /** Who of the conversation is online, by number. */
-  async onlineAccounts(): Promise<number[]> {
-    const { accounts } = await this.#api.call('presence.list', { conversation: this.#group }, decodeOnline);
-    return accounts.map(({ id }) => id);
   }
 
   async addMember(user: number): Promise<void> {

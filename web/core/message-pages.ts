@@ -37,6 +37,12 @@ export class MessagePages {
     }
   }
 
+  /** The messages of a conversation that are here, in the order of their seqs. */
+  allOf(conversation: number): Message[] {
+    const pages = [...this.#pages.values()].filter((each) => each.conversation === conversation);
+    return pages.flatMap(({ bySeq }) => [...bySeq.values()]).sort((a, b) => a.seq - b.seq);
+  }
+
   /** Whether messages of the same page are here. */
   hasPageOf(conversation: number, seq: number): boolean {
     return this.#pages.has(keyOf(conversation, seq));

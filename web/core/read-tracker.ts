@@ -7,6 +7,7 @@ interface ReadTrackerOptions {
   readonly isLookedAt: () => boolean;
   /** Up to here everything was in view for a second. */
   readonly onRead: (seq: number) => void;
+  readonly inViewMs?: number;
 }
 
 /** Tells which messages were in view for a second while somebody looked at the page; at most one call a second. */
@@ -14,6 +15,8 @@ export class ReadTracker {
   readonly #options: ReadTrackerOptions;
   /** The last message that is whole in view. */
   #seqInView = 0;
+  /** The least one since the timer runs: what somebody scrolls away from and back to was not in view all the time. */
+  #leastSeqInView = 0;
   #readSeq = 0;
   #timer: ReturnType<typeof setTimeout> | null = null;
 
@@ -24,6 +27,7 @@ export class ReadTracker {
   /** `seq`: the last message that is whole in view now; the same one again where the page came into focus. */
   update(seq: number): void {
     this.#seqInView = seq;
+    this.#leastSeqInView = Math.min(this.#leastSeqInView, seq);
     this.check();
   }
 
@@ -31,17 +35,17 @@ export class ReadTracker {
   check(): void {
     if (!this.#options.isLookedAt()) return this.stop();
     if (this.#timer !== null || this.#seqInView <= this.#readSeq) return;
-    const seqInViewBefore = this.#seqInView;
+    this.#leastSeqInView = this.#seqInView;
     this.#timer = setTimeout(() => {
       this.#timer = null;
       if (!this.#options.isLookedAt()) return;
-      const seq = Math.min(seqInViewBefore, this.#seqInView);
+      const seq = this.#leastSeqInView;
       if (seq > this.#readSeq) {
         this.#readSeq = seq;
         this.#options.onRead(seq);
       }
       this.check();
-    }, IN_VIEW_MS);
+    }, this.#options.inViewMs ?? IN_VIEW_MS);
   }
 
   stop(): void {

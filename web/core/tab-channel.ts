@@ -19,11 +19,13 @@ export class TabChannel {
 
   /** Called before the request, since the server closes the connections of the other tabs before it answers. */
   announceSignOut(): void {
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a BroadcastChannel takes none
     this.#channel.postMessage(true);
   }
 
   /** The request failed: a later end of the session has another reason. */
   withdrawSignOut(): void {
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a BroadcastChannel takes none
     this.#channel.postMessage(false);
   }
 

@@ -85,3 +85,8 @@ export function unreadOf({ lastSeq, readSeq, firstSeq }: ConversationEntry): num
 export function waitingOf(entry: ConversationEntry): number {
   return entry.info.kind === 'private' ? unreadOf(entry) : entry.mentions;
 }
+
+/** Compares for a list in which the conversation that was written in last comes first. */
+export function byActivity(a: ConversationEntry, b: ConversationEntry): number {
+  return (b.lastAt ?? '').localeCompare(a.lastAt ?? '') || a.info.id - b.info.id;
+}

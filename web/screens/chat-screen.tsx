@@ -35,6 +35,7 @@ export function ChatScreen({ state, chat }: ChatScreenProps) {
   useShortcuts(state, chat, show('switcher'));
   const leaveFor = (conversation: number | null, seq: number | null = null): void => {
     dialog.value = null;
+    if (seq !== null) chat.jumps.value += 1;
     if (conversation !== null) state.go({ screen: 'conversation', conversation, seq });
   };
   return (
@@ -94,6 +95,7 @@ function useShortcuts(state: AppState, chat: ChatState, openSwitcher: () => void
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
       if ((event.ctrlKey || event.metaKey) && !event.altKey && event.key.toLowerCase() === 'k') openSwitcher();
+      else if (document.querySelector('dialog[open]') !== null) return;
       else if (event.altKey && (event.key === 'ArrowUp' || event.key === 'ArrowDown'))
         goToNeighbour(state, chat, event.key === 'ArrowUp' ? -1 : 1, event.shiftKey);
       else if (event.key === '?' && !isTaken(event)) state.go({ screen: 'settings', part: 'shortcuts' });

@@ -1,8 +1,13 @@
 import { useSignal } from '@preact/signals';
-import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
+import type { RefObject } from 'preact';
+import { useEffect, useLayoutEffect } from 'preact/hooks';
+import { sanitize } from '../../client/core/safe-text.ts';
 import type { Message } from '../../client/core/shapes.ts';
+import type { EditedMessage } from '../conversation/message-actions.tsx';
 import type { ChatState } from '../core/chat-state.ts';
 import type { ConversationEntry } from '../core/unread.ts';
+import { hasModifier } from '../timeline/feed-keys.ts';
+import { timelineWords } from '../words/timeline-words.ts';
 import { words } from '../words/words.ts';
 import { AttachButton, AttachedFiles, DropTarget, useAttaching } from './attach-files.tsx';
 import { MentionList, mentionAttributes, useMentions } from './mentions.tsx';
@@ -14,24 +19,18 @@ const COUNT_FROM = 38_000;
 /** Messages in which ↑ looks for the last own one. */
 const LAST_MESSAGES = 200;
 
-/** A signal. */
-export interface EditedMessage {
-  value: Message | null;
-}
-
 interface ComposerProps {
   readonly chat: ChatState;
   readonly entry: ConversationEntry;
-  /** The message that is edited; null: a new one is written. */
   readonly edited: EditedMessage;
+  readonly field: RefObject<HTMLTextAreaElement | null>;
   readonly onSent: () => void;
-  readonly onEscape: () => void;
 }
 
 /** Where people write. */
 export function Composer(props: ComposerProps) {
-  const { chat, entry, edited } = props;
-  const { field, text, left, canSend, problem, setText, submit, attach, onKeyDown, onPaste } = useWriting(props);
+  const { chat, entry, edited, field } = props;
+  const { text, left, canSend, problem, setText, submit, attach, onKeyDown, onPaste } = useWriting(props);
   const mentions = useMentions({ chat, conversation: entry.info.id, field, setText });
   const isEditing = edited.value !== null;
   const title = conversationTitle(entry);
@@ -45,7 +44,7 @@ export function Composer(props: ComposerProps) {
         submit();
       }}
     >
-      {isEditing ? <EditingLine edited={edited} /> : null}
+      {isEditing ? <EditingLine edited={edited} ownId={chat.account.id} /> : null}
       {problem === null ? null : (
         <p class="error" role="alert">
           {problem}
@@ -99,10 +98,12 @@ function CharactersLeft({ left }: { readonly left: number }) {
   );
 }
 
-function EditingLine({ edited }: Pick<ComposerProps, 'edited'>) {
+function EditingLine({ edited, ownId }: Pick<ComposerProps, 'edited'> & { readonly ownId: number }) {
+  const { sender, label } = edited.value!;
+  const isOwn = sender.kind === 'user' && sender.id === ownId;
   return (
     <p class="quiet editing">
-      {words.editing}{' '}
+      {isOwn ? words.editing : timelineWords.editingOf(sanitize(label ?? sender.name))}{' '}
       <button
         class="link"
         type="button"
@@ -120,9 +121,8 @@ function EditingLine({ edited }: Pick<ComposerProps, 'edited'>) {
  * The state of the text field. It keeps the conversation that it was created for, so that it never sends a text to
  * another one.
  */
-function useWriting({ chat, entry, edited, onSent, onEscape }: ComposerProps) {
+function useWriting({ chat, entry, edited, field, onSent }: ComposerProps) {
   const conversation = entry.info.id;
-  const field = useRef<HTMLTextAreaElement>(null);
   const editedText = useSignal('');
   const problem = useSignal<string | null>(null);
   const version = useSignal(0);
@@ -138,8 +138,10 @@ function useWriting({ chat, entry, edited, onSent, onEscape }: ComposerProps) {
   }, [message]);
   useLayoutEffect(() => fitHeight(field.current), [text]);
   const setText = (next: string): void => {
-    if (message === null) chat.drafts.set(conversation, next);
-    else editedText.value = next;
+    if (message === null) {
+      chat.drafts.set(conversation, next);
+      if (next.trim() !== '') chat.typing.onTyped(conversation);
+    } else editedText.value = next;
     version.value += 1;
   };
   const files = chat.attachments.filesOf(conversation);
@@ -165,12 +167,12 @@ function useWriting({ chat, entry, edited, onSent, onEscape }: ComposerProps) {
   const onKeyDown = (event: KeyboardEvent): void => {
     if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) submit();
     else if (event.key === 'Escape' && message !== null) edited.value = null;
-    else if (event.key === 'Escape') onEscape();
-    else if (event.key === 'ArrowUp' && text === '' && message === null) edited.value = lastOwnMessage(chat, entry);
+    else if (event.key === 'ArrowUp' && !hasModifier(event) && text === '' && message === null)
+      edited.value = lastOwnMessage(chat, entry);
     else return;
     event.preventDefault();
   };
-  return { field, text, left, canSend, problem: problem.value, setText, submit, attach, onKeyDown, onPaste };
+  return { text, left, canSend, problem: problem.value, setText, submit, attach, onKeyDown, onPaste };
 }
 
 /** As the server counts: a sign that takes two units of UTF-16 is one. */
@@ -191,7 +193,8 @@ function lastOwnMessage(chat: ChatState, { info, lastSeq, firstSeq }: Conversati
   for (let seq = lastSeq; seq >= Math.max(firstSeq, lastSeq - LAST_MESSAGES); seq -= 1) {
     const message = chat.pages.get(info.id, seq);
     const isOwn = message?.sender.kind === 'user' && message.sender.id === chat.account.id;
-    if (message !== undefined && isOwn && message.deleted !== true) return message;
+    if (message !== undefined && isOwn && message.deleted !== true && chat.deletions.stateOf(info.id, seq) === null)
+      return message;
   }
   return null;
 }

@@ -1,18 +1,22 @@
 import { useSignal } from '@preact/signals';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
-import { sanitize } from '../../client/core/safe-text.ts';
 import type { Message, Notice } from '../../client/core/shapes.ts';
+import { useFeedControl } from '../conversation/feed-control.ts';
+import { Feedback, permissionsOf, useMessageActions, type MessageActions } from '../conversation/message-actions.tsx';
+import { Spoken, useAnnouncements } from '../conversation/spoken.tsx';
+import { UnsentMessages } from '../conversation/unsent-messages.tsx';
 import type { AppState } from '../core/app-state.ts';
 import type { ChatState } from '../core/chat-state.ts';
 import { ReadTracker } from '../core/read-tracker.ts';
 import type { Timeline } from '../core/timeline.ts';
 import { unreadOf, type ConversationEntry } from '../core/unread.ts';
-import type { QueuedMessage } from '../core/send-queue.ts';
-import { MessageRow, type RowActions } from '../timeline/message-row.tsx';
-import { RichText } from '../timeline/rich-text.tsx';
+import { MessageRow } from '../timeline/message-row.tsx';
+import { TypingLine } from '../timeline/typing-line.tsx';
 import { VirtualList, type ListView } from '../timeline/virtual-list.tsx';
+import { timelineWords } from '../words/timeline-words.ts';
 import { words } from '../words/words.ts';
-import { Composer, type EditedMessage } from './composer.tsx';
+import { Composer } from './composer.tsx';
+import { filesBaseOf, LazyOverlays } from './lazy-overlays.tsx';
 import { PaneHead } from './pane-head.tsx';
 import { conversationTitle } from './sidebar.tsx';
 
@@ -47,9 +51,51 @@ export function ConversationPane(props: ConversationPaneProps) {
 
 type OpenProps = ConversationPaneProps & { readonly entry: ConversationEntry };
 
-function OpenConversation({ state, chat, conversation, seq, entry }: OpenProps) {
+function OpenConversation(props: OpenProps) {
+  const { state, chat, conversation, entry } = props;
+  const open = useOpenConversation(props);
+  const { timeline, list, view, edited, composer, toNewest, announcements, actions, feed } = open;
+  return (
+    <>
+      <div class="timeline">
+        {open.count === 0 ? <p class="quiet centred">{words.emptyConversation}</p> : null}
+        <VirtualList
+          handle={list}
+          count={open.count}
+          renderRow={open.renderRow}
+          isReady={(index) => isRowReady(chat, entry, entry.firstSeq + index)}
+          startIndex={open.startIndex}
+          label={words.messagesOf(conversationTitle(entry))}
+          pinnedIndex={feed.pinnedIndex}
+          keepsView={feed.keepsView}
+          onView={open.onView}
+          onKeyDown={feed.onKeyDown}
+          onFocusedRow={feed.onFocusedRow}
+          onPointerDown={feed.onPointerDown}
+        >
+          <UnsentMessages chat={chat} entries={chat.sendQueue.entriesOf(conversation)} />
+        </VirtualList>
+        {timeline.problem.value === null ? null : (
+          <p class="timeline-problem" role="status">
+            {timeline.problem.value}. {words.trying}
+          </p>
+        )}
+        <ToNewest view={view.value} entry={entry} onClick={toNewest} />
+        <LazyOverlays place={state.place} chat={chat} conversation={conversation} actions={actions} />
+        <Feedback actions={actions} />
+        <Spoken announcements={announcements} />
+      </div>
+      <TypingLine names={() => chat.typing.namesIn(conversation)} />
+      <Composer key={conversation} chat={chat} entry={entry} edited={edited} field={composer} onSent={toNewest} />
+    </>
+  );
+}
+
+/** The state of a conversation that is open, and its list of messages. */
+function useOpenConversation({ state, chat, conversation, seq, entry }: OpenProps) {
   const timeline = useMemo(() => chat.open(conversation), [conversation]);
   const list = useRef<VirtualList>(null);
+  const composer = useRef<HTMLTextAreaElement>(null);
   const view = useSignal<ListView | null>(null);
   const edited = useSignal<Message | null>(null);
   // As it was when the conversation was opened: the divider stays while somebody reads.
@@ -58,51 +104,40 @@ function OpenConversation({ state, chat, conversation, seq, entry }: OpenProps) 
   // What came, and what waits to be sent, draws the rows again.
   void timeline.version.value;
   void chat.writingVersion.value;
-  const indexOf = (each: number): number => Math.min(Math.max(0, each - firstSeq), Math.max(0, lastSeq - firstSeq));
+  const count = Math.max(0, lastSeq - firstSeq + 1);
+  const indexOf = (each: number): number => Math.min(Math.max(0, each - firstSeq), Math.max(0, count - 1));
   const opensAt = seq ?? firstUnread;
   const onView = useOnView({ chat, entry, timeline, view });
-  const actions = useActions(chat, conversation, edited);
-  const renderRow = rowRenderer({ state, chat, entry, timeline, firstUnread, jumpedTo: seq, actions });
-  const isReady = (index: number): boolean => isRowReady(chat, entry, firstSeq + index);
+  const announcements = useAnnouncements(chat, entry);
+  const actions = useMessageActions({ chat, conversation, edited, announcements });
   const toNewest = (): void => list.current?.jumpToEnd();
+  const toNewestAndRead = (): void => {
+    toNewest();
+    if (lastSeq > 0) void chat.markRead(conversation, lastSeq);
+  };
+  const feed = useFeedControl({ chat, entry, list, view, actions, composer, toNewestAndRead });
+  const renderRow = rowRenderer({ state, chat, entry, timeline, firstUnread, tabStop: feed.tabStop, actions });
+  const startIndex = opensAt === null ? null : indexOf(opensAt);
   useEffect(() => {
-    if (seq !== null) list.current?.jumpTo(indexOf(seq));
-  }, [seq]);
-  return (
-    <>
-      <div class="timeline">
-        {lastSeq < firstSeq ? <p class="quiet centred">{words.emptyConversation}</p> : null}
-        <VirtualList
-          ref={list}
-          count={Math.max(0, lastSeq - firstSeq + 1)}
-          renderRow={renderRow}
-          isReady={isReady}
-          startIndex={opensAt === null ? null : indexOf(opensAt)}
-          label={words.messagesOf(conversationTitle(entry))}
-          onView={onView}
-        >
-          <Tail chat={chat} entries={chat.sendQueue.entriesOf(conversation)} />
-        </VirtualList>
-        {timeline.problem.value === null ? null : (
-          <p class="timeline-problem" role="status">
-            {timeline.problem.value}. {words.trying}
-          </p>
-        )}
-        <ToNewest view={view.value} entry={entry} onClick={toNewest} />
-      </div>
-      <Composer
-        key={conversation}
-        chat={chat}
-        entry={entry}
-        edited={edited}
-        onSent={toNewest}
-        onEscape={() => {
-          toNewest();
-          if (lastSeq > 0) void chat.markRead(conversation, lastSeq);
-        }}
-      />
-    </>
-  );
+    if (seq === null) return;
+    list.current?.jumpTo(indexOf(seq));
+    actions.flashedSeq.value = seq;
+  }, [seq, chat.jumps.value]);
+  return {
+    timeline,
+    list,
+    view,
+    edited,
+    composer,
+    toNewest,
+    announcements,
+    actions,
+    feed,
+    count,
+    renderRow,
+    startIndex,
+    onView,
+  };
 }
 
 function firstUnreadOf(entry: ConversationEntry): number | null {
@@ -132,19 +167,6 @@ function useOnView({ chat, entry, timeline, view }: ViewSource): (next: ListView
   };
 }
 
-function useActions(chat: ChatState, conversation: number, edited: EditedMessage): RowActions {
-  return useMemo(
-    () => ({
-      edit: (message) => {
-        edited.value = message;
-      },
-      remove: (seq) => chat.deleteSoon(conversation, seq),
-      undoRemove: (seq) => chat.undoDelete(conversation, seq),
-    }),
-    [conversation],
-  );
-}
-
 interface ToNewestProps {
   readonly view: ListView | null;
   readonly entry: ConversationEntry;
@@ -156,7 +178,12 @@ function ToNewest({ view, entry, onClick }: ToNewestProps) {
   if (view === null || view.isAtEnd) return null;
   const below = Math.min(entry.lastSeq - entry.firstSeq - view.last, unreadOf(entry));
   return (
-    <button class="to-newest" type="button" onClick={onClick} aria-label={words.newestMessages}>
+    <button
+      class="to-newest"
+      type="button"
+      onClick={onClick}
+      aria-label={below > 0 ? timelineWords.toNewestOf(below) : words.newestMessages}
+    >
       {below > 0 ? words.newBelow(below) : ''} ↓
     </button>
   );
@@ -168,8 +195,8 @@ interface RowSource {
   readonly entry: ConversationEntry;
   readonly timeline: Timeline;
   readonly firstUnread: number | null;
-  readonly jumpedTo: number | null;
-  readonly actions: RowActions;
+  readonly tabStop: number | null;
+  readonly actions: MessageActions;
 }
 
 /** A row shows its message once it is known who wrote the one before: its heading, and so its height, follows from that. */
@@ -178,16 +205,14 @@ function isRowReady({ pages }: ChatState, { firstSeq, info }: ConversationEntry,
   return isKnown(seq) && (seq === firstSeq || isKnown(seq - 1));
 }
 
-function rowRenderer({ state, chat, entry, timeline, firstUnread, jumpedTo, actions }: RowSource) {
+function rowRenderer({ state, chat, entry, timeline, firstUnread, tabStop, actions }: RowSource) {
   const { firstSeq, lastSeq, info } = entry;
-  const { id: ownId, nick: ownNick } = chat.account;
-  const mayDeleteAll = info.kind === 'group' && info.role !== 'member';
-  const deletions = chat.deletions.value;
-  const filesBase = `${state.place.base.pathname}v1/files/`;
+  const { nick: ownNick } = chat.account;
+  const flashedSeq = actions.flashedSeq.value;
+  const filesBase = filesBaseOf(state.place);
   return (index: number) => {
     const seq = firstSeq + index;
     const message = isRowReady(chat, entry, seq) ? chat.pages.get(info.id, seq) : undefined;
-    const isOwn = message?.sender.kind === 'user' && message.sender.id === ownId;
     return (
       <MessageRow
         key={seq}
@@ -199,10 +224,10 @@ function rowRenderer({ state, chat, entry, timeline, firstUnread, jumpedTo, acti
         noticesBefore={seq === firstSeq ? timeline.noticesAfter(seq - 1) : NO_NOTICES}
         notices={timeline.noticesAfter(seq)}
         isFirstUnread={seq === firstUnread}
-        isJumpedTo={seq === jumpedTo}
-        isDeletedSoon={deletions.has(`${info.id}:${seq}`)}
-        mayEdit={isOwn && !info.archived}
-        mayDelete={mayDeleteAll || (isOwn && !info.archived)}
+        isJumpedTo={seq === flashedSeq}
+        deletion={chat.deletions.stateOf(info.id, seq)}
+        isTabStop={index === tabStop}
+        {...permissionsOf(chat, entry, message)}
         ownNick={ownNick}
         filesBase={filesBase}
         actions={actions}
@@ -211,45 +236,13 @@ function rowRenderer({ state, chat, entry, timeline, firstUnread, jumpedTo, acti
   };
 }
 
-/** Messages that have no place yet. */
-function Tail({ chat, entries }: { readonly chat: ChatState; readonly entries: readonly QueuedMessage[] }) {
-  return (
-    <>
-      {entries.map(({ clientId, text, files = [], refusal }) => (
-        <div key={clientId} class={refusal === null ? 'message pending' : 'message pending failed'}>
-          <div class="body">
-            <RichText text={text} ownNick={chat.account.nick} />
-            {files.map(({ id, name }) => (
-              <p key={id} class="quiet" dir="auto">
-                {sanitize(name)}
-              </p>
-            ))}
-            {refusal === null ? (
-              <span class="unseen">{words.sending}</span>
-            ) : (
-              <p class="error" role="alert">
-                {words.notSent}: {refusal}{' '}
-                <button class="link" type="button" onClick={() => chat.sendQueue.retry(clientId)}>
-                  {words.sendAgain}
-                </button>{' '}
-                <button class="link" type="button" onClick={() => chat.sendQueue.discard(clientId)}>
-                  {words.delete}
-                </button>
-              </p>
-            )}
-          </div>
-        </div>
-      ))}
-    </>
-  );
-}
-
 /** Moves the read position while somebody looks at the page. */
 function useReadTracker(chat: ChatState, conversation: number): ReadTracker {
   const tracker = useMemo(
     () =>
       new ReadTracker({
-        isLookedAt: () => !document.hidden && document.hasFocus(),
+        // A dialog lies over the messages.
+        isLookedAt: () => !document.hidden && document.hasFocus() && document.querySelector('dialog[open]') === null,
         onRead: (seq) => void chat.markRead(conversation, seq),
       }),
     [conversation],
@@ -260,6 +253,7 @@ function useReadTracker(chat: ChatState, conversation: number): ReadTracker {
       [window, 'focus'],
       [window, 'blur'],
       [document, 'visibilitychange'],
+      [document, 'focusin'],
     ] as const;
     for (const [target, name] of events) target.addEventListener(name, check);
     return () => {

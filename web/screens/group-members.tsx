@@ -89,17 +89,17 @@ function useMembers({ chat, api, entry }: PanelPart, run: (work: () => Promise<v
 }
 
 /** Who is online, as far as the server tells: of conversations of at most 200 members. */
-function useOnline({ chat, api }: PanelPart): { readonly value: ReadonlySet<number> } {
+function useOnline({ chat, entry }: PanelPart): { readonly value: ReadonlySet<number> } {
   const online = useSignal<ReadonlySet<number>>(new Set());
   useEffect(() => {
     // A hint: the list is complete without it.
-    void api.onlineAccounts().then(
+    void chat.api.onlineAccounts(entry.info.id).then(
       (accounts) => {
         online.value = new Set(accounts);
       },
       () => {},
     );
-  }, [api]);
+  }, [chat, entry.info.id]);
   const latest = chat.presence.value;
   useEffect(() => {
     if (latest === null) return;

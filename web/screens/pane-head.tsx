@@ -28,6 +28,7 @@ export function PaneHead({ state, chat, entry }: PaneHeadProps) {
           ←
         </button>
         <h2 dir="auto">{entry === undefined ? '' : conversationTitle(entry)}</h2>
+        {entry?.info.peer ? <PeerOnline chat={chat} account={entry.info.peer.id} /> : null}
         {entry?.info.kind === 'group' ? <span class="quiet">{words.members(entry.info.members)}</span> : null}
         {entry === undefined ? null : (
           <button class="details" type="button" onClick={() => showDetails(entry.info.id)}>
@@ -39,6 +40,18 @@ export function PaneHead({ state, chat, entry }: PaneHeadProps) {
         <Details chat={chat} entry={entry} onClose={() => state.navigation.leavePanel()} />
       ) : null}
     </>
+  );
+}
+
+/** Nothing as long as the page does not know it. */
+function PeerOnline({ chat, account }: { readonly chat: ChatState; readonly account: number }) {
+  const isOnline = chat.peers.isOnline(account);
+  if (isOnline === null) return null;
+  return (
+    <span class="presence">
+      <span class={isOnline ? 'dot online' : 'dot'} aria-hidden="true" />
+      {isOnline ? words.online : words.offlineNow}
+    </span>
   );
 }
 

@@ -81,6 +81,7 @@ function List({ state, chat }: ListProps) {
           key={entry.info.id}
           state={state}
           entry={entry}
+          isOnline={entry.info.peer !== null && chat.peers.isOnline(entry.info.peer.id) === true}
           hasDraft={chat.drafts.textOf(entry.info.id) !== ''}
           ownId={chat.account.id}
         />
@@ -92,11 +93,13 @@ function List({ state, chat }: ListProps) {
 interface ItemProps {
   readonly state: AppState;
   readonly entry: ConversationEntry;
+  /** The person with whom the account writes privately. */
+  readonly isOnline: boolean;
   readonly hasDraft: boolean;
   readonly ownId: number;
 }
 
-function Item({ state, entry, hasDraft, ownId }: ItemProps) {
+function Item({ state, entry, isOnline, hasDraft, ownId }: ItemProps) {
   const { id, archived } = entry.info;
   const current = state.route.value;
   const isOpen = current.screen === 'conversation' && current.conversation === id;
@@ -115,6 +118,7 @@ function Item({ state, entry, hasDraft, ownId }: ItemProps) {
         }}
       >
         <span class="item-line">
+          {isOnline ? <span class="dot online" role="img" aria-label={words.online} title={words.online} /> : null}
           <span class="title" dir="auto">
             {conversationTitle(entry)}
           </span>

@@ -3,10 +3,9 @@ import { formatBytes } from '../../client/core/format-bytes.ts';
 import { sanitize } from '../../client/core/safe-text.ts';
 import type { Attachment } from '../../client/core/shapes.ts';
 import { words } from '../words/words.ts';
+import { hasModifier } from './feed-keys.ts';
+import { addressOfFile, isPicture, type PictureFile } from './pictures.ts';
 
-/** Larger pictures are shown as a card: many of them would fill the memory of the browser. */
-const MAX_INLINE_BYTES = 2 * 1024 * 1024;
-const PICTURE_TYPES: ReadonlySet<string> = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']);
 const MAX_WIDTH_PX = 400;
 const MAX_HEIGHT_PX = 320;
 const MIN_SIDE_PX = 24;
@@ -15,16 +14,17 @@ interface MessageFilesProps {
   readonly files: readonly Attachment[];
   /** The path of `/v1/files/`, with that of the base in front. */
   readonly filesBase: string;
+  readonly onOpen: (picture: PictureFile) => void;
 }
 
 /** The files of a message: pictures of a known size in their place, others as cards. */
-export function MessageFiles({ files, filesBase }: MessageFilesProps) {
+export function MessageFiles({ files, filesBase, onOpen }: MessageFilesProps) {
   return (
     <>
       {files.map((file) => {
-        const href = `${filesBase}${encodeURIComponent(file.id)}`;
-        return isInline(file) ? (
-          <Picture key={file.id} file={file} href={href} />
+        const href = addressOfFile(filesBase, file);
+        return isPicture(file) ? (
+          <Picture key={file.id} file={file} href={href} onOpen={onOpen} />
         ) : (
           <FileCard key={file.id} file={file} href={href} />
         );
@@ -33,27 +33,31 @@ export function MessageFiles({ files, filesBase }: MessageFilesProps) {
   );
 }
 
-type Sized = Attachment & { readonly width: number; readonly height: number };
-
 interface FileProps<File> {
   readonly file: File;
   readonly href: string;
 }
 
-function isInline(file: Attachment): file is Sized {
-  const { type, size, width, height } = file;
-  return PICTURE_TYPES.has(type) && size <= MAX_INLINE_BYTES && width !== undefined && height !== undefined;
-}
-
 /** It has its place before it is loaded, so that nothing moves. */
-function Picture({ file, href }: FileProps<Sized>) {
+function Picture({ file, href, onOpen }: FileProps<PictureFile> & Pick<MessageFilesProps, 'onOpen'>) {
   const isBroken = useSignal(false);
   if (isBroken.value) return <FileCard file={file} href={href} />;
   const name = sanitize(file.name);
   const scale = Math.min(1, MAX_WIDTH_PX / file.width, MAX_HEIGHT_PX / file.height);
   return (
     <div class="picture">
-      <a href={href} target="_blank" rel="noopener" aria-label={words.openPicture(name)}>
+      <a
+        href={href}
+        target="_blank"
+        rel="noopener"
+        aria-label={words.openPicture(name)}
+        onClick={(event) => {
+          // With a key it opens in another tab, as any link does.
+          if (hasModifier(event)) return;
+          event.preventDefault();
+          onOpen(file);
+        }}
+      >
         <img
           src={href}
           alt=""

@@ -3,10 +3,12 @@ import { noticeText } from '../../client/core/notice-text.ts';
 import { sanitize } from '../../client/core/safe-text.ts';
 import type { Message, Notice } from '../../client/core/shapes.ts';
 import { dayOf, isSameDay, momentOf, timeOfDay } from '../words/dates.ts';
+import { timelineWords } from '../words/timeline-words.ts';
 import { words } from '../words/words.ts';
 import { MessageCard } from './message-card.tsx';
 import { MessageFiles } from './message-files.tsx';
 import { PersonLink } from './person-link.tsx';
+import type { PictureFile } from './pictures.ts';
 import { RichText } from './rich-text.tsx';
 
 /** Messages of one sender that follow each other within this time are one group. */
@@ -27,7 +29,10 @@ interface MessageRowProps {
   readonly notices: readonly Notice[];
   readonly isFirstUnread: boolean;
   readonly isJumpedTo: boolean;
-  readonly isDeletedSoon: boolean;
+  /** `waiting`: it is deleted soon, and that can be undone. `sent`: the server deletes it now. Null: nobody deletes it. */
+  readonly deletion: 'waiting' | 'sent' | null;
+  /** The Tab key leads to this message of the list. */
+  readonly isTabStop: boolean;
   readonly mayEdit: boolean;
   readonly mayDelete: boolean;
   readonly ownNick: string;
@@ -40,6 +45,11 @@ export interface RowActions {
   readonly edit: (message: Message) => void;
   readonly remove: (seq: number) => void;
   readonly undoRemove: (seq: number) => void;
+  /** Opens the menu of a message beside an element. */
+  readonly openMenu: (seq: number, anchor: HTMLElement) => void;
+  /** The message that was jumped to has flashed. */
+  readonly endFlash: () => void;
+  readonly openPicture: (picture: PictureFile) => void;
 }
 
 /** Drawn again only where something of it is another thing than before. */
@@ -54,10 +64,14 @@ export class MessageRow extends Component<MessageRowProps> {
   }
 
   override render(): JSX.Element {
-    const { index, message, previous, noticesBefore, notices, isFirstUnread, isJumpedTo } = this.props;
+    const { index, message, previous, noticesBefore, notices, isFirstUnread, isJumpedTo, actions } = this.props;
     const isNewDay = message !== undefined && (previous === null || !isSameDay(previous.sent_at, message.sent_at));
     return (
-      <div class={isJumpedTo ? 'row jumped-to' : 'row'} data-index={index}>
+      <div
+        class={isJumpedTo ? 'row jumped-to' : 'row'}
+        data-index={index}
+        onAnimationEnd={isJumpedTo ? actions.endFlash : undefined}
+      >
         <Notices notices={noticesBefore} />
         {isNewDay ? <div class="day">{dayOf(message.sent_at)}</div> : null}
         {isFirstUnread ? (
@@ -92,7 +106,7 @@ function Notices({ notices }: { readonly notices: readonly Notice[] }) {
 type ArticleProps = MessageRowProps & { readonly message: Message; readonly isNewDay: boolean };
 
 function Article(props: ArticleProps) {
-  const { seq, lastSeq, message, previous, isNewDay, isFirstUnread, isDeletedSoon, actions } = props;
+  const { seq, lastSeq, message, previous, isNewDay, isFirstUnread, deletion, isTabStop } = props;
   const isContinued = !isNewDay && !isFirstUnread && previous !== null && isSameGroup(previous, message);
   return (
     <article
@@ -100,6 +114,8 @@ function Article(props: ArticleProps) {
       aria-setsize={lastSeq}
       aria-posinset={seq}
       aria-labelledby={`from-${seq}`}
+      aria-describedby={`said-${seq}`}
+      tabIndex={isTabStop ? 0 : -1}
     >
       {isContinued ? (
         <time class="aside-time" dateTime={message.sent_at}>
@@ -110,19 +126,25 @@ function Article(props: ArticleProps) {
       )}
       <div class="body">
         <Heading message={message} seq={seq} isHidden={isContinued} />
-        {isDeletedSoon ? (
-          <p class="quiet">
-            {words.deletedSoon}{' '}
-            <button class="link" type="button" onClick={() => actions.undoRemove(seq)}>
-              {words.undo}
-            </button>
-          </p>
-        ) : (
-          <Content {...props} />
-        )}
+        <div class="said" id={`said-${seq}`}>
+          {deletion === null ? <Content {...props} /> : <DeletionLine {...props} />}
+        </div>
       </div>
-      {isDeletedSoon || message.deleted === true ? null : <Toolbar {...props} />}
+      {deletion === null && message.deleted !== true ? <Toolbar {...props} /> : null}
     </article>
+  );
+}
+
+function DeletionLine({ seq, deletion, actions }: ArticleProps) {
+  return (
+    <p class="quiet">
+      {words.deletedSoon}{' '}
+      {deletion === 'waiting' ? (
+        <button class="link" type="button" onClick={() => actions.undoRemove(seq)}>
+          {words.undo}
+        </button>
+      ) : null}
+    </p>
   );
 }
 
@@ -157,14 +179,16 @@ function Heading({
   );
 }
 
-function Content({ message, ownNick, filesBase }: ArticleProps) {
+function Content({ message, ownNick, filesBase, actions }: ArticleProps) {
   const { text, cards = [], attachments = [], deleted, edited_at: editedAt } = message;
   if (deleted === true) return <p class="quiet">{words.deleted}</p>;
   return (
     <>
       {cards.length > 0 ? cards.map((card, index) => <MessageCard key={index} card={card} ownNick={ownNick} />) : null}
       {cards.length === 0 && text !== '' ? <RichText text={text} ownNick={ownNick} /> : null}
-      {attachments.length > 0 ? <MessageFiles files={attachments} filesBase={filesBase} /> : null}
+      {attachments.length > 0 ? (
+        <MessageFiles files={attachments} filesBase={filesBase} onOpen={actions.openPicture} />
+      ) : null}
       {editedAt === undefined ? null : (
         <span class="edited" title={momentOf(editedAt)}>
           {words.edited}
@@ -175,7 +199,6 @@ function Content({ message, ownNick, filesBase }: ArticleProps) {
 }
 
 function Toolbar({ message, seq, mayEdit, mayDelete, actions }: ArticleProps) {
-  if (!mayEdit && !mayDelete) return null;
   return (
     <div class="tools">
       {mayEdit ? (
@@ -188,6 +211,14 @@ function Toolbar({ message, seq, mayEdit, mayDelete, actions }: ArticleProps) {
           {words.delete}
         </button>
       ) : null}
+      <button
+        type="button"
+        aria-haspopup="menu"
+        aria-label={timelineWords.moreOf(seq)}
+        onClick={(event) => actions.openMenu(seq, event.currentTarget)}
+      >
+        ⋯
+      </button>
     </div>
   );
 }

@@ -5,6 +5,8 @@ import { RowHeights } from './row-heights.ts';
 const ROWS_BEYOND = 30;
 /** With fewer drawn beyond an edge, more are drawn. */
 const LEAST_ROWS_BEYOND = 12;
+/** What a page key leaves of the page before in view. */
+const PAGE_OVERLAP_PX = 60;
 /** Closer to its end than this, a list stays at its end when rows come. */
 const END_TOLERANCE_PX = 80;
 
@@ -18,6 +20,8 @@ export interface ListView {
 }
 
 interface VirtualListProps {
+  /** Holds the list while it is in the document. Not `ref`, which Preact 11 passes to a class as any other property. */
+  readonly handle: { current: VirtualList | null };
   readonly count: number;
   readonly renderRow: (index: number) => JSX.Element;
   /** False for a row whose content has still to come, and with it another height. */
@@ -25,7 +29,16 @@ interface VirtualListProps {
   /** Where it opens: with this row at its top, below what is before; null: at its end. */
   readonly startIndex: number | null;
   readonly label: string;
+  /** A row that stays in the document wherever the view is, since it has the focus; null: none. */
+  readonly pinnedIndex: number | null;
+  /** Whether a list at its end stays where it is when rows come, as long as a menu is open. */
+  readonly keepsView: () => boolean;
   readonly onView: (view: ListView) => void;
+  readonly onKeyDown: (event: KeyboardEvent) => void;
+  /** The row that has the focus now, or something in it; null: the focus has left the list. */
+  readonly onFocusedRow: (index: number | null) => void;
+  /** A pointer was pressed in the list. */
+  readonly onPointerDown: () => void;
   /** Behind the rows. */
   readonly children: ComponentChildren;
 }
@@ -56,6 +69,10 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
   #width = 0;
   /** How far the list could be scrolled. */
   #maxTop = 0;
+  /** The row that gets the focus once it has its message; null: none waits for it. */
+  #indexToFocus: number | null = null;
+  #pinnedRow: HTMLElement | null = null;
+  #isPointerDown = false;
 
   constructor(props: VirtualListProps) {
     super(props);
@@ -67,21 +84,35 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
   }
 
   override componentDidMount(): void {
+    this.props.handle.current = this;
     // A third of the view shows what was read before.
     if (!this.#isAtEnd) this.#anchor.below = this.#feed.current!.clientHeight / 3;
     for (const { current } of [this.#feed, this.#drawn, this.#tail]) this.#observer.observe(current!);
+    for (const name of ['pointerup', 'pointercancel'] as const) addEventListener(name, this.#onPointerUp);
     this.#settle();
   }
 
-  override componentDidUpdate(): void {
+  override getSnapshotBeforeUpdate(): Element | null {
+    const { activeElement } = document;
+    return this.#feed.current?.contains(activeElement) === true ? activeElement : null;
+  }
+
+  override componentDidUpdate(_props: VirtualListProps, _rows: DrawnRows, focused: Element | null): void {
     this.#settle();
+    // What had the focus was removed with this update, such as the button that undoes a deletion.
+    if (focused !== null && document.activeElement === document.body) this.#focusMessage(this.props.pinnedIndex);
+    if (this.#indexToFocus !== null) this.#focusWanted();
   }
 
   override componentWillUnmount(): void {
+    for (const name of ['pointerup', 'pointercancel'] as const) removeEventListener(name, this.#onPointerUp);
     this.#observer.disconnect();
+    this.props.handle.current = null;
   }
 
   jumpToEnd(): void {
+    // It would hold the view.
+    if (this.#hasSelection()) getSelection()?.removeAllRanges();
     this.#isAtEnd = true;
     this.#isAnchorByScroll = false;
     this.#maxTop = -1;
@@ -96,6 +127,50 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
     this.setState(this.#rowsAround(index, index));
   }
 
+  /** Scrolls by a page, as a person does. */
+  scrollByPage(direction: 1 | -1): void {
+    const feed = this.#feed.current!;
+    feed.scrollTop += direction * (feed.clientHeight - PAGE_OVERLAP_PX);
+    // Not with the event: an update before it would put the view back.
+    this.#onScroll();
+  }
+
+  /** Gives the focus to the message of a row, all of which comes into view; or once the row has its message. */
+  focusRow(index: number): void {
+    this.#indexToFocus = index;
+    const { from, to } = this.state;
+    // Keys reach the list until its message has come.
+    if (index < from || index >= to) this.#focusMessage(null);
+    if (index < from || index >= to) this.jumpTo(index);
+    else this.#focusWanted();
+  }
+
+  /** The row that is a page above or below another one, and never the same as long as there are others. */
+  rowAPageFrom(index: number, direction: 1 | -1): number {
+    const distance = this.#feed.current!.clientHeight - PAGE_OVERLAP_PX;
+    const found = this.#heights.indexAt(Math.max(0, this.#heights.offsetOf(index) + direction * distance));
+    return direction < 0 ? Math.min(found, index - 1) : Math.max(found, index + 1);
+  }
+
+  #focusWanted(): void {
+    const index = this.#indexToFocus!;
+    if (!this.#focusMessage(index)) return;
+    this.#indexToFocus = null;
+    this.#rowOf(index)!.scrollIntoView({ block: 'nearest' });
+    this.#onScroll();
+  }
+
+  /** False: the row has no message yet; the list has the focus. */
+  #focusMessage(index: number | null): boolean {
+    const article = index === null ? null : this.#rowOf(index)?.querySelector<HTMLElement>('article');
+    (article ?? this.#feed.current!).focus({ preventScroll: true });
+    return article !== null && article !== undefined;
+  }
+
+  #rowOf(index: number): HTMLElement | null {
+    return this.#drawn.current!.querySelector<HTMLElement>(`:scope > [data-index="${index}"]`);
+  }
+
   #rowsAround(first: number, last: number): DrawnRows {
     return { from: Math.max(0, first - ROWS_BEYOND), to: Math.min(this.props.count, last + ROWS_BEYOND + 1) };
   }
@@ -106,6 +181,7 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
     this.#heights.setCount(this.props.count);
     if (feed.clientWidth !== this.#width) this.#heights.clear();
     this.#width = feed.clientWidth;
+    this.#placePinnedRow();
     for (const row of drawn.children) {
       const height = row.getBoundingClientRect().height;
       if (height > 0) this.#heights.set(Number((row as HTMLElement).dataset['index']), height);
@@ -113,7 +189,10 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
     space.style.height = `${this.#heights.total}px`;
     drawn.style.transform = `translateY(${this.#heights.offsetOf(this.state.from)}px)`;
     const maxTop = feed.scrollHeight - feed.clientHeight;
-    const pullsAlong = this.#isAtEnd && maxTop !== this.#maxTop && getSelection()?.isCollapsed !== false;
+    const isEndMoved = this.#isAtEnd && maxTop !== this.#maxTop;
+    const keepsView = isEndMoved && this.#keepsView();
+    if (keepsView) this.#isAtEnd = this.#isNearEnd();
+    const pullsAlong = isEndMoved && !keepsView;
     this.#maxTop = maxTop;
     const top = pullsAlong ? maxTop : this.#heights.offsetOf(this.#anchor.index) - this.#anchor.below;
     if (Math.abs(feed.scrollTop - top) >= 0.5) feed.scrollTop = top;
@@ -122,6 +201,28 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
     if (Math.abs(this.#writtenTop - top) > 1 || pullsAlong) this.#anchorAt(this.#writtenTop);
     else if (this.#isAnchorByScroll && !this.props.isReady(this.#anchor.index)) this.#anchorAt(top);
     this.#draw();
+  }
+
+  /** Somebody selects, drags or reads a menu: a view that moved would take it away from them. */
+  #keepsView(): boolean {
+    return this.#isPointerDown || this.props.keepsView() || this.#hasSelection();
+  }
+
+  #hasSelection(): boolean {
+    const selection = getSelection();
+    return selection?.isCollapsed === false && this.#feed.current!.contains(selection.anchorNode);
+  }
+
+  /** Keeps the place of a row that is beyond those that are drawn. */
+  #placePinnedRow(): void {
+    const { from, to } = this.state;
+    const index = this.props.pinnedIndex;
+    const row = index === null || (index >= from && index < to) ? null : this.#rowOf(index);
+    if (this.#pinnedRow !== null && this.#pinnedRow !== row) this.#pinnedRow.removeAttribute('style');
+    this.#pinnedRow = row;
+    if (row === null) return;
+    const top = this.#heights.offsetOf(index!) - this.#heights.offsetOf(from);
+    Object.assign(row.style, { position: 'absolute', insetInline: '0', top: `${top}px` });
   }
 
   /**
@@ -147,10 +248,32 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
     const feed = this.#feed.current!;
     if (Math.abs(feed.scrollTop - this.#writtenTop) < 1) return;
     this.#writtenTop = -1;
+    this.#indexToFocus = null;
     this.#isAnchorByScroll = true;
     this.#anchorAt(feed.scrollTop);
     this.#isAtEnd = this.#isNearEnd();
     this.#draw();
+  };
+
+  readonly #onPointerDown = (): void => {
+    this.#isPointerDown = true;
+    this.props.onPointerDown();
+  };
+
+  readonly #onPointerUp = (): void => {
+    this.#isPointerDown = false;
+  };
+
+  readonly #onFocusIn = ({ target }: FocusEvent): void => {
+    const row = target instanceof Element ? target.closest<HTMLElement>('[data-index]') : null;
+    if (row !== null) this.props.onFocusedRow(Number(row.dataset['index']));
+  };
+
+  readonly #onFocusOut = ({ relatedTarget }: FocusEvent): void => {
+    // Null: the window has lost the focus, or the element that had it was removed.
+    if (!(relatedTarget instanceof Node) || this.#feed.current!.contains(relatedTarget)) return;
+    this.#indexToFocus = null;
+    this.props.onFocusedRow(null);
   };
 
   #isNearEnd(): boolean {
@@ -178,12 +301,25 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
   }
 
   override render(): JSX.Element {
-    const { count, renderRow, label, children } = this.props;
+    const { count, renderRow, label, children, pinnedIndex, onKeyDown } = this.props;
     const { from, to } = this.state;
     const rows: JSX.Element[] = [];
+    if (pinnedIndex !== null && pinnedIndex < from) rows.push(renderRow(pinnedIndex));
     for (let index = from; index < Math.min(to, count); index += 1) rows.push(renderRow(index));
+    if (pinnedIndex !== null && pinnedIndex >= to && pinnedIndex < count) rows.push(renderRow(pinnedIndex));
     return (
-      <div class="feed" role="feed" aria-label={label} tabIndex={0} ref={this.#feed} onScroll={this.#onScroll}>
+      <div
+        class="feed"
+        role="feed"
+        aria-label={label}
+        tabIndex={-1}
+        ref={this.#feed}
+        onScroll={this.#onScroll}
+        onKeyDown={onKeyDown}
+        onPointerDown={this.#onPointerDown}
+        onFocusIn={this.#onFocusIn}
+        onFocusOut={this.#onFocusOut}
+      >
         <div class="feed-space" ref={this.#space}>
           <div class="feed-rows" ref={this.#drawn}>
             {rows}

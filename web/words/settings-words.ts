@@ -8,10 +8,16 @@ const SHORTCUTS: readonly (readonly [keys: readonly string[], meaning: string])[
   [['Alt', 'Shift', '↑'], 'the same, among those with something unread'],
   [['Alt', 'Shift', '↓'], 'the same, downwards'],
   [['Esc'], 'in the field: to the newest message, and all is read'],
-  [['Enter'], 'send the message'],
+  [['Enter'], 'send the message; in the messages: open the menu of one'],
   [['Shift', 'Enter'], 'begin a line'],
   [['↑'], 'in an empty field: edit your last message'],
   [['@'], 'mention somebody'],
+  [['PageUp', 'PageDown'], 'scroll the messages'],
+  [['↑', '↓'], 'in the messages: the one before, the one after'],
+  [['Home', 'End'], 'in the messages: the first, the last'],
+  [['E'], 'in the messages: edit one'],
+  [['C'], 'in the messages: copy the text of one'],
+  [['Delete'], 'in the messages: delete one'],
   [['?'], 'this list, outside of fields'],
 ];
 

@@ -1,7 +1,8 @@
 const numberFormat = new Intl.NumberFormat();
 const plural = new Intl.PluralRules('en');
 
-function counted(count: number, one: string, many: string): string {
+/** A number with the noun that it counts. */
+export function counted(count: number, one: string, many: string): string {
   return `${numberFormat.format(count)} ${plural.select(count) === 'one' ? one : many}`;
 }
 

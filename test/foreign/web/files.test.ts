@@ -2,36 +2,13 @@ import { createHash, randomBytes } from 'node:crypto';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { crc32, deflateSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import type { BrowserContext, Page } from 'playwright-core';
 import { eventually } from '../../support/eventually.ts';
 import type { TestServer } from '../../support/server.ts';
+import { pictureOf } from './png.ts';
 import { openAs } from './signed-in-page.ts';
 import { startServerForBrowsers, WebBrowser } from './web-browser.ts';
-
-/** A PNG of random pixels in grey, which compress to nothing less. */
-function pictureOf(width: number, height: number): Buffer {
-  const chunk = (type: string, data: Buffer): Buffer => {
-    const body = Buffer.concat([Buffer.from(type), data]);
-    const [length, sum] = [Buffer.alloc(4), Buffer.alloc(4)];
-    length.writeUInt32BE(data.length);
-    sum.writeUInt32BE(crc32(body));
-    return Buffer.concat([length, body, sum]);
-  };
-  const header = Buffer.alloc(13);
-  header.writeUInt32BE(width, 0);
-  header.writeUInt32BE(height, 4);
-  header[8] = 8;
-  const pixels = randomBytes((width + 1) * height);
-  for (let row = 0; row < height; row += 1) pixels[row * (width + 1)] = 0;
-  return Buffer.concat([
-    Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'),
-    chunk('IHDR', header),
-    chunk('IDAT', deflateSync(pixels)),
-    chunk('IEND', Buffer.alloc(0)),
-  ]);
-}
 
 /** Hands files over as a browser does after a paste or a drop. */
 const HAND_OVER = `({ kind, name, text }) => {

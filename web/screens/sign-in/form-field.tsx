@@ -40,7 +40,7 @@ export function FormField(props: FormFieldProps) {
         id={id}
         ref={field}
         // The types of Preact have one set of attributes for each kind of field.
-        type={(props.type ?? 'text') as 'text'}
+        {...({ type: props.type ?? 'text' } as { readonly type: 'text' })}
         inputMode={props.inputMode}
         autocomplete={props.autocomplete}
         autocapitalize="none"

@@ -1,0 +1,140 @@
+import { useSignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+import type { ChatState } from '../core/chat-state.ts';
+import type { ConversationEntry } from '../core/unread.ts';
+import { feedMoveOf, hasModifier, messageCommandOf, type FeedMove } from '../timeline/feed-keys.ts';
+import type { ListView, VirtualList } from '../timeline/virtual-list.tsx';
+import { timelineWords } from '../words/timeline-words.ts';
+import { permissionsOf, type MessageActions, type Writable } from './message-actions.tsx';
+
+/** What a browser rounds heights by: a field that shows all of its text is not scrolled. */
+const ROUNDING_PX = 3;
+
+/** A reference to a part of the page. */
+interface Ref<Part> {
+  readonly current: Part | null;
+}
+
+interface FeedOptions {
+  readonly chat: ChatState;
+  readonly entry: ConversationEntry;
+  readonly list: Ref<VirtualList>;
+  readonly view: Writable<ListView | null>;
+  readonly actions: MessageActions;
+  readonly composer: Ref<HTMLTextAreaElement>;
+  /** Leads to the newest message, and marks all as read. */
+  readonly toNewestAndRead: () => void;
+}
+
+/** The message that the Tab key leads to, and what keys do in the list of messages. */
+export function useFeedControl(options: FeedOptions) {
+  const { view, actions, list } = options;
+  const focused = useSignal<number | null>(null);
+  /** A pointer was pressed in the list after the last key that moved the focus. */
+  const wasPressed = useRef(false);
+  const tabStop = focused.value ?? view.value?.last ?? null;
+  const move = (to: FeedMove): void => {
+    wasPressed.current = false;
+    const count = Math.max(0, options.entry.lastSeq - options.entry.firstSeq + 1);
+    if (count === 0) return;
+    const index = indexAfter(to, { at: focused.peek(), tabStop, view: view.peek(), count, list });
+    list.current?.focusRow(Math.min(Math.max(0, index), count - 1));
+  };
+  const leave = (): void => {
+    options.toNewestAndRead();
+    options.composer.current?.focus({ preventScroll: true });
+  };
+  const onKeyDown = (event: KeyboardEvent): void => {
+    const to = feedMoveOf(event);
+    if (to !== null) move(to);
+    else if (event.key === 'Escape' && !hasModifier(event)) leave();
+    // Somebody who clicks at a message and types means the composer. Browsers show its focus as soon as a key is pressed.
+    else if (wasPressed.current || !runOnMessage(options, event, focused.peek())) return;
+    event.preventDefault();
+  };
+  usePageKeys({ list, composer: options.composer, move, leave });
+  return {
+    pinnedIndex: focused.value,
+    tabStop,
+    onKeyDown,
+    // What a closed menu or picture gives the focus back to has to be there still.
+    keepsView: () => actions.menu.peek() !== null || actions.openedPicture.peek() !== null,
+    onFocusedRow: (index: number | null) => {
+      focused.value = index;
+      if (index === null) wasPressed.current = false;
+    },
+    onPointerDown: () => {
+      wasPressed.current = true;
+    },
+  };
+}
+
+interface Position {
+  /** The row that has the focus; null: the list itself has it. */
+  readonly at: number | null;
+  readonly tabStop: number | null;
+  readonly view: ListView | null;
+  readonly count: number;
+  readonly list: Ref<VirtualList>;
+}
+
+function indexAfter(to: FeedMove, { at, tabStop, view, count, list }: Position): number {
+  if (to === 'first') return 0;
+  if (to === 'last') return count - 1;
+  // From outside, the first key leads to what is in view.
+  if (at === null && (to === 'previous' || to === 'next')) return (to === 'next' ? view?.first : tabStop) ?? count - 1;
+  const from = at ?? tabStop ?? count - 1;
+  if (to === 'previous') return from - 1;
+  if (to === 'next') return from + 1;
+  return list.current?.rowAPageFrom(from, to === 'page-up' ? -1 : 1) ?? from;
+}
+
+/** Does what a key says with the message that has the focus; false: nothing. */
+function runOnMessage({ chat, entry, actions }: FeedOptions, event: KeyboardEvent, index: number | null): boolean {
+  const command = messageCommandOf(event);
+  const article = event.target as HTMLElement;
+  if (command === null || index === null || !article.matches('article')) return false;
+  const seq = entry.firstSeq + index;
+  const message = chat.pages.get(entry.info.id, seq);
+  if (message === undefined) return false;
+  if (command === 'menu') {
+    actions.openMenu(seq, article.querySelector<HTMLElement>('[aria-haspopup=menu]') ?? article);
+    return true;
+  }
+  if (message.deleted === true || chat.deletions.stateOf(entry.info.id, seq) !== null) return false;
+  const { mayEdit, mayDelete } = permissionsOf(chat, entry, message);
+  if (command === 'copy') actions.copy(message.text, timelineWords.textCopied);
+  else if (command === 'edit' && mayEdit) actions.edit(message);
+  else if (command === 'remove' && mayDelete) actions.remove(seq);
+  else return false;
+  return true;
+}
+
+interface PageKeyOptions {
+  readonly list: Ref<VirtualList>;
+  readonly composer: Ref<HTMLTextAreaElement>;
+  readonly move: (to: FeedMove) => void;
+  readonly leave: () => void;
+}
+
+/** The keys of the list where the composer or nothing has the focus. */
+function usePageKeys({ list, composer, move, leave }: PageKeyOptions): void {
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent): void => {
+      if (event.defaultPrevented || hasModifier(event) || document.querySelector('dialog[open]') !== null) return;
+      const { target, key } = event;
+      const field = composer.current;
+      const to = feedMoveOf(event);
+      const isNowhere = target === document.body;
+      const isInShortText = target === field && field !== null && field.scrollHeight - field.clientHeight < ROUNDING_PX;
+      if (key === 'Escape') leave();
+      else if (to !== null && isNowhere) move(to);
+      else if ((key === 'PageUp' || key === 'PageDown') && isInShortText)
+        list.current?.scrollByPage(key === 'PageUp' ? -1 : 1);
+      else return;
+      event.preventDefault();
+    };
+    addEventListener('keydown', onKey);
+    return () => removeEventListener('keydown', onKey);
+  });
+}

@@ -1,0 +1,42 @@
+import { useEffect, useMemo } from 'preact/hooks';
+import { sanitize } from '../../client/core/safe-text.ts';
+import type { Message } from '../../client/core/shapes.ts';
+import type { ChatState } from '../core/chat-state.ts';
+import type { ConversationEntry } from '../core/unread.ts';
+import { Announcements } from '../timeline/announcements.ts';
+import { timelineWords } from '../words/timeline-words.ts';
+import { words } from '../words/words.ts';
+
+/** Of a longer message a screen reader says the beginning; a person who wants all of it goes to the message. */
+const MAX_SPOKEN_CHARACTERS = 300;
+
+/** A polite region: it waits until the screen reader is silent. */
+export function Spoken({ announcements }: { readonly announcements: Announcements }) {
+  return (
+    <p class="unseen" role="status">
+      {announcements.text.value}
+    </p>
+  );
+}
+
+/** What a screen reader hears of a conversation, as long as it is open. */
+export function useAnnouncements(chat: ChatState, { info, lastSeq }: ConversationEntry): Announcements {
+  const announcements = useMemo(
+    () =>
+      new Announcements({
+        lastSeq,
+        messageAt: (seq) => chat.pages.get(info.id, seq),
+        isOwn: ({ sender }) => sender.kind === 'user' && sender.id === chat.account.id,
+        wordsOf: ({ count, only }) => (only === null ? timelineWords.newMessages(count) : spokenText(only)),
+      }),
+    [info.id],
+  );
+  useEffect(() => announcements.update(lastSeq), [lastSeq]);
+  useEffect(() => () => announcements.stop(), [announcements]);
+  return announcements;
+}
+
+function spokenText({ sender, label, text, attachments = [] }: Message): string {
+  const said = text.trim() === '' ? words.files(attachments.length) : text.slice(0, MAX_SPOKEN_CHARACTERS);
+  return timelineWords.messageOf(sanitize(label ?? sender.name), sanitize(said));
+}

@@ -1,0 +1,87 @@
+import { signal } from '@preact/signals';
+
+/** Until then a person can undo a deletion. */
+const UNDO_MS = 5_000;
+/** Where more wait, the oldest is sent at once: the page sends all that wait when it ends. */
+const MAX_WAITING = 20;
+
+/** `waiting`: it can be undone. `sent`: the page has sent it, and waits for the answer. */
+type DeletionState = 'waiting' | 'sent';
+
+interface PendingDeletionsOptions {
+  /** `outlivesPage`: the page ends now. Never rejects. */
+  readonly remove: (conversation: number, seq: number, options: { outlivesPage: boolean }) => Promise<void>;
+  readonly undoMs?: number;
+}
+
+/** Deletions of messages. Each is sent after 5 s, in which it can be undone, or at once when the page ends. */
+export class PendingDeletions {
+  readonly #options: PendingDeletionsOptions;
+  /** By `conversation:seq`, in the order in which they were made. */
+  readonly #states = signal<ReadonlyMap<string, DeletionState>>(new Map());
+  readonly #timers = new Map<string, ReturnType<typeof setTimeout>>();
+
+  constructor(options: PendingDeletionsOptions) {
+    this.#options = options;
+  }
+
+  /** Null: nobody deletes the message. Subscribes the calling component. */
+  stateOf(conversation: number, seq: number): DeletionState | null {
+    return this.#states.value.get(keyOf(conversation, seq)) ?? null;
+  }
+
+  add(conversation: number, seq: number): void {
+    const key = keyOf(conversation, seq);
+    if (this.#states.peek().has(key)) return;
+    const oldest = this.#timers.size >= MAX_WAITING ? this.#timers.keys().next().value : undefined;
+    if (oldest !== undefined) void this.#send(oldest, false);
+    this.#setState(key, 'waiting');
+    this.#timers.set(
+      key,
+      setTimeout(() => void this.#send(key, false), this.#options.undoMs ?? UNDO_MS),
+    );
+  }
+
+  /** False: it was sent already, or there is none. */
+  undo(conversation: number, seq: number): boolean {
+    const key = keyOf(conversation, seq);
+    if (!this.#timers.has(key)) return false;
+    this.#clearTimer(key);
+    this.#setState(key, null);
+    return true;
+  }
+
+  /** Sends all that wait, at the end of the page or of the session. Resolves with their answers. */
+  async sendNow({ outlivesPage }: { readonly outlivesPage: boolean }): Promise<void> {
+    await Promise.all([...this.#timers.keys()].map((key) => this.#send(key, outlivesPage)));
+  }
+
+  /** Sends nothing any more. */
+  stop(): void {
+    for (const key of this.#timers.keys()) this.#clearTimer(key);
+  }
+
+  async #send(key: string, outlivesPage: boolean): Promise<void> {
+    this.#clearTimer(key);
+    this.#setState(key, 'sent');
+    const [conversation, seq] = key.split(':').map(Number);
+    await this.#options.remove(conversation!, seq!, { outlivesPage });
+    this.#setState(key, null);
+  }
+
+  #clearTimer(key: string): void {
+    clearTimeout(this.#timers.get(key));
+    this.#timers.delete(key);
+  }
+
+  #setState(key: string, state: DeletionState | null): void {
+    const next = new Map(this.#states.peek());
+    if (state === null) next.delete(key);
+    else next.set(key, state);
+    this.#states.value = next;
+  }
+}
+
+function keyOf(conversation: number, seq: number): string {
+  return `${conversation}:${seq}`;
+}

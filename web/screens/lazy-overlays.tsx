@@ -1,0 +1,68 @@
+import { useEffect, useMemo } from 'preact/hooks';
+import type { MessageActions } from '../conversation/message-actions.tsx';
+import type { ChatState } from '../core/chat-state.ts';
+import type { Place } from '../core/place.ts';
+import { picturesOf, type PictureFile } from '../timeline/pictures.ts';
+import { words } from '../words/words.ts';
+import { useLoaded } from './loaded.ts';
+
+interface OverlayProps {
+  readonly place: Place;
+  readonly chat: ChatState;
+  readonly conversation: number;
+  readonly actions: MessageActions;
+}
+
+const loadPanels = () => import('./panels.ts');
+
+/** What lies over the messages: the menu of one, or a picture. */
+export function LazyOverlays(props: OverlayProps) {
+  const { actions } = props;
+  const isOpen = actions.menu.value !== null || actions.openedPicture.value !== null;
+  return isOpen ? <LoadedOverlay {...props} /> : null;
+}
+
+function LoadedOverlay({ place, chat, conversation, actions }: OverlayProps) {
+  const { part: panels, hasFailed } = useLoaded(loadPanels);
+  const menu = actions.menu.value;
+  const picture = actions.openedPicture.value;
+  useEffect(() => {
+    if (!hasFailed) return;
+    chat.actionProblem.value = words.cannotLoad;
+    actions.menu.value = null;
+    actions.openedPicture.value = null;
+  }, [hasFailed]);
+  // Those of the moment in which it is opened: a message that comes later changes no position.
+  const pictures = useMemo(() => picturesAround(chat, conversation, picture), [picture]);
+  if (panels === null) return null;
+  const { OpenedMenu, PictureViewer } = panels;
+  return (
+    <>
+      {menu === null ? null : (
+        <OpenedMenu place={place} chat={chat} conversation={conversation} actions={actions} menu={menu} />
+      )}
+      {picture === null ? null : (
+        <PictureViewer
+          pictures={pictures}
+          firstId={picture.id}
+          filesBase={filesBaseOf(place)}
+          onClose={() => {
+            actions.openedPicture.value = null;
+          }}
+        />
+      )}
+    </>
+  );
+}
+
+/** The pictures of the messages that the page has, with the one that was opened. */
+function picturesAround(chat: ChatState, conversation: number, opened: PictureFile | null): PictureFile[] {
+  if (opened === null) return [];
+  const loaded = picturesOf(chat.pages.allOf(conversation));
+  return loaded.some(({ id }) => id === opened.id) ? loaded : [opened];
+}
+
+/** The path of files, with that of the base in front. */
+export function filesBaseOf({ base }: Place): string {
+  return `${base.pathname}v1/files/`;
+}

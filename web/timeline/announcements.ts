@@ -1,0 +1,82 @@
+import { signal } from '@preact/signals';
+import type { Message } from '../../client/core/shapes.ts';
+
+/** Between two announcements of new messages: a screen reader reads each one to its end. */
+const INTERVAL_MS = 2_000;
+/** Of more messages that came between two announcements, the page counts its own, too. */
+const MAX_CHECKED = 1_000;
+
+/** Messages of others that came since the last announcement. */
+interface NewMessages {
+  readonly count: number;
+  /** The message, where one has come and the page has it. */
+  readonly only: Message | null;
+}
+
+interface AnnouncementsOptions {
+  /** The newest message of the conversation when it was opened. */
+  readonly lastSeq: number;
+  /** Undefined: the page does not have it. */
+  readonly messageAt: (seq: number) => Message | undefined;
+  readonly isOwn: (message: Message) => boolean;
+  readonly wordsOf: (messages: NewMessages) => string;
+  readonly intervalMs?: number;
+}
+
+/** What screen readers say about a conversation while it is open. */
+export class Announcements {
+  /** The content of a live region. */
+  readonly text = signal('');
+  readonly #options: AnnouncementsOptions;
+  #lastSeq: number;
+  /** Messages up to this one were announced. */
+  #announcedSeq: number;
+  /** As `performance.now` counts. */
+  #nextAt = 0;
+  #timer: ReturnType<typeof setTimeout> | null = null;
+  #isEven = false;
+
+  constructor(options: AnnouncementsOptions) {
+    this.#options = options;
+    this.#lastSeq = options.lastSeq;
+    this.#announcedSeq = options.lastSeq;
+  }
+
+  /** `lastSeq`: the newest message now. */
+  update(lastSeq: number): void {
+    // A server that lost messages gives their seqs to others.
+    if (lastSeq < this.#lastSeq) this.#announcedSeq = Math.min(this.#announcedSeq, lastSeq);
+    const hasNew = lastSeq > this.#lastSeq;
+    this.#lastSeq = lastSeq;
+    if (hasNew) this.#timer ??= setTimeout(() => this.#announceNew(), Math.max(0, this.#nextAt - performance.now()));
+  }
+
+  /** Announces the result of something that the person did, at once. */
+  say(text: string): void {
+    // A region that gets the same text again says nothing: a space that nobody hears makes it another one.
+    this.#isEven = !this.#isEven;
+    this.text.value = this.#isEven ? text : `${text}\u00A0`;
+  }
+
+  stop(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+  }
+
+  #announceNew(): void {
+    this.#timer = null;
+    const { isOwn, messageAt, wordsOf } = this.#options;
+    const firstChecked = Math.max(this.#announcedSeq + 1, this.#lastSeq - MAX_CHECKED + 1);
+    let count = firstChecked - this.#announcedSeq - 1;
+    let latest: Message | undefined;
+    for (let seq = firstChecked; seq <= this.#lastSeq; seq += 1) {
+      const message = messageAt(seq);
+      if (message !== undefined && (isOwn(message) || message.deleted === true)) continue;
+      count += 1;
+      latest = message;
+    }
+    this.#announcedSeq = this.#lastSeq;
+    if (count === 0) return;
+    this.#nextAt = performance.now() + (this.#options.intervalMs ?? INTERVAL_MS);
+    this.say(wordsOf({ count, only: count === 1 ? (latest ?? null) : null }));
+  }
+}

@@ -1,0 +1,12 @@
+import { sanitize } from '../../client/core/safe-text.ts';
+import { timelineWords } from '../words/timeline-words.ts';
+
+/** Who types. The line is there when nobody does, too: nothing moves. `names` is called while the line is drawn. */
+export function TypingLine({ names }: { readonly names: () => readonly string[] }) {
+  const typing = names().map(sanitize);
+  return (
+    <p class="typing" dir="auto">
+      {typing.length === 0 ? '' : timelineWords.typing(typing)}
+    </p>
+  );
+}
