@@ -77,7 +77,7 @@ export const BROWSER_MUTANTS: readonly Mutant[] = [
   {
     name: 'session-lasts-on-a-shared-computer',
     promise: 'Somebody stays signed in on a computer that others use.',
-    file: 'web/core/sign-in-flow.ts',
+    file: 'web/core/sign-in/sign-in-flow.ts',
     find: 'return this.isSharedComputer.value ?',
     replace: 'return this.isSharedComputer.value === null ?',
     tests: ['test/web/sign-in-flow', '-t', 'on a computer that others use'],
@@ -85,7 +85,7 @@ export const BROWSER_MUTANTS: readonly Mutant[] = [
   {
     name: 'invitation-lost-at-the-sign-in',
     promise: 'Somebody who has an account and signs in with an invitation never gets to its group.',
-    file: 'web/core/sign-in-flow.ts',
+    file: 'web/core/sign-in/sign-in-flow.ts',
     find: 'await this.#options.onSignedIn(session, this.invite.value);',
     replace: 'await this.#options.onSignedIn(session, null);',
     tests: ['test/web/sign-in-flow', '-t', 'keeps the invitation'],

@@ -118,8 +118,8 @@ export const CONFIG_MUTANTS: readonly Mutant[] = [
     name: 'invite-page-shows-path',
     promise: 'The page of an invitation shows nothing of its path but the token.',
     file: 'src/http/invite-routes.ts',
-    find: '${inviteTokenOf(token)}',
-    replace: '${token}',
+    find: 'linksOf(config, inviteTokenOf(token))',
+    replace: 'linksOf(config, token)',
     tests: ['test/http/invites.test.ts', '-t', 'beside the token'],
   },
 ];

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/gl
 import { ServerError } from '../../client/core/chat-error.ts';
 import type { Decoder } from '../../client/core/decode.ts';
 import type { SignedInAccount } from '../../web/core/browser-session.ts';
-import { SHARED_SESSION_S, SignInFlow } from '../../web/core/sign-in-flow.ts';
+import { SHARED_SESSION_S, SignInFlow } from '../../web/core/sign-in/sign-in-flow.ts';
 import { TestBrowser } from '../http/browser/cookies.ts';
 import { TestMailServer } from '../support/mail-server.ts';
 import { TestServer } from '../support/server.ts';

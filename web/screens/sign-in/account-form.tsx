@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals';
-import type { SignInFlow, SignInStep } from '../../core/sign-in-flow.ts';
+import type { SignInFlow, SignInStep } from '../../core/sign-in/sign-in-flow.ts';
 import { signInWords as words } from '../../words/sign-in-words.ts';
 import { FlowProblem } from './flow-problem.tsx';
 import { FormField } from './form-field.tsx';

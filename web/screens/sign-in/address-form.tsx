@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals';
-import type { SignInFlow, SignInWays } from '../../core/sign-in-flow.ts';
+import type { SignInFlow, SignInWays } from '../../core/sign-in/sign-in-flow.ts';
 import { signInWords as words } from '../../words/sign-in-words.ts';
 import { FlowProblem } from './flow-problem.tsx';
 import { FormField } from './form-field.tsx';

@@ -1,4 +1,4 @@
-import type { SignInProblem } from '../../core/sign-in-flow.ts';
+import type { SignInProblem } from '../../core/sign-in/sign-in-flow.ts';
 import { asSentence } from '../../words/sign-in-words.ts';
 
 interface FlowProblemProps {

@@ -5,7 +5,7 @@ import { sanitize } from '../../../client/core/safe-text.ts';
 import type { Api } from '../../core/api.ts';
 import type { AppState } from '../../core/app-state.ts';
 import type { ChatState } from '../../core/chat-state.ts';
-import { acceptInvite, readInvite, type InvitePreview } from '../../core/sign-in-flow.ts';
+import { acceptInvite, readInvite, type InvitePreview } from '../../core/sign-in/sign-in-flow.ts';
 import { asSentence, signInWords as words } from '../../words/sign-in-words.ts';
 import { useAttempt } from '../attempt.ts';
 

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
 import type { AppState } from '../../core/app-state.ts';
 import { linkTokenIn } from '../../core/place.ts';
-import type { SignInFlow } from '../../core/sign-in-flow.ts';
+import type { SignInFlow } from '../../core/sign-in/sign-in-flow.ts';
 import { signInWords as words } from '../../words/sign-in-words.ts';
 import { FormField } from './form-field.tsx';
 import { SharedComputer } from './shared-computer.tsx';

@@ -1,4 +1,4 @@
-import { SHARED_SESSION_S, type SignInFlow } from '../../core/sign-in-flow.ts';
+import { SHARED_SESSION_S, type SignInFlow } from '../../core/sign-in/sign-in-flow.ts';
 import { signInWords as words } from '../../words/sign-in-words.ts';
 
 /** Whether the session is to end soon and the browser keeps nothing. */

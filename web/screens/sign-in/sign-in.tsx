@@ -1,7 +1,7 @@
 import { useEffect, useMemo } from 'preact/hooks';
 import { sanitize } from '../../../client/core/safe-text.ts';
 import type { AppState, SessionEnd } from '../../core/app-state.ts';
-import { SignInFlow } from '../../core/sign-in-flow.ts';
+import { SignInFlow } from '../../core/sign-in/sign-in-flow.ts';
 import { asSentence, signInWords as words } from '../../words/sign-in-words.ts';
 import { AccountForm } from './account-form.tsx';
 import { AddressForm } from './address-form.tsx';

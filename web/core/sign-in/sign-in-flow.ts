@@ -1,5 +1,5 @@
-import { signal, type Signal } from '@preact/signals';
-import { ConnectionError, ServerError } from '../../client/core/chat-error.ts';
+import { signal } from '@preact/signals';
+import { ConnectionError, ServerError } from '../../../client/core/chat-error.ts';
 import {
   boolean,
   nullable,
@@ -8,9 +8,9 @@ import {
   string,
   type Decoded,
   type Decoder,
-} from '../../client/core/decode.ts';
-import type { BrowserSession } from './browser-session.ts';
-import { PersistentRead } from './persistent-read.ts';
+} from '../../../client/core/decode.ts';
+import type { BrowserSession } from '../browser-session.ts';
+import { PersistentRead } from '../persistent-read.ts';
 
 /** How long a session lasts on a computer that others use: a working day. */
 export const SHARED_SESSION_S = 12 * 60 * 60;
@@ -52,7 +52,7 @@ export type SignInStep =
       readonly transaction: string;
       /** From then on another code can be sent, as `Date.now` counts. */
       readonly resendAt: number;
-      readonly wrongCodes: number;
+      readonly codeFailures: number;
       /** False: the code has expired, or its attempts are used. */
       readonly acceptsCode: boolean;
     }
@@ -95,7 +95,7 @@ export class SignInFlow {
   readonly waysRead = new PersistentRead();
   readonly step = signal<SignInStep>({ name: 'address' });
   /** The invitation to sign up with. */
-  readonly invite: Signal<string | null>;
+  readonly invite = signal<string | null>(null);
   readonly problem = signal<SignInProblem | null>(null);
   readonly isBusy = signal(false);
   readonly isSharedComputer = signal(false);
@@ -105,7 +105,7 @@ export class SignInFlow {
 
   constructor(options: SignInFlowOptions) {
     this.#options = options;
-    this.invite = signal(options.invite);
+    this.invite.value = options.invite;
   }
 
   /** Reads how people sign in here, until the server answers. */
@@ -130,7 +130,7 @@ export class SignInFlow {
       const input = { address: trimmed, ...this.#inviteInput() };
       const { transaction, channel, resend_at: at } = await this.#options.api.call('auth.start', input, decodeStarted);
       const waitMs = Math.min(Math.max(Date.parse(at) - Date.now(), 0), MAX_RESEND_WAIT_MS);
-      const code = { transaction, resendAt: Date.now() + waitMs, wrongCodes: 0, acceptsCode: true };
+      const code = { transaction, resendAt: Date.now() + waitMs, codeFailures: 0, acceptsCode: true };
       this.step.value = { name: 'code', address: trimmed, channel, ...code };
       this.requestedCodes.value += 1;
     });
@@ -183,9 +183,9 @@ export class SignInFlow {
   }
 
   #noteRefusedCode(step: SignInStep & { name: 'code' }, error: unknown): void {
-    const wrongCodes = step.wrongCodes + (isRefusal(error, 'invalid_code') ? 1 : 0);
-    const acceptsCode = wrongCodes < CODE_ATTEMPTS && !isRefusal(error, 'activation_expired');
-    this.step.value = { ...step, wrongCodes, acceptsCode };
+    const codeFailures = step.codeFailures + (isRefusal(error, 'invalid_code') ? 1 : 0);
+    const acceptsCode = codeFailures < CODE_ATTEMPTS && !isRefusal(error, 'activation_expired');
+    this.step.value = { ...step, codeFailures, acceptsCode };
   }
 
   /** `field`: the one that a refused input is about where the sentence names none. */
