@@ -39,7 +39,7 @@
       const check = () => {
         if (!conditions.every(holds)) return false;
         observer.disconnect();
-        afterFrame().then(resolve);
+        void afterFrame().then(resolve);
         return true;
       };
       const observer = new MutationObserver(check);
@@ -80,10 +80,11 @@
     /** `taken` resolves to the times from the next event of this type to the frame that meets each condition. */
     expectEvent(type, conditions) {
       probe.taken = new Promise((resolve) => {
-        const onEvent = ({ timeStamp }) =>
-          Promise.all(conditions.map((each) => painted([each]))).then((times) =>
+        const onEvent = ({ timeStamp }) => {
+          void Promise.all(conditions.map((each) => painted([each]))).then((times) =>
             resolve(times.map((time) => time - timeStamp)),
           );
+        };
         addEventListener(type, onEvent, { capture: true, once: true });
       });
     },
