@@ -7,13 +7,15 @@ export class Navigation {
   readonly #basePathname: string;
   #screenBelow: ScreenBelow = { screen: 'list' };
   #isLeavingPanel = false;
+  /** The screen that a person chose while the browser was going back from a panel; null: none. */
+  #chosenMeanwhile: Route | null = null;
 
   constructor(basePathname: string) {
     this.#basePathname = basePathname;
     this.followAddress();
   }
 
-  /** The screen that a panel is over; without a panel the one that is open. */
+  /** The screen that an open panel covers; without a panel, the open screen. */
   get screenBelow(): ScreenBelow {
     // Subscribes the calling component: it changes with the route alone.
     void this.route.value;
@@ -24,10 +26,18 @@ export class Navigation {
   followAddress(): void {
     this.#isLeavingPanel = false;
     this.#show(parseRoute(location.pathname, this.#basePathname));
+    const chosen = this.#chosenMeanwhile;
+    this.#chosenMeanwhile = null;
+    if (chosen !== null) this.go(chosen);
   }
 
   /** `replaces`: going back leads past the screen that there was. */
   go(route: Route, { replaces = false } = {}): void {
+    if (this.#isLeavingPanel) {
+      // The browser goes back asynchronously, and would leave this screen with the panel.
+      this.#chosenMeanwhile = route;
+      return;
+    }
     const path = pathOf(route, this.#basePathname);
     if (path !== location.pathname) {
       const state = { panelSteps: this.#panelStepsTo(route, replaces) };

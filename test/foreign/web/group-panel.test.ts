@@ -220,6 +220,26 @@ test('the title, the purpose and the notifications are changed, an error is a se
   await page.getByText('This group is archived').waitFor();
 });
 
+test('a panel that is opened while the browser still goes back from it is shown', async () => {
+  const page = await open('alice', await newGroup('Quick'));
+  const path = await page.evaluate<string>('location.pathname');
+  await page.getByRole('button', { name: 'Details' }).click();
+  await page.getByRole('dialog').waitFor();
+  // In one task, so that the browser cannot have gone back in between.
+  await page.evaluate(`
+    document.querySelector('dialog').dispatchEvent(new Event('close'));
+    [...document.querySelectorAll('button')].find((each) => each.textContent === 'Details').click();`);
+  await eventually(
+    () => page.evaluate<boolean>('history.state?.panelSteps === 1 && document.querySelector("dialog") !== null'),
+    (isShown) => isShown,
+  );
+  await page.keyboard.press('Escape');
+  await eventually(
+    () => page.evaluate<string>('location.pathname'),
+    (now) => now === path,
+  );
+});
+
 test('the panel is used by the keyboard alone, and the focus goes back to where it was', async () => {
   const group = await newGroup('Keys');
   const page = await open('alice', group);
