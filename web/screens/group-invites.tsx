@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import type { Invite } from '../core/group-api.ts';
+import { copyText } from '../timeline/copy-text.ts';
 import { momentOf } from '../words/dates.ts';
 import { peopleWords } from '../words/people-words.ts';
 import { words } from '../words/words.ts';
@@ -101,15 +102,8 @@ function InviteRow({ invite, isBusy, onRevoke }: InviteRowProps) {
   const copied = useSignal<string | null>(null);
   const isCodeShown = useSignal(false);
   const copy = async (): Promise<void> => {
+    copied.value = (await copyText(link)) ? words.copied : words.copyByKeys;
     field.current?.select();
-    // There is no clipboard on plain http beyond loopback, and a browser may refuse it.
-    const clipboard = navigator.clipboard as Clipboard | undefined;
-    const write = clipboard?.writeText(link).then(
-      () => true,
-      () => false,
-    );
-    const isCopied = (await write) ?? false;
-    copied.value = isCopied ? words.copied : words.copyByKeys;
   };
   return (
     <li>

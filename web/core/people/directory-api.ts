@@ -32,7 +32,7 @@ const decodePreview = objectWithAtLeast({
 /** A group that everybody may join. */
 export type PublicGroup = Decoded<typeof decodePublicGroup>;
 /** To which group an invitation is. */
-type InvitePreview = Decoded<typeof decodePreview>;
+export type InvitePreview = Decoded<typeof decodePreview>;
 
 /** What a new group begins with. */
 interface NewGroup {

@@ -1,14 +1,6 @@
 import { signal } from '@preact/signals';
 import { ConnectionError, ServerError } from '../../../client/core/chat-error.ts';
-import {
-  boolean,
-  nullable,
-  integer,
-  objectWithAtLeast,
-  string,
-  type Decoded,
-  type Decoder,
-} from '../../../client/core/decode.ts';
+import { boolean, objectWithAtLeast, string, type Decoder } from '../../../client/core/decode.ts';
 import type { BrowserSession } from '../browser-session.ts';
 import { PersistentRead } from '../persistent-read.ts';
 
@@ -24,11 +16,6 @@ const decodeAbout = objectWithAtLeast({
   sign_in: objectWithAtLeast({ email: boolean, phone: boolean }),
 });
 const decodeStarted = objectWithAtLeast({ transaction: string, channel: string, resend_at: string });
-const decodeJoined = objectWithAtLeast({ group: integer });
-const decodePreview = objectWithAtLeast({
-  group: objectWithAtLeast({ title: string, about: nullable(string), members: integer }),
-  invited_by: nullable(string),
-});
 
 /** How people come in at this server. */
 export interface SignInWays {
@@ -37,9 +24,6 @@ export interface SignInWays {
   /** Whether an address without an account may get one. */
   readonly registration: 'open' | 'invite' | 'closed';
 }
-
-/** To which group an invitation is. */
-export type InvitePreview = Decoded<typeof decodePreview>;
 
 /** Which form there is. */
 export type SignInStep =
@@ -203,16 +187,6 @@ export class SignInFlow {
       this.isBusy.value = false;
     }
   }
-}
-
-/** Reads to which group an invitation is. Rejects with ServerError and ConnectionError. */
-export function readInvite(api: Pick<SignInApi, 'call'>, invite: string): Promise<InvitePreview> {
-  return api.call('invites.preview', { invite }, decodePreview);
-}
-
-/** Joins the group of an invitation, and resolves to its number. */
-export async function acceptInvite(api: Pick<SignInApi, 'call'>, invite: string): Promise<number> {
-  return (await api.call('groups.join', { invite }, decodeJoined)).group;
 }
 
 /** A way that a newer server has and this page does not know is like none. */

@@ -80,7 +80,7 @@ async function readCard({ people, group, reference, entry }: CardSource): Promis
     entry?.info.kind === 'group' ? group.memberByNick(person.nick) : null,
     entry === undefined ? null : people.isOnline(entry.info.id, person.id),
   ]);
-  // Whether somebody is online is told of members alone.
+  // The server says only of members whether they are online.
   const isThere = member !== null || entry?.info.peer?.id === person.id;
   return { person, isBlocked, member, isOnline: isThere ? isOnline : null };
 }

@@ -7,7 +7,7 @@ const LIFETIME_DAYS = [30, 90, 365, null] as const;
 /** Without end, as the field has it. */
 export const WITHOUT_END = '';
 
-/** The seconds that the field stands for; null: without end. */
+/** The chosen lifetime in seconds; null: without end. */
 export function secondsOf(days: string): number | null {
   return days === WITHOUT_END ? null : Number(days) * DAY_S;
 }

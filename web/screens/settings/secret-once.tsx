@@ -1,5 +1,6 @@
 import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
+import { copyText } from '../../timeline/copy-text.ts';
 import { settingsWords } from '../../words/settings-words.ts';
 import { words } from '../../words/words.ts';
 
@@ -18,15 +19,8 @@ export function SecretOnce({ label, secret, usage, onDone }: SecretOnceProps) {
   const copied = useSignal<string | null>(null);
   useEffect(() => field.current?.select(), [secret]);
   const copy = async (): Promise<void> => {
+    copied.value = (await copyText(secret)) ? settingsWords.copied : settingsWords.copyByKeys;
     field.current?.select();
-    // There is no clipboard on plain http beyond loopback, and a browser may refuse it.
-    const clipboard = navigator.clipboard as Clipboard | undefined;
-    const write = clipboard?.writeText(secret).then(
-      () => true,
-      () => false,
-    );
-    const isCopied = (await write) ?? false;
-    copied.value = isCopied ? settingsWords.copied : settingsWords.copyByKeys;
   };
   return (
     <div class="secret-once" role="group" aria-label={settingsWords.secretOf(label)}>

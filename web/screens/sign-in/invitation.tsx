@@ -5,7 +5,7 @@ import { sanitize } from '../../../client/core/safe-text.ts';
 import type { Api } from '../../core/api.ts';
 import type { AppState } from '../../core/app-state.ts';
 import type { ChatState } from '../../core/chat-state.ts';
-import { acceptInvite, readInvite, type InvitePreview } from '../../core/sign-in/sign-in-flow.ts';
+import { DirectoryApi, type InvitePreview } from '../../core/people/directory-api.ts';
 import { asSentence, signInWords as words } from '../../words/sign-in-words.ts';
 import { useAttempt } from '../attempt.ts';
 
@@ -26,7 +26,7 @@ export function Invitation({ state, chat, invite }: InvitationProps) {
   };
   const join = (): void =>
     void run(async () => {
-      const conversation = await acceptInvite(state.api, invite);
+      const { group: conversation } = await new DirectoryApi(state.api).joinByInvite(invite);
       await chat.reloadConversations();
       close();
       state.go({ screen: 'conversation', conversation, seq: null });
@@ -74,7 +74,7 @@ export function InviteSummary({ api, invite, hint, onInvalid }: InviteSummaryPro
   const preview = useSignal<InvitePreview | null>(null);
   const problem = useSignal<string | null>(null);
   useEffect(() => {
-    readInvite(api, invite).then(
+    new DirectoryApi(api).previewInvite(invite).then(
       (read) => {
         preview.value = read;
       },
