@@ -47,7 +47,7 @@ interface Watch {
   /** From the last sign-in to the end of the first correct sample; null: there was none in time. */
   readonly settledMs: number | null;
   readonly samples: readonly OnlineCounts[];
-  /** Resident memory of each server at each sample at rest: V8 returns unused memory at times of its own choice. */
+  /** Resident memory of each server at each sample at rest: V8 chooses when it returns unused memory. */
   readonly memoryMiB: readonly (readonly number[])[];
   /** CPU seconds a minute between samples: of each server, then of the database. */
   readonly cpu: readonly number[];

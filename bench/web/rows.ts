@@ -74,7 +74,7 @@ export const ROWS = {
   },
   frameWork: { what: 'work of the main thread for a frame while scrolling, p95', unit: 'ms', bar: 12, goal: 8 },
   longestTask: { what: 'longest task while scrolling', unit: 'ms', bar: 100, goal: 50 },
-  anchorDrift: { what: 'the message in view moves by itself, at most', unit: 'px', bar: 2, goal: 0 },
+  anchorDrift: { what: 'the most that a message in view moves unasked', unit: 'px', bar: 2, goal: 0 },
   floodLag: {
     what: '1,000 messages/s into the open conversation: commit → shown, p99',
     unit: 'ms',
