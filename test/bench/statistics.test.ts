@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { isNarrow, judge, ratioInterval, studentT975 } from '../../bench/compare/statistics.ts';
+import { crossoverInterval, isNarrow, judge, ratioInterval, studentT975 } from '../../bench/compare/statistics.ts';
 
 describe("Student's t at 97.5 %", () => {
   test.each([
@@ -62,6 +62,29 @@ describe('the interval of a ratio', () => {
 
   test('is not known of one pair', () => {
     expect(ratioInterval([{ a: 1, b: 2 }])).toBeNull();
+  });
+});
+
+describe('the interval of pairs that begin with A and with B in turn', () => {
+  test('by hand: the second server is 10 % slower, the rest is −1, 1, 1, −1 percent: s² = 2 with 2 degrees, s/√n = 0.7071', () => {
+    const logs = [-11, 11, -9, 9].map((percent) => percent / 100);
+    const { ratio, low, high, second, pairs } = crossoverInterval(logs.map((log) => ({ a: 1, b: Math.exp(log) })))!;
+    expect(ratio).toBeCloseTo(1, 12);
+    expect(Math.log(second)).toBeCloseTo(-0.1, 12);
+    expect(Math.log(high)).toBeCloseTo(4.303 * 0.007071, 5);
+    expect(Math.log(low)).toBeCloseTo(-4.303 * 0.007071, 5);
+    expect(pairs).toBe(4);
+  });
+
+  test('has the middle between both groups, also where one has a pair more', () => {
+    const logs = [-0.08, 0.12, -0.08, 0.12, -0.08];
+    const { ratio, second } = crossoverInterval(logs.map((log) => ({ a: 5, b: 5 * Math.exp(log) })))!;
+    expect(Math.log(ratio)).toBeCloseTo(0.02, 12);
+    expect(Math.log(second)).toBeCloseTo(-0.1, 12);
+  });
+
+  test('is not known of three pairs', () => {
+    expect(crossoverInterval([1, 2, 3].map((b) => ({ a: 1, b })))).toBeNull();
   });
 });
 
