@@ -186,11 +186,20 @@ class AnchorEvents {
   async #send(withPicture: boolean): Promise<void> {
     const { id } = this.#conversation;
     const text = `new ${this.#played}`;
+    const before = await this.#listHeight();
     const sender = { url: this.#stage.server.url, token: this.#stage.tokens[WRITER]!, conversation: id };
     if (withPicture) await sendPicture(sender, { width: 640, height: 360 }, text);
     else await this.#stage.call('messages.send', { conversation: id, text }, WRITER);
     this.#lastSeq += 1;
-    await this.#page.waitForSelector(`.feed article[aria-setsize="${this.#lastSeq}"]`, { state: 'attached' });
+    // Its row is far below the view, and not drawn: the list alone tells that the page knows it.
+    await eventually(
+      () => this.#listHeight(),
+      (now) => now > before,
+    );
+  }
+
+  #listHeight(): Promise<number> {
+    return this.#page.evaluate<number>(`document.querySelector('.feed').scrollHeight`);
   }
 
   async #resize(): Promise<void> {

@@ -10,6 +10,7 @@ const SCROLL_REST_MS = 40;
 
 /** Those that were fetched first go first. */
 const MAX_NOTICES = 500;
+const NO_NOTICES: readonly Notice[] = [];
 
 /** Messages as the server answers them, in the order of their seqs. */
 export interface FetchedMessages {
@@ -37,6 +38,8 @@ export class Timeline {
   readonly #closed = new AbortController();
   /** By rev. */
   readonly #notices = new Map<number, Notice>();
+  /** The same by the message before them: each row asks for its own whenever it may be drawn again. */
+  #noticesBySeq: Map<number, readonly Notice[]> | null = null;
   #wanted: SeqRange | null = null;
   #isFetching = false;
   #wait = new AbortController();
@@ -59,15 +62,16 @@ export class Timeline {
   }
 
   /** Notices between a message and the next one, in their order; 0: before the first message. */
-  noticesAfter(seq: number): Notice[] {
-    const found = [...this.#notices].filter(([, { after_seq: afterSeq }]) => afterSeq === seq);
-    return found.sort(([a], [b]) => a - b).map(([, notice]) => notice);
+  noticesAfter(seq: number): readonly Notice[] {
+    this.#noticesBySeq ??= groupBySeq(this.#notices);
+    return this.#noticesBySeq.get(seq) ?? NO_NOTICES;
   }
 
   /** Takes a notice, which may be here already. */
   addNotice(rev: number, notice: Notice): void {
     this.#notices.set(rev, notice);
     if (this.#notices.size > MAX_NOTICES) this.#notices.delete(this.#notices.keys().next().value!);
+    this.#noticesBySeq = null;
     this.changed();
   }
 
@@ -79,6 +83,7 @@ export class Timeline {
   refetch(): void {
     this.#generation += 1;
     this.#notices.clear();
+    this.#noticesBySeq = null;
     this.changed();
     if (this.#wanted !== null) this.want(this.#wanted);
   }
@@ -145,4 +150,16 @@ export class Timeline {
       return false;
     }
   }
+}
+
+function groupBySeq(byRev: ReadonlyMap<number, Notice>): Map<number, readonly Notice[]> {
+  const groups = new Map<number, Notice[]>();
+  for (const [, notice] of [...byRev].sort(([a], [b]) => a - b)) {
+    const { after_seq: seq } = notice;
+    if (seq === undefined) continue;
+    const group = groups.get(seq);
+    if (group === undefined) groups.set(seq, [notice]);
+    else group.push(notice);
+  }
+  return groups;
 }

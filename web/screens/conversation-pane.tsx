@@ -206,7 +206,7 @@ function isRowReady({ pages }: ChatState, { firstSeq, info }: ConversationEntry,
 }
 
 function rowRenderer({ state, chat, entry, timeline, firstUnread, tabStop, actions }: RowSource) {
-  const { firstSeq, lastSeq, info } = entry;
+  const { firstSeq, info } = entry;
   const { nick: ownNick } = chat.account;
   const flashedSeq = actions.flashedSeq.value;
   const filesBase = filesBaseOf(state.place);
@@ -218,7 +218,6 @@ function rowRenderer({ state, chat, entry, timeline, firstUnread, tabStop, actio
         key={seq}
         index={index}
         seq={seq}
-        lastSeq={lastSeq}
         message={message}
         previous={seq === firstSeq ? null : (chat.pages.get(info.id, seq - 1) ?? null)}
         noticesBefore={seq === firstSeq ? timeline.noticesAfter(seq - 1) : NO_NOTICES}

@@ -14,12 +14,16 @@ import { RichText } from './rich-text.tsx';
 /** Messages of one sender that follow each other within this time are one group. */
 const GROUP_MS = 5 * 60 * 1_000;
 const HUES = 12;
+/**
+ * WAI-ARIA's value for a list that grows. The number of messages would draw every row again with each new message: at
+ * 1,000 messages a second the page then fell seconds behind.
+ */
+const UNKNOWN_SIZE = -1;
 
 /** One row of the timeline. */
 interface MessageRowProps {
   readonly index: number;
   readonly seq: number;
-  readonly lastSeq: number;
   /** Undefined: it, or the one before it, is not fetched yet. */
   readonly message: Message | undefined;
   /** The message before it; null: there is none. */
@@ -106,12 +110,12 @@ function Notices({ notices }: { readonly notices: readonly Notice[] }) {
 type ArticleProps = MessageRowProps & { readonly message: Message; readonly isNewDay: boolean };
 
 function Article(props: ArticleProps) {
-  const { seq, lastSeq, message, previous, isNewDay, isFirstUnread, deletion, isTabStop } = props;
+  const { seq, message, previous, isNewDay, isFirstUnread, deletion, isTabStop } = props;
   const isContinued = !isNewDay && !isFirstUnread && previous !== null && isSameGroup(previous, message);
   return (
     <article
       class={isContinued ? 'message continued' : 'message'}
-      aria-setsize={lastSeq}
+      aria-setsize={UNKNOWN_SIZE}
       aria-posinset={seq}
       aria-labelledby={`from-${seq}`}
       aria-describedby={`said-${seq}`}

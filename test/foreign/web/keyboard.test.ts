@@ -102,7 +102,8 @@ test('arrows and page keys move through messages, one of which is the stop of th
   await page.keyboard.press('Home');
   await focuses(page, 1);
   expect(await isWholeInView(page)).toBe(true);
-  expect(await page.locator('[aria-posinset="1"]').getAttribute('aria-setsize')).toBe(String(MESSAGES));
+  // The list grows: WAI-ARIA has -1 for a size that is not known.
+  expect(await page.locator('[aria-posinset="1"]').getAttribute('aria-setsize')).toBe('-1');
   for (let presses = 0; presses < 12; presses += 1) await page.keyboard.press('ArrowDown');
   await focuses(page, 13);
   expect(await isWholeInView(page)).toBe(true);
