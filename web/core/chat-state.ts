@@ -9,6 +9,7 @@ import type { BrowserSession, SignedInAccount } from './browser-session.ts';
 import { Attachments, type FileLimits } from './attachments.ts';
 import { BrowserStore } from './browser-store.ts';
 import { Drafts } from './drafts.ts';
+import { DrawScheduler } from './draw-scheduler.ts';
 import { MessagePages } from './message-pages.ts';
 import { readNotification } from './live-notification.ts';
 import { PeerPresence, peersIn } from './peer-presence.ts';
@@ -22,8 +23,6 @@ import { webSocketConnect } from './websocket.ts';
 
 /** Least time between two reads of the list, whatever the rate of new messages. */
 const RELOAD_INTERVAL_MS = 1_000;
-/** A hidden page draws nothing, and still counts in its title. */
-const HIDDEN_FRAME_MS = 250;
 /** IndexedDB answers within milliseconds, and in some browsers never. */
 const MAX_STORE_WAIT_MS = 2_000;
 
@@ -73,11 +72,11 @@ export class ChatState {
   readonly #resetConversations = new Set<number>();
   /** What the last read of the list failed with, as `actionProblem` shows it. */
   #listProblem: string | null = null;
+  readonly #drawing = new DrawScheduler(() => this.#showEntries());
   #timeline: Timeline | null = null;
   #isListed = false;
   #isStopped = false;
   #reloadTimer: ReturnType<typeof setTimeout> | null = null;
-  #isFlushScheduled = false;
 
   constructor(place: Place, api: Api, { account, expiresAt }: BrowserSession) {
     this.#account = signal(account);
@@ -309,7 +308,7 @@ export class ChatState {
   #onLeft(conversation: number): void {
     this.#entries.delete(conversation);
     this.pages.forget(conversation);
-    this.#flushSoon();
+    this.#drawing.schedule();
   }
 
   #onSaid(method: string, params: unknown): void {
@@ -331,23 +330,15 @@ export class ChatState {
   #update(conversation: number, change: (entry: ConversationEntry) => ConversationEntry): void {
     const entry = this.#entries.get(conversation);
     if (entry !== undefined) this.#entries.set(conversation, change(entry));
-    this.#flushSoon();
+    this.#drawing.schedule();
   }
 
-  /** What came in one frame is drawn at once. */
-  #flushSoon(): void {
-    if (this.#isFlushScheduled) return;
-    this.#isFlushScheduled = true;
-    const flush = (): void => {
-      this.#isFlushScheduled = false;
-      if (!this.#isListed || this.#isStopped) return;
-      batch(() => {
-        this.conversations.value = [...this.#entries.values()].sort(byActivity);
-        this.#timeline?.changed();
-      });
-    };
-    if (document.hidden) setTimeout(flush, HIDDEN_FRAME_MS);
-    else requestAnimationFrame(flush);
+  #showEntries(): void {
+    if (!this.#isListed || this.#isStopped) return;
+    batch(() => {
+      this.conversations.value = [...this.#entries.values()].sort(byActivity);
+      this.#timeline?.changed();
+    });
   }
 
   #reloadSoon(): void {
@@ -372,7 +363,7 @@ export class ChatState {
       this.#isListed = true;
       if (this.actionProblem.value === this.#listProblem) this.actionProblem.value = null;
       this.sendQueue.forgetShown();
-      this.#flushSoon();
+      this.#drawing.schedule();
       void this.peers.ask(peersIn(this.#entries.values(), this.#timeline?.conversation ?? null));
     } catch (error) {
       // The live connection reports the end of the session.
