@@ -141,7 +141,7 @@ export const BROWSER_MUTANTS: readonly Mutant[] = [
   {
     name: 'message-before-its-files',
     promise: 'The page sends a message without a file that is still being uploaded.',
-    file: 'web/core/attachments.ts',
+    file: 'web/core/uploads/attachments.ts',
     find: 'stored.length < files.length',
     replace: 'stored.length > files.length',
     tests: ['test/web/attachments', '-t', 'a message takes them'],

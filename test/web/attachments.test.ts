@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { ConnectionError } from '../../client/core/chat-error.ts';
-import { Attachments, type StoredFile, type UploadOptions } from '../../web/core/attachments.ts';
+import { Attachments, type StoredFile, type UploadOptions } from '../../web/core/uploads/attachments.ts';
 import { eventually } from '../support/eventually.ts';
 
 /** Attached files, with a server whose answers the test gives. */

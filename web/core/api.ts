@@ -19,9 +19,9 @@ import {
 } from '../../client/core/shapes.ts';
 import { browserLabel } from './browser-label.ts';
 import { decodeSession, sessionIn, type BrowserSession } from './browser-session.ts';
-import type { FileLimits, StoredFile, UploadOptions } from './attachments.ts';
+import type { FileLimits, StoredFile, UploadOptions } from './uploads/attachments.ts';
 import { serverErrorIn, UNREADABLE_ANSWER } from './server-failure.ts';
-import { uploadFile } from './upload.ts';
+import { uploadFile } from './uploads/upload.ts';
 
 const REQUEST_TIMEOUT_MS = 30_000;
 const CONVERSATIONS_OF_PAGE = 1_000;

@@ -6,7 +6,7 @@ import { LiveClient } from '../../client/core/live-client.ts';
 import type { Change, Conversation, Message } from '../../client/core/shapes.ts';
 import type { Api } from './api.ts';
 import type { BrowserSession, SignedInAccount } from './browser-session.ts';
-import { Attachments, type FileLimits } from './attachments.ts';
+import { Attachments, type FileLimits } from './uploads/attachments.ts';
 import { BrowserStore } from './browser-store.ts';
 import { Drafts } from './drafts.ts';
 import { DrawScheduler } from './draw-scheduler.ts';

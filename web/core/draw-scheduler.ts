@@ -1,16 +1,16 @@
 /** A hidden page draws nothing, and still counts in its title. */
 const HIDDEN_INTERVAL_MS = 250;
-const MAX_REST_MS = 250;
+const MAX_PAUSE_MS = 250;
 
 /**
- * Draws what came in one frame at once. Between two draws the page rests as long as the last one took until it was
+ * Draws what came in one frame at once. Between two draws it pauses as long as the last one took until it was
  * painted, at most 250 ms, so that keys get frames of their own. At 1,000 messages a second on two cores the page
- * painted 657 frames (median of 4 runs of 15 s), and 481 without the rest (3 runs).
+ * painted 657 frames (median of 4 runs of 15 s), and 481 without the pause (3 runs).
  */
 export class DrawScheduler {
   readonly #draw: () => void;
   #isScheduled = false;
-  #restsUntil = 0;
+  #pausedUntil = 0;
 
   constructor(draw: () => void) {
     this.#draw = draw;
@@ -20,9 +20,9 @@ export class DrawScheduler {
   schedule(): void {
     if (this.#isScheduled) return;
     this.#isScheduled = true;
-    const restMs = this.#restsUntil - performance.now();
+    const pauseMs = this.#pausedUntil - performance.now();
     if (document.hidden) setTimeout(this.#drawNow, HIDDEN_INTERVAL_MS);
-    else if (restMs > 0) setTimeout(() => requestAnimationFrame(this.#drawNow), restMs);
+    else if (pauseMs > 0) setTimeout(() => requestAnimationFrame(this.#drawNow), pauseMs);
     else requestAnimationFrame(this.#drawNow);
   }
 
@@ -33,7 +33,7 @@ export class DrawScheduler {
     // A timer that is set within a frame runs after the frame is painted.
     setTimeout(() => {
       const now = performance.now();
-      this.#restsUntil = now + Math.min(MAX_REST_MS, now - startedAt);
+      this.#pausedUntil = now + Math.min(MAX_PAUSE_MS, now - startedAt);
     });
   };
 }

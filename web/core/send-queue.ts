@@ -2,7 +2,7 @@ import { backoffMs, DEFAULT_BACKOFF } from '../../client/core/backoff.ts';
 import { isTransient, ServerError } from '../../client/core/chat-error.ts';
 import type { Message } from '../../client/core/shapes.ts';
 import { waitOrUntilAborted } from '../../client/core/wait.ts';
-import type { StoredFile } from './attachments.ts';
+import type { StoredFile } from './uploads/attachments.ts';
 
 /** A message that waits for its place in a conversation. */
 export interface QueuedMessage {

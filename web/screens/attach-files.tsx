@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals';
 import { useCallback, useEffect, useRef } from 'preact/hooks';
 import { formatBytes } from '../../client/core/format-bytes.ts';
 import { sanitize } from '../../client/core/safe-text.ts';
-import type { AttachedFile } from '../core/attachments.ts';
+import type { AttachedFile } from '../core/uploads/attachments.ts';
 import type { ChatState } from '../core/chat-state.ts';
 import { words } from '../words/words.ts';
 

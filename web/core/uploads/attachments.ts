@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals';
-import { formatBytes } from '../../client/core/format-bytes.ts';
+import { formatBytes } from '../../../client/core/format-bytes.ts';
 
 /** A file that the server has stored. */
 export interface StoredFile {

@@ -1,8 +1,8 @@
-import { ConnectionError } from '../../client/core/chat-error.ts';
-import { decodeReceived } from '../../client/core/decode.ts';
-import { decodeAttachment } from '../../client/core/shapes.ts';
+import { ConnectionError } from '../../../client/core/chat-error.ts';
+import { decodeReceived } from '../../../client/core/decode.ts';
+import { decodeAttachment } from '../../../client/core/shapes.ts';
 import type { StoredFile, UploadOptions } from './attachments.ts';
-import { parseAnswer, serverErrorIn } from './server-failure.ts';
+import { parseAnswer, serverErrorIn } from '../server-failure.ts';
 
 /** Larger files are sent in parts, so that a cut connection does not start them over. */
 const MAX_ONE_REQUEST_BYTES = 5 * 1024 * 1024;
