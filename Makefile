@@ -31,7 +31,7 @@ test: $(INSTALLED) ## run all tests (one file: make test ARGS=test/http)
 test-fast: $(INSTALLED) ## run the tests that start no process and no server
 	@node_modules/.bin/node scripts/test-fast.ts
 
-foreign-test: $(INSTALLED) ## run the tests that need programs of Debian, which are installed (test/foreign)
+foreign-test: $(INSTALLED) ## run the tests that need programs of Debian, which are installed (test/foreign; QUICK=1 leaves out some of the browser)
 	@node_modules/.bin/node scripts/test-foreign.ts $(ARGS)
 
 faults: $(INSTALLED) ## kill, cut off and mislead the server; docs/fault-report.md (QUICK=1, ONLY=kill,hang, OUT=file.json)

@@ -1,6 +1,7 @@
 /**
  * `make foreign-test`: runs the tests that need programs of Debian (test/foreign). As root it installs missing ones,
- * and starts no daemon. Unlike in `make test`, a skipped test is a failure. Ends like scripts/test.ts.
+ * and starts no daemon. Unlike in `make test`, a skipped test is a failure. Ends like scripts/test.ts. `QUICK=1` leaves
+ * out the tests of the browser in `LONG_BROWSER_TESTS`.
  */
 import { closingLine, countsOf } from './closing-line.ts';
 import { runJest } from './jest.ts';
@@ -23,9 +24,31 @@ const callers = [
   '/usr/share/doc/php-monolog',
   '/usr/share/doc/php-symfony-discord-notifier',
 ] as const;
+/**
+ * `.ci/run` leaves them out, so that it opens the browser for at most four minutes. Each shows one screen; what these
+ * screens share is tested by the files that stay: sign-in, messages, files, keys, lost history and broken connections.
+ */
+const LONG_BROWSER_TESTS = [
+  'directory',
+  'group-panel',
+  'mentions',
+  'own-files',
+  'people',
+  'pictures',
+  'redirected-files',
+  'session-end',
+  'settings',
+  'typing',
+  'undo-delete',
+] as const;
+const isQuick = (process.env['QUICK'] ?? '') !== '';
+const leftOut = isQuick
+  ? [`--testPathIgnorePatterns=/test/package/|/web/(${LONG_BROWSER_TESTS.join('|')})\\.test`]
+  : [];
+
 const receivers = ['webhook', '/usr/bin/php', '/usr/bin/python3', 'openssl'] as const;
 requireTools(['curl', 'chromium', '/usr/sbin/nginx', ...callers, ...receivers], { startsDaemons: false });
-const { result, status } = runJest(process.argv.slice(2), { env: { KLATCH_FOREIGN_TESTS: '1' } });
+const { result, status } = runJest([...leftOut, ...process.argv.slice(2)], { env: { KLATCH_FOREIGN_TESTS: '1' } });
 const counts = countsOf(result);
 if (counts.skipped > 0) console.error(`foreign-test: ${counts.skipped} skipped: here nothing may be`);
 console.log(closingLine('foreign-test', counts));
