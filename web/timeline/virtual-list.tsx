@@ -199,7 +199,8 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
     this.#writtenTop = feed.scrollTop;
     // Beyond an end of the list the row cannot be where it was to be.
     if (Math.abs(this.#writtenTop - top) > 1 || pullsAlong) this.#anchorAt(this.#writtenTop);
-    else if (this.#isAnchorByScroll && !this.props.isReady(this.#anchor.index)) this.#anchorAt(top);
+    // A row above the anchor may begin in view now: it is what people read.
+    else if (this.#isAnchorByScroll) this.#anchorAt(top);
     this.#draw();
   }
 

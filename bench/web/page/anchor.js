@@ -5,6 +5,23 @@
   const rowOf = (index) => document.querySelector(`.feed [data-index="${index}"]`);
   const topOf = (row) => row.getBoundingClientRect().top - document.querySelector('.feed').getBoundingClientRect().top;
 
+  /**
+   * Where a row is painted, below the top of the list. A script that reads the layout between two frames may see a
+   * window that was resized and is not painted yet: resize observers, which put rows back, run later in that frame.
+   * An intersection observer reports the state after them.
+   */
+  const paintedTop = (row) =>
+    new Promise((resolve) => {
+      const observer = new IntersectionObserver(
+        ([{ boundingClientRect, rootBounds }]) => {
+          observer.disconnect();
+          resolve(boundingClientRect.top - rootBounds.top);
+        },
+        { root: document.querySelector('.feed') },
+      );
+      observer.observe(row);
+    });
+
   const firstInView = () => {
     const { clientHeight } = document.querySelector('.feed');
     return [...document.querySelectorAll('.feed .row')].find(
@@ -24,8 +41,9 @@
       while (!stopped.signal.aborted) {
         await probe.afterFrame();
         const same = rowOf(index);
+        const top = same === null ? null : await paintedTop(same);
         // A row that is not drawn any more has moved by more than the view.
-        const moved = same === null ? document.querySelector('.feed').clientHeight : Math.abs(topOf(same) - from);
+        const moved = same?.isConnected === true ? Math.abs(top - from) : document.querySelector('.feed').clientHeight;
         result.drift = Math.max(result.drift, moved);
         result.frames += 1;
       }
