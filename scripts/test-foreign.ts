@@ -25,12 +25,13 @@ const callers = [
   '/usr/share/doc/php-symfony-discord-notifier',
 ] as const;
 /**
- * `.ci/run` leaves them out, so that it opens the browser for at most four minutes. Each shows one screen; what these
+ * `.ci/run` leaves them out, so that it opens the browser for at most four minutes. Most show one screen each; what these
  * screens share is tested by the files that stay: sign-in, messages, files, keys, lost history and broken connections.
  */
 const LONG_BROWSER_TESTS = [
   'directory',
   'group-panel',
+  'hostile-texts',
   'mentions',
   'own-files',
   'people',
