@@ -149,6 +149,8 @@ function useWriting({ chat, entry, edited, field, onSent }: ComposerProps) {
   const canSend = hasContent && left >= 0 && (message !== null || files.every(({ stored }) => stored !== null));
   const submit = (): void => {
     if (!canSend) return;
+    // A click on the button has it.
+    field.current?.focus({ preventScroll: true });
     if (message !== null) {
       const save = text === message.text ? Promise.resolve(true) : chat.edit(conversation, message.seq, text);
       // What failed stays in the field.

@@ -10,7 +10,10 @@ interface ModalProps {
   readonly children: ComponentChildren;
 }
 
-/** A dialog over the page; Esc closes it. The focus goes back to where it was. */
+/**
+ * A dialog over the page; Esc closes it. The focus goes back to where it was, except where the screen that the dialog
+ * opened has taken it.
+ */
 export function Modal({ title, isDrawer = false, onClose, children }: ModalProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {
@@ -19,7 +22,8 @@ export function Modal({ title, isDrawer = false, onClose, children }: ModalProps
     return () => {
       // As long as the dialog is in the document, nothing outside of it takes the focus.
       queueMicrotask(() => {
-        if (before instanceof HTMLElement && before.isConnected) before.focus({ preventScroll: true });
+        const isTaken = document.activeElement !== document.body;
+        if (!isTaken && before instanceof HTMLElement && before.isConnected) before.focus({ preventScroll: true });
       });
     };
   }, []);

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals';
-import { useRef } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import { sanitize } from '../../client/core/safe-text.ts';
 import type { FoundMessage } from '../core/api.ts';
 import type { ChatState } from '../core/chat-state.ts';
@@ -19,29 +19,9 @@ interface SearchProps {
 
 /** Finds messages by their words, and opens one in its place. */
 export function Search({ chat, onChoose }: SearchProps) {
-  const text = useSignal('');
-  const found = useSignal<readonly FoundMessage[] | null>(null);
-  const problem = useSignal<string | null>(null);
-  const isBusy = useSignal(false);
-  /** The last search that was asked for: answers may come in another order. */
-  const latest = useRef(0);
-  const search = async (): Promise<void> => {
-    const wanted = text.value.trim();
-    if (wanted === '') return;
-    latest.current += 1;
-    const own = latest.current;
-    isBusy.value = true;
-    try {
-      const messages = await chat.api.search(wanted);
-      if (own !== latest.current) return;
-      found.value = messages;
-      problem.value = null;
-    } catch (error) {
-      if (own === latest.current) problem.value = (error as Error).message;
-    } finally {
-      if (own === latest.current) isBusy.value = false;
-    }
-  };
+  const { text, found, problem, isBusy, search } = useSearch(chat);
+  const field = useRef<HTMLInputElement>(null);
+  useEffect(() => field.current?.focus(), []);
   return (
     <Modal title={words.search} onClose={() => onChoose(null, null)}>
       <form
@@ -52,6 +32,7 @@ export function Search({ chat, onChoose }: SearchProps) {
         }}
       >
         <input
+          ref={field}
           type="search"
           maxLength={200}
           aria-label={words.searchMessages}
@@ -78,6 +59,33 @@ export function Search({ chat, onChoose }: SearchProps) {
       </ul>
     </Modal>
   );
+}
+
+function useSearch(chat: ChatState) {
+  const text = useSignal('');
+  const found = useSignal<readonly FoundMessage[] | null>(null);
+  const problem = useSignal<string | null>(null);
+  const isBusy = useSignal(false);
+  /** The last search that was asked for: answers may come in another order. */
+  const latest = useRef(0);
+  const search = async (): Promise<void> => {
+    const wanted = text.value.trim();
+    if (wanted === '') return;
+    latest.current += 1;
+    const own = latest.current;
+    isBusy.value = true;
+    try {
+      const messages = await chat.api.search(wanted);
+      if (own !== latest.current) return;
+      found.value = messages;
+      problem.value = null;
+    } catch (error) {
+      if (own === latest.current) problem.value = (error as Error).message;
+    } finally {
+      if (own === latest.current) isBusy.value = false;
+    }
+  };
+  return { text, found, problem, isBusy, search };
 }
 
 function Found({ chat, message }: { readonly chat: ChatState; readonly message: FoundMessage }) {

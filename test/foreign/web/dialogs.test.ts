@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type { Locator } from 'playwright-core';
 import { eventually } from '../../support/eventually.ts';
 import { postJson, type TestServer } from '../../support/server.ts';
 import { startServerForBrowsers, WebBrowser } from './web-browser.ts';
@@ -15,6 +16,9 @@ afterAll(async () => {
   await server.stop();
 });
 
+/** One can type at once. */
+const untilFocused = (field: Locator) => field.and(field.page().locator(':focus')).waitFor();
+
 test('a person creates a group, writes to somebody, finds a message and switches conversations by the keyboard', async () => {
   const watched = await WebBrowser.watch(await browser.newProfile());
   const { page } = watched;
@@ -27,8 +31,12 @@ test('a person creates a group, writes to somebody, finds a message and switches
   await page.getByLabel('Create a group').fill('Garden');
   await page.getByLabel('Create a group').press('Enter');
   await page.getByRole('heading', { name: 'Garden' }).waitFor();
-  await page.getByRole('textbox').fill('The tomatoes are ripe');
-  await page.getByRole('textbox').press('Enter');
+  const field = page.getByRole('textbox', { name: 'Write to Garden' });
+  await untilFocused(field);
+  await page.keyboard.type('The tomatoes are ripe');
+  await page.getByRole('button', { name: 'Send' }).click();
+  await page.getByRole('article').getByText('The tomatoes are ripe').waitFor();
+  await untilFocused(field);
 
   await page.getByRole('button', { name: 'New', exact: true }).click();
   await page.getByLabel('Write to somebody').fill('nobody');
@@ -47,12 +55,12 @@ test('a person creates a group, writes to somebody, finds a message and switches
   await page.getByRole('heading', { name: 'bob' }).waitFor();
 
   await page.getByRole('button', { name: 'Search' }).click();
-  const field = page.getByRole('searchbox');
-  await field.fill('tomatoes');
+  await untilFocused(page.getByRole('searchbox'));
+  await page.keyboard.type('tomatoes');
   // Messages are found about a second after they were written.
   await eventually(
     async () => {
-      await field.press('Enter');
+      await page.keyboard.press('Enter');
       await page.waitForTimeout(200);
       return page.locator('.found button').count();
     },
