@@ -2,7 +2,7 @@ import { Component, type JSX } from 'preact';
 import { noticeText } from '../../client/core/notice-text.ts';
 import { sanitize } from '../../client/core/safe-text.ts';
 import type { Message, Notice } from '../../client/core/shapes.ts';
-import { dayOf, isSameDay, momentOf, timeOfDay } from '../words/dates.ts';
+import { clockTimeOf, dayOf, isSameDay, momentOf, timeOfDay } from '../words/dates.ts';
 import { timelineWords } from '../words/timeline-words.ts';
 import { words } from '../words/words.ts';
 import { MessageCard } from './message-card.tsx';
@@ -123,7 +123,7 @@ function Article(props: ArticleProps) {
     >
       {isContinued ? (
         <time class="aside-time" dateTime={message.sent_at}>
-          {timeOfDay(message.sent_at)}
+          {clockTimeOf(message.sent_at)}
         </time>
       ) : (
         <Avatar message={message} />

@@ -1,4 +1,4 @@
-const timeFormat = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
+const timeFormat = new Intl.DateTimeFormat(undefined, { hour: 'numeric', minute: '2-digit' });
 const dayFormat = new Intl.DateTimeFormat(undefined, {
   weekday: 'long',
   day: 'numeric',
@@ -12,6 +12,17 @@ const shortDayFormat = new Intl.DateTimeFormat(undefined, { day: 'numeric', mont
 /** The time of day of a moment. */
 export function timeOfDay(iso: string): string {
   return formatted(timeFormat, iso);
+}
+
+/** The time of day without AM and PM, for narrow places. */
+export function clockTimeOf(iso: string): string {
+  const at = new Date(iso);
+  if (Number.isNaN(at.getTime())) return '';
+  const parts = timeFormat.formatToParts(at).filter(({ type }) => type !== 'dayPeriod');
+  return parts
+    .map(({ value }) => value)
+    .join('')
+    .trim();
 }
 
 /** The day of a moment, in full. */
