@@ -1,3 +1,5 @@
+import { useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
 import { sanitize } from '../../client/core/safe-text.ts';
 import type { AppState } from '../core/app-state.ts';
 import type { ChatState } from '../core/chat-state.ts';
@@ -6,6 +8,9 @@ import { unreadOf, type ConversationEntry } from '../core/unread.ts';
 import { briefMomentOf } from '../words/dates.ts';
 import { peopleWords } from '../words/people-words.ts';
 import { words } from '../words/words.ts';
+
+/** A message in view counts as read after a second; the server then has to store that. */
+const READ_MEANWHILE_MS = 2_000;
 
 interface ListProps {
   readonly state: AppState;
@@ -104,7 +109,7 @@ function Item({ state, entry, isOnline, hasDraft, ownId }: ItemProps) {
   const current = state.route.value;
   const isOpen = current.screen === 'conversation' && current.conversation === id;
   const route = { screen: 'conversation', conversation: id, seq: null } as const;
-  const unread = unreadOf(entry);
+  const unread = useShownUnread(unreadOf(entry), isOpen);
   return (
     <li>
       <a
@@ -132,6 +137,21 @@ function Item({ state, entry, isOnline, hasDraft, ownId }: ItemProps) {
       </a>
     </li>
   );
+}
+
+/** Messages that somebody reads as they come are not shown as unread: each would make the list flicker. */
+function useShownUnread(unread: number, isOpen: boolean): number {
+  const isUnread = unread > 0;
+  const isSettled = useSignal(isUnread);
+  useEffect(() => {
+    if (!isOpen || !isUnread) isSettled.value = isUnread;
+    if (isSettled.peek() === isUnread) return undefined;
+    const timer = setTimeout(() => {
+      isSettled.value = true;
+    }, READ_MEANWHILE_MS);
+    return () => clearTimeout(timer);
+  }, [isUnread, isOpen]);
+  return isOpen && !isSettled.value ? 0 : unread;
 }
 
 function Badge({ entry, unread }: { readonly entry: ConversationEntry; readonly unread: number }) {

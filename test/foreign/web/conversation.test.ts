@@ -48,6 +48,15 @@ const KEPT_DRAFTS = `new Promise((resolve, reject) => {
   };
 })`;
 
+/** Counts how often the list shows something unread in the open conversation. */
+const COUNT_OWN_BADGES = `(() => {
+  window.ownBadges = 0;
+  const count = () => {
+    if (document.querySelector('.sidebar [aria-current="page"] .badge') !== null) window.ownBadges += 1;
+  };
+  new MutationObserver(count).observe(document.querySelector('.sidebar'), { childList: true, subtree: true });
+})()`;
+
 let server: TestServer;
 let browser: WebBrowser;
 const accounts = new Map<string, number>();
@@ -115,6 +124,31 @@ async function storedTexts(conversation: number): Promise<string[]> {
   );
   return (answer.body as { messages: { text: string }[] }).messages.map(({ text }) => text);
 }
+
+/** How many messages of a conversation the server counts as unread. */
+async function unreadIn(nick: string, conversation: number): Promise<number> {
+  const { token } = await signIn(server, accounts.get(nick)!);
+  const answer = await postJson(`${server.url}/v1/api/conversations.list`, {}, { authorization: `Bearer ${token}` });
+  const { conversations } = answer.body as { conversations: { id: number; unread: number }[] };
+  return conversations.find(({ id }) => id === conversation)!.unread;
+}
+
+test('a message that somebody reads as it comes is never shown as unread, one of another conversation at once', async () => {
+  const [open, other] = [await newGroup('Open'), await newGroup('Other')];
+  const { page } = await openAs('bob', `/c/${open.id}`);
+  await page.evaluate(COUNT_OWN_BADGES);
+  for (const text of ['one', 'two']) {
+    await postJson(open.webhook, { text });
+    await page.getByRole('article').getByText(text).waitFor();
+    await eventually(
+      () => unreadIn('bob', open.id),
+      (unread) => unread === 0,
+    );
+  }
+  await postJson(other.webhook, { text: 'three' });
+  await page.getByRole('link', { name: 'Other' }).getByRole('img', { name: '1 unread' }).waitFor();
+  expect(await page.evaluate('window.ownBadges')).toBe(0);
+});
 
 describe('two people in a conversation', () => {
   test('see what the other writes, edits and deletes, each message once and in order, and text stays text', async () => {
