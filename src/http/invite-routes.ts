@@ -14,6 +14,7 @@ export function invitePreviewRoutes(services: Services, proxies: TrustedProxies)
   const { config, log } = services;
   const authThrottle = new AuthThrottle(config.limits.unknownTokensPerSecondPerSource);
   const headers = pageHeaders();
+  const installation = { ...config, registration: registrationOf(services) };
   const router = Router({ caseSensitive: true });
 
   const sendPage = (res: Response, status: number, html: string, retryAfterS: number | null = null): void => {
@@ -30,7 +31,7 @@ export function invitePreviewRoutes(services: Services, proxies: TrustedProxies)
     const wantsPage = req.accepts(['application/json', 'text/html']) === 'text/html';
     try {
       const preview = await readInvitePreview(services, token);
-      if (wantsPage) sendPage(res, 200, renderInvite(config, preview, linksOf(config, inviteTokenOf(token))));
+      if (wantsPage) sendPage(res, 200, renderInvite(installation, preview, linksOf(config, inviteTokenOf(token))));
       else sendJson(res, 200, preview);
     } catch (error) {
       const shown = publicError(error);
@@ -49,6 +50,12 @@ export function invitePreviewRoutes(services: Services, proxies: TrustedProxies)
     .get(show)
     .all((req, res) => sendMethodNotAllowed(req, res, ['GET', 'HEAD']));
   return router;
+}
+
+/** Without a way to send codes nobody signs up, whatever is configured. */
+function registrationOf({ config, activations }: Services): Config['registration'] {
+  const sendsCodes = (['email', 'phone'] as const).some((kind) => activations.chooseProvider(kind, undefined) !== null);
+  return sendsCodes ? config.registration : 'closed';
 }
 
 /** Browsers send what is behind the # to no server: the token is in no log of a proxy. */

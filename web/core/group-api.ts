@@ -113,7 +113,7 @@ export class GroupApi {
     return (await this.#api.call('invites.list', { group: this.#group, limit: MAX_INVITES }, decodeInvites)).invites;
   }
 
-  /** `validS`: seconds; null: without end. `maxUses`; null: as many as come. */
+  /** `validS`: seconds; null: no time limit. `maxUses`; null: as many as come. */
   createInvite(validS: number | null, maxUses: number | null): Promise<Invite> {
     const input = { group: this.#group, valid_s: validS, max_uses: maxUses };
     return this.#api.call('invites.create', input, decodeInvite);

@@ -1,6 +1,8 @@
 import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
+import type { Api } from '../core/api.ts';
 import type { Invite } from '../core/group-api.ts';
+import { canSignUp, readSignInWays } from '../core/sign-in/sign-in-ways.ts';
 import { copyText } from '../timeline/copy-text.ts';
 import { momentOf } from '../words/dates.ts';
 import { peopleWords } from '../words/people-words.ts';
@@ -13,33 +15,46 @@ import type { PanelPart } from './panel-part.ts';
 import { QrCode } from './people/qr-code.tsx';
 
 const DAY_S = 24 * 60 * 60;
-/** Days that an invitation holds; null: without end. */
+/** Days that an invitation is valid; null: no time limit. */
 const VALID_DAYS = [1, 7, 30, null] as const;
 const USUAL_VALID = '7';
 
 /** The links by which others join. */
-export function GroupInvites({ api }: PanelPart) {
+export function GroupInvites({ chat, api, entry }: PanelPart) {
   const { problem, isBusy, run } = useAttempt();
   const invites = useSignal<readonly Invite[] | null>(null);
+  const newest = useSignal<number | null>(null);
+  const needsAccount = useNeedsAccount(chat.api);
   const load = async (): Promise<void> => {
     invites.value = await api.invites();
   };
   useEffect(() => void run(load), [api]);
+  const groupChange = chat.groupChange.value;
+  useEffect(() => {
+    // Who joins may have used an invitation. Not by `run`, which disables the buttons while somebody uses them.
+    if (groupChange?.conversation === entry.info.id) void load().catch(() => {});
+  }, [groupChange]);
   const change = (work: () => Promise<unknown>): void =>
     void run(async () => {
       await work();
       await load();
     });
+  const create = (validS: number | null, maxUses: number | null): void =>
+    change(async () => {
+      newest.value = (await api.createInvite(validS, maxUses)).id;
+    });
   return (
     <section>
       <h3>{words.invitations}</h3>
       <Problem sentence={problem} />
-      <CreateInvite isBusy={isBusy} onCreate={(validS, uses) => change(() => api.createInvite(validS, uses))} />
+      {needsAccount ? <p class="quiet">{words.inviteNeedsAccount}</p> : null}
+      <CreateInvite isBusy={isBusy} onCreate={create} />
       <ul class="invites">
         {(invites.value ?? []).map((invite) => (
           <InviteRow
             key={invite.id}
             invite={invite}
+            isNewest={invite.id === newest.value}
             isBusy={isBusy}
             onRevoke={() => change(() => api.revokeInvite(invite.id))}
           />
@@ -49,9 +64,24 @@ export function GroupInvites({ api }: PanelPart) {
   );
 }
 
+/** Whether an invitation gives nobody an account here. False until the server has said so. */
+function useNeedsAccount(api: Api): boolean {
+  const needsAccount = useSignal(false);
+  useEffect(() => {
+    // A hint: an invitation can be made without it.
+    void readSignInWays(api).then(
+      (ways) => {
+        needsAccount.value = !canSignUp(ways);
+      },
+      () => {},
+    );
+  }, [api]);
+  return needsAccount.value;
+}
+
 interface CreateInviteProps {
   readonly isBusy: boolean;
-  /** Null: without end; as many as come. */
+  /** Null: no time limit; as many as come. */
   readonly onCreate: (validS: number | null, maxUses: number | null) => void;
 }
 
@@ -66,7 +96,7 @@ function CreateInvite({ isBusy, onCreate }: CreateInviteProps) {
       }}
     >
       <label>
-        {words.inviteHolds}
+        {words.inviteValidFor}
         <select
           value={valid}
           onChange={(event) => {
@@ -75,7 +105,7 @@ function CreateInvite({ isBusy, onCreate }: CreateInviteProps) {
         >
           {VALID_DAYS.map((days) => (
             <option key={days} value={days === null ? '' : String(days)}>
-              {days === null ? words.withoutEnd : words.days(days)}
+              {days === null ? words.noTimeLimit : words.days(days)}
             </option>
           ))}
         </select>
@@ -92,15 +122,23 @@ function CreateInvite({ isBusy, onCreate }: CreateInviteProps) {
 
 interface InviteRowProps {
   readonly invite: Invite;
+  /** It was created just now. */
+  readonly isNewest: boolean;
   readonly isBusy: boolean;
   readonly onRevoke: () => void;
 }
 
-function InviteRow({ invite, isBusy, onRevoke }: InviteRowProps) {
+function InviteRow({ invite, isNewest, isBusy, onRevoke }: InviteRowProps) {
   const { link, expires_at: expiresAt, uses, max_uses: maxUses } = invite;
   const field = useRef<HTMLInputElement>(null);
   const copied = useSignal<string | null>(null);
   const isCodeShown = useSignal(false);
+  useEffect(() => {
+    if (!isNewest) return;
+    // The list may be below what is in view, and the button that had the focus was disabled meanwhile.
+    field.current?.focus();
+    field.current?.select();
+  }, []);
   const copy = async (): Promise<void> => {
     copied.value = (await copyText(link)) ? words.copied : words.copyByKeys;
     field.current?.select();
@@ -127,7 +165,7 @@ function InviteRow({ invite, isBusy, onRevoke }: InviteRowProps) {
         {copied.value ?? ''}
       </p>
       <p class="quiet">
-        {words.uses(uses, maxUses)} · {expiresAt === null ? words.withoutEnd : words.holdsUntil(momentOf(expiresAt))}
+        {words.uses(uses, maxUses)} · {expiresAt === null ? words.noTimeLimit : words.validUntil(momentOf(expiresAt))}
       </p>
       <ConfirmButton label={words.revoke} question={words.revokeQuestion} isBusy={isBusy} onConfirm={onRevoke} />
     </li>

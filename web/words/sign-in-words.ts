@@ -9,7 +9,9 @@ export const signInWords = {
   haveLink: 'I have a sign-in link',
   pasteLink: 'Paste the sign-in link that you were sent',
   notALink: 'This is not a sign-in link: it ends in #kll_ and 43 more characters.',
-  whereLinksComeFrom: 'The administrator of this server makes sign-in links.',
+  inviteIsNoLink: 'This is an invitation to a group. Here you need a sign-in link, too.',
+  whereLinksComeFrom:
+    'The administrator of this server makes sign-in links: on the server, with klatch user invite, or klatch admin-link for the first administrator.',
   email: 'E-mail address',
   phone: 'Telephone number',
   emailOrPhone: 'E-mail address or telephone number',

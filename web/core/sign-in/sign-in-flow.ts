@@ -1,8 +1,9 @@
 import { signal } from '@preact/signals';
 import { ConnectionError, ServerError } from '../../../client/core/chat-error.ts';
-import { boolean, objectWithAtLeast, string, type Decoder } from '../../../client/core/decode.ts';
+import { objectWithAtLeast, string, type Decoder } from '../../../client/core/decode.ts';
 import type { BrowserSession } from '../browser-session.ts';
 import { PersistentRead } from '../persistent-read.ts';
+import { readSignInWays, type SignInWays } from './sign-in-ways.ts';
 
 /** How long a session lasts on a computer that others use: a working day. */
 export const SHARED_SESSION_S = 12 * 60 * 60;
@@ -11,19 +12,7 @@ const CODE_ATTEMPTS = 3;
 /** The server sends another code after this time. Where the clock of this browser is slow, `resend_at` would be later. */
 const MAX_RESEND_WAIT_MS = 60_000;
 
-const decodeAbout = objectWithAtLeast({
-  registration: string,
-  sign_in: objectWithAtLeast({ email: boolean, phone: boolean }),
-});
 const decodeStarted = objectWithAtLeast({ transaction: string, channel: string, resend_at: string });
-
-/** How people come in at this server. */
-export interface SignInWays {
-  readonly email: boolean;
-  readonly phone: boolean;
-  /** Whether an address without an account may get one. */
-  readonly registration: 'open' | 'invite' | 'closed';
-}
 
 /** Which form there is. */
 export type SignInStep =
@@ -94,11 +83,7 @@ export class SignInFlow {
 
   /** Reads how people sign in here, until the server answers. */
   async readWays(): Promise<void> {
-    const { registration, sign_in: offered } = await this.waysRead.run(() =>
-      this.#options.api.get('v1/about', decodeAbout),
-    );
-    const { email, phone } = offered;
-    this.ways.value = { email, phone, registration: registrationOf(registration) };
+    this.ways.value = await this.waysRead.run(() => readSignInWays(this.#options.api));
   }
 
   /** What each sign-in of this flow says of its session. */
@@ -187,11 +172,6 @@ export class SignInFlow {
       this.isBusy.value = false;
     }
   }
-}
-
-/** A way that a newer server has and this page does not know is like none. */
-function registrationOf(text: string): SignInWays['registration'] {
-  return text === 'open' || text === 'invite' ? text : 'closed';
 }
 
 function isRefusal(error: unknown, code: string): boolean {

@@ -1,5 +1,6 @@
 import { useSignal } from '@preact/signals';
-import type { SignInFlow, SignInWays } from '../../core/sign-in/sign-in-flow.ts';
+import type { SignInFlow } from '../../core/sign-in/sign-in-flow.ts';
+import type { SignInWays } from '../../core/sign-in/sign-in-ways.ts';
 import { signInWords as words } from '../../words/sign-in-words.ts';
 import { FlowProblem } from './flow-problem.tsx';
 import { FormField } from './form-field.tsx';

@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
-import type { SignInFlow, SignInStep, SignInWays } from '../../core/sign-in/sign-in-flow.ts';
+import type { SignInFlow, SignInStep } from '../../core/sign-in/sign-in-flow.ts';
+import type { SignInWays } from '../../core/sign-in/sign-in-ways.ts';
 import { signInWords as words } from '../../words/sign-in-words.ts';
 import { useSecondsUntil } from '../connection-bar.tsx';
 import { FlowProblem } from './flow-problem.tsx';

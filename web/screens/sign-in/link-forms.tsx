@@ -1,5 +1,6 @@
 import { useSignal } from '@preact/signals';
 import type { AppState } from '../../core/app-state.ts';
+import { inviteTokenIn } from '../../core/people/directory-api.ts';
 import { linkTokenIn } from '../../core/place.ts';
 import type { SignInFlow } from '../../core/sign-in/sign-in-flow.ts';
 import { signInWords as words } from '../../words/sign-in-words.ts';
@@ -33,11 +34,11 @@ export function LinkButton({ state, flow, token }: LinkFormProps & { readonly to
 /** A field for a link that was sent to the person. */
 export function LinkForm({ state, flow }: LinkFormProps) {
   const text = useSignal('');
-  const isRefused = useSignal(false);
+  const refusal = useSignal<string | null>(null);
   const submit = (event: Event): void => {
     event.preventDefault();
     const token = linkTokenIn(text.value);
-    isRefused.value = token === null;
+    refusal.value = token === null ? refusalOf(text.value) : null;
     if (token !== null) void state.signIn(token, flow.sessionChoice);
   };
   return (
@@ -49,7 +50,7 @@ export function LinkForm({ state, flow }: LinkFormProps) {
         autocomplete="off"
         maxLength={MAX_LINK_LENGTH}
         help={words.whereLinksComeFrom}
-        problem={isRefused.value ? words.notALink : null}
+        problem={refusal.value}
       />
       <SharedComputer flow={flow} id="link-shared" />
       <button class="primary" type="submit" disabled={state.isBusy.value}>
@@ -57,4 +58,9 @@ export function LinkForm({ state, flow }: LinkFormProps) {
       </button>
     </form>
   );
+}
+
+/** People paste the one link that they have. */
+function refusalOf(text: string): string {
+  return inviteTokenIn(text) === null ? words.notALink : words.inviteIsNoLink;
 }

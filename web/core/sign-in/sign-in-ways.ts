@@ -1,0 +1,35 @@
+import { boolean, objectWithAtLeast, string, type Decoder } from '../../../client/core/decode.ts';
+
+const decodeAbout = objectWithAtLeast({
+  registration: string,
+  sign_in: objectWithAtLeast({ email: boolean, phone: boolean }),
+});
+
+/** How people come in at this server. */
+export interface SignInWays {
+  readonly email: boolean;
+  readonly phone: boolean;
+  /** Whether an address without an account may get one. */
+  readonly registration: 'open' | 'invite' | 'closed';
+}
+
+interface AboutApi {
+  get<Answer>(path: string, decode: Decoder<Answer>): Promise<Answer>;
+}
+
+/** Rejects with ServerError and ConnectionError. */
+export async function readSignInWays(api: AboutApi): Promise<SignInWays> {
+  const { registration, sign_in: offered } = await api.get('v1/about', decodeAbout);
+  const { email, phone } = offered;
+  return { email, phone, registration: registrationOf(registration) };
+}
+
+/** Whether somebody with an invitation can make an account without the administrator. */
+export function canSignUp({ email, phone, registration }: SignInWays): boolean {
+  return (email || phone) && registration !== 'closed';
+}
+
+/** A way that a newer server has and this page does not know is like none. */
+function registrationOf(text: string): SignInWays['registration'] {
+  return text === 'open' || text === 'invite' ? text : 'closed';
+}
