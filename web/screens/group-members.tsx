@@ -20,7 +20,7 @@ export function GroupMembers(part: PanelPart) {
   const { api, entry, mayManage } = part;
   const { problem, isBusy, run } = useAttempt();
   const { list, load, showMore } = useMembers(part, run);
-  const online = useOnline(part);
+  const online = useOnline(part, list?.members.length ?? 0);
   const addedText = useSignal('');
   const add = (account: number): void =>
     void run(async () => {
@@ -89,9 +89,10 @@ function useMembers({ chat, api, entry }: PanelPart, run: (work: () => Promise<v
 }
 
 /** Who is online, as far as the server tells: of conversations of at most 200 members. */
-function useOnline({ chat, entry }: PanelPart): { readonly value: ReadonlySet<number> } {
+function useOnline({ chat, entry }: PanelPart, members: number): { readonly value: ReadonlySet<number> } {
   const online = useSignal<ReadonlySet<number>>(new Set());
   useEffect(() => {
+    if (members === 0) return;
     // A hint: the list is complete without it.
     void chat.api.onlineAccounts(entry.info.id).then(
       (accounts) => {
@@ -99,7 +100,8 @@ function useOnline({ chat, entry }: PanelPart): { readonly value: ReadonlySet<nu
       },
       () => {},
     );
-  }, [chat, entry.info.id]);
+    // Again with each change of the members: the server does not report who was online before they joined.
+  }, [chat, entry.info.id, members]);
   const latest = chat.presence.value;
   useEffect(() => {
     if (latest === null) return;

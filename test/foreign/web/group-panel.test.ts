@@ -161,13 +161,27 @@ test('a member sees who is there, and nothing that is not theirs to do', async (
   ]);
 });
 
+test('somebody who is online already when they join is shown as online', async () => {
+  const [group, elsewhere] = [await newGroup('Joined'), await newGroup('Elsewhere')];
+  await server.operate('groups.add-member', { group: elsewhere, user: 'carol' });
+  await open('carol', elsewhere);
+  const panel = await details(await open('alice', group));
+  await panel.getByRole('listitem').filter({ hasText: '@bob' }).waitFor();
+  await server.operate('groups.add-member', { group, user: 'carol' });
+  const carol = panel.getByRole('listitem').filter({ hasText: '@carol' });
+  await carol.getByRole('img', { name: 'online', exact: true }).waitFor();
+});
+
 test('invitations are created, shown, and revoked', async () => {
   const group = await newGroup('Invited');
   const page = await open('alice', group);
   const panel = await details(page);
-  await panel.getByLabel('A link holds for').selectOption('1 day');
-  await panel.getByLabel('It lets one person in').check();
+  await panel.getByLabel('The link is valid for').selectOption('1 day');
+  await panel.getByLabel('Only one person can use it').check();
+  await panel.getByText('the link works for people who have an account').waitFor();
   await panel.getByRole('button', { name: 'Create a link' }).click();
+  // It may be below what is in view.
+  await page.locator('.invites input:focus').waitFor();
   const shown = await panel.getByLabel('Link of the invitation').inputValue();
   // The configuration of tests has another address for links.
   const link = `${server.url}/v1/groups/invites/${shown.split('/').at(-1)!}`;
