@@ -23,6 +23,7 @@ addEventListener('pagehide', () => {
   void state.chat?.deletions.sendNow({ outlivesPage: true });
 });
 addEventListener('popstate', () => state.navigation.followAddress());
+addEventListener('hashchange', () => void state.openTokens(takeTokens(place, location, history)));
 addEventListener('online', () => {
   state.starting.tryNow();
   state.chat?.live.reconnectNow();

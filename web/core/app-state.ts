@@ -38,9 +38,9 @@ export interface SessionEnd {
 export class AppState {
   readonly phase = signal<Phase>({ name: 'loading' });
   readonly isBusy = signal(false);
-  /** The link that opened the page, as long as it was not used. */
+  /** The link that somebody opened, as long as it was not used. */
   readonly link = signal<OpenedLink | null>(null);
-  /** The token of the invitation that opened the page, until it is accepted or declined. */
+  /** The token of the invitation that somebody opened, until it is accepted or declined. */
   readonly invite = signal<string | null>(null);
   /** Whether the page asks before a sign-out that loses texts. */
   readonly isSignOutQuestioned = signal(false);
@@ -77,7 +77,7 @@ export class AppState {
     this.navigation.go(route, options);
   }
 
-  /** Reads the session. A link signs in without a click only on loopback, and only where there is no session. */
+  /** Reads the session. */
   async start(): Promise<void> {
     const { base, pageOrigin } = this.place;
     if (pageOrigin !== base.origin) {
@@ -86,12 +86,23 @@ export class AppState {
     }
     const session = await this.starting.run(() => this.api.currentSession());
     if (session !== null) await this.enter(session);
-    else {
-      this.#showSignIn();
-      const link = this.link.value;
-      // Elsewhere a link that somebody was sent would make them its sender's guest without their knowledge.
-      if (link?.isPrinted === true && isLoopback(base)) await this.signIn(link.token);
-    }
+    else await this.#showSignInWithLink();
+  }
+
+  /** Takes a link or an invitation that somebody opens while the page is there: the browser loads no page for a hash. */
+  async openTokens({ link, invite }: OpenedTokens): Promise<void> {
+    if (invite !== null) this.invite.value = invite;
+    if (link === null) return;
+    this.link.value = link;
+    if (this.phase.value.name === 'signed-out') await this.#showSignInWithLink();
+  }
+
+  /** A link signs in without a click only on loopback, and only where there is no session. */
+  async #showSignInWithLink(): Promise<void> {
+    this.#showSignIn();
+    const link = this.link.value;
+    // Elsewhere a link that somebody was sent would make them its sender's guest without their knowledge.
+    if (link?.isPrinted === true && isLoopback(this.place.base)) await this.signIn(link.token);
   }
 
   /** Signs in by a link, with more of the input of `auth.verify`. Why it failed is on the screen that there is. */

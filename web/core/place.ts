@@ -24,14 +24,14 @@ export function isLoopback({ hostname }: URL): boolean {
   return LOOPBACK_NAMES.has(hostname);
 }
 
-/** A sign-in link that opened the page. */
+/** A sign-in link that somebody opened. */
 export interface OpenedLink {
   readonly token: string;
   /** Whether the address is the one that the server prints. The one that people are sent is opened by scanners of mail, too. */
   readonly isPrinted: boolean;
 }
 
-/** The secrets in the address that opened the page. */
+/** The secrets in an address that somebody opened. */
 export interface OpenedTokens {
   readonly link: OpenedLink | null;
   /** The token of an invitation into a group. */

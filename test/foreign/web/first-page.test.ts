@@ -83,13 +83,18 @@ describe('the printed address', () => {
     expect(watched.complaints).toEqual([]);
   });
 
-  test('that was used says so, and asks for another link', async () => {
+  test('that was used says so, and another one works in the same tab', async () => {
     const token = await newToken('alice');
     await signedInAs(await open(`${server.url}/#${token}`), 'Alice');
     await profile!.close();
     const { page } = await open(`${server.url}/#${token}`);
     await page.getByText('This sign-in link was used, is over, or never existed').waitFor();
     await page.getByLabel('Paste the sign-in link').waitFor();
+    // The browser loads no page for another hash.
+    const another = await newToken('alice');
+    await page.goto(`${server.url}/#${another}`);
+    await page.getByText('Signed in as Alice').waitFor();
+    expect(page.url()).not.toContain(another);
   });
 
   test('signs nobody out who is signed in: it takes a click', async () => {
@@ -127,6 +132,9 @@ describe('a sign-in link that a person was sent', () => {
     await page.getByLabel('Paste the sign-in link').fill('https://chat.example');
     await page.getByRole('button', { name: 'Sign in' }).click();
     await page.getByText('This is not a sign-in link').waitFor();
+    await page.getByLabel('Paste the sign-in link').fill(`${server.url}/v1/groups/invites/${'A'.repeat(43)}`);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByText('This is an invitation to a group').waitFor();
     await page.getByLabel('Paste the sign-in link').fill(`${server.url}/v1/sign-in#${token}`);
     await page.getByLabel('Paste the sign-in link').press('Enter');
     await page.getByText('Signed in as Bob').waitFor();
