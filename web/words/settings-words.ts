@@ -85,8 +85,8 @@ export const settingsWords = {
   revoke: 'Revoke',
   revokeQuestion: 'Programs that use this token will be refused.',
 
-  holdsFor: 'It holds for',
-  withoutEnd: 'without end',
+  validFor: 'Valid for',
+  noTimeLimit: 'no time limit',
   days: (days: number) => words.days(days),
   shownOnce: 'Copy it now: the server does not show it again.',
   secretOf: (label: string) => `Secret of ${label}`,

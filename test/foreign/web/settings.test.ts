@@ -106,7 +106,7 @@ test('an app password is shown once, acts as its person, and is refused when it 
   const panel = panelOf(page);
   await panel.getByText('You have no app password').waitFor();
   await panel.getByLabel('Which program will use it').fill('report <script>');
-  await panel.getByLabel('It holds for').selectOption('90 days');
+  await panel.getByLabel('Valid for').selectOption('90 days');
   await panel.getByRole('button', { name: 'Create an app password' }).click();
   const token = await panel.getByRole('group', { name: 'Secret of report' }).getByRole('textbox').inputValue();
   expect(await callAs(server, { token }, 'profile.show')).toMatchObject({ id: person.id });
@@ -153,7 +153,7 @@ test('a bot gets a token, which is shown once, allows what was chosen, and is re
   await panel.getByText('This bot has no token').waitFor();
   await panel.getByLabel('Where the token will be used').fill('deploy script');
   await panel.getByLabel('groups:read').check();
-  await panel.getByLabel('It holds for').selectOption('30 days');
+  await panel.getByLabel('Valid for').selectOption('30 days');
   await panel.getByRole('button', { name: 'Create a token' }).click();
   const secret = panel.getByRole('group', { name: 'Secret of deploy script' }).getByRole('textbox');
   const token = await secret.inputValue();

@@ -4,7 +4,7 @@ import { AccountApi, type AppPassword } from '../../core/account-api.ts';
 import { settingsWords } from '../../words/settings-words.ts';
 import { TextField } from '../fields.tsx';
 import { FetchedState, useFetched } from './fetched.tsx';
-import { LifetimeField, secondsOf, WITHOUT_END } from './lifetime-field.tsx';
+import { LifetimeField, secondsOf, NO_TIME_LIMIT } from './lifetime-field.tsx';
 import { SecretOnce } from './secret-once.tsx';
 import { SessionItem } from './session-item.tsx';
 import type { SettingsPartProps } from './part-props.ts';
@@ -61,7 +61,7 @@ interface CreateAppPasswordProps {
 
 function CreateAppPassword({ isBusy, onCreate }: CreateAppPasswordProps) {
   const label = useSignal('');
-  const days = useSignal(WITHOUT_END);
+  const days = useSignal(NO_TIME_LIMIT);
   return (
     <form
       onSubmit={(event) => {

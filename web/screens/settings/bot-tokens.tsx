@@ -7,7 +7,7 @@ import { scopeWords, settingsWords } from '../../words/settings-words.ts';
 import { ConfirmButton } from '../confirm-button.tsx';
 import { TextField } from '../fields.tsx';
 import { FetchedState, useFetched } from './fetched.tsx';
-import { LifetimeField, secondsOf, WITHOUT_END } from './lifetime-field.tsx';
+import { LifetimeField, secondsOf, NO_TIME_LIMIT } from './lifetime-field.tsx';
 import { SecretOnce } from './secret-once.tsx';
 
 interface BotTokensProps {
@@ -94,7 +94,7 @@ interface CreateTokenProps {
 
 function CreateToken({ isBusy, onCreate }: CreateTokenProps) {
   const label = useSignal('');
-  const days = useSignal(WITHOUT_END);
+  const days = useSignal(NO_TIME_LIMIT);
   const scopes = useSignal<readonly string[]>([]);
   const toggle = (scope: string, isWanted: boolean): void => {
     scopes.value = Object.keys(scopeWords).filter((each) => (each === scope ? isWanted : scopes.value.includes(each)));

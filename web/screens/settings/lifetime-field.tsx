@@ -4,19 +4,19 @@ const DAY_S = 24 * 60 * 60;
 /** Null: until somebody ends it. */
 const LIFETIME_DAYS = [30, 90, 365, null] as const;
 
-/** Without end, as the field has it. */
-export const WITHOUT_END = '';
+/** No time limit, as the field has it. */
+export const NO_TIME_LIMIT = '';
 
-/** The chosen lifetime in seconds; null: without end. */
+/** The chosen lifetime in seconds; null: no time limit. */
 export function secondsOf(days: string): number | null {
-  return days === WITHOUT_END ? null : Number(days) * DAY_S;
+  return days === NO_TIME_LIMIT ? null : Number(days) * DAY_S;
 }
 
 /** After how many days a secret ends. `days` is a signal. */
 export function LifetimeField({ days }: { readonly days: { value: string } }) {
   return (
     <label>
-      {settingsWords.holdsFor}
+      {settingsWords.validFor}
       <select
         value={days.value}
         onChange={(event) => {
@@ -24,8 +24,8 @@ export function LifetimeField({ days }: { readonly days: { value: string } }) {
         }}
       >
         {LIFETIME_DAYS.map((each) => (
-          <option key={each} value={each === null ? WITHOUT_END : String(each)}>
-            {each === null ? settingsWords.withoutEnd : settingsWords.days(each)}
+          <option key={each} value={each === null ? NO_TIME_LIMIT : String(each)}>
+            {each === null ? settingsWords.noTimeLimit : settingsWords.days(each)}
           </option>
         ))}
       </select>
