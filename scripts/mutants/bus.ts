@@ -1,5 +1,8 @@
 import type { Mutant } from './mutant.ts';
 
+const FOLLOWER = 'src/bus/log-follower.ts';
+const FOLLOWER_TEST = 'test/bus/log-follower.test.ts';
+
 /** Faults in the notifications between nodes. */
 export const BUS_MUTANTS: readonly Mutant[] = [
   {
@@ -49,5 +52,29 @@ export const BUS_MUTANTS: readonly Mutant[] = [
     find: 'if (kept.size > MAX_ITEMS_PER_LETTER) this.#requireResyncOf(letter);',
     replace: 'if (kept.size > MAX_ITEMS_PER_LETTER) this.requireResync();',
     tests: ['test/bus/notification-batch.test.ts'],
+  },
+  {
+    name: 'follower-ignores-resync',
+    promise: 'A worker that follows the log searches the database after notifications were lost.',
+    file: FOLLOWER,
+    find: 'if (events.some((event) => kinds.has(event))) this.#requestSweep();',
+    replace: '',
+    tests: [FOLLOWER_TEST, '-t', 'what the bus announces'],
+  },
+  {
+    name: 'follower-drops-batch-of-outage',
+    promise: 'A worker that follows the log processes again what it processed when the database was lost.',
+    file: FOLLOWER,
+    find: 'if (failures < MAX_CONVERSATION_FAILURES) this.#queue',
+    replace: 'if (!isUnavailable && failures < MAX_CONVERSATION_FAILURES) this.#queue',
+    tests: [FOLLOWER_TEST, '-t', 'when it is back'],
+  },
+  {
+    name: 'follower-drops-what-came-meanwhile',
+    promise: 'A worker that needs nothing of what is queued keeps what is announced while it finds that out.',
+    file: FOLLOWER,
+    find: '    this.#queue.clear();\n    this.#sweepPosition = null;',
+    replace: '    this.#queue.clear();\n    this.#notified.clear();\n    this.#sweepPosition = null;',
+    tests: [FOLLOWER_TEST, '-t', 'keeps what comes meanwhile'],
   },
 ];

@@ -1,0 +1,238 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Log } from '../log.ts';
+import type { ConversationId } from '../model/ids.ts';
+import { CommitUnknownError, DatabaseUnavailableError, isTransient } from '../storage/db/database-error.ts';
+import type { Bus } from './bus.ts';
+
+/** Conversations that are queued one by one; where more have changed, a sweep finds them. */
+const MAX_QUEUED_CONVERSATIONS = 10_000;
+const SWEPT_CONVERSATIONS_PER_PAGE = 500;
+/** After a longer batch the next one is halved, after a shorter one it may double. */
+const LONG_BATCH_MS = 50;
+const SHORT_BATCH_MS = 15;
+/** How often a conversation is tried that fails on its own. */
+const MAX_CONVERSATION_FAILURES = 3;
+
+/** The worker's part of a follower, and its pace. */
+export interface LogFollowerOptions {
+  readonly bus: Bus;
+  readonly log: Log;
+  /** The notifications that bring work. */
+  readonly events: readonly ('messagesCommitted' | 'nonMessageChangesCommitted')[];
+  /** One page of a sweep: conversations with work, by id, after this one. */
+  readonly findConversations: (page: { after: number; limit: number }) => Promise<readonly ConversationId[]>;
+  /**
+   * Processes the next changes of each conversation, from its position in the database; resolves with the conversations
+   * that have more. After a rejection the same conversations come again, in smaller batches.
+   */
+  readonly process: (conversations: readonly ConversationId[]) => Promise<readonly ConversationId[]>;
+  /** Conversations that `process` gets at most. The first batch after a pause has one. */
+  readonly maxBatchSize: number;
+  /** Whether conversations with a notification go before those of a sweep, which may take hours after an upgrade. */
+  readonly newMessagesFirst: boolean;
+  /** Called before each turn, and may delay it. False: what is queued needs no processing. */
+  readonly beforeTurn: (signal: AbortSignal) => Promise<boolean>;
+  /** How long notifications are collected before their conversations are queued. */
+  readonly debounceMs: () => number;
+  /** After a turn the worker rests for this multiple of the turn's time. */
+  readonly pauseFactor: () => number;
+  readonly sweepIntervalMs: number;
+  readonly databaseRetryDelayMs: number;
+  /** Texts of the log. */
+  readonly texts: { readonly waitsForDatabase: string; readonly conversationSkipped: string };
+}
+
+/**
+ * Runs a worker that follows the log of each conversation from a position in the database. A notification tells only
+ * which conversations to process. A sweep finds those whose notification was lost: at the start, after a resync, and
+ * from time to time. A turn processes one batch, or one page of the sweep if nothing is queued.
+ *
+ * - A conversation that fails on its own delays no other one. After three failures it waits for its next notification
+ *   or sweep.
+ * - While the database is unavailable nothing is dropped, and one line is logged.
+ */
+export class LogFollower {
+  readonly #options: LogFollowerOptions;
+  /** Conversations with a notification since the last round. */
+  readonly #notified = new Set<ConversationId>();
+  #isSweepRequested = true;
+  /** The conversations to process, in this order, each with its failures in a row. */
+  #queue = new Map<ConversationId, number>();
+  /** The position of the sweep; null: none is running. */
+  #sweepPosition: number | null = null;
+  #batchSize = 1;
+  #isDatabaseUnavailable = false;
+  readonly #stopping = new AbortController();
+  #wake: () => void = () => {};
+  #running: Promise<void> | null = null;
+  #unsubscribe: () => void = () => {};
+  #sweepTimer: NodeJS.Timeout | undefined;
+
+  constructor(options: LogFollowerOptions) {
+    this.#options = options;
+  }
+
+  /** Begins with a sweep over everything. Idempotent. */
+  start(): void {
+    if (this.#running !== null) return;
+    const { bus, events, sweepIntervalMs } = this.#options;
+    this.#unsubscribe = bus.subscribe({
+      messagesCommitted: (newest) => {
+        if (events.includes('messagesCommitted')) this.#notify(newest.keys());
+      },
+      nonMessageChangesCommitted: (conversations) => {
+        if (events.includes('nonMessageChangesCommitted')) this.#notify(conversations);
+      },
+      resync: (kinds) => {
+        if (events.some((event) => kinds.has(event))) this.#requestSweep();
+      },
+    });
+    this.#sweepTimer = setInterval(() => this.#requestSweep(), sweepIntervalMs);
+    this.#running = this.#run(this.#stopping.signal);
+  }
+
+  /** Resolves when the current turn has ended; the next start finds the remaining work again. */
+  async stop(): Promise<void> {
+    this.#unsubscribe();
+    clearInterval(this.#sweepTimer);
+    this.#stopping.abort();
+    this.#wake();
+    await this.#running;
+  }
+
+  #notify(conversations: Iterable<ConversationId>): void {
+    for (const id of conversations) this.#notified.add(id);
+    if (this.#notified.size + this.#queue.size > MAX_QUEUED_CONVERSATIONS) {
+      this.#notified.clear();
+      this.#queue.clear();
+      this.#isSweepRequested = true;
+    }
+    this.#wake();
+  }
+
+  #requestSweep(): void {
+    this.#isSweepRequested = true;
+    this.#wake();
+  }
+
+  get #hasWork(): boolean {
+    return this.#queue.size > 0 || this.#sweepPosition !== null;
+  }
+
+  async #run(signal: AbortSignal): Promise<void> {
+    const { debounceMs } = this.#options;
+    try {
+      while (!signal.aborted) {
+        if (!this.#hasWork) await this.#waitForNotifications(signal);
+        this.#queueNotified();
+        const endsAtMs = performance.now() + debounceMs();
+        do await this.#runTurn(signal);
+        while (this.#hasWork && performance.now() < endsAtMs);
+      }
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    }
+  }
+
+  async #waitForNotifications(signal: AbortSignal): Promise<void> {
+    this.#batchSize = 1;
+    if (this.#notified.size === 0 && !this.#isSweepRequested) {
+      await new Promise<void>((resolve) => (this.#wake = resolve));
+    }
+    await wait(this.#options.debounceMs(), undefined, { signal });
+  }
+
+  #queueNotified(): void {
+    if (this.#isSweepRequested) this.#sweepPosition = 0;
+    this.#isSweepRequested = false;
+    const notified = [...this.#notified];
+    this.#notified.clear();
+    // A conversation that is queued already keeps its failures.
+    if (this.#options.newMessagesFirst)
+      this.#queue = new Map([...notified.map((id) => [id, 0] as const), ...this.#queue]);
+    else for (const id of notified) this.#queue.set(id, this.#queue.get(id) ?? 0);
+  }
+
+  async #runTurn(signal: AbortSignal): Promise<void> {
+    const { beforeTurn, pauseFactor } = this.#options;
+    let startedMs = performance.now();
+    let batch: ReadonlyMap<ConversationId, number> = new Map();
+    try {
+      if (!(await beforeTurn(signal))) return this.#dropQueued();
+      startedMs = performance.now();
+      batch = this.#takeBatch();
+      if (batch.size > 0) await this.#processBatch([...batch.keys()]);
+      else await this.#sweepPage();
+      this.#isDatabaseUnavailable = false;
+    } catch (error) {
+      if (signal.aborted) throw error;
+      if (this.#requeueFailed(batch, error)) return this.#waitForDatabase(error, signal);
+    }
+    await wait((performance.now() - startedMs) * pauseFactor(), undefined, { signal });
+  }
+
+  /** Keeps what was notified since the worker began to find out. */
+  #dropQueued(): void {
+    this.#queue.clear();
+    this.#sweepPosition = null;
+  }
+
+  #takeBatch(): ReadonlyMap<ConversationId, number> {
+    const batch = new Map<ConversationId, number>();
+    for (const [id, failures] of this.#queue) {
+      if (batch.size === this.#batchSize) break;
+      batch.set(id, failures);
+    }
+    for (const id of batch.keys()) {
+      this.#queue.delete(id);
+      // What was committed before the turn is a part of it.
+      this.#notified.delete(id);
+    }
+    return batch;
+  }
+
+  async #processBatch(batch: readonly ConversationId[]): Promise<void> {
+    const startedMs = performance.now();
+    for (const id of await this.#options.process(batch)) this.#queue.set(id, 0);
+    const tookMs = performance.now() - startedMs;
+    if (tookMs > LONG_BATCH_MS) this.#batchSize = Math.max(1, Math.floor(batch.length / 2));
+    else if (tookMs < SHORT_BATCH_MS && batch.length === this.#batchSize)
+      this.#batchSize = Math.min(this.#options.maxBatchSize, this.#batchSize * 2);
+  }
+
+  async #sweepPage(): Promise<void> {
+    const after = this.#sweepPosition;
+    if (after === null) return;
+    const found = await this.#options.findConversations({ after, limit: SWEPT_CONVERSATIONS_PER_PAGE });
+    this.#sweepPosition = found.length < SWEPT_CONVERSATIONS_PER_PAGE ? null : found.at(-1)!;
+    for (const id of found) this.#queue.set(id, 0);
+  }
+
+  /**
+   * Queues a failed batch again, and tries its conversations one by one if the failure may be of one of them. A device
+   * that was removed meanwhile, or a lock, may be no problem at the next try. Returns whether to wait for the database.
+   */
+  #requeueFailed(batch: ReadonlyMap<ConversationId, number>, error: unknown): boolean {
+    const isUnavailable =
+      batch.size === 0 || error instanceof DatabaseUnavailableError || error instanceof CommitUnknownError;
+    // The batch may have been too large for its time-out.
+    this.#batchSize = isUnavailable ? Math.ceil(this.#batchSize / 2) : 1;
+    const isOwnFailure = !isUnavailable && batch.size === 1;
+    for (const [id, failuresBefore] of batch) {
+      const failures = isOwnFailure ? failuresBefore + 1 : failuresBefore;
+      if (failures < MAX_CONVERSATION_FAILURES) this.#queue.set(id, failures);
+      else if (isTransient(error)) {
+        this.#queue.set(id, 0);
+        return true;
+      } else this.#options.log.warn(this.#options.texts.conversationSkipped, { conversation: id, error });
+    }
+    return isUnavailable;
+  }
+
+  async #waitForDatabase(error: unknown, signal: AbortSignal): Promise<void> {
+    // Logs once per outage.
+    if (!this.#isDatabaseUnavailable) this.#options.log.warn(this.#options.texts.waitsForDatabase, { error });
+    this.#isDatabaseUnavailable = true;
+    await wait(this.#options.databaseRetryDelayMs, undefined, { signal });
+  }
+}
