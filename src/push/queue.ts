@@ -1,4 +1,5 @@
 import type { Bus } from '../bus/bus.ts';
+import type { LogFollower } from '../bus/log-follower.ts';
 import type { PushConfig } from '../config/config.ts';
 import type { Log } from '../log.ts';
 import { deviceKinds, type DeviceKind } from '../model/device.ts';
@@ -9,7 +10,7 @@ import { expirePushes } from '../storage/push/push-settlement.ts';
 import type { Sealer } from '../storage/db/sealed.ts';
 import { DeviceTokenCache } from './device-tokens.ts';
 import { AnyDeviceCheck } from './any-device-check.ts';
-import { PushFanOut } from './fan-out.ts';
+import { createPushFanOut } from './fan-out.ts';
 import { ForegroundCache } from './foreground-cache.ts';
 import { PendingCountsCache } from './pending-counts-cache.ts';
 import { newPushCounts, type PushCounts } from './push-counts.ts';
@@ -47,7 +48,7 @@ export interface PushQueueDeps {
 }
 
 /**
- * The durable queue of pushes: `PushFanOut` turns new messages into rows, and a `VendorQueue` sends each vendor's rows.
+ * The durable queue of pushes: the fan-out turns new messages into rows, and a `VendorQueue` sends each vendor's rows.
  * Everything continues from the database, however the process ended, and several nodes share it.
  */
 export class PushQueue {
@@ -56,7 +57,7 @@ export class PushQueue {
   readonly #deps: PushQueueDeps;
   readonly #tokens: DeviceTokenCache;
   readonly #anyDeviceCheck: AnyDeviceCheck;
-  readonly #fanOut: PushFanOut;
+  readonly #fanOut: LogFollower;
   readonly #cancellation: ReadPushCancellation;
   readonly #vendorQueues: ReadonlyMap<DeviceKind, VendorQueue>;
   /** Counts for vendors that are not configured: only expired pushes. */
@@ -75,7 +76,7 @@ export class PushQueue {
     const isForeground = (account: AccountId): boolean => foreground.has(account);
     const queueDeps = { pool, tokens: this.#tokens, config, projectName, isForeground, maxPresenceStalenessMs, log };
     this.#vendorQueues = new Map([...vendors].map(([kind, vendor]) => [kind, new VendorQueue(vendor, queueDeps)]));
-    this.#fanOut = new PushFanOut({
+    this.#fanOut = createPushFanOut({
       ...deps,
       pool,
       deviceKinds: [...vendors.keys()],
