@@ -9,11 +9,13 @@ import type { Fault } from './fault.ts';
 import { nodeFaults } from './node-faults.ts';
 import { receiverFaults } from './receiver-faults.ts';
 import { serverFaults } from './server-faults.ts';
+import { browserFaults } from './web/browser-faults.ts';
 
 /** Every fault of the report, in the order of its rows. */
 export const allFaults: readonly Fault[] = [
   ...serverFaults,
   callersKillFault,
+  ...browserFaults,
   ...databaseFaults,
   ...receiverFaults,
   answerSizeFault,

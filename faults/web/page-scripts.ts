@@ -1,5 +1,69 @@
 /** Texts, since scripts of pages have other types than those of Node. */
 
+/**
+ * Checks at every change of the page which rows it shows, from its first moment on. `klatchView.violations` says what
+ * must not be: a message twice, behind a later one, or with another text than before. Texts have to differ.
+ */
+export const WATCH_VIEW = `(() => {
+  const MAX_VIOLATIONS = 20;
+  const textsByFeed = new Map();
+  const violations = new Set();
+  const view = (globalThis.klatchView = { violations, newest: 0, hidden: new Set() });
+  let pendingBefore = new Set();
+  const violated = (sentence) => {
+    if (violations.size < MAX_VIOLATIONS) violations.add(sentence);
+  };
+  const textOf = (message) => message.querySelector('.text')?.textContent ?? '';
+  const check = () => {
+    const feed = document.querySelector('.feed');
+    if (feed === null) return;
+    const label = feed.getAttribute('aria-label');
+    const texts = textsByFeed.get(label) ?? new Map();
+    textsByFeed.set(label, texts);
+    const shown = new Set();
+    const show = (text) => {
+      if (shown.has(text)) violated('"' + text + '" was shown twice');
+      shown.add(text);
+    };
+    let [indexBefore, newest, firstSeq] = [null, 0, null];
+    for (const row of feed.querySelectorAll('.feed-rows > .row')) {
+      const index = Number(row.dataset.index);
+      if (indexBefore !== null && index !== indexBefore + 1) violated('row ' + index + ' followed row ' + indexBefore);
+      indexBefore = index;
+      const article = row.querySelector('article');
+      if (article === null) continue;
+      const seq = Number(article.getAttribute('aria-posinset'));
+      if (seq <= newest) violated('message ' + seq + ' was shown behind message ' + newest);
+      if (firstSeq !== null && seq - index !== firstSeq) violated('message ' + seq + ' was in the row of another');
+      [newest, firstSeq] = [seq, seq - index];
+      const text = textOf(article);
+      if ((texts.get(seq) ?? text) !== text) violated('message ' + seq + ' was shown with two texts');
+      texts.set(seq, text);
+      show(text);
+    }
+    const pending = new Set([...feed.querySelectorAll('.message.pending')].map(textOf));
+    for (const text of pending) show(text);
+    for (const text of pendingBefore) if (!shown.has(text)) view.hidden.add(text);
+    pendingBefore = pending;
+    view.newest = newest;
+  };
+  new MutationObserver(check).observe(document, { subtree: true, childList: true, characterData: true });
+})()`;
+
+/** What `WATCH_VIEW` found. */
+export interface FoundInView {
+  readonly violations: readonly string[];
+  /** The greatest seq among the rows that are drawn. */
+  readonly newest: number;
+  /** Texts that were shown as being sent, and then for a moment not at all. */
+  readonly hidden: readonly string[];
+}
+
+export const FOUND_IN_VIEW = `(() => {
+  const { violations, newest, hidden } = globalThis.klatchView;
+  return { violations: [...violations], newest, hidden: [...hidden] };
+})()`;
+
 /** A message as a page shows it. */
 export type ShownMessage = readonly [seq: number, text: string];
 
@@ -49,3 +113,24 @@ export const walkViewTo = (seq: number): string => `(async () => {
   document.querySelector('.to-newest')?.click();
   return shown;
 })()`;
+
+/** The texts that the page shows as being sent. */
+export const WAITING_TEXTS = `[...document.querySelectorAll('.message.pending .text')].map(({ textContent }) => textContent)`;
+
+const keptTexts = (store: string): string => `new Promise((resolve, reject) => {
+  const open = indexedDB.open('klatch/');
+  open.onerror = () => reject(open.error);
+  open.onsuccess = () => {
+    const all = open.result.transaction('${store}').objectStore('${store}').getAll();
+    all.onsuccess = () => {
+      open.result.close();
+      resolve(all.result.map(({ text }) => text));
+    };
+  };
+})`;
+
+/** The texts of the drafts that the browser keeps. */
+export const KEPT_DRAFTS = keptTexts('drafts');
+
+/** The texts that the browser keeps until they are sent. */
+export const KEPT_UNSENT = keptTexts('unsent');

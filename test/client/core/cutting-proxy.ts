@@ -1,23 +1,26 @@
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 
-/** A proxy that cuts each connection after a number of bytes towards the client, also in the middle of a text. */
+/** A TCP proxy that cuts connections, also after a given number of bytes towards the client, and that can hold all bytes. */
 export class CuttingProxy {
-  /** Connections that were cut. */
+  /** Connections that reached their budget. */
   cuts = 0;
   /** How many bytes the next connection may carry; called for each. */
   budget: () => number = () => Number.MAX_SAFE_INTEGER;
-  readonly #upstreamPort: number;
+  readonly #upstreamPort: () => number;
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
+  readonly #silentSockets = new Set<Socket>();
+  #holdsBytes = false;
 
-  private constructor(upstreamPort: number) {
+  private constructor(upstreamPort: () => number) {
     this.#upstreamPort = upstreamPort;
     this.#server = createServer((client) => this.#join(client));
   }
 
-  static async start(upstreamPort: number): Promise<CuttingProxy> {
-    const proxy = new CuttingProxy(upstreamPort);
+  /** A function for a server that does not listen yet. */
+  static async start(upstreamPort: number | (() => number)): Promise<CuttingProxy> {
+    const proxy = new CuttingProxy(typeof upstreamPort === 'number' ? () => upstreamPort : upstreamPort);
     proxy.#server.listen(0, '127.0.0.1');
     await once(proxy.#server, 'listening');
     return proxy;
@@ -29,7 +32,26 @@ export class CuttingProxy {
 
   /** Cuts every open connection. */
   cut(): void {
-    for (const socket of this.#sockets) socket.destroy();
+    for (const socket of [...this.#sockets, ...this.#silentSockets]) socket.destroy();
+  }
+
+  /** From now on no byte arrives on either side. Neither side learns of it, nor that the other one closes. */
+  hold(): void {
+    this.#holdsBytes = true;
+    for (const socket of this.#sockets) socket.pause();
+  }
+
+  /** Ends `hold`: bytes pass again, those that were held first. */
+  release(): void {
+    this.#holdsBytes = false;
+    for (const socket of this.#sockets) socket.resume();
+  }
+
+  /** Ends `hold` for new connections. Those that are open stay silent, as where a router has forgotten them. */
+  releaseNew(): void {
+    this.#holdsBytes = false;
+    for (const socket of this.#sockets) this.#silentSockets.add(socket);
+    this.#sockets.clear();
   }
 
   async stop(): Promise<void> {
@@ -40,7 +62,7 @@ export class CuttingProxy {
   }
 
   #join(client: Socket): void {
-    const server = connect(this.#upstreamPort, '127.0.0.1');
+    const server = connect(this.#upstreamPort(), '127.0.0.1');
     let left = this.budget();
     const end = (): void => {
       client.destroy();
@@ -51,7 +73,8 @@ export class CuttingProxy {
       socket.on('error', end);
       socket.once('close', () => {
         this.#sockets.delete(socket);
-        // The other side gets its bytes first, and closes on its own.
+        this.#silentSockets.delete(socket);
+        // The other side has its bytes first, and closes then.
         client.destroySoon();
         server.destroySoon();
       });
@@ -63,10 +86,11 @@ export class CuttingProxy {
       if (left > 0) client.write(part);
       else {
         this.cuts += 1;
-        // Forwarded bytes have to arrive, so that the cut is where the budget puts it; a reset could overtake them.
+        // What was let through arrives, so that the cut falls where the budget says; a reset could overtake it.
         client.end(part);
         server.destroy();
       }
     });
+    if (this.#holdsBytes) for (const socket of [client, server]) socket.pause();
   }
 }

@@ -5,7 +5,7 @@ import type { ConfigChanges } from '../../support/config.ts';
 import { TestServer } from '../../support/server.ts';
 
 /** Debian's; playwright-core brings none. */
-const PROGRAM = '/usr/bin/chromium';
+export const CHROMIUM = '/usr/bin/chromium';
 
 /** A name that these browsers take for this machine, and that is no name of loopback to them. */
 export const FAR_HOST = 'chat.test';
@@ -37,10 +37,12 @@ export class WebBrowser {
     this.#browser = browser;
   }
 
-  static async start(): Promise<WebBrowser> {
+  /** `endsOnSignals: false`: Ctrl-C ends neither the browser nor this process. */
+  static async start({ endsOnSignals = true } = {}): Promise<WebBrowser> {
     // As root Chromium starts without its sandbox only.
     const args = ['--no-sandbox', `--host-resolver-rules=MAP ${FAR_HOST} 127.0.0.1`];
-    return new WebBrowser(await chromium.launch({ executablePath: PROGRAM, args }));
+    const signals = { handleSIGINT: endsOnSignals, handleSIGTERM: endsOnSignals, handleSIGHUP: endsOnSignals };
+    return new WebBrowser(await chromium.launch({ executablePath: CHROMIUM, args, ...signals }));
   }
 
   /** A profile of its own: no cookies, nothing kept. */

@@ -1,0 +1,177 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import type { BrowserContext, Locator, Page } from 'playwright-core';
+import { WebBrowser, type WatchedPage } from '../../test/foreign/web/web-browser.ts';
+import {
+  FOUND_IN_VIEW,
+  KEPT_DRAFTS,
+  KEPT_UNSENT,
+  WAITING_TEXTS,
+  walkViewTo,
+  WATCH_VIEW,
+  type FoundInView,
+  type ShownMessage,
+} from './page-scripts.ts';
+import { untilInPage } from './until-in-page.ts';
+
+/** Rest between two texts. */
+const WRITE_GAP_MS = 400;
+const RELOAD_GAP_MS = 200;
+/** What a browser says of requests that a cut, a kill or a lack of network ends. Anything else fails the run. */
+const EXPECTED_COMPLAINT = /Failed to load resource|WebSocket connection to/;
+
+/** What a tab works with. */
+interface TabOptions {
+  readonly number: number;
+  readonly profile: BrowserContext;
+  /** Where the server is for the browser. */
+  readonly origin: string;
+  /** The one that is shown and written into. */
+  readonly conversation: number;
+  /** The one that keeps a draft. */
+  readonly draftConversation: number;
+}
+
+/** A tab of a browser, in which somebody reads one conversation and writes into it, and has a draft in another one. */
+export class Tab {
+  /** Texts that were sent by Enter, in their order. */
+  readonly sent: string[] = [];
+  /** What must never be, in words. */
+  readonly violations = new Set<string>();
+  /** Texts of its own that were not in view for a moment. */
+  hiddenTexts = 0;
+  readonly #options: TabOptions;
+  #watched: WatchedPage | null = null;
+  #isWriting = false;
+  #writing: Promise<void> = Promise.resolve();
+
+  constructor(options: TabOptions) {
+    this.#options = options;
+  }
+
+  /** The text that it has as a draft. */
+  get draft(): string {
+    return `draft of tab ${this.#options.number}`;
+  }
+
+  /** Writes the draft, and resolves when the browser keeps it. */
+  async writeDraft(): Promise<void> {
+    await this.#load(this.#options.draftConversation);
+    await this.#field.fill(this.draft);
+    await untilInPage('the browser keeps a draft', async () =>
+      (await this.#page.evaluate<string[]>(KEPT_DRAFTS)).includes(this.draft),
+    );
+  }
+
+  /** Opens the conversation, however long the server cannot be reached. */
+  open(): Promise<void> {
+    return this.#load(this.#options.conversation);
+  }
+
+  /** Opens the conversation of the draft, and resolves when the draft is in the field. */
+  async findDraft(): Promise<void> {
+    await this.#load(this.#options.draftConversation);
+    await untilInPage(
+      `tab ${this.#options.number} has its draft again`,
+      async () => (await this.#field.inputValue()) === this.draft,
+    );
+  }
+
+  /** The greatest seq that it shows. */
+  async newest(): Promise<number> {
+    return (await this.#found()).newest;
+  }
+
+  /** The texts that it shows as being sent. */
+  waiting(): Promise<string[]> {
+    return this.#page.evaluate<string[]>(WAITING_TEXTS);
+  }
+
+  /** What the page says of a connection that is broken, or of something that failed. */
+  shownProblems(): Promise<string[]> {
+    return this.#page.locator('.bar-problem, .timeline-problem').allInnerTexts();
+  }
+
+  startWriting(): void {
+    if (this.#isWriting) return;
+    this.#isWriting = true;
+    this.#writing = this.#write().catch((error: unknown) => {
+      this.violations.add(`tab ${this.#options.number} could not be written into: ${(error as Error).message}`);
+    });
+  }
+
+  /** Resolves when the text that is being written has been sent. */
+  async stopWriting(): Promise<void> {
+    this.#isWriting = false;
+    await this.#writing;
+  }
+
+  /** Everything that it has in view, from its end up to a seq. Nobody may write into it meanwhile. */
+  walkTo(seq: number): Promise<ShownMessage[]> {
+    return this.#page.evaluate<ShownMessage[]>(walkViewTo(seq));
+  }
+
+  /** Resolves when a text that was sent after this moment waits for the server. */
+  async hasWaitingText(): Promise<void> {
+    const sent = this.sent.length;
+    await untilInPage(`a text waits in tab ${this.#options.number}`, async () =>
+      (await this.waiting()).some((text) => this.sent.indexOf(text) >= sent),
+    );
+  }
+
+  /** Closes the page once the browser keeps all texts that wait in it. */
+  async close(): Promise<void> {
+    await this.stopWriting();
+    await untilInPage('the browser keeps all texts that wait', async () => {
+      const kept = await this.#page.evaluate<string[]>(KEPT_UNSENT);
+      return (await this.waiting()).every((text) => kept.includes(text));
+    });
+    await this.collect();
+    await this.#page.close();
+    this.#watched = null;
+  }
+
+  /** Adds what the page has found so far to `violations` and `hiddenTexts`. */
+  async collect(): Promise<void> {
+    const { violations, hidden } = await this.#found();
+    for (const each of violations) this.violations.add(`tab ${this.#options.number}: ${each}`);
+    this.hiddenTexts += hidden.length;
+    for (const each of this.#watched!.complaints) {
+      if (!EXPECTED_COMPLAINT.test(each)) this.violations.add(`tab ${this.#options.number}: ${each}`);
+    }
+  }
+
+  get #page(): Page {
+    return this.#watched!.page;
+  }
+
+  get #field(): Locator {
+    return this.#page.locator('.composer textarea');
+  }
+
+  #found(): Promise<FoundInView> {
+    return this.#page.evaluate<FoundInView>(FOUND_IN_VIEW);
+  }
+
+  async #load(conversation: number): Promise<void> {
+    if (this.#watched === null) {
+      this.#watched = await WebBrowser.watch(this.#options.profile);
+      await this.#page.addInitScript(WATCH_VIEW);
+    }
+    const url = `${this.#options.origin}/c/${conversation}`;
+    // Where nothing answers, the browser shows a page of its own.
+    while ((await this.#page.goto(url).catch(() => null))?.ok() !== true) await wait(RELOAD_GAP_MS);
+    await this.#field.waitFor();
+  }
+
+  async #write(): Promise<void> {
+    // oxlint-disable-next-line no-unmodified-loop-condition -- `stopWriting` does.
+    while (this.#isWriting) {
+      const text = `tab ${this.#options.number} text ${this.sent.length + 1}`;
+      await this.#field.fill(text);
+      await this.#field.press('Enter');
+      this.sent.push(text);
+      await untilInPage('a text has left the field', async () => (await this.#field.inputValue()) === '');
+      await wait(WRITE_GAP_MS);
+    }
+  }
+}

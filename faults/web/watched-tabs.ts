@@ -1,0 +1,171 @@
+import type { APIRequestContext, BrowserContext } from 'playwright-core';
+import { median } from '../../bench/support/report.ts';
+import type { CuttingProxy } from '../../test/client/core/cutting-proxy.ts';
+import type { ServerProcess } from '../../test/support/server-process.ts';
+import { WebBrowser } from '../../test/foreign/web/web-browser.ts';
+import { queryDatabase } from '../callers/past-the-server.ts';
+import type { CleanUp } from '../clean-up.ts';
+import { Load } from '../load.ts';
+import { textOf } from '../recorder.ts';
+import { Tab } from './tab.ts';
+import { untilInPage } from './until-in-page.ts';
+import { judgeViews, ShownMessages, type StoredMessage } from './view-verdict.ts';
+
+const TABS = 3;
+const NICK = 'reader';
+/** Callers that post into the conversation that the tabs show, and the rest of each between two posts. */
+const LOAD = { clients: 2, gapMs: 100 };
+
+/** A server, and the way that browsers have to it. `http.base-uri` of the server is the address of the proxy. */
+export interface ReachedServer {
+  readonly server: ServerProcess;
+  readonly proxy: CuttingProxy;
+}
+
+/** Three tabs of one account in one browser: they show a conversation that callers post into, and write into it. */
+export class WatchedTabs {
+  readonly tabs: readonly Tab[];
+  readonly profile: BrowserContext;
+  readonly server: ServerProcess;
+  readonly proxy: CuttingProxy;
+  readonly #conversation: number;
+  readonly #load: Load;
+  readonly #shown = Array.from({ length: TABS }, () => new ShownMessages());
+  /** By tab: all messages up to this seq have been walked. */
+  readonly #walkedTo = Array.from({ length: TABS }, () => 0);
+  readonly #followedAfterMs: number[] = [];
+  #stored: readonly StoredMessage[] = [];
+
+  private constructor(
+    { server, proxy }: ReachedServer,
+    parts: { profile: BrowserContext; tabs: readonly Tab[]; conversation: number; load: Load },
+  ) {
+    this.server = server;
+    this.proxy = proxy;
+    this.profile = parts.profile;
+    this.tabs = parts.tabs;
+    this.#conversation = parts.conversation;
+    this.#load = parts.load;
+  }
+
+  /** Resolves when all of them are open, and callers and tabs have begun to write. */
+  static async open(reached: ReachedServer, cleanUp: CleanUp): Promise<WatchedTabs> {
+    const { server, proxy } = reached;
+    const browser = await WebBrowser.start({ endsOnSignals: false });
+    await cleanUp.add('browser', () => browser.stop());
+    const profile = await browser.newProfile();
+    const origin = `http://127.0.0.1:${proxy.port}`;
+    await server.operate('accounts.create', { nick: NICK, name: NICK });
+    await signIn(server, profile.request, origin);
+    const shownGroup = await createGroupWithReader(server, 'Shown');
+    const tabs: Tab[] = [];
+    for (let number = 0; number < TABS; number += 1) {
+      const draftGroup = await createGroupWithReader(server, `Draft ${number}`);
+      const tab = new Tab({ number, profile, origin, conversation: shownGroup.id, draftConversation: draftGroup.id });
+      tabs.push(tab);
+      await tab.writeDraft();
+      await tab.open();
+    }
+    const load = new Load([{ id: shownGroup.id, webhooks: [shownGroup.webhook] }], LOAD);
+    await cleanUp.add('load of the tabs', () => load.abort());
+    load.start();
+    for (const tab of tabs) tab.startWriting();
+    return new WatchedTabs(reached, { profile, tabs, conversation: shownGroup.id, load });
+  }
+
+  /** Resolves when each tab shows a message that was posted after this moment, in which the server can be reached again. */
+  async followAgain(): Promise<void> {
+    const started = performance.now();
+    const head = this.#load.heads()[0]!;
+    await Promise.all(
+      this.tabs.map((tab, number) =>
+        untilInPage(`tab ${number} shows what is posted`, async () => (await tab.newest()) > head),
+      ),
+    );
+    this.#followedAfterMs.push(performance.now() - started);
+  }
+
+  /** Notes what each tab has in view since the last walk. */
+  async walk(): Promise<void> {
+    for (const [number, tab] of this.tabs.entries()) {
+      await tab.stopWriting();
+      await this.#nothingWaits(number);
+      const shown = await tab.walkTo(this.#walkedTo[number]! + 1);
+      this.#shown[number]!.note(shown);
+      this.#walkedTo[number] = shown.reduce((newest, [seq]) => Math.max(newest, seq), this.#walkedTo[number]!);
+      tab.startWriting();
+    }
+  }
+
+  /** Ends posts and texts, and resolves when each tab has shown all of them and has found its draft. */
+  async settle(): Promise<void> {
+    for (const tab of this.tabs) await tab.stopWriting();
+    await this.#load.stop();
+    for (const number of this.tabs.keys()) await this.#nothingWaits(number);
+    this.#stored = await this.#readStored();
+    const head = this.#stored.at(-1)!.seq;
+    for (const [number, tab] of this.tabs.entries()) {
+      await untilInPage(`tab ${number} shows the newest message`, async () => (await tab.newest()) === head);
+      this.#shown[number]!.note(await tab.walkTo(this.#walkedTo[number]! + 1));
+      for (const problem of await tab.shownProblems()) tab.violations.add(`tab ${number} says afterwards: ${problem}`);
+      await tab.collect();
+      await tab.findDraft();
+    }
+  }
+
+  /** What is otherwise than it must be, in words; after `settle`. */
+  violations(): string[] {
+    const textBySeq = new Map(this.#stored.map(({ seq, text }) => [seq, text]));
+    const lost = [...this.#load.acknowledged[0]!].filter(([post, seq]) => textBySeq.get(seq) !== textOf(post)).length;
+    return [
+      ...(lost > 0 ? [`${lost} posts that were answered are not stored`] : []),
+      ...judgeViews({ stored: this.#stored, shown: this.#shown, sent: this.tabs.map(({ sent }) => sent) }),
+      ...this.tabs.flatMap(({ violations }) => [...violations]),
+    ];
+  }
+
+  /** For the row of a report. */
+  remark(): string {
+    const sent = this.tabs.reduce((sum, tab) => sum + tab.sent.length, 0);
+    const hidden = this.tabs.reduce((sum, tab) => sum + tab.hiddenTexts, 0);
+    const times = this.#followedAfterMs;
+    if (times.length === 0) return '';
+    return (
+      `${TABS} tabs were to show each of ${this.#stored.length} messages, ${sent} of them written in the tabs, ` +
+      `once and in order. The slowest tab showed a new message ${seconds(median(times))} s (median; worst ` +
+      `${seconds(Math.max(0, ...times))} s) after the server could be reached again; ${hidden} own texts were out of view for a moment`
+    );
+  }
+
+  #nothingWaits(number: number): Promise<void> {
+    return untilInPage(`tab ${number} has sent all texts`, async () => (await this.tabs[number]!.waiting()).length === 0);
+  }
+
+  #readStored(): Promise<StoredMessage[]> {
+    return queryDatabase(
+      this.server,
+      (sql) => sql<StoredMessage[]>`
+        select seq::int as seq, text from message where conversation_id = ${this.#conversation} order by seq`,
+    );
+  }
+}
+
+function seconds(ms: number): string {
+  return (ms / 1000).toFixed(2);
+}
+
+async function createGroupWithReader(server: ServerProcess, title: string): Promise<{ id: number; webhook: string }> {
+  const group = await server.createGroup(title);
+  await server.operate('groups.add-member', { group: group.id, user: NICK });
+  return group;
+}
+
+/** As the page does it, past its screens. */
+async function signIn(server: ServerProcess, request: APIRequestContext, origin: string): Promise<void> {
+  const { link } = await server.operate<{ link: string }>('accounts.invite', { user: NICK });
+  const answer = await request.post(`${origin}/v1/session`, {
+    headers: { origin },
+    data: { link: link.split('#')[1]! },
+  });
+  if (!answer.ok()) throw new Error(`the browser could not sign in: ${answer.status()}`);
+}
