@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { until } from '../until.ts';
+import type { Tab } from './tab.ts';
 import type { WatchedTabs } from './watched-tabs.ts';
 
 /** A connection that is cut again carries at most so much: less than a second of what is posted. */
@@ -43,10 +44,17 @@ export async function takeNetwork({ proxy, profile, tabs }: WatchedTabs, run: nu
   proxy.hold();
   await profile.setOffline(true);
   await Promise.all(tabs.map((tab) => tab.hasWaitingText()));
+  await Promise.all(tabs.map(keepsAllTexts));
   // The fault itself: how long there is no network.
   await wait(ms);
   if (run % 3 === 1) proxy.cut();
   if (run % 3 === 2) proxy.releaseNew();
   else proxy.release();
   await profile.setOffline(false);
+}
+
+async function keepsAllTexts(tab: Tab): Promise<void> {
+  await tab.stopWriting();
+  await tab.keepsWaitingTexts();
+  tab.startWriting();
 }

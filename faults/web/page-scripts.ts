@@ -69,10 +69,11 @@ export type ShownMessage = readonly [seq: number, text: string];
 
 /**
  * Scrolls from the end of the open conversation up to a seq, and resolves to the messages whose rows were in view, each
- * at the moment in which all rows in view had their content. Rejects where a row gets none within 60 s.
+ * at the moment in which all rows in view had their content. Rejects where a row gets none: after the time that catches
+ * a hang.
  */
 export const walkViewTo = (seq: number): string => `(async () => {
-  const ROW_MS = 60_000;
+  const ROW_MS = 240_000;
   const feed = document.querySelector('.feed');
   const frame = () => new Promise(requestAnimationFrame);
   const isInView = (row, view) => {
@@ -122,9 +123,12 @@ const keptTexts = (store: string): string => `new Promise((resolve, reject) => {
   open.onerror = () => reject(open.error);
   open.onsuccess = () => {
     const all = open.result.transaction('${store}').objectStore('${store}').getAll();
+    all.onerror = () => reject(all.error);
     all.onsuccess = () => {
       open.result.close();
-      resolve(all.result.map(({ text }) => text));
+      // As the page sends what it finds; drafts have no time.
+      const inOrder = all.result.sort((a, b) => (a.createdAt ?? 0) - (b.createdAt ?? 0));
+      resolve(inOrder.map(({ text }) => text));
     };
   };
 })`;
@@ -132,5 +136,5 @@ const keptTexts = (store: string): string => `new Promise((resolve, reject) => {
 /** The texts of the drafts that the browser keeps. */
 export const KEPT_DRAFTS = keptTexts('drafts');
 
-/** The texts that the browser keeps until they are sent. */
+/** The texts that the browser keeps until they are sent, those of all tabs, in the order in which they were written. */
 export const KEPT_UNSENT = keptTexts('unsent');

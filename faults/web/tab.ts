@@ -1,4 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import type { BrowserContext, Locator, Page } from 'playwright-core';
 import { WebBrowser, type WatchedPage } from '../../test/foreign/web/web-browser.ts';
 import {
@@ -118,13 +119,27 @@ export class Tab {
     );
   }
 
+  /** The texts of all tabs that the browser keeps until they are sent. */
+  keptTexts(): Promise<string[]> {
+    return this.#page.evaluate<string[]>(KEPT_UNSENT);
+  }
+
+  /** Resolves when the browser keeps the texts that wait in this tab, each once and in order. Nobody may write into it. */
+  async keepsWaitingTexts(): Promise<void> {
+    const prefix = textOfTab(this.#options.number, '');
+    await untilInPage(`the browser keeps the texts that wait in tab ${this.#options.number}`, async () => {
+      const kept = (await this.keptTexts()).filter((text) => text.startsWith(prefix));
+      return isDeepStrictEqual(
+        kept,
+        (await this.waiting()).filter((text) => text.startsWith(prefix)),
+      );
+    });
+  }
+
   /** Closes the page once the browser keeps all texts that wait in it. */
   async close(): Promise<void> {
     await this.stopWriting();
-    await untilInPage('the browser keeps all texts that wait', async () => {
-      const kept = await this.#page.evaluate<string[]>(KEPT_UNSENT);
-      return (await this.waiting()).every((text) => kept.includes(text));
-    });
+    await this.keepsWaitingTexts();
     await this.collect();
     await this.#page.close();
     this.#watched = null;
@@ -166,7 +181,7 @@ export class Tab {
   async #write(): Promise<void> {
     // oxlint-disable-next-line no-unmodified-loop-condition -- `stopWriting` does.
     while (this.#isWriting) {
-      const text = `tab ${this.#options.number} text ${this.sent.length + 1}`;
+      const text = textOfTab(this.#options.number, this.sent.length + 1);
       await this.#field.fill(text);
       await this.#field.press('Enter');
       this.sent.push(text);
@@ -174,4 +189,8 @@ export class Tab {
       await wait(WRITE_GAP_MS);
     }
   }
+}
+
+function textOfTab(tab: number, text: number | ''): string {
+  return `tab ${tab} text ${text}`;
 }

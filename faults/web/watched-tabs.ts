@@ -85,32 +85,31 @@ export class WatchedTabs {
     this.#followedAfterMs.push(performance.now() - started);
   }
 
-  /** Notes what each tab has in view since the last walk. */
+  /**
+   * Notes what each tab has in view since the last walk. Nothing is posted or sent meanwhile, so that a slow machine
+   * walks through no more than a fast one.
+   */
   async walk(): Promise<void> {
-    for (const [number, tab] of this.tabs.entries()) {
-      await tab.stopWriting();
-      await this.#nothingWaits(number);
-      const shown = await tab.walkTo(this.#walkedTo[number]! + 1);
-      this.#shown[number]!.note(shown);
-      this.#walkedTo[number] = shown.reduce((newest, [seq]) => Math.max(newest, seq), this.#walkedTo[number]!);
-      tab.startWriting();
-    }
+    this.#load.pause();
+    await Promise.all(this.tabs.map((tab) => tab.stopWriting()));
+    await Promise.all(this.tabs.map((tab, number) => this.#walkOne(tab, number)));
+    this.#load.resume();
+    for (const tab of this.tabs) tab.startWriting();
   }
 
   /** Ends posts and texts, and resolves when each tab has shown all of them and has found its draft. */
   async settle(): Promise<void> {
-    for (const tab of this.tabs) await tab.stopWriting();
+    await Promise.all(this.tabs.map((tab) => tab.stopWriting()));
     await this.#load.stop();
-    for (const number of this.tabs.keys()) await this.#nothingWaits(number);
+    await Promise.all(this.tabs.map((_tab, number) => this.#nothingWaits(number)));
     this.#stored = await this.#readStored();
     const head = this.#stored.at(-1)!.seq;
-    for (const [number, tab] of this.tabs.entries()) {
-      await untilInPage(`tab ${number} shows the newest message`, async () => (await tab.newest()) === head);
-      this.#shown[number]!.note(await tab.walkTo(this.#walkedTo[number]! + 1));
-      for (const problem of await tab.shownProblems()) tab.violations.add(`tab ${number} says afterwards: ${problem}`);
-      await tab.collect();
-      await tab.findDraft();
-    }
+    await Promise.all(this.tabs.map((tab, number) => this.#settleOne(tab, number, head)));
+    // What the browser keeps it sends at its next start.
+    await untilInPage(
+      'the browser keeps no text that was sent',
+      async () => (await this.tabs[0]!.keptTexts()).length === 0,
+    );
   }
 
   /** What is otherwise than it must be, in words; after `settle`. */
@@ -137,8 +136,26 @@ export class WatchedTabs {
     );
   }
 
+  async #walkOne(tab: Tab, number: number): Promise<void> {
+    await this.#nothingWaits(number);
+    const shown = await tab.walkTo(this.#walkedTo[number]! + 1);
+    this.#shown[number]!.note(shown);
+    this.#walkedTo[number] = shown.reduce((newest, [seq]) => Math.max(newest, seq), this.#walkedTo[number]!);
+  }
+
+  async #settleOne(tab: Tab, number: number, head: number): Promise<void> {
+    await untilInPage(`tab ${number} shows the newest message`, async () => (await tab.newest()) === head);
+    await this.#walkOne(tab, number);
+    for (const problem of await tab.shownProblems()) tab.violations.add(`tab ${number} says afterwards: ${problem}`);
+    await tab.collect();
+    await tab.findDraft();
+  }
+
   #nothingWaits(number: number): Promise<void> {
-    return untilInPage(`tab ${number} has sent all texts`, async () => (await this.tabs[number]!.waiting()).length === 0);
+    return untilInPage(
+      `tab ${number} has sent all texts`,
+      async () => (await this.tabs[number]!.waiting()).length === 0,
+    );
   }
 
   #readStored(): Promise<StoredMessage[]> {

@@ -1,11 +1,10 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { CleanUp } from '../../../faults/clean-up.ts';
 import { cutConnections, killServer, takeNetwork } from '../../../faults/web/interruptions.ts';
 import { WatchedTabs } from '../../../faults/web/watched-tabs.ts';
 import { CuttingProxy } from '../../client/core/cutting-proxy.ts';
 import { ServerProcess } from '../../support/server-process.ts';
 
-const CUTS = 4;
 /** `make faults ONLY=browser-offline` takes the network away for 30 s, which the page notices in other ways. */
 const OFFLINE_MS = 2_000;
 
@@ -27,19 +26,24 @@ afterAll(async () => {
   expect(await cleanUp.end()).toEqual([]);
 });
 
-test('three tabs show each message once and in order over cuts, a kill and a time offline, and keep and send what is written', async () => {
-  const interruptions = [
-    ...Array.from({ length: CUTS }, (_, run) => () => cutConnections(watched, run)),
-    () => killServer(watched, 0, () => {}),
-    () => takeNetwork(watched, 0, OFFLINE_MS),
-    () => takeNetwork(watched, 1, OFFLINE_MS),
-  ];
-  for (const interrupt of interruptions) {
-    await interrupt();
-    await watched.followAgain();
-    await watched.walk();
-  }
-  await watched.settle();
-  expect(watched.violations()).toEqual([]);
-  for (const tab of watched.tabs) expect(tab.sent.length).toBeGreaterThan(interruptions.length);
+type Interrupt = (watched: WatchedTabs) => Promise<void>;
+
+describe('three tabs that read one conversation and write into it', () => {
+  test.each<[string, Interrupt[]]>([
+    ['connections are cut', [(all) => cutConnections(all, 0), (all) => cutConnections(all, 1)]],
+    ['the server is killed', [(all) => killServer(all, 0, () => {})]],
+    ['there is no network', [(all) => takeNetwork(all, 0, OFFLINE_MS), (all) => takeNetwork(all, 1, OFFLINE_MS)]],
+  ])('follow again and send what was written meanwhile, after %s', async (_what, interruptions) => {
+    for (const interrupt of interruptions) {
+      await interrupt(watched);
+      await watched.followAgain();
+      await watched.walk();
+    }
+    for (const tab of watched.tabs) expect(tab.sent.length).toBeGreaterThan(interruptions.length);
+  });
+
+  test('have shown each message once and in order, have sent each text once, and have kept their drafts', async () => {
+    await watched.settle();
+    expect(watched.violations()).toEqual([]);
+  });
 });
