@@ -99,6 +99,14 @@ export const BROWSER_MUTANTS: readonly Mutant[] = [
     tests: ['test/web/tokenize', '-t', 'the target of'],
   },
   {
+    name: 'restored-behind-new',
+    promise: 'What was written while the browser reads its store is sent before what waits from before.',
+    file: 'web/core/send-queue.ts',
+    find: '    this.#byClientId.clear();\n',
+    replace: '',
+    tests: ['test/web/send-queue', '-t', 'sends what the browser stored before'],
+  },
+  {
     name: 'own-message-twice',
     promise: 'The page shows a message of its own twice where the change comes before the answer.',
     file: 'web/core/send-queue.ts',

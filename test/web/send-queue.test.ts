@@ -213,6 +213,17 @@ describe('a send queue', () => {
     expect(sent).toHaveLength(1);
   });
 
+  test('sends what the browser stored before what was written until it answered', async () => {
+    const { queue, sent, sentTexts, shown } = start();
+    queue.add(7, 'new');
+    queue.restore([entry({})]);
+    expect(shown()).toEqual(['kept', 'new']);
+    await eventually(sentTexts, (texts) => texts.length === 1);
+    sent[0]!.answer(1);
+    await eventually(sentTexts, (texts) => texts.length === 2);
+    expect(sentTexts()).toEqual(['kept', 'new']);
+  });
+
   test('shows a restored message once, which was stored before and which no change tells of', async () => {
     const { queue, sent, seen, shown } = start();
     queue.restore([entry({})]);

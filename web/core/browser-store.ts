@@ -47,10 +47,15 @@ export class BrowserStore {
   }
 
   async readAll(): Promise<{ drafts: Draft[]; unsent: QueuedMessage[] }> {
-    const found = await this.#attempt(async (database) => ({
-      drafts: await database.getAll('drafts'),
-      unsent: await database.getAll('unsent'),
-    }));
+    const found = await this.#attempt(async (database) => {
+      // In one transaction, so that a message which is kept after this call is kept after this answer.
+      const transaction = database.transaction(['drafts', 'unsent']);
+      const [drafts, unsent] = await Promise.all([
+        transaction.objectStore('drafts').getAll(),
+        transaction.objectStore('unsent').getAll(),
+      ]);
+      return { drafts, unsent };
+    });
     return found ?? { drafts: [], unsent: [] };
   }
 

@@ -14,7 +14,7 @@ import { MessagePages } from './message-pages.ts';
 import { readNotification } from './live-notification.ts';
 import { PeerPresence, peersIn } from './peer-presence.ts';
 import { PendingDeletions } from './pending-deletions.ts';
-import { SendQueue } from './send-queue.ts';
+import { SendQueue, type QueuedMessage } from './send-queue.ts';
 import type { Place } from './place.ts';
 import { Timeline } from './timeline.ts';
 import { Typing } from './typing.ts';
@@ -135,11 +135,18 @@ export class ChatState {
       if (this.#isStopped) return;
       this.drafts.restore(drafts);
       this.sendQueue.restore(unsent);
+      this.#forgetReceived(unsent);
     });
     // Afterwards: a message that the server took before the page was closed would be shown twice until its answer.
     void Promise.race([restored, new Promise((resolve) => setTimeout(resolve, MAX_STORE_WAIT_MS))]).then(() =>
       this.live.start(),
     );
+  }
+
+  /** A store that answered late gives messages back that the page has received meanwhile: they would be shown twice. */
+  #forgetReceived(restored: readonly QueuedMessage[]): void {
+    for (const conversation of new Set(restored.map((entry) => entry.conversation)))
+      for (const message of this.pages.allOf(conversation)) this.#tellSendQueue(conversation, message);
   }
 
   /** `isSignOut`: nothing stays in the browser. Else drafts and unsent messages do. */

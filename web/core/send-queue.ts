@@ -97,14 +97,17 @@ export class SendQueue {
     return true;
   }
 
-  /** Queues the entries that the browser stored, in the order of their creation. */
+  /** Queues the entries that the browser stored, in the order of their creation, before those that were added meanwhile. */
   restore(entries: readonly QueuedMessage[]): void {
     const mine = entries.filter(
       ({ account, clientId }) => account === this.#options.account && !this.#byClientId.has(clientId),
     );
+    const added = [...this.#byClientId];
+    this.#byClientId.clear();
     for (const entry of mine.sort((a, b) => a.createdAt - b.createdAt).slice(0, MAX_ENTRIES)) {
       this.#insert(this.#isTooOld(entry) ? { ...entry, refusal: entry.refusal ?? TOO_OLD } : entry);
     }
+    for (const [clientId, sending] of added) this.#byClientId.set(clientId, sending);
     for (const { conversation } of mine) void this.#sendAll(conversation);
     this.#options.onChange();
   }

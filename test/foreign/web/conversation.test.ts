@@ -57,6 +57,26 @@ const COUNT_OWN_BADGES = `(() => {
   new MutationObserver(count).observe(document.querySelector('.sidebar'), { childList: true, subtree: true });
 })()`;
 
+/** Lets nobody else read what the browser keeps, until `releaseStore` is called in the same page. */
+const HOLD_STORE = `new Promise((resolve, reject) => {
+  let isReleased = false;
+  globalThis.releaseStore = () => {
+    isReleased = true;
+  };
+  const open = indexedDB.open('klatch/');
+  open.onerror = () => reject(open.error);
+  open.onsuccess = () => {
+    const store = open.result.transaction(['drafts', 'unsent'], 'readwrite').objectStore('unsent');
+    // A transaction lasts as long as it is asked something.
+    const ask = () => {
+      resolve();
+      if (isReleased) open.result.close();
+      else store.count().onsuccess = ask;
+    };
+    ask();
+  };
+})`;
+
 let server: TestServer;
 let browser: WebBrowser;
 const accounts = new Map<string, number>();
@@ -264,6 +284,40 @@ describe('what somebody writes', () => {
     );
     expect(await again.locator('.pending').count()).toBe(0);
     expect(await storedTexts(id)).toEqual(['first', 'second']);
+  });
+
+  test('and the server took is shown once where the browser gives it back late', async () => {
+    const { id } = await newGroup('Late store');
+    const { page, profile } = await openAs('alice', `/c/${id}`);
+    await page.route('**/v1/api/messages.send', async (route) => {
+      await route.fetch();
+      await route.abort();
+    });
+    await write(page, 'taken');
+    await eventually(
+      () => storedTexts(id),
+      (texts) => texts.length === 1,
+    );
+    await page.getByRole('textbox').fill('begun');
+    await eventually(
+      () => page.evaluate<string[]>(KEPT_DRAFTS),
+      (drafts) => drafts.includes('begun'),
+    );
+    complaints.length = 0;
+    await page.close();
+    const holder = await profile.newPage();
+    await holder.goto(`${server.url}/v1/about`);
+    await holder.evaluate(HOLD_STORE);
+    const { page: again } = await WebBrowser.watch(profile);
+    await again.route('**/v1/api/messages.send', (route) => route.abort());
+    await again.goto(`${server.url}/c/${id}`);
+    await shows(again, ['taken']);
+    await holder.evaluate('releaseStore()');
+    await eventually(
+      () => again.getByRole('textbox').inputValue(),
+      (text) => text === 'begun',
+    );
+    expect(await shownTexts(again)).toEqual(['taken']);
   });
 
   test('and the server refuses keeps its text and says why', async () => {
