@@ -1,4 +1,3 @@
-import { join } from 'node:path';
 import { errorKinds } from '../src/errors.ts';
 import { scopeMeanings } from '../src/model/scopes.ts';
 import {
@@ -11,7 +10,6 @@ import { alternativesOf, fieldsOf } from '../src/operations/describe/schema-fiel
 import type { Operation } from '../src/operations/core/operation.ts';
 import { operationTable } from '../src/operations/table.ts';
 import { examples } from './api-examples.ts';
-import { FieldComments } from './field-comments.ts';
 import { plain } from './markdown.ts';
 
 const HEAD = `Everything that clients, bots and the command line do with a Klatch server is an operation: a name, an input and an
@@ -65,16 +63,15 @@ A body has at most 64 KiB, of \`messages.send\` and \`messages.edit\` \`http.max
 /** Renders docs/api.md: every operation that clients can call, by noun. */
 export function renderApi(): string {
   const served = [...operationTable().values()].filter(({ who }) => who !== 'system');
-  const comments = new FieldComments(join(import.meta.dirname, '../src/operations'));
   const nouns = [...new Set(served.map(nounOf))];
   const parts = ['# Operations', '<!-- Made by scripts/docs.ts from src/operations. Do not edit. -->', head()];
   parts.push('## All operations', contents(served));
   for (const noun of nouns) {
     parts.push(`## ${noun}`);
-    for (const each of served) if (nounOf(each) === noun) parts.push(section(each, comments));
+    for (const each of served) if (nounOf(each) === noun) parts.push(section(each));
   }
   parts.push('## Shapes', 'What looks the same wherever it appears, in the changes on live connections too.');
-  parts.push(...shapesOf(served).map(([name, schema]) => shape(name, schema, comments)));
+  parts.push(...shapesOf(served).map(([name, schema]) => shape(name, schema)));
   return `${parts.join('\n\n')}\n`;
 }
 
@@ -95,24 +92,24 @@ function contents(operations: readonly Operation[]): string {
 
 const anchorOf = (name: string): string => name.replaceAll('.', '').toLowerCase();
 
-function section(operation: Operation, comments: FieldComments): string {
+function section(operation: Operation): string {
   const { name, summary, who, errors, input, output } = describeOperation(operation);
   const example = examples[name];
   return [
     `### ${name}`,
     plain(summary),
     `Who may: ${who}${isForHttp(operation) ? '' : ' On [live connections](live-protocol.md) only.'}`,
-    ...fieldTable('Input', input, (path) => comments.of(name, 'input', path)),
+    ...fieldTable('Input', input),
     ...(example === undefined ? [] : [`\`\`\`json\n${JSON.stringify(example)}\n\`\`\``]),
-    ...fieldTable('Output', output, (path) => comments.of(name, 'output', path)),
+    ...fieldTable('Output', output),
     ...(errors.length === 0 ? [] : [`Errors: ${errors.map((code) => `\`${code}\``).join(', ')}.`]),
   ].join('\n\n');
 }
 
-function fieldTable(title: 'Input' | 'Output', schema: JsonSchema, comment: (path: string) => string): string[] {
+function fieldTable(title: 'Input' | 'Output', schema: JsonSchema): string[] {
   const alternatives = alternativesOf(schema);
   if (alternatives.length > 1) {
-    return alternatives.flatMap((each, index) => [...(index === 0 ? [] : ['or']), ...fieldTable(title, each, comment)]);
+    return alternatives.flatMap((each, index) => [...(index === 0 ? [] : ['or']), ...fieldTable(title, each)]);
   }
   if (schema.$ref !== undefined) return [`${title}: ${typeCell(`<${schema.$ref.split('/').at(-1)!}>`)}.`];
   const fields = fieldsOf(schema);
@@ -122,10 +119,7 @@ function fieldTable(title: 'Input' | 'Output', schema: JsonSchema, comment: (pat
     `\`${path}\``,
     typeCell(type),
     required && defaultValue === null ? (title === 'Input' ? 'yes' : 'always') : '',
-    [
-      defaultValue === null || title === 'Output' ? '' : `Without it: \`${defaultValue}\`.`,
-      plain(description || comment(path)),
-    ]
+    [defaultValue === null || title === 'Output' ? '' : `Without it: \`${defaultValue}\`.`, plain(description)]
       .filter((text) => text !== '')
       .join(' '),
   ]);
@@ -137,9 +131,8 @@ function typeCell(type: string): string {
   return type.replace(/<(\w+)>/g, (_, name: string) => `[${name}](#${name.toLowerCase()})`).replaceAll('|', '\\|');
 }
 
-function shape(name: string, schema: JsonSchema, comments: FieldComments): string {
-  const rows = fieldTable('Output', schema, (path) => comments.ofShape(name, path));
-  return [`### ${name}`, ...rows].join('\n\n');
+function shape(name: string, schema: JsonSchema): string {
+  return [`### ${name}`, ...fieldTable('Output', schema)].join('\n\n');
 }
 
 function shapesOf(operations: readonly Operation[]): [string, JsonSchema][] {

@@ -105,10 +105,9 @@ function schemaLines(sectionTitle: string, schema: JsonSchema): string[] {
       return [...between, heading, `the shape ${each.$ref.split('/').at(-1)!.toUpperCase()}`];
     const fields = fieldsOf(each);
     if (fields.length === 0) return [...between, heading, 'nothing'];
-    const rows = fields.map(({ path, type, required, defaultValue }) => [
-      path,
-      optionalityNote(sectionTitle, required, defaultValue),
-      withoutMarkup(type),
+    const rows = fields.flatMap(({ path, type, required, defaultValue, description }) => [
+      [path, optionalityNote(sectionTitle, required, defaultValue), withoutMarkup(type)],
+      ...(description === '' ? [] : [['', '', description.replaceAll('`', '')]]),
     ]);
     return [...between, ...formatTable([heading, '', ''], rows)];
   });

@@ -14,8 +14,7 @@ export const searchForAccounts = defineOperation({
   summary: 'Find people and bots by the beginning of their nick or name, as for completion, by nick, a page at a time.',
   input: z.strictObject({
     text: z.string().trim().min(1).max(64),
-    /** Only its members, who are found by any word of their name. */
-    conversation: conversationNumber.optional(),
+    conversation: conversationNumber.optional().describe('Only its members, who are found by any word of their name.'),
     after: z.string().max(64).default(''),
     limit: limitSchema,
   }),

@@ -28,12 +28,18 @@ export const createToken = defineOperation({
   summary: "Create a token for one of the caller's bots. Only this answer shows it.",
   input: z.strictObject({
     bot: userReference,
-    /** What the token is good for. */
-    scopes: z.array(z.enum(scopes)).min(1, 'give at least one scope').max(scopes.length),
-    /** What people call it. */
-    label: sessionOrDeviceLabelSchema,
-    /** Not given: until it is revoked. */
-    expires_in_s: z.int().min(MIN_TOKEN_LIFETIME_S).max(MAX_TOKEN_LIFETIME_S).optional(),
+    scopes: z
+      .array(z.enum(scopes))
+      .min(1, 'give at least one scope')
+      .max(scopes.length)
+      .describe('What the token is good for.'),
+    label: sessionOrDeviceLabelSchema.describe('What people call it.'),
+    expires_in_s: z
+      .int()
+      .min(MIN_TOKEN_LIFETIME_S)
+      .max(MAX_TOKEN_LIFETIME_S)
+      .optional()
+      .describe('Not given: until it is revoked.'),
   }),
   output: z.object({
     id: z.int(),

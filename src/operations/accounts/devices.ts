@@ -30,12 +30,10 @@ const MAX_INSERT_ATTEMPTS = 3;
 const deviceSchema = z.object({
   id: z.int(),
   kind: z.enum(deviceKinds),
-  /** Google's project or Apple's bundle; null: the first one that is configured. */
-  app: z.string().nullable(),
+  app: z.string().nullable().describe("Google's project or Apple's bundle; null: the first one that is configured."),
   label: z.string().nullable(),
   created_at: z.string(),
-  /** When it was registered last. */
-  seen_at: z.string(),
+  seen_at: z.string().describe('When it was registered last.'),
 });
 
 function serializeDevice({ id, kind, app, label, createdAt, lastSeenAt }: Device): z.infer<typeof deviceSchema> {
@@ -48,9 +46,11 @@ export const registerDevice = defineOperation({
     'Register a telephone or browser for pushes while you are away, until this session ends. A repeat is an update: clients send it at each start.',
   input: z.strictObject({
     kind: z.enum(deviceKinds),
-    /** Of google its registration token, of apple its device token in hexadecimal. */
-    token: z.string().max(MAX_TOKEN_OR_ENDPOINT_LENGTH).optional(),
-    /** Of web, as the browser's own `PushSubscription.toJSON()` has it; what else that holds is passed over. */
+    token: z
+      .string()
+      .max(MAX_TOKEN_OR_ENDPOINT_LENGTH)
+      .optional()
+      .describe('Of google its registration token, of apple its device token in hexadecimal.'),
     subscription: z
       .object({
         endpoint: z.string().max(MAX_TOKEN_OR_ENDPOINT_LENGTH),
@@ -59,11 +59,19 @@ export const registerDevice = defineOperation({
           auth: z.string().max(MAX_SUBSCRIPTION_KEY_LENGTH),
         }),
       })
-      .optional(),
-    /** Google's project or Apple's bundle that the token is of, one of those in `/v1/about`; the first one if left out. */
-    app: z.string().min(1).max(MAX_APP_ID_LENGTH).optional(),
-    /** What you call it. */
-    label: sessionOrDeviceLabelSchema.optional(),
+      .optional()
+      .describe(
+        "Of web, as the browser's own `PushSubscription.toJSON()` has it; what else that holds is passed over.",
+      ),
+    app: z
+      .string()
+      .min(1)
+      .max(MAX_APP_ID_LENGTH)
+      .optional()
+      .describe(
+        "Google's project or Apple's bundle that the token is of, one of those in `/v1/about`; the first one if left out.",
+      ),
+    label: sessionOrDeviceLabelSchema.optional().describe('What you call it.'),
   }),
   output: deviceSchema,
   who: 'person',
@@ -114,7 +122,7 @@ export const listOwnDevices = defineOperation({
   summary: "List the caller's registered devices by number, a page at a time.",
   input: z.strictObject({ after: z.int().min(0).default(0), limit: limitSchema }),
   output: z.object({
-    devices: z.array(deviceSchema.extend({ /** Registered by the session that asks. */ current: z.boolean() })),
+    devices: z.array(deviceSchema.extend({ current: z.boolean().describe('Registered by the session that asks.') })),
     next: z.int().nullable(),
   }),
   who: 'person',

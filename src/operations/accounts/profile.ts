@@ -25,8 +25,9 @@ export function serializeProfile({ createdAt, ...profile }: Profile): z.infer<ty
 }
 
 const ownProfileSchema = profileSchema.extend({
-  /** What the account signs in with; nobody else sees it. */
-  addresses: z.array(z.object({ kind: z.enum(addressKinds), address: z.string() })),
+  addresses: z
+    .array(z.object({ kind: z.enum(addressKinds), address: z.string() }))
+    .describe('What the account signs in with; nobody else sees it.'),
 });
 
 export const showOwnProfile = defineOperation({
@@ -57,8 +58,7 @@ export const changeOwnProfile = defineOperation({
     .strictObject({
       nick: nickSchema.optional(),
       name: nameOrTitleSchema.optional(),
-      /** Null: nothing. */
-      about: aboutSchema.nullable().optional(),
+      about: aboutSchema.nullable().optional().describe('Null: nothing.'),
     })
     .refine((input) => Object.values(input).some((value) => value !== undefined), 'give nick, name or about'),
   output: profileSchema,

@@ -17,56 +17,55 @@ const QUERY_TIMEOUT_MS = 2_000;
 const vendorSchema = z.object({
   kind: z.enum(deviceKinds),
   configured: z.boolean(),
-  /** Why nothing can be sent although it is configured; null: it can. */
-  problem: z.string().nullable(),
-  /** Registered ones; null: the database is away. */
-  devices: z.int().nullable(),
-  /** Pushes that wait, of all nodes; null: the database is away. */
-  pending: z.int().nullable(),
-  /** Those of them whose time has come. */
-  due: z.int().nullable(),
-  /** How long the oldest has waited. */
-  oldest_pending_ms: z.int().nullable(),
-  /** Of this node, as all below; counted since its start. */
-  in_flight: z.int(),
+  problem: z.string().nullable().describe('Why nothing can be sent although it is configured; null: it can.'),
+  devices: z.int().nullable().describe('Registered ones; null: the database is away.'),
+  pending: z.int().nullable().describe('Pushes that wait, of all nodes; null: the database is away.'),
+  due: z.int().nullable().describe('Those of them whose time has come.'),
+  oldest_pending_ms: z.int().nullable().describe('How long the oldest has waited.'),
+  in_flight: z.int().describe('Of this node, as all below; counted since its start.'),
   sent: z.int(),
-  /** Attempts that are repeated. */
-  failed: z.int(),
-  /** Devices that the vendor did not know any more. */
-  removed: z.int(),
+  failed: z.int().describe('Attempts that are repeated.'),
+  removed: z.int().describe('Devices that the vendor did not know any more.'),
   refused: z.int(),
-  /** Given up after push.ttl. */
-  expired: z.int(),
+  expired: z.int().describe('Given up after push.ttl.'),
   last_error: z.object({ category: z.string(), code: z.int().nullable(), at: z.string() }).nullable(),
-  /** Until when nothing is sent because of a problem of the vendor as a whole; null: it is sent. */
-  rests_until: z.string().nullable(),
+  rests_until: z
+    .string()
+    .nullable()
+    .describe('Until when nothing is sent because of a problem of the vendor as a whole; null: it is sent.'),
 });
 
 export const pushStatus = defineOperation({
   name: 'push.status',
   summary: 'Show the state of pushes to devices, by vendor, with the last failures.',
   input: z.strictObject({
-    /** How many of the last events; they are kept for retention.push-log. */
-    events: z.int().min(0).max(MAX_EVENTS).default(20),
+    events: z
+      .int()
+      .min(0)
+      .max(MAX_EVENTS)
+      .default(20)
+      .describe('How many of the last events; they are kept for retention.push-log.'),
   }),
   output: z.object({
-    /** What a push says: push.content. */
-    content: z.enum(['full', 'sender', 'none']),
+    content: z.enum(['full', 'sender', 'none']).describe('What a push says: push.content.'),
     vendors: z.array(vendorSchema),
-    /** The newest first; null: the database is away. */
     events: z
       .array(
         z.object({
           at: z.string(),
           user: z.string(),
           kind: z.enum(deviceKinds),
-          /** removed: the vendor does not know the device any more; expired: not accepted in time; rejected: never accepted. */
-          event: z.enum(['removed', 'expired', 'rejected']),
+          event: z
+            .enum(['removed', 'expired', 'rejected'])
+            .describe(
+              'removed: the vendor does not know the device any more; expired: not accepted in time; rejected: never accepted.',
+            ),
           category: z.string(),
           code: z.int().nullable(),
         }),
       )
-      .nullable(),
+      .nullable()
+      .describe('The newest first; null: the database is away.'),
   }),
   who: 'administrator',
   scope: null,

@@ -9,15 +9,13 @@ const testedDeviceSchema = z.object({
   device: z.int(),
   kind: z.enum(deviceKinds),
   label: z.string().nullable(),
-  /**
-   * delivered: its vendor took it. gone: its vendor does not know it any more, and it was removed. refused: no repeat
-   * helps. failed: a message would be sent again.
-   */
-  outcome: z.enum(['delivered', 'unregistered', 'refused', 'failed']),
-  /** Why; docs/push.md has them all. */
-  category: z.string().nullable(),
-  /** The vendor's status, where it gave one. */
-  code: z.int().nullable(),
+  outcome: z
+    .enum(['delivered', 'unregistered', 'refused', 'failed'])
+    .describe(
+      'delivered: its vendor took it. unregistered: its vendor does not know it any more, and it was removed. refused: no repeat helps. failed: a message would be sent again.',
+    ),
+  category: z.string().nullable().describe('Why; docs/push.md has them all.'),
+  code: z.int().nullable().describe("The vendor's status, where it gave one."),
 });
 
 export const testPushToUser = defineOperation({

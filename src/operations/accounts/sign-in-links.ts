@@ -15,10 +15,15 @@ export const createSignInLink = defineOperation({
   input: z.strictObject({ user: nickSchema }),
   output: z.object({
     user: z.string(),
-    /** For a person: its page signs in with a click, so that programs which look at mail do not use it up. */
-    link: z.string(),
-    /** For whoever asks, to open at once: on the server's machine it signs in without a click. Null where `web.enabled` is false. */
-    browser_link: z.string().nullable(),
+    link: z
+      .string()
+      .describe('For a person: its page signs in with a click, so that programs which look at mail do not use it up.'),
+    browser_link: z
+      .string()
+      .nullable()
+      .describe(
+        "For whoever asks, to open at once: on the server's machine it signs in without a click. Null where `web.enabled` is false.",
+      ),
     expires_at: z.string(),
   }),
   who: 'administrator',

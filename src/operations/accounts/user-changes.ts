@@ -27,8 +27,12 @@ export const updateUser = defineOperation({
       user: nickSchema,
       name: nameOrTitleSchema.optional(),
       admin: z.boolean().optional(),
-      /** An e-mail address or telephone number: it takes the place of the one of its kind. */
-      address: z.string().min(1).max(320).optional(),
+      address: z
+        .string()
+        .min(1)
+        .max(320)
+        .optional()
+        .describe('An e-mail address or telephone number: it takes the place of the one of its kind.'),
     })
     .refine(
       ({ name, admin, address }) => name !== undefined || admin !== undefined || address !== undefined,

@@ -45,14 +45,11 @@ export const listUsersAndBots = defineOperation({
         nick: z.string(),
         name: z.string(),
         role: installationRoleSchema,
-        /** Groups that the account is a member of. */
-        groups: z.int(),
-        /** The role in the group that was asked for, else null. */
-        group_role: groupRoleSchema.nullable(),
+        groups: z.int().describe('Groups that the account is a member of.'),
+        group_role: groupRoleSchema.nullable().describe('The role in the group that was asked for, else null.'),
         created_at: z.string(),
         deactivated: z.boolean(),
-        /** Whether the account has a session, or a bot a token. */
-        signed_in: z.boolean(),
+        signed_in: z.boolean().describe('Whether the account has a session, or a bot a token.'),
       }),
     ),
     next: z.string().nullable(),

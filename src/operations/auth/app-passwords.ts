@@ -14,16 +14,14 @@ export const createAppPassword = defineOperation({
     'Create an app password: a session of the caller for a program, which cannot create another one. It is shown here ' +
     'and never again.',
   input: z.strictObject({
-    /** What people call it: the program that will use it. */
-    label: sessionOrDeviceLabelSchema,
-    /** After so many seconds it ends; not given: when somebody ends it. */
-    expires_in_s: expiresInSchema.optional(),
+    label: sessionOrDeviceLabelSchema.describe('What people call it: the program that will use it.'),
+    expires_in_s: expiresInSchema
+      .optional()
+      .describe('After so many seconds it ends; not given: when somebody ends it.'),
   }),
   output: z.object({
-    /** Its number, for `sessions.end`. */
-    session: z.int(),
-    /** For `Authorization: Bearer` and `live.authenticate`. */
-    token: z.string(),
+    session: z.int().describe('Its number, for `sessions.end`.'),
+    token: z.string().describe('For `Authorization: Bearer` and `live.authenticate`.'),
     label: z.string(),
     expires_at: z.string().nullable(),
   }),

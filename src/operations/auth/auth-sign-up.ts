@@ -39,12 +39,10 @@ interface SignUpRequest extends SessionChoice {
 const signUpInputSchema = z.strictObject({
   transaction: transactionSchema,
   nick: nickSchema,
-  /** Not given: the nick. */
-  name: nameOrTitleSchema.optional(),
+  name: nameOrTitleSchema.optional().describe('Not given: the nick.'),
   invite: inviteLinkOrTokenSchema.optional(),
   label: sessionOrDeviceLabelSchema.optional(),
-  /** As in `auth.verify`. */
-  expires_in_s: expiresInSchema.optional(),
+  expires_in_s: expiresInSchema.optional().describe('As in `auth.verify`.'),
 });
 
 export const signUp = defineOperation({

@@ -41,19 +41,23 @@ export const startSignIn = defineOperation({
   summary:
     'Send a code to an e-mail address or telephone, for a sign-in or a sign-up. The answer does not show whether an account has the address.',
   input: z.strictObject({
-    /** An e-mail address, or a telephone number with + and the code of its country. */
-    address: z.string().min(1).max(320),
+    address: z
+      .string()
+      .min(1)
+      .max(320)
+      .describe('An e-mail address, or a telephone number with + and the code of its country.'),
     provider: z.enum(activationProviderNames).optional(),
-    /** The link of an invitation into a group, or its token, where one is needed to sign up. */
-    invite: inviteLinkOrTokenSchema.optional(),
+    invite: inviteLinkOrTokenSchema
+      .optional()
+      .describe('The link of an invitation into a group, or its token, where one is needed to sign up.'),
   }),
   output: z.object({
-    /** The name of this sign-in, for auth.verify and auth.sign-up; whoever has it and the code is in. */
-    transaction: z.string(),
+    transaction: z
+      .string()
+      .describe('The name of this sign-in, for auth.verify and auth.sign-up; whoever has it and the code is in.'),
     channel: z.enum(addressKinds),
     expires_at: z.string(),
-    /** From then on auth.start sends another code to the address. */
-    resend_at: z.string(),
+    resend_at: z.string().describe('From then on auth.start sends another code to the address.'),
   }),
   who: 'anybody',
   scope: null,

@@ -42,8 +42,7 @@ const VERIFIER_READ_MIN_AGE_MS = 1_000;
 export const transactionSchema = z.string().min(1).max(100);
 
 const signUpRequiredSchema = z.object({
-  /** The address is proven and nobody's yet: auth.sign-up makes its account. */
-  status: z.literal('sign_up'),
+  status: z.literal('sign_up').describe("The address is proven and nobody's yet: auth.sign-up makes its account."),
   transaction: z.string(),
 });
 
@@ -51,12 +50,18 @@ const verifyInputSchema = z
   .strictObject({
     transaction: transactionSchema.optional(),
     code: z.string().trim().regex(CODE_PATTERN, 'a code has six digits').optional(),
-    /** The whole link that an administrator made, or what is behind its #. */
-    link: z.string().min(1).max(MAX_LINK_LENGTH).optional(),
-    /** What the new session is called in the list of sessions. */
-    label: sessionOrDeviceLabelSchema.optional(),
-    /** After so many seconds the new session ends, as on a computer that others use; not given: when somebody ends it. */
-    expires_in_s: expiresInSchema.optional(),
+    link: z
+      .string()
+      .min(1)
+      .max(MAX_LINK_LENGTH)
+      .optional()
+      .describe('The whole link that an administrator made, or what is behind its #.'),
+    label: sessionOrDeviceLabelSchema.optional().describe('What the new session is called in the list of sessions.'),
+    expires_in_s: expiresInSchema
+      .optional()
+      .describe(
+        'After so many seconds the new session ends, as on a computer that others use; not given: when somebody ends it.',
+      ),
   })
   .refine(
     ({ transaction, code, link }) =>

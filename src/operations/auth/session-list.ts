@@ -19,11 +19,12 @@ import { withUnknownCommitInvalidation } from './session-revocation.ts';
 export const listedSessionOrTokenSchema = z.object({
   id: z.int(),
   label: z.string(),
-  /** What a bot's token is good for; null: a person's session, which is good for everything. */
-  scopes: z.array(z.enum(scopes)).nullable(),
+  scopes: z
+    .array(z.enum(scopes))
+    .nullable()
+    .describe("What a bot's token is good for; null: a person's session, which is good for everything."),
   created_at: z.string(),
-  /** To some minutes. */
-  used_at: z.string(),
+  used_at: z.string().describe('To some minutes.'),
   expires_at: z.string().nullable(),
 });
 
@@ -46,10 +47,8 @@ export const listOwnSessions = defineOperation({
   output: z.object({
     sessions: z.array(
       listedSessionOrTokenSchema.extend({
-        /** The one that asks. */
-        current: z.boolean(),
-        /** Created by `sessions.create` for a program. */
-        app_password: z.boolean(),
+        current: z.boolean().describe('The one that asks.'),
+        app_password: z.boolean().describe('Created by `sessions.create` for a program.'),
       }),
     ),
     next: z.int().nullable(),

@@ -51,8 +51,7 @@ const ownAccountSchema = z.object({
 /** Somebody is in: the token is shown here and never again. */
 export const signedInSchema = z.object({
   status: z.literal('signed_in'),
-  /** The session's, for `Authorization: Bearer` and `live.authenticate`. */
-  token: z.string(),
+  token: z.string().describe("The session's, for `Authorization: Bearer` and `live.authenticate`."),
   session: z.int(),
   account: ownAccountSchema,
 });

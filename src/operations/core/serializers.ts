@@ -13,8 +13,7 @@ import { groupRoleSchema } from './schemas.ts';
 export const actorSchema = z.object({
   id: z.int(),
   name: z.string(),
-  /** Null for a group's integration. */
-  nick: z.string().nullable(),
+  nick: z.string().nullable().describe("Null for a group's integration."),
   kind: z.enum(['user', 'bot', 'webhook']),
 });
 
@@ -22,23 +21,25 @@ export const actorSchema = z.object({
 const attachmentSchema = z.object({
   id: z.string(),
   name: z.string(),
-  /** Of its content; `application/octet-stream` where that shows nothing. */
-  type: z.string(),
-  /** Bytes. */
-  size: z.int(),
-  /** Of a PNG, JPEG, GIF or WebP that says it: pixels, as it is shown. Both are there or none. */
-  width: z.int().optional(),
+  type: z.string().describe('Of its content; `application/octet-stream` where that shows nothing.'),
+  size: z.int().describe('Bytes.'),
+  width: z
+    .int()
+    .optional()
+    .describe('Of a PNG, JPEG, GIF or WebP that says it: pixels, as it is shown. Both are there or none.'),
   height: z.int().optional(),
 });
 
 const cardFieldSchema = z.object({
   name: z.string().optional(),
   value: z.string().optional(),
-  /** It may stand beside its neighbours that are short as well. */
-  short: z.literal(true).optional(),
+  short: z.literal(true).optional().describe('It may stand beside its neighbours that are short as well.'),
 });
 
-const cardLinkSchema = z.object({ label: z.string().optional(), url: z.string() });
+const cardLinkSchema = z.object({
+  label: z.string().optional(),
+  url: z.string().describe('Begins with `http://`, `https://` or `mailto:`.'),
+});
 
 /**
  * A part of what a webhook posted, for clients that draw it: with a title, fields, links. Each key is there only where there
@@ -47,57 +48,57 @@ const cardLinkSchema = z.object({ label: z.string().optional(), url: z.string() 
  */
 export const cardSchema = z.object({
   title: z.string().optional(),
-  /** Begins with `http://`, `https://` or `mailto:`, as each address of a card. */
-  url: z.string().optional(),
-  /** How it is meant. */
-  mood: z.enum(MOODS).optional(),
-  /** In place of a mood, the sender's own colour, `#rrggbb`. */
-  color: z.string().optional(),
+  url: z.string().optional().describe('Begins with `http://`, `https://` or `mailto:`, as each address of a card.'),
+  mood: z.enum(MOODS).optional().describe('How it is meant.'),
+  color: z.string().optional().describe("In place of a mood, the sender's own colour, `#rrggbb`."),
   author: z.string().optional(),
   text: z.string().optional(),
-  /** At most 25. Each has a name, a value, or both. */
-  fields: z.array(cardFieldSchema).optional(),
-  /** At most 10. */
-  links: z.array(cardLinkSchema).optional(),
-  /** Address of a picture. A client that loads it tells its server who reads the message, and when. */
-  image: z.string().optional(),
+  fields: z.array(cardFieldSchema).optional().describe('At most 25. Each has a name, a value, or both.'),
+  links: z.array(cardLinkSchema).optional().describe('At most 10.'),
+  image: z
+    .string()
+    .optional()
+    .describe('Address of a picture. A client that loads it tells its server who reads the message, and when.'),
   footer: z.string().optional(),
-  /** ISO 8601, in UTC. */
-  time: z.string().optional(),
+  time: z.string().optional().describe('ISO 8601, in UTC.'),
 });
 
 export const messageSchema = z.object({
-  /** `<conversation>:<seq>`. */
-  id: z.string(),
+  id: z.string().describe('`<conversation>:<seq>`.'),
   seq: z.int(),
-  /** The number of the change that made it what it is; an edit or a deletion gives it a new one. */
-  rev: z.int(),
+  rev: z.int().describe('The number of the change that made it what it is; an edit or a deletion gives it a new one.'),
   sender: actorSchema,
   text: z.string(),
-  /** A name that a webhook gave itself; it is shown beside the sender, never in its place. */
-  label: z.string().optional(),
+  label: z
+    .string()
+    .optional()
+    .describe('A name that a webhook gave itself; it is shown beside the sender, never in its place.'),
   icon_url: z.string().optional(),
   sent_at: z.string(),
   edited_at: z.string().optional(),
-  /** Deleted messages stay as a place without text. */
-  deleted: z.literal(true).optional(),
-  /** Nicks that the text mentions, in lower case. */
-  mentions: z.array(z.string()),
+  deleted: z.literal(true).optional().describe('Deleted messages stay as a place without text.'),
+  mentions: z.array(z.string()).describe('Nicks that the text mentions, in lower case.'),
   attachments: z.array(attachmentSchema),
-  /** What the text says, in parts, at most 10; not there: the text alone. */
-  cards: z.array(cardSchema).optional(),
-  /** What its sender gave `messages.send`; only the sender's own sessions and tokens are told. */
-  client_id: z.string().optional(),
+  cards: z
+    .array(cardSchema)
+    .optional()
+    .describe('What the text says, in parts, at most 10; not there: the text alone.'),
+  client_id: z
+    .string()
+    .optional()
+    .describe("What its sender gave `messages.send`; only the sender's own sessions and tokens are told."),
 });
 
 export const noticeSchema = z.object({
-  /** What happened: `joined`, `left`, `renamed` … */
-  kind: z.string(),
+  kind: z.string().describe('What happened: `joined`, `left`, `renamed` …'),
   actor: actorSchema.nullable(),
   details: z.record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()])),
   at: z.string(),
-  /** It comes behind the message with this seq, the newest one when it was written; 0: before the first one. */
-  after_seq: z.int(),
+  after_seq: z
+    .int()
+    .describe(
+      'It comes behind the message with this seq, the newest one when it was written; 0: before the first one.',
+    ),
 });
 
 /** A change of a conversation; exactly one of `message` and `notice` is there. */
@@ -111,45 +112,37 @@ export const changeSchema = z.object({
 const messagePreviewSchema = z.object({
   seq: z.int(),
   sender: actorSchema,
-  /** A name that a webhook gave itself. */
-  label: z.string().optional(),
-  /** Its first 200 characters; none when it is deleted. */
-  text: z.string(),
+  label: z.string().optional().describe('A name that a webhook gave itself.'),
+  text: z.string().describe('Its first 200 characters; none when it is deleted.'),
   deleted: z.literal(true).optional(),
-  /** How many files it carries. */
-  attachments: z.int(),
+  attachments: z.int().describe('How many files it carries.'),
 });
 
 /** A conversation as one of its members sees it. */
 export const conversationSchema = z.object({
   id: z.int(),
   kind: z.enum(['group', 'private']),
-  /** Of a private conversation, the other one's name. */
-  title: z.string(),
+  title: z.string().describe("Of a private conversation, the other one's name."),
   about: z.string().nullable(),
-  /** Anybody of the installation may find and join it. */
-  public: z.boolean(),
+  public: z.boolean().describe('Anybody of the installation may find and join it.'),
   archived: z.boolean(),
-  /** The caller's own. */
-  role: groupRoleSchema,
+  role: groupRoleSchema.describe("The caller's own."),
   members: z.int(),
-  /** The other one of a private conversation. */
-  peer: actorSchema.nullable(),
+  peer: actorSchema.nullable().describe('The other one of a private conversation.'),
   created_at: z.string(),
-  /** Messages before this one were removed by a retention rule; 1: none were. */
-  first_seq: z.int(),
+  first_seq: z.int().describe('Messages before this one were removed by a retention rule; 1: none were.'),
   last_seq: z.int(),
   last_rev: z.int(),
   last_at: z.string().nullable(),
-  /** The message `last_seq`; null where there is none, or a retention rule removed it. */
-  last_message: messagePreviewSchema.nullable(),
-  /** The caller has read up to here. */
-  read_seq: z.int(),
+  last_message: messagePreviewSchema
+    .nullable()
+    .describe('The message `last_seq`; null where there is none, or a retention rule removed it.'),
+  read_seq: z.int().describe('The caller has read up to here.'),
   unread: z.int(),
-  /** Unread messages that mention the caller; 1000: or more. */
-  unread_mentions: z.int(),
-  /** What the caller's devices are told of. */
-  notifications: z.object({ level: z.enum(['all', 'mentions', 'nothing']), muted_until: z.string().nullable() }),
+  unread_mentions: z.int().describe('Unread messages that mention the caller; 1000: or more.'),
+  notifications: z
+    .object({ level: z.enum(['all', 'mentions', 'nothing']), muted_until: z.string().nullable() })
+    .describe("What the caller's devices are told of."),
 });
 
 export type SerializedMessage = z.infer<typeof messageSchema>;
@@ -213,10 +206,8 @@ export function serializeFirstSeq(firstSeq: Seq): { first_seq?: number } {
 
 /** In which epoch of the log an answer was given; nothing of it where no change was ever lost. */
 export const epochSchema = {
-  /** The epoch of the log; not there: 0, no change was ever lost. */
-  epoch: z.int().optional(),
-  /** The epoch before it: who knows neither drops everything. */
-  previous_epoch: z.int().optional(),
+  epoch: z.int().optional().describe('The epoch of the log; not there: 0, no change was ever lost.'),
+  previous_epoch: z.int().optional().describe('The epoch before it: who knows neither drops everything.'),
 };
 
 export function serializeEpoch({
@@ -229,8 +220,10 @@ export function serializeEpoch({
 /** The same of one conversation. */
 export const epochBoundarySchema = {
   ...epochSchema,
-  /** Who knows `previous_epoch` drops what has a greater rev, and goes on behind this one. */
-  epoch_rev: z.int().optional(),
+  epoch_rev: z
+    .int()
+    .optional()
+    .describe('Who knows `previous_epoch` drops what has a greater rev, and goes on behind this one.'),
 };
 
 export function serializeEpochBoundary(boundary: EpochBoundary): {

@@ -19,23 +19,36 @@ import type { Services } from '../core/services.ts';
 
 /** What the caller can ask for in the same call. */
 export const revocationOptions = {
-  /** Replace the integration token in the same call, because the account may know it. */
-  rotate_token: z.boolean().optional(),
-  /** Revoke all open invitations of the group in the same call, because the account may know their links. */
-  revoke_invites: z.boolean().optional(),
+  rotate_token: z
+    .boolean()
+    .optional()
+    .describe('Replace the integration token in the same call, because the account may know it.'),
+  revoke_invites: z
+    .boolean()
+    .optional()
+    .describe('Revoke all open invitations of the group in the same call, because the account may know their links.'),
 };
 
 export const revocationReportSchema = z.object({
-  /** The account's bots, by nick: they left the group with it, or are admins no longer. */
-  bots: z.array(z.string()),
-  /** Invitations that are revoked: those of the account and of these bots, with `revoke_invites` all open ones. */
-  invites_ended: z.int(),
-  /** The numbers of invitations by others whose links the account could see, and that are still open. */
-  invites_seen: z.array(z.int()),
-  /** The numbers of the group's reverse webhooks, where the account may have registered one: they forward messages on. */
-  hooks: z.array(z.int()),
-  /** `seen`: the account could see the integration token, and it still works. `rotate_token` replaces it. */
-  token: z.enum(['unseen', 'seen', 'rotated']),
+  bots: z
+    .array(z.string())
+    .describe("The account's bots, by nick: they left the group with it, or are admins no longer."),
+  invites_ended: z
+    .int()
+    .describe(
+      'Invitations that are revoked: those of the account and of these bots, with `revoke_invites` all open ones.',
+    ),
+  invites_seen: z
+    .array(z.int())
+    .describe('The numbers of invitations by others whose links the account could see, and that are still open.'),
+  hooks: z
+    .array(z.int())
+    .describe(
+      "The numbers of the group's reverse webhooks, where the account may have registered one: they forward messages on.",
+    ),
+  token: z
+    .enum(['unseen', 'seen', 'rotated'])
+    .describe('`seen`: the account could see the integration token, and it still works. `rotate_token` replaces it.'),
 });
 
 export type RevocationReport = z.infer<typeof revocationReportSchema>;

@@ -12,8 +12,7 @@ import type { Services } from '../core/services.ts';
 const archiveSchema = z.object({
   group: z.int(),
   archived: z.boolean(),
-  /** False: it was so already. */
-  changed: z.boolean(),
+  changed: z.boolean().describe('False: it was so already.'),
 });
 
 export const archiveGroup = defineTargetedOperation({

@@ -40,15 +40,14 @@ export const setGroupExpectation = defineTargetedOperation({
     'Expect a post with this key at least once in a given time. The group gets a line when none comes in time, and when one comes again.',
   input: z.strictObject({
     group: groupReference,
-    /** The `key` that the posts have, in their body or behind their address. */
-    key: keySchema,
-    /** A duration from 1m to 366d, such as `26h`. Time in which no server could take posts does not count. */
-    within: withinSchema,
+    key: keySchema.describe('The `key` that the posts have, in their body or behind their address.'),
+    within: withinSchema.describe(
+      'A duration from 1m to 366d, such as `26h`. Time in which no server could take posts does not count.',
+    ),
   }),
   output: expectationSchema.extend({
     group: z.int(),
-    /** False: it was so already. */
-    changed: z.boolean(),
+    changed: z.boolean().describe('False: it was so already.'),
   }),
   who: 'group-admin',
   on: 'group',

@@ -22,8 +22,7 @@ export const groupSchema = z.object({
   id: z.int(),
   title: z.string(),
   about: z.string().nullable(),
-  /** Anybody of the installation may find and join it. */
-  public: z.boolean(),
+  public: z.boolean().describe('Anybody of the installation may find and join it.'),
   created_at: z.string(),
   archived: z.boolean(),
   members: z.int(),
@@ -31,46 +30,50 @@ export const groupSchema = z.object({
 });
 
 const groupAddressSchema = z.object({
-  /** The kind of program that it is for, such as `Slack` or `Gotify`. */
-  name: z.string(),
-  /** What is pasted, by what programs call it: a `URL` alone, or `server` and `token`. */
-  values: z.array(z.object({ name: z.string(), value: z.string() })),
-  /** Programs that are set up so; docs/callers.md has the lines of their configuration. */
-  programs: z.array(z.string()),
+  name: z.string().describe('The kind of program that it is for, such as `Slack` or `Gotify`.'),
+  values: z
+    .array(z.object({ name: z.string(), value: z.string() }))
+    .describe('What is pasted, by what programs call it: a `URL` alone, or `server` and `token`.'),
+  programs: z
+    .array(z.string())
+    .describe('Programs that are set up so; docs/callers.md has the lines of their configuration.'),
 });
 
 /** What a group expects: a post with this key at least so often. */
 export const expectationSchema = z.object({
   key: z.string(),
-  /** A duration, such as `26h`. */
-  within: z.string(),
-  /** When the last post with the key came; null: none since it was set. */
-  last_post_at: z.string().nullable(),
+  within: z.string().describe('A duration, such as `26h`.'),
+  last_post_at: z.string().nullable().describe('When the last post with the key came; null: none since it was set.'),
   set_at: z.string(),
-  /** True: none came in time, and the group was told. */
-  overdue: z.boolean(),
-  /** When it is overdue unless a post comes, if the server runs until then; null: it is, or the group is archived. */
-  due_at: z.string().nullable(),
+  overdue: z.boolean().describe('True: none came in time, and the group was told.'),
+  due_at: z
+    .string()
+    .nullable()
+    .describe(
+      'When it is overdue unless a post comes, if the server runs until then; null: it is, or the group is archived.',
+    ),
 });
 
 /** Its optional keys are there for the group's owner and admins, and the installation's administrators, alone. */
 export const groupInfoSchema = groupSchema.extend({
-  /** The caller's own; null for an administrator who is no member. */
-  role: groupRoleSchema.nullable(),
-  /** Where to post: it holds the token. */
-  webhook: z.string().optional(),
-  /** What is pasted into programs, one entry for each way to reach the group; the token is in them. */
-  addresses: z.array(groupAddressSchema).optional(),
+  role: groupRoleSchema.nullable().describe("The caller's own; null for an administrator who is no member."),
+  webhook: z.string().optional().describe('Where to post: it holds the token.'),
+  addresses: z
+    .array(groupAddressSchema)
+    .optional()
+    .describe('What is pasted into programs, one entry for each way to reach the group; the token is in them.'),
   hooks: z.array(hookSummarySchema).optional(),
-  /** Posts of the last 7 days that were refused for what they hold, newest first: 20 kinds at most. */
-  refused_posts: z.array(refusedPostsSchema).optional(),
-  /**
-   * Reverse webhooks whose receivers seem to answer posts of the group's webhook with further ones, without an end: for
-   * five minutes more than 60 a minute, each within 2 s of a delivery. As far as the node sees that is asked.
-   */
-  loops: z.array(z.int()).optional(),
-  /** At most 100, by key. */
-  expectations: z.array(expectationSchema).optional(),
+  refused_posts: z
+    .array(refusedPostsSchema)
+    .optional()
+    .describe('Posts of the last 7 days that were refused for what they hold, newest first: 20 kinds at most.'),
+  loops: z
+    .array(z.int())
+    .optional()
+    .describe(
+      "Reverse webhooks whose receivers seem to answer posts of the group's webhook with further ones, without an end: for five minutes more than 60 a minute, each within 2 s of a delivery. As far as the node sees that is asked.",
+    ),
+  expectations: z.array(expectationSchema).optional().describe('At most 100, by key.'),
 });
 
 /** A group as the caller with this role may see it. */

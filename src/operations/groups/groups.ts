@@ -165,8 +165,7 @@ export const editGroup = defineTargetedOperation({
       'give one or more of "title", "about" and "public"',
     ),
   output: groupSchema.extend({
-    /** False: it was so already. */
-    changed: z.boolean(),
+    changed: z.boolean().describe('False: it was so already.'),
   }),
   who: 'group-admin',
   on: 'group',

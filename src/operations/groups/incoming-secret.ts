@@ -20,10 +20,8 @@ import type { Services } from '../core/services.ts';
 
 const incomingSecretSchema = z.object({
   group: z.int(),
-  /** Null: the group has none, and signatures are not looked at. */
-  secret: z.string().nullable(),
-  /** Every post has to be signed, also one of a format without signatures. */
-  signed_only: z.boolean(),
+  secret: z.string().nullable().describe('Null: the group has none, and signatures are not looked at.'),
+  signed_only: z.boolean().describe('Every post has to be signed, also one of a format without signatures.'),
 });
 
 const secretSchema = z
@@ -60,12 +58,16 @@ export const setIncomingSecret = defineTargetedOperation({
   input: z
     .strictObject({
       group: groupReference,
-      /** The secret that a program made, such as Sentry. Absent: the present one stays, or a new one is made. */
-      secret: secretSchema.optional(),
-      /** Make a new secret in the place of the present one. */
-      rotate: z.boolean().optional(),
-      /** Refuse every post without a signature, also of formats that have none. Absent: as before. */
-      signed_only: z.boolean().optional(),
+      secret: secretSchema
+        .optional()
+        .describe(
+          'The secret that a program made, such as Sentry. Absent: the present one stays, or a new one is made.',
+        ),
+      rotate: z.boolean().optional().describe('Make a new secret in the place of the present one.'),
+      signed_only: z
+        .boolean()
+        .optional()
+        .describe('Refuse every post without a signature, also of formats that have none. Absent: as before.'),
     })
     .refine(({ secret, rotate }) => secret === undefined || rotate !== true, 'give "secret" or "rotate", not both'),
   output: incomingSecretSchema,
@@ -98,8 +100,7 @@ export const removeIncomingSecret = defineTargetedOperation({
   input: z.strictObject({ group: groupReference }),
   output: z.object({
     group: z.int(),
-    /** False: there was none. */
-    changed: z.boolean(),
+    changed: z.boolean().describe('False: there was none.'),
   }),
   who: 'group-admin',
   on: 'group',

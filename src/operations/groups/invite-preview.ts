@@ -10,10 +10,11 @@ import type { Services } from '../core/services.ts';
 /** What an invitation is to, for somebody who is not in yet. */
 const invitePreviewSchema = z.object({
   group: z.object({ title: z.string(), about: z.string().nullable(), members: z.int() }),
-  /** The name of who made it; null for the administrator's, and for a group that is not public. */
-  invited_by: z.string().nullable(),
-  /** Null: never. */
-  expires_at: z.string().nullable(),
+  invited_by: z
+    .string()
+    .nullable()
+    .describe("The name of who made it; null for the administrator's, and for a group that is not public."),
+  expires_at: z.string().nullable().describe('Null: never.'),
 });
 
 export type InvitePreview = z.infer<typeof invitePreviewSchema>;

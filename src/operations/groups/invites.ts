@@ -29,15 +29,11 @@ const DAY_S = 24 * 60 * MINUTE_S;
 const inviteSchema = z.object({
   id: z.int(),
   group: z.int(),
-  /** Whoever has it may join. */
-  link: z.string(),
-  /** The nick of who made it; null: the administrator's command line. */
-  created_by: z.string().nullable(),
+  link: z.string().describe('Whoever has it may join.'),
+  created_by: z.string().nullable().describe("The nick of who made it; null: the administrator's command line."),
   created_at: z.string(),
-  /** Null: never. */
-  expires_at: z.string().nullable(),
-  /** Null: as many as come. */
-  max_uses: z.int().nullable(),
+  expires_at: z.string().nullable().describe('Null: never.'),
+  max_uses: z.int().nullable().describe('Null: as many as come.'),
   uses: z.int(),
 });
 
@@ -71,15 +67,14 @@ export const createInvite = defineTargetedOperation({
   summary: 'Create an invitation into a group. Everybody with its link may join, until it expires or is used up.',
   input: z.strictObject({
     group: groupReference,
-    /** Null: for ever. */
     valid_s: z
       .int()
       .min(MINUTE_S)
       .max(366 * DAY_S)
       .nullable()
-      .default(7 * DAY_S),
-    /** Null: as many as come. */
-    max_uses: z.int().min(1).max(1_000_000).nullable().default(null),
+      .default(7 * DAY_S)
+      .describe('Null: for ever.'),
+    max_uses: z.int().min(1).max(1_000_000).nullable().default(null).describe('Null: as many as come.'),
   }),
   output: inviteSchema,
   who: 'group-admin',

@@ -28,8 +28,7 @@ const publicGroupSchema = z.object({
   title: z.string(),
   about: z.string().nullable(),
   members: z.int(),
-  /** Whether the caller is in it. */
-  joined: z.boolean(),
+  joined: z.boolean().describe('Whether the caller is in it.'),
 });
 
 export const findPublicGroups = defineOperation({
@@ -65,8 +64,7 @@ export const joinGroup = defineOperation({
   output: z.object({
     group: z.int(),
     title: z.string(),
-    /** False: the caller was in it already. */
-    joined: z.boolean(),
+    joined: z.boolean().describe('False: the caller was in it already.'),
   }),
   who: 'account',
   scope: 'groups:write',

@@ -17,8 +17,12 @@ export const updateNotifications = defineTargetedOperation({
     .strictObject({
       conversation: conversationNumber,
       level: z.enum(conversationNotificationLevels).optional(),
-      /** Nothing is told before this moment (RFC 3339, with its zone); null: it is told again. */
-      muted_until: z.string().max(100).nullable().optional(),
+      muted_until: z
+        .string()
+        .max(100)
+        .nullable()
+        .optional()
+        .describe('Nothing is told before this moment (RFC 3339, with its zone); null: it is told again.'),
     })
     .refine(({ level, muted_until }) => level !== undefined || muted_until !== undefined, 'give level or muted_until'),
   output: z.object({

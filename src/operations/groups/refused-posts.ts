@@ -5,19 +5,19 @@ import { listRefusedPosts } from '../../storage/groups/refused-posts.ts';
 
 /** Refused posts that differ in nothing but their moment, and in the numbers of the sentence. */
 export const refusedPostsSchema = z.object({
-  /** Of the first one and of the newest one. */
-  first_at: z.string(),
+  first_at: z.string().describe('Of the first one and of the newest one.'),
   last_at: z.string(),
-  /** How many there were. */
-  posts: z.int(),
-  /** What the program says that it is: at most 100 characters of printable ASCII; null: nothing. */
-  user_agent: z.string().nullable(),
-  /** The format of another product that the body was read as, or that the address named; null: none. */
-  format: z.string().nullable(),
-  /** The code of the error. */
-  code: z.string(),
-  /** What the newest one was answered. */
-  sentence: z.string(),
+  posts: z.int().describe('How many there were.'),
+  user_agent: z
+    .string()
+    .nullable()
+    .describe('What the program says that it is: at most 100 characters of printable ASCII; null: nothing.'),
+  format: z
+    .string()
+    .nullable()
+    .describe('The format of another product that the body was read as, or that the address named; null: none.'),
+  code: z.string().describe('The code of the error.'),
+  sentence: z.string().describe('What the newest one was answered.'),
 });
 
 /** Of a group, newest first; at most 20. */

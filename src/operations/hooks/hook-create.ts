@@ -30,10 +30,11 @@ export const createHook = defineTargetedOperation({
   output: z.object({
     id: z.int(),
     group: z.int(),
-    /** Shown here, and when it is replaced, only. */
-    secret: z.string(),
-    /** With format `mattermost`: what its requests carry as `token`. It follows from the secret. */
-    token: z.string().optional(),
+    secret: z.string().describe('Shown here, and when it is replaced, only.'),
+    token: z
+      .string()
+      .optional()
+      .describe('With format `mattermost`: what its requests carry as `token`. It follows from the secret.'),
   }),
   who: 'group-admin',
   on: 'group',

@@ -18,12 +18,9 @@ export const MAX_LOG_PAGE_SIZE = 100;
 export const loggedAttemptSchema = z.object({
   message_id: z.string(),
   seq: z.int(),
-  /** The last message of a batch, or of what was skipped; else the same as `seq`. */
-  last_seq: z.int(),
-  /** Of an event, whose `seq` is that of the message that was changed. */
-  rev: z.int().optional(),
-  /** The last event of a batch; else the same as `rev`. */
-  last_rev: z.int().optional(),
+  last_seq: z.int().describe('The last message of a batch, or of what was skipped; else the same as `seq`.'),
+  rev: z.int().optional().describe('Of an event, whose `seq` is that of the message that was changed.'),
+  last_rev: z.int().optional().describe('The last event of a batch; else the same as `rev`.'),
   attempt: z.int(),
   at: z.string(),
   outcome: z.string(),

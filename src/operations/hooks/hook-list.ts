@@ -21,22 +21,17 @@ const ATTEMPTS_SHOWN = 10;
 const listedStateSchema = z.enum([...hookStateSchema.options, 'removed']);
 const pastRemovalSchema = z.object({
   at: z.string(),
-  /** `client`: by the group's DELETE; `target`: by the 410 of its target. */
-  by: z.enum(['client', 'target']),
-  /** Until when it can be restored; null when it cannot. */
-  restorable_until: z.string().nullable(),
+  by: z.enum(['client', 'target']).describe("`client`: by the group's DELETE; `target`: by the 410 of its target."),
+  restorable_until: z.string().nullable().describe('Until when it can be restored; null when it cannot.'),
 });
 
 const listedHookSchema = hookHealthSchema.extend({
   id: z.int(),
   group: z.int(),
   state: listedStateSchema,
-  /** Host of the target, with its port where it is not the scheme's own. */
-  host: z.string(),
-  /** How its requests look. */
-  format: z.enum(hookFormats),
-  /** What it asks for besides new messages. */
-  events: z.array(z.enum(changeEventKinds)),
+  host: z.string().describe("Host of the target, with its port where it is not the scheme's own."),
+  format: z.enum(hookFormats).describe('How its requests look.'),
+  events: z.array(z.enum(changeEventKinds)).describe('What it asks for besides new messages.'),
   removed: pastRemovalSchema.nullable(),
 });
 
@@ -86,25 +81,25 @@ async function listHookPage(
 
 const hookInfoSchema = listedHookSchema.extend({
   group_title: z.string(),
-  /** The whole target: this is the place where it is shown, as it can hold a secret of the receiver's. */
-  url: z.string(),
+  url: z
+    .string()
+    .describe("The whole target: this is the place where it is shown, as it can hold a secret of the receiver's."),
   description: z.string().nullable(),
   order: z.enum(['strict', 'none']),
   batch: z.int(),
   signature: z.enum(['v1', 'v1a', 'both']),
   skip: z.array(z.enum(['webhook', 'bot'])),
-  /** It gets only messages that begin with one of these; empty: all of them. */
-  triggers: z.array(z.string()),
-  /** In seconds; null: it gets messages of any age. */
-  max_age: z.int().nullable(),
-  /** Until when the secret before the last rotation signs too. */
-  old_secret_until: z.string().nullable(),
+  triggers: z.array(z.string()).describe('It gets only messages that begin with one of these; empty: all of them.'),
+  max_age: z.int().nullable().describe('In seconds; null: it gets messages of any age.'),
+  old_secret_until: z.string().nullable().describe('Until when the secret before the last rotation signs too.'),
   created_at: z.string(),
-  /** Messages up to this seq were there before the hook; up to the cursor all is done; `last_seq` is the group's. */
-  start_seq: z.int(),
+  start_seq: z
+    .int()
+    .describe(
+      "Messages up to this seq were there before the hook; up to the cursor all is done; `last_seq` is the group's.",
+    ),
   cursor: z.int(),
-  /** The same of events, by rev; null: the hook asks for none. */
-  event_cursor: z.int().nullable(),
+  event_cursor: z.int().nullable().describe('The same of events, by rev; null: the hook asks for none.'),
   last_seq: z.int(),
   failures: z.int(),
   failing_since: z.string().nullable(),

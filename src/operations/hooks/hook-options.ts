@@ -23,8 +23,7 @@ const withoutRepeats = <Value>(values: readonly Value[]): Value[] => [...new Set
 
 /** How a hook delivers, as every edge takes it. */
 export const hookOptionsSchema = {
-  /** How its requests look: ours, or those of another product. */
-  format: oneOf(hookFormats).optional(),
+  format: oneOf(hookFormats).optional().describe('How its requests look: ours, or those of another product.'),
   order: oneOf(['strict', 'none']).optional(),
   batch: z.int().min(1).max(MAX_BATCH).optional(),
   signature: oneOf(['v1', 'v1a', 'both']).optional(),
@@ -33,19 +32,29 @@ export const hookOptionsSchema = {
     .max(2)
     .transform(withoutRepeats)
     .optional(),
-  /**
-   * It gets only messages that begin with one of these, in formats other than `klatch`. One with a letter or a digit is
-   * the whole first word, as it is written; any other one, such as `!`, is its beginning.
-   */
   triggers: z
     .array(z.string().max(MAX_TRIGGER_LENGTH).regex(ONE_WORD, 'must be one word without white space'))
     .max(MAX_TRIGGERS)
     .transform(withoutRepeats)
-    .optional(),
-  /** In seconds: messages that are older at an attempt are passed over, in formats other than `klatch`; null: none is. */
-  max_age: z.int().min(1).max(MAX_MAX_AGE_S).nullable().optional(),
-  /** What it gets besides new messages: changes of them. */
-  events: z.array(oneOf(changeEventKinds)).max(changeEventKinds.length).transform(withoutRepeats).optional(),
+    .optional()
+    .describe(
+      'It gets only messages that begin with one of these, in formats other than `klatch`. One with a letter or a digit is the whole first word, as it is written; any other one, such as `!`, is its beginning.',
+    ),
+  max_age: z
+    .int()
+    .min(1)
+    .max(MAX_MAX_AGE_S)
+    .nullable()
+    .optional()
+    .describe(
+      'In seconds: messages that are older at an attempt are passed over, in formats other than `klatch`; null: none is.',
+    ),
+  events: z
+    .array(oneOf(changeEventKinds))
+    .max(changeEventKinds.length)
+    .transform(withoutRepeats)
+    .optional()
+    .describe('What it gets besides new messages: changes of them.'),
 };
 
 type HookOptionsInput = z.infer<z.ZodObject<typeof hookOptionsSchema>>;

@@ -17,25 +17,22 @@ export const hookStats = defineTargetedOperation({
   input: z.strictObject({
     hook: hookNumber,
     hours: z.int().min(1).max(MAX_HOURS).default(24),
-    /** What is counted together. */
-    step: z.enum(['5m', '1h', '1d']).default('1h'),
+    step: z.enum(['5m', '1h', '1d']).default('1h').describe('What is counted together.'),
   }),
   output: z.object({
     id: z.int(),
     group: z.int(),
-    /** In the order of time; steps without a request are left out. */
-    steps: z.array(
-      z.object({
-        /** When it begins, in UTC. */
-        at: z.string(),
-        /** Requests, not messages: a batch is one. */
-        delivered: z.int(),
-        failed: z.int(),
-        /** Half of the requests took less than this; null: more than 10 s. */
-        p50_ms: z.int().nullable(),
-        p95_ms: z.int().nullable(),
-      }),
-    ),
+    steps: z
+      .array(
+        z.object({
+          at: z.string().describe('When it begins, in UTC.'),
+          delivered: z.int().describe('Requests, not messages: a batch is one.'),
+          failed: z.int(),
+          p50_ms: z.int().nullable().describe('Half of the requests took less than this; null: more than 10 s.'),
+          p95_ms: z.int().nullable(),
+        }),
+      )
+      .describe('In the order of time; steps without a request are left out.'),
   }),
   who: 'group-admin',
   on: 'hook',

@@ -157,10 +157,11 @@ export const updateHook = defineTargetedOperation({
   output: hookHealthSchema.extend({
     id: z.int(),
     group: z.int(),
-    /** Only when it was replaced; the one before it signs too for 24 hours. */
-    secret: z.string().optional(),
-    /** With format `mattermost`, when it is another one than before: what its requests carry as `token`. */
-    token: z.string().optional(),
+    secret: z.string().optional().describe('Only when it was replaced; the one before it signs too for 24 hours.'),
+    token: z
+      .string()
+      .optional()
+      .describe('With format `mattermost`, when it is another one than before: what its requests carry as `token`.'),
   }),
   who: 'group-admin',
   on: 'hook',

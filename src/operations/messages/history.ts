@@ -29,27 +29,30 @@ export const messageHistory = defineTargetedOperation({
   summary: 'List messages of a conversation in the order of their seqs: the newest, or those before or after one.',
   input: z.strictObject({
     conversation: conversationNumber,
-    /** Those before this seq, the nearest ones. */
-    before: seqSchema.optional(),
-    /** Those after this seq; 0: from the first. */
-    after: z.int().nonnegative().optional(),
+    before: seqSchema.optional().describe('Those before this seq, the nearest ones.'),
+    after: z.int().nonnegative().optional().describe('Those after this seq; 0: from the first.'),
     limit: z.int().min(1).max(MAX_HISTORY_PAGE_SIZE).default(50),
-    /** With the notices behind each message of the page. */
-    notices: z.boolean().default(false),
+    notices: z.boolean().default(false).describe('With the notices behind each message of the page.'),
   }),
   output: z.object({
     messages: z.array(messageSchema),
-    /** What to give as `after`, if it was given, else as `before`, for the messages beyond these; null: there are none. */
-    next: z.int().nullable(),
-    /**
-     * If asked for: the notices whose `after_seq` is a message of the page, by rev; with the first message of the history, or
-     * without any message, also those before the first one. At most 200, the newest of the page.
-     */
-    notices: z.array(noticeSchema.extend({ rev: z.int() })).optional(),
-    /** Of `notices` none were left out. */
-    notices_complete: z.boolean().optional(),
-    /** The message that the history begins with, where a retention rule removed what was before. */
-    first_seq: z.int().optional(),
+    next: z
+      .int()
+      .nullable()
+      .describe(
+        'What to give as `after`, if it was given, else as `before`, for the messages beyond these; null: there are none.',
+      ),
+    notices: z
+      .array(noticeSchema.extend({ rev: z.int() }))
+      .optional()
+      .describe(
+        'If asked for: the notices whose `after_seq` is a message of the page, by rev; with the first message of the history, or without any message, also those before the first one. At most 200, the newest of the page.',
+      ),
+    notices_complete: z.boolean().optional().describe('Of `notices` none were left out.'),
+    first_seq: z
+      .int()
+      .optional()
+      .describe('The message that the history begins with, where a retention rule removed what was before.'),
     ...epochBoundarySchema,
   }),
   on: 'conversation',

@@ -17,16 +17,22 @@ export const listMentions = defineTargetedOperation({
     'List the messages of a conversation that mention you, in the order of their seqs: the newest, or those before or after one.',
   input: z.strictObject({
     conversation: conversationNumber,
-    /** Those before this seq, the nearest ones. */
-    before: seqSchema.optional(),
-    /** Those after this seq, the nearest ones; with `read_seq` and a `limit` of 1 the first unread one. */
-    after: z.int().nonnegative().optional(),
+    before: seqSchema.optional().describe('Those before this seq, the nearest ones.'),
+    after: z
+      .int()
+      .nonnegative()
+      .optional()
+      .describe('Those after this seq, the nearest ones; with `read_seq` and a `limit` of 1 the first unread one.'),
     limit: z.int().min(1).max(MAX_MENTIONS).default(50),
   }),
   output: z.object({
     messages: z.array(messageSchema),
-    /** What to give as `after`, if it was given, else as `before`, for the messages beyond these; null: there are none. */
-    next: z.int().nullable(),
+    next: z
+      .int()
+      .nullable()
+      .describe(
+        'What to give as `after`, if it was given, else as `before`, for the messages beyond these; null: there are none.',
+      ),
   }),
   on: 'conversation',
   who: 'member',

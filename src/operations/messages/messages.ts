@@ -30,19 +30,26 @@ export const sendMessage = defineTargetedOperation({
   summary: 'Post a message into a conversation. The answer comes once it is stored, and has the form of the history.',
   input: z.strictObject({
     conversation: conversationReference,
-    /** May be empty where there are files. */
-    text: z.string(),
-    /** Files of the sender's own that are stored and in no message yet; the message carries them in this order. */
-    files: z.array(fileIdSchema).max(MAX_CONFIGURABLE_FILES_PER_MESSAGE).optional(),
-    /** A repeat with the same one, the same text and the same files posts nothing and answers the first message, for 24 hours. */
-    client_id: clientMessageIdSchema.optional(),
-    /** The command line's alone: the nick of the member who posts. */
-    as: nickSchema.optional(),
+    text: z.string().describe('May be empty where there are files.'),
+    files: z
+      .array(fileIdSchema)
+      .max(MAX_CONFIGURABLE_FILES_PER_MESSAGE)
+      .optional()
+      .describe(
+        "Files of the sender's own that are stored and in no message yet; the message carries them in this order.",
+      ),
+    client_id: clientMessageIdSchema
+      .optional()
+      .describe(
+        'A repeat with the same one, the same text and the same files posts nothing and answers the first message, for 24 hours.',
+      ),
+    as: nickSchema.optional().describe("The command line's alone: the nick of the member who posts."),
   }),
   output: messageSchema.extend({
     conversation: z.int(),
-    /** The message was posted by an earlier call with this `client_id`; it is shown as it is now. */
-    repeated: z.boolean(),
+    repeated: z
+      .boolean()
+      .describe('The message was posted by an earlier call with this `client_id`; it is shown as it is now.'),
   }),
   on: 'conversation',
   who: 'member',

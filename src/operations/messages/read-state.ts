@@ -14,8 +14,7 @@ export const markRead = defineTargetedOperation({
   summary: 'Mark everything up to a message as read. The position only moves forward.',
   input: z.strictObject({ conversation: conversationNumber, seq: seqSchema }),
   output: z.object({
-    /** The position now: at most the newest message, and never before an earlier one. */
-    read_seq: z.int(),
+    read_seq: z.int().describe('The position now: at most the newest message, and never before an earlier one.'),
   }),
   on: 'conversation',
   who: 'member',
@@ -37,8 +36,7 @@ export const sendTyping = defineTargetedOperation({
   summary: 'Notify the followers of the conversation that the caller is writing. The server does not store it.',
   input: z.strictObject({ conversation: conversationNumber }),
   output: z.object({
-    /** False: they were told moments ago. */
-    told: z.boolean(),
+    told: z.boolean().describe('False: they were told moments ago.'),
   }),
   on: 'conversation',
   who: 'member',

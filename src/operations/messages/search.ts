@@ -19,20 +19,20 @@ const messageIdSchema = z.string().regex(MESSAGE_ID_PATTERN, 'must be the id of 
 
 const searchPageSchema = z.object({
   messages: z.array(messageSchema.extend({ conversation: z.int() })),
-  /** The id to go on before; null: this was all. */
-  next: z.string().nullable(),
+  next: z.string().nullable().describe('The id to go on before; null: this was all.'),
 });
 
 export const searchMessages = defineOperation({
   name: 'messages.search',
   summary: "Find messages by their words in the caller's conversations, newest first.",
   input: z.strictObject({
-    /** Words that a message has to have; "a phrase", or, and -not are understood. */
-    text: z.string().min(1).max(MAX_QUERY_LENGTH),
-    /** In this conversation only. */
-    conversation: conversationNumber.optional(),
-    /** Only what is older than this message: what `next` said. */
-    before: messageIdSchema.optional(),
+    text: z
+      .string()
+      .min(1)
+      .max(MAX_QUERY_LENGTH)
+      .describe('Words that a message has to have; "a phrase", or, and -not are understood.'),
+    conversation: conversationNumber.optional().describe('In this conversation only.'),
+    before: messageIdSchema.optional().describe('Only what is older than this message: what `next` said.'),
     limit: z.int().min(1).max(MAX_SEARCH_PAGE_SIZE).default(20),
   }),
   output: searchPageSchema,

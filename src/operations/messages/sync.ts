@@ -20,17 +20,17 @@ export const syncChanges = defineTargetedOperation({
   summary: 'List the changes of a conversation after a rev, in order: messages, edits, deletions and notices.',
   input: z.strictObject({
     conversation: conversationNumber,
-    /** What the client has; 0: nothing. */
-    after_rev: z.int().nonnegative(),
+    after_rev: z.int().nonnegative().describe('What the client has; 0: nothing.'),
     limit: z.int().min(1).max(MAX_CHANGES).default(100),
   }),
   output: z.object({
     changes: z.array(changeSchema),
-    /** Up to here the client has everything now; give it as `after_rev` next time. */
-    rev: z.int(),
+    rev: z.int().describe('Up to here the client has everything now; give it as `after_rev` next time.'),
     more: z.boolean(),
-    /** Messages before this one were removed by a retention rule: drop them. Not there where none were. */
-    first_seq: z.int().optional(),
+    first_seq: z
+      .int()
+      .optional()
+      .describe('Messages before this one were removed by a retention rule: drop them. Not there where none were.'),
     ...epochBoundarySchema,
   }),
   on: 'conversation',

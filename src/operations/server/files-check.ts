@@ -5,15 +5,13 @@ import { NotInStoreError, StoreUnavailableError } from '../../files/store.ts';
 import { defineOperation } from '../core/operation.ts';
 
 const findingSchema = z.object({
-  /**
-   * stray: a file without a row. lost: a row whose file is gone. size: a file of another length than its row says.
-   * again: a file that was lost and is there. upload: what is left of an upload. usage: a wrong count of what files take.
-   */
-  problem: z.enum(['stray', 'lost', 'size', 'again', 'upload', 'usage']),
-  /** The file's id; null for counts. */
-  file: z.string().nullable(),
-  /** Bytes that the store has of it; null: none, or not known. */
-  bytes: z.int().nullable(),
+  problem: z
+    .enum(['stray', 'lost', 'size', 'again', 'upload', 'usage'])
+    .describe(
+      'stray: a file without a row. lost: a row whose file is gone. size: a file of another length than its row says. again: a file that was lost and is there. upload: what is left of an upload. usage: a wrong count of what files take.',
+    ),
+  file: z.string().nullable().describe("The file's id; null for counts."),
+  bytes: z.int().nullable().describe('Bytes that the store has of it; null: none, or not known.'),
   repaired: z.boolean(),
 });
 
@@ -22,20 +20,24 @@ export const checkFiles = defineOperation({
   summary: 'Compare a page of the database with the store of files; with `repair`, correct the differences.',
   input: z.strictObject({
     repair: z.boolean().default(false),
-    /** `next` of the page before; null: from the beginning on. */
-    after: z.string().max(1_000).nullable().default(null),
+    after: z
+      .string()
+      .max(1_000)
+      .nullable()
+      .default(null)
+      .describe('`next` of the page before; null: from the beginning on.'),
   }),
   output: z.object({
-    /** What the store is, for people. */
-    store: z.string(),
-    /** Files and uploads in the store that were looked at. */
-    files: z.int(),
+    store: z.string().describe('What the store is, for people.'),
+    files: z.int().describe('Files and uploads in the store that were looked at.'),
     uploads: z.int(),
     found: z.array(findingSchema),
-    /** The store has no file at all, so that lost ones were not marked: it may be the wrong one, or not mounted. */
-    empty: z.boolean(),
-    /** Goes on with the next page; null: that was all. */
-    next: z.string().nullable(),
+    empty: z
+      .boolean()
+      .describe(
+        'The store has no file at all, so that lost ones were not marked: it may be the wrong one, or not mounted.',
+      ),
+    next: z.string().nullable().describe('Goes on with the next page; null: that was all.'),
   }),
   who: 'system',
   scope: null,

@@ -21,15 +21,13 @@ const fileId = z.string().max(100);
 const ownFileSchema = z.object({
   id: z.string(),
   name: z.string(),
-  /** Of its content; `application/octet-stream` where that shows nothing, and until it is complete. */
-  type: z.string(),
-  /** Bytes; of an upload those announced. */
-  size: z.int(),
-  /** Bytes that are there; fewer than `size` of an upload that is not complete. */
-  received: z.int(),
+  type: z
+    .string()
+    .describe('Of its content; `application/octet-stream` where that shows nothing, and until it is complete.'),
+  size: z.int().describe('Bytes; of an upload those announced.'),
+  received: z.int().describe('Bytes that are there; fewer than `size` of an upload that is not complete.'),
   complete: z.boolean(),
-  /** The message that it is attached to, by its id; null: none. */
-  message: z.string().nullable(),
+  message: z.string().nullable().describe('The message that it is attached to, by its id; null: none.'),
   created_at: z.string(),
 });
 
@@ -71,13 +69,15 @@ export const listOwnFiles = defineOperation({
   name: 'files.list',
   summary: "List the caller's own files, newest first, a page at a time, with their total size and its limit.",
   input: z.strictObject({
-    /** `next` of the page before. */ before: z.string().regex(CREATED_US_AND_ID_PATTERN).optional(),
+    before: z.string().regex(CREATED_US_AND_ID_PATTERN).optional().describe('`next` of the page before.'),
     limit: limitSchema,
   }),
   output: z.object({
     files: z.array(ownFileSchema),
-    /** `before` of the next page, also where the file there goes meanwhile; null: this was all. */
-    next: z.string().nullable(),
+    next: z
+      .string()
+      .nullable()
+      .describe('`before` of the next page, also where the file there goes meanwhile; null: this was all.'),
     usage: z.object({ bytes: z.int(), files: z.int(), max_bytes: z.int() }),
   }),
   who: 'account',

@@ -20,8 +20,11 @@ export const authenticateLive = defineOperation({
   summary:
     'Authenticate a live connection with the token of a session or of a bot, or a page of http.base-uri with its session cookie.',
   input: z.strictObject({
-    /** Not given: the session whose cookie came with the handshake counts. */
-    token: z.string().max(MAX_TOKEN_LENGTH).optional(),
+    token: z
+      .string()
+      .max(MAX_TOKEN_LENGTH)
+      .optional()
+      .describe('Not given: the session whose cookie came with the handshake counts.'),
   }),
   output: z.object({
     account: z.object({ id: z.int(), nick: z.string(), name: z.string(), role: z.enum(['admin', 'user', 'bot']) }),
@@ -82,26 +85,33 @@ export const subscribeLive = defineOperation({
   name: 'live.subscribe',
   summary: 'Subscribe to the changes of your conversations, after those that you already have.',
   input: z.strictObject({
-    /** By conversation, up to which rev you have it: `{"7": 43}`. */
-    since: revByConversationSchema,
-    /** Where those begin that `since` does not name: with what comes, or with their first change. */
-    default: z.enum(['now', 'start']).default('now'),
+    since: revByConversationSchema.describe('By conversation, up to which rev you have it: `{"7": 43}`.'),
+    default: z
+      .enum(['now', 'start'])
+      .default('now')
+      .describe('Where those begin that `since` does not name: with what comes, or with their first change.'),
   }),
   output: z.object({
     conversations: z.array(
       z.object({
         id: z.int(),
-        /** What is sent begins behind this one. */
-        rev: z.int(),
-        /** Messages before this one were removed by a retention rule: drop them. Not there where none were. */
-        first_seq: z.int().optional(),
-        /** Who knows `previous_epoch` drops what has a greater rev, and asks for what is behind this one. */
-        epoch_rev: z.int().optional(),
+        rev: z.int().describe('What is sent begins behind this one.'),
+        first_seq: z
+          .int()
+          .optional()
+          .describe('Messages before this one were removed by a retention rule: drop them. Not there where none were.'),
+        epoch_rev: z
+          .int()
+          .optional()
+          .describe('Who knows `previous_epoch` drops what has a greater rev, and asks for what is behind this one.'),
       }),
     ),
     ...epochSchema,
-    /** False: you are in more than the 20,000 that a connection follows, and those with the highest numbers are left out. */
-    complete: z.boolean(),
+    complete: z
+      .boolean()
+      .describe(
+        'False: you are in more than the 20,000 that a connection follows, and those with the highest numbers are left out.',
+      ),
   }),
   who: 'account',
   scope: 'messages:read',
@@ -160,8 +170,7 @@ export const listPresence = defineTargetedOperation({
   input: z.strictObject({ conversation: conversationNumber }),
   output: z.object({
     accounts: z.array(z.object({ id: z.int(), nick: z.string(), name: z.string() })),
-    /** There are more than are listed. */
-    more: z.boolean(),
+    more: z.boolean().describe('There are more than are listed.'),
   }),
   who: 'member',
   on: 'conversation',

@@ -9,23 +9,26 @@ const DATABASE_PING_TIMEOUT_MS = 1_000;
 const hookCountsSchema = z.object({ active: z.int(), failing: z.int(), parked: z.int(), paused: z.int() });
 
 const deliveriesSchema = z.object({
-  /** How old this part is: it is remembered for ten seconds, and for as long as the database is away. */
-  age_ms: z.int(),
+  age_ms: z
+    .int()
+    .describe('How old this part is: it is remembered for ten seconds, and for as long as the database is away.'),
   hooks: hookCountsSchema,
-  /** Hooks that have something pending. */
-  pending_hooks: z.int(),
+  pending_hooks: z.int().describe('Hooks that have something pending.'),
   oldest_pending_at: z.string().nullable(),
-  /** The newest first, at most five; of the target the host alone, with its port where that is not the scheme's. */
-  last_errors: z.array(
-    z.object({
-      hook: z.int(),
-      group: z.int(),
-      host: z.string(),
-      at: z.string(),
-      category: z.string().nullable(),
-      code: z.int().nullable(),
-    }),
-  ),
+  last_errors: z
+    .array(
+      z.object({
+        hook: z.int(),
+        group: z.int(),
+        host: z.string(),
+        at: z.string(),
+        category: z.string().nullable(),
+        code: z.int().nullable(),
+      }),
+    )
+    .describe(
+      "The newest first, at most five; of the target the host alone, with its port where that is not the scheme's.",
+    ),
 });
 
 export const serverStatus = defineOperation({
@@ -36,32 +39,32 @@ export const serverStatus = defineOperation({
     version: z.string(),
     started_at: z.string(),
     pid: z.int(),
-    /** The most that the heap of JavaScript may hold. */
-    heap_limit_bytes: z.int(),
+    heap_limit_bytes: z.int().describe('The most that the heap of JavaScript may hold.'),
     listeners: z.array(z.string()),
-    /** Null: switched off. */
-    metrics_url: z.string().nullable(),
+    metrics_url: z.string().nullable().describe('Null: switched off.'),
     base_uri: z.string(),
     database: z.string(),
-    /** Where `services.postgresql.host` lists several, in its order; else empty. */
-    database_servers: z.array(
-      z.object({
-        server: z.string(),
-        used: z.boolean(),
-        /** Why it was not used when it was asked last; null: it is used, or was not asked. */
-        rejection: z.string().nullable(),
-      }),
-    ),
-    /** Whether the database answered just now. */
-    ready: z.boolean(),
-    /** Posts that wait for their commit. */
-    waiting_posts: z.int(),
-    /** Deliveries that were begun by this process and have no outcome yet. */
-    deliveries_in_flight: z.int(),
-    /** Reverse webhooks whose receivers seem to answer posts of the group's webhook with further ones (`groups.info`). */
-    loops: z.array(z.object({ hook: z.int(), group: z.int() })),
-    /** Null: the database has not told yet. */
-    deliveries: deliveriesSchema.nullable(),
+    database_servers: z
+      .array(
+        z.object({
+          server: z.string(),
+          used: z.boolean(),
+          rejection: z
+            .string()
+            .nullable()
+            .describe('Why it was not used when it was asked last; null: it is used, or was not asked.'),
+        }),
+      )
+      .describe('Where `services.postgresql.host` lists several, in its order; else empty.'),
+    ready: z.boolean().describe('Whether the database answered just now.'),
+    waiting_posts: z.int().describe('Posts that wait for their commit.'),
+    deliveries_in_flight: z.int().describe('Deliveries that were begun by this process and have no outcome yet.'),
+    loops: z
+      .array(z.object({ hook: z.int(), group: z.int() }))
+      .describe(
+        "Reverse webhooks whose receivers seem to answer posts of the group's webhook with further ones (`groups.info`).",
+      ),
+    deliveries: deliveriesSchema.nullable().describe('Null: the database has not told yet.'),
   }),
   who: 'administrator',
   scope: null,
