@@ -3,6 +3,22 @@ import type { Mutant } from './mutant.ts';
 /** Faults in sockets, locks, rights and durability: the promises of an installation to the machine's other users. */
 export const SYSTEM_MUTANTS: readonly Mutant[] = [
   {
+    name: 'field-texts-not-converted',
+    promise: 'openapi.json and the pages have the text of each field.',
+    file: 'src/operations/describe/operation-docs.ts',
+    find: '    Object.assign(jsonSchema, z.globalRegistry.get(zodSchema));\n',
+    replace: '',
+    tests: ['test/docs/api', '-t', 'says what each field is'],
+  },
+  {
+    name: 'field-texts-not-printed',
+    promise: 'klatch api describe prints the text of each field.',
+    file: 'src/cli/api.ts',
+    find: "[['', '', description.replaceAll('`', '')]]",
+    replace: '[]',
+    tests: ['test/cli/api', '-t', 'prints what an operation takes'],
+  },
+  {
     name: 'control-folder-owner',
     promise: 'A control socket in a folder of another user is trusted.',
     file: 'src/data-dir/private-folder.ts',

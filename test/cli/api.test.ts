@@ -22,8 +22,7 @@ describe('klatch api', () => {
     expect(stdout).toMatch(/^hooks\.update: .+\.\n/);
     expect(stdout).toContain('POST /v1/api/hooks.update');
     expect(stdout).toMatch(/^hook +needed +whole number, 1 to 2147483647$/m);
-    expect(stdout).toMatch(/^batch +whole number, 1 to 100$/m);
-    expect(stdout).toMatch(/^ +How its requests look: ours, or those of another product\.$/m);
+    expect(stdout).toMatch(/^batch +whole number, 1 to 100\n +The most messages in a request; the default is 1\.$/m);
     expect(stdout).toMatch(/^forbidden +403 /m);
     expect(stdout).not.toContain('`');
   });

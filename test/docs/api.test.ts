@@ -81,6 +81,18 @@ describe('docs/openapi.json', () => {
     expect(Object.keys(document.paths).sort()).toEqual(names.sort());
   });
 
+  test('says what each field is', () => {
+    type Body = { content: { 'application/json': { schema: JsonSchema } } };
+    const { paths, components } = JSON.parse(text) as {
+      paths: Record<string, { post: { requestBody: Body; responses: { 200: Body } } }>;
+      components: { schemas: Record<string, JsonSchema> };
+    };
+    const bodies = Object.values(paths).flatMap(({ post }) => [post.requestBody, post.responses[200]]);
+    const schemas = bodies.map(({ content }) => content['application/json'].schema);
+    expect(schemas.length).toBeGreaterThan(100);
+    expect([...schemas, ...Object.values(components.schemas)].flatMap((each) => fieldsWithoutText(each))).toEqual([]);
+  });
+
   test('asks for a session where somebody has to be signed in', () => {
     for (const { name, who } of served.filter(isForHttp)) {
       const { security } = document.paths[`/v1/api/${name}`]!.post;
@@ -99,6 +111,19 @@ describe('docs/openapi.json', () => {
   });
 });
 
+/** The paths of the fields of a schema, and of the schemas in it, that no sentence describes. */
+function fieldsWithoutText(schema: JsonSchema, path = ''): string[] {
+  const { properties = {}, items, anyOf = [], oneOf = [] } = schema;
+  return [
+    ...Object.entries(properties).flatMap(([key, each]) => [
+      ...(/^\S.*[.…]$/.test(each.description ?? '') ? [] : [`${path}.${key}`]),
+      ...fieldsWithoutText(each, `${path}.${key}`),
+    ]),
+    ...(items === undefined ? [] : fieldsWithoutText(items, `${path}[]`)),
+    ...[...anyOf, ...oneOf].flatMap((each) => fieldsWithoutText(each, path)),
+  ];
+}
+
 /** The unbounded values of a schema. */
 function unbounded(schema: JsonSchema, path = ''): string[] {
   const { type, properties = {}, items, anyOf = [], maxLength, maxItems, pattern, format } = schema;
@@ -116,6 +141,11 @@ function unbounded(schema: JsonSchema, path = ''): string[] {
 }
 
 describe('an operation', () => {
+  test.each([...operationTable().values()])('says what each field is: $name', (operation: Operation) => {
+    const { input, output, shapes } = describeOperation(operation);
+    expect([input, output, ...Object.values(shapes)].flatMap((each) => fieldsWithoutText(each))).toEqual([]);
+  });
+
   test.each([...operationTable().values()])(
     'says what it does, and bounds what it takes: $name',
     (operation: Operation) => {

@@ -6,21 +6,23 @@ import { requireAccount } from '../core/caller.ts';
 import { notAMember } from '../core/conversation-access.ts';
 import { translateLostRead } from '../core/database-errors.ts';
 import { defineOperation } from '../core/operation.ts';
-import { limitSchema, pageOf } from '../core/page.ts';
-import { conversationNumber } from '../core/schemas.ts';
+import { limitSchema, pageOf, afterNickSchema, nextNickSchema } from '../core/page.ts';
+import { accountField, accountKindField, conversationNumber, nameField, nickField } from '../core/schemas.ts';
 
 export const searchForAccounts = defineOperation({
   name: 'accounts.search',
   summary: 'Find people and bots by the beginning of their nick or name, as for completion, by nick, a page at a time.',
   input: z.strictObject({
-    text: z.string().trim().min(1).max(64),
+    text: z.string().trim().min(1).max(64).describe('How the nick or a name begins.'),
     conversation: conversationNumber.optional().describe('Only its members, who are found by any word of their name.'),
-    after: z.string().max(64).default(''),
+    after: afterNickSchema,
     limit: limitSchema,
   }),
   output: z.object({
-    accounts: z.array(z.object({ id: z.int(), kind: z.enum(['user', 'bot']), nick: z.string(), name: z.string() })),
-    next: z.string().nullable(),
+    accounts: z
+      .array(z.object({ id: accountField, kind: accountKindField, nick: nickField, name: nameField }))
+      .describe('Those that were found, by nick.'),
+    next: nextNickSchema,
   }),
   who: 'account',
   scope: 'groups:read',

@@ -7,12 +7,13 @@ import { userNotFound, requireActiveAccount, userReference } from '../core/accou
 import { translateLostRead } from '../core/database-errors.ts';
 import { requireAccount } from '../core/caller.ts';
 import { defineOperation } from '../core/operation.ts';
-import { limitSchema, pageOf } from '../core/page.ts';
+import { limitSchema, pageOf, afterNumberSchema, nextNumberSchema } from '../core/page.ts';
+import { accountField, nickField, accountFields } from '../core/schemas.ts';
 
 /** More than anybody has had to block; it bounds the rows of one account. */
 const MAX_BLOCKS = 1_000;
 
-const blockSchema = z.object({ user: z.string(), id: z.int() });
+const blockSchema = z.object({ user: nickField, id: accountField });
 
 export const addBlock = defineOperation({
   name: 'blocks.add',
@@ -63,10 +64,17 @@ export const removeBlock = defineOperation({
 export const listOwnBlocks = defineOperation({
   name: 'blocks.list',
   summary: 'List the accounts that the caller has blocked by number, a page at a time.',
-  input: z.strictObject({ after: z.int().min(0).default(0), limit: limitSchema }),
+  input: z.strictObject({ after: afterNumberSchema, limit: limitSchema }),
   output: z.object({
-    blocked: z.array(z.object({ id: z.int(), nick: z.string(), name: z.string(), at: z.string() })),
-    next: z.int().nullable(),
+    blocked: z
+      .array(
+        z.object({
+          ...accountFields,
+          at: z.string().describe('When the caller blocked it.'),
+        }),
+      )
+      .describe('The accounts that the caller blocks, by number.'),
+    next: nextNumberSchema,
   }),
   who: 'person',
   scope: null,

@@ -10,18 +10,20 @@ import { requireOwnBot } from './bots.ts';
 import { translateLostRead } from '../core/database-errors.ts';
 import { requireAccount } from '../core/caller.ts';
 import { defineOperation } from '../core/operation.ts';
-import { limitSchema, pageOf } from '../core/page.ts';
+import { limitSchema, pageOf, afterNumberSchema, nextNumberSchema } from '../core/page.ts';
 import { withUnknownCommitInvalidation } from '../auth/session-revocation.ts';
 import { listedSessionOrTokenSchema, serializeSession } from '../auth/session-list.ts';
 import { newSessionToken } from '../core/session-cache.ts';
 import { sessionOrDeviceLabelSchema } from '../auth/sign-in.ts';
+import { nickField } from '../core/schemas.ts';
 
 /** Tokens of one bot: enough for a program in many places, and a bound. */
 const MAX_TOKENS_PER_BOT = 100;
 const MIN_TOKEN_LIFETIME_S = 60;
 const MAX_TOKEN_LIFETIME_S = 10 * 366 * 24 * 60 * 60;
 
-const botTokenSchema = listedSessionOrTokenSchema.omit({ scopes: true }).extend({ scopes: z.array(z.enum(scopes)) });
+const tokenScopesSchema = z.array(z.enum(scopes)).describe('What the token is good for.');
+const botTokenSchema = listedSessionOrTokenSchema.omit({ scopes: true }).extend({ scopes: tokenScopesSchema });
 
 export const createToken = defineOperation({
   name: 'tokens.create',
@@ -42,12 +44,12 @@ export const createToken = defineOperation({
       .describe('Not given: until it is revoked.'),
   }),
   output: z.object({
-    id: z.int(),
-    bot: z.string(),
-    token: z.string(),
-    scopes: z.array(z.enum(scopes)),
-    label: z.string(),
-    expires_at: z.string().nullable(),
+    id: z.int().describe("The token's number, for `tokens.revoke`."),
+    bot: nickField,
+    token: z.string().describe('For `Authorization: Bearer` and `live.authenticate`.'),
+    scopes: tokenScopesSchema,
+    label: z.string().describe('What people call it.'),
+    expires_at: z.string().nullable().describe('When it ends; null: when it is revoked.'),
   }),
   who: 'person',
   scope: null,
@@ -76,8 +78,11 @@ export const createToken = defineOperation({
 export const listTokens = defineOperation({
   name: 'tokens.list',
   summary: "List the tokens of one of the caller's bots by number, a page at a time.",
-  input: z.strictObject({ bot: userReference, after: z.int().min(0).default(0), limit: limitSchema }),
-  output: z.object({ tokens: z.array(botTokenSchema), next: z.int().nullable() }),
+  input: z.strictObject({ bot: userReference, after: afterNumberSchema, limit: limitSchema }),
+  output: z.object({
+    tokens: z.array(botTokenSchema).describe('The tokens of the bot, by number.'),
+    next: nextNumberSchema,
+  }),
   who: 'person',
   scope: null,
   errors: ['not_found'],
@@ -97,8 +102,8 @@ export const listTokens = defineOperation({
 export const revokeToken = defineOperation({
   name: 'tokens.revoke',
   summary: "End a token of one of the caller's bots, by its number.",
-  input: z.strictObject({ bot: userReference, token: z.int().positive() }),
-  output: z.object({ bot: z.string(), token: z.int() }),
+  input: z.strictObject({ bot: userReference, token: z.int().positive().describe("The token's number.") }),
+  output: z.object({ bot: nickField, token: z.int().describe("The token's number.") }),
   who: 'person',
   scope: null,
   errors: ['not_found'],

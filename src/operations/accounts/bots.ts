@@ -16,9 +16,16 @@ import { userReference } from '../core/account-reference.ts';
 import { translateLostRead } from '../core/database-errors.ts';
 import { requireAccount } from '../core/caller.ts';
 import { defineOperation } from '../core/operation.ts';
-import { limitSchema, pageOf } from '../core/page.ts';
+import { limitSchema, pageOf, afterNumberSchema, nextNumberSchema } from '../core/page.ts';
 import { withUnknownCommitInvalidation } from '../auth/session-revocation.ts';
-import { nickSchema, nameOrTitleSchema } from '../core/schemas.ts';
+import {
+  accountField,
+  createdAtField,
+  nameOrTitleSchema,
+  nickField,
+  nickSchema,
+  accountFields,
+} from '../core/schemas.ts';
 
 /** A bot that the caller owns. Throws `not_found` for others' as for none. */
 export async function requireOwnBot(
@@ -34,8 +41,11 @@ export async function requireOwnBot(
 export const createBot = defineOperation({
   name: 'bots.create',
   summary: 'Create a bot, which belongs to the caller and acts with tokens (tokens.create).',
-  input: z.strictObject({ nick: nickSchema, name: nameOrTitleSchema.optional() }),
-  output: z.object({ id: z.int(), nick: z.string(), name: z.string() }),
+  input: z.strictObject({
+    nick: nickSchema,
+    name: nameOrTitleSchema.optional().describe('The name that others see; not given: the nick.'),
+  }),
+  output: z.object(accountFields),
   who: 'person',
   scope: null,
   errors: ['quota_exceeded', 'nick_taken'],
@@ -61,12 +71,18 @@ export const createBot = defineOperation({
 export const listOwnBots = defineOperation({
   name: 'bots.list',
   summary: "List the caller's bots by number, a page at a time.",
-  input: z.strictObject({ after: z.int().min(0).default(0), limit: limitSchema }),
+  input: z.strictObject({ after: afterNumberSchema, limit: limitSchema }),
   output: z.object({
-    bots: z.array(
-      z.object({ id: z.int(), nick: z.string(), name: z.string(), created_at: z.string(), tokens: z.int() }),
-    ),
-    next: z.int().nullable(),
+    bots: z
+      .array(
+        z.object({
+          ...accountFields,
+          created_at: createdAtField,
+          tokens: z.int().describe('How many tokens it has.'),
+        }),
+      )
+      .describe('The bots of the caller, by number.'),
+    next: nextNumberSchema,
   }),
   who: 'person',
   scope: null,
@@ -85,7 +101,7 @@ export const removeBot = defineOperation({
   name: 'bots.remove',
   summary: "Deactivate one of the caller's bots. Its tokens end; its messages stay, and its nick stays in use.",
   input: z.strictObject({ bot: userReference }),
-  output: z.object({ bot: z.string(), id: z.int() }),
+  output: z.object({ bot: nickField, id: accountField }),
   who: 'person',
   scope: null,
   errors: ['not_found'],

@@ -17,8 +17,9 @@ import { translateLostRead, translateCommitUnknown } from '../core/database-erro
 import { parseDeviceToken, requirePushConfigured } from './device-token.ts';
 import { requireAccount } from '../core/caller.ts';
 import { defineOperation } from '../core/operation.ts';
-import { limitSchema, pageOf } from '../core/page.ts';
+import { limitSchema, pageOf, afterNumberSchema, nextNumberSchema } from '../core/page.ts';
 import { sessionOrDeviceLabelSchema } from '../auth/sign-in.ts';
+import { createdAtField } from '../core/schemas.ts';
 
 /** Before it is looked at closely; each kind has a bound of its own. */
 const MAX_TOKEN_OR_ENDPOINT_LENGTH = 8_192;
@@ -27,12 +28,13 @@ const MAX_APP_ID_LENGTH = 200;
 /** Somebody else may register the same phone at the same moment, and again; not for ever. */
 const MAX_INSERT_ATTEMPTS = 3;
 
+const deviceKindSchema = z.enum(deviceKinds).describe('Whose service sends its pushes; `web`: that of the browser.');
 const deviceSchema = z.object({
-  id: z.int(),
-  kind: z.enum(deviceKinds),
+  id: z.int().describe("The device's number."),
+  kind: deviceKindSchema,
   app: z.string().nullable().describe("Google's project or Apple's bundle; null: the first one that is configured."),
-  label: z.string().nullable(),
-  created_at: z.string(),
+  label: z.string().nullable().describe('What its owner calls it; null: nothing.'),
+  created_at: createdAtField,
   seen_at: z.string().describe('When it was registered last.'),
 });
 
@@ -45,7 +47,7 @@ export const registerDevice = defineOperation({
   summary:
     'Register a telephone or browser for pushes while you are away, until this session ends. A repeat is an update: clients send it at each start.',
   input: z.strictObject({
-    kind: z.enum(deviceKinds),
+    kind: deviceKindSchema,
     token: z
       .string()
       .max(MAX_TOKEN_OR_ENDPOINT_LENGTH)
@@ -53,11 +55,13 @@ export const registerDevice = defineOperation({
       .describe('Of google its registration token, of apple its device token in hexadecimal.'),
     subscription: z
       .object({
-        endpoint: z.string().max(MAX_TOKEN_OR_ENDPOINT_LENGTH),
-        keys: z.object({
-          p256dh: z.string().max(MAX_SUBSCRIPTION_KEY_LENGTH),
-          auth: z.string().max(MAX_SUBSCRIPTION_KEY_LENGTH),
-        }),
+        endpoint: z.string().max(MAX_TOKEN_OR_ENDPOINT_LENGTH).describe('The address to which pushes are sent.'),
+        keys: z
+          .object({
+            p256dh: z.string().max(MAX_SUBSCRIPTION_KEY_LENGTH).describe("The browser's public key, as base64url."),
+            auth: z.string().max(MAX_SUBSCRIPTION_KEY_LENGTH).describe('The secret of the subscription, as base64url.'),
+          })
+          .describe('What pushes are encrypted with.'),
       })
       .optional()
       .describe(
@@ -120,10 +124,12 @@ async function register(tx: Transaction, device: NewDevice, keep: number): Promi
 export const listOwnDevices = defineOperation({
   name: 'devices.list',
   summary: "List the caller's registered devices by number, a page at a time.",
-  input: z.strictObject({ after: z.int().min(0).default(0), limit: limitSchema }),
+  input: z.strictObject({ after: afterNumberSchema, limit: limitSchema }),
   output: z.object({
-    devices: z.array(deviceSchema.extend({ current: z.boolean().describe('Registered by the session that asks.') })),
-    next: z.int().nullable(),
+    devices: z
+      .array(deviceSchema.extend({ current: z.boolean().describe('Registered by the session that asks.') }))
+      .describe("The caller's devices, by number."),
+    next: nextNumberSchema,
   }),
   who: 'person',
   scope: null,
@@ -141,8 +147,8 @@ export const listOwnDevices = defineOperation({
 export const removeDevice = defineOperation({
   name: 'devices.remove',
   summary: 'Remove a device: it gets no more pushes, and the server withdraws the pending ones.',
-  input: z.strictObject({ device: z.int().positive() }),
-  output: z.object({ device: z.int() }),
+  input: z.strictObject({ device: z.int().positive().describe("The device's number.") }),
+  output: z.object({ device: z.int().describe("The device's number.") }),
   who: 'person',
   scope: null,
   errors: ['not_found'],

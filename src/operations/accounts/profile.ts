@@ -7,17 +7,27 @@ import { userNotFound, userReference } from '../core/account-reference.ts';
 import { translateLostRead } from '../core/database-errors.ts';
 import { requireAccount } from '../core/caller.ts';
 import { defineOperation } from '../core/operation.ts';
-import { aboutSchema, installationRoleSchema, nickSchema, nameOrTitleSchema } from '../core/schemas.ts';
+import {
+  aboutSchema,
+  accountField,
+  accountKindField,
+  createdAtField,
+  installationRoleSchema,
+  nameField,
+  nameOrTitleSchema,
+  nickField,
+  nickSchema,
+} from '../core/schemas.ts';
 
 /** An account as others see it. */
 export const profileSchema = z.object({
-  id: z.int(),
-  kind: z.enum(['user', 'bot']),
-  nick: z.string(),
-  name: z.string(),
-  about: z.string().nullable(),
+  id: accountField,
+  kind: accountKindField,
+  nick: nickField,
+  name: nameField,
+  about: z.string().nullable().describe('What the account says of itself; null: nothing.'),
   role: installationRoleSchema,
-  created_at: z.string(),
+  created_at: createdAtField,
 });
 
 export function serializeProfile({ createdAt, ...profile }: Profile): z.infer<typeof profileSchema> {
@@ -26,7 +36,12 @@ export function serializeProfile({ createdAt, ...profile }: Profile): z.infer<ty
 
 const ownProfileSchema = profileSchema.extend({
   addresses: z
-    .array(z.object({ kind: z.enum(addressKinds), address: z.string() }))
+    .array(
+      z.object({
+        kind: z.enum(addressKinds).describe('What the address is.'),
+        address: z.string().describe('The address, in the form in which it is compared.'),
+      }),
+    )
     .describe('What the account signs in with; nobody else sees it.'),
 });
 
@@ -57,8 +72,8 @@ export const changeOwnProfile = defineOperation({
   input: z
     .strictObject({
       nick: nickSchema.optional(),
-      name: nameOrTitleSchema.optional(),
-      about: aboutSchema.nullable().optional().describe('Null: nothing.'),
+      name: nameOrTitleSchema.optional().describe('The name that others see.'),
+      about: aboutSchema.nullable().optional().describe('What the account says of itself; null: nothing.'),
     })
     .refine((input) => Object.values(input).some((value) => value !== undefined), 'give nick, name or about'),
   output: profileSchema,

@@ -10,25 +10,32 @@ import {
 } from '../../storage/push/device-report.ts';
 import { defineOperation } from '../core/operation.ts';
 import type { Services } from '../core/services.ts';
+import { nickField } from '../core/schemas.ts';
 
 const MAX_EVENTS = 100;
 const QUERY_TIMEOUT_MS = 2_000;
 
+const pushCategorySchema = z.string().describe('Why; docs/push.md has them all.');
+export const vendorStatusSchema = z.int().nullable().describe("The vendor's status, where it gave one.");
+
 const vendorSchema = z.object({
-  kind: z.enum(deviceKinds),
-  configured: z.boolean(),
+  kind: z.enum(deviceKinds).describe('The kind of the devices that it serves.'),
+  configured: z.boolean().describe('Whether it is set up.'),
   problem: z.string().nullable().describe('Why nothing can be sent although it is configured; null: it can.'),
   devices: z.int().nullable().describe('Registered ones; null: the database is away.'),
   pending: z.int().nullable().describe('Pushes that wait, of all nodes; null: the database is away.'),
   due: z.int().nullable().describe('Those of them whose time has come.'),
   oldest_pending_ms: z.int().nullable().describe('How long the oldest has waited.'),
   in_flight: z.int().describe('Of this node, as all below; counted since its start.'),
-  sent: z.int(),
+  sent: z.int().describe('Pushes that the vendor took.'),
   failed: z.int().describe('Attempts that are repeated.'),
   removed: z.int().describe('Devices that the vendor did not know any more.'),
-  refused: z.int(),
+  refused: z.int().describe('Pushes that the vendor refused, and no repeat helps.'),
   expired: z.int().describe('Given up after push.ttl.'),
-  last_error: z.object({ category: z.string(), code: z.int().nullable(), at: z.string() }).nullable(),
+  last_error: z
+    .object({ category: pushCategorySchema, code: vendorStatusSchema, at: z.string().describe('When it happened.') })
+    .nullable()
+    .describe('The last failed attempt; null: none failed.'),
   rests_until: z
     .string()
     .nullable()
@@ -48,20 +55,20 @@ export const pushStatus = defineOperation({
   }),
   output: z.object({
     content: z.enum(['full', 'sender', 'none']).describe('What a push says: push.content.'),
-    vendors: z.array(vendorSchema),
+    vendors: z.array(vendorSchema).describe('The vendors of pushes, also those that are not set up.'),
     events: z
       .array(
         z.object({
-          at: z.string(),
-          user: z.string(),
-          kind: z.enum(deviceKinds),
+          at: z.string().describe('When it happened.'),
+          user: nickField,
+          kind: z.enum(deviceKinds).describe('The kind of the device.'),
           event: z
             .enum(['removed', 'expired', 'rejected'])
             .describe(
               'removed: the vendor does not know the device any more; expired: not accepted in time; rejected: never accepted.',
             ),
-          category: z.string(),
-          code: z.int().nullable(),
+          category: pushCategorySchema,
+          code: vendorStatusSchema,
         }),
       )
       .nullable()

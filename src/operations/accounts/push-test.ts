@@ -4,25 +4,31 @@ import type { TestedDevice } from '../../push/vendor-report.ts';
 import { requireActiveAccount, userReference } from '../core/account-reference.ts';
 import { translateLostRead } from '../core/database-errors.ts';
 import { defineOperation } from '../core/operation.ts';
+import { vendorStatusSchema } from './push-status.ts';
+import { accountField, nickField } from '../core/schemas.ts';
 
 const testedDeviceSchema = z.object({
-  device: z.int(),
-  kind: z.enum(deviceKinds),
-  label: z.string().nullable(),
+  device: z.int().describe("The device's number."),
+  kind: z.enum(deviceKinds).describe('The kind of the device.'),
+  label: z.string().nullable().describe('What its owner calls it; null: nothing.'),
   outcome: z
     .enum(['delivered', 'unregistered', 'refused', 'failed'])
     .describe(
       'delivered: its vendor took it. unregistered: its vendor does not know it any more, and it was removed. refused: no repeat helps. failed: a message would be sent again.',
     ),
   category: z.string().nullable().describe('Why; docs/push.md has them all.'),
-  code: z.int().nullable().describe("The vendor's status, where it gave one."),
+  code: vendorStatusSchema,
 });
 
 export const testPushToUser = defineOperation({
   name: 'push.test',
   summary: 'Send a push to each device of an account now, and return the outcome of each.',
   input: z.strictObject({ user: userReference }),
-  output: z.object({ user: z.string(), id: z.int(), devices: z.array(testedDeviceSchema) }),
+  output: z.object({
+    user: nickField,
+    id: accountField,
+    devices: z.array(testedDeviceSchema).describe("The account's devices, by number."),
+  }),
   who: 'administrator',
   scope: null,
   errors: ['not_found'],

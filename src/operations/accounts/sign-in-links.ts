@@ -5,7 +5,7 @@ import { replaceSignInLink } from '../../storage/accounts/sign-in-links.ts';
 import { resolveActiveAccount } from '../core/access.ts';
 import { defineOperation } from '../core/operation.ts';
 import { browserLinkFor, hashOpaqueToken, signInLinkFor, newLinkToken } from '../auth/sign-in.ts';
-import { nickSchema } from '../core/schemas.ts';
+import { nickField, nickSchema } from '../core/schemas.ts';
 
 const LINK_TTL_MS = 24 * 60 * 60_000;
 
@@ -14,7 +14,7 @@ export const createSignInLink = defineOperation({
   summary: 'Create a link that signs a person in once, within 24 hours. A new link replaces the former one.',
   input: z.strictObject({ user: nickSchema }),
   output: z.object({
-    user: z.string(),
+    user: nickField,
     link: z
       .string()
       .describe('For a person: its page signs in with a click, so that programs which look at mail do not use it up.'),
@@ -24,7 +24,7 @@ export const createSignInLink = defineOperation({
       .describe(
         "For whoever asks, to open at once: on the server's machine it signs in without a click. Null where `web.enabled` is false.",
       ),
-    expires_at: z.string(),
+    expires_at: z.string().describe('Until when it signs in.'),
   }),
   who: 'administrator',
   scope: null,

@@ -13,11 +13,15 @@ import { userNotFound, requireActiveAccount } from '../core/account-reference.ts
 import { defineOperation } from '../core/operation.ts';
 import { serializeProfile, profileSchema } from './profile.ts';
 import type { Services } from '../core/services.ts';
-import { nickSchema, nameOrTitleSchema } from '../core/schemas.ts';
+import { accountField, nameOrTitleSchema, nickField, nickSchema } from '../core/schemas.ts';
 
 const ADDRESS_TAKEN = 'address: it belongs to another account';
 
-const deactivationStateSchema = z.object({ user: z.string(), id: z.int(), deactivated: z.boolean() });
+const deactivationStateSchema = z.object({
+  user: nickField,
+  id: accountField,
+  deactivated: z.boolean().describe('Whether the account is deactivated now.'),
+});
 
 export const updateUser = defineOperation({
   name: 'accounts.update',
@@ -25,8 +29,8 @@ export const updateUser = defineOperation({
   input: z
     .strictObject({
       user: nickSchema,
-      name: nameOrTitleSchema.optional(),
-      admin: z.boolean().optional(),
+      name: nameOrTitleSchema.optional().describe('The name that others see.'),
+      admin: z.boolean().optional().describe('Whether the person is an administrator of the installation.'),
       address: z
         .string()
         .min(1)

@@ -5,15 +5,28 @@ import { violatesUnique } from '../../storage/db/database-error.ts';
 import { resolveGroup } from '../core/access.ts';
 import { translateLostRead } from '../core/database-errors.ts';
 import { defineOperation } from '../core/operation.ts';
-import { limitSchema, pageOf } from '../core/page.ts';
-import { groupReference, groupRoleSchema, installationRoleSchema } from '../core/schemas.ts';
+import { limitSchema, pageOf, afterNickSchema, nextNickSchema } from '../core/page.ts';
+import {
+  createdAtField,
+  groupReference,
+  groupRoleSchema,
+  installationRoleSchema,
+  accountFields,
+} from '../core/schemas.ts';
 import { nickSchema, nameOrTitleSchema } from '../core/schemas.ts';
 
 export const createUser = defineOperation({
   name: 'accounts.create',
   summary: 'Create an account for a person.',
-  input: z.strictObject({ nick: nickSchema, name: nameOrTitleSchema.optional(), admin: z.boolean().default(false) }),
-  output: z.object({ id: z.int(), nick: z.string(), name: z.string(), role: z.enum(['admin', 'user']) }),
+  input: z.strictObject({
+    nick: nickSchema,
+    name: nameOrTitleSchema.optional().describe('The name that others see; not given: the nick.'),
+    admin: z.boolean().default(false).describe('Whether the person is an administrator of the installation.'),
+  }),
+  output: z.object({
+    ...accountFields,
+    role: z.enum(['admin', 'user']).describe('The role in the installation.'),
+  }),
   who: 'administrator',
   scope: null,
   errors: [],
@@ -33,26 +46,26 @@ export const listUsersAndBots = defineOperation({
   name: 'accounts.list',
   summary: 'List the accounts of people and bots by nick, a page at a time; with a group, only its members.',
   input: z.strictObject({
-    after: z.string().max(64).default(''),
+    after: afterNickSchema,
     limit: limitSchema,
-    role: installationRoleSchema.optional(),
-    group: groupReference.optional(),
+    role: installationRoleSchema.optional().describe('Only accounts with this role.'),
+    group: groupReference.optional().describe('Only members of this group, by its number.'),
   }),
   output: z.object({
-    users: z.array(
-      z.object({
-        id: z.int(),
-        nick: z.string(),
-        name: z.string(),
-        role: installationRoleSchema,
-        groups: z.int().describe('Groups that the account is a member of.'),
-        group_role: groupRoleSchema.nullable().describe('The role in the group that was asked for, else null.'),
-        created_at: z.string(),
-        deactivated: z.boolean(),
-        signed_in: z.boolean().describe('Whether the account has a session, or a bot a token.'),
-      }),
-    ),
-    next: z.string().nullable(),
+    users: z
+      .array(
+        z.object({
+          ...accountFields,
+          role: installationRoleSchema,
+          groups: z.int().describe('Groups that the account is a member of.'),
+          group_role: groupRoleSchema.nullable().describe('The role in the group that was asked for, else null.'),
+          created_at: createdAtField,
+          deactivated: z.boolean().describe('Nobody signs in to a deactivated account.'),
+          signed_in: z.boolean().describe('Whether the account has a session, or a bot a token.'),
+        }),
+      )
+      .describe('The accounts, by nick.'),
+    next: nextNickSchema,
   }),
   who: 'administrator',
   scope: null,

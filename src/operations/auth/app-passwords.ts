@@ -22,8 +22,8 @@ export const createAppPassword = defineOperation({
   output: z.object({
     session: z.int().describe('Its number, for `sessions.end`.'),
     token: z.string().describe('For `Authorization: Bearer` and `live.authenticate`.'),
-    label: z.string(),
-    expires_at: z.string().nullable(),
+    label: z.string().describe('What people call it.'),
+    expires_at: z.string().nullable().describe('When it ends; null: when somebody ends it.'),
   }),
   who: 'person',
   scope: null,

@@ -39,9 +39,9 @@ interface SignUpRequest extends SessionChoice {
 const signUpInputSchema = z.strictObject({
   transaction: transactionSchema,
   nick: nickSchema,
-  name: nameOrTitleSchema.optional().describe('Not given: the nick.'),
-  invite: inviteLinkOrTokenSchema.optional(),
-  label: sessionOrDeviceLabelSchema.optional(),
+  name: nameOrTitleSchema.optional().describe('The name that others see; not given: the nick.'),
+  invite: inviteLinkOrTokenSchema.optional().describe('The link of an invitation into a group, or its token.'),
+  label: sessionOrDeviceLabelSchema.optional().describe('As in `auth.verify`.'),
   expires_in_s: expiresInSchema.optional().describe('As in `auth.verify`.'),
 });
 

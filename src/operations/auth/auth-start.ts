@@ -46,7 +46,10 @@ export const startSignIn = defineOperation({
       .min(1)
       .max(320)
       .describe('An e-mail address, or a telephone number with + and the code of its country.'),
-    provider: z.enum(activationProviderNames).optional(),
+    provider: z
+      .enum(activationProviderNames)
+      .optional()
+      .describe('Who sends the code; not given: the first one of `activation.providers` that can.'),
     invite: inviteLinkOrTokenSchema
       .optional()
       .describe('The link of an invitation into a group, or its token, where one is needed to sign up.'),
@@ -55,8 +58,8 @@ export const startSignIn = defineOperation({
     transaction: z
       .string()
       .describe('The name of this sign-in, for auth.verify and auth.sign-up; whoever has it and the code is in.'),
-    channel: z.enum(addressKinds),
-    expires_at: z.string(),
+    channel: z.enum(addressKinds).describe('By what the code is sent.'),
+    expires_at: z.string().describe('Until when the code is good.'),
     resend_at: z.string().describe('From then on auth.start sends another code to the address.'),
   }),
   who: 'anybody',

@@ -38,18 +38,17 @@ const MAX_LINK_LENGTH = 2_048;
 /** A gate has answered by then, if it will before the telephone rings. */
 const VERIFIER_READ_MIN_AGE_MS = 1_000;
 
-/** The name of a sign-in, as auth.start gave it. */
-export const transactionSchema = z.string().min(1).max(100);
+export const transactionSchema = z.string().min(1).max(100).describe('The name of the sign-in, as auth.start gave it.');
 
 const signUpRequiredSchema = z.object({
   status: z.literal('sign_up').describe("The address is proven and nobody's yet: auth.sign-up makes its account."),
-  transaction: z.string(),
+  transaction: z.string().describe('What auth.sign-up takes.'),
 });
 
 const verifyInputSchema = z
   .strictObject({
     transaction: transactionSchema.optional(),
-    code: z.string().trim().regex(CODE_PATTERN, 'a code has six digits').optional(),
+    code: z.string().trim().regex(CODE_PATTERN, 'a code has six digits').optional().describe('The code that was sent.'),
     link: z
       .string()
       .min(1)

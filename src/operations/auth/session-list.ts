@@ -12,20 +12,21 @@ import {
 import { translateLostRead } from '../core/database-errors.ts';
 import { requireAccount } from '../core/caller.ts';
 import { defineOperation } from '../core/operation.ts';
-import { limitSchema, pageOf } from '../core/page.ts';
+import { limitSchema, pageOf, afterNumberSchema, nextNumberSchema } from '../core/page.ts';
 import { withUnknownCommitInvalidation } from './session-revocation.ts';
+import { createdAtField } from '../core/schemas.ts';
 
 /** A session, or a bot's token, without what it is presented with. */
 export const listedSessionOrTokenSchema = z.object({
-  id: z.int(),
-  label: z.string(),
+  id: z.int().describe('Its number.'),
+  label: z.string().describe('What people call it.'),
   scopes: z
     .array(z.enum(scopes))
     .nullable()
     .describe("What a bot's token is good for; null: a person's session, which is good for everything."),
-  created_at: z.string(),
-  used_at: z.string().describe('To some minutes.'),
-  expires_at: z.string().nullable(),
+  created_at: createdAtField,
+  used_at: z.string().describe('When it was used last, to some minutes.'),
+  expires_at: z.string().nullable().describe('When it ends; null: when somebody ends it.'),
 });
 
 export function serializeSession(session: ListedSessionOrToken): z.infer<typeof listedSessionOrTokenSchema> {
@@ -43,15 +44,17 @@ export function serializeSession(session: ListedSessionOrToken): z.infer<typeof 
 export const listOwnSessions = defineOperation({
   name: 'sessions.list',
   summary: "List the caller's sessions by number, a page at a time; of a bot, its tokens.",
-  input: z.strictObject({ after: z.int().min(0).default(0), limit: limitSchema }),
+  input: z.strictObject({ after: afterNumberSchema, limit: limitSchema }),
   output: z.object({
-    sessions: z.array(
-      listedSessionOrTokenSchema.extend({
-        current: z.boolean().describe('The one that asks.'),
-        app_password: z.boolean().describe('Created by `sessions.create` for a program.'),
-      }),
-    ),
-    next: z.int().nullable(),
+    sessions: z
+      .array(
+        listedSessionOrTokenSchema.extend({
+          current: z.boolean().describe('Whether it is the one that asks.'),
+          app_password: z.boolean().describe('Created by `sessions.create` for a program.'),
+        }),
+      )
+      .describe('The sessions or tokens, by number.'),
+    next: nextNumberSchema,
   }),
   who: 'account',
   scope: 'account',
@@ -74,8 +77,8 @@ export const listOwnSessions = defineOperation({
 export const endOwnSession = defineOperation({
   name: 'sessions.end',
   summary: "End one of the caller's sessions, which may be the current one. Its token stops working.",
-  input: z.strictObject({ session: z.int().positive() }),
-  output: z.object({ session: z.int() }),
+  input: z.strictObject({ session: z.int().positive().describe("The session's number.") }),
+  output: z.object({ session: z.int().describe("The session's number.") }),
   who: 'account',
   scope: 'account',
   errors: ['not_found'],
@@ -97,7 +100,7 @@ export const endOtherSessions = defineOperation({
   name: 'sessions.end-others',
   summary: "End all of the caller's sessions except the current one.",
   input: z.strictObject({}),
-  output: z.object({ ended: z.int() }),
+  output: z.object({ ended: z.int().describe('How many were ended.') }),
   who: 'account',
   scope: 'account',
   errors: [],

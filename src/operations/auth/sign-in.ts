@@ -10,7 +10,7 @@ import {
   setLifetime,
   type SessionLifetime,
 } from '../../storage/accounts/sessions.ts';
-import { installationRoleSchema } from '../core/schemas.ts';
+import { accountField, accountKindField, installationRoleSchema, nameField, nickField } from '../core/schemas.ts';
 import type { Services } from '../core/services.ts';
 import { newSessionToken } from '../core/session-cache.ts';
 
@@ -41,19 +41,19 @@ export function chooseLifetime(expiresInS: number | undefined, byDefault: Sessio
 
 /** An account as it is shown to itself. */
 const ownAccountSchema = z.object({
-  id: z.int(),
-  kind: z.enum(['user', 'bot']),
-  nick: z.string(),
-  name: z.string(),
+  id: accountField,
+  kind: accountKindField,
+  nick: nickField,
+  name: nameField,
   role: installationRoleSchema,
 });
 
 /** Somebody is in: the token is shown here and never again. */
 export const signedInSchema = z.object({
-  status: z.literal('signed_in'),
+  status: z.literal('signed_in').describe('The caller is signed in.'),
   token: z.string().describe("The session's, for `Authorization: Bearer` and `live.authenticate`."),
-  session: z.int(),
-  account: ownAccountSchema,
+  session: z.int().describe("The session's number."),
+  account: ownAccountSchema.describe('Whose session it is.'),
 });
 export type SignedIn = z.infer<typeof signedInSchema>;
 

@@ -4,8 +4,9 @@ import type { Sql, Transaction } from '../../storage/db/connection.ts';
 import { KlatchError } from '../../errors.ts';
 import * as z from 'zod';
 
-/** A person or bot by nick, or by number. */
-export const userReference = z.union([z.int().positive(), nickSchema]);
+export const userReference = z
+  .union([z.int().positive(), nickSchema])
+  .describe('The person or bot, by nick or by number.');
 
 /** The account that was named. Throws `not_found`, for a deactivated one as well. */
 export async function requireActiveAccount(sql: Sql | Transaction, user: string | number): Promise<TargetAccount> {

@@ -3,7 +3,22 @@ import * as z from 'zod';
 const MAX_PAGE_SIZE = 1_000;
 
 /** How much of a list is wanted at once. */
-export const limitSchema = z.int().min(1).max(MAX_PAGE_SIZE).default(100);
+export const pageLimit = (max: number, byDefault: number) =>
+  z.int().min(1).max(max).default(byDefault).describe('How many there are at most on the page.');
+export const limitSchema = pageLimit(MAX_PAGE_SIZE, 100);
+
+/** Where the page of a list by number begins, and of one by nick. */
+export const afterNumberSchema = z.int().min(0).default(0).describe('`next` of the page before; 0: the first.');
+export const afterNickSchema = z.string().max(64).default('').describe('`next` of the page before; empty: the first.');
+/** Where the page after it begins. */
+export const nextNumberSchema = z.int().nullable().describe('`after` of the next page; null: this was all.');
+export const nextNickSchema = z.string().nullable().describe('`after` of the next page; null: this was all.');
+export const nextSeqSchema = z
+  .int()
+  .nullable()
+  .describe(
+    'What to give as `after`, if it was given, else as `before`, for the messages beyond these; null: there are none.',
+  );
 
 /**
  * A page out of rows that were asked for with one more than `limit`; `next` is the key to go on after, null when this

@@ -1,25 +1,22 @@
 import * as z from 'zod';
 
-/** A group's number, or its title where no other group has the same. */
-export const groupReference = z.union([z.int().positive(), z.string().min(1).max(200)]);
+export const groupReference = z
+  .union([z.int().positive(), z.string().min(1).max(200)])
+  .describe("The group's number; for the command line also its title, where no other group has the same.");
 
-/** The number of a conversation. */
-export const conversationNumber = z.int().positive();
+export const conversationNumber = z.int().positive().describe("The conversation's number.");
 
-/** A conversation's number; for the command line also a group's title where no other group has the same. */
-export const conversationReference = groupReference;
+export const conversationReference = groupReference.describe(
+  "The conversation's number; for the command line also a group's title, where no other group has the same.",
+);
 
-/** A message's place in its conversation. */
-export const seqSchema = z.int().positive();
+export const seqSchema = z.int().positive().describe("The message's place in its conversation.");
 
-/** The number of a reverse webhook. */
-export const hookNumber = z.int().min(1).max(2_147_483_647);
+export const hookNumber = z.int().min(1).max(2_147_483_647).describe('The number of the reverse webhook.');
 
-/** What a member may do in a group, from most to least. */
-export const groupRoleSchema = z.enum(['owner', 'admin', 'member']);
+export const groupRoleSchema = z.enum(['owner', 'admin', 'member']).describe('What the member may do in the group.');
 
-/** What an account may do in the installation. */
-export const installationRoleSchema = z.enum(['admin', 'user', 'bot']);
+export const installationRoleSchema = z.enum(['admin', 'user', 'bot']).describe('The role in the installation.');
 
 /** Text of several lines that people read, such as what a group is about. */
 export const aboutSchema = z.string().trim().max(2_000, 'has at most 2,000 characters');
@@ -27,11 +24,11 @@ export const aboutSchema = z.string().trim().max(2_000, 'has at most 2,000 chara
 /** A file, as its upload named it. */
 export const fileIdSchema = z.string().regex(/^[A-Za-z0-9_-]{22}$/, 'is not the id of a file');
 
-/** A nick names an account in commands and mentions. */
 export const nickSchema = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,31}$/, 'a nick has 1 to 32 letters, digits, dots, dashes or underscores')
-  .transform((nick) => nick.toLowerCase());
+  .transform((nick) => nick.toLowerCase())
+  .describe("The account's nick, which names it in commands and mentions.");
 
 /** One line of text for people to read. */
 export const nameOrTitleSchema = z
@@ -44,3 +41,22 @@ export const nameOrTitleSchema = z
   .regex(/^[^\u2028\u2029\u202a-\u202e\u2066-\u2069]*$/u, 'holds no signs that break a line or turn its direction')
   // Fillers of Hangul and the empty pattern of Braille count as letters and signs, and show nothing.
   .regex(/(?![\u115f\u1160\u2800\u3164\uffa0])[\p{L}\p{N}\p{P}\p{S}]/u, 'must hold something that can be seen');
+
+/** Fields that many operations answer with. */
+export const accountField = z.int().describe("The account's number.");
+export const nickField = z.string().describe("The account's nick.");
+export const nameField = z.string().describe("The account's name, for people to read.");
+export const accountKindField = z.enum(['user', 'bot']).describe('A person or a bot.');
+/** Of an account, as lists show it. */
+export const accountFields = { id: accountField, nick: nickField, name: nameField };
+export const conversationField = z.int().describe("The conversation's number.");
+export const groupField = z.int().describe("The group's number.");
+export const titleField = z.string().describe("The group's title.");
+export const aboutField = z.string().nullable().describe('What the group is about; null: nothing is said.');
+export const membersField = z.int().describe('How many members it has.');
+export const changedField = z.boolean().describe('False: it was so already.');
+export const hookField = z.int().describe('The number of the reverse webhook.');
+export const hostField = z.string().describe("Host of the target, with its port where it is not the scheme's own.");
+export const categoryField = z.string().nullable().describe('Why it failed, as a category; null: it did not.');
+export const statusField = z.int().nullable().describe("The status of the target's answer; null: there was none.");
+export const createdAtField = z.string().describe('When it was created.');

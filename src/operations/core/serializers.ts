@@ -6,38 +6,37 @@ import { mentionsOf } from '../../model/mentions.ts';
 import type { Actor, Change, StoredMessage, StoredNotice } from '../../storage/messages/changes.ts';
 import type { MessagePreview } from '../../storage/groups/conversations.ts';
 import type { EpochBoundary } from '../../storage/messages/log-epoch.ts';
-import { groupRoleSchema } from './schemas.ts';
+import { aboutField, conversationField, createdAtField, groupRoleSchema, membersField } from './schemas.ts';
 
 /** How things look on the wire, wherever they appear: results of operations, live frames, documents. */
 
 export const actorSchema = z.object({
-  id: z.int(),
-  name: z.string(),
-  nick: z.string().nullable().describe("Null for a group's integration."),
-  kind: z.enum(['user', 'bot', 'webhook']),
+  id: z.int().describe('The number of the account, or of the integration.'),
+  name: z.string().describe('The name, for people to read.'),
+  nick: z.string().nullable().describe("The nick; null for a group's integration."),
+  kind: z.enum(['user', 'bot', 'webhook']).describe("A person, a bot, or a group's integration."),
 });
 
-/** A file of a message: `/v1/files/<id>` has it, for who may read the message. */
 const attachmentSchema = z.object({
-  id: z.string(),
-  name: z.string(),
-  type: z.string().describe('Of its content; `application/octet-stream` where that shows nothing.'),
-  size: z.int().describe('Bytes.'),
+  id: z.string().describe("The file's id: `/v1/files/<id>` has it, for who may read the message."),
+  name: z.string().describe("The file's name."),
+  type: z.string().describe('Media type of its content; `application/octet-stream` where that shows nothing.'),
+  size: z.int().describe('Its size in bytes.'),
   width: z
     .int()
     .optional()
     .describe('Of a PNG, JPEG, GIF or WebP that says it: pixels, as it is shown. Both are there or none.'),
-  height: z.int().optional(),
+  height: z.int().optional().describe('As `width`.'),
 });
 
 const cardFieldSchema = z.object({
-  name: z.string().optional(),
-  value: z.string().optional(),
+  name: z.string().optional().describe('What the field is called.'),
+  value: z.string().optional().describe('What it is.'),
   short: z.literal(true).optional().describe('It may stand beside its neighbours that are short as well.'),
 });
 
 const cardLinkSchema = z.object({
-  label: z.string().optional(),
+  label: z.string().optional().describe('What is shown in its place.'),
   url: z.string().describe('Begins with `http://`, `https://` or `mailto:`.'),
 });
 
@@ -47,38 +46,44 @@ const cardLinkSchema = z.object({
  * ends with `… (cut)`, the message's text goes on.
  */
 export const cardSchema = z.object({
-  title: z.string().optional(),
-  url: z.string().optional().describe('Begins with `http://`, `https://` or `mailto:`, as each address of a card.'),
+  title: z.string().optional().describe('Its heading.'),
+  url: z
+    .string()
+    .optional()
+    .describe('Where the title leads. Begins with `http://`, `https://` or `mailto:`, as each address of a card.'),
   mood: z.enum(MOODS).optional().describe('How it is meant.'),
   color: z.string().optional().describe("In place of a mood, the sender's own colour, `#rrggbb`."),
-  author: z.string().optional(),
-  text: z.string().optional(),
+  author: z.string().optional().describe('Whom the sender names as its author.'),
+  text: z.string().optional().describe('What it says.'),
   fields: z.array(cardFieldSchema).optional().describe('At most 25. Each has a name, a value, or both.'),
   links: z.array(cardLinkSchema).optional().describe('At most 10.'),
   image: z
     .string()
     .optional()
     .describe('Address of a picture. A client that loads it tells its server who reads the message, and when.'),
-  footer: z.string().optional(),
-  time: z.string().optional().describe('ISO 8601, in UTC.'),
+  footer: z.string().optional().describe('Its last line.'),
+  time: z.string().optional().describe('The time that the sender gave it: ISO 8601, in UTC.'),
 });
+
+const messageSeq = z.int().describe("The message's place in its conversation.");
+const senderSchema = actorSchema.describe('Who posted it.');
 
 export const messageSchema = z.object({
   id: z.string().describe('`<conversation>:<seq>`.'),
-  seq: z.int(),
+  seq: messageSeq,
   rev: z.int().describe('The number of the change that made it what it is; an edit or a deletion gives it a new one.'),
-  sender: actorSchema,
-  text: z.string(),
+  sender: senderSchema,
+  text: z.string().describe('What it says.'),
   label: z
     .string()
     .optional()
     .describe('A name that a webhook gave itself; it is shown beside the sender, never in its place.'),
-  icon_url: z.string().optional(),
-  sent_at: z.string(),
-  edited_at: z.string().optional(),
+  icon_url: z.string().optional().describe('Address of a picture that a webhook gave itself.'),
+  sent_at: z.string().describe('When it was stored.'),
+  edited_at: z.string().optional().describe('When it was edited last.'),
   deleted: z.literal(true).optional().describe('Deleted messages stay as a place without text.'),
   mentions: z.array(z.string()).describe('Nicks that the text mentions, in lower case.'),
-  attachments: z.array(attachmentSchema),
+  attachments: z.array(attachmentSchema).describe('Its files.'),
   cards: z
     .array(cardSchema)
     .optional()
@@ -91,9 +96,11 @@ export const messageSchema = z.object({
 
 export const noticeSchema = z.object({
   kind: z.string().describe('What happened: `joined`, `left`, `renamed` …'),
-  actor: actorSchema.nullable(),
-  details: z.record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()])),
-  at: z.string(),
+  actor: actorSchema.nullable().describe('Who did it; null: nobody with an account.'),
+  details: z
+    .record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()]))
+    .describe('More of it, by kind.'),
+  at: z.string().describe('When it happened.'),
   after_seq: z
     .int()
     .describe(
@@ -103,45 +110,48 @@ export const noticeSchema = z.object({
 
 /** A change of a conversation; exactly one of `message` and `notice` is there. */
 export const changeSchema = z.object({
-  rev: z.int(),
-  message: messageSchema.optional(),
-  notice: noticeSchema.optional(),
+  rev: z.int().describe('The number of the change in its conversation.'),
+  message: messageSchema.optional().describe('The message that is new or was changed, as it is now.'),
+  notice: noticeSchema.optional().describe('The notice that was written.'),
 });
 
 /** The newest message of a conversation, as a list shows it. */
 const messagePreviewSchema = z.object({
-  seq: z.int(),
-  sender: actorSchema,
+  seq: messageSeq,
+  sender: senderSchema,
   label: z.string().optional().describe('A name that a webhook gave itself.'),
   text: z.string().describe('Its first 200 characters; none when it is deleted.'),
-  deleted: z.literal(true).optional(),
+  deleted: z.literal(true).optional().describe('It was deleted.'),
   attachments: z.int().describe('How many files it carries.'),
 });
 
 /** A conversation as one of its members sees it. */
 export const conversationSchema = z.object({
-  id: z.int(),
-  kind: z.enum(['group', 'private']),
-  title: z.string().describe("Of a private conversation, the other one's name."),
-  about: z.string().nullable(),
+  id: conversationField,
+  kind: z.enum(['group', 'private']).describe('A group, or a private conversation of two.'),
+  title: z.string().describe("The group's title; of a private conversation, the other one's name."),
+  about: aboutField,
   public: z.boolean().describe('Anybody of the installation may find and join it.'),
-  archived: z.boolean(),
+  archived: z.boolean().describe('Nobody posts into an archived group.'),
   role: groupRoleSchema.describe("The caller's own."),
-  members: z.int(),
+  members: membersField,
   peer: actorSchema.nullable().describe('The other one of a private conversation.'),
-  created_at: z.string(),
+  created_at: createdAtField,
   first_seq: z.int().describe('Messages before this one were removed by a retention rule; 1: none were.'),
-  last_seq: z.int(),
-  last_rev: z.int(),
-  last_at: z.string().nullable(),
+  last_seq: z.int().describe('The newest message; 0: there was none.'),
+  last_rev: z.int().describe('The newest change; 0: there was none.'),
+  last_at: z.string().nullable().describe('When the newest message was posted; null: there is none.'),
   last_message: messagePreviewSchema
     .nullable()
     .describe('The message `last_seq`; null where there is none, or a retention rule removed it.'),
   read_seq: z.int().describe('The caller has read up to here.'),
-  unread: z.int(),
+  unread: z.int().describe('Messages after `read_seq`.'),
   unread_mentions: z.int().describe('Unread messages that mention the caller; 1000: or more.'),
   notifications: z
-    .object({ level: z.enum(['all', 'mentions', 'nothing']), muted_until: z.string().nullable() })
+    .object({
+      level: z.enum(['all', 'mentions', 'nothing']).describe('Which new messages they are told of.'),
+      muted_until: z.string().nullable().describe('Nothing is told before this moment; null: it is not muted.'),
+    })
     .describe("What the caller's devices are told of."),
 });
 
@@ -203,6 +213,11 @@ function serializeAttachment({ id, name, type, size, width, height }: Attachment
 export function serializeFirstSeq(firstSeq: Seq): { first_seq?: number } {
   return firstSeq > 1 ? { first_seq: firstSeq } : {};
 }
+
+export const removedBeforeSchema = z
+  .int()
+  .optional()
+  .describe('Messages before this one were removed by a retention rule: drop them. Not there where none were.');
 
 /** In which epoch of the log an answer was given; nothing of it where no change was ever lost. */
 export const epochSchema = {

@@ -47,7 +47,7 @@ const ERROR_RESPONSE_SCHEMA = {
   type: 'object',
   properties: {
     message: { type: 'string', description: 'A sentence that a person can act on.' },
-    code: { type: 'string', enum: Object.keys(errorKinds) },
+    code: { type: 'string', enum: Object.keys(errorKinds), description: 'What went wrong, for programs.' },
   },
   required: ['message', 'code'],
 };

@@ -6,13 +6,13 @@ import type { Caller } from '../core/caller.ts';
 import { withLockedGroup } from '../core/group-transaction.ts';
 import { defineTargetedOperation } from '../core/operation.ts';
 import type { ConversationAccess } from '../core/conversation-access.ts';
-import { groupReference } from '../core/schemas.ts';
+import { groupField, groupReference, changedField } from '../core/schemas.ts';
 import type { Services } from '../core/services.ts';
 
 const archiveSchema = z.object({
-  group: z.int(),
-  archived: z.boolean(),
-  changed: z.boolean().describe('False: it was so already.'),
+  group: groupField,
+  archived: z.boolean().describe('Whether the group is archived now.'),
+  changed: changedField,
 });
 
 export const archiveGroup = defineTargetedOperation({

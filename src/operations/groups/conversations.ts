@@ -5,7 +5,7 @@ import { listConversations, type OwnConversation } from '../../storage/groups/co
 import { translateLostRead } from '../core/database-errors.ts';
 import { requireAccount } from '../core/caller.ts';
 import { defineOperation, defineTargetedOperation } from '../core/operation.ts';
-import { limitSchema, pageOf } from '../core/page.ts';
+import { limitSchema, pageOf, afterNumberSchema, nextNumberSchema } from '../core/page.ts';
 import type { Services } from '../core/services.ts';
 import {
   conversationSchema,
@@ -13,13 +13,17 @@ import {
   serializeMessagePreview,
   type SerializedConversation,
 } from '../core/serializers.ts';
+import { conversationNumber } from '../core/schemas.ts';
 
 export const listOwnConversations = defineOperation({
   name: 'conversations.list',
   summary:
     'List your groups and private conversations by number, with the numbers of unread messages, a page at a time.',
-  input: z.strictObject({ after: z.int().min(0).default(0), limit: limitSchema }),
-  output: z.object({ conversations: z.array(conversationSchema), next: z.int().nullable() }),
+  input: z.strictObject({ after: afterNumberSchema, limit: limitSchema }),
+  output: z.object({
+    conversations: z.array(conversationSchema).describe('Those that the caller is in, by number.'),
+    next: nextNumberSchema,
+  }),
   who: 'account',
   scope: 'messages:read',
   errors: [],
@@ -35,7 +39,7 @@ export const listOwnConversations = defineOperation({
 export const showOwnConversation = defineTargetedOperation({
   name: 'conversations.show',
   summary: 'Show one of your groups or private conversations, with the numbers of unread messages.',
-  input: z.strictObject({ conversation: z.int().positive() }),
+  input: z.strictObject({ conversation: conversationNumber }),
   output: conversationSchema,
   who: 'member',
   on: 'conversation',

@@ -12,7 +12,7 @@ import { readThenRecheckRole } from '../core/conversation-access.ts';
 import { tooManyExpectations } from '../core/expectation-limit.ts';
 import { withLockedGroup } from '../core/group-transaction.ts';
 import { defineTargetedOperation } from '../core/operation.ts';
-import { groupReference } from '../core/schemas.ts';
+import { groupField, groupReference, changedField } from '../core/schemas.ts';
 import { expectationSchema, serializeExpectation } from './group-view.ts';
 
 /** With white space around it, which is taken off. */
@@ -46,8 +46,8 @@ export const setGroupExpectation = defineTargetedOperation({
     ),
   }),
   output: expectationSchema.extend({
-    group: z.int(),
-    changed: z.boolean().describe('False: it was so already.'),
+    group: groupField,
+    changed: changedField,
   }),
   who: 'group-admin',
   on: 'group',
@@ -68,7 +68,7 @@ export const listGroupExpectations = defineTargetedOperation({
   name: 'expectations.list',
   summary: 'List the expectations of a group by key, with the last post of each: at most 100.',
   input: z.strictObject({ group: groupReference }),
-  output: z.object({ expectations: z.array(expectationSchema) }),
+  output: z.object({ expectations: z.array(expectationSchema).describe('At most 100, by key.') }),
   who: 'group-admin',
   on: 'group',
   scope: 'groups:read',
@@ -82,8 +82,8 @@ export const listGroupExpectations = defineTargetedOperation({
 export const removeGroupExpectation = defineTargetedOperation({
   name: 'expectations.remove',
   summary: 'Remove an expectation: the group gets no more lines about it.',
-  input: z.strictObject({ group: groupReference, key: keySchema }),
-  output: z.object({ group: z.int(), key: z.string() }),
+  input: z.strictObject({ group: groupReference, key: keySchema.describe('The key of the posts that are expected.') }),
+  output: z.object({ group: groupField, key: z.string().describe('The key of the posts that were expected.') }),
   who: 'group-admin',
   on: 'group',
   scope: 'groups:write',

@@ -16,7 +16,7 @@ import {
 import { withLockedGroup } from '../core/group-transaction.ts';
 import { changeRoleWithoutRevocation, requireMember } from './members.ts';
 import { defineTargetedOperation } from '../core/operation.ts';
-import { groupReference, groupRoleSchema } from '../core/schemas.ts';
+import { groupField, groupReference, groupRoleSchema, nickField, changedField } from '../core/schemas.ts';
 
 export const setRole = defineTargetedOperation({
   name: 'groups.set-role',
@@ -24,12 +24,15 @@ export const setRole = defineTargetedOperation({
   input: z.strictObject({
     group: groupReference,
     user: userReference,
-    role: z.enum(['admin', 'member']),
+    role: z.enum(['admin', 'member']).describe('What the member may do from now on.'),
     ...revocationOptions,
   }),
-  output: revocationReportSchema
-    .partial()
-    .extend({ group: z.int(), user: z.string(), role: groupRoleSchema, changed: z.boolean() }),
+  output: revocationReportSchema.partial().extend({
+    group: groupField,
+    user: nickField,
+    role: groupRoleSchema,
+    changed: changedField,
+  }),
   who: 'group-owner',
   on: 'group',
   scope: 'groups:write',
@@ -52,7 +55,11 @@ export const transferGroup = defineTargetedOperation({
   name: 'groups.transfer',
   summary: 'Hand a group over to another member, who becomes its owner. The former owner becomes an admin.',
   input: z.strictObject({ group: groupReference, user: userReference }),
-  output: z.object({ group: z.int(), owner: z.string(), changed: z.boolean() }),
+  output: z.object({
+    group: groupField,
+    owner: nickField.describe("The new owner's nick."),
+    changed: changedField,
+  }),
   who: 'group-owner',
   on: 'group',
   scope: 'groups:write',
@@ -73,7 +80,7 @@ export const leaveGroup = defineTargetedOperation({
   name: 'groups.leave',
   summary: 'Leave a group; your messages stay. An owner has to hand the group over or archive it before.',
   input: z.strictObject({ group: groupReference, ...revocationOptions }),
-  output: revocationReportSchema.extend({ group: z.int() }),
+  output: revocationReportSchema.extend({ group: groupField }),
   who: 'member',
   on: 'group',
   scope: 'groups:write',

@@ -7,10 +7,14 @@ import { withLockedGroup, type LockedGroup } from '../core/group-transaction.ts'
 import { readIntegrationToken, webhookUrl } from './group-view.ts';
 import { defineTargetedOperation } from '../core/operation.ts';
 import { readThenRecheckRole } from '../core/conversation-access.ts';
-import { groupReference } from '../core/schemas.ts';
+import { groupField, groupReference } from '../core/schemas.ts';
 import type { Services } from '../core/services.ts';
 
-const groupTokenSchema = z.object({ group: z.int(), token: z.string(), webhook: z.string() });
+const groupTokenSchema = z.object({
+  group: groupField,
+  token: z.string().describe('The integration token: whoever has it can post.'),
+  webhook: z.string().describe('Where to post: it holds the token.'),
+});
 
 export const showToken = defineTargetedOperation({
   name: 'groups.show-token',

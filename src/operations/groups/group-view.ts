@@ -12,27 +12,29 @@ import { openIntegrationToken } from '../core/access.ts';
 import { isAdministrator, type Caller } from '../core/caller.ts';
 import { groupNotFound } from '../core/group-transaction.ts';
 import { hookSummarySchema, readHookSummaries } from '../hooks/hooks.ts';
-import { groupRoleSchema } from '../core/schemas.ts';
+import { aboutField, createdAtField, groupField, groupRoleSchema, titleField, membersField } from '../core/schemas.ts';
 import type { Services } from '../core/services.ts';
 import { readRefusedPosts, refusedPostsSchema } from './refused-posts.ts';
 
 /** How groups look to those who may see them. */
 
 export const groupSchema = z.object({
-  id: z.int(),
-  title: z.string(),
-  about: z.string().nullable(),
+  id: groupField,
+  title: titleField,
+  about: aboutField,
   public: z.boolean().describe('Anybody of the installation may find and join it.'),
-  created_at: z.string(),
-  archived: z.boolean(),
-  members: z.int(),
-  messages: z.int(),
+  created_at: createdAtField,
+  archived: z.boolean().describe('Nobody posts into an archived group.'),
+  members: membersField,
+  messages: z.int().describe('Its messages, deleted ones too, without those that a retention rule removed.'),
 });
 
 const groupAddressSchema = z.object({
   name: z.string().describe('The kind of program that it is for, such as `Slack` or `Gotify`.'),
   values: z
-    .array(z.object({ name: z.string(), value: z.string() }))
+    .array(
+      z.object({ name: z.string().describe('What programs call it.'), value: z.string().describe('What is pasted.') }),
+    )
     .describe('What is pasted, by what programs call it: a `URL` alone, or `server` and `token`.'),
   programs: z
     .array(z.string())
@@ -41,10 +43,10 @@ const groupAddressSchema = z.object({
 
 /** What a group expects: a post with this key at least so often. */
 export const expectationSchema = z.object({
-  key: z.string(),
-  within: z.string().describe('A duration, such as `26h`.'),
+  key: z.string().describe('The `key` that the posts have.'),
+  within: z.string().describe('How long a post may stay away: a duration, such as `26h`.'),
   last_post_at: z.string().nullable().describe('When the last post with the key came; null: none since it was set.'),
-  set_at: z.string(),
+  set_at: z.string().describe('When it was set.'),
   overdue: z.boolean().describe('True: none came in time, and the group was told.'),
   due_at: z
     .string()
@@ -62,7 +64,7 @@ export const groupInfoSchema = groupSchema.extend({
     .array(groupAddressSchema)
     .optional()
     .describe('What is pasted into programs, one entry for each way to reach the group; the token is in them.'),
-  hooks: z.array(hookSummarySchema).optional(),
+  hooks: z.array(hookSummarySchema).optional().describe('Its reverse webhooks.'),
   refused_posts: z
     .array(refusedPostsSchema)
     .optional()

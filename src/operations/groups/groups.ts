@@ -20,13 +20,15 @@ import {
 } from '../core/group-transaction.ts';
 import { groupInfoSchema, groupSchema, serializeGroupSummary, serializeGroup, readGroupInfo } from './group-view.ts';
 import { defineOperation, defineTargetedOperation } from '../core/operation.ts';
-import { limitSchema, pageOf } from '../core/page.ts';
+import { limitSchema, pageOf, afterNumberSchema, nextNumberSchema } from '../core/page.ts';
 import { readThenRecheckRole } from '../core/conversation-access.ts';
-import { aboutSchema, groupReference, nickSchema, nameOrTitleSchema } from '../core/schemas.ts';
+import { aboutSchema, groupReference, nickSchema, nameOrTitleSchema, changedField } from '../core/schemas.ts';
 import type { Services } from '../core/services.ts';
 
 /** A line of the list. Without `about`, which is long: a page of 1,000 has to fit into one answer. */
-const listedGroupSchema = groupSchema.omit({ about: true }).extend({ hooks: z.int() });
+const listedGroupSchema = groupSchema
+  .omit({ about: true })
+  .extend({ hooks: z.int().describe('How many reverse webhooks it has.') });
 
 interface NewGroup {
   readonly title: string;
@@ -42,10 +44,10 @@ export const createGroup = defineOperation({
   name: 'groups.create',
   summary: 'Create a group with its integration token. The caller owns it; administrators may name another owner.',
   input: z.strictObject({
-    title: nameOrTitleSchema,
-    about: aboutSchema.optional(),
-    public: z.boolean().optional(),
-    owner: nickSchema.optional(),
+    title: nameOrTitleSchema.describe('Its title.'),
+    about: aboutSchema.optional().describe('What the group is about.'),
+    public: z.boolean().optional().describe('Anybody of the installation may find and join it; not given: nobody.'),
+    owner: nickSchema.optional().describe('The nick of its owner, where an administrator makes it for somebody else.'),
   }),
   output: groupInfoSchema,
   who: 'account',
@@ -132,11 +134,11 @@ export const listAllGroups = defineOperation({
   name: 'groups.list-all',
   summary: 'List groups by number, a page at a time.',
   input: z.strictObject({
-    after: z.int().min(0).default(0),
+    after: afterNumberSchema,
     limit: limitSchema,
-    archived: z.boolean().nullable().default(null),
+    archived: z.boolean().nullable().default(null).describe('Only archived ones, or only others; null: all.'),
   }),
-  output: z.object({ groups: z.array(listedGroupSchema), next: z.int().nullable() }),
+  output: z.object({ groups: z.array(listedGroupSchema).describe('The groups, by number.'), next: nextNumberSchema }),
   who: 'administrator',
   scope: null,
   errors: [],
@@ -156,16 +158,16 @@ export const editGroup = defineTargetedOperation({
   input: z
     .strictObject({
       group: groupReference,
-      title: nameOrTitleSchema.optional(),
-      about: aboutSchema.nullable().optional(),
-      public: z.boolean().optional(),
+      title: nameOrTitleSchema.optional().describe('Its new title.'),
+      about: aboutSchema.nullable().optional().describe('What the group is about; null: nothing is said.'),
+      public: z.boolean().optional().describe('Whether anybody of the installation may find and join it.'),
     })
     .refine(
       ({ title, about, public: isPublic }) => [title, about, isPublic].some((value) => value !== undefined),
       'give one or more of "title", "about" and "public"',
     ),
   output: groupSchema.extend({
-    changed: z.boolean().describe('False: it was so already.'),
+    changed: changedField,
   }),
   who: 'group-admin',
   on: 'group',

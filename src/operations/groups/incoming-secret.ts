@@ -15,12 +15,12 @@ import { readThenRecheckRole } from '../core/conversation-access.ts';
 import { translateCommitUnknown } from '../core/database-errors.ts';
 import { withLockedGroup } from '../core/group-transaction.ts';
 import { defineTargetedOperation } from '../core/operation.ts';
-import { groupReference } from '../core/schemas.ts';
+import { groupField, groupReference } from '../core/schemas.ts';
 import type { Services } from '../core/services.ts';
 
 const incomingSecretSchema = z.object({
-  group: z.int(),
-  secret: z.string().nullable().describe('Null: the group has none, and signatures are not looked at.'),
+  group: groupField,
+  secret: z.string().nullable().describe('What signs posts; null: there is none, and signatures are not looked at.'),
   signed_only: z.boolean().describe('Every post has to be signed, also one of a format without signatures.'),
 });
 
@@ -99,7 +99,7 @@ export const removeIncomingSecret = defineTargetedOperation({
   summary: 'Remove the secret for signatures of posts into a group: the server no longer checks signatures.',
   input: z.strictObject({ group: groupReference }),
   output: z.object({
-    group: z.int(),
+    group: groupField,
     changed: z.boolean().describe('False: there was none.'),
   }),
   who: 'group-admin',

@@ -6,15 +6,18 @@ import { requireInvite } from './invites.ts';
 import { inviteLinkOrTokenSchema } from './join-group.ts';
 import { defineOperation } from '../core/operation.ts';
 import type { Services } from '../core/services.ts';
+import { titleField, aboutField, membersField } from '../core/schemas.ts';
 
 /** What an invitation is to, for somebody who is not in yet. */
 const invitePreviewSchema = z.object({
-  group: z.object({ title: z.string(), about: z.string().nullable(), members: z.int() }),
+  group: z
+    .object({ title: titleField, about: aboutField, members: membersField })
+    .describe('The group that it leads into.'),
   invited_by: z
     .string()
     .nullable()
     .describe("The name of who made it; null for the administrator's, and for a group that is not public."),
-  expires_at: z.string().nullable().describe('Null: never.'),
+  expires_at: z.string().nullable().describe('When it ends; null: never.'),
 });
 
 export type InvitePreview = z.infer<typeof invitePreviewSchema>;

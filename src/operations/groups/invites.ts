@@ -14,8 +14,8 @@ import type { Sealer } from '../../storage/db/sealed.ts';
 import { translateLostRead, translateCommitUnknown } from '../core/database-errors.ts';
 import { withLockedGroup } from '../core/group-transaction.ts';
 import { defineTargetedOperation } from '../core/operation.ts';
-import { limitSchema, pageOf } from '../core/page.ts';
-import { groupReference } from '../core/schemas.ts';
+import { limitSchema, pageOf, afterNumberSchema, nextNumberSchema } from '../core/page.ts';
+import { createdAtField, groupField, groupReference } from '../core/schemas.ts';
 import type { Services } from '../core/services.ts';
 
 /** 256 random bits in base64url. */
@@ -27,14 +27,14 @@ const MINUTE_S = 60;
 const DAY_S = 24 * 60 * MINUTE_S;
 
 const inviteSchema = z.object({
-  id: z.int(),
-  group: z.int(),
+  id: z.int().describe('The number of the invitation.'),
+  group: groupField,
   link: z.string().describe('Whoever has it may join.'),
   created_by: z.string().nullable().describe("The nick of who made it; null: the administrator's command line."),
-  created_at: z.string(),
-  expires_at: z.string().nullable().describe('Null: never.'),
-  max_uses: z.int().nullable().describe('Null: as many as come.'),
-  uses: z.int(),
+  created_at: createdAtField,
+  expires_at: z.string().nullable().describe('When it ends; null: never.'),
+  max_uses: z.int().nullable().describe('Joins at most; null: as many as come.'),
+  uses: z.int().describe('How many joined by it.'),
 });
 
 function newInviteToken(sealer: Sealer): { token: string; hash: string; sealed: string } {
@@ -73,8 +73,8 @@ export const createInvite = defineTargetedOperation({
       .max(366 * DAY_S)
       .nullable()
       .default(7 * DAY_S)
-      .describe('Null: for ever.'),
-    max_uses: z.int().min(1).max(1_000_000).nullable().default(null).describe('Null: as many as come.'),
+      .describe('For how many seconds it is good; null: for ever.'),
+    max_uses: z.int().min(1).max(1_000_000).nullable().default(null).describe('Joins at most; null: as many as come.'),
   }),
   output: inviteSchema,
   who: 'group-admin',
@@ -107,8 +107,11 @@ export const createInvite = defineTargetedOperation({
 export const listGroupInvites = defineTargetedOperation({
   name: 'invites.list',
   summary: 'List the open invitations of a group by number, with their links, a page at a time.',
-  input: z.strictObject({ group: groupReference, after: z.int().min(0).default(0), limit: limitSchema }),
-  output: z.object({ invites: z.array(inviteSchema), next: z.int().nullable() }),
+  input: z.strictObject({ group: groupReference, after: afterNumberSchema, limit: limitSchema }),
+  output: z.object({
+    invites: z.array(inviteSchema).describe('Those that are open, by number.'),
+    next: nextNumberSchema,
+  }),
   who: 'group-admin',
   on: 'group',
   scope: 'groups:write',
@@ -124,8 +127,11 @@ export const listGroupInvites = defineTargetedOperation({
 export const revokeInvite = defineTargetedOperation({
   name: 'invites.revoke',
   summary: 'Revoke an invitation: its link stops working. People who joined with it stay.',
-  input: z.strictObject({ group: groupReference, invite: z.int().positive() }),
-  output: z.object({ group: z.int(), invite: z.int() }),
+  input: z.strictObject({
+    group: groupReference,
+    invite: z.int().positive().describe('The number of the invitation.'),
+  }),
+  output: z.object({ group: groupField, invite: z.int().describe('The number of the invitation.') }),
   who: 'group-admin',
   on: 'group',
   scope: 'groups:write',

@@ -17,17 +17,18 @@ import {
 } from '../core/group-transaction.ts';
 import { requireInvite } from './invites.ts';
 import { defineOperation } from '../core/operation.ts';
-import { limitSchema, pageOf } from '../core/page.ts';
+import { limitSchema, pageOf, afterNumberSchema, nextNumberSchema } from '../core/page.ts';
 import type { Services } from '../core/services.ts';
+import { aboutField, conversationNumber, groupField, titleField, membersField } from '../core/schemas.ts';
 
 /** A link or the token at its end. */
-export const inviteLinkOrTokenSchema = z.string().min(1).max(2_048);
+export const inviteLinkOrTokenSchema = z.string().min(1).max(2_048).describe("An invitation's link or token.");
 
 const publicGroupSchema = z.object({
-  id: z.int(),
-  title: z.string(),
-  about: z.string().nullable(),
-  members: z.int(),
+  id: groupField,
+  title: titleField,
+  about: aboutField,
+  members: membersField,
   joined: z.boolean().describe('Whether the caller is in it.'),
 });
 
@@ -35,11 +36,14 @@ export const findPublicGroups = defineOperation({
   name: 'groups.find',
   summary: 'Find public groups, which everybody may join, by a part of their title, a page at a time, by title.',
   input: z.strictObject({
-    text: z.string().trim().max(200).optional(),
-    after: z.int().min(0).default(0),
+    text: z.string().trim().max(200).optional().describe('What the title has in it; not given: all of them.'),
+    after: afterNumberSchema,
     limit: limitSchema,
   }),
-  output: z.object({ groups: z.array(publicGroupSchema), next: z.int().nullable() }),
+  output: z.object({
+    groups: z.array(publicGroupSchema).describe('Those that were found, by title.'),
+    next: nextNumberSchema,
+  }),
   who: 'account',
   scope: 'groups:read',
   errors: [],
@@ -56,14 +60,17 @@ export const joinGroup = defineOperation({
   name: 'groups.join',
   summary: 'Join a public group, or the group of an invitation by its link or the token at the end of the link.',
   input: z
-    .strictObject({ group: z.int().positive().optional(), invite: inviteLinkOrTokenSchema.optional() })
+    .strictObject({
+      group: conversationNumber.optional().describe('The number of a public group.'),
+      invite: inviteLinkOrTokenSchema.optional(),
+    })
     .refine(
       ({ group, invite }) => (group === undefined) !== (invite === undefined),
       'give one of "group" and "invite"',
     ),
   output: z.object({
-    group: z.int(),
-    title: z.string(),
+    group: groupField,
+    title: titleField,
     joined: z.boolean().describe('False: the caller was in it already.'),
   }),
   who: 'account',

@@ -25,24 +25,33 @@ import {
 } from './access-revocation.ts';
 import { withLockedGroup, type Authority, type LockedGroup } from '../core/group-transaction.ts';
 import { defineTargetedOperation } from '../core/operation.ts';
-import { limitSchema, pageOf } from '../core/page.ts';
-import { groupReference, groupRoleSchema } from '../core/schemas.ts';
+import { limitSchema, pageOf, afterNickSchema, nextNickSchema } from '../core/page.ts';
+import {
+  accountKindField,
+  groupField,
+  groupReference,
+  groupRoleSchema,
+  nickField,
+  accountFields,
+} from '../core/schemas.ts';
 import type { Services } from '../core/services.ts';
 
 const memberSchema = z.object({
-  id: z.int(),
-  nick: z.string(),
-  name: z.string(),
-  kind: z.enum(['user', 'bot']),
+  ...accountFields,
+  kind: accountKindField,
   role: groupRoleSchema,
-  joined_at: z.string(),
+  joined_at: z.string().describe('When the account became a member.'),
 });
 
 export const listGroupMembers = defineTargetedOperation({
   name: 'groups.members',
   summary: 'List the members of a group by nick, a page at a time.',
-  input: z.strictObject({ group: groupReference, after: z.string().max(64).default(''), limit: limitSchema }),
-  output: z.object({ group: z.int(), members: z.array(memberSchema), next: z.string().nullable() }),
+  input: z.strictObject({ group: groupReference, after: afterNickSchema, limit: limitSchema }),
+  output: z.object({
+    group: groupField,
+    members: z.array(memberSchema).describe('The members, by nick.'),
+    next: nextNickSchema,
+  }),
   who: 'member',
   on: 'group',
   scope: 'groups:read',
@@ -62,12 +71,15 @@ export const addMember = defineTargetedOperation({
   input: z.strictObject({
     group: groupReference,
     user: userReference,
-    role: groupRoleSchema.optional(),
+    role: groupRoleSchema.optional().describe('The role of a new member; not given: `member`.'),
     ...revocationOptions,
   }),
-  output: revocationReportSchema
-    .partial()
-    .extend({ group: z.int(), user: z.string(), role: groupRoleSchema, added: z.boolean() }),
+  output: revocationReportSchema.partial().extend({
+    group: groupField,
+    user: nickField,
+    role: groupRoleSchema,
+    added: z.boolean().describe('False: the account was a member already.'),
+  }),
   who: 'group-admin',
   on: 'group',
   scope: 'groups:write',
@@ -162,7 +174,7 @@ export const removeMember = defineTargetedOperation({
   name: 'groups.remove-member',
   summary: "Remove a member and the member's bots from a group; their messages stay.",
   input: z.strictObject({ group: groupReference, user: userReference, ...revocationOptions }),
-  output: revocationReportSchema.extend({ group: z.int(), user: z.string() }),
+  output: revocationReportSchema.extend({ group: groupField, user: nickField }),
   who: 'group-admin',
   on: 'group',
   scope: 'groups:write',

@@ -7,7 +7,11 @@ import { notAMember } from '../core/conversation-access.ts';
 import { parseTimestamp } from '../core/timestamp.ts';
 import { requireAccount } from '../core/caller.ts';
 import { defineTargetedOperation } from '../core/operation.ts';
-import { conversationNumber } from '../core/schemas.ts';
+import { conversationField, conversationNumber } from '../core/schemas.ts';
+
+const levelSchema = z
+  .enum(conversationNotificationLevels)
+  .describe("Which new messages the caller's devices are told of.");
 
 export const updateNotifications = defineTargetedOperation({
   name: 'notifications.update',
@@ -16,7 +20,7 @@ export const updateNotifications = defineTargetedOperation({
   input: z
     .strictObject({
       conversation: conversationNumber,
-      level: z.enum(conversationNotificationLevels).optional(),
+      level: levelSchema.optional(),
       muted_until: z
         .string()
         .max(100)
@@ -26,9 +30,9 @@ export const updateNotifications = defineTargetedOperation({
     })
     .refine(({ level, muted_until }) => level !== undefined || muted_until !== undefined, 'give level or muted_until'),
   output: z.object({
-    conversation: z.int(),
-    level: z.enum(conversationNotificationLevels),
-    muted_until: z.string().nullable(),
+    conversation: conversationField,
+    level: levelSchema,
+    muted_until: z.string().nullable().describe('Nothing is told before this moment; null: it is not muted.'),
   }),
   who: 'member',
   on: 'conversation',

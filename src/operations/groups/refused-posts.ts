@@ -5,8 +5,8 @@ import { listRefusedPosts } from '../../storage/groups/refused-posts.ts';
 
 /** Refused posts that differ in nothing but their moment, and in the numbers of the sentence. */
 export const refusedPostsSchema = z.object({
-  first_at: z.string().describe('Of the first one and of the newest one.'),
-  last_at: z.string(),
+  first_at: z.string().describe('When the first one came.'),
+  last_at: z.string().describe('When the newest one came.'),
   posts: z.int().describe('How many there were.'),
   user_agent: z
     .string()

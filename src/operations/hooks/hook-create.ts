@@ -4,7 +4,7 @@ import { hookOptionsSchema, newHookOptions } from './hook-options.ts';
 import { limitGroupHookRegistrations, registerNewHook } from './hooks.ts';
 import { countCodePoints } from '../core/message-text.ts';
 import { defineTargetedOperation } from '../core/operation.ts';
-import { groupReference } from '../core/schemas.ts';
+import { groupField, groupReference, hookField } from '../core/schemas.ts';
 
 const MAX_DESCRIPTION_LENGTH = 200;
 /** Before it is normalised; what is left of it has a bound of its own. */
@@ -16,7 +16,7 @@ export const createHook = defineTargetedOperation({
     'Register a reverse webhook of a group. It sends each new message to its URL, and the changes of messages that `events` names.',
   input: z.strictObject({
     group: groupReference,
-    url: z.string().max(MAX_RAW_URL_LENGTH),
+    url: z.string().max(MAX_RAW_URL_LENGTH).describe('The target: an absolute http or https URL.'),
     description: z
       .string()
       .max(2 * MAX_DESCRIPTION_LENGTH)
@@ -24,13 +24,14 @@ export const createHook = defineTargetedOperation({
         (text) => countCodePoints(text) <= MAX_DESCRIPTION_LENGTH,
         `has more than ${MAX_DESCRIPTION_LENGTH} characters`,
       )
-      .optional(),
+      .optional()
+      .describe('What it is for, for people to read.'),
     ...hookOptionsSchema,
   }),
   output: z.object({
-    id: z.int(),
-    group: z.int(),
-    secret: z.string().describe('Shown here, and when it is replaced, only.'),
+    id: hookField,
+    group: groupField,
+    secret: z.string().describe('What its requests are signed with. Shown here, and when it is replaced, only.'),
     token: z
       .string()
       .optional()

@@ -7,8 +7,8 @@ import { findHooks } from '../../storage/hooks/hooks.ts';
 import { translateLostRead } from '../core/database-errors.ts';
 import { parseTimestamp } from '../core/timestamp.ts';
 import { defineTargetedOperation } from '../core/operation.ts';
-import { pageOf } from '../core/page.ts';
-import { hookNumber } from '../core/schemas.ts';
+import { pageOf, pageLimit } from '../core/page.ts';
+import { categoryField, groupField, hookField, hookNumber, statusField } from '../core/schemas.ts';
 import type { Services } from '../core/services.ts';
 
 /** Rows of a delivery log that are given at once. */
@@ -16,17 +16,17 @@ export const MAX_LOG_PAGE_SIZE = 100;
 
 /** One row of a delivery log. */
 export const loggedAttemptSchema = z.object({
-  message_id: z.string(),
-  seq: z.int(),
+  message_id: z.string().describe('The id of the message, of a batch that of the first one.'),
+  seq: z.int().describe('The place of the message in its conversation, of a batch that of the first one.'),
   last_seq: z.int().describe('The last message of a batch, or of what was skipped; else the same as `seq`.'),
   rev: z.int().optional().describe('Of an event, whose `seq` is that of the message that was changed.'),
   last_rev: z.int().optional().describe('The last event of a batch; else the same as `rev`.'),
-  attempt: z.int(),
-  at: z.string(),
-  outcome: z.string(),
-  category: z.string().nullable(),
-  code: z.int().nullable(),
-  duration_ms: z.int(),
+  attempt: z.int().describe('The number of the attempt, from 1; 0: nothing was sent.'),
+  at: z.string().describe('When it ended.'),
+  outcome: z.string().describe('`delivered`, `failed`, `unregistered`, `dead_lettered`, `skipped` or `expired`.'),
+  category: categoryField,
+  code: statusField,
+  duration_ms: z.int().describe('How long it took.'),
 });
 
 /** A row of the log as every edge shows it. */
@@ -111,14 +111,14 @@ export const hookLog = defineTargetedOperation({
   summary: 'Show the delivery log of a reverse webhook, also of a removed one, newest first, a page at a time.',
   input: z.strictObject({
     hook: hookNumber,
-    before: z.string().max(100).optional(),
-    limit: z.int().min(1).max(MAX_LOG_PAGE_SIZE).default(MAX_LOG_PAGE_SIZE),
+    before: z.string().max(100).optional().describe('`next` of the page before, or a time; not given: the newest.'),
+    limit: pageLimit(MAX_LOG_PAGE_SIZE, MAX_LOG_PAGE_SIZE),
   }),
   output: z.object({
-    id: z.int(),
-    group: z.int(),
-    attempts: z.array(loggedAttemptSchema),
-    next: z.string().nullable(),
+    id: hookField,
+    group: groupField,
+    attempts: z.array(loggedAttemptSchema).describe('The attempts, newest first.'),
+    next: z.string().nullable().describe('`before` of the next page; null: this was all.'),
   }),
   who: 'group-admin',
   on: 'hook',

@@ -11,8 +11,16 @@ import { loggedAttemptSchema, serializeAttempt } from './hook-delivery-log.ts';
 import { restorableUntil } from './hook-restore.ts';
 import { healthOf, hookHealthSchema, hookStateSchema } from './hooks.ts';
 import { defineOperation, defineTargetedOperation } from '../core/operation.ts';
-import { limitSchema, pageOf } from '../core/page.ts';
-import { groupReference, hookNumber } from '../core/schemas.ts';
+import { limitSchema, pageOf, nextNumberSchema } from '../core/page.ts';
+import {
+  createdAtField,
+  groupField,
+  groupReference,
+  hookField,
+  hookNumber,
+  hostField,
+  titleField,
+} from '../core/schemas.ts';
 import type { Services } from '../core/services.ts';
 
 const ATTEMPTS_SHOWN = 10;
@@ -20,27 +28,30 @@ const ATTEMPTS_SHOWN = 10;
 /** A hook that was removed has no lane and so no state of health; its row is kept for a while. */
 const listedStateSchema = z.enum([...hookStateSchema.options, 'removed']);
 const pastRemovalSchema = z.object({
-  at: z.string(),
+  at: z.string().describe('When it was removed.'),
   by: z.enum(['client', 'target']).describe("`client`: by the group's DELETE; `target`: by the 410 of its target."),
   restorable_until: z.string().nullable().describe('Until when it can be restored; null when it cannot.'),
 });
 
 const listedHookSchema = hookHealthSchema.extend({
-  id: z.int(),
-  group: z.int(),
-  state: listedStateSchema,
-  host: z.string().describe("Host of the target, with its port where it is not the scheme's own."),
+  id: hookField,
+  group: groupField,
+  state: listedStateSchema.describe('How it is: docs/reverse-webhooks.md explains the states.'),
+  host: hostField,
   format: z.enum(hookFormats).describe('How its requests look.'),
   events: z.array(z.enum(changeEventKinds)).describe('What it asks for besides new messages.'),
-  removed: pastRemovalSchema.nullable(),
+  removed: pastRemovalSchema.nullable().describe('Null: it is not removed.'),
 });
 
 const hookPageInput = {
-  after: z.int().min(0).max(2_147_483_647).default(0),
+  after: z.int().min(0).max(2_147_483_647).default(0).describe('`next` of the page before; 0: the first.'),
   limit: limitSchema,
-  state: listedStateSchema.optional(),
+  state: listedStateSchema.optional().describe('Only those in this state; not given: all but removed ones.'),
 };
-const hookPageOutput = z.object({ hooks: z.array(listedHookSchema), next: z.int().nullable() });
+const hookPageOutput = z.object({
+  hooks: z.array(listedHookSchema).describe('The reverse webhooks, by number.'),
+  next: nextNumberSchema,
+});
 
 export const listAllHooks = defineOperation({
   name: 'hooks.list-all',
@@ -80,30 +91,26 @@ async function listHookPage(
 }
 
 const hookInfoSchema = listedHookSchema.extend({
-  group_title: z.string(),
+  group_title: titleField,
   url: z
     .string()
     .describe("The whole target: this is the place where it is shown, as it can hold a secret of the receiver's."),
-  description: z.string().nullable(),
-  order: z.enum(['strict', 'none']),
-  batch: z.int(),
-  signature: z.enum(['v1', 'v1a', 'both']),
-  skip: z.array(z.enum(['webhook', 'bot'])),
+  description: z.string().nullable().describe('What it is for, for people to read; null: nothing is said.'),
+  order: z.enum(['strict', 'none']).describe('`strict`: one request after the other, in the order of the messages.'),
+  batch: z.int().describe('How many messages a request has at most.'),
+  signature: z.enum(['v1', 'v1a', 'both']).describe("Signed with the secret, with the server's keys, or with both."),
+  skip: z.array(z.enum(['webhook', 'bot'])).describe('The senders whose messages it does not get.'),
   triggers: z.array(z.string()).describe('It gets only messages that begin with one of these; empty: all of them.'),
   max_age: z.int().nullable().describe('In seconds; null: it gets messages of any age.'),
   old_secret_until: z.string().nullable().describe('Until when the secret before the last rotation signs too.'),
-  created_at: z.string(),
-  start_seq: z
-    .int()
-    .describe(
-      "Messages up to this seq were there before the hook; up to the cursor all is done; `last_seq` is the group's.",
-    ),
-  cursor: z.int(),
+  created_at: createdAtField,
+  start_seq: z.int().describe('Messages up to this seq were there before the hook.'),
+  cursor: z.int().describe('Up to this seq all is done.'),
   event_cursor: z.int().nullable().describe('The same of events, by rev; null: the hook asks for none.'),
-  last_seq: z.int(),
-  failures: z.int(),
-  failing_since: z.string().nullable(),
-  attempts: z.array(loggedAttemptSchema),
+  last_seq: z.int().describe('The newest message of the group.'),
+  failures: z.int().describe('Attempts that failed since the last success.'),
+  failing_since: z.string().nullable().describe('When the first of them failed; null: none did.'),
+  attempts: z.array(loggedAttemptSchema).describe('The newest ten attempts.'),
 });
 
 export const hookInfo = defineTargetedOperation({

@@ -24,14 +24,17 @@ const withoutRepeats = <Value>(values: readonly Value[]): Value[] => [...new Set
 /** How a hook delivers, as every edge takes it. */
 export const hookOptionsSchema = {
   format: oneOf(hookFormats).optional().describe('How its requests look: ours, or those of another product.'),
-  order: oneOf(['strict', 'none']).optional(),
-  batch: z.int().min(1).max(MAX_BATCH).optional(),
-  signature: oneOf(['v1', 'v1a', 'both']).optional(),
+  order: oneOf(['strict', 'none']).optional().describe('`strict`, the default: one request after the other, in order.'),
+  batch: z.int().min(1).max(MAX_BATCH).optional().describe('The most messages in a request; the default is 1.'),
+  signature: oneOf(['v1', 'v1a', 'both'])
+    .optional()
+    .describe("By the secret (`v1`), by the server's keys, or by both."),
   skip: z
     .array(oneOf(['webhook', 'bot']))
     .max(2)
     .transform(withoutRepeats)
-    .optional(),
+    .optional()
+    .describe('The senders whose messages it does not get.'),
   triggers: z
     .array(z.string().max(MAX_TRIGGER_LENGTH).regex(ONE_WORD, 'must be one word without white space'))
     .max(MAX_TRIGGERS)

@@ -4,7 +4,7 @@ import { claimPing, type HookReference } from '../../storage/hooks/hook-control.
 import { translateLostRead } from '../core/database-errors.ts';
 import { hookByAccess } from './hook-actor.ts';
 import { defineTargetedOperation } from '../core/operation.ts';
-import { hookNumber } from '../core/schemas.ts';
+import { categoryField, groupField, hookField, hookNumber, hostField, statusField } from '../core/schemas.ts';
 import type { Services } from '../core/services.ts';
 
 /** A hook is pinged once in this time, over all processes. */
@@ -12,10 +12,10 @@ const MIN_PING_INTERVAL_S = 5;
 
 /** The outcome of a ping. */
 const pingSchema = z.object({
-  delivered: z.boolean(),
-  category: z.string().nullable(),
-  code: z.int().nullable(),
-  duration_ms: z.int(),
+  delivered: z.boolean().describe('Whether the target answered with a 2xx.'),
+  category: categoryField,
+  code: statusField,
+  duration_ms: z.int().describe('How long it took.'),
 });
 
 /**
@@ -46,7 +46,7 @@ export const pingHook = defineTargetedOperation({
   name: 'hooks.ping',
   summary: 'Send a signed ping to the target of a reverse webhook now, and return its answer.',
   input: z.strictObject({ hook: hookNumber }),
-  output: pingSchema.extend({ id: z.int(), group: z.int(), host: z.string() }),
+  output: pingSchema.extend({ id: hookField, group: groupField, host: hostField }),
   who: 'group-admin',
   on: 'hook',
   scope: 'hooks:manage',

@@ -21,8 +21,9 @@ import { limitGroupHookChanges, hookByAccess, type HookAccess } from './hook-act
 import { changeLockedHookAndAnnounce } from './hook-update.ts';
 import { parseTimestamp } from '../core/timestamp.ts';
 import { defineTargetedOperation } from '../core/operation.ts';
-import { hookNumber } from '../core/schemas.ts';
+import { groupField, hookField, hookNumber } from '../core/schemas.ts';
 import type { Services } from '../core/services.ts';
+import { pendingSchema } from './hooks.ts';
 
 /** Messages that can be asked for again by their ids, at once. */
 const MAX_REDELIVERED_IDS = 100;
@@ -33,9 +34,12 @@ const OUTCOME_UNKNOWN_SENTENCE =
   'The messages may be on their way again: look at the delivery log before you repeat it';
 
 /** A message's id or a moment, as text. */
-export const redeliveryStartSchema = z.string().max(100);
-/** Ids of single messages. */
-export const redeliveredIdsSchema = z.array(z.string().max(100)).min(1).max(MAX_REDELIVERED_IDS);
+export const redeliveryStartSchema = z.string().max(100).describe('A message id or a time: all from there is sent.');
+export const redeliveredIdsSchema = z
+  .array(z.string().max(100))
+  .min(1)
+  .max(MAX_REDELIVERED_IDS)
+  .describe('The ids of single messages that are sent again.');
 
 /** Where to begin again, or which single messages to send. */
 export type RedeliveryRequest =
@@ -173,7 +177,12 @@ export const redeliverHook = defineTargetedOperation({
   input: z
     .strictObject({ hook: hookNumber, from: redeliveryStartSchema.optional(), only: redeliveredIdsSchema.optional() })
     .refine(({ from, only }) => (from === undefined) !== (only === undefined), 'give one of "from" and "only"'),
-  output: z.object({ id: z.int(), group: z.int(), from: z.string().nullable(), pending: z.int() }),
+  output: z.object({
+    id: hookField,
+    group: groupField,
+    from: z.string().nullable().describe('The id of the first message that is sent; null: there is none.'),
+    pending: pendingSchema,
+  }),
   who: 'group-admin',
   on: 'hook',
   scope: 'hooks:manage',
@@ -190,7 +199,11 @@ export const discardHookBacklog = defineTargetedOperation({
   name: 'hooks.discard-backlog',
   summary: 'Drop everything that a reverse webhook still has to deliver; it continues with the next message.',
   input: z.strictObject({ hook: hookNumber }),
-  output: z.object({ id: z.int(), group: z.int(), skipped: z.int() }),
+  output: z.object({
+    id: hookField,
+    group: groupField,
+    skipped: z.int().describe('Messages and events that it will not get.'),
+  }),
   who: 'group-admin',
   on: 'hook',
   scope: 'hooks:manage',

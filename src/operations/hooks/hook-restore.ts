@@ -12,14 +12,15 @@ import { translateLostRead } from '../core/database-errors.ts';
 import { actorByAccess, limitGroupHookChanges, type HookAccess } from './hook-actor.ts';
 import { withAnnouncedHookChange } from './hook-announce.ts';
 import { defineTargetedOperation } from '../core/operation.ts';
-import { hookNumber } from '../core/schemas.ts';
+import { groupField, hookField, hookNumber, hostField } from '../core/schemas.ts';
 import type { Services } from '../core/services.ts';
+import { pendingSchema } from './hooks.ts';
 
 export const restoreRemovedHook = defineTargetedOperation({
   name: 'hooks.restore',
   summary: "Restore a reverse webhook that its target's answer 410 removed, with its id, secret and cursor.",
   input: z.strictObject({ hook: hookNumber }),
-  output: z.object({ id: z.int(), group: z.int(), host: z.string(), pending: z.int() }),
+  output: z.object({ id: hookField, group: groupField, host: hostField, pending: pendingSchema }),
   who: 'group-admin',
   on: 'hook',
   scope: 'hooks:manage',

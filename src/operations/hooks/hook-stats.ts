@@ -3,7 +3,7 @@ import { durationQuantileBoundMs } from '../../model/hook-stats.ts';
 import { readHookStats } from '../../storage/hooks/hook-stats.ts';
 import { translateLostRead } from '../core/database-errors.ts';
 import { defineTargetedOperation } from '../core/operation.ts';
-import { hookNumber } from '../core/schemas.ts';
+import { groupField, hookField, hookNumber } from '../core/schemas.ts';
 import { hookByAccess } from './hook-actor.ts';
 
 const HOUR_MS = 3_600_000;
@@ -16,20 +16,20 @@ export const hookStats = defineTargetedOperation({
   summary: 'Count the requests to a reverse webhook in the last hours, with their failures and durations.',
   input: z.strictObject({
     hook: hookNumber,
-    hours: z.int().min(1).max(MAX_HOURS).default(24),
+    hours: z.int().min(1).max(MAX_HOURS).default(24).describe('How many hours up to now are counted.'),
     step: z.enum(['5m', '1h', '1d']).default('1h').describe('What is counted together.'),
   }),
   output: z.object({
-    id: z.int(),
-    group: z.int(),
+    id: hookField,
+    group: groupField,
     steps: z
       .array(
         z.object({
           at: z.string().describe('When it begins, in UTC.'),
           delivered: z.int().describe('Requests, not messages: a batch is one.'),
-          failed: z.int(),
+          failed: z.int().describe('Requests that failed.'),
           p50_ms: z.int().nullable().describe('Half of the requests took less than this; null: more than 10 s.'),
-          p95_ms: z.int().nullable(),
+          p95_ms: z.int().nullable().describe('The same of 95 in 100.'),
         }),
       )
       .describe('In the order of time; steps without a request are left out.'),

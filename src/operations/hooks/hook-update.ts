@@ -23,7 +23,7 @@ import {
 } from './hook-options.ts';
 import { healthOf, hookHealthSchema, requireServerKeyForSignature, type HookHealthReport } from './hooks.ts';
 import { defineTargetedOperation } from '../core/operation.ts';
-import { hookNumber } from '../core/schemas.ts';
+import { groupField, hookField, hookNumber } from '../core/schemas.ts';
 import type { Services } from '../core/services.ts';
 
 /**
@@ -145,9 +145,9 @@ export async function unregisterHook(services: Services, hook: HookAccess): Prom
 }
 
 const hookChangesSchema = {
-  paused: z.boolean().optional(),
+  paused: z.boolean().optional().describe('True: nothing is sent; false: it is sent again.'),
   ...hookOptionsSchema,
-  rotate_secret: z.boolean().optional(),
+  rotate_secret: z.boolean().optional().describe('Make a new secret in the place of the present one.'),
 };
 
 export const updateHook = defineTargetedOperation({
@@ -155,8 +155,8 @@ export const updateHook = defineTargetedOperation({
   summary: 'Pause or resume a reverse webhook, change how it delivers, or replace its secret.',
   input: z.strictObject({ hook: hookNumber, ...hookChangesSchema }),
   output: hookHealthSchema.extend({
-    id: z.int(),
-    group: z.int(),
+    id: hookField,
+    group: groupField,
     secret: z.string().optional().describe('Only when it was replaced; the one before it signs too for 24 hours.'),
     token: z
       .string()
@@ -180,7 +180,7 @@ export const removeGroupHook = defineTargetedOperation({
   name: 'hooks.remove',
   summary: 'Remove a reverse webhook of a group for good.',
   input: z.strictObject({ hook: hookNumber }),
-  output: z.object({ id: z.int(), group: z.int() }),
+  output: z.object({ id: hookField, group: groupField }),
   who: 'group-admin',
   on: 'hook',
   scope: 'hooks:manage',

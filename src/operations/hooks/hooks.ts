@@ -15,20 +15,32 @@ import type { HookActor } from './hook-actor.ts';
 import { requireOptionsOfFormat, tokenOfFormat } from './hook-options.ts';
 import { parseHookUrl } from './hook-url.ts';
 import type { Services } from '../core/services.ts';
+import { hookField, categoryField, statusField } from '../core/schemas.ts';
 
-export const hookStateSchema = z.enum(['active', 'failing', 'parked', 'paused']);
+export const hookStateSchema = z
+  .enum(['active', 'failing', 'parked', 'paused'])
+  .describe('How it is: docs/reverse-webhooks.md explains the states.');
+export const pendingSchema = z.int().describe('Messages and events that the hook has still to get.');
 
 /** A hook in its group's list. */
-export const hookSummarySchema = z.object({ id: z.int(), url: z.string(), state: hookStateSchema, pending: z.int() });
+export const hookSummarySchema = z.object({
+  id: hookField,
+  url: z.string().describe('The whole target.'),
+  state: hookStateSchema,
+  pending: pendingSchema,
+});
 
 /** A hook's health. */
 export const hookHealthSchema = z.object({
   state: hookStateSchema,
-  pending: z.int(),
-  oldest_pending_at: z.string().nullable(),
-  last_success_at: z.string().nullable(),
-  last_error: z.object({ at: z.string(), category: z.string().nullable(), code: z.int().nullable() }).nullable(),
-  next_attempt_at: z.string().nullable(),
+  pending: pendingSchema,
+  oldest_pending_at: z.string().nullable().describe('When the oldest of them was posted; null: nothing is pending.'),
+  last_success_at: z.string().nullable().describe('When the target took something last; null: never.'),
+  last_error: z
+    .object({ at: z.string().describe('When it failed.'), category: categoryField, code: statusField })
+    .nullable()
+    .describe('The last failed attempt; null: none failed.'),
+  next_attempt_at: z.string().nullable().describe('When it is tried again; null: it waits for no retry.'),
 });
 
 export type HookHealthReport = z.infer<typeof hookHealthSchema>;

@@ -30,7 +30,11 @@ export const editMessage = defineTargetedOperation({
   name: 'messages.edit',
   summary:
     "Change the text of an own message; the group's owner and admins change any, with a notice. The message gets a new rev, and keeps its seq and its files.",
-  input: z.strictObject({ conversation: conversationNumber, seq: seqSchema, text: z.string() }),
+  input: z.strictObject({
+    conversation: conversationNumber,
+    seq: seqSchema,
+    text: z.string().describe('What it says from now on.'),
+  }),
   output: messageSchema,
   on: 'conversation',
   who: 'member',

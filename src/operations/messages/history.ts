@@ -17,6 +17,7 @@ import {
   serializeNotice,
   type SerializedNotice,
 } from '../core/serializers.ts';
+import { pageLimit, nextSeqSchema } from '../core/page.ts';
 
 const MAX_HISTORY_PAGE_SIZE = 200;
 /** A page ends where its texts have so many bytes, so that 200 of the longest messages are no 32 MB. */
@@ -31,19 +32,14 @@ export const messageHistory = defineTargetedOperation({
     conversation: conversationNumber,
     before: seqSchema.optional().describe('Those before this seq, the nearest ones.'),
     after: z.int().nonnegative().optional().describe('Those after this seq; 0: from the first.'),
-    limit: z.int().min(1).max(MAX_HISTORY_PAGE_SIZE).default(50),
+    limit: pageLimit(MAX_HISTORY_PAGE_SIZE, 50),
     notices: z.boolean().default(false).describe('With the notices behind each message of the page.'),
   }),
   output: z.object({
-    messages: z.array(messageSchema),
-    next: z
-      .int()
-      .nullable()
-      .describe(
-        'What to give as `after`, if it was given, else as `before`, for the messages beyond these; null: there are none.',
-      ),
+    messages: z.array(messageSchema).describe('The messages, by seq.'),
+    next: nextSeqSchema,
     notices: z
-      .array(noticeSchema.extend({ rev: z.int() }))
+      .array(noticeSchema.extend({ rev: z.int().describe('The number of the change in its conversation.') }))
       .optional()
       .describe(
         'If asked for: the notices whose `after_seq` is a message of the page, by rev; with the first message of the history, or without any message, also those before the first one. At most 200, the newest of the page.',

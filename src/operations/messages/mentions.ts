@@ -7,6 +7,7 @@ import { readThenRecheckRole } from '../core/conversation-access.ts';
 import { defineTargetedOperation } from '../core/operation.ts';
 import { conversationNumber, seqSchema } from '../core/schemas.ts';
 import { messageSchema, serializeMessage } from '../core/serializers.ts';
+import { pageLimit, nextSeqSchema } from '../core/page.ts';
 
 const MAX_MENTIONS = 200;
 const MAX_PAGE_BYTES = 512 * 1024;
@@ -23,16 +24,11 @@ export const listMentions = defineTargetedOperation({
       .nonnegative()
       .optional()
       .describe('Those after this seq, the nearest ones; with `read_seq` and a `limit` of 1 the first unread one.'),
-    limit: z.int().min(1).max(MAX_MENTIONS).default(50),
+    limit: pageLimit(MAX_MENTIONS, 50),
   }),
   output: z.object({
-    messages: z.array(messageSchema),
-    next: z
-      .int()
-      .nullable()
-      .describe(
-        'What to give as `after`, if it was given, else as `before`, for the messages beyond these; null: there are none.',
-      ),
+    messages: z.array(messageSchema).describe('The messages, by seq.'),
+    next: nextSeqSchema,
   }),
   on: 'conversation',
   who: 'member',

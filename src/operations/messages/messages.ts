@@ -14,7 +14,7 @@ import { translateLostRead } from '../core/database-errors.ts';
 import { MESSAGE_LIMITS } from '../core/input-limits.ts';
 import { checkMessageText } from '../core/message-text.ts';
 import { defineTargetedOperation } from '../core/operation.ts';
-import { conversationReference, fileIdSchema, nickSchema } from '../core/schemas.ts';
+import { conversationField, conversationReference, fileIdSchema, nickSchema } from '../core/schemas.ts';
 import { messageSchema, serializeMessage } from '../core/serializers.ts';
 import type { Services } from '../core/services.ts';
 import { notAMember } from '../core/conversation-access.ts';
@@ -46,7 +46,7 @@ export const sendMessage = defineTargetedOperation({
     as: nickSchema.optional().describe("The command line's alone: the nick of the member who posts."),
   }),
   output: messageSchema.extend({
-    conversation: z.int(),
+    conversation: conversationField,
     repeated: z
       .boolean()
       .describe('The message was posted by an earlier call with this `client_id`; it is shown as it is now.'),

@@ -8,8 +8,9 @@ import { translateLostRead } from '../core/database-errors.ts';
 import { notAMember } from '../core/conversation-access.ts';
 import { requireAccount } from '../core/caller.ts';
 import { defineOperation } from '../core/operation.ts';
-import { conversationNumber } from '../core/schemas.ts';
+import { conversationField, conversationNumber } from '../core/schemas.ts';
 import { messageSchema, serializeMessage } from '../core/serializers.ts';
+import { pageLimit } from '../core/page.ts';
 
 const MAX_SEARCH_PAGE_SIZE = 50;
 const MAX_QUERY_LENGTH = 200;
@@ -18,7 +19,9 @@ const MAX_PAGE_BYTES = 512 * 1024;
 const messageIdSchema = z.string().regex(MESSAGE_ID_PATTERN, 'must be the id of a message');
 
 const searchPageSchema = z.object({
-  messages: z.array(messageSchema.extend({ conversation: z.int() })),
+  messages: z
+    .array(messageSchema.extend({ conversation: conversationField }))
+    .describe('Those that were found, newest first.'),
   next: z.string().nullable().describe('The id to go on before; null: this was all.'),
 });
 
@@ -33,7 +36,7 @@ export const searchMessages = defineOperation({
       .describe('Words that a message has to have; "a phrase", or, and -not are understood.'),
     conversation: conversationNumber.optional().describe('In this conversation only.'),
     before: messageIdSchema.optional().describe('Only what is older than this message: what `next` said.'),
-    limit: z.int().min(1).max(MAX_SEARCH_PAGE_SIZE).default(20),
+    limit: pageLimit(MAX_SEARCH_PAGE_SIZE, 20),
   }),
   output: searchPageSchema,
   who: 'account',

@@ -10,6 +10,7 @@ import {
   serializeChange,
   serializeEpochBoundary,
   serializeFirstSeq,
+  removedBeforeSchema,
 } from '../core/serializers.ts';
 
 const MAX_CHANGES = 500;
@@ -21,16 +22,13 @@ export const syncChanges = defineTargetedOperation({
   input: z.strictObject({
     conversation: conversationNumber,
     after_rev: z.int().nonnegative().describe('What the client has; 0: nothing.'),
-    limit: z.int().min(1).max(MAX_CHANGES).default(100),
+    limit: z.int().min(1).max(MAX_CHANGES).default(100).describe('How many changes there are at most.'),
   }),
   output: z.object({
-    changes: z.array(changeSchema),
+    changes: z.array(changeSchema).describe('The changes, by rev.'),
     rev: z.int().describe('Up to here the client has everything now; give it as `after_rev` next time.'),
-    more: z.boolean(),
-    first_seq: z
-      .int()
-      .optional()
-      .describe('Messages before this one were removed by a retention rule: drop them. Not there where none were.'),
+    more: z.boolean().describe('There are more changes after `rev`.'),
+    first_seq: removedBeforeSchema,
     ...epochBoundarySchema,
   }),
   on: 'conversation',

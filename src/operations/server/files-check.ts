@@ -12,14 +12,14 @@ const findingSchema = z.object({
     ),
   file: z.string().nullable().describe("The file's id; null for counts."),
   bytes: z.int().nullable().describe('Bytes that the store has of it; null: none, or not known.'),
-  repaired: z.boolean(),
+  repaired: z.boolean().describe('Whether it was corrected.'),
 });
 
 export const checkFiles = defineOperation({
   name: 'files.check',
   summary: 'Compare a page of the database with the store of files; with `repair`, correct the differences.',
   input: z.strictObject({
-    repair: z.boolean().default(false),
+    repair: z.boolean().default(false).describe('Correct the differences.'),
     after: z
       .string()
       .max(1_000)
@@ -30,8 +30,8 @@ export const checkFiles = defineOperation({
   output: z.object({
     store: z.string().describe('What the store is, for people.'),
     files: z.int().describe('Files and uploads in the store that were looked at.'),
-    uploads: z.int(),
-    found: z.array(findingSchema),
+    uploads: z.int().describe('Unfinished uploads in the store that were looked at.'),
+    found: z.array(findingSchema).describe('The differences.'),
     empty: z
       .boolean()
       .describe(

@@ -8,6 +8,7 @@ import { translateLostRead } from '../core/database-errors.ts';
 import { requireAccount } from '../core/caller.ts';
 import { defineOperation } from '../core/operation.ts';
 import { limitSchema, pageOf } from '../core/page.ts';
+import { createdAtField } from '../core/schemas.ts';
 
 /** How long an address that somebody asks for is good. */
 const LINK_TTL_MS = 60 * 60_000;
@@ -16,19 +17,19 @@ const LINK_TTL_MS = 60 * 60_000;
 const CREATED_US_AND_ID_PATTERN = /^(\d{1,16})\.([A-Za-z0-9_-]{22})$/;
 
 /** A file by its id; any text, since one that cannot be an id names no file. */
-const fileId = z.string().max(100);
+const fileId = z.string().max(100).describe("The file's id.");
 
 const ownFileSchema = z.object({
-  id: z.string(),
-  name: z.string(),
+  id: z.string().describe("The file's id."),
+  name: z.string().describe("The file's name."),
   type: z
     .string()
     .describe('Of its content; `application/octet-stream` where that shows nothing, and until it is complete.'),
   size: z.int().describe('Bytes; of an upload those announced.'),
   received: z.int().describe('Bytes that are there; fewer than `size` of an upload that is not complete.'),
-  complete: z.boolean(),
+  complete: z.boolean().describe('Whether the upload is complete.'),
   message: z.string().nullable().describe('The message that it is attached to, by its id; null: none.'),
-  created_at: z.string(),
+  created_at: createdAtField,
 });
 
 function serializeOwnFile(file: FileRow & { readonly logEpoch: LogEpoch }): z.infer<typeof ownFileSchema> {
@@ -49,7 +50,10 @@ export const createTemporaryFileLink = defineOperation({
   name: 'files.link',
   summary: 'Make a URL that downloads a file without a session, for an hour, while the caller may read the file.',
   input: z.strictObject({ file: fileId }),
-  output: z.object({ url: z.string(), expires_at: z.string() }),
+  output: z.object({
+    url: z.string().describe('Whoever has it may read the file.'),
+    expires_at: z.string().describe('Until when it is good.'),
+  }),
   who: 'account',
   scope: 'messages:read',
   errors: ['file_not_found'],
@@ -73,12 +77,18 @@ export const listOwnFiles = defineOperation({
     limit: limitSchema,
   }),
   output: z.object({
-    files: z.array(ownFileSchema),
+    files: z.array(ownFileSchema).describe('The files, newest first.'),
     next: z
       .string()
       .nullable()
       .describe('`before` of the next page, also where the file there goes meanwhile; null: this was all.'),
-    usage: z.object({ bytes: z.int(), files: z.int(), max_bytes: z.int() }),
+    usage: z
+      .object({
+        bytes: z.int().describe('What they take together.'),
+        files: z.int().describe('How many there are.'),
+        max_bytes: z.int().describe('What they may take together.'),
+      })
+      .describe('Of all files of the caller.'),
   }),
   who: 'account',
   scope: 'messages:read',
@@ -107,7 +117,7 @@ export const removeUnattachedFile = defineOperation({
   summary:
     "Remove an own file that belongs to no message, or end its upload. A message's file is removed with its message.",
   input: z.strictObject({ file: fileId }),
-  output: z.object({ file: z.string() }),
+  output: z.object({ file: z.string().describe("The file's id.") }),
   who: 'account',
   scope: 'messages:write',
   errors: ['file_not_found', 'upload_expired'],

@@ -7,8 +7,8 @@ import { listMembersOfConversationAmong } from '../../storage/groups/presence.ts
 import { translateLostRead } from '../core/database-errors.ts';
 import { SUBSCRIBE_LIMITS } from '../core/input-limits.ts';
 import { defineOperation, defineTargetedOperation } from '../core/operation.ts';
-import { conversationNumber } from '../core/schemas.ts';
-import { epochSchema, serializeEpoch, serializeFirstSeq } from '../core/serializers.ts';
+import { conversationField, conversationNumber, installationRoleSchema, accountFields } from '../core/schemas.ts';
+import { epochSchema, serializeEpoch, serializeFirstSeq, removedBeforeSchema } from '../core/serializers.ts';
 
 const MAX_TOKEN_LENGTH = 200;
 const MAX_LISTED_ONLINE = 1_000;
@@ -27,8 +27,8 @@ export const authenticateLive = defineOperation({
       .describe('Not given: the session whose cookie came with the handshake counts.'),
   }),
   output: z.object({
-    account: z.object({ id: z.int(), nick: z.string(), name: z.string(), role: z.enum(['admin', 'user', 'bot']) }),
-    session: z.int(),
+    account: z.object({ ...accountFields, role: installationRoleSchema }).describe('Whose session or token it is.'),
+    session: z.int().describe("The session's number."),
   }),
   who: 'anybody',
   scope: null,
@@ -47,6 +47,7 @@ export const authenticateLive = defineOperation({
   },
 });
 
+const foregroundSchema = z.boolean().describe('False: the app of this connection is in the background.');
 const CONVERSATION_NUMBER_PATTERN = /^[1-9]\d{0,15}$/;
 
 /**
@@ -92,20 +93,19 @@ export const subscribeLive = defineOperation({
       .describe('Where those begin that `since` does not name: with what comes, or with their first change.'),
   }),
   output: z.object({
-    conversations: z.array(
-      z.object({
-        id: z.int(),
-        rev: z.int().describe('What is sent begins behind this one.'),
-        first_seq: z
-          .int()
-          .optional()
-          .describe('Messages before this one were removed by a retention rule: drop them. Not there where none were.'),
-        epoch_rev: z
-          .int()
-          .optional()
-          .describe('Who knows `previous_epoch` drops what has a greater rev, and asks for what is behind this one.'),
-      }),
-    ),
+    conversations: z
+      .array(
+        z.object({
+          id: conversationField,
+          rev: z.int().describe('What is sent begins behind this one.'),
+          first_seq: removedBeforeSchema,
+          epoch_rev: z
+            .int()
+            .optional()
+            .describe('Who knows `previous_epoch` drops what has a greater rev, and asks for what is behind this one.'),
+        }),
+      )
+      .describe('Those that are followed, by number.'),
     ...epochSchema,
     complete: z
       .boolean()
@@ -138,8 +138,8 @@ export const setLiveForeground = defineOperation({
   name: 'live.foreground',
   summary:
     'Tell the server whether the app is visible. In the background its account counts as away, and its devices get pushes.',
-  input: z.strictObject({ foreground: z.boolean() }),
-  output: z.object({ foreground: z.boolean() }),
+  input: z.strictObject({ foreground: foregroundSchema }),
+  output: z.object({ foreground: foregroundSchema }),
   who: 'person',
   scope: null,
   errors: ['live_only'],
@@ -169,7 +169,7 @@ export const listPresence = defineTargetedOperation({
   summary: 'List the members of a conversation that are online, by nick.',
   input: z.strictObject({ conversation: conversationNumber }),
   output: z.object({
-    accounts: z.array(z.object({ id: z.int(), nick: z.string(), name: z.string() })),
+    accounts: z.array(z.object(accountFields)).describe('Those that are online, by nick.'),
     more: z.boolean().describe('There are more than are listed.'),
   }),
   who: 'member',

@@ -3,27 +3,33 @@ import * as z from 'zod';
 import type { ServerUse } from '../../storage/db/server-group.ts';
 import type { CachedDeliveryReport } from '../core/delivery-report-cache.ts';
 import { defineOperation } from '../core/operation.ts';
+import { groupField, hookField, hostField, categoryField, statusField } from '../core/schemas.ts';
 
 const DATABASE_PING_TIMEOUT_MS = 1_000;
 
-const hookCountsSchema = z.object({ active: z.int(), failing: z.int(), parked: z.int(), paused: z.int() });
+const hookCountsSchema = z.object({
+  active: z.int().describe('Hooks whose last attempt succeeded, or that had none.'),
+  failing: z.int().describe('Hooks whose last attempt failed.'),
+  parked: z.int().describe('Hooks that have failed for so long that they are tried rarely.'),
+  paused: z.int().describe('Hooks that somebody paused.'),
+});
 
 const deliveriesSchema = z.object({
   age_ms: z
     .int()
     .describe('How old this part is: it is remembered for ten seconds, and for as long as the database is away.'),
-  hooks: hookCountsSchema,
+  hooks: hookCountsSchema.describe('How many hooks are in each state.'),
   pending_hooks: z.int().describe('Hooks that have something pending.'),
-  oldest_pending_at: z.string().nullable(),
+  oldest_pending_at: z.string().nullable().describe('When the oldest pending message was posted; null: none is.'),
   last_errors: z
     .array(
       z.object({
-        hook: z.int(),
-        group: z.int(),
-        host: z.string(),
-        at: z.string(),
-        category: z.string().nullable(),
-        code: z.int().nullable(),
+        hook: hookField,
+        group: groupField,
+        host: hostField,
+        at: z.string().describe('When it failed.'),
+        category: categoryField,
+        code: statusField,
       }),
     )
     .describe(
@@ -36,19 +42,19 @@ export const serverStatus = defineOperation({
   summary: 'Show which server this is, since when it runs, whether it can work, and the state of its deliveries.',
   input: z.strictObject({}),
   output: z.object({
-    version: z.string(),
-    started_at: z.string(),
-    pid: z.int(),
+    version: z.string().describe('The version of the program.'),
+    started_at: z.string().describe('When the process began.'),
+    pid: z.int().describe('The number of the process.'),
     heap_limit_bytes: z.int().describe('The most that the heap of JavaScript may hold.'),
-    listeners: z.array(z.string()),
+    listeners: z.array(z.string()).describe('The addresses at which the server listens.'),
     metrics_url: z.string().nullable().describe('Null: switched off.'),
-    base_uri: z.string(),
-    database: z.string(),
+    base_uri: z.string().describe('The address that people and programs are given: `http.base-uri`.'),
+    database: z.string().describe('What the database is: its version.'),
     database_servers: z
       .array(
         z.object({
-          server: z.string(),
-          used: z.boolean(),
+          server: z.string().describe('Its host and port.'),
+          used: z.boolean().describe('Whether connections are opened to it.'),
           rejection: z
             .string()
             .nullable()
@@ -60,7 +66,7 @@ export const serverStatus = defineOperation({
     waiting_posts: z.int().describe('Posts that wait for their commit.'),
     deliveries_in_flight: z.int().describe('Deliveries that were begun by this process and have no outcome yet.'),
     loops: z
-      .array(z.object({ hook: z.int(), group: z.int() }))
+      .array(z.object({ hook: hookField, group: groupField }))
       .describe(
         "Reverse webhooks whose receivers seem to answer posts of the group's webhook with further ones (`groups.info`).",
       ),
