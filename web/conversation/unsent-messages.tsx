@@ -14,7 +14,7 @@ export function UnsentMessages({ chat, entries }: UnsentMessagesProps) {
   return (
     <>
       {entries.map(({ clientId, text, files = [], refusal }) => (
-        <div key={clientId} class={refusal === null ? 'message pending' : 'message pending failed'}>
+        <article key={clientId} class={refusal === null ? 'message pending' : 'message pending failed'}>
           <div class="body">
             <RichText text={text} ownNick={chat.account.nick} />
             {files.map(({ id, name }) => (
@@ -36,7 +36,7 @@ export function UnsentMessages({ chat, entries }: UnsentMessagesProps) {
               </p>
             )}
           </div>
-        </div>
+        </article>
       ))}
     </>
   );

@@ -39,7 +39,7 @@ export function ChatScreen({ state, chat }: ChatScreenProps) {
     if (conversation !== null) state.go({ screen: 'conversation', conversation, seq });
   };
   return (
-    <div class={`chat on-${below.screen}`}>
+    <main class={`chat on-${below.screen}`}>
       <ConnectionBar chat={chat} />
       <Sidebar
         state={state}
@@ -49,7 +49,7 @@ export function ChatScreen({ state, chat }: ChatScreenProps) {
         onFiles={show('files')}
         onSettings={() => state.go({ screen: 'settings', part: null })}
       />
-      <main class="pane">
+      <div class="pane">
         {below.screen === 'list' ? (
           <p class="quiet centred">{words.chooseConversation}</p>
         ) : (
@@ -61,7 +61,7 @@ export function ChatScreen({ state, chat }: ChatScreenProps) {
             seq={below.seq}
           />
         )}
-      </main>
+      </div>
       {dialog.value === 'switcher' ? <Switcher chat={chat} onChoose={leaveFor} /> : null}
       {dialog.value === 'search' ? <Search chat={chat} onChoose={leaveFor} /> : null}
       {route.screen === 'settings' ? <SettingsDialog state={state} chat={chat} part={route.part} /> : null}
@@ -77,7 +77,7 @@ export function ChatScreen({ state, chat }: ChatScreenProps) {
           )}
         </PanelDialog>
       ) : null}
-    </div>
+    </main>
   );
 }
 

@@ -36,7 +36,13 @@ interface ConversationPaneProps {
 export function ConversationPane(props: ConversationPaneProps) {
   const { state, chat, conversation } = props;
   const entry = chat.entryOf(conversation);
-  if (chat.conversations.value === null) return <p class="quiet centred">{words.loading}</p>;
+  if (chat.conversations.value === null)
+    return (
+      <>
+        <h1 class="unseen">{state.place.projectName}</h1>
+        <p class="quiet centred">{words.loading}</p>
+      </>
+    );
   return (
     <>
       <PaneHead state={state} chat={chat} entry={entry} />

@@ -27,7 +27,7 @@ export function PaneHead({ state, chat, entry }: PaneHeadProps) {
         <button class="back" type="button" aria-label={words.back} onClick={() => state.go({ screen: 'list' })}>
           ←
         </button>
-        <h2 dir="auto">{entry === undefined ? '' : conversationTitle(entry)}</h2>
+        <h1 dir="auto">{entry === undefined ? words.noSuchConversation : conversationTitle(entry)}</h1>
         {entry?.info.peer ? <PeerOnline chat={chat} account={entry.info.peer.id} /> : null}
         {entry?.info.kind === 'group' ? <span class="quiet">{words.members(entry.info.members)}</span> : null}
         {entry === undefined ? null : (

@@ -38,8 +38,8 @@ export function Switcher({ chat, onChoose }: SwitcherProps) {
         aria-label={words.switchTo}
         placeholder={words.switchTo}
         role="combobox"
-        aria-expanded="true"
-        aria-controls="switcher-list"
+        aria-expanded={found.length > 0}
+        aria-controls={found.length === 0 ? undefined : 'switcher-list'}
         aria-activedescendant={found[at] === undefined ? undefined : `switch-${found[at].info.id}`}
         value={text}
         onInput={(event) => {
@@ -48,21 +48,23 @@ export function Switcher({ chat, onChoose }: SwitcherProps) {
         }}
         onKeyDown={onKeyDown}
       />
-      <ul role="listbox" id="switcher-list" aria-label={words.conversations}>
-        {found.map((entry, index) => (
-          <li
-            key={entry.info.id}
-            id={`switch-${entry.info.id}`}
-            role="option"
-            aria-selected={index === at}
-            dir="auto"
-            onClick={() => onChoose(entry.info.id)}
-          >
-            {conversationTitle(entry)}
-          </li>
-        ))}
-      </ul>
-      {found.length === 0 ? <p class="quiet">{words.nothingFound}</p> : null}
+      {found.length === 0 ? null : (
+        <ul role="listbox" id="switcher-list" aria-label={words.conversations}>
+          {found.map((entry, index) => (
+            <li
+              key={entry.info.id}
+              id={`switch-${entry.info.id}`}
+              role="option"
+              aria-selected={index === at}
+              dir="auto"
+              onClick={() => onChoose(entry.info.id)}
+            >
+              {conversationTitle(entry)}
+            </li>
+          ))}
+        </ul>
+      )}
+      <div role="status">{found.length === 0 ? <p class="quiet">{words.nothingFound}</p> : null}</div>
     </dialog>
   );
 }

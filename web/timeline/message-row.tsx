@@ -78,13 +78,9 @@ export class MessageRow extends Component<MessageRowProps> {
       >
         <Notices notices={noticesBefore} />
         {isNewDay ? <div class="day">{dayOf(message.sent_at)}</div> : null}
-        {isFirstUnread ? (
-          <div class="new" role="separator">
-            {words.newMessages}
-          </div>
-        ) : null}
+        {isFirstUnread ? <div class="new">{words.newMessages}</div> : null}
         {message === undefined ? (
-          <div class="unloaded" aria-busy="true" />
+          <div class="unloaded" aria-hidden="true" />
         ) : (
           <Article {...this.props} message={message} isNewDay={isNewDay} />
         )}
@@ -99,9 +95,10 @@ function Notices({ notices }: { readonly notices: readonly Notice[] }) {
   return (
     <>
       {notices.map((notice, index) => (
-        <p key={index} class="notice" dir="auto">
+        // A feed may have children of no other role than article: a paragraph has one.
+        <div key={index} class="notice" dir="auto">
           {noticeText(notice)} <time dateTime={notice.at}>{timeOfDay(notice.at)}</time>
-        </p>
+        </div>
       ))}
     </>
   );

@@ -1,5 +1,6 @@
 import type { ComponentChildren, JSX } from 'preact';
 import { linkTarget, tokenize, type Block, type Token } from '../text/tokenize.ts';
+import { words } from '../words/words.ts';
 import { PersonLink } from './person-link.tsx';
 
 /** The text of a message, as elements: what people write is never HTML. */
@@ -13,10 +14,13 @@ export function RichText({ text, ownNick }: { readonly text: string; readonly ow
   );
 }
 
+/** Long lines are scrolled: by the keyboard, too. */
+const SCROLLED_BLOCK = { tabIndex: 0, role: 'group', 'aria-label': words.code } as const;
+
 function BlockOf({ block, ownNick }: { readonly block: Block; readonly ownNick: string }) {
   const last = block.tokens.length - 1;
   return (
-    <div class={`block ${block.kind}`} dir="auto">
+    <div class={`block ${block.kind}`} dir="auto" {...(block.kind === 'fence' ? SCROLLED_BLOCK : {})}>
       {block.tokens.map((token, index) => (
         // The end of a block is the end of its line.
         <TokenOf

@@ -302,16 +302,21 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
   }
 
   override render(): JSX.Element {
-    const { count, renderRow, label, children, pinnedIndex, onKeyDown } = this.props;
+    const { count, renderRow, isReady, label, children, pinnedIndex, onKeyDown } = this.props;
     const { from, to } = this.state;
     const rows: JSX.Element[] = [];
     if (pinnedIndex !== null && pinnedIndex < from) rows.push(renderRow(pinnedIndex));
-    for (let index = from; index < Math.min(to, count); index += 1) rows.push(renderRow(index));
+    let isAnyReady = count === 0;
+    for (let index = from; index < Math.min(to, count); index += 1) {
+      rows.push(renderRow(index));
+      isAnyReady ||= isReady(index);
+    }
     if (pinnedIndex !== null && pinnedIndex >= to && pinnedIndex < count) rows.push(renderRow(pinnedIndex));
     return (
       <div
         class="feed"
-        role="feed"
+        role={count === 0 ? 'group' : 'feed'}
+        aria-busy={!isAnyReady}
         aria-label={label}
         tabIndex={-1}
         ref={this.#feed}
