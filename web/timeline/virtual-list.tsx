@@ -66,6 +66,8 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
   #isAtEnd = true;
   /** Own writes come back as scroll events. */
   #writtenTop = -1;
+  /** Where the list was scrolled to, as it last saw. */
+  #seenTop = 0;
   #width = 0;
   /** How far the list could be scrolled. */
   #maxTop = 0;
@@ -197,6 +199,7 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
     const top = pullsAlong ? maxTop : this.#heights.offsetOf(this.#anchor.index) - this.#anchor.below;
     if (Math.abs(feed.scrollTop - top) >= 0.5) feed.scrollTop = top;
     this.#writtenTop = feed.scrollTop;
+    this.#seenTop = this.#writtenTop;
     // Beyond an end of the list the row cannot be where it was to be.
     if (Math.abs(this.#writtenTop - top) > 1 || pullsAlong) this.#anchorAt(this.#writtenTop);
     // A row above the anchor may begin in view now: it is what people read.
@@ -247,6 +250,7 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
 
   readonly #onScroll = (): void => {
     const feed = this.#feed.current!;
+    this.#seenTop = feed.scrollTop;
     if (Math.abs(feed.scrollTop - this.#writtenTop) < 1) return;
     this.#writtenTop = -1;
     this.#indexToFocus = null;
@@ -266,6 +270,9 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
   };
 
   readonly #onFocusIn = ({ target }: FocusEvent): void => {
+    // The browser has scrolled to what Tab leads to. Not with the event of that: an update before it would put the view
+    // back.
+    if (this.#feed.current!.scrollTop !== this.#seenTop) this.#onScroll();
     const row = target instanceof Element ? target.closest<HTMLElement>('[data-index]') : null;
     if (row !== null) this.props.onFocusedRow(Number(row.dataset['index']));
   };

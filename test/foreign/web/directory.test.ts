@@ -100,7 +100,7 @@ test('a pasted invitation shows its group before somebody joins, and says so whe
   await dialog.getByRole('heading', { name: 'Cellar' }).waitFor();
   await dialog.getByText('Wine').waitFor();
   await dialog.getByRole('button', { name: 'Join the group' }).click();
-  await page.getByRole('heading', { name: 'Cellar', level: 2 }).waitFor();
+  await page.getByRole('heading', { name: 'Cellar', level: 1 }).waitFor();
 
   await reopen(page);
   await paste(made.link);
