@@ -157,8 +157,8 @@ describe('a follower of the log', () => {
     for (let seq = 1; seq <= 20; seq += 1) await log.append(post(newer, 'new'));
     first.resolve();
     await reaches(20, 1, 1);
-    const [second, third] = newMessagesFirst ? [newer, others[1]!] : [others[1]!, newer];
-    expect(turns).toEqual([[others[0]!.id], [second.id], [third.id]]);
+    const [second, third] = newMessagesFirst ? [newer, others[1]] : [others[1], newer];
+    expect(turns).toEqual([[others[0].id], [second.id], [third.id]]);
   });
 
   test('finds more conversations than it queues by a sweep', async () => {
