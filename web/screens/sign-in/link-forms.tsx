@@ -38,7 +38,7 @@ export function LinkForm({ state, flow }: LinkFormProps) {
   const submit = (event: Event): void => {
     event.preventDefault();
     const token = linkTokenIn(text.value);
-    refusal.value = token === null ? refusalOf(text.value) : null;
+    refusal.value = token === null ? linkProblemOf(text.value) : null;
     if (token !== null) void state.signIn(token, flow.sessionChoice);
   };
   return (
@@ -61,6 +61,6 @@ export function LinkForm({ state, flow }: LinkFormProps) {
 }
 
 /** People paste the one link that they have. */
-function refusalOf(text: string): string {
+function linkProblemOf(text: string): string {
   return inviteTokenIn(text) === null ? words.notALink : words.inviteIsNoLink;
 }
