@@ -15,7 +15,7 @@ const MAX_BATCH_BYTES = 512 * 1024;
 /**
  * The outcome of a turn: not taken, since another node indexes; or the number of messages, and whether there are more.
  */
-export type IndexingRun =
+type IndexingRun =
   { readonly taken: false } | { readonly taken: true; readonly messages: number; readonly more: boolean };
 
 /** Conversations with changes that are not indexed, by id, after this one. */
