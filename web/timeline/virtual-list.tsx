@@ -202,9 +202,16 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
     this.#seenTop = this.#writtenTop;
     // Beyond an end of the list the row cannot be where it was to be.
     if (Math.abs(this.#writtenTop - top) > 1 || pullsAlong) this.#anchorAt(this.#writtenTop);
-    // A row above the anchor may begin in view now: it is what people read.
-    else if (this.#isAnchorByScroll) this.#anchorAt(top);
+    else if (this.#isAnchorByScroll && this.#mayAnchorAgain()) this.#anchorAt(top);
     this.#draw();
+  }
+
+  /**
+   * A row above the anchor may begin in view after a resize or a change: it is what people read then. Not while a drawn
+   * row waits for its content: anchored, it would move those below it once the content is drawn.
+   */
+  #mayAnchorAgain(): boolean {
+    return !this.props.isReady(this.#anchor.index) || this.#drawn.current!.querySelector('.unloaded') === null;
   }
 
   /** Somebody selects, drags or reads a menu: a view that moved would take it away from them. */
