@@ -26,9 +26,10 @@ const callers = [
 ] as const;
 /**
  * `.ci/run` leaves them out, so that it opens the browser for at most four minutes. Most show one screen each; what these
- * screens share is tested by the files that stay: sign-in, messages, files, keys, lost history and broken connections.
+ * screens share is tested by the files that stay: sign-in, messages, files, keys and lost history.
  */
 const LONG_BROWSER_TESTS = [
+  'accessibility/screens',
   'directory',
   'group-panel',
   'hostile-texts',
@@ -36,6 +37,7 @@ const LONG_BROWSER_TESTS = [
   'own-files',
   'people',
   'pictures',
+  'reconnect',
   'redirected-files',
   'session-end',
   'settings',
