@@ -102,7 +102,7 @@ export class WatchedTabs {
     await Promise.all(this.tabs.map((tab) => tab.stopWriting()));
     await this.#load.stop();
     await Promise.all(this.tabs.map((_tab, number) => this.#nothingWaits(number)));
-    this.#stored = await this.#readStored();
+    this.#stored = await this.#readStoredMessages();
     const head = this.#stored.at(-1)!.seq;
     await Promise.all(this.tabs.map((tab, number) => this.#settleOne(tab, number, head)));
     // What the browser keeps it sends at its next start.
@@ -158,7 +158,7 @@ export class WatchedTabs {
     );
   }
 
-  #readStored(): Promise<StoredMessage[]> {
+  #readStoredMessages(): Promise<StoredMessage[]> {
     return queryDatabase(
       this.server,
       (sql) => sql<StoredMessage[]>`

@@ -43,12 +43,12 @@ export type SampleConversation = Exclude<keyof SampleContent, 'invitation' | 'pe
 
 /** What people and programs wrote, in a new server whose content looks like that of a team. */
 export async function writeSampleContent(server: TestServer, browser: WebBrowser): Promise<SampleContent> {
-  const people = new Map<string, Person>();
+  const people = new Map<string, SamplePerson>();
   for (const [nick, name] of Object.entries(PEOPLE)) {
     const { id } = await server.operate<{ id: number }>('accounts.create', { nick, name });
     people.set(nick, { id, token: (await signIn(server, id)).token });
   }
-  const writer = new Writer(server, people);
+  const writer = new SampleWriter(server, people);
   const club = { isPublic: true, about: 'A novel a month, on the last Thursday.' };
   const books = await writer.join('Book club', ['omar', 'lena'], club);
   const archived = await writer.join('Spring offsite', ['nadia', 'omar', 'lena']);
@@ -82,7 +82,7 @@ export async function writeSampleContent(server: TestServer, browser: WebBrowser
   };
 }
 
-interface Person {
+interface SamplePerson {
   readonly id: number;
   readonly token: string;
 }
@@ -93,12 +93,12 @@ interface Group {
 }
 
 /** Writes in the names of the people. Each message is some minutes old. */
-class Writer {
+class SampleWriter {
   readonly #server: TestServer;
-  readonly #people: ReadonlyMap<string, Person>;
+  readonly #people: ReadonlyMap<string, SamplePerson>;
   readonly #ages: { conversation: number; seq: number; minutes: number }[] = [];
 
-  constructor(server: TestServer, people: ReadonlyMap<string, Person>) {
+  constructor(server: TestServer, people: ReadonlyMap<string, SamplePerson>) {
     this.#server = server;
     this.#people = people;
   }
@@ -141,7 +141,7 @@ class Writer {
     return (body as { id: string }).id;
   }
 
-  async openPrivate(nick: Nick, other: Nick): Promise<number> {
+  async openPrivateConversation(nick: Nick, other: Nick): Promise<number> {
     return (await this.#as<{ id: number }>(nick, 'private.open', { user: other })).id;
   }
 
@@ -199,7 +199,7 @@ class Writer {
 }
 
 /** A group with unread messages, and a private conversation. */
-async function writeOfPeople(writer: Writer, relaunch: number): Promise<number> {
+async function writeOfPeople(writer: SampleWriter, relaunch: number): Promise<number> {
   await writer.say(relaunch, 'lena', 2_000, 'The new start page is on the staging server. What do you think?');
   await writer.say(relaunch, 'nadia', 1_990, 'Much calmer. The headline could be a line shorter.');
   await writer.say(relaunch, 'kenji', 1_980, 'Agreed, and the first paint went from 1.9 s to 0.7 s.');
@@ -207,13 +207,13 @@ async function writeOfPeople(writer: Writer, relaunch: number): Promise<number> 
   await writer.say(relaunch, 'lena', 55, 'I shortened the headline.');
   await writer.say(relaunch, 'priya', 52, '@nadia could you read the page about prices before noon?');
   await writer.say(relaunch, 'lena', 50, 'Then we publish at two.');
-  const conversation = await writer.openPrivate('omar', 'nadia');
+  const conversation = await writer.openPrivateConversation('omar', 'nadia');
   await writer.say(conversation, 'nadia', 190, 'Can you take my shift on Friday?');
   await writer.say(conversation, 'omar', 120, 'Sure, if you take mine on the 12th.');
   return conversation;
 }
 
-async function writeDeployments(writer: Writer, group: Group): Promise<void> {
+async function writeDeployments(writer: SampleWriter, group: Group): Promise<void> {
   const builds = [
     { minutes: 300, color: 'good', title: 'shop-api #412 passed', branch: 'main', took: '3 min 12 s' },
     { minutes: 170, color: 'warning', title: 'shop-web #873 is unstable', branch: 'checkout', took: '7 min 40 s' },
@@ -232,7 +232,7 @@ async function writeDeployments(writer: Writer, group: Group): Promise<void> {
   }
 }
 
-async function writeOperations(writer: Writer, group: Group, chart: Buffer): Promise<void> {
+async function writeOperations(writer: SampleWriter, group: Group, chart: Buffer): Promise<void> {
   const { id } = group;
   await writer.say(
     id,
