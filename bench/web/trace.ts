@@ -3,7 +3,7 @@ import { percentile } from '../support/report.ts';
 
 const MAIN_THREAD = 'CrRendererMain';
 const TASK = 'RunTask';
-/** Each frame of the main thread that draws ends in one. Chromium 150 has no `BeginMainThreadFrame` any more. */
+/** Each frame of the main thread that draws ends in one. Chromium 156 has no `BeginMainThreadFrame` any more. */
 const FRAME = 'Commit';
 const CATEGORIES = ['devtools.timeline', 'disabled-by-default-devtools.timeline', 'devtools.timeline.frame'];
 

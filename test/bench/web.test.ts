@@ -60,7 +60,7 @@ describe('the work of a frame', () => {
     tdur,
     ...thread,
   });
-  const frame = (ts: number): TraceEvent => ({ name: 'BeginMainThreadFrame', ph: 'I', ts, ...thread });
+  const frame = (ts: number): TraceEvent => ({ name: 'Commit', ph: 'I', ts, ...thread });
 
   test('is that of all tasks from the task which begins it to the next such task', () => {
     const events = [
