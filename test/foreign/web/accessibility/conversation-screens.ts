@@ -60,7 +60,9 @@ export const CONVERSATION_SCREENS: readonly Screen[] = [
   {
     name: 'conversation-jumped',
     open: async ({ page, server, content }) => {
-      // The flash has no end.
+      // Chromium keeps the colours of a flash that has begun when the colour scheme changes.
+      await page.emulateMedia({ reducedMotion: 'reduce' });
+      // In the test of the flash it has no end.
       await (await page.context().newCDPSession(page)).send('Animation.setPlaybackRate', { playbackRate: 0 });
       await page.goto(`${server.url}/c/${content.operations}/4`);
       await page.locator('.jumped-to article').waitFor();

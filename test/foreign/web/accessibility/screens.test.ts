@@ -21,6 +21,7 @@ test('a message that was jumped to flashes, and does not where a person wants no
     return animationName !== 'none' || transitionDuration !== '0s';
   }).length`;
   await visits.visit(jumped, { size: SIZES.wide }, async (page) => {
+    await page.emulateMedia({ reducedMotion: 'no-preference' });
     expect(await page.evaluate(animated)).toBeGreaterThan(0);
     await page.emulateMedia({ reducedMotion: 'reduce' });
     expect(await page.evaluate(animated)).toBe(0);
