@@ -34,7 +34,7 @@ export interface LogFollowerOptions {
   readonly beforeTurn: (signal: AbortSignal) => Promise<boolean>;
   /** How long notifications are collected before their conversations are queued. */
   readonly debounceMs: () => number;
-  /** After a turn the worker rests for this multiple of the turn's time. */
+  /** After a turn the worker pauses for this multiple of the turn's time. */
   readonly pauseFactor: () => number;
   readonly sweepIntervalMs: number;
   readonly databaseRetryDelayMs: number;

@@ -75,7 +75,7 @@ export const registerDevice = defineOperation({
       .describe(
         "Google's project or Apple's bundle that the token is of, one of those in `/v1/about`; the first one if left out.",
       ),
-    label: sessionOrDeviceLabelSchema.optional().describe('What you call it.'),
+    label: sessionOrDeviceLabelSchema.optional().describe('A name of your choice.'),
   }),
   output: deviceSchema,
   who: 'person',

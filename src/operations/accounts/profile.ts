@@ -25,7 +25,7 @@ export const profileSchema = z.object({
   kind: accountKindField,
   nick: nickField,
   name: nameField,
-  about: z.string().nullable().describe('What the account says of itself; null: nothing.'),
+  about: z.string().nullable().describe("Description that the account's owner wrote; null: none."),
   role: installationRoleSchema,
   created_at: createdAtField,
 });
@@ -73,7 +73,7 @@ export const changeOwnProfile = defineOperation({
     .strictObject({
       nick: nickSchema.optional(),
       name: nameOrTitleSchema.optional().describe('The name that others see.'),
-      about: aboutSchema.nullable().optional().describe('What the account says of itself; null: nothing.'),
+      about: aboutSchema.nullable().optional().describe("Description that the account's owner wrote; null: none."),
     })
     .refine((input) => Object.values(input).some((value) => value !== undefined), 'give nick, name or about'),
   output: profileSchema,

@@ -28,7 +28,7 @@ const vendorSchema = z.object({
   oldest_pending_ms: z.int().nullable().describe('How long the oldest has waited.'),
   in_flight: z.int().describe('Of this node, as all below; counted since its start.'),
   sent: z.int().describe('Pushes that the vendor took.'),
-  failed: z.int().describe('Attempts that are repeated.'),
+  failed: z.int().describe('Attempts that failed and that the server repeats.'),
   removed: z.int().describe('Devices that the vendor did not know any more.'),
   refused: z.int().describe('Pushes that the vendor refused, and no repeat helps.'),
   expired: z.int().describe('Given up after push.ttl.'),

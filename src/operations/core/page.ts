@@ -11,8 +11,14 @@ export const limitSchema = pageLimit(MAX_PAGE_SIZE, 100);
 export const afterNumberSchema = z.int().min(0).default(0).describe('`next` of the page before; 0: the first.');
 export const afterNickSchema = z.string().max(64).default('').describe('`next` of the page before; empty: the first.');
 /** Where the page after it begins. */
-export const nextNumberSchema = z.int().nullable().describe('`after` of the next page; null: this was all.');
-export const nextNickSchema = z.string().nullable().describe('`after` of the next page; null: this was all.');
+export const nextNumberSchema = z
+  .int()
+  .nullable()
+  .describe('Pass it as `after` to get the next page; null: this is the last page.');
+export const nextNickSchema = z
+  .string()
+  .nullable()
+  .describe('Pass it as `after` to get the next page; null: this is the last page.');
 export const nextSeqSchema = z
   .int()
   .nullable()

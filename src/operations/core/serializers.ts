@@ -54,7 +54,7 @@ export const cardSchema = z.object({
   mood: z.enum(MOODS).optional().describe('How it is meant.'),
   color: z.string().optional().describe("In place of a mood, the sender's own colour, `#rrggbb`."),
   author: z.string().optional().describe('Whom the sender names as its author.'),
-  text: z.string().optional().describe('What it says.'),
+  text: z.string().optional().describe('Text of the card.'),
   fields: z.array(cardFieldSchema).optional().describe('At most 25. Each has a name, a value, or both.'),
   links: z.array(cardLinkSchema).optional().describe('At most 10.'),
   image: z
@@ -73,7 +73,7 @@ export const messageSchema = z.object({
   seq: messageSeq,
   rev: z.int().describe('The number of the change that made it what it is; an edit or a deletion gives it a new one.'),
   sender: senderSchema,
-  text: z.string().describe('What it says.'),
+  text: z.string().describe('Text of the message.'),
   label: z
     .string()
     .optional()
@@ -91,7 +91,7 @@ export const messageSchema = z.object({
   client_id: z
     .string()
     .optional()
-    .describe("What its sender gave `messages.send`; only the sender's own sessions and tokens are told."),
+    .describe("The value that its sender gave to `messages.send`; only the sender's own sessions and tokens get it."),
 });
 
 export const noticeSchema = z.object({
@@ -149,10 +149,15 @@ export const conversationSchema = z.object({
   unread_mentions: z.int().describe('Unread messages that mention the caller; 1000: or more.'),
   notifications: z
     .object({
-      level: z.enum(['all', 'mentions', 'nothing']).describe('Which new messages they are told of.'),
-      muted_until: z.string().nullable().describe('Nothing is told before this moment; null: it is not muted.'),
+      level: z
+        .enum(['all', 'mentions', 'nothing'])
+        .describe("New messages for which the server notifies the caller's devices."),
+      muted_until: z
+        .string()
+        .nullable()
+        .describe('The server sends no notification before this time; null: the conversation is not muted.'),
     })
-    .describe("What the caller's devices are told of."),
+    .describe("Notifications that the caller's devices get."),
 });
 
 export type SerializedMessage = z.infer<typeof messageSchema>;
@@ -222,7 +227,7 @@ export const removedBeforeSchema = z
 /** In which epoch of the log an answer was given; nothing of it where no change was ever lost. */
 export const epochSchema = {
   epoch: z.int().optional().describe('The epoch of the log; not there: 0, no change was ever lost.'),
-  previous_epoch: z.int().optional().describe('The epoch before it: who knows neither drops everything.'),
+  previous_epoch: z.int().optional().describe('The epoch before it. A client that knows neither drops everything.'),
 };
 
 export function serializeEpoch({
@@ -238,7 +243,7 @@ export const epochBoundarySchema = {
   epoch_rev: z
     .int()
     .optional()
-    .describe('Who knows `previous_epoch` drops what has a greater rev, and goes on behind this one.'),
+    .describe('A client that knows `previous_epoch` drops changes with a greater rev and continues after this one.'),
 };
 
 export function serializeEpochBoundary(boundary: EpochBoundary): {

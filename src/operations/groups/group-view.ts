@@ -47,7 +47,7 @@ export const expectationSchema = z.object({
   within: z.string().describe('How long a post may stay away: a duration, such as `26h`.'),
   last_post_at: z.string().nullable().describe('When the last post with the key came; null: none since it was set.'),
   set_at: z.string().describe('When it was set.'),
-  overdue: z.boolean().describe('True: none came in time, and the group was told.'),
+  overdue: z.boolean().describe('True: no post came in time, and a notice in the group says so.'),
   due_at: z
     .string()
     .nullable()

@@ -45,7 +45,7 @@ export const createGroup = defineOperation({
   summary: 'Create a group with its integration token. The caller owns it; administrators may name another owner.',
   input: z.strictObject({
     title: nameOrTitleSchema.describe('Its title.'),
-    about: aboutSchema.optional().describe('What the group is about.'),
+    about: aboutSchema.optional().describe('Description of the group.'),
     public: z.boolean().optional().describe('Anybody of the installation may find and join it; not given: nobody.'),
     owner: nickSchema.optional().describe('The nick of its owner, where an administrator makes it for somebody else.'),
   }),
@@ -159,7 +159,7 @@ export const editGroup = defineTargetedOperation({
     .strictObject({
       group: groupReference,
       title: nameOrTitleSchema.optional().describe('Its new title.'),
-      about: aboutSchema.nullable().optional().describe('What the group is about; null: nothing is said.'),
+      about: aboutSchema.nullable().optional().describe('Description of the group; null: none.'),
       public: z.boolean().optional().describe('Whether anybody of the installation may find and join it.'),
     })
     .refine(

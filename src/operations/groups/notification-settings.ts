@@ -11,7 +11,7 @@ import { conversationField, conversationNumber } from '../core/schemas.ts';
 
 const levelSchema = z
   .enum(conversationNotificationLevels)
-  .describe("Which new messages the caller's devices are told of.");
+  .describe("New messages for which the server notifies the caller's devices.");
 
 export const updateNotifications = defineTargetedOperation({
   name: 'notifications.update',
@@ -26,13 +26,18 @@ export const updateNotifications = defineTargetedOperation({
         .max(100)
         .nullable()
         .optional()
-        .describe('Nothing is told before this moment (RFC 3339, with its zone); null: it is told again.'),
+        .describe(
+          'The server sends no notification before this time (RFC 3339, with its zone); null: it notifies again.',
+        ),
     })
     .refine(({ level, muted_until }) => level !== undefined || muted_until !== undefined, 'give level or muted_until'),
   output: z.object({
     conversation: conversationField,
     level: levelSchema,
-    muted_until: z.string().nullable().describe('Nothing is told before this moment; null: it is not muted.'),
+    muted_until: z
+      .string()
+      .nullable()
+      .describe('The server sends no notification before this time; null: the conversation is not muted.'),
   }),
   who: 'member',
   on: 'conversation',

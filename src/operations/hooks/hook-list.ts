@@ -36,7 +36,7 @@ const pastRemovalSchema = z.object({
 const listedHookSchema = hookHealthSchema.extend({
   id: hookField,
   group: groupField,
-  state: listedStateSchema.describe('How it is: docs/reverse-webhooks.md explains the states.'),
+  state: listedStateSchema.describe('State; docs/reverse-webhooks.md explains the states.'),
   host: hostField,
   format: z.enum(hookFormats).describe('How its requests look.'),
   events: z.array(z.enum(changeEventKinds)).describe('What it asks for besides new messages.'),
@@ -105,7 +105,7 @@ const hookInfoSchema = listedHookSchema.extend({
   old_secret_until: z.string().nullable().describe('Until when the secret before the last rotation signs too.'),
   created_at: createdAtField,
   start_seq: z.int().describe('Messages up to this seq were there before the hook.'),
-  cursor: z.int().describe('Up to this seq all is done.'),
+  cursor: z.int().describe('All messages up to this seq are delivered or set aside.'),
   event_cursor: z.int().nullable().describe('The same of events, by rev; null: the hook asks for none.'),
   last_seq: z.int().describe('The newest message of the group.'),
   failures: z.int().describe('Attempts that failed since the last success.'),

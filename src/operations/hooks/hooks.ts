@@ -19,7 +19,7 @@ import { hookField, categoryField, statusField } from '../core/schemas.ts';
 
 export const hookStateSchema = z
   .enum(['active', 'failing', 'parked', 'paused'])
-  .describe('How it is: docs/reverse-webhooks.md explains the states.');
+  .describe('State; docs/reverse-webhooks.md explains the states.');
 export const pendingSchema = z.int().describe('Messages and events that the hook has still to get.');
 
 /** A hook in its group's list. */

@@ -36,7 +36,7 @@ export const sendTyping = defineTargetedOperation({
   summary: 'Notify the followers of the conversation that the caller is writing. The server does not store it.',
   input: z.strictObject({ conversation: conversationNumber }),
   output: z.object({
-    told: z.boolean().describe('False: they were told moments ago.'),
+    told: z.boolean().describe('False: the server reported it to them a moment ago.'),
   }),
   on: 'conversation',
   who: 'member',

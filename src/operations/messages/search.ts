@@ -22,7 +22,7 @@ const searchPageSchema = z.object({
   messages: z
     .array(messageSchema.extend({ conversation: conversationField }))
     .describe('Those that were found, newest first.'),
-  next: z.string().nullable().describe('The id to go on before; null: this was all.'),
+  next: z.string().nullable().describe('Pass it as `before` to get the next page; null: this is the last page.'),
 });
 
 export const searchMessages = defineOperation({
@@ -35,7 +35,7 @@ export const searchMessages = defineOperation({
       .max(MAX_QUERY_LENGTH)
       .describe('Words that a message has to have; "a phrase", or, and -not are understood.'),
     conversation: conversationNumber.optional().describe('In this conversation only.'),
-    before: messageIdSchema.optional().describe('Only what is older than this message: what `next` said.'),
+    before: messageIdSchema.optional().describe('Only older messages than this one: the `next` of the page before.'),
     limit: pageLimit(MAX_SEARCH_PAGE_SIZE, 20),
   }),
   output: searchPageSchema,

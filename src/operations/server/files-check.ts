@@ -37,7 +37,7 @@ export const checkFiles = defineOperation({
       .describe(
         'The store has no file at all, so that lost ones were not marked: it may be the wrong one, or not mounted.',
       ),
-    next: z.string().nullable().describe('Goes on with the next page; null: that was all.'),
+    next: z.string().nullable().describe('Pass it to get the next page; null: this is the last page.'),
   }),
   who: 'system',
   scope: null,

@@ -81,7 +81,9 @@ export const listOwnFiles = defineOperation({
     next: z
       .string()
       .nullable()
-      .describe('`before` of the next page, also where the file there goes meanwhile; null: this was all.'),
+      .describe(
+        'Pass it as `before` to get the next page, even if that file is removed meanwhile; null: this is the last page.',
+      ),
     usage: z
       .object({
         bytes: z.int().describe('What they take together.'),

@@ -97,12 +97,14 @@ export const subscribeLive = defineOperation({
       .array(
         z.object({
           id: conversationField,
-          rev: z.int().describe('What is sent begins behind this one.'),
+          rev: z.int().describe('Notifications begin with the change after this one.'),
           first_seq: removedBeforeSchema,
           epoch_rev: z
             .int()
             .optional()
-            .describe('Who knows `previous_epoch` drops what has a greater rev, and asks for what is behind this one.'),
+            .describe(
+              'A client that knows `previous_epoch` drops changes with a greater rev and asks for those after this one.',
+            ),
         }),
       )
       .describe('Those that are followed, by number.'),

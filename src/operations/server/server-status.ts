@@ -70,7 +70,7 @@ export const serverStatus = defineOperation({
       .describe(
         "Reverse webhooks whose receivers seem to answer posts of the group's webhook with further ones (`groups.info`).",
       ),
-    deliveries: deliveriesSchema.nullable().describe('Null: the database has not told yet.'),
+    deliveries: deliveriesSchema.nullable().describe('Null: not read from the database yet.'),
   }),
   who: 'administrator',
   scope: null,
