@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream';
 import { Connection, type ConnectionTarget, type Sql, type Transaction } from '../db/connection.ts';
 import { connectionLossToCommitUnknown } from '../db/connection-loss.ts';
 import { sqlState } from '../db/database-error.ts';
@@ -148,11 +149,21 @@ async function* copyOut(tx: Transaction, { name, columns }: BackupTable): AsyncG
     await tx`savepoint part`;
     const rows = await tx`copy (select ${tx([...columns])} from ${tx(name)}) to stdout`.readable();
     for await (const chunk of rows as AsyncIterable<Buffer>) yield chunk;
+    resumeSocket(rows);
     // Nothing was written, but the rollback releases the table's lock.
     await tx`rollback to savepoint part`;
   } catch (error) {
     throw copyError(error, `rows of ${name}`);
   }
+}
+
+/**
+ * The postgres library pauses its socket while unread rows exceed the stream's buffer, and resumes it in the stream's
+ * `_read`. An ended stream never calls `_read` again. If the last rows paused the socket and PostgreSQL's
+ * `ReadyForQuery` came in a later packet, the session stayed paused and the backup hung (seen once, on a slow machine).
+ */
+function resumeSocket(rows: Readable): void {
+  rows._read(0);
 }
 
 /** Turns PostgreSQL's errors into sentences for people; returns a lost connection as such. */
