@@ -115,24 +115,33 @@ function chooseConfigFile({ env, programBinDir }: CommandContext, flag: string |
 }
 
 function requireReadableIfExists(file: string): void {
-  requireAccessIfExists(file, file, constants.R_OK);
+  requireAccessIfExists(file, { path: file, mode: constants.R_OK, access: 'read' });
 }
 
 /** It is replaced by a new file beside it. */
 function requireReplaceable(file: string): void {
   const path = existsSync(file) ? realpathSync(file) : file;
-  requireAccessIfExists(file, folderOrNearestExistingAncestor(dirname(path)), constants.W_OK | constants.X_OK);
+  const folder = folderOrNearestExistingAncestor(dirname(path));
+  requireAccessIfExists(file, { path: folder, mode: constants.W_OK | constants.X_OK, access: 'written' });
 }
 
-/** Throws CommandError; what does not exist is no obstacle. */
-function requireAccessIfExists(file: string, path: string, mode: number): void {
+interface RequiredAccess {
+  /** The file, or the folder in which it is replaced. */
+  readonly path: string;
+  /** Of `accessSync`. */
+  readonly mode: number;
+  readonly access: 'read' | 'written';
+}
+
+/** Throws CommandError, but not for a path that does not exist. */
+function requireAccessIfExists(file: string, { path, mode, access }: RequiredAccess): void {
   try {
     accessSync(path, mode);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT') return;
-    const who = file === SYSTEM_CONFIG ? 'root: repeat this command with sudo' : 'the owner of its folder';
-    const message = `${file} can be written only by ${who} (${code})`;
+    const who = file === SYSTEM_CONFIG ? 'root: repeat this command with sudo' : `the owner of ${path}`;
+    const message = `${file} can be ${access} only by ${who} (${code})`;
     throw new CommandError(exitCodes.cannotCreate, message, { cause: error });
   }
 }
