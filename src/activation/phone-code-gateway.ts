@@ -12,7 +12,7 @@ const CODE_REFERENCE_PATTERN = /^(?!\.{1,2}$)[\x21-\x7e]{1,512}$/;
 const gatewayResponseSchema = z.object({ $type: z.string().max(100), hash: z.string().optional() });
 
 /** An answer of the gate. */
-interface GatewayResponse {
+interface CodeGatewayResponse {
   readonly status: number;
   /** Its `$type`; null when it is not one of the gate's. */
   readonly type: string | null;
@@ -71,12 +71,16 @@ export class PhoneCodeGateway implements CodeProvider {
     await this.#agent.destroy();
   }
 
-  #validate(reference: string | null, code: string): Promise<GatewayResponse> {
+  #validate(reference: string | null, code: string): Promise<CodeGatewayResponse> {
     const name = encodeURIComponent(reference ?? randomBytes(16).toString('hex'));
     return this.#request('GET', `/v1/codes/validate/${name}?code=${encodeURIComponent(code)}`);
   }
 
-  async #request(method: Dispatcher.HttpMethod, path: string, body: string | null = null): Promise<GatewayResponse> {
+  async #request(
+    method: Dispatcher.HttpMethod,
+    path: string,
+    body: string | null = null,
+  ): Promise<CodeGatewayResponse> {
     const headers = {
       'x-auth-token': this.#authToken,
       accept: 'application/json',
@@ -87,7 +91,7 @@ export class PhoneCodeGateway implements CodeProvider {
     try {
       const answer = await request(this.#uri + path, { method, headers, body, signal, dispatcher: this.#agent });
       const text = await readBounded(answer.body);
-      return toGatewayResponse(answer.statusCode, text);
+      return toCodeGatewayResponse(answer.statusCode, text);
     } catch (error) {
       throw toProviderError(error);
     }
@@ -106,7 +110,7 @@ async function readBounded(body: AsyncIterable<Buffer>): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-function toGatewayResponse(status: number, text: string): GatewayResponse {
+function toCodeGatewayResponse(status: number, text: string): CodeGatewayResponse {
   if (status >= 300 && status < 400) throw new ProviderError('answer', `status ${status}, a redirect`);
   if (status === 401 || status === 403) throw new ProviderError('login', `status ${status}`);
   const { type = null, hash = null } = parseTypeAndHash(text);

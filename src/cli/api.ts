@@ -57,7 +57,7 @@ function showOperation(context: CommandContext, name: string, json: boolean): vo
   }
   const description = describeOperation(operation);
   if (json) printJson(context, describeAsJson(operation, description));
-  else print(context, ...describeAsLines(operation, description));
+  else print(context, ...formatOperationHelp(operation, description));
 }
 
 function describeAsJson({ scope, who }: Operation, description: OperationDescription): object {
@@ -65,7 +65,7 @@ function describeAsJson({ scope, who }: Operation, description: OperationDescrip
   return { name, summary, who, scope, errors, input, output, $defs: shapes };
 }
 
-function describeAsLines(
+function formatOperationHelp(
   operation: Operation,
   { name, summary, who, errors, input, output, shapes }: OperationDescription,
 ): string[] {

@@ -94,12 +94,12 @@ export class VendorQueue {
       failureRetryDelayMs: DATABASE_RETRY_DELAY_MS,
       onFailure: (error: unknown) => this.#reportUnavailable(error),
     };
-    const claimOptions = {
+    const claimLoopOptions = {
       ...failing,
       stepReturningDelayMs: () => this.#claimAndGetDelayMs(),
       isDone: () => this.#isStopping,
     };
-    this.#claimLoops = Array.from({ length: CLAIM_LOOP_COUNT }, () => new WorkerLoop(claimOptions));
+    this.#claimLoops = Array.from({ length: CLAIM_LOOP_COUNT }, () => new WorkerLoop(claimLoopOptions));
     this.#settleLoop = new WorkerLoop({
       ...failing,
       stepReturningDelayMs: () => this.#settleAndGetDelayMs(),

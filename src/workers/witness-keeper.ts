@@ -148,7 +148,7 @@ export class WitnessKeeper {
   async #lookUpIncomplete(): Promise<void> {
     const { database, log } = this.#deps;
     const { witness, general } = database;
-    const incomplete = witness.clearIncompleteReturningNewest(MAX_LOOKUPS_PER_WRITE);
+    const incomplete = witness.takeNewestIncomplete(MAX_LOOKUPS_PER_WRITE);
     try {
       await general.run(async (sql) => {
         this.#storeId ??= await findAssignedStoreId(sql);

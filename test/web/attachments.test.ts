@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { ConnectionError } from '../../client/core/chat-error.ts';
-import { Attachments, type StoredFile, type UploadOptions } from '../../web/core/uploads/attachments.ts';
+import { DraftAttachments, type StoredFile, type UploadOptions } from '../../web/core/uploads/attachments.ts';
 import { eventually } from '../support/eventually.ts';
 
 /** Attached files, with a server whose answers the test gives. */
@@ -12,7 +12,7 @@ function start({ maxBytes = 1_000, maxFiles = 10 } = {}) {
     fail: (error: Error) => void;
   }[] = [];
   const removed: string[] = [];
-  const attachments = new Attachments({
+  const attachments = new DraftAttachments({
     upload: ({ name }, options) =>
       new Promise((answer, fail) => {
         options.signal.addEventListener('abort', () => fail(options.signal.reason as Error));

@@ -6,7 +6,7 @@ import { LiveClient } from '../../client/core/live-client.ts';
 import type { Change, Conversation, Message } from '../../client/core/shapes.ts';
 import type { Api } from './api.ts';
 import type { BrowserSession, SignedInAccount } from './browser-session.ts';
-import { Attachments, type FileLimits } from './uploads/attachments.ts';
+import { DraftAttachments, type FileLimits } from './uploads/attachments.ts';
 import { BrowserStore } from './browser-store.ts';
 import { Drafts } from './drafts.ts';
 import { DrawScheduler } from './draw-scheduler.ts';
@@ -59,7 +59,7 @@ export class ChatState {
   readonly jumps = signal(0);
   readonly sendQueue: SendQueue;
   readonly drafts: Drafts;
-  readonly attachments: Attachments;
+  readonly attachments: DraftAttachments;
   readonly pages = new MessagePages();
   readonly live: LiveClient;
   readonly api: Api;
@@ -107,7 +107,7 @@ export class ChatState {
       },
     });
     let limits: FileLimits | null = null;
-    this.attachments = new Attachments({
+    this.attachments = new DraftAttachments({
       upload: (file, options) => api.uploadFile(file, options),
       remove: (id) => api.removeFile(id),
       limits: async () => (limits ??= await api.fileLimits().catch(() => null)) ?? ASSUMED_FILE_LIMITS,

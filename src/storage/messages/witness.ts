@@ -78,7 +78,7 @@ export class Witness {
   }
 
   /** Returns the conversations to read from the database, the ones that changed last, and forgets the others. */
-  clearIncompleteReturningNewest(limit: number): ConversationId[] {
+  takeNewestIncomplete(limit: number): ConversationId[] {
     const taken = [...this.#incomplete].slice(-limit);
     this.#incomplete.clear();
     return taken;

@@ -48,8 +48,8 @@ describe('a witness', () => {
     witness.recordUnknownChange(id(2));
     witness.recordMessage(id(3), 1, 100);
     witness.recordRevs([{ conversationId: id(4), rev: 2 as never }]);
-    expect(witness.clearIncompleteReturningNewest(2)).toEqual([2, 4]);
-    expect(witness.clearIncompleteReturningNewest(2)).toEqual([]);
+    expect(witness.takeNewestIncomplete(2)).toEqual([2, 4]);
+    expect(witness.takeNewestIncomplete(2)).toEqual([]);
   });
 
   test('does not lose what it knows by now to what it knew before', () => {

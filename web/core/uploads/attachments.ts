@@ -45,7 +45,7 @@ interface AttachmentsOptions {
 const UPLOADS_AT_ONCE = 3;
 
 /** The files of the messages that somebody writes: each is uploaded as soon as it is attached. */
-export class Attachments {
+export class DraftAttachments {
   /** Of all conversations. */
   readonly files = signal<readonly AttachedFile[]>([]);
   readonly #options: AttachmentsOptions;
