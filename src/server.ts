@@ -239,6 +239,7 @@ export class Server {
         secret: config.secret,
         pool: database.general,
         log,
+        signUpsPerSourcePerHour: limits.codesPerSourcePerHour,
       }),
       ...createRateLimiters(limits),
       searchLimiterByPerson: new SearchLimiterByPerson(),
@@ -314,7 +315,7 @@ export class Server {
     await detector.start();
   }
 
-  /** This process must end: its caller stops it. */
+  /** Reports an error after which the process must end; the caller of `start` then calls `stop`. */
   #fail(error: Error): void {
     this.#isRefusingRequests = true;
     this.#lastRunRecorder.setExitReason(this.#toExitReason(error));

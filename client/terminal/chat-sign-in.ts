@@ -74,7 +74,10 @@ export function addSignIn(chat: Command, context: ChatContext): void {
       '--token',
       "use a token that there is already, such as a bot's or an app password: it is asked for, or read from standard input",
     )
-    .option('--invite <link>', 'the invitation into a group, where the server wants one to sign up')
+    .option(
+      '--invite <link>',
+      'the invitation into a group, where the server wants one to sign up; alone where the server sends no codes',
+    )
     .addOption(
       // Constant words, since the documents quote them: they must not depend on the machine.
       new Option('--label <text>', 'what the session is called in your list of sessions').default(
@@ -87,6 +90,7 @@ export function addSignIn(chat: Command, context: ChatContext): void {
   context.withExamples(command, [
     'klatch chat sign-in --server https://chat.example.org --link',
     'klatch chat sign-in --server wss://chat.example.org --address alice@example.org',
+    'klatch chat sign-in --server https://chat.example.org --invite https://chat.example.org/v1/groups/invites/…',
     'klatch chat sign-in --server http://127.0.0.1:9090 --link - --profile test < link.txt',
   ]);
 }
@@ -106,23 +110,30 @@ export function addSignOut(chat: Command, context: ChatContext): void {
 }
 
 async function signIn(context: ChatContext, options: SignInOptions): Promise<void> {
-  const { server, link, token: isToken, address: mail, profile } = options;
-  if ([link, isToken, mail].filter((way) => way !== undefined).length !== 1) {
-    throw new ChatCommandError('usage', 'give one of --link, --address and --token');
-  }
+  const { server, profile } = options;
+  const signInBy = chooseWay(options);
   const address = await requireServerAddress(server);
   if (!address.isEncrypted && !address.isLoopback) {
     printError(context, `klatch: the way to ${address.url} is not encrypted: others on it can read along`);
   }
   try {
-    const by = mail !== undefined ? signInByCode : isToken === true ? signInByToken : signInByLink;
-    const signedIn = await by(context, connectFunctionFor(address), options);
+    const signedIn = await signInBy(context, connectFunctionFor(address), options);
     const { token, account } = signedIn;
     saveProfile(profilePath(context.env, profile), { server, token, account: { id: account.id, nick: account.nick } });
     print(context, `Signed in as ${sanitize(account.nick)}.`);
   } catch (error) {
     throw explainChatError(error);
   }
+}
+
+type WayToSignIn = (context: ChatContext, connect: ConnectFunction, options: SignInOptions) => Promise<SignedIn>;
+
+function chooseWay({ link, token: isToken, address, invite }: SignInOptions): WayToSignIn {
+  const count = [link, isToken, address].filter((way) => way !== undefined).length;
+  if (count === 0 && invite !== undefined) return signUpByInvite;
+  if (count !== 1) throw new ChatCommandError('usage', 'give one of --link, --address, --token and --invite');
+  if (address !== undefined) return signInByCode;
+  return isToken === true ? signInByToken : signInByLink;
 }
 
 async function signInByLink(
@@ -184,11 +195,24 @@ async function signInByCode(context: ChatContext, connect: ConnectFunction, opti
   return withPrompt(context, async (prompt) => {
     const verified = await verifyCode(prompt, connect, { transaction, label });
     if (verified.status === 'signed_in') return verified;
+    prompt.say('This address is new here. Choose what you are called:');
     return signUp(prompt, connect, {
       transaction: verified.transaction,
       label,
       ...invite,
     });
+  });
+}
+
+/** Where the server sends no codes: the invitation is the proof. */
+async function signUpByInvite(
+  context: ChatContext,
+  connect: ConnectFunction,
+  { label, invite }: SignInOptions,
+): Promise<SignedIn> {
+  return withPrompt(context, (prompt) => {
+    prompt.say('Choose what you are called:');
+    return signUp(prompt, connect, { label, invite: extractInviteToken(invite!) });
   });
 }
 
@@ -217,9 +241,8 @@ async function verifyCode(
 async function signUp(
   prompt: Prompt,
   connect: ConnectFunction,
-  known: { transaction: string; label: string; invite?: string },
+  known: { transaction?: string; label: string; invite?: string },
 ): Promise<SignedIn> {
-  prompt.say('This address is new here. Choose what you are called:');
   const check = (typed: string): string | null =>
     NICK_PATTERN.test(typed)
       ? null

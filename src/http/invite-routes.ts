@@ -52,10 +52,9 @@ export function invitePreviewRoutes(services: Services, proxies: TrustedProxies)
   return router;
 }
 
-/** Without a way to send codes nobody signs up, whatever is configured. */
+/** Without a way to send codes an invitation is needed where anybody may sign up. */
 function registrationOf({ config, activations }: Services): Config['registration'] {
-  const sendsCodes = (['email', 'phone'] as const).some((kind) => activations.chooseProvider(kind, undefined) !== null);
-  return sendsCodes ? config.registration : 'closed';
+  return config.registration === 'open' && activations.providers.length === 0 ? 'invite' : config.registration;
 }
 
 /** Browsers send what is behind the # to no server: the token is in no log of a proxy. */

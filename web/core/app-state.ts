@@ -8,6 +8,7 @@ import { Navigation } from './navigation.ts';
 import { PersistentRead } from './persistent-read.ts';
 import { isLoopback, type OpenedLink, type OpenedTokens, type Place } from './place.ts';
 import type { Route } from './routes.ts';
+import { isOnlyWayIn, type SignOutRisks } from './sign-out-risks.ts';
 import { TabChannel } from './tab-channel.ts';
 
 /** How far the clocks of server and browser may differ. */
@@ -42,8 +43,8 @@ export class AppState {
   readonly link = signal<OpenedLink | null>(null);
   /** The token of the invitation that somebody opened, until it is accepted or declined. */
   readonly invite = signal<string | null>(null);
-  /** Whether the page asks before a sign-out that loses texts. */
-  readonly isSignOutQuestioned = signal(false);
+  /** What a sign-out would lose, while the page asks whether to do it. */
+  readonly signOutRisks = signal<SignOutRisks | null>(null);
   /** The reading of the session, when the page starts. */
   readonly starting = new PersistentRead();
   readonly place: Place;
@@ -132,13 +133,11 @@ export class AppState {
     });
   }
 
-  /** Leaves nothing in the browser. Asks first where a text was not sent; `isConfirmed`: it has asked. */
+  /** Leaves nothing in the browser. Asks first where something would be lost; `isConfirmed`: it has asked. */
   async signOut({ isConfirmed = false } = {}): Promise<void> {
-    if (!isConfirmed && (await this.chat?.hasUnsentTexts()) === true) {
-      this.isSignOutQuestioned.value = true;
-      return;
-    }
-    this.isSignOutQuestioned.value = false;
+    const risks = isConfirmed ? null : await this.#readSignOutRisks();
+    this.signOutRisks.value = risks;
+    if (risks !== null) return;
     await this.#whileBusy(async () => {
       // Read before the call: the live connection may learn of the session's end first, and end the chat.
       const { chat } = this;
@@ -149,6 +148,16 @@ export class AppState {
       this.go({ screen: 'list' }, { replaces: true });
       await chat?.stop({ isSignOut: true });
     });
+  }
+
+  /** Null: nothing would be lost. */
+  async #readSignOutRisks(): Promise<SignOutRisks | null> {
+    const [losesTexts = false, losesAccess] = await Promise.all([
+      this.chat?.hasUnsentTexts(),
+      // A sign-out works also where the server does not answer this.
+      isOnlyWayIn(this.api).catch(() => false),
+    ]);
+    return losesTexts || losesAccess ? { losesTexts, losesAccess } : null;
   }
 
   async #endSession(): Promise<void> {
@@ -179,7 +188,7 @@ export class AppState {
   }
 
   #showSignIn({ problem = null, end = null }: { problem?: string | null; end?: SessionEnd | null } = {}): void {
-    this.isSignOutQuestioned.value = false;
+    this.signOutRisks.value = null;
     this.phase.value = { name: 'signed-out', problem, end };
   }
 

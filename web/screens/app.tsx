@@ -23,20 +23,23 @@ export function App({ state }: { readonly state: AppState }) {
   return (
     <PeopleLayer state={state} chat={chat}>
       <ChatScreen state={state} chat={chat} />
-      {state.isSignOutQuestioned.value ? <SignOutQuestion state={state} /> : null}
+      <SignOutQuestion state={state} />
     </PeopleLayer>
   );
 }
 
 function SignOutQuestion({ state }: { readonly state: AppState }) {
+  const risks = state.signOutRisks.value;
+  if (risks === null) return null;
   return (
     <Modal
       title={words.signOutQuestion}
       onClose={() => {
-        state.isSignOutQuestioned.value = false;
+        state.signOutRisks.value = null;
       }}
     >
-      <p>{words.signOutLosesTexts}</p>
+      {risks.losesTexts ? <p>{words.signOutLosesTexts}</p> : null}
+      {risks.losesAccess ? <p>{words.signOutLosesAccess}</p> : null}
       <button class="danger" type="button" onClick={() => void state.signOut({ isConfirmed: true })}>
         {words.signOut}
       </button>

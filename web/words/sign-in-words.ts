@@ -8,6 +8,7 @@ export const signInWords = {
   signInByLink: 'Sign in with the link',
   haveLink: 'I have a sign-in link',
   pasteLink: 'Paste the sign-in link that you were sent',
+  pasteLinkOrInvite: 'Paste the sign-in link or the invitation that you were sent',
   notALink: 'This is not a sign-in link: it ends in #kll_ and 43 more characters.',
   inviteIsNoLink: 'This is an invitation to a group. Here you need a sign-in link, too.',
   whereLinksComeFrom:
@@ -41,6 +42,8 @@ export const signInWords = {
   anotherWasSent: 'Another code was asked for.',
   otherAddress: 'Use another address',
   newAccount: (address: string) => `${address} has no account here yet. Choose how others see you.`,
+  newAccountByInvite:
+    'Choose how others see you. You stay signed in here. Later only the administrator of this server can let you in again, by a sign-in link.',
   nick: 'Nick, by which others mention you',
   nickHelp: 'Letters of the Latin alphabet, digits, dots, dashes and underscores, 32 at most.',
   name: 'Name (else your nick)',

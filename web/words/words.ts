@@ -13,6 +13,8 @@ export const words = {
   loading: 'One moment …',
   signOut: 'Sign out',
   signOutQuestion: 'Sign out?',
+  signOutLosesAccess:
+    'Your account has no e-mail address or telephone number, and is signed in nowhere else. Only the administrator of this server can let you in again, by a sign-in link.',
   signOutLosesTexts: 'You have begun texts that were not sent. A sign-out deletes them from this browser.',
   otherLinkOpened: 'You opened a sign-in link, and are signed in already.',
   useOtherLink: 'Sign in with it instead',
@@ -47,6 +49,7 @@ export const words = {
   dismiss: 'Close',
   messagesOf: (title: string) => `Messages of ${title}`,
   emptyConversation: 'Nothing has been written here yet.',
+  postingHint: 'A program posts into this group with its address, which is as secret as a password:',
   historyBegins: (seq: number) => `Messages before ${numberFormat.format(seq)} were removed by a retention rule.`,
   newMessages: 'New',
   newestMessages: 'To the newest message',
@@ -136,10 +139,11 @@ export const words = {
   forOnePerson: 'Only one person can use it',
   createInvite: 'Create a link',
   inviteNeedsAccount:
-    'This server has no sign-up: the link works for people who have an account. The administrator of the server makes accounts (klatch user create) and sign-in links (klatch user invite).',
+    'The link works for people who have an account. Here only the administrator creates accounts (klatch user create), and lets people in by sign-in links (klatch user invite).',
   inviteLink: 'Link of the invitation',
   copy: 'Copy',
   copied: 'Copied.',
+  copyRefused: 'The browser does not let this page copy. Select the line and press Ctrl+C.',
   copyByKeys: 'The browser does not let this page copy. The link is selected: press Ctrl+C.',
   uses: (uses: number, most: number | null) =>
     most === null ? counted(uses, 'use', 'uses') : `${numberFormat.format(uses)} of ${counted(most, 'use', 'uses')}`,

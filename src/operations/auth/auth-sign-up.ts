@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { KlatchError } from '../../errors.ts';
+import type { ProofAddress } from '../../model/proof-address.ts';
 import type { SourceKey } from '../../model/source-key.ts';
 import { insertAccount } from '../../storage/accounts/accounts.ts';
 import { consumeVerifiedActivation } from '../../storage/accounts/activations.ts';
@@ -11,6 +12,7 @@ import { transactionSchema } from './auth-verify.ts';
 import { callerSource } from '../core/caller.ts';
 import { BROWSER_SESSION_IDLE_S } from '../core/session-cookie.ts';
 import { withEventsAfterCommit, type PendingEvents } from '../core/group-transaction.ts';
+import { requireInvite } from '../groups/invites.ts';
 import { acceptInvite, inviteLinkOrTokenSchema } from '../groups/join-group.ts';
 import { defineOperation } from '../core/operation.ts';
 import type { Services } from '../core/services.ts';
@@ -30,14 +32,17 @@ import {
 import { nickSchema, nameOrTitleSchema } from '../core/schemas.ts';
 
 interface SignUpRequest extends SessionChoice {
-  readonly transactionHash: string;
+  /** Null: the invitation alone is the proof. */
+  readonly transactionHash: string | null;
   readonly nick: string;
   readonly name: string;
   readonly invite: string | undefined;
 }
 
 const signUpInputSchema = z.strictObject({
-  transaction: transactionSchema,
+  transaction: transactionSchema
+    .optional()
+    .describe('As `auth.verify` answered it. Not given: the invitation is the proof, where the server sends no codes.'),
   nick: nickSchema,
   name: nameOrTitleSchema.optional().describe('The name that others see; not given: the nick.'),
   invite: inviteLinkOrTokenSchema.optional().describe('The link of an invitation into a group, or its token.'),
@@ -48,7 +53,7 @@ const signUpInputSchema = z.strictObject({
 export const signUp = defineOperation({
   name: 'auth.sign-up',
   summary:
-    'Create an account for the address that a transaction has proven, and sign in; with an invitation, join its group.',
+    'Create an account for the address that a transaction has proven, and sign in; with an invitation, join its group. Where the server sends no codes, an invitation is enough.',
   input: signUpInputSchema,
   output: signedInSchema,
   who: 'anybody',
@@ -87,8 +92,13 @@ async function signUpWith(
   if (registration === 'closed' || (registration === 'invite' && invite === undefined)) {
     throw new KlatchError('registration_closed');
   }
+  if (transaction === undefined) {
+    requireInviteAsProof(services, invite);
+    if (source !== null) activations.limitUncodedSignUps(source);
+  }
   const lifetime = chooseLifetime(expiresInS, defaultLifetime);
-  const request = { transactionHash: hashOpaqueToken(transaction), nick, name, label, lifetime, invite };
+  const transactionHash = transaction === undefined ? null : hashOpaqueToken(transaction);
+  const request = { transactionHash, nick, name, label, lifetime, invite };
   try {
     const opened = await withEventsAfterCommit(services, (tx, events) =>
       createAccountWithSession(services, { tx, events }, request),
@@ -103,23 +113,49 @@ async function signUpWith(
   }
 }
 
-/** Account, address, session and membership are of one commit: where anything fails the transaction is good for another attempt. */
+/**
+ * Without a way to send codes nobody can prove an address, and an invitation would let nobody in. Where there is one,
+ * an account needs an address: with it people come back on their own.
+ */
+function requireInviteAsProof({ activations }: Services, invite: string | undefined): void {
+  if (activations.providers.length > 0) {
+    const sentence = 'transaction: this server sends codes; begin a sign-up with auth.start, which answers one';
+    throw new KlatchError('invalid_input', { sentence });
+  }
+  if (invite === undefined) {
+    const sentence = 'invite: this server sends no codes, so an account needs the link of an invitation into a group';
+    throw new KlatchError('invalid_input', { sentence });
+  }
+}
+
+/**
+ * Account, address, session and membership are of one commit. Where anything fails, the transaction and the invitation
+ * are good for another attempt.
+ */
 async function createAccountWithSession(
   services: Services,
   { tx, events }: { tx: Transaction; events: PendingEvents },
   { transactionHash, nick, name, label, lifetime, invite }: SignUpRequest,
 ): Promise<OpenedSession> {
-  const address = await consumeVerifiedActivation(tx, transactionHash);
-  if (address === null) throw new KlatchError('activation_expired');
-  if ((await findAddressHolder(tx, address)) !== null) {
-    throw new KlatchError('activation_expired', { sentence: 'This address has an account by now: sign in with it' });
-  }
+  // Before the nick is tried: without a valid invitation the answer does not tell which nicks are taken.
+  if (invite !== undefined) await requireInvite(tx, invite);
+  const address = transactionHash === null ? null : await consumeFreeAddress(tx, transactionHash);
   const accountId = await insertAccount(tx, { kind: 'user', nick, name, role: 'user' });
-  await insertAddress(tx, accountId, address);
+  if (address !== null) await insertAddress(tx, accountId, address);
   if (invite !== undefined) {
     await acceptInvite(services, { tx, events }, { link: invite, account: { id: accountId, nick } });
   }
   const opened = await openSession(tx, { accountId, label, lifetime }, services.config.limits.sessionsPerUser);
   if (opened === null) throw accountDeactivated();
   return opened;
+}
+
+/** The address that a transaction has proven. Throws `activation_expired`, also when an account has it. */
+async function consumeFreeAddress(tx: Transaction, transactionHash: string): Promise<ProofAddress> {
+  const address = await consumeVerifiedActivation(tx, transactionHash);
+  if (address === null) throw new KlatchError('activation_expired');
+  if ((await findAddressHolder(tx, address)) !== null) {
+    throw new KlatchError('activation_expired', { sentence: 'This address has an account by now: sign in with it' });
+  }
+  return address;
 }

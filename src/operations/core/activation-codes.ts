@@ -17,6 +17,7 @@ const MAX_IN_FLIGHT_PER_CALL_KIND = 32;
 const SIGN_IN_STEP_BURST_PER_SOURCE = 100;
 const SIGN_IN_STEPS_PER_SECOND_PER_SOURCE = 5;
 const MAX_SOURCES = 10_000;
+const SECONDS_PER_HOUR = 3_600;
 /** The log says so often that codes are not sent since their budget is used up. */
 const BUDGET_LOG_INTERVAL_MS = 10 * 60_000;
 
@@ -55,14 +56,23 @@ export class ActivationCodes {
     burst: SIGN_IN_STEP_BURST_PER_SOURCE,
     keys: MAX_SOURCES,
   });
+  readonly #uncodedSignUpLimiter: RateLimiter<SourceKey>;
   readonly #health = new Map<CodeProvider, ProviderHealth>();
   readonly #sending = new Set<Promise<void>>();
   #codeChecksInFlight = 0;
   #budgetLoggedAt = -Infinity;
   #stopped = false;
 
-  constructor(providers: readonly CodeProvider[], parts: { secret: string; pool: Pool; log: Log }) {
+  constructor(
+    providers: readonly CodeProvider[],
+    parts: { secret: string; pool: Pool; log: Log; signUpsPerSourcePerHour: number },
+  ) {
     this.providers = providers;
+    this.#uncodedSignUpLimiter = new RateLimiter({
+      perSecond: parts.signUpsPerSourcePerHour / SECONDS_PER_HOUR,
+      burst: parts.signUpsPerSourcePerHour,
+      keys: MAX_SOURCES,
+    });
     this.codeAndSourceHasher = new ActivationHasher(parts.secret);
     this.#pool = parts.pool;
     this.#log = parts.log;
@@ -71,6 +81,13 @@ export class ActivationCodes {
   /** Counts a step of signing in. Throws `rate_limited` for a source that takes too many. */
   limitSignInSteps(source: SourceKey): void {
     if (this.#signInStepLimiter.reserve(source, 0) === null) throw new KlatchError('rate_limited');
+  }
+
+  /** Counts a sign-up that no code proves. Throws `rate_limited` for a source that has too many in an hour. */
+  limitUncodedSignUps(source: SourceKey): void {
+    if (this.#uncodedSignUpLimiter.reserve(source, 0) !== null) return;
+    const sentence = 'Too many accounts were created from your network in the last hour; please try again later';
+    throw new KlatchError('rate_limited', { sentence });
   }
 
   /** The first provider that serves such addresses, or the one that is asked for. */

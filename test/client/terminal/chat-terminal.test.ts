@@ -83,6 +83,26 @@ test('somebody new signs up with a code from a letter, after a wrong one and a n
   expect(await opened.ended()).toBe(0);
 });
 
+test('somebody new signs up with an invitation where the server sends no codes', async () => {
+  const other = await TestServer.start();
+  try {
+    const { id: number } = await other.createGroup('Open house');
+    const { link } = await other.operate<{ link: string }>('invites.create', { group: number });
+    const terminal = open('dora', 'sign-in', '--invite', link, '--server', other.liveUrl);
+    await terminal.shows('Nick:');
+    terminal.type('dora\r');
+    await terminal.shows('Name that people see [dora]:');
+    terminal.type('\r');
+    await terminal.shows('Signed in as dora.');
+    expect(await terminal.ended()).toBe(0);
+    const { token } = JSON.parse(readFileSync(join(folder, 'dora/klatch/chat.json'), 'utf8')) as { token: string };
+    const { conversations } = await callAs(other, { token }, 'conversations.list');
+    expect(conversations).toEqual([expect.objectContaining({ title: 'Open house' })]);
+  } finally {
+    await other.stop();
+  }
+});
+
 test('what comes leaves the line that is being typed as it is, and no text of others commands the terminal', async () => {
   const terminal = await talk(alice, 'line');
   terminal.type('half a sen');

@@ -5,6 +5,7 @@ import type { BrowserContext, Page } from 'playwright-core';
 import { createStatusOnlyStartingApp } from '../../../src/http/app.ts';
 import { silentLog } from '../../../src/log.ts';
 import { testConfig } from '../../support/config.ts';
+import { callAs } from '../../support/call.ts';
 import { eventually } from '../../support/eventually.ts';
 import { TestGate } from '../../support/gate.ts';
 import { TestMailServer } from '../../support/mail-server.ts';
@@ -294,6 +295,50 @@ describe('an invitation', () => {
     expect(await button(second.page, 'Join').count()).toBe(0);
     await button(second.page, 'Not now').click();
     await second.page.getByText('Signed in as alice').waitFor();
+  });
+});
+
+describe('where the server sends no codes, an invitation', () => {
+  let other: TestServer;
+  beforeAll(async () => {
+    other = await startServerForBrowsers({ registration: 'invite' });
+  });
+  afterAll(async () => other.stop());
+
+  const createInvite = async (more: object = {}): Promise<string> => {
+    const group = await other.createGroup('Open house');
+    return (await other.operate<{ link: string }>('invites.create', { group: group.id, ...more })).link;
+  };
+
+  test('creates the account that joins, and a sign-out says what it loses', async () => {
+    const { page, profile } = await open(await createInvite());
+    await page.getByRole('link', { name: 'Join in this browser' }).click();
+    await page.getByText('You are invited to the group “Open house”').waitFor();
+    await untilFocused(page, NICK);
+    await page.keyboard.type('gina');
+    await page.keyboard.press('Enter');
+    await page.getByText('Signed in as gina').waitFor();
+    await page.getByRole('heading', { name: 'Open house' }).waitFor();
+    await button(page, 'Sign out').click();
+    const question = page.getByRole('dialog', { name: 'Sign out?' });
+    await question.getByText('is signed in nowhere else').waitFor();
+    await question.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByLabel('Paste the sign-in link or the invitation').waitFor();
+    await profile.close();
+  });
+
+  test('is pasted where it did not open the page; one that is used up says so', async () => {
+    const link = await createInvite({ max_uses: 1 });
+    const { page, profile } = await open(other.url);
+    await page.getByLabel('Paste the sign-in link or the invitation').fill(link);
+    await page.keyboard.press('Enter');
+    await page.getByText('You are invited to the group “Open house”').waitFor();
+    await page.getByLabel(NICK).fill('hugo');
+    await callAs(other, null, 'auth.sign-up', { nick: 'faster', invite: link });
+    await button(page, 'Create the account').click();
+    await alerted(page, 'This invitation is over');
+    await page.getByLabel('Paste the sign-in link or the invitation').waitFor();
+    await profile.close();
   });
 });
 

@@ -3,7 +3,7 @@ import { ConnectionError, ServerError } from '../../../client/core/chat-error.ts
 import { objectWithAtLeast, string, type Decoder } from '../../../client/core/decode.ts';
 import type { BrowserSession } from '../browser-session.ts';
 import { PersistentRead } from '../persistent-read.ts';
-import { readSignInWays, type SignInWays } from './sign-in-ways.ts';
+import { canSignUp, readSignInWays, sendsCodes, type SignInWays } from './sign-in-ways.ts';
 
 /** How long a session lasts on a computer that others use: a working day. */
 export const SHARED_SESSION_S = 12 * 60 * 60;
@@ -30,7 +30,13 @@ export type SignInStep =
       readonly acceptsCode: boolean;
     }
   /** The address is proven and has no account: the person chooses a nick. */
-  | { readonly name: 'account'; readonly address: string; readonly transaction: string };
+  | ({ readonly name: 'account' } & ProvenAddress);
+
+/** What a new account is created for. */
+export interface ProvenAddress {
+  readonly address: string;
+  readonly transaction: string;
+}
 
 /** The fields that a refusal may be about. */
 type SignInField = 'address' | 'code' | 'invite' | 'nick' | 'name';
@@ -86,6 +92,17 @@ export class SignInFlow {
     this.ways.value = await this.waysRead.run(() => readSignInWays(this.#options.api));
   }
 
+  /** Whether the invitation alone creates an account: the server sends no codes that prove an address. */
+  get signsUpByInvite(): boolean {
+    return this.takesInvite && this.invite.value !== null;
+  }
+
+  /** Whether an invitation would create an account without a code. */
+  get takesInvite(): boolean {
+    const { value: ways } = this.ways;
+    return ways !== null && !sendsCodes(ways) && canSignUp(ways);
+  }
+
   /** What each sign-in of this flow says of its session. */
   get sessionChoice(): { readonly expires_in_s?: number } {
     return this.isSharedComputer.value ? { expires_in_s: SHARED_SESSION_S } : {};
@@ -121,13 +138,14 @@ export class SignInFlow {
     });
   }
 
-  /** Makes the account of the proven address. An empty name: the nick. */
+  /** Creates the account, of the proven address if there is one. An empty name: the nick. */
   async signUp(nick: string, name: string): Promise<void> {
     const step = this.step.value;
-    if (step.name !== 'account') return;
+    if (step.name !== 'account' && !this.signsUpByInvite) return;
     await this.#attempt('nick', async () => {
       const named = name.trim() === '' ? {} : { name: name.trim() };
-      const input = { transaction: step.transaction, nick: nick.trim(), ...named, ...this.#inviteInput() };
+      const proof = step.name === 'account' ? { transaction: step.transaction } : {};
+      const input = { ...proof, nick: nick.trim(), ...named, ...this.#inviteInput() };
       const session = await this.#openSession(input).catch((error: unknown) => {
         if (isRefusal(error, 'activation_expired')) this.step.value = { name: 'address' };
         throw error;

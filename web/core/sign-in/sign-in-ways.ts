@@ -25,8 +25,13 @@ export async function readSignInWays(api: AboutApi): Promise<SignInWays> {
 }
 
 /** Whether somebody with an invitation can make an account without the administrator. */
-export function canSignUp({ email, phone, registration }: SignInWays): boolean {
-  return (email || phone) && registration !== 'closed';
+export function canSignUp({ registration }: SignInWays): boolean {
+  return registration !== 'closed';
+}
+
+/** Whether the server sends codes, by which people prove an address. */
+export function sendsCodes({ email, phone }: SignInWays): boolean {
+  return email || phone;
 }
 
 /** A way that a newer server has and this page does not know is like none. */

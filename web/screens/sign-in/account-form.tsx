@@ -1,19 +1,21 @@
 import { useSignal } from '@preact/signals';
-import type { SignInFlow, SignInStep } from '../../core/sign-in/sign-in-flow.ts';
+import type { ProvenAddress, SignInFlow } from '../../core/sign-in/sign-in-flow.ts';
 import { signInWords as words } from '../../words/sign-in-words.ts';
 import { FlowProblem } from './flow-problem.tsx';
 import { FormField } from './form-field.tsx';
+import { SharedComputer } from './shared-computer.tsx';
 
 const MAX_NICK_LENGTH = 32;
 const MAX_NAME_LENGTH = 200;
 
 interface AccountFormProps {
   readonly flow: SignInFlow;
-  readonly step: SignInStep & { readonly name: 'account' };
+  /** Null: the invitation is the proof. */
+  readonly proven: ProvenAddress | null;
 }
 
 /** Asks who the new account is. */
-export function AccountForm({ flow, step }: AccountFormProps) {
+export function AccountForm({ flow, proven }: AccountFormProps) {
   const nick = useSignal('');
   const name = useSignal('');
   const problem = flow.problem.value;
@@ -25,7 +27,7 @@ export function AccountForm({ flow, step }: AccountFormProps) {
         void flow.signUp(nick.value, name.value);
       }}
     >
-      <p>{words.newAccount(step.address)}</p>
+      <p>{proven === null ? words.newAccountByInvite : words.newAccount(proven.address)}</p>
       <FlowProblem problem={problem} shownFields={['nick', 'name']} />
       <FormField
         id="nick"
@@ -46,13 +48,16 @@ export function AccountForm({ flow, step }: AccountFormProps) {
         isRequired={false}
         problem={problemOf('name')}
       />
+      {proven === null ? <SharedComputer flow={flow} id="account-shared" /> : null}
       <div class="form-row">
         <button class="primary" type="submit" disabled={flow.isBusy.value}>
           {words.createAccount}
         </button>
-        <button type="button" onClick={() => flow.startAgain()}>
-          {words.otherAddress}
-        </button>
+        {proven === null ? null : (
+          <button type="button" onClick={() => flow.startAgain()}>
+            {words.otherAddress}
+          </button>
+        )}
       </div>
     </form>
   );

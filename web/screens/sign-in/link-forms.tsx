@@ -31,12 +31,19 @@ export function LinkButton({ state, flow, token }: LinkFormProps & { readonly to
   );
 }
 
+interface LinkFieldProps extends LinkFormProps {
+  /** Takes an invitation that creates an account; null: here none does. */
+  readonly onInvite: ((token: string) => void) | null;
+}
+
 /** A field for a link that was sent to the person. */
-export function LinkForm({ state, flow }: LinkFormProps) {
+export function LinkForm({ state, flow, onInvite }: LinkFieldProps) {
   const text = useSignal('');
   const refusal = useSignal<string | null>(null);
   const submit = (event: Event): void => {
     event.preventDefault();
+    const invite = onInvite === null ? null : inviteTokenIn(text.value);
+    if (invite !== null) return onInvite?.(invite);
     const token = linkTokenIn(text.value);
     refusal.value = token === null ? linkProblemOf(text.value) : null;
     if (token !== null) void state.signIn(token, flow.sessionChoice);
@@ -45,7 +52,7 @@ export function LinkForm({ state, flow }: LinkFormProps) {
     <form onSubmit={submit}>
       <FormField
         id="link"
-        label={words.pasteLink}
+        label={onInvite === null ? words.pasteLink : words.pasteLinkOrInvite}
         text={text}
         autocomplete="off"
         maxLength={MAX_LINK_LENGTH}

@@ -1,11 +1,14 @@
+import { useSignal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import { sanitize } from '../../../client/core/safe-text.ts';
 import type { AppState, SessionEnd } from '../../core/app-state.ts';
 import { SignInFlow } from '../../core/sign-in/sign-in-flow.ts';
+import { sendsCodes } from '../../core/sign-in/sign-in-ways.ts';
 import { asSentence, signInWords as words } from '../../words/sign-in-words.ts';
 import { AccountForm } from './account-form.tsx';
 import { AddressForm } from './address-form.tsx';
 import { CodeForm } from './code-form.tsx';
+import { FlowProblem } from './flow-problem.tsx';
 import { InviteSummary } from './invitation.tsx';
 import { LinkButton, LinkForm } from './link-forms.tsx';
 import { Unavailable } from './unavailable.tsx';
@@ -23,7 +26,12 @@ export function SignIn({ state, problem, end }: SignInProps) {
   const flow = useMemo(() => createFlow(state), [state]);
   useEffect(() => void flow.readWays(), [flow]);
   // What is wrong with an invalid one stays on the screen.
-  const openedInvite = useMemo(() => state.invite.value, [state]);
+  const openedInvite = useSignal(state.invite.value);
+  const openInvite = (token: string): void => {
+    flow.invite.value = token;
+    state.invite.value = token;
+    openedInvite.value = token;
+  };
   return (
     <main class="box sign-in">
       <h1 dir="auto">{state.place.projectName}</h1>
@@ -33,18 +41,19 @@ export function SignIn({ state, problem, end }: SignInProps) {
           {asSentence(problem)}
         </p>
       )}
-      {openedInvite === null ? null : (
+      {openedInvite.value === null ? null : (
         <InviteSummary
+          key={openedInvite.value}
           api={state.api}
-          invite={openedInvite}
-          hint={words.signInToJoin}
+          invite={openedInvite.value}
+          hint={flow.signsUpByInvite ? '' : words.signInToJoin}
           onInvalid={() => {
             flow.invite.value = null;
             state.invite.value = null;
           }}
         />
       )}
-      <Ways state={state} flow={flow} />
+      <Ways state={state} flow={flow} onInvite={openInvite} />
     </main>
   );
 }
@@ -60,21 +69,34 @@ function createFlow(state: AppState): SignInFlow {
   });
 }
 
-function Ways({ state, flow }: { readonly state: AppState; readonly flow: SignInFlow }) {
+interface WaysProps {
+  readonly state: AppState;
+  readonly flow: SignInFlow;
+  /** Takes an invitation that the person pasted. */
+  readonly onInvite: (token: string) => void;
+}
+
+function Ways({ state, flow, onInvite }: WaysProps) {
   const ways = flow.ways.value;
   const step = flow.step.value;
   const link = state.link.value;
   if (link !== null) return <LinkButton state={state} flow={flow} token={link.token} />;
   if (ways === null) return <Unavailable read={flow.waysRead} />;
   if (step.name === 'code') return <CodeForm key={step.address} flow={flow} ways={ways} step={step} />;
-  if (step.name === 'account') return <AccountForm flow={flow} step={step} />;
-  if (!ways.email && !ways.phone) return <LinkForm state={state} flow={flow} />;
+  if (step.name === 'account') return <AccountForm flow={flow} proven={step} />;
+  if (!sendsCodes(ways) && !flow.signsUpByInvite)
+    return (
+      <>
+        <FlowProblem problem={flow.problem.value} shownFields={[]} />
+        <LinkForm state={state} flow={flow} onInvite={flow.takesInvite ? onInvite : null} />
+      </>
+    );
   return (
     <>
-      <AddressForm flow={flow} ways={ways} />
+      {sendsCodes(ways) ? <AddressForm flow={flow} ways={ways} /> : <AccountForm flow={flow} proven={null} />}
       <details>
         <summary>{words.haveLink}</summary>
-        <LinkForm state={state} flow={flow} />
+        <LinkForm state={state} flow={flow} onInvite={null} />
       </details>
     </>
   );

@@ -1,0 +1,29 @@
+import { anything, arrayOf, boolean, objectWithAtLeast, type Decoder } from '../../client/core/decode.ts';
+
+/** The most that the server lists at once. */
+const MAX_SESSIONS = 1_000;
+
+const decodeProfile = objectWithAtLeast({ addresses: arrayOf(anything) });
+const decodeSessions = objectWithAtLeast({
+  sessions: arrayOf(objectWithAtLeast({ current: boolean, app_password: boolean })),
+});
+
+interface RisksApi {
+  call<Answer>(operation: string, input: object, decode: Decoder<Answer>): Promise<Answer>;
+}
+
+/** What a person loses by signing out. */
+export interface SignOutRisks {
+  /** Texts that were not sent. */
+  readonly losesTexts: boolean;
+  /** The account has no address that a code is sent to, and is signed in nowhere else. */
+  readonly losesAccess: boolean;
+}
+
+/** Whether only the administrator could let the account in again. Rejects with ServerError and ConnectionError. */
+export async function isOnlyWayIn(api: RisksApi): Promise<boolean> {
+  const { addresses } = await api.call('profile.show', {}, decodeProfile);
+  if (addresses.length > 0) return false;
+  const { sessions } = await api.call('sessions.list', { limit: MAX_SESSIONS }, decodeSessions);
+  return sessions.every((session) => session.current || session.app_password);
+}
