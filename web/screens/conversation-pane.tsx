@@ -16,6 +16,7 @@ import { VirtualList, type ListView } from '../timeline/virtual-list.tsx';
 import { timelineWords } from '../words/timeline-words.ts';
 import { words } from '../words/words.ts';
 import { Composer } from './composer.tsx';
+import { EmptyConversation } from './empty-conversation.tsx';
 import { filesBaseOf, LazyOverlays } from './lazy-overlays.tsx';
 import { PaneHead } from './pane-head.tsx';
 import { conversationTitle } from './sidebar.tsx';
@@ -64,7 +65,7 @@ function OpenConversation(props: OpenProps) {
   return (
     <>
       <div class="timeline">
-        {open.count === 0 ? <p class="quiet centred">{words.emptyConversation}</p> : null}
+        {open.count === 0 ? <EmptyConversation chat={chat} entry={entry} /> : null}
         <VirtualList
           handle={list}
           count={open.count}

@@ -31,6 +31,7 @@ test('a person creates a group, writes to somebody, finds a message and switches
   await page.getByLabel('Create a group').fill('Garden');
   await page.getByLabel('Create a group').press('Enter');
   await page.getByRole('heading', { name: 'Garden' }).waitFor();
+  await page.getByText(/^curl -d 'hello' http:\/\/127\.0\.0\.1:\d+\/v1\/webhooks\/\S+$/).waitFor();
   const field = page.getByRole('textbox', { name: 'Write to Garden' });
   await untilFocused(field);
   await page.keyboard.type('The tomatoes are ripe');
@@ -39,6 +40,7 @@ test('a person creates a group, writes to somebody, finds a message and switches
   await untilFocused(field);
 
   await page.getByRole('button', { name: 'New', exact: true }).click();
+  await untilFocused(page.getByLabel('Write to somebody'));
   await page.getByLabel('Write to somebody').fill('nobody');
   await page.getByLabel('Write to somebody').press('Enter');
   await page.getByRole('alert').waitFor();

@@ -16,6 +16,8 @@ interface FindAccountProps {
   readonly text: { value: string };
   /** They are not offered. */
   readonly excludedIds: ReadonlySet<number>;
+  /** The field has the focus when it comes. */
+  readonly takesFocus?: boolean;
   readonly isBusy: boolean;
   /** What the button of somebody says. */
   readonly describe: (name: string, nick: string) => string;
@@ -24,12 +26,12 @@ interface FindAccountProps {
 
 /** Finds people by nick or name, and chooses one. */
 export function FindAccount(props: FindAccountProps) {
-  const { api, label, text, excludedIds, isBusy, describe, onChoose } = props;
+  const { api, label, text, excludedIds, takesFocus = false, isBusy, describe, onChoose } = props;
   const { found, problem } = useFoundAccounts(api, text.value.trim().replace(/^@/, ''));
   const offered = (found ?? []).filter(({ id }) => !excludedIds.has(id));
   return (
     <div class="find-account">
-      <TextField label={label} text={text} maxLength={64} />
+      <TextField label={label} text={text} maxLength={64} takesFocus={takesFocus} />
       <Problem sentence={problem} />
       <div role="status">
         {found !== null && offered.length === 0 ? <p class="quiet">{words.nobodyFound}</p> : null}

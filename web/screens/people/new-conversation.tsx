@@ -72,6 +72,7 @@ function WriteToSomebody({ chat, isBusy, onOpen }: WriteToSomebodyProps) {
         label={peopleWords.nickOrName}
         text={text}
         excludedIds={NOBODY}
+        takesFocus
         isBusy={isBusy}
         describe={peopleWords.writeTo}
         onChoose={({ id }) => onOpen(id)}

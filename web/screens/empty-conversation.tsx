@@ -1,0 +1,28 @@
+import type { ChatState } from '../core/chat-state.ts';
+import type { ConversationEntry } from '../core/unread.ts';
+import { words } from '../words/words.ts';
+import { useLoaded } from './loaded.ts';
+
+interface EmptyConversationProps {
+  readonly chat: ChatState;
+  readonly entry: ConversationEntry;
+}
+
+const loadHint = () => import('./posting-hint.tsx');
+
+/** Says that nothing was written yet; owners and admins of a group also see how a program posts into it. */
+export function EmptyConversation({ chat, entry }: EmptyConversationProps) {
+  const { id, kind, role, archived } = entry.info;
+  const isManager = kind === 'group' && role !== 'member' && !archived;
+  return (
+    <div class="centred quiet">
+      <p>{words.emptyConversation}</p>
+      {isManager ? <LoadedHint key={id} chat={chat} group={id} /> : null}
+    </div>
+  );
+}
+
+function LoadedHint(props: { readonly chat: ChatState; readonly group: number }) {
+  const { part } = useLoaded(loadHint);
+  return part === null ? null : <part.PostingHint {...props} />;
+}

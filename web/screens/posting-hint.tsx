@@ -1,0 +1,40 @@
+import { useSignal } from '@preact/signals';
+import { objectWithAtLeast, string } from '../../client/core/decode.ts';
+import type { ChatState } from '../core/chat-state.ts';
+import { copyText } from '../timeline/copy-text.ts';
+import { words } from '../words/words.ts';
+import { useRemote } from './people/remote.tsx';
+
+const decodeToken = objectWithAtLeast({ webhook: string });
+
+interface PostingHintProps {
+  readonly chat: ChatState;
+  readonly group: number;
+}
+
+/** The command that posts into a group; nothing where the server does not answer, for it is a hint. */
+export function PostingHint({ chat, group }: PostingHintProps) {
+  const { value } = useRemote(() => chat.api.call('groups.show-token', { group }, decodeToken), { chat, key: group });
+  const copied = useSignal('');
+  if (value === null) return null;
+  const command = `curl -d 'hello' ${value.webhook}`;
+  return (
+    <div class="posting-hint">
+      <p>{words.postingHint}</p>
+      <code>{command}</code>
+      <div class="form-row">
+        <button
+          type="button"
+          onClick={() => {
+            void copyText(command).then((isCopied) => {
+              copied.value = isCopied ? words.copied : words.copyRefused;
+            });
+          }}
+        >
+          {words.copy}
+        </button>
+        <span role="status">{copied}</span>
+      </div>
+    </div>
+  );
+}
