@@ -42,7 +42,7 @@ const BACKFILL_CHANGES_WHEN_JOINED_AWAY = 200;
 
 /**
  * Turns the notifications of successive connections into each change once and in order. It drops known changes by their
- * rev. Where revs are missing, it fetches all changes between them from the server: an edit may have moved a message to
+ * rev. Where revs are missing, it fetches all changes of the gap from the server: an edit may have moved a message to
  * a newer rev, or a notification was lost, and only the server can tell which.
  */
 export class ConversationFollower {

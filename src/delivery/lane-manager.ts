@@ -41,8 +41,8 @@ interface LaneManagerOptions {
 }
 
 /**
- * Conversations whose lanes are read with one query. Making the lanes of 200 blocked the event loop for 10 ms. While a
- * start found 50,000 conversations with something pending, posts fell to a fifth; with 50 they stayed at two thirds.
+ * Conversations whose lanes are read with one query. With 200, creating their lanes blocked the event loop for 10 ms.
+ * During a start with 50,000 conversations pending, posts fell to a fifth with 200, and to two thirds with 50.
  */
 const CONVERSATIONS_PER_QUERY = 50;
 const LOAD_RETRY_MS = 500;

@@ -151,7 +151,8 @@ export function retryRecordsAfterAttempt(
     const seqs = Array.from({ length }, (_, n) => (row.seq + n) as Seq);
     return seqs.map((seq) => ({ ...messageRange({ first: seq, last: seq }), attempts: 0, nextAt }));
   }
-  // The row's own key comes first: it may belong to an event that has expired.
+  // The rev that the row is stored under comes first. The request lacks it if its event has expired, and the row must
+  // not be left behind.
   const revs = new Set([row.rev, ...result.request.revs]);
   return [...revs].map((rev) => ({ ...eventRange({ first: rev, last: rev }), attempts: 0, nextAt }));
 }

@@ -178,7 +178,10 @@ export class ResumableUploads {
     return this.#toStatus({ ...file, received: size, state: 'stored' });
   }
 
-  /** The same for a resumable upload; only the request that began another kind of upload writes to it, on any node. */
+  /**
+   * The row of a file or unexpired upload of this account that was begun as a resumable one. Of any other upload only
+   * the request that began it may write bytes.
+   */
   async #requireOwnResumablyUploadedFile(id: string, accountId: AccountId): Promise<FileRow> {
     const file = await this.#requireOwnUnexpiredFile(id, accountId);
     if (!file.isResumable) throw new KlatchError('file_not_found');

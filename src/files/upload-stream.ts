@@ -31,9 +31,9 @@ export interface UploadStreamOptions {
 }
 
 /**
- * A client's bytes on their way to the store: counted, bounded and watched. The stream fails if its source fails, is
- * too long, or is too slow while only the client delays it. The source then stays where it is, so that the client can
- * still get an answer.
+ * A client's bytes on their way to the store: counted, bounded and watched. The stream fails if its source fails or is
+ * too long. It also fails if the source is too slow, unless the store delays it. It does not destroy the source, so that
+ * the client can still get an answer.
  */
 export class UploadStream extends Transform {
   readonly #options: UploadStreamOptions;

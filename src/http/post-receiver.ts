@@ -31,7 +31,8 @@ export function createPostReceiver(services: Services, largePosts: LargePostRead
   const { limits, http } = config;
   const size = bodySizeLimit(http, WEBHOOK_POST_LIMITS);
   const eventSize = eventBodySizeLimit(http);
-  // Each of the two steps of a form has a turn of its own, and is counted: one step after a wait was counted for nobody.
+  // A form is read in two steps with a wait between them. Each step is charged to the source's parse budget by itself:
+  // as one piece of work, the second step was charged to no source.
   const read = ({ req, source, signature }: FormRequest, body: Buffer): Promise<ReadPost> => {
     const isUnsigned = signature?.isSigned === false;
     const context = postContext(req, limits, { isUnsigned });

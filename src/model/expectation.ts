@@ -9,7 +9,7 @@ const MAX_EXPECTATION_KEY_LENGTH = 200;
 /** What a post says about an expectation. Each post with the key of one is a sign of life. */
 export interface PostedExpectation {
   readonly key: string;
-  /** Seconds: it is set to that. `off`: it is removed. Null: it stays as it is. */
+  /** Seconds: sets the interval. `off`: removes the expectation. Null: changes nothing. */
   readonly within: number | 'off' | null;
   /** Whether the post is refused where the group has as many expectations as it may have. */
   readonly isRefusedOverLimit: boolean;

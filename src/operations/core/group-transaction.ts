@@ -19,7 +19,7 @@ export interface LockedGroup {
   readonly tx: Transaction;
   readonly conversationId: ConversationId;
   readonly head: LockedHead;
-  /** Tells the members, as a change of the group by the one who does it. */
+  /** Adds a notice for the members to the conversation, with the caller as its actor. */
   addNotice(kind: string, details?: NoticeDetails): Promise<void>;
   /** Tells everybody, after the commit, that what they remember of this membership is old. */
   queueMemberChangedEvent(accountId: AccountId): void;

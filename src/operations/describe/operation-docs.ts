@@ -75,7 +75,7 @@ const NAMED_SHAPES = {
   Conversation: conversationSchema,
 } as const;
 
-/** What `POST /v1/api/<operation>` does; the others answer there that they are for live connections. */
+/** Whether `POST /v1/api/<operation>` performs the operation. Otherwise it answers that only live connections do. */
 export function isForHttp({ who, errors }: Operation): boolean {
   return who !== 'system' && !errors.includes('live_only');
 }

@@ -115,7 +115,7 @@ function noticeRange(
   if (first !== undefined) {
     return { fromSeq: first.seq === firstSeq ? beginning : first.seq, toSeq: messages.at(-1)!.seq };
   }
-  // A page that could have had the first message, and has none: there is no message.
+  // An empty page whose range includes the first message shows that the conversation has no messages.
   const isWithoutMessages = direction === 'before' ? seq > firstSeq : seq < firstSeq;
   return isWithoutMessages ? { fromSeq: beginning, toSeq: beginning } : null;
 }

@@ -5,7 +5,7 @@ import type { ReceiverReply } from './reply.ts';
 
 /** A message on its way to a receiver. */
 export interface ReceiverMessage {
-  /** `7:42`. */
+  /** The conversation's number and the message's seq: `7:42`. */
   readonly id: string;
   readonly sentAt: Date;
   readonly text: string;

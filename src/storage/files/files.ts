@@ -215,7 +215,7 @@ export async function findReadableFile(sql: Sql, id: string, accountId: AccountI
   return row ?? null;
 }
 
-/** A complete file of a conversation's message that was not removed. */
+/** A wholly uploaded file of a message in this conversation; null for an expired message. */
 export async function findConversationFile(
   sql: Sql,
   id: string,

@@ -47,8 +47,8 @@ export async function removeHookByTarget(
 export async function parkHook(tx: Transaction, lane: HookNoticeContext): Promise<void> {
   const { settlement } = lane;
   await insertHookNoticeIfLeaseHolds(tx, lane, 'hook_parked');
-  // The generation stays: attempts continue unchanged. The update does not park the hook for another outage than this
-  // one.
+  // The update keeps the hook's generation, so that attempts that are in flight still count. It parks the hook only if
+  // the outage that the lane saw (failing_since) continues.
   const parked = await tx`
     update reverse_hook set parked_at = now()
     where id = ${settlement.hookId} and generation = ${settlement.generation} and removed_at is null
