@@ -70,7 +70,7 @@ export const listOwnBlocks = defineOperation({
       .array(
         z.object({
           ...accountFields,
-          at: z.string().describe('When the caller blocked it.'),
+          at: z.string().describe('Time of the block.'),
         }),
       )
       .describe('The accounts that the caller blocks, by number.'),

@@ -22,7 +22,7 @@ const MAX_TOKENS_PER_BOT = 100;
 const MIN_TOKEN_LIFETIME_S = 60;
 const MAX_TOKEN_LIFETIME_S = 10 * 366 * 24 * 60 * 60;
 
-const tokenScopesSchema = z.array(z.enum(scopes)).describe('What the token is good for.');
+const tokenScopesSchema = z.array(z.enum(scopes)).describe('Scopes of the token.');
 const botTokenSchema = listedSessionOrTokenSchema.omit({ scopes: true }).extend({ scopes: tokenScopesSchema });
 
 export const createToken = defineOperation({
@@ -34,8 +34,8 @@ export const createToken = defineOperation({
       .array(z.enum(scopes))
       .min(1, 'give at least one scope')
       .max(scopes.length)
-      .describe('What the token is good for.'),
-    label: sessionOrDeviceLabelSchema.describe('What people call it.'),
+      .describe('Scopes of the token.'),
+    label: sessionOrDeviceLabelSchema.describe('Name of the token, for people.'),
     expires_in_s: z
       .int()
       .min(MIN_TOKEN_LIFETIME_S)
@@ -48,8 +48,8 @@ export const createToken = defineOperation({
     bot: nickField,
     token: z.string().describe('For `Authorization: Bearer` and `live.authenticate`.'),
     scopes: tokenScopesSchema,
-    label: z.string().describe('What people call it.'),
-    expires_at: z.string().nullable().describe('When it ends; null: when it is revoked.'),
+    label: z.string().describe('Name of the token, for people.'),
+    expires_at: z.string().nullable().describe('End; null: only a revocation ends it.'),
   }),
   who: 'person',
   scope: null,

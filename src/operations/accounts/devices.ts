@@ -28,14 +28,16 @@ const MAX_APP_ID_LENGTH = 200;
 /** Somebody else may register the same phone at the same moment, and again; not for ever. */
 const MAX_INSERT_ATTEMPTS = 3;
 
-const deviceKindSchema = z.enum(deviceKinds).describe('Whose service sends its pushes; `web`: that of the browser.');
+const deviceKindSchema = z
+  .enum(deviceKinds)
+  .describe('Vendor that sends its pushes; `web`: the vendor of the browser.');
 const deviceSchema = z.object({
   id: z.int().describe("The device's number."),
   kind: deviceKindSchema,
   app: z.string().nullable().describe("Google's project or Apple's bundle; null: the first one that is configured."),
-  label: z.string().nullable().describe('What its owner calls it; null: nothing.'),
+  label: z.string().nullable().describe('Name that its owner gave it; null: none.'),
   created_at: createdAtField,
-  seen_at: z.string().describe('When it was registered last.'),
+  seen_at: z.string().describe('Time of its last registration.'),
 });
 
 function serializeDevice({ id, kind, app, label, createdAt, lastSeenAt }: Device): z.infer<typeof deviceSchema> {
@@ -61,7 +63,7 @@ export const registerDevice = defineOperation({
             p256dh: z.string().max(MAX_SUBSCRIPTION_KEY_LENGTH).describe("The browser's public key, as base64url."),
             auth: z.string().max(MAX_SUBSCRIPTION_KEY_LENGTH).describe('The secret of the subscription, as base64url.'),
           })
-          .describe('What pushes are encrypted with.'),
+          .describe('Keys that encrypt pushes.'),
       })
       .optional()
       .describe(

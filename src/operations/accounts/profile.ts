@@ -38,11 +38,11 @@ const ownProfileSchema = profileSchema.extend({
   addresses: z
     .array(
       z.object({
-        kind: z.enum(addressKinds).describe('What the address is.'),
+        kind: z.enum(addressKinds).describe('Kind of the address.'),
         address: z.string().describe('The address, in the form in which it is compared.'),
       }),
     )
-    .describe('What the account signs in with; nobody else sees it.'),
+    .describe('Addresses that the account signs in with; nobody else sees them.'),
 });
 
 export const showOwnProfile = defineOperation({

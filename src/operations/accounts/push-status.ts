@@ -33,13 +33,13 @@ const vendorSchema = z.object({
   refused: z.int().describe('Pushes that the vendor refused, and no repeat helps.'),
   expired: z.int().describe('Given up after push.ttl.'),
   last_error: z
-    .object({ category: pushCategorySchema, code: vendorStatusSchema, at: z.string().describe('When it happened.') })
+    .object({ category: pushCategorySchema, code: vendorStatusSchema, at: z.string().describe('Time of the failure.') })
     .nullable()
     .describe('The last failed attempt; null: none failed.'),
   rests_until: z
     .string()
     .nullable()
-    .describe('Until when nothing is sent because of a problem of the vendor as a whole; null: it is sent.'),
+    .describe('End of a pause that a failure of the whole vendor caused; null: pushes are sent.'),
 });
 
 export const pushStatus = defineOperation({
@@ -54,12 +54,12 @@ export const pushStatus = defineOperation({
       .describe('How many of the last events; they are kept for retention.push-log.'),
   }),
   output: z.object({
-    content: z.enum(['full', 'sender', 'none']).describe('What a push says: push.content.'),
+    content: z.enum(['full', 'sender', 'none']).describe('The contents of a push: `push.content`.'),
     vendors: z.array(vendorSchema).describe('The vendors of pushes, also those that are not set up.'),
     events: z
       .array(
         z.object({
-          at: z.string().describe('When it happened.'),
+          at: z.string().describe('Time of the failure.'),
           user: nickField,
           kind: z.enum(deviceKinds).describe('The kind of the device.'),
           event: z

@@ -10,7 +10,7 @@ import { accountField, nickField } from '../core/schemas.ts';
 const testedDeviceSchema = z.object({
   device: z.int().describe("The device's number."),
   kind: z.enum(deviceKinds).describe('The kind of the device.'),
-  label: z.string().nullable().describe('What its owner calls it; null: nothing.'),
+  label: z.string().nullable().describe('Name that its owner gave it; null: none.'),
   outcome: z
     .enum(['delivered', 'unregistered', 'refused', 'failed'])
     .describe(

@@ -24,7 +24,7 @@ export const createSignInLink = defineOperation({
       .describe(
         "For whoever asks, to open at once: on the server's machine it signs in without a click. Null where `web.enabled` is false.",
       ),
-    expires_at: z.string().describe('Until when it signs in.'),
+    expires_at: z.string().describe('End of the validity of the link.'),
   }),
   who: 'administrator',
   scope: null,

@@ -14,7 +14,7 @@ export const createAppPassword = defineOperation({
     'Create an app password: a session of the caller for a program, which cannot create another one. It is shown here ' +
     'and never again.',
   input: z.strictObject({
-    label: sessionOrDeviceLabelSchema.describe('What people call it: the program that will use it.'),
+    label: sessionOrDeviceLabelSchema.describe('Name for people: the program that will use it.'),
     expires_in_s: expiresInSchema
       .optional()
       .describe('After so many seconds it ends; not given: when somebody ends it.'),
@@ -22,8 +22,8 @@ export const createAppPassword = defineOperation({
   output: z.object({
     session: z.int().describe('Its number, for `sessions.end`.'),
     token: z.string().describe('For `Authorization: Bearer` and `live.authenticate`.'),
-    label: z.string().describe('What people call it.'),
-    expires_at: z.string().nullable().describe('When it ends; null: when somebody ends it.'),
+    label: z.string().describe('Name of the app password, for people.'),
+    expires_at: z.string().nullable().describe('End; null: only a call ends it.'),
   }),
   who: 'person',
   scope: null,

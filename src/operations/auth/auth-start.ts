@@ -49,7 +49,7 @@ export const startSignIn = defineOperation({
     provider: z
       .enum(activationProviderNames)
       .optional()
-      .describe('Who sends the code; not given: the first one of `activation.providers` that can.'),
+      .describe('The provider that sends the code; not given: the first one of `activation.providers` that can.'),
     invite: inviteLinkOrTokenSchema
       .optional()
       .describe('The link of an invitation into a group, or its token, where one is needed to sign up.'),
@@ -57,10 +57,12 @@ export const startSignIn = defineOperation({
   output: z.object({
     transaction: z
       .string()
-      .describe('The name of this sign-in, for auth.verify and auth.sign-up; whoever has it and the code is in.'),
-    channel: z.enum(addressKinds).describe('By what the code is sent.'),
-    expires_at: z.string().describe('Until when the code is good.'),
-    resend_at: z.string().describe('From then on auth.start sends another code to the address.'),
+      .describe(
+        'The name of this sign-in, for auth.verify and auth.sign-up. It signs in together with the code: keep it secret.',
+      ),
+    channel: z.enum(addressKinds).describe('Kind of the address: the way that the code takes.'),
+    expires_at: z.string().describe('End of the validity of the code.'),
+    resend_at: z.string().describe('Earliest time at which auth.start sends another code to the address.'),
   }),
   who: 'anybody',
   scope: null,

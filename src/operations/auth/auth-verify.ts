@@ -42,7 +42,7 @@ export const transactionSchema = z.string().min(1).max(100).describe('The name o
 
 const signUpRequiredSchema = z.object({
   status: z.literal('sign_up').describe("The address is proven and nobody's yet: auth.sign-up makes its account."),
-  transaction: z.string().describe('What auth.sign-up takes.'),
+  transaction: z.string().describe('The same transaction, for `auth.sign-up`.'),
 });
 
 const verifyInputSchema = z
@@ -55,7 +55,7 @@ const verifyInputSchema = z
       .max(MAX_LINK_LENGTH)
       .optional()
       .describe('The whole link that an administrator made, or what is behind its #.'),
-    label: sessionOrDeviceLabelSchema.optional().describe('What the new session is called in the list of sessions.'),
+    label: sessionOrDeviceLabelSchema.optional().describe('Name of the new session in the list of sessions.'),
     expires_in_s: expiresInSchema
       .optional()
       .describe(

@@ -19,14 +19,14 @@ import { createdAtField } from '../core/schemas.ts';
 /** A session, or a bot's token, without what it is presented with. */
 export const listedSessionOrTokenSchema = z.object({
   id: z.int().describe('Its number.'),
-  label: z.string().describe('What people call it.'),
+  label: z.string().describe('Name of the session, for people.'),
   scopes: z
     .array(z.enum(scopes))
     .nullable()
-    .describe("What a bot's token is good for; null: a person's session, which is good for everything."),
+    .describe("Scopes of a bot's token; null: a person's session, which has all."),
   created_at: createdAtField,
-  used_at: z.string().describe('When it was used last, to some minutes.'),
-  expires_at: z.string().nullable().describe('When it ends; null: when somebody ends it.'),
+  used_at: z.string().describe('Time of the last use, to some minutes.'),
+  expires_at: z.string().nullable().describe('End; null: only a call ends it.'),
 });
 
 export function serializeSession(session: ListedSessionOrToken): z.infer<typeof listedSessionOrTokenSchema> {

@@ -53,7 +53,7 @@ export const signedInSchema = z.object({
   status: z.literal('signed_in').describe('The caller is signed in.'),
   token: z.string().describe("The session's, for `Authorization: Bearer` and `live.authenticate`."),
   session: z.int().describe("The session's number."),
-  account: ownAccountSchema.describe('Whose session it is.'),
+  account: ownAccountSchema.describe('The account of the session.'),
 });
 export type SignedIn = z.infer<typeof signedInSchema>;
 

@@ -14,7 +14,7 @@ export const seqSchema = z.int().positive().describe("The message's place in its
 
 export const hookNumber = z.int().min(1).max(2_147_483_647).describe('The number of the reverse webhook.');
 
-export const groupRoleSchema = z.enum(['owner', 'admin', 'member']).describe('What the member may do in the group.');
+export const groupRoleSchema = z.enum(['owner', 'admin', 'member']).describe('Role of the member in the group.');
 
 export const installationRoleSchema = z.enum(['admin', 'user', 'bot']).describe('The role in the installation.');
 
@@ -59,4 +59,4 @@ export const hookField = z.int().describe('The number of the reverse webhook.');
 export const hostField = z.string().describe("Host of the target, with its port where it is not the scheme's own.");
 export const categoryField = z.string().nullable().describe('Why it failed, as a category; null: it did not.');
 export const statusField = z.int().nullable().describe("The status of the target's answer; null: there was none.");
-export const createdAtField = z.string().describe('When it was created.');
+export const createdAtField = z.string().describe('Time of the creation.');

@@ -30,13 +30,13 @@ const attachmentSchema = z.object({
 });
 
 const cardFieldSchema = z.object({
-  name: z.string().optional().describe('What the field is called.'),
-  value: z.string().optional().describe('What it is.'),
+  name: z.string().optional().describe('Name of the field.'),
+  value: z.string().optional().describe('Value of the field.'),
   short: z.literal(true).optional().describe('It may stand beside its neighbours that are short as well.'),
 });
 
 const cardLinkSchema = z.object({
-  label: z.string().optional().describe('What is shown in its place.'),
+  label: z.string().optional().describe('Text to show in its place.'),
   url: z.string().describe('Begins with `http://`, `https://` or `mailto:`.'),
 });
 
@@ -66,7 +66,7 @@ export const cardSchema = z.object({
 });
 
 const messageSeq = z.int().describe("The message's place in its conversation.");
-const senderSchema = actorSchema.describe('Who posted it.');
+const senderSchema = actorSchema.describe('The account that posted it.');
 
 export const messageSchema = z.object({
   id: z.string().describe('`<conversation>:<seq>`.'),
@@ -79,15 +79,15 @@ export const messageSchema = z.object({
     .optional()
     .describe('A name that a webhook gave itself; it is shown beside the sender, never in its place.'),
   icon_url: z.string().optional().describe('Address of a picture that a webhook gave itself.'),
-  sent_at: z.string().describe('When it was stored.'),
-  edited_at: z.string().optional().describe('When it was edited last.'),
+  sent_at: z.string().describe('Time at which it was stored.'),
+  edited_at: z.string().optional().describe('Time of the last edit.'),
   deleted: z.literal(true).optional().describe('Deleted messages stay as a place without text.'),
   mentions: z.array(z.string()).describe('Nicks that the text mentions, in lower case.'),
   attachments: z.array(attachmentSchema).describe('Its files.'),
   cards: z
     .array(cardSchema)
     .optional()
-    .describe('What the text says, in parts, at most 10; not there: the text alone.'),
+    .describe('The contents of the text in parts, at most 10; not there: the text alone.'),
   client_id: z
     .string()
     .optional()
@@ -95,12 +95,12 @@ export const messageSchema = z.object({
 });
 
 export const noticeSchema = z.object({
-  kind: z.string().describe('What happened: `joined`, `left`, `renamed` …'),
-  actor: actorSchema.nullable().describe('Who did it; null: nobody with an account.'),
+  kind: z.string().describe('Kind of the event: `joined`, `left`, `renamed` …'),
+  actor: actorSchema.nullable().describe('The account that did it; null: none did.'),
   details: z
     .record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()]))
     .describe('More of it, by kind.'),
-  at: z.string().describe('When it happened.'),
+  at: z.string().describe('Time of the event.'),
   after_seq: z
     .int()
     .describe(
@@ -140,7 +140,7 @@ export const conversationSchema = z.object({
   first_seq: z.int().describe('Messages before this one were removed by a retention rule; 1: none were.'),
   last_seq: z.int().describe('The newest message; 0: there was none.'),
   last_rev: z.int().describe('The newest change; 0: there was none.'),
-  last_at: z.string().nullable().describe('When the newest message was posted; null: there is none.'),
+  last_at: z.string().nullable().describe('Time of the newest message; null: there is none.'),
   last_message: messagePreviewSchema
     .nullable()
     .describe('The message `last_seq`; null where there is none, or a retention rule removed it.'),

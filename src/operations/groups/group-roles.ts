@@ -24,7 +24,7 @@ export const setRole = defineTargetedOperation({
   input: z.strictObject({
     group: groupReference,
     user: userReference,
-    role: z.enum(['admin', 'member']).describe('What the member may do from now on.'),
+    role: z.enum(['admin', 'member']).describe('The new role of the member.'),
     ...revocationOptions,
   }),
   output: revocationReportSchema.partial().extend({

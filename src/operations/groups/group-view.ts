@@ -33,9 +33,12 @@ const groupAddressSchema = z.object({
   name: z.string().describe('The kind of program that it is for, such as `Slack` or `Gotify`.'),
   values: z
     .array(
-      z.object({ name: z.string().describe('What programs call it.'), value: z.string().describe('What is pasted.') }),
+      z.object({
+        name: z.string().describe('Name of the field in such programs.'),
+        value: z.string().describe('The value to paste.'),
+      }),
     )
-    .describe('What is pasted, by what programs call it: a `URL` alone, or `server` and `token`.'),
+    .describe('The values to paste, with the names of their fields: a `URL` alone, or `server` and `token`.'),
   programs: z
     .array(z.string())
     .describe('Programs that are set up so; docs/callers.md has the lines of their configuration.'),
@@ -45,8 +48,8 @@ const groupAddressSchema = z.object({
 export const expectationSchema = z.object({
   key: z.string().describe('The `key` that the posts have.'),
   within: z.string().describe('How long a post may stay away: a duration, such as `26h`.'),
-  last_post_at: z.string().nullable().describe('When the last post with the key came; null: none since it was set.'),
-  set_at: z.string().describe('When it was set.'),
+  last_post_at: z.string().nullable().describe('Time of the last post with the key; null: none since it was set.'),
+  set_at: z.string().describe('Time at which it was set.'),
   overdue: z.boolean().describe('True: no post came in time, and a notice in the group says so.'),
   due_at: z
     .string()
@@ -63,7 +66,7 @@ export const groupInfoSchema = groupSchema.extend({
   addresses: z
     .array(groupAddressSchema)
     .optional()
-    .describe('What is pasted into programs, one entry for each way to reach the group; the token is in them.'),
+    .describe('Values to paste into programs, an entry for each way to reach the group. They contain the token.'),
   hooks: z.array(hookSummarySchema).optional().describe('Its reverse webhooks.'),
   refused_posts: z
     .array(refusedPostsSchema)

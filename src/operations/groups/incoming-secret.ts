@@ -20,7 +20,10 @@ import type { Services } from '../core/services.ts';
 
 const incomingSecretSchema = z.object({
   group: groupField,
-  secret: z.string().nullable().describe('What signs posts; null: there is none, and signatures are not looked at.'),
+  secret: z
+    .string()
+    .nullable()
+    .describe('The secret that signs posts; null: there is none, and the server checks no signatures.'),
   signed_only: z.boolean().describe('Every post has to be signed, also one of a format without signatures.'),
 });
 

@@ -16,8 +16,10 @@ const invitePreviewSchema = z.object({
   invited_by: z
     .string()
     .nullable()
-    .describe("The name of who made it; null for the administrator's, and for a group that is not public."),
-  expires_at: z.string().nullable().describe('When it ends; null: never.'),
+    .describe(
+      "The name of the account that made it; null for the administrator's, and for a group that is not public.",
+    ),
+  expires_at: z.string().nullable().describe('End of its validity; null: none.'),
 });
 
 export type InvitePreview = z.infer<typeof invitePreviewSchema>;

@@ -30,9 +30,12 @@ const inviteSchema = z.object({
   id: z.int().describe('The number of the invitation.'),
   group: groupField,
   link: z.string().describe('Whoever has it may join.'),
-  created_by: z.string().nullable().describe("The nick of who made it; null: the administrator's command line."),
+  created_by: z
+    .string()
+    .nullable()
+    .describe("The nick of the account that made it; null: the administrator's command line."),
   created_at: createdAtField,
-  expires_at: z.string().nullable().describe('When it ends; null: never.'),
+  expires_at: z.string().nullable().describe('End of its validity; null: none.'),
   max_uses: z.int().nullable().describe('Joins at most; null: as many as come.'),
   uses: z.int().describe('How many joined by it.'),
 });
@@ -73,7 +76,7 @@ export const createInvite = defineTargetedOperation({
       .max(366 * DAY_S)
       .nullable()
       .default(7 * DAY_S)
-      .describe('For how many seconds it is good; null: for ever.'),
+      .describe('Seconds of its validity; null: without end.'),
     max_uses: z.int().min(1).max(1_000_000).nullable().default(null).describe('Joins at most; null: as many as come.'),
   }),
   output: inviteSchema,

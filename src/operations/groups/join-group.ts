@@ -36,7 +36,7 @@ export const findPublicGroups = defineOperation({
   name: 'groups.find',
   summary: 'Find public groups, which everybody may join, by a part of their title, a page at a time, by title.',
   input: z.strictObject({
-    text: z.string().trim().max(200).optional().describe('What the title has in it; not given: all of them.'),
+    text: z.string().trim().max(200).optional().describe('A part of the title; not given: all groups.'),
     after: afterNumberSchema,
     limit: limitSchema,
   }),

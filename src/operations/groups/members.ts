@@ -40,7 +40,7 @@ const memberSchema = z.object({
   ...accountFields,
   kind: accountKindField,
   role: groupRoleSchema,
-  joined_at: z.string().describe('When the account became a member.'),
+  joined_at: z.string().describe('Time at which the account became a member.'),
 });
 
 export const listGroupMembers = defineTargetedOperation({

@@ -5,19 +5,19 @@ import { listRefusedPosts } from '../../storage/groups/refused-posts.ts';
 
 /** Refused posts that differ in nothing but their moment, and in the numbers of the sentence. */
 export const refusedPostsSchema = z.object({
-  first_at: z.string().describe('When the first one came.'),
-  last_at: z.string().describe('When the newest one came.'),
+  first_at: z.string().describe('Time of the first one.'),
+  last_at: z.string().describe('Time of the newest one.'),
   posts: z.int().describe('How many there were.'),
   user_agent: z
     .string()
     .nullable()
-    .describe('What the program says that it is: at most 100 characters of printable ASCII; null: nothing.'),
+    .describe('User-Agent of the program, at most 100 characters of printable ASCII; null: none.'),
   format: z
     .string()
     .nullable()
     .describe('The format of another product that the body was read as, or that the address named; null: none.'),
   code: z.string().describe('The code of the error.'),
-  sentence: z.string().describe('What the newest one was answered.'),
+  sentence: z.string().describe('The sentence that answered the newest one.'),
 });
 
 /** Of a group, newest first; at most 20. */

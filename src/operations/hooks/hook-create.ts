@@ -25,13 +25,13 @@ export const createHook = defineTargetedOperation({
         `has more than ${MAX_DESCRIPTION_LENGTH} characters`,
       )
       .optional()
-      .describe('What it is for, for people to read.'),
+      .describe('Purpose, for people to read.'),
     ...hookOptionsSchema,
   }),
   output: z.object({
     id: hookField,
     group: groupField,
-    secret: z.string().describe('What its requests are signed with. Shown here, and when it is replaced, only.'),
+    secret: z.string().describe('The secret that signs its requests. Only this answer and its rotation show it.'),
     token: z
       .string()
       .optional()

@@ -22,7 +22,7 @@ export const loggedAttemptSchema = z.object({
   rev: z.int().optional().describe('Of an event, whose `seq` is that of the message that was changed.'),
   last_rev: z.int().optional().describe('The last event of a batch; else the same as `rev`.'),
   attempt: z.int().describe('The number of the attempt, from 1; 0: nothing was sent.'),
-  at: z.string().describe('When it ended.'),
+  at: z.string().describe('End of the attempt.'),
   outcome: z.string().describe('`delivered`, `failed`, `unregistered`, `dead_lettered`, `skipped` or `expired`.'),
   category: categoryField,
   code: statusField,
@@ -52,7 +52,7 @@ export function serializeAttempt(
  * A place in a log as text: the time, first seq and attempt of the last row that was shown, such as
  * `2026-11-20T08:00:00.000Z_42_1`, and of an event its rev. A time alone means all that is older.
  */
-function parseLogPosition(text: string): LogPosition | null {
+function parseDeliveryLogCursor(text: string): LogPosition | null {
   const pattern = /^([^_]{1,40})(?:_(\d{1,15})_(\d{1,9})(?:_r(\d{1,15}))?)?$/;
   const [, time = '', seq = '0', attempt = '0', rev = '0'] = pattern.exec(text) ?? [];
   const at = parseTimestamp(time);
@@ -95,7 +95,7 @@ export async function readHookLog(
 
 function positionOf({ before }: HookLogPageRequest): LogPosition | null {
   if (before === undefined) return null;
-  const position = parseLogPosition(before);
+  const position = parseDeliveryLogCursor(before);
   if (position !== null) return position;
   const sentence = 'before: must be the place that the page before ended at, or a time such as "2026-11-20T08:00:00Z"';
   throw new KlatchError('invalid_input', { sentence });

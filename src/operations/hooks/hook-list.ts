@@ -28,9 +28,9 @@ const ATTEMPTS_SHOWN = 10;
 /** A hook that was removed has no lane and so no state of health; its row is kept for a while. */
 const listedStateSchema = z.enum([...hookStateSchema.options, 'removed']);
 const pastRemovalSchema = z.object({
-  at: z.string().describe('When it was removed.'),
+  at: z.string().describe('Time of the removal.'),
   by: z.enum(['client', 'target']).describe("`client`: by the group's DELETE; `target`: by the 410 of its target."),
-  restorable_until: z.string().nullable().describe('Until when it can be restored; null when it cannot.'),
+  restorable_until: z.string().nullable().describe('End of the time in which it can be restored; null: it cannot.'),
 });
 
 const listedHookSchema = hookHealthSchema.extend({
@@ -39,7 +39,7 @@ const listedHookSchema = hookHealthSchema.extend({
   state: listedStateSchema.describe('State; docs/reverse-webhooks.md explains the states.'),
   host: hostField,
   format: z.enum(hookFormats).describe('How its requests look.'),
-  events: z.array(z.enum(changeEventKinds)).describe('What it asks for besides new messages.'),
+  events: z.array(z.enum(changeEventKinds)).describe('Events that it gets besides new messages.'),
   removed: pastRemovalSchema.nullable().describe('Null: it is not removed.'),
 });
 
@@ -95,21 +95,24 @@ const hookInfoSchema = listedHookSchema.extend({
   url: z
     .string()
     .describe("The whole target: this is the place where it is shown, as it can hold a secret of the receiver's."),
-  description: z.string().nullable().describe('What it is for, for people to read; null: nothing is said.'),
+  description: z.string().nullable().describe('Purpose, for people to read; null: none is given.'),
   order: z.enum(['strict', 'none']).describe('`strict`: one request after the other, in the order of the messages.'),
   batch: z.int().describe('How many messages a request has at most.'),
   signature: z.enum(['v1', 'v1a', 'both']).describe("Signed with the secret, with the server's keys, or with both."),
   skip: z.array(z.enum(['webhook', 'bot'])).describe('The senders whose messages it does not get.'),
   triggers: z.array(z.string()).describe('It gets only messages that begin with one of these; empty: all of them.'),
   max_age: z.int().nullable().describe('In seconds; null: it gets messages of any age.'),
-  old_secret_until: z.string().nullable().describe('Until when the secret before the last rotation signs too.'),
+  old_secret_until: z
+    .string()
+    .nullable()
+    .describe('End of the time in which the secret before the last rotation signs too.'),
   created_at: createdAtField,
   start_seq: z.int().describe('Messages up to this seq were there before the hook.'),
   cursor: z.int().describe('All messages up to this seq are delivered or set aside.'),
   event_cursor: z.int().nullable().describe('The same of events, by rev; null: the hook asks for none.'),
   last_seq: z.int().describe('The newest message of the group.'),
   failures: z.int().describe('Attempts that failed since the last success.'),
-  failing_since: z.string().nullable().describe('When the first of them failed; null: none did.'),
+  failing_since: z.string().nullable().describe('Time of the first of these failures; null: none.'),
   attempts: z.array(loggedAttemptSchema).describe('The newest ten attempts.'),
 });
 

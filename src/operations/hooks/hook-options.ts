@@ -57,7 +57,7 @@ export const hookOptionsSchema = {
     .max(changeEventKinds.length)
     .transform(withoutRepeats)
     .optional()
-    .describe('What it gets besides new messages: changes of them.'),
+    .describe('Events that it gets besides new messages: changes of messages.'),
 };
 
 type HookOptionsInput = z.infer<z.ZodObject<typeof hookOptionsSchema>>;

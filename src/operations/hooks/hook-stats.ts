@@ -17,7 +17,7 @@ export const hookStats = defineTargetedOperation({
   input: z.strictObject({
     hook: hookNumber,
     hours: z.int().min(1).max(MAX_HOURS).default(24).describe('How many hours up to now are counted.'),
-    step: z.enum(['5m', '1h', '1d']).default('1h').describe('What is counted together.'),
+    step: z.enum(['5m', '1h', '1d']).default('1h').describe('Length of the periods that are counted.'),
   }),
   output: z.object({
     id: hookField,
@@ -25,7 +25,7 @@ export const hookStats = defineTargetedOperation({
     steps: z
       .array(
         z.object({
-          at: z.string().describe('When it begins, in UTC.'),
+          at: z.string().describe('Start of the period, in UTC.'),
           delivered: z.int().describe('Requests, not messages: a batch is one.'),
           failed: z.int().describe('Requests that failed.'),
           p50_ms: z.int().nullable().describe('Half of the requests took less than this; null: more than 10 s.'),

@@ -34,13 +34,16 @@ export const hookSummarySchema = z.object({
 export const hookHealthSchema = z.object({
   state: hookStateSchema,
   pending: pendingSchema,
-  oldest_pending_at: z.string().nullable().describe('When the oldest of them was posted; null: nothing is pending.'),
-  last_success_at: z.string().nullable().describe('When the target took something last; null: never.'),
+  oldest_pending_at: z
+    .string()
+    .nullable()
+    .describe('Time of the post of the oldest of them; null: nothing is pending.'),
+  last_success_at: z.string().nullable().describe('Time of the last delivery that the target took; null: none yet.'),
   last_error: z
-    .object({ at: z.string().describe('When it failed.'), category: categoryField, code: statusField })
+    .object({ at: z.string().describe('Time of the failure.'), category: categoryField, code: statusField })
     .nullable()
     .describe('The last failed attempt; null: none failed.'),
-  next_attempt_at: z.string().nullable().describe('When it is tried again; null: it waits for no retry.'),
+  next_attempt_at: z.string().nullable().describe('Time of the next attempt; null: no retry is planned.'),
 });
 
 export type HookHealthReport = z.infer<typeof hookHealthSchema>;

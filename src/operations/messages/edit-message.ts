@@ -33,7 +33,7 @@ export const editMessage = defineTargetedOperation({
   input: z.strictObject({
     conversation: conversationNumber,
     seq: seqSchema,
-    text: z.string().describe('What it says from now on.'),
+    text: z.string().describe('The new text.'),
   }),
   output: messageSchema,
   on: 'conversation',

@@ -21,7 +21,7 @@ export const syncChanges = defineTargetedOperation({
   summary: 'List the changes of a conversation after a rev, in order: messages, edits, deletions and notices.',
   input: z.strictObject({
     conversation: conversationNumber,
-    after_rev: z.int().nonnegative().describe('What the client has; 0: nothing.'),
+    after_rev: z.int().nonnegative().describe('The newest rev that the client has; 0: none.'),
     limit: z.int().min(1).max(MAX_CHANGES).default(100).describe('How many changes there are at most.'),
   }),
   output: z.object({

@@ -28,7 +28,7 @@ export const checkFiles = defineOperation({
       .describe('`next` of the page before; null: from the beginning on.'),
   }),
   output: z.object({
-    store: z.string().describe('What the store is, for people.'),
+    store: z.string().describe('Description of the store, for people.'),
     files: z.int().describe('Files and uploads in the store that were looked at.'),
     uploads: z.int().describe('Unfinished uploads in the store that were looked at.'),
     found: z.array(findingSchema).describe('The differences.'),

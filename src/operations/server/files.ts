@@ -52,7 +52,7 @@ export const createTemporaryFileLink = defineOperation({
   input: z.strictObject({ file: fileId }),
   output: z.object({
     url: z.string().describe('Whoever has it may read the file.'),
-    expires_at: z.string().describe('Until when it is good.'),
+    expires_at: z.string().describe('End of its validity.'),
   }),
   who: 'account',
   scope: 'messages:read',
@@ -86,9 +86,9 @@ export const listOwnFiles = defineOperation({
       ),
     usage: z
       .object({
-        bytes: z.int().describe('What they take together.'),
+        bytes: z.int().describe('Bytes of all of them.'),
         files: z.int().describe('How many there are.'),
-        max_bytes: z.int().describe('What they may take together.'),
+        max_bytes: z.int().describe('The most bytes of all of them (`limits`).'),
       })
       .describe('Of all files of the caller.'),
   }),

@@ -27,7 +27,9 @@ export const authenticateLive = defineOperation({
       .describe('Not given: the session whose cookie came with the handshake counts.'),
   }),
   output: z.object({
-    account: z.object({ ...accountFields, role: installationRoleSchema }).describe('Whose session or token it is.'),
+    account: z
+      .object({ ...accountFields, role: installationRoleSchema })
+      .describe('The account of the session or token.'),
     session: z.int().describe("The session's number."),
   }),
   who: 'anybody',

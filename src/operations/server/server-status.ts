@@ -20,14 +20,17 @@ const deliveriesSchema = z.object({
     .describe('How old this part is: it is remembered for ten seconds, and for as long as the database is away.'),
   hooks: hookCountsSchema.describe('How many hooks are in each state.'),
   pending_hooks: z.int().describe('Hooks that have something pending.'),
-  oldest_pending_at: z.string().nullable().describe('When the oldest pending message was posted; null: none is.'),
+  oldest_pending_at: z
+    .string()
+    .nullable()
+    .describe('Time of the post of the oldest pending message; null: none is pending.'),
   last_errors: z
     .array(
       z.object({
         hook: hookField,
         group: groupField,
         host: hostField,
-        at: z.string().describe('When it failed.'),
+        at: z.string().describe('Time of the failure.'),
         category: categoryField,
         code: statusField,
       }),
@@ -43,13 +46,13 @@ export const serverStatus = defineOperation({
   input: z.strictObject({}),
   output: z.object({
     version: z.string().describe('The version of the program.'),
-    started_at: z.string().describe('When the process began.'),
+    started_at: z.string().describe('Start of the process.'),
     pid: z.int().describe('The number of the process.'),
     heap_limit_bytes: z.int().describe('The most that the heap of JavaScript may hold.'),
     listeners: z.array(z.string()).describe('The addresses at which the server listens.'),
     metrics_url: z.string().nullable().describe('Null: switched off.'),
     base_uri: z.string().describe('The address that people and programs are given: `http.base-uri`.'),
-    database: z.string().describe('What the database is: its version.'),
+    database: z.string().describe('Product and version of the database.'),
     database_servers: z
       .array(
         z.object({
