@@ -24,8 +24,8 @@ export interface AttemptResult {
 const MESSAGE_REFUSAL_STATUSES: ReadonlySet<number | null> = new Set([400, 413, 422]);
 
 /**
- * The progress from which a lane continues. Drops marks that an older version's settlement left at or before the
- * cursor.
+ * The progress from which a new lane continues. Drops batch marks at or before the cursor, which an older version of
+ * the server may have left in the hook's row.
  */
 export function initialProgress(row: LaneRow): LaneCursorAndFailures {
   const { cursor, eventCursor, failures, failingSince, nextAttemptAt, rejections } = row;
@@ -52,7 +52,7 @@ function markIfAhead<Mark extends Seq | Rev>(mark: Mark | null, cursor: Mark | n
 /** A lane's position: it has finished every message and every event up to here. */
 export type LanePosition = Pick<LaneCursorAndFailures, 'cursor' | 'eventCursor'>;
 
-/** The position behind a request. */
+/** The lane's position once a request is finished. */
 export function positionAfter(
   { cursor, eventCursor }: LanePosition,
   { last, rev, lastRev }: DeliveryRequest,

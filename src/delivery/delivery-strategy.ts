@@ -23,7 +23,9 @@ export interface Delay {
 export interface DeliveryStrategy {
   /** Whether there is anything to do now or later. */
   readonly hasPendingWork: boolean;
-  /** The head has moved while the strategy runs. */
+  /**
+   * Makes a running strategy look for work again: the head moved, an event came, or the lane was resumed or retired.
+   */
   wake(): void;
   /** Sends until nothing is left (null) or it must wait. */
   run(): Promise<Delay | null>;
@@ -47,8 +49,8 @@ export interface StrategyDeps {
   /** The newest seq that the lane knows of. */
   readonly head: () => Seq;
   /**
-   * The lane found nothing behind `to`; lowers the head to it unless a notification raised the head above
-   * `expectedHead` meanwhile.
+   * Called when the lane found no message after `to`. Lowers the head to `to`, unless a notification raised the head
+   * above `expectedHead` meanwhile, and reads the hook's row again in a moment.
    */
   readonly lowerHeadAfterEmptyRead: (to: Seq, expectedHead: Seq) => void;
   /** Reads the hook's row again in a moment: a retention rule removed messages of its backlog. */
@@ -57,7 +59,7 @@ export interface StrategyDeps {
   readonly tryHandleGone: (goneResult: AttemptResult) => Promise<boolean>;
   /** Called for each failure that counts: logs it, and parks the hook when that is due. */
   readonly onCountedFailure: (outcome: HttpAttemptOutcome, settlement: Settlement) => void;
-  /** Called with an exception while other requests are in flight; the lane pauses after them. */
+  /** Called with an exception while requests are in flight; the lane pauses once they have ended. */
   readonly onError: (error: unknown) => void;
   /** Called for each dead-lettered message. */
   readonly onDeadLetter: (deadLetterRecord: AttemptRecord) => void;

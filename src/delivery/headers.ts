@@ -31,7 +31,7 @@ interface SignedRequest {
   readonly hops: number;
 }
 
-/** The outcome of a request whose hook asks for a signature that the server cannot make: it is not sent. */
+/** The outcome of a request that was not sent, since its hook asks for a signature that the server cannot make. */
 export const MISSING_SERVER_KEY_FAILURE: HttpAttemptOutcome = {
   delivered: false,
   category: 'signature',

@@ -14,14 +14,15 @@ interface HostState {
 }
 
 /**
- * Decides which lane may send: a global bound of requests in flight and one for each host. Hosts take turns, and a
- * host's lanes in the order they came. So neither a slow host nor a busy one keeps others from sending.
+ * Decides which lane may send: a global bound of requests in flight and one for each host. Hosts take turns, and the
+ * lanes of a host get slots in the order in which they came. So neither a slow host nor a busy one keeps others from
+ * sending.
  *
- * Slow lanes share at most half of the slots, and half of a host's. Without that, 16 hosts whose 16 hooks each answer
- * just below the time-out hold all 256 for 15 s at a time. All other lanes wait for them. A slot of the quick half
- * serves a hundred deliveries in the second that a slow lane takes for one. So quick lanes hardly miss the other half,
- * while receivers that are slow for honest reasons continue in parallel. Where both kinds wait, they alternate. A hook
- * is known to be slow after its first slow attempt, so that only that one takes from the quick half.
+ * Slow lanes share at most half of all slots, and half of each host's. Otherwise 16 hosts, each with 16 hooks that
+ * answer just below the time-out, would hold all 256 slots for 15 s at a time. In the second that a slow lane takes for
+ * one delivery, a slot of the quick half serves a hundred. So quick lanes hardly miss the slow half, and receivers that
+ * are slow for honest reasons continue in parallel. Where both kinds of lanes wait, they alternate. A hook counts as
+ * slow after its first slow attempt, so only that attempt takes a slot of the quick half.
  */
 export class HostLimiter {
   readonly #max: number;
@@ -29,9 +30,12 @@ export class HostLimiter {
   readonly #maxSlow: number;
   readonly #slowPerHost: number;
   readonly #hosts = new Map<string, HostState>();
-  /** Hosts with a waiting quick lane and a slot for it, in turn; `#grant` skips those that have lost the slot since. */
+  /**
+   * Hosts that had a waiting quick lane and a free slot when they were added, in turn. `#grant` skips a host whose slot
+   * was taken since.
+   */
   readonly #quickQueue = new Set<HostState>();
-  /** The same for slow lanes. This queue ignores the bound of all slow lanes. */
+  /** The same queue for slow lanes. `#nextQueue` checks the bound of all slow lanes. */
   readonly #slowQueue = new Set<HostState>();
   readonly #granted = Promise.resolve(true);
   #active = 0;
@@ -172,8 +176,8 @@ export class HostLimiter {
   }
 
   /**
-   * Ignores which queue the host came from: a host's kinds of lanes alternate too, or one kind could always take the
-   * host's slot first.
+   * The two kinds of lanes alternate within a host too, whichever queue the host came from. Otherwise one kind could
+   * always take the host's slot first.
    */
   #grantNext(host: HostState): void {
     const quick = host.quickWaiters.length > 0 && this.#hasCapacity(host, false);

@@ -11,8 +11,8 @@ export type Slot = 'quick' | 'slow';
 const MAX_REMEMBERED_HOOKS = 10_000;
 
 /**
- * Hooks whose last attempt was slow. They are remembered beyond the life of a lane. A hook gets a new lane after a
- * change or an idle time, and that lane would take from the quick half each time.
+ * Hooks whose last attempt was slow. They are remembered longer than their lanes: a hook gets a new lane after a change
+ * or an idle time, and each new lane would first take a slot of the quick half.
  */
 export class SlowHooks extends BoundedCache<HookId, true> {
   constructor() {
@@ -46,8 +46,8 @@ export class LaneLimiter {
       this.#waiters.add(resolve);
       this.#limiter.wait(this.#lane.host, slot === 'slow', (granted) => {
         if (this.#waiters.delete(resolve)) resolve(granted ? slot : null);
-        // The lane no longer waits for it. Deferred, since this callback runs in the middle of another lane's
-        // `release`.
+        // The lane no longer waits, so the slot is released. The release is deferred, since this callback runs in the
+        // middle of another lane's `release`.
         else if (granted) queueMicrotask(() => this.release(slot));
       });
     });

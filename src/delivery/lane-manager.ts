@@ -49,13 +49,12 @@ const LOAD_RETRY_MS = 500;
 /** When a notification of one of these kinds may be lost, the manager reads all its lanes again. */
 const RESYNC_KINDS: readonly ReliableEvent[] = ['messagesCommitted', 'hookEventsCommitted', 'hooksChanged'];
 /**
- * Wait before a lane's row is read again after the lane found nothing to read: without it, the lane would read again at
- * once.
+ * Wait after a lane found nothing to read, before its row is read again. Without it, the lane would read again at once.
  */
 const MISSING_MESSAGES_RELOAD_MS = 1_000;
 /**
- * Sweeps that find all lanes of a conversation idle before it is removed from memory until the next notification: about
- * a minute.
+ * A conversation leaves memory, until its next notification, when more sweeps in a row than this found all its lanes
+ * idle: after about a minute.
  */
 const MAX_IDLE_SWEEPS = 12;
 
@@ -241,7 +240,10 @@ export class LaneManager {
     for (const lane of loaded.groupLanesByHook.values()) lane.wake(seq);
   }
 
-  /** Suspends in the same turn: once the change is answered, no attempt with the old settings starts. */
+  /**
+   * Suspends the lanes in the same turn of the event loop: after a change was answered, no attempt starts with the old
+   * settings.
+   */
   #suspendAndReloadLanes(ids: readonly ConversationId[]): void {
     for (const id of ids) for (const lane of this.#loaded.get(id)?.groupLanesByHook.values() ?? []) lane.suspend();
     this.#markDirtyAndLoad(ids);
@@ -255,7 +257,8 @@ export class LaneManager {
 
   #suspendAndSweepGained(partitions: readonly number[]): void {
     this.#sweep.requestFullSweep(partitions);
-    // While the lease had lapsed, nodes answered changes whose notifications have not arrived yet: read the rows first.
+    // While the lease had lapsed, nodes may have answered changes of hooks whose notifications have not arrived yet. So
+    // the lanes wait until their rows are read.
     for (const { lane } of this.#lanesIn(partitions)) lane.suspend();
     this.#resync();
   }
@@ -325,7 +328,10 @@ export class LaneManager {
     this.#reading = [];
   }
 
-  /** Marks the conversations dirty, so that their rows are read again before they make a lane. */
+  /**
+   * Moves hooks past removed messages. Marks their conversations dirty, so that rows are read again before they make a
+   * lane.
+   */
   async #skipRemovedMessages(rows: readonly LaneRow[]): Promise<void> {
     const owned = new Set(this.#leases.partitionsNotHandingOver);
     const lagging = rows.filter((row) => row.hasRemovedBacklog && owned.has(row.id % PARTITIONS));

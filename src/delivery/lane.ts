@@ -30,7 +30,7 @@ import { OrderedStrategy } from './ordered-strategy.ts';
 import { UnorderedStrategy } from './unordered-strategy.ts';
 import { SettlementBuffer } from './settlement-buffer.ts';
 
-/** What all lanes share. */
+/** The parts that all lanes share. */
 export interface LaneContext {
   readonly reader: MessageReader;
   readonly eventReader: EventReader;
@@ -54,7 +54,10 @@ export interface LaneContext {
   readonly onMissingMessages: (conversationId: ConversationId) => void;
   /** The target answered 410. */
   readonly onGone: (lane: Lane, fence: Settlement, attempt: AttemptRecord) => Promise<RemovalResult>;
-  /** The hook has failed for `parkAfterMs`, so its group is notified. Resolves true once it was, or need not be. */
+  /**
+   * Notifies the group that the hook has failed for `parkAfterMs`. Resolves to false when the write failed; to true
+   * when the notice is written, or when somebody changed the hook.
+   */
   readonly onParkDue: (lane: Lane, settlement: Settlement) => Promise<boolean>;
 }
 
@@ -79,7 +82,7 @@ export class Lane {
   readonly id: HookId;
   readonly conversationId: ConversationId;
   readonly generation: number;
-  /** The target's host, which may be logged; its path and query never. */
+  /** The target's host. Logs may contain it, but never the target's path and query. */
   readonly host: string;
   readonly #row: LaneRow;
   readonly #context: LaneContext;
@@ -235,7 +238,10 @@ export class Lane {
     return new Receiver(row, format, keys, { client, createFileLink, postReply, log, isRetired: () => this.#retired });
   }
 
-  /** If the lease has lapsed, the next lane that skips the messages logs them. */
+  /**
+   * Records in the delivery log that messages were too old. Without a usable lease, the next lane that skips the
+   * messages records them.
+   */
   #logTooOld(record: AttemptRecord): void {
     const epoch = this.#suspended || this.#retired ? null : this.#context.leases.usableEpochOf(this.partition);
     if (epoch !== null) this.#tracker.settle({}, { epoch, attempts: [record] });
@@ -247,7 +253,7 @@ export class Lane {
     this.#woken = false;
     this.#run = this.#runStrategy().then((delay) => {
       this.#run = null;
-      // A notification in the run's last moment found the run still in progress.
+      // A notification may have come after the run's last check for work, before the run ended.
       if (delay === null || (this.#woken && !delay.ignoreWakeups)) this.#start();
       else this.#scheduleRun(delay);
     });
@@ -280,7 +286,7 @@ export class Lane {
     this.#timer = null;
   }
 
-  /** The target answered 410: removes the hook. False when that fails: the answer then counts as a failure. */
+  /** Removes the hook, whose target answered 410. False when the removal fails: the answer then counts as a failure. */
   async #tryHandleGone(goneResult: AttemptResult): Promise<boolean> {
     const record = toAttemptRecord(goneResult, this.#tracker.progress.failures + 1);
     // The removal writes no cursor: earlier deliveries must be in the row first.
@@ -320,7 +326,7 @@ export class Lane {
     else log.warn('a message was set aside: its target refuses it and accepts those behind it', fields);
   }
 
-  /** Runs beside the attempts, which continue. If the write fails, the next failure tries again. */
+  /** Attempts continue meanwhile. If the write fails, the lane tries it again after the next failed attempt. */
   async #parkHookNotifyingGroup(settlement: Settlement): Promise<void> {
     this.#isParkedOrParking = true;
     // The row must record the failure before it can record that the hook is parked.

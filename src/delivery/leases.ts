@@ -28,8 +28,9 @@ export interface LeaseEvents {
   /** Another node holds these partitions now. */
   readonly onLost: (partitions: readonly number[]) => void;
   /**
-   * Another node gets these partitions: start nothing new in them. A partition's promise resolves when nothing of it is
-   * in flight or unsettled, which the attempts' time-outs bound. It does not wait for lanes that wait for a slot.
+   * Other nodes get these partitions, whose lanes must start nothing new. A partition's promise resolves when none of
+   * its attempts is in flight or unsettled; the attempts' time-outs bound that wait. Lanes that wait for a slot do not
+   * delay it.
    */
   readonly onHandover: (partitions: readonly number[]) => ReadonlyMap<number, Promise<void>>;
   /** Lanes with something to do, by partition. */
@@ -69,7 +70,7 @@ export class Leases {
   readonly #migrations = listMigrations();
   readonly #timeline: () => number;
   #usableUntil = { monotonic: 0, wall: 0 };
-  /** On the monotonic clock: until then this node holds nothing. */
+  /** The time on the monotonic clock until which this node holds no partition. */
   #oldTimelineLeasesExpireAtMs = 0;
   #nodeCount = 1;
   #timer: NodeJS.Timeout | null = null;
@@ -80,8 +81,8 @@ export class Leases {
   #stopped = true;
 
   /**
-   * `holder` is the data directory's identity: its lock lets one process at a time use it. `timeline` returns the
-   * database's timeline, 0 if unknown.
+   * `holder` is the identity of the data directory, whose lock only one process at a time can hold. `timeline` returns
+   * the database's timeline, 0 if unknown.
    */
   constructor(options: { pool: Pool; holder: string; events: LeaseEvents; log: Log; timeline?: () => number }) {
     this.#pool = options.pool;
@@ -174,7 +175,7 @@ export class Leases {
       });
       const { claimed, kept, fairPartitionCount } = round;
       if (claimed.length > 0) this.#events.onGainedOrRegained(claimed.map((c) => c.partition));
-      // Lanes that found the lease expired pause, and nodes may have answered changes of hooks meanwhile.
+      // While the lease was expired, its lanes paused, and other nodes may have answered changes of hooks.
       const ours = this.partitionsNotHandingOver;
       if (!wasValid && kept.length > 0) this.#events.onGainedOrRegained(ours);
       if (ours.length > fairPartitionCount)
@@ -270,10 +271,10 @@ export class Leases {
     try {
       await drained;
     } catch (error) {
-      // The next holder can do better, whatever the cause was.
+      // The partition is released nevertheless: its next holder can do better, whatever the cause was.
       this.#log.error('the lanes of a partition could not be ended before it is given back', { partition, error });
     }
-    // This node may have lost the partition and gained it again meanwhile: then it is another lease.
+    // If this node lost the partition and gained it again meanwhile, it holds another lease, which is not drained.
     if (!this.#handingOver.has(partition) || this.#epochByPartition.get(partition) !== epoch) return;
     this.#drained.add(partition);
     this.trigger();

@@ -34,8 +34,9 @@ interface ReadRequest {
 }
 
 /**
- * Reads messages for the lanes. One query answers all lanes that call in the same turn. The reader caches what it read
- * ahead for a moment, in one bounded place. Lanes do not cache, since thousands of them can wait for a slow receiver.
+ * Reads messages for the lanes. One query answers all lanes that call in the same turn. The reader keeps messages that
+ * it read ahead for a second, in one bounded cache. Lanes do not cache, since thousands of them can wait for a slow
+ * receiver.
  */
 export class MessageReader {
   readonly #pool: Pool;
@@ -52,7 +53,9 @@ export class MessageReader {
   #reading = false;
   #failing = false;
 
-  /** `witness` records what was read: a receiver may get it before this node learns of it in another way. */
+  /**
+   * `witness` records the messages that were read: a receiver may get them before their notification reaches this node.
+   */
   constructor(pool: Pool, options: { createFileLink: CreateFileLink; witness: Witness; log: Log }) {
     this.#pool = pool;
     this.#createFileLink = options.createFileLink;

@@ -4,8 +4,8 @@ import { longestDelayMs, type RetryPolicy } from '../model/retry-policy.ts';
 const monotonicTimes = new WeakMap<Date, number>();
 
 /**
- * The time in `delayMs` milliseconds. `ClockSafeNextAttempt` recognizes it, since the clock may be set before a lane
- * waits for it.
+ * The time `delayMs` milliseconds from now. `ClockSafeNextAttempt` recognizes this `Date` and uses its monotonic time,
+ * since the clock may be set before a lane waits for it.
  */
 export function dueIn(delayMs: number): Date {
   const at = new Date(Date.now() + delayMs);

@@ -24,7 +24,7 @@ import type { NotSentOrUnknown } from './sender.ts';
 
 /** Refusals of a message for its own content before the lane probes the messages behind it. */
 const REJECTIONS_BEFORE_PROBING = 5;
-/** Messages that the lane probes then, once each. */
+/** Messages after the refused one that the lane probes, once each. */
 const MAX_FOLLOWING_PROBES = 3;
 
 /**
@@ -131,16 +131,17 @@ export class OrderedStrategy implements DeliveryStrategy {
     const { skippedTo, request } = await this.#requests.next(position, bounds);
     if (request !== null) return sender.send(request, requests.idOf(request));
     if (skippedTo !== null) return this.#skip(skippedTo);
-    // The lane looked only for events, and there is none (any more).
+    // All messages up to the head are sent: the lane looked only for an event, and found none.
     if (position.cursor >= headBefore) return 'skipped';
-    // The notification was ahead of the readable log; a later notification or the sweep will wake the lane.
+    // A notification named a seq that the query does not see yet. A later notification or the sweep wakes the lane
+    // again.
     lowerHeadAfterEmptyRead(position.cursor, headBefore);
     return 'empty';
   }
 
   #skip(to: LanePosition): 'skipped' | 'cancelled' | 'unknown' {
     const { sender, tracker, isLaneActive } = this.#deps;
-    // The hook's filter may have changed, so these messages may not be skippable any more.
+    // The hook's filter may have changed, so the hook may want these messages now.
     if (!isLaneActive()) return 'cancelled';
     const epoch = sender.epoch;
     if (epoch === null) return 'unknown';
@@ -154,7 +155,10 @@ export class OrderedStrategy implements DeliveryStrategy {
     return this.#onDelivered(result, positionAfter(this.#deps.tracker.progress, result.request), []);
   }
 
-  /** `deadLetters`: given up because the receiver took a later one; `position`: behind that later one. */
+  /**
+   * `deadLetters`: messages that are given up because the receiver took a later one. `position`: the position after
+   * that later message.
+   */
   #onDelivered(
     result: AttemptResult,
     position: LanePosition,
@@ -208,9 +212,10 @@ export class OrderedStrategy implements DeliveryStrategy {
   }
 
   /**
-   * The target refused the head too often; probes whether the head itself is at fault. The lane offers a few messages
-   * behind it, once each. When the target takes one, the lane dead-letters those before it: they were refused as well,
-   * and would now be out of order. Any other failure shows that the hook is at fault, and so does the refusal of all.
+   * The target refused the first pending request too often; probes whether that request itself is at fault. The lane
+   * offers a few later messages, once each. When the target takes one, the lane dead-letters those before it: they were
+   * refused as well, and would now be out of order. Any other failure shows that the hook is at fault, and so does the
+   * refusal of all.
    */
   async #probeFollowing(head: AttemptResult): Promise<Delay | null> {
     const { limiter, requests, sender, tracker, counts } = this.#deps;

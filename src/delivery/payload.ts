@@ -10,7 +10,7 @@ const COMMAND = /^\/([A-Za-z0-9_-]{1,255})(?:\s+([\s\S]*))?$/;
 /** The fields of a message in our own format. */
 type ToldMessage = Omit<DeliveryMessage, 'hops' | 'iconUrl'>;
 
-/** The message or range of messages of a request; its events if `rev` is not 0. */
+/** The range of a request: its messages or, if `rev` is not 0, its events. */
 interface DeliveryRange {
   readonly first: number;
   readonly last: number;

@@ -17,7 +17,7 @@ import {
   type SigningKeys,
 } from './headers.ts';
 
-/** What a {@link Pinger} works with. */
+/** The dependencies of a {@link Pinger}. */
 interface PingerOptions {
   readonly config: DeliveryConfig;
   readonly policy: AddressPolicy;
@@ -37,12 +37,15 @@ const MAX_PER_GROUP = 4;
  */
 const MAX_HEADERS_TIMEOUT_MS = 6_000;
 const MAX_BODY_TIMEOUT_MS = 1_000;
-/** A connection serves at most two pings of a hook in a row: a ping checks whether a connection can be opened. */
+/**
+ * So short that a connection serves at most two pings of a hook in a row: a ping is to check whether a connection can
+ * be opened.
+ */
 const KEEP_ALIVE_MS = 1_000;
 
 /**
- * Sends pings. They are signed like deliveries and use the same guarded client, but connections of their own, so that
- * neither waits for the other. A target's answer has no effect on its hook.
+ * Sends pings. They are signed like deliveries and use the same guarded client, but connections of their own. So pings
+ * and deliveries do not wait for each other. A target's answer has no effect on its hook.
  */
 export class Pinger {
   readonly #options: PingerOptions;
@@ -101,7 +104,7 @@ export class Pinger {
     const attempt = await this.#client.post(url, { ...signed, ...headers }, body);
     const { category, code, detail, durationMs } = attempt;
     log.info('a ping', { hook: target.hookId, host: new URL(target.url).hostname, category, code, detail, durationMs });
-    // Without a verdict: the server stopped the client.
+    // A failed attempt without a category has no verdict: the server stopped the client.
     return attempt.delivered || category !== null ? attempt : null;
   }
 }

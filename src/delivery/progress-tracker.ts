@@ -16,7 +16,7 @@ interface SettlementDetails {
   readonly retries?: readonly RetryRangeUpdate[];
 }
 
-/** A lane's progress: what it remembers, and what it must still write. */
+/** A lane's progress in memory, and its settlements that are not written yet. */
 export class ProgressTracker {
   readonly #hookId: HookId;
   readonly #generation: number;

@@ -8,7 +8,9 @@ import type { Receiver } from './receivers/receiver.ts';
 
 /** One request: a message or a batch in `seq` order, or an event or a batch in `rev` order. */
 export interface DeliveryRequest {
-  /** For events: the messages that the first and the last of them changed. */
+  /**
+   * The first message and, in `last`, the last one. For events: the messages that the first and the last event changed.
+   */
   readonly first: Seq;
   readonly last: Seq;
   /** Set for events; 0 and null for messages. */
@@ -28,7 +30,7 @@ export interface RequestRangeBounds {
   readonly maxMessages: number;
   /** The end of a range that was tried before: the request sends exactly this range again. */
   readonly resendRangeEnd: Seq | null;
-  /** No message behind this one: an event comes first. */
+  /** The last message that the request may hold: an event comes after it. */
   readonly maxSeq?: Seq;
   /** True: the lane will hardly need later messages soon, so they are not read yet. */
   readonly noReadAhead?: boolean;
@@ -94,7 +96,8 @@ export class RequestBodyBuilder {
     let skippedTo = after;
     const readAhead = bounds.noReadAhead === true ? readAheadOf(after, bounds) : undefined;
     let message = await this.#read(after, readAhead);
-    // A gap: the hook's row must record that it continues behind it, with a notice (`skipRemovedMessages`).
+    // A retention rule removed messages here. The hook's row must first record, with a notice, that the hook continues
+    // after the gap (`skipRemovedMessages`).
     if (message !== null && message.seq > after + 1) return { skippedTo, request: null, isNextMessageRemoved: true };
     let tooOldFrom: Seq | null = null;
     let tooOldTo = after;
@@ -104,7 +107,7 @@ export class RequestBodyBuilder {
         tooOldFrom ??= skippedTo;
         tooOldTo = skippedTo;
       }
-      // Messages beyond a fixed range were never part of it.
+      // A request for a fixed range skips no messages after the range.
       if (bounds.resendRangeEnd !== null && skippedTo >= bounds.resendRangeEnd) break;
       message = await this.#read(skippedTo);
     }

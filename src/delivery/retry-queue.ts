@@ -88,14 +88,14 @@ export class RetryQueue {
 
   async #read(): Promise<void> {
     if (this.#isClockSetBack()) await this.#makeAllDue();
-    // If the clock was set back meanwhile, the awaited time is now.
+    // If the clock was set back while the queue waited, the due time of the awaited row counts as now.
     const isDue = this.#nextDueAt !== null && this.#nextDueAt.waitMs() === 0;
     const nowMs = Math.max(Date.now(), isDue ? this.#nextDueAt!.at.getTime() : 0);
     const bounds = { nowMs, maxPlausibleDelayMs: longestDelayMs(this.#retryPolicy), limit: RETRIES_PER_QUERY };
     const { due, count, nextAt } = await this.#pool.run((sql) => readDueRetries(sql, this.#row.id, bounds));
     const { count: addedMeanwhile, nextDueAt, replaced } = this.#changesSinceRead;
     this.#dueRows = due.filter((row) => !replaced.has(keyOf(row)));
-    // Rows that the result already includes are counted twice: the read that they cause corrects the count.
+    // Added rows that the result already includes are counted twice, until the read that they cause corrects the count.
     this.#rowCount = count + addedMeanwhile;
     // There is more than one page: the remaining rows may be due as well.
     this.#setNextDue(due.length === RETRIES_PER_QUERY && count > RETRIES_PER_QUERY ? new Date() : nextAt);
@@ -126,7 +126,7 @@ export class RetryQueue {
     this.#changesSinceRead.replaced.add(keyOf(key));
   }
 
-  /** Rows that begin behind these cursors, due or not. */
+  /** Rows that begin after these cursors, due or not. */
   startingAfter(
     cursors: Pick<LaneCursorAndFailures, 'cursor' | 'eventCursor'>,
   ): Promise<readonly RetryRangeWithAttempts[]> {
@@ -139,8 +139,8 @@ export class RetryQueue {
   }
 
   /**
-   * Makes all rows due: the target takes deliveries again. It does so at most once per longest retry delay. A few rows
-   * that fail for their own content also look like an outage, which each success would end.
+   * Makes all rows due, since the target takes deliveries again. It does so at most once per longest retry delay. A few
+   * rows that fail for their own content also look like an outage, and each success would end it.
    */
   async retryAllNowUnlessRecent(): Promise<void> {
     if (this.#rowCount === 0 || performance.now() < this.#retryAllNotBeforeMs) return;

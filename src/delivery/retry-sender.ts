@@ -12,7 +12,7 @@ import type { NotSentOrUnknown } from './sender.ts';
 const UNLIMITED_MESSAGES = Number.POSITIVE_INFINITY;
 const UNLIMITED_EVENTS = Number.POSITIVE_INFINITY;
 
-/** Takes a due retry row and sends it, one at a time: for a hook whose other requests go in order. */
+/** Sends one due retry row, for a hook whose other requests go in order. */
 export async function sendRetry(deps: StrategyDeps): Promise<Delay | null> {
   const { retryQueue, tracker, limiter } = deps;
   const row = await retryQueue.take(() => tracker.flush());
@@ -47,9 +47,9 @@ export async function sendRetry(deps: StrategyDeps): Promise<Delay | null> {
 }
 
 /**
- * Deletes the retry rows ahead of an ordered lane's cursor. They date from when the hook asked for no order, and the
- * lane sends their messages in turn. Call it before the lane sends, when no other lane settles for the hook any longer.
- * Null: done.
+ * Deletes the retry rows ahead of an ordered lane's cursor. They were written while the hook asked for no order, and
+ * the lane will send their messages in order. Call it before the lane sends, when no other lane settles for the hook
+ * any longer. Null: done.
  */
 export async function discardRetriesPastCursor({ retryQueue, tracker, sender }: StrategyDeps): Promise<Delay | null> {
   const rows = await retryQueue.startingAfter(tracker.progress);
@@ -68,7 +68,7 @@ export async function attemptRow(
 ): Promise<AttemptResult | NotSentOrUnknown | 'obsolete'> {
   const { requests, sender } = deps;
   const request = row.rev > 0 ? await readEventsOfRow(deps, row) : await readMessagesOfRow(deps, row);
-  // The lane sends the rest of the range once the row was updated.
+  // The lane sends the rest of the range once `skipRemovedMessages` has updated the retry row.
   if (request === 'removed') {
     deps.reloadHook();
     return 'unknown';
@@ -137,8 +137,8 @@ export function retryRecordsAfterAttempt(
 ): readonly RetryRangeUpdate[] {
   const { last } = result.request;
   if (row.rev === 0 && result.outcome.delivered && last < row.lastSeq) {
-    // The batch dates from before its hook got a format without batches: its first message is delivered, the others are
-    // due.
+    // The row is older than the hook's format, which has no batches. So the request delivered one message of the row,
+    // and the rest is due now.
     const rest = messageRange({ first: (last + 1) as Seq, last: row.lastSeq as Seq });
     return [retryRecordAfterAttempt(deps, row, result), { ...rest, attempts: 0, nextAt: new Date() }];
   }
@@ -186,7 +186,7 @@ export function discardRetryRow(
   { retryQueue, tracker, sender, isLaneActive }: StrategyDeps,
   row: RetryRangeWithAttempts,
 ): Delay | null {
-  // The hook's filter may have changed, so these messages may not be skippable any more.
+  // The hook's filter may have changed, so the hook may want these messages now.
   if (!isLaneActive()) {
     retryQueue.done('unknown');
     return null;

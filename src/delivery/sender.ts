@@ -78,12 +78,12 @@ export class Sender {
       ? this.#client.post(url, headers, request.body, beforeWrite)
       : this.#receiver.post(headers, request.body, beforeWrite));
     if (cancelled) return 'cancelled';
-    // Without a verdict: the lease has lapsed, the client was stopped, or no connection was free.
+    // The attempt has no verdict: the lease has lapsed, the client was stopped, or no connection was free.
     if (epoch === null || (!outcome.delivered && outcome.category === null)) return 'unknown';
     this.#markHookSlowOrQuick(outcome);
     if (this.#receiver === null || !outcome.delivered) return { request, outcome, startedAt: at, epoch };
-    // Posts the reply before the delivery is settled. A node that is killed in between delivers again, and then the
-    // reply's key is known.
+    // Posts the reply before the delivery is settled. If the node is killed in between, the message is delivered again,
+    // and the reply's key prevents a second reply.
     const replyProblem = await this.#receiver.postReply(request, outcome);
     return replyProblem === 'unknown' ? 'unknown' : { request, outcome, startedAt: at, epoch, replyProblem };
   }

@@ -35,7 +35,7 @@ export class SettlementBuffer {
     return this.#writing === null;
   }
 
-  /** Takes the outcome of the newest attempt. Its values include all earlier ones. */
+  /** Adds the settlement of the newest attempt. Its progress includes that of all earlier settlements. */
   add(settlement: Settlement): void {
     this.#unsettledAttempts += settlement.attempts.length;
     if (this.#buffered.length === MAX_UNMERGED_SETTLEMENTS)
@@ -59,7 +59,7 @@ export class SettlementBuffer {
     return !this.#hasBeenRefused;
   }
 
-  /** Waits for the current or next write. Triggers each time, since a write ends only the triggers before it. */
+  /** Waits for the current or next write. Triggers before each, since a write that begins clears earlier triggers. */
   async #triggerAndAwaitWrite(): Promise<void> {
     this.#settler.trigger();
     await this.#writing;

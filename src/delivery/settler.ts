@@ -6,15 +6,15 @@ import type { SettlementWriter } from '../storage/hooks/settlement-writer.ts';
 interface PendingSettlement {
   readonly settlement: Settlement;
   readonly resolve: (accepted: boolean) => void;
-  /** True once it failed, alone or in a batch: it is written alone from then on. */
+  /** True after PostgreSQL refused it, alone or in a batch: the next write takes it alone. */
   isolated: boolean;
 }
 
 const MAX_BATCH = 500;
 const SETTLE_RETRY_MS = 250;
 /**
- * Time from the end of one write to the next, unless a lane waits. Lanes send on meanwhile: larger batches cost them
- * nothing, and the database a third less.
+ * Time from the end of one write to the next, unless a lane waits. Lanes continue to send meanwhile. Larger batches
+ * cost them nothing, and the database a third less.
  */
 const PAUSE_BETWEEN_WRITES_MS = 5;
 
@@ -44,7 +44,8 @@ export class Settler {
   }
 
   /**
-   * Resolves to true once it is committed, or to false when the hook was changed or handed over and must be read again.
+   * Resolves to true once the settlement is committed. Resolves to false when the hook was changed or handed over and
+   * must be read again, and when the settler stops.
    */
   settle(settlement: Settlement): Promise<boolean> {
     if (this.#stopped) return Promise.resolve(false);

@@ -3,7 +3,7 @@ const FULL_BATCH_OR_IN_FLIGHT = 256;
 
 /**
  * Limits the load of a target that has just recovered from an outage: one request, then twice as many after each
- * success. It may have come back for all its senders at the same moment.
+ * success. Many senders may find at the same moment that the target is back.
  */
 export class SlowStart {
   #maxBatchOrInFlight = FULL_BATCH_OR_IN_FLIGHT;

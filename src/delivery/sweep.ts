@@ -20,7 +20,10 @@ interface SweepEvents {
 }
 
 const SWEEP_INTERVAL_MS = 5_000;
-/** Pages hold only ids, so they can be large: each page over the last minute checks everything that advanced in it. */
+/**
+ * Pages hold only ids, so they can be large. Each page over the last minute checks all conversations that advanced in
+ * it.
+ */
 const SWEPT_CONVERSATIONS_PER_PAGE = 5_000;
 /** When sweeps over the last minute have failed for about that long, the next sweep checks everything. */
 const FULL_SWEEP_AFTER_MS = 45_000;
@@ -74,7 +77,10 @@ export class Sweep {
     this.#timer = setTimeout(() => this.trigger(), SWEEP_INTERVAL_MS);
   }
 
-  /** Finds everything pending in newly gained partitions; in the others, what advanced within the last minute. */
+  /**
+   * Finds everything pending in newly gained partitions; in the others, only pending work that came within the last
+   * minute.
+   */
   async #sweep(): Promise<void> {
     const isOverdue = performance.now() - this.#lastSuccessfulSweepAt > FULL_SWEEP_AFTER_MS;
     const full = isOverdue ? this.#events.partitions() : [...this.#fullSweepPartitions];

@@ -1,7 +1,7 @@
 import type { Rev, Seq } from '../model/ids.ts';
 import type { RetryRange, RetryRangeUpdate } from '../storage/hooks/settlement.ts';
 
-/** Requests that may end while an earlier one is in flight: a kill repeats as many. */
+/** Requests that may end while an earlier one is in flight. After a kill of the process, so many are sent again. */
 export const MAX_REQUESTS_COMPLETED_AHEAD = 16;
 /** A spilled request's retry row is due after this time: by then the request has ended, or its process has. */
 export const SPILLED_DELAY_MS = 30_000;
@@ -120,7 +120,7 @@ export class UnorderedInFlightWindow<Num extends LogNumber> {
       this.#firstCompletedAhead = this.#firstCompletedAhead.filter((number) => number > cursor);
       if (this.#firstCompletedAhead.length <= MAX_REQUESTS_COMPLETED_AHEAD) return rows;
       const oldest = this.#cursorBlocker;
-      // A range to send again is next anyway.
+      // A range that must be sent again is sent next, so it needs no retry row.
       if (oldest === undefined || !oldest.hasSendingBegun) return rows;
       oldest.hasRetryRow = true;
       const nextAt = new Date(Date.now() + SPILLED_DELAY_MS);

@@ -53,10 +53,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
   /** The source that was read last; the other one comes next. */
   #lastSource: Source;
   #active = 0;
-  /**
-   * Requests in flight that left since the last outage ended. The slow start ignores requests that hang since before
-   * it.
-   */
+  /** Requests in flight that started after the last outage ended. The slow start ignores older ones, which may hang. */
   #activeSinceOutage = { count: 0 };
   #wakeup = Promise.withResolvers<void>();
   #errorDelay: Delay | null = null;
@@ -86,7 +83,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
         while (isLaneActive() && this.#errorDelay === null && this.#nextKind !== null && this.#canStartAnother)
           await this.#startNext();
       } catch (error) {
-        // Wait for the requests in flight first: no other code does.
+        // Waits for the requests in flight first, since no other code does.
         this.#errorDelay = ERROR_DELAY;
         if (this.#active === 0) throw error;
         this.#deps.onError(error);
@@ -210,7 +207,7 @@ export class UnorderedStrategy implements DeliveryStrategy {
     toResend: RequestRange<Num> | undefined,
   ): void {
     const { tracker, sender, isLaneActive } = this.#deps;
-    // The hook's filter may have changed, so these messages may not be skippable any more.
+    // The hook's filter may have changed, so the hook may want these messages now.
     if (!isLaneActive()) return;
     window.skip(skippedTo, toResend);
     const epoch = sender.epoch;

@@ -12,7 +12,7 @@ import { eventBody, type CreateFileLink } from '../payload.ts';
 export interface EncodedEvent {
   readonly rev: Rev;
   readonly logEpoch: LogEpoch;
-  /** The event comes behind this message and before the next one. */
+  /** A lane that keeps the order sends the event after this message and before the next one. */
   readonly afterSeq: Seq;
   readonly kind: ChangeEventKind;
   readonly actorKind: SenderKind;
@@ -67,7 +67,9 @@ export class EventReader {
   #reading = false;
   #failing = false;
 
-  /** `witness` records what was read: a receiver may get it before this node learns of it in another way. */
+  /**
+   * `witness` records the events that were read: a receiver may get them before their notification reaches this node.
+   */
   constructor(pool: Pool, options: { createFileLink: CreateFileLink; witness: Witness; log: Log }) {
     this.#pool = pool;
     this.#createFileLink = options.createFileLink;
@@ -76,7 +78,7 @@ export class EventReader {
   }
 
   /**
-   * The next event behind a rev, made of its message as that is now or was a second ago. Rejects when the database is
+   * The next event after a rev, with its message as it is now or was a second ago. Rejects when the database is
    * unreachable.
    */
   next(conversationId: ConversationId, afterRev: Rev): Promise<NextEvent> {

@@ -9,7 +9,7 @@ export interface EventBounds {
   readonly maxEvents: number;
   /** The end of a range that was tried before: the request sends exactly this range again. */
   readonly resendRangeEnd: Rev | null;
-  /** The newest message that the hook has received: an event behind a later message waits for that message. */
+  /** The newest message that the hook has received. An event waits while its `afterSeq` is greater. */
   readonly maxAfterSeq: Seq;
 }
 
@@ -106,7 +106,7 @@ export class EventRequestBuilder {
         continue;
       }
       bytes += event.body.length + 1;
-      // A range that was sent before is sent whole.
+      // The byte bound does not apply to a range that is sent again.
       if (bytes > MAX_BATCH_BYTES && resendRangeEnd === null) break;
       events.push(event);
     }
@@ -116,7 +116,7 @@ export class EventRequestBuilder {
   async #read(afterRev: Rev): ReturnType<EventReader['next']> {
     const wakeups = this.#wakeups;
     const next = await this.#reader.next(this.#row.conversationId, afterRev);
-    // An event may have been written after the read.
+    // A wakeup during the read may have announced an event that the read did not see.
     if (next.event === null && wakeups === this.#wakeups) this.#exhaustedAt = afterRev;
     return next;
   }

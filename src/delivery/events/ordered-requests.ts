@@ -19,8 +19,8 @@ interface NextOrdered {
 const NOTHING: NextOrdered = { skippedTo: null, request: null };
 
 /**
- * Messages and events in one order: a message, the events that were written before the next one by rev, the next
- * message.
+ * Messages and events in one order: each message is followed by the events that were written before the next message,
+ * by rev.
  *
  * Why no message overtakes an event: both are written under the head's lock. A reader of a head with `last_seq` 42 sees
  * every event that comes before message 42. So one check for events covers all messages up to the head that the check
@@ -29,7 +29,7 @@ const NOTHING: NextOrdered = { skippedTo: null, request: null };
 export class OrderedRequests {
   readonly #messages: RequestBodyBuilder;
   readonly #events: EventRequestBuilder | null;
-  /** The messages between this event cursor and the next event: those up to `toSeq`. */
+  /** The messages up to `toSeq` come before the first event after `eventCursor`. */
   #messagesBeforeNextEvent: { readonly eventCursor: Rev; readonly toSeq: Seq } | null = null;
 
   constructor(messages: RequestBodyBuilder, events: EventRequestBuilder | null) {

@@ -42,7 +42,8 @@ export class UnorderedMessages implements UnorderedSource<Seq> {
     const bounds = resendRangeEnd === null ? this.#bounds() : { maxMessages: UNLIMITED, resendRangeEnd };
     const next = await requests.next(after, bounds);
     const isEmpty = next.request === null && next.skippedTo === after;
-    // The notification was ahead of the database; a later one, or the sweep, wakes the lane again.
+    // A notification named a seq that the query does not see yet. A later notification or the sweep wakes the lane
+    // again.
     if (isEmpty && resendRangeEnd === null) lowerHeadAfterEmptyRead(after, headBefore);
     else if (next.isNextMessageRemoved === true) reloadHook();
     return next;
@@ -70,7 +71,7 @@ export class UnorderedMessages implements UnorderedSource<Seq> {
   }
 }
 
-/** Events do not wait for messages here: one can arrive before the message that it changed. */
+/** Events of a lane without order do not wait for messages: an event can arrive before the message that it changed. */
 export class UnorderedEvents implements UnorderedSource<Rev> {
   readonly window: UnorderedInFlightWindow<Rev>;
   readonly #deps: StrategyDeps;

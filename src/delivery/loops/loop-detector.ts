@@ -3,19 +3,20 @@ const MINUTES = 5;
 const POSTS_PER_MINUTE = 60;
 const MINUTE_MS = 60_000;
 const SECOND_MS = 1_000;
-/** Seconds that are remembered: posts of a loop that a lane has yet to deliver are younger than that. */
+/** Seconds that are remembered. A lane delivers a post of a loop sooner than that after the post. */
 const SECONDS = 64;
 
 /**
  * Detects whether the receiver of one hook seems to answer posts of the group's webhook with further posts. It counts
- * the posts that follow a delivery of such a post to the hook within 2 s, to the second. A busy group looks the same.
+ * the webhook's posts that come within 2 s, in whole seconds, after a delivery of such a post to the hook. A busy group
+ * meets the same criterion.
  */
 export class LoopDetector {
   /** The seconds, in Unix time, in which such posts were delivered. */
   readonly #deliverySeconds = new Uint32Array(SECONDS);
   #minute = 0;
   #postsInMinute = 0;
-  /** Minutes with too many posts, up to the one before `#minute`. */
+  /** Successive minutes with too many posts; the last of them is the one before `#minute`. */
   #minutesInRow = 0;
 
   /** Records the delivery, at `nowMs`, of a webhook's post from `postedMs`; both in Unix time. */

@@ -10,7 +10,7 @@ import type { DeliveryMessage, LaneRow } from '../../storage/hooks/lanes.ts';
 import type { SigningKeys } from '../headers.ts';
 import type { CreateFileLink } from '../payload.ts';
 
-/** What a {@link Receiver} works with. */
+/** The dependencies of a {@link Receiver}. */
 interface ReceiverDeps {
   readonly client: DeliveryClient;
   readonly createFileLink: CreateFileLink;
@@ -29,7 +29,7 @@ interface DeliveredMessage {
 
 /** A larger answer is not treated as a reply. */
 const MAX_ANSWER_BYTES = 256 * 1024;
-/** Pause while the database is unreachable or the group has too many replies. */
+/** Pause between two tries to post a reply, while the database is unreachable or the group has too many replies. */
 const REPLY_RETRY_MS = 500;
 
 /** The receiver of a hook with another product's format: it selects and encodes messages, and posts replies. */
