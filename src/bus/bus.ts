@@ -31,17 +31,17 @@ export type PresenceUpdate =
       readonly parts: number;
       readonly onlineAccountsInPart: readonly AccountId[];
     }
-  /** Requests the snapshot of the node `from`; null: of every node. */
+  /** Requests the snapshot of the node `snapshotOfNode`; null: of every node. */
   | { readonly kind: 'request'; readonly snapshotOfNode: string | null }
   /** The node stops: no account is online on it any longer. */
   | { readonly kind: 'leave' };
 
 /**
- * Notifications that something was committed. A listener never takes the data from one: it reads the database from its
- * own position, so a lost or repeated notification costs time at most.
+ * Notifications that something was committed. A listener never takes data from a notification: it reads the database
+ * from its own position. So a lost or repeated notification costs time at most.
  */
 export interface BusEvents {
-  /** Conversations whose newest message has this seq, at least. */
+  /** Conversations, each with a seq that its newest message has at least. */
   messagesCommitted(conversations: ReadonlyMap<ConversationId, Seq>): void;
   /** Conversations with changes that are no new message: an edit, a deletion, a notice. They have new revs. */
   nonMessageChangesCommitted(conversations: readonly ConversationId[]): void;
@@ -71,7 +71,9 @@ export interface BusEvents {
 export type ReliableEvent = Exclude<keyof BusEvents, 'resync' | 'presence' | 'ephemeral'>;
 
 export interface Bus {
-  /** Calls the listener for every event from now on; returns the function that ends it. Listeners must not throw. */
+  /**
+   * Calls the listener for every event from now on; returns a function that unsubscribes it. Listeners must not throw.
+   */
   subscribe(listener: Partial<BusEvents>): () => void;
   /** Calls the listeners of this process at once, and those of the other nodes as soon as possible. */
   publish<Event extends Exclude<keyof BusEvents, 'resync'>>(

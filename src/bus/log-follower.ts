@@ -7,7 +7,9 @@ import type { Bus } from './bus.ts';
 /** Conversations that are queued one by one; where more have changed, a sweep finds them. */
 const MAX_QUEUED_CONVERSATIONS = 10_000;
 const SWEPT_CONVERSATIONS_PER_PAGE = 500;
-/** After a longer batch the next one is halved, after a shorter one it may double. */
+/**
+ * A batch that takes longer than the first value halves the next one; a batch shorter than the second may double it.
+ */
 const LONG_BATCH_MS = 50;
 const SHORT_BATCH_MS = 15;
 /** How often a conversation is tried that fails on its own. */
@@ -19,7 +21,7 @@ export interface LogFollowerOptions {
   readonly log: Log;
   /** The notifications that bring work. */
   readonly events: readonly ('messagesCommitted' | 'nonMessageChangesCommitted')[];
-  /** One page of a sweep: conversations with work, by id, after this one. */
+  /** One page of a sweep: conversations with work and a greater id than `after`, by id. */
   readonly findConversations: (page: { after: number; limit: number }) => Promise<readonly ConversationId[]>;
   /**
    * Processes the next changes of each conversation, from its position in the database; resolves with the conversations
@@ -30,7 +32,7 @@ export interface LogFollowerOptions {
   readonly maxBatchSize: number;
   /** Whether conversations with a notification go before those of a sweep, which may take hours after an upgrade. */
   readonly newMessagesFirst: boolean;
-  /** Called before each turn, and may delay it. False: what is queued needs no processing. */
+  /** Called before each turn, and may delay it. False: the queued conversations need no processing. */
   readonly beforeTurn: (signal: AbortSignal) => Promise<boolean>;
   /** How long notifications are collected before their conversations are queued. */
   readonly debounceMs: () => number;
@@ -171,7 +173,7 @@ export class LogFollower {
     await wait((performance.now() - startedMs) * pauseFactor(), undefined, { signal });
   }
 
-  /** Keeps what was notified since the worker began to find out. */
+  /** Keeps the notifications that came after the queue was filled. */
   #dropQueued(): void {
     this.#queue.clear();
     this.#sweepPosition = null;
@@ -185,7 +187,7 @@ export class LogFollower {
     }
     for (const id of batch.keys()) {
       this.#queue.delete(id);
-      // What was committed before the turn is a part of it.
+      // This turn covers everything that was committed before it, so earlier notifications need no turn of their own.
       this.#notified.delete(id);
     }
     return batch;
@@ -209,8 +211,9 @@ export class LogFollower {
   }
 
   /**
-   * Queues a failed batch again, and tries its conversations one by one if the failure may be of one of them. A device
-   * that was removed meanwhile, or a lock, may be no problem at the next try. Returns whether to wait for the database.
+   * Queues a failed batch again. The next batches have one conversation each, if one conversation may be the cause.
+   * Some causes end before the next try: a lock, or a device that was removed meanwhile. Returns whether to wait for
+   * the database.
    */
   #requeueFailed(batch: ReadonlyMap<ConversationId, number>, error: unknown): boolean {
     const isUnavailable =

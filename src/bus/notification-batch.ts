@@ -51,7 +51,7 @@ export class NotificationBatch {
     }
   }
 
-  /** Sends the other nodes a resync of all kinds. */
+  /** Queues a resync of all kinds for the other nodes. */
   requireResync(): void {
     this.#reliable.clear();
     this.#resyncLetters = new Set(RELIABLE_LETTERS);
@@ -126,7 +126,7 @@ function takeFitting(
   room: number,
 ): { taken: Map<number | string, string>; bytes: number } {
   const taken = new Map<number | string, string>();
-  // The letter and the semicolon before it. Each item counts with a comma, also the last, which has none.
+  // The letter and the semicolon before it, less the comma that the last item lacks: below, each item counts with one.
   let bytes = 1;
   for (const [subject, item] of items.entries()) {
     if (bytes + item.length + 1 > room) break;

@@ -118,7 +118,8 @@ export class PostgresBus implements Bus {
   }
 
   /**
-   * Sends the request even if this node received nothing from the other one: the lease table may know it all the same.
+   * Sends the request even if this node received nothing from the other one: the lease table may list that node all the
+   * same.
    */
   confirmHooksChanged(node: string, conversation: ConversationId, timeoutMs: number): Promise<boolean> {
     return this.#pendingAcks.request(node, timeoutMs, (nonce) => {
@@ -137,8 +138,8 @@ export class PostgresBus implements Bus {
   }
 
   /**
-   * True when this node received nothing from another one for three heartbeats. A notification without a receiver would
-   * cost each commit a second one. A new node sends a heartbeat at once, gets a resync, and receives every event from
+   * True when this node received nothing from another one for three heartbeats. A NOTIFY without a receiver would cost
+   * a second commit for each commit. A new node sends a heartbeat at once, gets a resync, and receives every event from
    * then on.
    */
   get #hasNoPeers(): boolean {
@@ -232,7 +233,10 @@ export class PostgresBus implements Bus {
     this.#startFlush();
   }
 
-  /** The first gap is the one before the start, with nothing to read again; a later gap affects all nodes at once. */
+  /**
+   * The first gap ends at the start: this node has nothing to read again, so its resync needs no delay. A later gap
+   * affects all nodes at once.
+   */
   #announceGap(): void {
     if (this.#hasListened) this.#resyncs.request(RELIABLE_EVENTS);
     else this.#local.publish('resync', RELIABLE_EVENTS);

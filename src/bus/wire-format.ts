@@ -4,7 +4,7 @@ import { decodePresence } from './presence-format.ts';
 
 /** PostgreSQL takes 7,999 bytes. */
 export const MAX_PAYLOAD_BYTES = 7_900;
-/** The letter of a resync; its items are the letters of the lost kinds, without items all kinds. */
+/** The letter of a resync; its items are the letters of the lost kinds. No items mean all kinds. */
 export const RESYNC_LETTER = '*';
 /** The letter of presence. */
 export const PRESENCE_LETTER = 'p';

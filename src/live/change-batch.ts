@@ -8,14 +8,14 @@ const MEMORY_OVERHEAD_BYTES = 100;
 /** The text, and frames for two transports. */
 const COPIES_PER_TEXT = 3;
 
-/** A change with more fields for its sender than for other accounts. */
+/** The frame of a change that has more fields for the message's sender than for other accounts. */
 interface OwnFrame {
   readonly index: number;
   readonly accountId: AccountId;
   readonly text: string;
 }
 
-/** All changes of a conversation behind `afterRev` up to `upToRev`, as frames that were encoded once. */
+/** All changes of a conversation after `afterRev` up to `upToRev`, as frames that were encoded once. */
 export class ChangeBatch {
   readonly afterRev: Rev;
   readonly upToRev: Rev;
@@ -46,8 +46,8 @@ export class ChangeBatch {
   }
 
   /**
-   * The frames for an account. All accounts share them, except the senders of messages in the batch. For those they are
-   * encoded for each of their sessions, and not kept.
+   * The frames for an account. All accounts share them, except the senders of messages in the batch. A sender's frames
+   * are encoded again for each of its sessions, and not kept.
    */
   framesFor(accountId: AccountId): EncodedFrames {
     const own = this.#ownFrames.filter((frame) => frame.accountId === accountId);
@@ -57,7 +57,7 @@ export class ChangeBatch {
     return new EncodedFrames(texts);
   }
 
-  /** The number of changes that a follower with everything up to `rev` already has. */
+  /** The number of the batch's changes that a follower with everything up to `rev` already has. */
   countUpTo(rev: Rev): number {
     if (rev <= this.afterRev) return 0;
     // Starts at the newest: a follower usually lacks only a few changes of a batch.

@@ -19,7 +19,7 @@ const MAX_CONCURRENT_CATCH_UP_READS = 1;
 const MAX_CONCURRENT_FAN_OUT_READS = 2;
 const RETRY_DELAY_MS = 300;
 
-/** Why there is no batch: the conversation does not exist any more, or the database is unreachable. */
+/** Why there is no batch: the conversation no longer exists, or the database is unreachable. */
 export type ReadFailure = 'gone' | 'away';
 
 interface BatchOwner {
@@ -56,8 +56,8 @@ export class ChangeReader {
   }
 
   /**
-   * The changes behind `rev` for all followers. `batch` is null when there are none. The result is null when the
-   * conversation does not exist any more or the server stops. Retries while the database is unreachable.
+   * The changes after `rev` for all followers. `batch` is null when there are none. The result is null when the
+   * conversation no longer exists or the server stops. Retries while the database is unreachable.
    */
   async readForFanOut(
     conversationId: ConversationId,
@@ -77,7 +77,7 @@ export class ChangeReader {
     return null;
   }
 
-  /** The same for one client that lacks changes, without a retry. */
+  /** The changes after `rev` for one client that lacks them, without a retry. */
   async readForCatchUp(conversationId: ConversationId, rev: Rev): Promise<ChangeBatch | ReadFailure> {
     this.counts.catch_up += 1;
     try {
@@ -140,8 +140,8 @@ function witnessedChangeOf(change: Change): Parameters<Witness['recordChange']>[
 }
 
 /**
- * Runs a bounded number of calls at once, the others in the order in which they came. The number of connections bounds
- * the waiting ones.
+ * Runs a bounded number of calls at once; the others wait in the order in which they came. The number of connections
+ * bounds the number of waiting calls.
  */
 class Semaphore {
   #availablePermits: number;

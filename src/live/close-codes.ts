@@ -18,7 +18,7 @@ export const closeCodes = {
 
 export type CloseReason = keyof typeof closeCodes;
 
-/** For people; at most 123 bytes, which is what a close frame of WebSocket holds. */
+/** Sentences for people, of at most 123 bytes: a close frame of WebSocket holds no more. */
 export const closeMessages: Readonly<Record<CloseReason, string>> = {
   normal: 'That was all',
   stopping: 'The server is stopping; please connect again',

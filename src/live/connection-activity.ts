@@ -12,8 +12,10 @@ export class ConnectionActivity {
   }
 
   /**
-   * True when bytes arrived since the last check, or a full connection sent some. A client that is busy reading may get
-   * to our ping late. A connection whose input is paused cannot give a sign.
+   * True in one of these cases:
+   * - Bytes arrived since the last check.
+   * - A full connection sent bytes: its client is busy reading, and may get to our ping late.
+   * - The input is paused and the connection is not full: such a client cannot give a sign.
    */
   wasActive(isInputPaused: boolean): boolean {
     const { bytesRead, bytesFlushed, isFull } = this.#connection;

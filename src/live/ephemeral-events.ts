@@ -26,7 +26,7 @@ const MAX_CACHED_ACCOUNT_SUMMARIES = 10_000;
 const ACCOUNT_SUMMARY_TTL_MS = 60_000;
 /** Accounts with a queued change, one change for each: more than a cluster has online. */
 const MAX_QUEUED_ACCOUNTS = 1_000_000;
-/** Accounts whose audience one query finds. */
+/** Accounts for which one query finds the audience. */
 const ACCOUNTS_PER_QUERY = 200;
 const QUERY_TIMEOUT_MS = 1_500;
 
@@ -40,7 +40,7 @@ interface QueuedAccountChange {
 
 /**
  * Sends sessions events that are not stored: typing, reads and settings of the account's other devices, presence, and
- * new names. A failure loses typing events; changes of accounts are queued again.
+ * new names. When a query fails, typing events are lost, and changes of accounts are queued again.
  */
 export class EphemeralEvents {
   readonly #bus: Bus;
@@ -82,8 +82,8 @@ export class EphemeralEvents {
   }
 
   /**
-   * An account came online or went offline. A later tick sends the newest change. An opposite change does not cancel
-   * it: a client that read the list in between would keep the account's old state.
+   * An account came online or went offline. A later tick sends the newest state, even if the account changed back
+   * before it: a client may have read the list in between.
    */
   queuePresenceChange(accountId: AccountId, online: boolean): void {
     this.#queue(accountId, { online, isRenamed: false });
@@ -170,7 +170,7 @@ export class EphemeralEvents {
   }
 }
 
-/** An account's own sessions know that it is online; its other devices do not know its new name. */
+/** An account's own sessions get no presence of it, since they know that it is online. They do get its new name. */
 function sendAccountChange(
   account: AccountSummary,
   { online, isRenamed }: QueuedAccountChange,

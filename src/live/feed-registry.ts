@@ -111,8 +111,8 @@ export class FeedRegistry {
   }
 
   /**
-   * Records the log's epoch after any read. After a raise a feed may be ahead of the database: later subscribers get
-   * another feed.
+   * Records the log's epoch after any read. After the epoch was raised, a feed may be ahead of the database, so later
+   * subscribers get another feed.
    */
   observeEpoch(epoch: LogEpoch): void {
     const before = this.#epoch;

@@ -9,8 +9,8 @@ import type { ChangeBatch } from './change-batch.ts';
 const READ_ALIGNMENT_REVS = 64;
 
 /**
- * After a broadcast a feed rests for this multiple of the broadcast's duration, at most for the second value. Changes
- * posted meanwhile then go out in one write for each follower instead of many. For few followers the rest is
+ * After a broadcast a feed reads nothing for this multiple of the broadcast's duration, at most for the second value.
+ * Changes posted meanwhile then go out in one write for each follower instead of many. For few followers the pause is
  * negligible.
  */
 const BROADCAST_COOLDOWN_FACTOR = 3;
@@ -33,7 +33,7 @@ export class Feed {
   readonly conversationId: ConversationId;
   /** Attached followers have everything up to here. */
   rev: Rev;
-  /** Attached followers and those that catch up: the feed is dropped when none is left. */
+  /** The number of attached followers and of those that catch up. The registry drops the feed when none is left. */
   refCount = 0;
   readonly attached = new Set<Follower>();
   readonly #reader: ChangeReader;
@@ -69,7 +69,7 @@ export class Feed {
     this.#cachedBatches = this.#cachedBatches.filter((each) => each !== batch);
   }
 
-  /** The changes behind `rev`, or the first of them. */
+  /** The changes after `rev`, or the first of them. */
   async changesAfter(rev: Rev): Promise<ChangeBatch | ReadFailure> {
     const hit = this.#cachedBatches.find((each) => each.afterRev <= rev && rev < each.upToRev);
     if (hit !== undefined) {

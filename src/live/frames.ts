@@ -22,7 +22,7 @@ export function changeNotification(
   return serializeNotification('conversation.change', params);
 }
 
-/** The account has joined a conversation; its changes begin behind this rev. */
+/** The account has joined a conversation; it gets the changes after this rev. */
 export function joinedNotification(conversation: ConversationId, rev: Rev): string {
   return serializeNotification('conversation.joined', { conversation, rev });
 }

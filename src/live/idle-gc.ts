@@ -37,7 +37,7 @@ export class IdleGc {
   }
 }
 
-/** V8 offers this to tests only, behind a flag; a context that is created while it is set has it. */
+/** V8 offers `gc` for tests only, behind a flag. A context that is created while the flag is set has `gc`. */
 function collectHeap(): void {
   setFlagsFromString('--expose-gc');
   const gc = runInNewContext('gc') as (options: { type: 'major'; execution: 'async' }) => Promise<void>;

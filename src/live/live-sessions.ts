@@ -40,7 +40,7 @@ export interface SessionEvents {
   whenRevalidated(session: Session): Promise<void> | null;
 }
 
-/** Every session of this node, also by account and by sign-in. */
+/** All sessions of this node, with indexes by account and by sign-in. */
 export class LiveSessions implements SessionHost {
   readonly config: LiveConfig;
   readonly services: Services;
@@ -160,9 +160,9 @@ export class LiveSessions implements SessionHost {
   }
 
   /**
-   * Checks heartbeats and deadlines of all sessions: one timer for all of them, every `intervalMs`. While this process
-   * was stopped it received nothing, and reads what clients sent after this tick. So such a pause counts for at most
-   * two intervals.
+   * Checks heartbeats and deadlines of all sessions: one timer for all of them, every `intervalMs`. After a pause of
+   * the process, this tick runs before the process reads what clients sent meanwhile. So a pause counts for at most two
+   * intervals.
    */
   tick(intervalMs: number): void {
     const atMs = performance.now();

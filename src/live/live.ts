@@ -18,10 +18,12 @@ import { WebSocketUpgrades } from './transport/websocket-upgrades.ts';
 import { listLiveNodes } from '../storage/hooks/nodes.ts';
 import { logFailureByKind } from './log-failure.ts';
 
-/** Checks of heartbeats and deadlines within the shortest of them, and the longest interval between two checks. */
+/** The number of checks within the shortest heartbeat or deadline, and the longest interval between two checks. */
 const TICKS_WITHIN_SHORTEST_DEADLINE = 5;
 const MAX_SESSION_TICK_INTERVAL_MS = 2_000;
-/** Interval at which every session is revalidated: one may have expired, or the notification of its end was lost. */
+/**
+ * Interval at which all sessions are revalidated: a session may have expired, or the notification of its end was lost.
+ */
 const REVALIDATE_INTERVAL_MS = 60_000;
 /** After a lost notification of these kinds, a session or a membership may have changed. */
 const EVENTS_WHOSE_LOSS_REVALIDATES = ['sessionsEnded', 'accountsChanged', 'membersChanged'] as const;

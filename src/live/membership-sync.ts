@@ -14,8 +14,8 @@ const RETRY_DELAY_MS = 300;
 /**
  * Keeps the subscriptions of sessions consistent with memberships. In the tick in which a notification of a membership
  * arrives, sessions stop sending the conversation to the account. They continue once the database has confirmed the
- * membership. A notification says only that something changed, so the answer to an older query must not decide a newer
- * one.
+ * membership. A notification says only that something changed. So the answer to a query that began before it does not
+ * count.
  */
 export class MembershipSync {
   readonly #bus: Bus;

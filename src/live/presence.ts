@@ -7,11 +7,11 @@ import { MAX_SILENCE_MS, RemotePresence } from './remote-presence.ts';
 const OFFLINE_GRACE_MS = 5_000;
 /** How often each node sends the number of its last change: a node that missed that change asks for a snapshot. */
 const POSITION_INTERVAL_MS = 5_000;
-/** All nodes receive a snapshot: those that ask within this time get the next one. */
+/** Least time between two snapshots. All nodes receive each snapshot, so one answers all requests of that time. */
 const SNAPSHOT_INTERVAL_MS = 2_000;
 /** How often a node that knows others looks up which of them have ended. */
 const LIST_LIVE_NODES_INTERVAL_MS = 5_000;
-/** Timers are late on a busy machine, and notifications take a while. */
+/** Margin for timers that are late on a busy machine, and for notifications on their way. */
 const STALENESS_MARGIN_MS = 5_000;
 
 /**
@@ -43,8 +43,8 @@ export class Presence {
   /** When to announce accounts as offline whose last connection here ended or went to the background. */
   readonly #offlineDueMsByAccount = new Map<AccountId, number>();
   /**
-   * The number of the last change. The node's next process begins higher, so that other nodes do not mix up their
-   * changes.
+   * The number of the last change. It starts at the current time, so that the node's next process begins higher. Other
+   * nodes then do not mix up the changes of both processes.
    */
   #lastChangeNumber = Date.now();
   #isSnapshotWanted = false;
@@ -98,12 +98,15 @@ export class Presence {
     this.#announce(accountId, true);
   }
 
-  /** Its last one ended; announced after the grace period. */
+  /** The account's last session in the foreground here ended; this is announced after the grace period. */
   lastForegroundSessionEnded(accountId: AccountId): void {
     this.#offlineDueMsByAccount.set(accountId, performance.now() + OFFLINE_GRACE_MS);
   }
 
-  /** Its last one went to the background: announced with the next tick, so that quick switches cost little. */
+  /**
+   * The account's last session in the foreground here went to the background. The next tick announces it, so that quick
+   * switches cost little.
+   */
   lastForegroundSessionBackgrounded(accountId: AccountId): void {
     this.#offlineDueMsByAccount.set(accountId, performance.now());
   }

@@ -72,7 +72,7 @@ export class RemotePresence {
   takeDueRequests(): string[] {
     const nowMs = performance.now();
     const due = [...this.#nodes].filter(([, node]) => !node.isCurrent && node.requestDueMs <= nowMs);
-    // Random: all nodes receive a snapshot, so that most need not ask themselves.
+    // The delay is random: all nodes receive a snapshot, so the first request makes most others unnecessary.
     for (const [, node] of due) node.requestDueMs = nowMs + REQUEST_INTERVAL_MS * (1 + Math.random());
     return due.map(([name]) => name);
   }
@@ -109,7 +109,7 @@ export class RemotePresence {
     for (const id of accounts) partial.accounts.add(id);
     if (part < parts) return;
     node.partial = null;
-    // Another node asked for it, and it holds nothing new.
+    // Another node requested this snapshot, which holds nothing new.
     if (node.isCurrent && node.number === number) return;
     for (const id of node.accounts) if (!partial.accounts.has(id)) this.#removeAccount(node, id);
     for (const id of partial.accounts) this.#addAccount(node, id);

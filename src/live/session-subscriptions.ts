@@ -46,7 +46,7 @@ export class SessionSubscriptions {
   readonly #subscriptions = new Map<ConversationId, Subscription>();
   /** Null until a subscription lacks changes. */
   #catchUpQueue: Set<Subscription> | null = null;
-  /** Memberships that changed before the session starts following; null: it has started. */
+  /** Conversations whose membership changed before the session started following; null: it has started. */
   #membershipChangesBeforeStart: Set<ConversationId> | null = new Set();
   #isCatchingUp = false;
 
@@ -79,7 +79,7 @@ export class SessionSubscriptions {
     }
   }
 
-  /** Starts sending. Returns the conversations whose membership changed meanwhile: the caller rechecks them. */
+  /** Starts sending. Returns the conversations whose membership changed before: the caller rechecks them. */
   startFollowingTakingChangedMemberships(): ReadonlySet<ConversationId> {
     const membershipChangesBeforeStart = this.#membershipChangesBeforeStart ?? new Set();
     this.#membershipChangesBeforeStart = null;

@@ -42,7 +42,7 @@ const NO_REQUESTS: readonly PendingRequest[] = [];
 /** `unauthenticated`: the client has not signed in. */
 export type SessionState = 'unauthenticated' | 'authenticated' | 'subscribed' | 'closing' | 'closed';
 
-/** What sessions share, and the registry that knows all of them. */
+/** The parts that sessions share, and the registry of all sessions. */
 export interface SessionHost {
   readonly config: LiveConfig;
   readonly services: Services;
@@ -73,7 +73,7 @@ export interface SessionHost {
 
 interface PendingRequest {
   readonly text: string;
-  /** The time of its turn, on the monotonic clock. */
+  /** The time of the request's turn, on the monotonic clock. */
   readonly dueAtMs: number;
 }
 
@@ -196,8 +196,8 @@ export class Session implements LiveSession, ConnectionListener {
   }
 
   /**
-   * Applies the account's current state: it was renamed, or got another role. The session may have been used and expire
-   * later.
+   * Applies the current state of the account and its sign-in. The account may have another name or role. The sign-in
+   * may expire later, since it was used.
    */
   updateAccount({ role, nick, name, expiresAt }: FoundSession): void {
     if (this.#caller === null || !this.isOpen) return;

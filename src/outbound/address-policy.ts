@@ -95,7 +95,9 @@ export class AddressPolicy {
     for (const entry of allow) this.#add(entry);
   }
 
-  /** Await this before `violatedRule` decides about a connection: the server's own names have been looked up then. */
+  /**
+   * Call this before `violatedRule` decides about a connection: it resolves once the server's own names were looked up.
+   */
   async refreshPublicHostsIfDue(): Promise<void> {
     await this.#ownPublicHosts?.refreshIfDueAwaitFirst();
   }
@@ -203,7 +205,7 @@ function refusingRuleOf(address: Address): string | null {
   if (range !== 'unicast') return RULE_OF_RANGE.get(range) ?? 'special-purpose';
   if (address.kind() === 'ipv4') return null;
   const { parts } = address as ipaddr.IPv6;
-  // `::127.0.0.1` is unicast to ipaddr.js (and to request-filtering-agent).
+  // ipaddr.js (like request-filtering-agent) takes `::127.0.0.1` for unicast.
   if (parts.slice(0, 6).every((part) => part === 0)) return 'IPv4-compatible IPv6';
   // ISATAP (RFC 5214): a host with such an interface tunnels to the IPv4 address at the end, with any prefix.
   if (((parts[4] ?? 0) & 0xfdff) === 0 && parts[5] === 0x5efe) return 'ISATAP';
@@ -230,8 +232,8 @@ function parseRange(text: string): CidrRange<Address> | null {
 }
 
 /**
- * Parses an address that `isIP` has accepted; the zone id does not matter to the rules. URLs write IPv6 addresses in
- * pure hexadecimal. That is needed because ipaddr.js 2.5 takes `::127.0.0.1` for `::ffff:127.0.0.1`.
+ * Parses an address that `isIP` has accepted; the zone id does not matter to the rules. An IPv6 address passes through
+ * a URL, which writes it in pure hexadecimal: ipaddr.js 2.5 takes `::127.0.0.1` for `::ffff:127.0.0.1`.
  */
 function parseWithoutZone(address: string): Address {
   const [bare = ''] = address.split('%');

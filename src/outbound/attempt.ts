@@ -44,7 +44,7 @@ interface AttemptCallbacks {
   readonly keptAnswerBytes: number | undefined;
 }
 
-/** 1xx answers are skipped; a receiver that sends more of them than this does nothing else. */
+/** The attempt skips 1xx answers, but fails after more of them than this: such a receiver sends nothing else. */
 const MAX_INTERIM_RESPONSES = 16;
 
 /**
@@ -52,8 +52,8 @@ const MAX_INTERIM_RESPONSES = 16;
  *
  * The clock: `responseHeadersTimeoutMs` from the moment a connection slot is assigned, including look-up, connecting
  * and a repetition. Before that, the attempt waits for at most the same time in undici's queue. After the headers, the
- * body has `responseBodyReadMs`; a kept body must end within the first time. undici's own timers are off: they tick in
- * half seconds and bound each request, not each attempt.
+ * body has `responseBodyReadMs`; a kept body must end within `responseHeadersTimeoutMs` instead. undici's own timers
+ * are off: they tick in half seconds and bound each request, not each attempt.
  *
  * The rule: a receiver may close a kept connection just as we write to it. The request is repeated once, on a new
  * socket, if both hold: a socket that carried requests before fails, and no byte was read from it since this request
@@ -209,7 +209,8 @@ export class AttemptInFlight implements AssignableHandler {
     if (this.#statusCode !== null) this.#settleByStatus();
     else if (this.#connection === null) this.#fail(null, 'no free connection');
     else this.#fail('timeout', this.#controller === null ? 'no connection' : 'no answer');
-    // If it is not yet written, onRequestStart refuses it when its connection opens, which the connect time-out bounds.
+    // If the request is not yet written, `onRequestStart` refuses it when its connection opens. The connect time-out
+    // bounds that wait.
     this.#controller?.abort(new Error('time-out'));
   }
 

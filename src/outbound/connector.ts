@@ -15,7 +15,7 @@ export interface OriginParts {
   readonly port: string;
 }
 
-/** What {@link Connector} works with. */
+/** The dependencies of {@link Connector}. */
 interface ConnectorOptions {
   readonly policy: AddressPolicy;
   readonly lookup: DnsResolver;
@@ -113,7 +113,7 @@ export class Connector {
       socket
         .setNoDelay(true)
         .setKeepAlive(true, TCP_KEEP_ALIVE_MS)
-        // Stays for the life of the socket: an error may come before undici has attached its listeners.
+        // This listener stays for the life of the socket: an error may come before undici has attached its listeners.
         .on('error', (error: Error) => settle(toConnectFailure(error, address, isHandshaking)))
         .once('close', () => settle(new ConnectFailure('connection', `closed while connecting to ${address}`)))
         .once('connect', () => {
@@ -157,7 +157,10 @@ function toConnectFailure(error: Error, address: string, isHandshaking: boolean)
   return new ConnectFailure(isHandshaking && !isNetworkError ? 'tls' : failureCategoryOf(error), detail);
 }
 
-/** With several addresses tried, a host without IPv6 always adds an "unreachable", which would hide the real reason. */
+/**
+ * A machine without IPv6 always adds an "unreachable" when several addresses are tried, which would hide the real
+ * reason.
+ */
 function moreSpecific(first: ConnectFailure | null, second: ConnectFailure): ConnectFailure {
   return first === null || /^E(?:HOST|NET)UNREACH|^EADDRNOTAVAIL/.test(first.detail) ? second : first;
 }

@@ -153,7 +153,8 @@ function createAgent(options: DeliveryClientOptions, connector: Connector): Agen
     // The attempt has its own clock.
     headersTimeout: 0,
     bodyTimeout: 0,
-    // Replaced in every connection; a pool without one would build undici's connector, which ignores the policy.
+    // `ReuseTrackingConnection` replaces it. Without it, a pool would build undici's connector, which ignores the
+    // policy.
     connect: (_target, callback) => callback(new Error('not the guarded connector'), null),
   };
   // The agent drops an origin's pool when its last connection is closed, so `maxIdleConnections` bounds idle origins.

@@ -89,9 +89,9 @@ const UNPROVEN_SHARE = 0.75;
  * really returned. If it were released earlier, dead name servers could occupy every thread of the pool, and block all
  * file reads of the process.
  *
- * For the same reason names are not equal. Ten names with a silent name server would hold every slot for 10 s at a
- * time; a quick name's new connection would wait, and fail. Slow names share half of the slots, and some are reserved
- * for names that were found quickly before.
+ * For the same reason not all names may use all slots. Ten names with a silent name server would hold every slot for 10
+ * s at a time; a new connection to a quick name would wait, and fail. Slow names share half of the slots, and some are
+ * reserved for names that were found quickly before.
  */
 export class DnsResolver {
   readonly counts: DnsLookupCounts = {

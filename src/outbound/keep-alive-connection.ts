@@ -58,8 +58,9 @@ export class IdleConnections {
 /**
  * undici's `Client`, which is one connection slot of an origin. This subclass knows the socket it writes to and how
  * many requests went over it, and so whether it was reused. With pipelining 1 a client has one socket and one request
- * at a time. Every socket comes from our connector, and every request passes `dispatch`. undici itself gives handlers
- * neither (its diagnostics channel does, but for the whole process and at a cost per request).
+ * at a time. Every socket comes from our connector, and every request passes `dispatch`. undici tells handlers neither
+ * the socket nor whether it was reused. Its diagnostics channel does, but for the whole process and at a cost per
+ * request.
  */
 export class ReuseTrackingConnection extends Client {
   readonly #idle: IdleConnections;
@@ -89,7 +90,7 @@ export class ReuseTrackingConnection extends Client {
 
   override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
     const attempt = handler as AssignableHandler;
-    // True asks undici for the next request: one that timed out in undici's queue takes no slot.
+    // True asks undici for its next request: a request that timed out in undici's queue takes no slot.
     if (!attempt.assign(this)) return true;
     this.#idle.delete(this);
     // undici hands a request only to a client without one in flight. It opens another socket once this one is closed.
@@ -106,8 +107,8 @@ export class ReuseTrackingConnection extends Client {
 
   /**
    * The answer has been read completely, so the socket may serve again. A socket is closed if the receiver answered
-   * before it had read the request. Such a receiver would make us buffer every later request behind it, up to 1 MiB
-   * each.
+   * before it had read the request. Otherwise such a receiver would make us buffer every later request behind the
+   * unread one, up to 1 MiB each.
    */
   release(): void {
     if ((this.#socket?.writableLength ?? 0) > 0) this.closeSocket();

@@ -26,7 +26,7 @@ const MAX_ROUTE_BYTES = 1024 * 1024;
 const WIDEST_LINK_PREFIX = 32;
 const ROUTES_FILE = '/proc/net/ipv6_route';
 const NO_GATEWAY = '0'.repeat(32);
-/** RTF_GATEWAY and RTF_REJECT of the kernel: the route leads elsewhere, or nowhere. */
+/** RTF_GATEWAY and RTF_REJECT of the kernel: the route leads to a gateway, or nowhere. */
 const NOT_ON_LINK_FLAGS = 0x2 | 0x200;
 
 type Ipv6Prefix = readonly [ipaddr.IPv6, number];

@@ -9,10 +9,13 @@ interface PublicUris {
   readonly publicEndpoints: readonly string[];
 }
 
-/** What {@link OwnPublicHosts} works with. */
+/** The dependencies of {@link OwnPublicHosts}. */
 export interface OwnPublicHostsOptions {
   readonly lookup: Pick<DnsResolver, 'lookup'>;
-  /** Called for a failed look-up, once until one succeeds. The addresses of the last successful look-up stay valid. */
+  /**
+   * Called for a failed look-up of a host; after that, only once a look-up of it has succeeded in between. The
+   * addresses of the last successful look-up stay valid.
+   */
   readonly onFirstFailure?: ((host: string, error: Error) => void) | undefined;
   /** A monotonic clock in milliseconds. */
   readonly now?: () => number;
@@ -20,7 +23,7 @@ export interface OwnPublicHostsOptions {
 
 /** Addresses older than this are looked up again, in the background. */
 const REFRESH_MS = 60_000;
-/** The same after a failed look-up. */
+/** After a failed look-up, the names are looked up again at this age. */
 const FAILURE_REFRESH_MS = 10_000;
 
 /**

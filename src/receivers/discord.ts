@@ -4,10 +4,10 @@ import { requestsToHookUrl } from './core/request-url.ts';
 
 const MAX_CONTENT_LENGTH = 2_000;
 const MAX_USERNAME_LENGTH = 80;
-/** Discord answers 400 to a name that holds one of these. */
+/** Discord answers 400 to a user name that contains one of these words. */
 const FORBIDDEN_IN_USERNAME = /discord|clyde/i;
 
-/** Discord's incoming webhooks. Nothing in a text mentions anybody there. */
+/** Discord's incoming webhooks. No text mentions anybody on Discord, whatever it contains. */
 export const discord: ReceiverFormat = {
   name: 'discord',
   headers: { 'content-type': 'application/json' },
@@ -23,7 +23,7 @@ export const discord: ReceiverFormat = {
   readReply: null,
 };
 
-/** A name that Discord refuses stands before the text. */
+/** Writes a name that Discord refuses before the text instead. */
 function contentAndUsername(message: ReceiverMessage): { content: string; username?: string } {
   const name = shownSender(message);
   const text = textWithFiles(message);

@@ -7,10 +7,13 @@ import type { ReceiverFormat, ReceiverHook, ReceiverMessage } from './core/recei
 import type { ReceiverReply } from './core/reply.ts';
 import { requestsToHookUrl } from './core/request-url.ts';
 
-/** Mattermost has teams of channels, and an installation of ours is one team. */
+/** Mattermost's channels belong to teams. To a receiver, each installation of Klatch is one team. */
 const TEAM = 'klatch';
 
-/** Mattermost's outgoing webhooks, which bots answer with what is to be posted. Slack's legacy ones look the same. */
+/**
+ * Mattermost's outgoing webhooks: a bot answers with the message to post. Slack's legacy outgoing webhooks look the
+ * same.
+ */
 export const mattermost: ReceiverFormat = {
   name: 'mattermost',
   headers: { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' },
@@ -39,7 +42,7 @@ function outgoingForm(
   }).toString();
 }
 
-/** As the incoming webhooks of both products: `text`, `username`, `icon_url`, `attachments`. */
+/** Reads an answer like an incoming webhook of both products: `text`, `username`, `icon_url`, `attachments`. */
 function readReply(answer: JsonObject, maxTextLength: number): ReceiverReply | null {
   const form = slack.read({ body: answer, headers: {}, query: new URLSearchParams() });
   if (isIgnored(form)) return null;

@@ -2,15 +2,17 @@ import { safeLink } from '../callers/core/plain-text.ts';
 import { clippedText, clippedToBytes, shownSender, textWithFiles } from './core/message-text.ts';
 import type { ReceiverFormat, ReceiverHook, ReceiverMessage } from './core/receiver-format.ts';
 
-/** ntfy makes a file of a longer message, which a phone does not show. */
+/** ntfy turns a longer message into a file, which a phone does not show. */
 const MAX_MESSAGE_BYTES = 4_096;
-/** ntfy refuses a longer body, whatever of it is the message. */
+/** ntfy refuses a longer request body, even if the message in it is short. */
 const MAX_BODY_BYTES = 8_192;
 const MAX_TITLE_LENGTH = 250;
 const MAX_CLICK_BYTES = 1_024;
 const TOPIC = /^[-_A-Za-z0-9]{1,64}$/;
 
-/** By the mark that an alert's text begins with: as loud as ntfy's own senders make such a message. */
+/**
+ * Priority and tag by the mark that an alert's text begins with, as ntfy's own senders choose them for such a message.
+ */
 const LOUDNESS = [
   { mark: '🔴', priority: 5, tag: 'rotating_light' },
   { mark: '🟠', priority: 4, tag: 'warning' },
@@ -18,10 +20,10 @@ const LOUDNESS = [
 ] as const;
 const DEFAULT_PRIORITY = 3;
 const FIRST_LINK = /https?:\/\/[^\s<>"\\]{1,1024}/i;
-/** Behind a link in a sentence. */
+/** Punctuation after a link that does not belong to the link. */
 const PUNCTUATION = ".,;:!?)]}'";
 
-/** ntfy's publishing as JSON, which shows messages on a phone. The hook's address is that of the topic. */
+/** ntfy's publishing as JSON; ntfy shows the messages on a phone. The hook's address is that of the topic. */
 export const ntfy: ReceiverFormat = {
   name: 'ntfy',
   headers: { 'content-type': 'application/json' },
@@ -29,7 +31,7 @@ export const ntfy: ReceiverFormat = {
     TOPIC.test(topicOf(url))
       ? null
       : 'With format ntfy the address has to end in a topic of letters, digits, _ and -, such as https://ntfy.sh/mytopic',
-  // ntfy takes JSON at its root alone; a query may hold the access token.
+  // ntfy takes JSON at its root only. The query stays, since it may hold the access token.
   requestUrl: (url) => {
     const root = new URL(url);
     root.pathname = url.pathname.slice(0, url.pathname.lastIndexOf('/') + 1);
@@ -38,7 +40,8 @@ export const ntfy: ReceiverFormat = {
   body: (message, hook) => {
     for (let maxBytes = MAX_MESSAGE_BYTES; ; maxBytes = Math.floor(maxBytes / 2)) {
       const body = JSON.stringify(notification(message, hook, maxBytes));
-      // Quotes and control characters take several bytes in JSON: the rest of the body is a fraction of the bound.
+      // Quotes and control characters take several bytes in JSON, so the message may have to be halved. The other
+      // fields take a fraction of the bound.
       if (Buffer.byteLength(body) <= MAX_BODY_BYTES) return body;
     }
   },
@@ -65,7 +68,7 @@ function notification(message: ReceiverMessage, { url }: ReceiverHook, maxBytes:
   };
 }
 
-/** Empty: there is none. */
+/** The first link in a text; empty if there is none. */
 function firstLink(text: string): string {
   const link = FIRST_LINK.exec(text)?.[0] ?? '';
   let end = link.length;

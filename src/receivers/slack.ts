@@ -2,7 +2,7 @@ import { shownSender, textWithFiles } from './core/message-text.ts';
 import type { ReceiverFormat } from './core/receiver-format.ts';
 import { requestsToHookUrl } from './core/request-url.ts';
 
-/** Slack's incoming webhooks, as Mattermost and Rocket.Chat take them too. */
+/** Slack's incoming webhooks, which Mattermost and Rocket.Chat take too. */
 export const slack: ReceiverFormat = {
   name: 'slack',
   headers: { 'content-type': 'application/json' },
@@ -18,7 +18,7 @@ export const slack: ReceiverFormat = {
   readReply: null,
 };
 
-/** The characters that Slack reads as the beginning of links, mentions and entities. */
+/** Escapes the characters that Slack reads as the beginning of links, mentions and entities. */
 function escaped(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 }

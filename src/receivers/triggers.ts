@@ -4,8 +4,8 @@ const MAX_WORD_LENGTH = 1_024;
 const FIRST_WORD = /^\S+/;
 
 /**
- * Which of these triggers a text begins with; null: none. A trigger with a letter or a digit is the whole first word, as
- * it is written; one without, such as `!`, is its beginning.
+ * The first of these triggers that a text begins with; null: none. A trigger with a letter or digit must equal the
+ * whole first word, including case. Any other trigger, such as `!`, must begin the first word.
  */
 export function findTrigger(text: string, triggers: readonly string[]): string | null {
   const word = FIRST_WORD.exec(text.trimStart().slice(0, MAX_WORD_LENGTH))?.[0] ?? '';

@@ -12,7 +12,7 @@ const IDLE_TIMEOUT_MS = 60_000;
 /**
  * The administrator's access: a Unix socket that carries one JSON-RPC text per line. Any process that may open the
  * socket is the system caller, so its file mode (0660) is the access rule. The server holds the data directory's lock,
- * so a killed process left a socket file that exists already.
+ * so an existing socket file is left from a killed process.
  */
 export class ControlSocket {
   readonly #path: string;

@@ -150,7 +150,7 @@ export class Endpoint {
   }
 }
 
-/** The same key for a socket and for the one that its TLS runs on. */
+/** The key of a socket. A TLS socket and the TCP socket that it runs on have the same key. */
 function addressKey({ remoteAddress, remotePort }: Socket): string {
   return `${remoteAddress ?? ''} ${remotePort}`;
 }

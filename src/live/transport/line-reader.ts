@@ -32,7 +32,7 @@ export class LineReader {
       if ('problem' in event) return;
       start = end + 1;
     }
-    // Allows one byte more than a line may have: it could be the CR before its end.
+    // Allows one byte more than a line may have: that byte could be the CR before the line's LF.
     if (this.#totalLength(chunk.length - start) > this.maxLineBytes + 1) yield TOO_LARGE;
     else if (start < chunk.length) this.#append(chunk.subarray(start));
   }

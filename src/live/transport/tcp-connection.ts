@@ -5,7 +5,7 @@ import type { LiveConnection, ConnectionListener } from './live-connection.ts';
 import { LineReader } from './line-reader.ts';
 import type { EncodedFrames } from '../encoded-frames.ts';
 
-/** Any line is an answer to it. */
+/** The ping; the client answers it with any line. */
 const PING_LINE = `${JSON.stringify({ jsonrpc: '2.0', method: 'ping' })}\n`;
 
 /** JSON texts as lines, on a TCP or TLS socket: `nc` is a client. */
@@ -28,7 +28,7 @@ export class TcpConnection implements LiveConnection {
     socket.on('error', ignoreError);
   }
 
-  /** Sends the reason on a socket that becomes no connection, and ends it. */
+  /** Sends the reason on a socket that the server refuses, and ends it. */
   static refuse(socket: Socket, reason: CloseReason): void {
     socket.on('error', ignoreError);
     socket.end(`${sessionEndedNotification(reason)}\n`, () => socket.destroy());

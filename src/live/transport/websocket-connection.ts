@@ -24,8 +24,8 @@ export class ClientSocket extends WebSocket {
   connection: WebSocketConnection | null = null;
 
   /**
-   * The library has one bound for all connections of a server, for their whole life. Its receiver keeps it in a field
-   * that is not public; a test sends frames of both sizes.
+   * Sets the bound of this connection. The library knows only one bound for all connections of a server. Its receiver
+   * keeps the bound in a field that is not public; a test sends frames of both sizes.
    */
   setMaxFrameBytes(maxBytes: number): void {
     const receiver = Reflect.get(this, '_receiver') as { _maxPayload: number } | null;
@@ -153,7 +153,7 @@ export class WebSocketConnection implements LiveConnection {
 
   closeForProtocolError(reason: CloseReason): void {
     this.#listener?.onProtocolError(reason);
-    // If the listener had closed already, the handshake is left to this class.
+    // If the listener's session had ended before, the listener did nothing, so this class closes the connection.
     this.close(reason);
   }
 

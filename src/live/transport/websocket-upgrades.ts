@@ -84,7 +84,7 @@ export class WebSocketUpgrades {
 
   /**
    * Cookies only from a page of the own origin. Browsers send cookies with the handshake of any page of the same site.
-   * `live.origins` lets pages connect, but not act as a visitor.
+   * `live.origins` lets pages of other origins connect, but not act as a visitor.
    */
   #ownPageCookies({ headers }: IncomingMessage): readonly KlatchCookie[] {
     return headers.origin === this.#ownOrigin ? klatchCookiesIn(headers.cookie) : NO_COOKIES;

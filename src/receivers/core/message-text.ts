@@ -1,7 +1,7 @@
 import { clipped } from '../../callers/core/plain-text.ts';
 import type { ReceiverMessage } from './receiver-format.ts';
 
-/** Behind a text that a receiver does not take whole. */
+/** Ends a text that was cut for a receiver. */
 const CUT_MARK = '… (cut)';
 
 /** The text with a line for each file. */
@@ -9,12 +9,15 @@ export function textWithFiles({ text, files }: ReceiverMessage): string {
   return [text, ...files.map(({ name, url }) => `${name}: ${url}`)].filter((line) => line !== '').join('\n');
 }
 
-/** The name that a message is shown under: the one that its post gave itself, the sender's, or for a webhook its group's. */
+/**
+ * The sender's name as shown: the label that the post chose, for a webhook's post the group's title, else the sender's
+ * name.
+ */
 export function shownSender({ sender, group }: ReceiverMessage): string {
   return sender.label ?? (sender.kind === 'webhook' ? group.title : sender.name);
 }
 
-/** The beginning of a text that has at most so many bytes in UTF-8, the mark included. A character is cut as a whole. */
+/** The beginning of a text, of at most `maxBytes` bytes in UTF-8 with the mark. It never ends within a character. */
 export function clippedToBytes(text: string, maxBytes: number): string {
   const bytes = Buffer.from(text);
   if (bytes.length <= maxBytes) return text;
@@ -24,5 +27,5 @@ export function clippedToBytes(text: string, maxBytes: number): string {
   return bytes.toString('utf8', 0, end) + CUT_MARK;
 }
 
-/** The beginning that has at most so many UTF-16 units, the mark included. */
+/** The beginning of a text, of at most `maxLength` UTF-16 units with the mark. */
 export const clippedText = (text: string, maxLength: number): string => clipped(text, maxLength, CUT_MARK);

@@ -9,7 +9,7 @@ export interface ReceiverMessage {
   readonly id: string;
   readonly sentAt: Date;
   readonly text: string;
-  /** The trigger of the hook that it begins with; empty: the hook has none. */
+  /** The trigger of the hook that the text begins with; empty if the hook has no triggers. */
   readonly trigger: string;
   readonly files: readonly ReceiverFile[];
   readonly group: { readonly id: number; readonly title: string };
@@ -19,7 +19,7 @@ export interface ReceiverMessage {
 interface ReceiverFile {
   readonly id: string;
   readonly name: string;
-  /** Gives the file to whoever has it, for some days. */
+  /** A link that is valid for some days; anyone who has it can read the file. */
   readonly url: string;
 }
 
@@ -28,32 +28,35 @@ interface ReceiverSender {
   readonly name: string;
   readonly nick: string | null;
   readonly kind: SenderKind;
-  /** The name and the picture that its post gave itself. */
+  /** The name and the picture that the post chose for itself. */
   readonly label: string | null;
   readonly iconUrl: string | null;
 }
 
 /** The hook that gets the message. */
 export interface ReceiverHook {
-  /** The hook's address, of http or https and without a user. */
+  /** The hook's address: http or https, without a user name. */
   readonly url: URL;
-  /** What a receiver recognises our requests by, in formats that have such a field. */
+  /** The token by which a receiver recognises our requests, in formats that have such a field. */
   readonly token: string;
 }
 
-/** The format of one product that takes messages. Pure: nothing is sent, stored or remembered, and nothing throws. */
+/**
+ * The format of one product that takes messages. Its functions are pure: they send, store and remember nothing, and
+ * never throw.
+ */
 export interface ReceiverFormat {
   readonly name: ForeignHookFormat;
   /** Headers of the POST besides those of every delivery, by lower-case name. */
   readonly headers: Readonly<Record<string, string>>;
-  /** A sentence for people where the address can be none of such a receiver; null: it can. */
+  /** A sentence for people if no receiver of this format can have the address; else null. */
   readonly urlProblem: (url: URL) => string | null;
-  /** Where the POST goes. */
+  /** The URL of the POST. */
   readonly requestUrl: (url: URL) => string;
   readonly body: (message: ReceiverMessage, hook: ReceiverHook) => string;
   /**
-   * Reads the JSON object of an answer, whose text it cuts at so many UTF-16 units; null: it says nothing. Of formats whose
-   * receivers do not reply, null itself.
+   * Reads the reply from the JSON object of an answer, and cuts its text at `maxTextLength` UTF-16 units. Returns null
+   * if the answer holds no reply. The property itself is null in formats whose receivers do not reply.
    */
   readonly readReply: ((answer: JsonObject, maxTextLength: number) => ReceiverReply | null) | null;
 }

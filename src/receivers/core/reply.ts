@@ -1,16 +1,16 @@
 import type { ForeignHookFormat } from '../../model/hook-format.ts';
 import type { ConversationId, HookId, LogEpoch, Seq } from '../../model/ids.ts';
 
-/** What a receiver wants to have posted in the group; as it came. */
+/** The message that a receiver wants to have posted in the group, as the receiver sent it. */
 export interface ReceiverReply {
   readonly text: string;
-  /** Its cards as they are stored; null: none. */
+  /** The message's cards as they are stored; null: none. */
   readonly cardsJson: string | null;
   readonly label: string | null;
   readonly iconUrl: string | null;
 }
 
-/** What the receiver of a hook answered to one message. */
+/** The answer of a hook's receiver to one message. */
 export interface ReceivedAnswer {
   readonly conversationId: ConversationId;
   readonly hookId: HookId;
@@ -18,7 +18,7 @@ export interface ReceivedAnswer {
   /** The message that it answers. */
   readonly seq: Seq;
   readonly logEpoch: LogEpoch;
-  /** Of that message. */
+  /** The hop count of that message. */
   readonly hops: number;
   readonly body: Buffer;
 }
@@ -28,7 +28,7 @@ export type ReplyProblem =
   'reply too large' | 'reply incomplete' | 'reply unreadable' | 'reply refused' | 'reply hop limit' | 'group archived';
 
 /**
- * Posts the reply that an answer holds, once for each message. Resolves after the commit; null: it is posted, or there is
- * none. Rejects where a later call can post it.
+ * Posts the reply in an answer, once for each message. Resolves after the commit, to null if the reply is posted or the
+ * answer holds none. Rejects if a later call can post it.
  */
 export type PostReply = (answer: ReceivedAnswer) => Promise<ReplyProblem | null>;

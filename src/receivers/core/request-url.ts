@@ -1,6 +1,6 @@
 import type { ReceiverFormat } from './receiver-format.ts';
 
-/** For receivers whose address is a secret of theirs, which nobody can judge, and gets the request as it is. */
+/** For receivers whose address is a secret without a known form: any address is valid, and gets the POST unchanged. */
 export const requestsToHookUrl: Pick<ReceiverFormat, 'urlProblem' | 'requestUrl'> = {
   urlProblem: () => null,
   requestUrl: ({ href }) => href,
