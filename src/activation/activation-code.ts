@@ -3,7 +3,7 @@ import { siteKey, type SourceKey } from '../model/source-key.ts';
 
 const CODE_DIGITS = 6;
 
-/** What a code looks like, ours and those that a gate judges. */
+/** The form of a code, whether this server or a gate judges it. */
 export const CODE_PATTERN = /^[0-9]{6}$/;
 
 /** A new code: six random digits. */
@@ -12,8 +12,8 @@ export function newCode(): string {
 }
 
 /**
- * Keeps codes, and whom they were asked by, as keyed hashes: six digits are guessed from a plain hash in no time, so that
- * a copy of the database alone must not be enough. The key is derived from the server's secret.
+ * Turns codes, and the sources of activations, into keyed hashes. The key is derived from the server's secret. Six
+ * digits could be guessed from a plain hash in no time, and a copy of the database alone must not be enough.
  */
 export class ActivationHasher {
   readonly #key: Buffer;
@@ -22,19 +22,22 @@ export class ActivationHasher {
     this.#key = Buffer.from(hkdfSync('sha256', secret, 'klatch', 'activation-1', 32));
   }
 
-  /** The verifier of a code, good for this transaction only. */
+  /** The verifier of a code, valid for this transaction only. */
   codeVerifier(transactionHash: string, code: string): string {
     return this.#hmac('code', transactionHash, code).toString('hex');
   }
 
-  /** Whether the code has this verifier. Without one it compares all the same, so that the time does not tell. */
+  /**
+   * Whether the code has this verifier. Without a verifier it compares too, so that the time does not reveal whether
+   * one exists.
+   */
   matchesVerifier(transactionHash: string, code: string, verifier: string | null): boolean {
     const expected = Buffer.from(verifier ?? this.#hmac('none', transactionHash).toString('hex'), 'hex');
     const given = this.#hmac('code', transactionHash, code);
     return expected.length === given.length && timingSafeEqual(expected, given) && verifier !== null;
   }
 
-  /** What activations of a source are counted by; null: the control socket. */
+  /** The hashes under which activations of a source are counted; null: the control socket. */
   hashSource(source: SourceKey | null): { readonly sourceHash: string; readonly networkHash: string } {
     const [own, network] = source === null ? ['control socket', 'control socket'] : [source, siteKey(source)];
     const hash = (key: string): string => this.#hmac('source', key).toString('hex');

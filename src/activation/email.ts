@@ -8,23 +8,23 @@ import { parseProofAddress } from '../model/proof-address.ts';
 import { ProviderError, type CodeProvider, type OutgoingCode, type ProviderFailure } from './provider.ts';
 
 const PROBE_TIMEOUT_MS = 5_000;
-/** Mail servers that greet late or look into what they get are slow, and nobody waits for this. */
+/** Mail servers that greet late or scan messages are slow, and nobody waits for a send. */
 const SEND_TIMEOUT_MS = 30_000;
 const CONNECT_TIMEOUT_MS = 5_000;
 const MAX_RESPONSE_BYTES = 64 * 1024;
 const HOUR_MS = 3_600_000;
 
-/** What letters are made of, and bounds of tests. */
+/** The parts of e-mails, and bounds that tests set. */
 export interface EmailOptions {
   readonly emailTemplate: EmailTemplate;
   readonly projectName: string;
   readonly probeTimeoutMs?: number;
   readonly sendTimeoutMs?: number;
-  /** PEM of an authority that is trusted in the place of the system's. */
+  /** PEM of an authority that is trusted instead of the system's. */
   readonly ca?: string;
 }
 
-/** Whom letters come from. */
+/** The sender of e-mails. */
 interface Sender {
   readonly name: string;
   readonly address: string;
@@ -37,7 +37,7 @@ export function parseSender(text: string): Sender | null {
   return { name: first.name, address: first.address };
 }
 
-/** Codes by e-mail, through one mail server; this server judges them itself. */
+/** Sends codes by e-mail, through one mail server; this server judges the codes itself. */
 export class EmailCodeProvider implements CodeProvider {
   readonly name = 'email';
   readonly kind = 'email';
@@ -45,10 +45,10 @@ export class EmailCodeProvider implements CodeProvider {
   readonly #config: SmtpConfig;
   readonly #options: EmailOptions;
   readonly #sender: Sender;
-  /** How to end each connection that is open. */
+  /** One function for each open connection, which ends it. */
   readonly #openConnectionAborters = new Set<(error: ProviderError) => void>();
 
-  /** `config.from` is one that `parseSender` reads. */
+  /** `config.from` must be a sender that `parseSender` can read. */
   constructor(config: SmtpConfig, options: EmailOptions) {
     this.#config = config;
     this.#sender = parseSender(config.from)!;
@@ -78,7 +78,7 @@ export class EmailCodeProvider implements CodeProvider {
     const values = { code, project: projectName, hours: String(Math.round(validMs / HOUR_MS)) };
     const { subject, text } = fillEmailTemplate(emailTemplate, values);
     const composer = new MailComposer({
-      // As objects, so that nothing in them is read as a list or a comment.
+      // Addresses as objects, so that the library reads nothing in them as a list or a comment.
       from: { ...this.#sender },
       to: { name: '', address },
       subject,
@@ -91,7 +91,7 @@ export class EmailCodeProvider implements CodeProvider {
     return { envelope: { from: this.#sender.address, to: [address] }, message };
   }
 
-  /** Does something with a connection that is logged in, and ends it, all within `deadlineMs`. */
+  /** Logs in on a new connection, calls `work` with it, and ends it, all within `deadlineMs`. */
   async #withConnection(deadlineMs: number, work: (connection: SMTPConnection) => Promise<unknown>): Promise<void> {
     const { host, port, tls, user, password } = this.#config;
     const { ca } = this.#options;
@@ -108,11 +108,11 @@ export class EmailCodeProvider implements CodeProvider {
       socketCloseTimeout: 0,
       maxResponseSize: MAX_RESPONSE_BYTES,
       tls: ca === undefined ? {} : { ca },
-      // A mail server on this machine is one even where the machine has no network.
+      // A mail server on this machine can be used even if the machine has no network.
       allowInternalNetworkInterfaces: true,
     });
     const { promise: broken, reject } = Promise.withResolvers<never>();
-    // Nobody waits for it any more once the work is done.
+    // Once the work is done, nothing awaits this promise.
     broken.catch(() => {});
     const timer = setTimeout(() => reject(new ProviderError('timeout')), deadlineMs);
     connection.on('error', reject);
@@ -132,7 +132,7 @@ export class EmailCodeProvider implements CodeProvider {
     } finally {
       clearTimeout(timer);
       this.#openConnectionAborters.delete(reject);
-      // It was answered; a QUIT would only wait for another answer.
+      // No QUIT: it would only wait for another answer of the mail server.
       connection.close();
     }
   }
@@ -154,7 +154,7 @@ const FAILURE_BY_CODE: Readonly<Record<string, ProviderFailure>> = {
   EMESSAGE: 'refused',
 };
 
-/** A mail server's answer quotes addresses: of an error only its code and the number of the answer are kept. */
+/** A mail server's answer quotes addresses, so only an error's code and the number of the answer are kept. */
 function toProviderError(error: unknown): ProviderError {
   if (error instanceof ProviderError) return error;
   const { code, originalCode, responseCode } = error as Record<string, unknown>;

@@ -7,14 +7,14 @@ const DEFAULT_TIMEOUT_MS = 5_000;
 const CONNECT_TIMEOUT_MS = 3_000;
 const MAX_RESPONSE_BYTES = 16 * 1024;
 const MAX_CONNECTIONS = 8;
-/** What a gate knows a code by becomes a part of a path: visible ASCII, and nothing that a path would swallow. */
+/** The gate's reference of a code becomes a part of a path: visible ASCII, but neither `.` nor `..`. */
 const CODE_REFERENCE_PATTERN = /^(?!\.{1,2}$)[\x21-\x7e]{1,512}$/;
 const gatewayResponseSchema = z.object({ $type: z.string().max(100), hash: z.string().optional() });
 
 /** An answer of the gate. */
 interface CodeGatewayResponse {
   readonly status: number;
-  /** Its `$type`; null when it is not one of the gate's. */
+  /** The answer's `$type`; null when the answer is not one of the gate's. */
   readonly type: string | null;
   readonly codeReference: string | null;
 }
@@ -45,7 +45,10 @@ export class PhoneCodeGateway implements CodeProvider {
     });
   }
 
-  /** Asks about a code that does not exist: any answer but a redirect, a refused token or a proxy's failure will do. */
+  /**
+   * Asks about a code that does not exist. Any answer shows that the gate works, except a redirect, a refused token or
+   * a proxy's failure.
+   */
   async probe(): Promise<void> {
     await this.#validate(null, '000000');
   }
@@ -114,7 +117,8 @@ function toCodeGatewayResponse(status: number, text: string): CodeGatewayRespons
   if (status >= 300 && status < 400) throw new ProviderError('answer', `status ${status}, a redirect`);
   if (status === 401 || status === 403) throw new ProviderError('login', `status ${status}`);
   const { type = null, hash = null } = parseTypeAndHash(text);
-  // Whatever was asked: an answer that differed for codes that were sent would tell who has an account.
+  // Such a status refuses every request alike. A result that differed for codes that were sent would reveal who has an
+  // account.
   if (type === null && (status === 429 || status >= 500)) throw new ProviderError('refused', `status ${status}`);
   return { status, type, codeReference: hash };
 }
@@ -124,16 +128,16 @@ function parseTypeAndHash(text: string): { type?: string; hash?: string | undefi
   try {
     json = JSON.parse(text);
   } catch {
-    // What is no JSON has no type either; the caller says what that means.
+    // A text that is not JSON has no type; the caller decides what that means.
     return {};
   }
   const parsed = gatewayResponseSchema.safeParse(json);
-  // Into the log goes a name, not whatever the gate had to say.
+  // The log gets a name, not any text that the gate sends.
   if (!parsed.success || !/^\w{1,50}$/.test(parsed.data.$type)) return {};
   return { type: parsed.data.$type, hash: parsed.data.hash };
 }
 
-/** Errors of sockets name hosts at most, and of these only the code is kept. */
+/** Errors of sockets name hosts at most. Only their code is kept. */
 function toProviderError(error: unknown): ProviderError {
   if (error instanceof ProviderError) return error;
   const { name = '', code = '' } = error as { name?: string; code?: unknown };

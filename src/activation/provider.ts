@@ -6,22 +6,22 @@ export type ProviderFailure =
   | 'timeout'
   /** No connection, or it broke. */
   | 'connection'
-  /** TLS was not to be had, or the certificate is not trusted. */
+  /** TLS was not available, or the certificate is not trusted. */
   | 'tls'
   /** The token, or user and password, were refused. */
   | 'login'
-  /** It answered with something that the protocol does not know, or a redirect. */
+  /** Its answer is unknown to the protocol, or a redirect. */
   | 'answer'
   /** It does not send to this address. */
   | 'address'
-  /** It says that it failed itself. */
+  /** It reports that it failed itself. */
   | 'refused'
-  /** More at a time than this server asks it for. */
+  /** This server already makes as many requests to it at once as it may. */
   | 'busy'
   /** This server is stopping. */
   | 'stopped';
 
-/** A provider could not do what it was asked for. `detail` is for the log: status, type or error code, nothing else. */
+/** A request to a provider failed. `detail` is for the log: status, type or error code, nothing else. */
 export class ProviderError extends Error {
   override readonly name = 'ProviderError';
   readonly failure: ProviderFailure;
@@ -34,12 +34,12 @@ export class ProviderError extends Error {
   }
 }
 
-/** A code on its way to somebody. */
+/** A code that a provider is to send. */
 export interface OutgoingCode {
-  /** As `model/proof-address.ts` writes it. */
+  /** The address, as `model/proof-address.ts` writes it. */
   readonly address: string;
   readonly code: string;
-  /** How long the code will be good for. */
+  /** How long the code will be valid. */
   readonly validMs: number;
 }
 
@@ -47,15 +47,15 @@ export interface OutgoingCode {
 export interface CodeProvider {
   readonly name: ActivationProviderName;
   readonly kind: AddressKind;
-  /** Looks whether it can send anything at all, without sending; rejects when it cannot. */
+  /** Checks, without sending, whether the provider can send anything at all; rejects when it cannot. */
   probe(): Promise<void>;
-  /** Sends a code. Resolves with what the provider knows it by; null when this server is to judge the code. */
+  /** Sends a code. Resolves with the provider's reference of the code; null when this server is to judge the code. */
   send(code: OutgoingCode): Promise<string | null>;
   /**
-   * Whether this is the code that the provider knows by `reference`; for null it asks about one that does not exist,
-   * which takes as long. Providers that leave the judgement to this server have no such function.
+   * Whether this is the code that the provider knows by `reference`. For null it asks about a code that does not exist,
+   * which takes as long. Null for providers that leave the judgement to this server.
    */
   readonly verifyCode: ((reference: string | null, code: string) => Promise<boolean>) | null;
-  /** Ends what is under way. */
+  /** Ends the requests in progress. */
   stop(): Promise<void>;
 }

@@ -6,7 +6,7 @@ import { EmailCodeProvider, parseSender } from './email.ts';
 import { PhoneCodeGateway } from './phone-code-gateway.ts';
 import type { CodeProvider } from './provider.ts';
 
-/** How each provider is made; null where it is not set up. */
+/** Creates each provider; null if it is not configured. */
 const FACTORIES: Readonly<Record<ActivationProviderName, (config: Config, userAgent: string) => CodeProvider | null>> =
   {
     gate: ({ activation }, userAgent) => (activation === null ? null : new PhoneCodeGateway(activation, { userAgent })),
@@ -14,8 +14,8 @@ const FACTORIES: Readonly<Record<ActivationProviderName, (config: Config, userAg
   };
 
 /**
- * The providers that are set up, in the configuration's order. Throws ConfigError for a sender or a letter that
- * cannot be used; the letter was looked at when the configuration was, and may have changed since.
+ * The configured providers, in the configuration's order. Throws ConfigError for a sender or an e-mail template that
+ * cannot be used. The template was checked with the configuration, and may have changed since.
  */
 export function createProviders(config: Config, userAgent: string): readonly CodeProvider[] {
   const providers = config.activationProviders.map((name) => FACTORIES[name](config, userAgent));

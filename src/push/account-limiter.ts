@@ -10,7 +10,7 @@ const SLOW_TTL_MS = 5 * 60_000;
 const MAX_REMEMBERED_SLOW_ACCOUNTS = 10_000;
 /** Remembered accounts with waiting pushes. A forgotten account retries too early, which costs a claim. */
 const MAX_REMEMBERED_WAITING_ACCOUNTS = 10_000;
-/** The expected duration of a push where none is known. */
+/** The expected duration of a push if none is known. */
 const ASSUMED_DURATION_IF_NOT_SLOW_MS = 250;
 /** The bounds of a wait: a deferred row costs a claim and a settlement. */
 const MIN_WAIT_MS = 50;
@@ -36,7 +36,7 @@ export class AccountLimiter {
   readonly #lastSlowDurationMsByAccount: BoundedCache<AccountId, number>;
   /** The last retry time that a waiting push got, by account. */
   readonly #lastGrantedRetryAtMsByAccount = new BoundedCache<AccountId, number>(MAX_REMEMBERED_WAITING_ACCOUNTS);
-  /** The same for all slow accounts. */
+  /** The last retry time that a waiting push of any slow account got. */
   #lastGrantedRetryAtMsOfSlowAccounts = 0;
   #slowInFlight = 0;
 

@@ -5,8 +5,8 @@ import type { Pool } from '../storage/db/pool.ts';
 const CACHE_TTL_MS = 60_000;
 
 /**
- * Whether any device is registered. A negative answer is not cached: another node may have registered the first device.
- * The fan-out must not skip a message that was written after that.
+ * Whether any device is registered. A negative answer is not cached: another node may register the first device at any
+ * time. The fan-out must not skip a message that was written after that registration.
  */
 export class AnyDeviceCheck {
   readonly #pool: Pool;

@@ -1,6 +1,8 @@
-/** An unavailable vendor gets one push as a probe, at first after this delay, which then doubles each time … */
+/** An unavailable vendor gets one push as a probe, at first after this delay, which doubles after each failed probe. */
 const MIN_BACKOFF_MS = 1_000;
-/** … up to this maximum; or after the vendor's own Retry-After, which a garbled answer must not turn into a day. */
+/**
+ * The maximum of that delay, and of the vendor's own Retry-After: a garbled answer must not hold pushes back for a day.
+ */
 const MAX_BACKOFF_WITHOUT_RETRY_AFTER_MS = 60_000;
 const MAX_RETRY_AFTER_MS = 3_600_000;
 
@@ -31,7 +33,7 @@ export class CircuitBreaker {
     return this.#backoffsInRow === 0 ? 0 : Math.max(0, this.#backoffUntilMs - this.#now());
   }
 
-  /** The vendor's answer concerned a single push. True: it had a problem before. */
+  /** The vendor's answer concerned a single push, so the vendor works. True: it had a problem before. */
   recordSuccessDetectingRecovery(): boolean {
     const hadProblem = this.#backoffsInRow > 0;
     this.#backoffsInRow = 0;

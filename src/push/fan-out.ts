@@ -11,9 +11,15 @@ import { FOREGROUND_HOLD_MS } from './vendor-queue.ts';
 
 /** While there is no device, the fan-out queries the database no more often than this. */
 const NO_DEVICES_POLL_MS = 1_000;
-/** Conversations of one transaction. The first one has one: its pushes wait for its commit, and the senders are idle. */
+/**
+ * Conversations of one transaction. The first transaction after a pause has one, since the senders are idle and wait
+ * for its commit.
+ */
 const MAX_BATCH_CONVERSATIONS = 100;
-/** The second applies while posts wait to be written. */
+/**
+ * After a turn the fan-out pauses for the first multiple of the turn's time, or the second while posts wait to be
+ * written.
+ */
 const PAUSE_FACTOR = 0.5;
 const BUSY_PAUSE_FACTOR = 4;
 const SWEEP_INTERVAL_MS = 5 * 60_000;
@@ -47,7 +53,7 @@ export function createPushFanOut(deps: PushFanOutDeps): LogFollower {
     findConversations: (page) => pool.run((sql) => findUnpushedConversations(sql, { ...page, maxAgeMs })),
     process: (conversations) => writePendingRows(deps, conversations),
     maxBatchSize: MAX_BATCH_CONVERSATIONS,
-    // With more messages than the fan-out keeps up with, each conversation still has its turn.
+    // Each conversation has its turn, even if messages come faster than the fan-out processes them.
     newMessagesFirst: false,
     beforeTurn: () => anyDeviceCheck.check(),
     debounceMs: () =>

@@ -17,7 +17,7 @@ interface NotificationRenderOptions {
 
 /**
  * Builds a device's notification from the newest of several messages. For an owner who wants only mentions it uses the
- * newest one that mentions the owner.
+ * newest message that mentions the owner, if there is one.
  */
 export function buildNotification(
   { claim, title, messages, ageMs }: NotifiedContent,
@@ -38,8 +38,8 @@ export function buildNotification(
 }
 
 /**
- * Whether the device's owner wants any of it: an owner who has chosen only mentions since the row was written gets only
- * those. Truncated or older text may contain a mention, and counts as one.
+ * Whether the device's owner wants the push: the owner may have chosen only mentions since the row was written.
+ * Truncated or older text may contain a mention, and counts as one.
  */
 export function isWantedByOwner({ claim: { level, nick }, messages }: NotifiedContent): boolean {
   if (level !== 'mentions' || messages.length >= MAX_CANDIDATE_MESSAGES_PER_PUSH) return true;

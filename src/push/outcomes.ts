@@ -10,7 +10,7 @@ export type FailedOutcome = Extract<PushOutcome, { outcome: 'failed' }>;
 
 export const delivered: PushOutcome = { outcome: 'delivered' };
 
-/** The vendor does not know the device any more. */
+/** The vendor no longer knows the device. */
 export function unregistered(category: string, code: number | null): PushOutcome {
   return { outcome: 'unregistered', category, code };
 }
@@ -20,7 +20,7 @@ export function refused(category: string, code: number | null): PushOutcome {
   return { outcome: 'refused', category, code };
 }
 
-/** To be retried; by default the problem concerns only this device. */
+/** The push must be retried; by default the problem concerns only this device. */
 export function failed(
   category: string,
   more: { code?: number | null; retryAfterMs?: number | null; vendorWide?: boolean } = {},

@@ -6,7 +6,7 @@ import { cancelReadPushes, type ReadReceipt } from '../storage/push/push-settlem
 
 /** Delay after a notification, so that positions that arrive meanwhile share a statement. */
 const DEBOUNCE_MS = 200;
-/** Queued read positions; if there are more, the claim of a row checks the position before it is sent. */
+/** Queued read positions; further ones are dropped: the claim of a row checks the position before the push is sent. */
 const MAX_QUEUED_READ_POSITIONS = 5_000;
 
 /** The dependencies of the cancellation. */

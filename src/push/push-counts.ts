@@ -9,7 +9,7 @@ export interface PushCounts {
   readonly outcomes: Record<(typeof pushOutcomes)[number], number>;
   /** From the hand-over of a push to its driver until the answer. */
   readonly durationS: Histogram;
-  /** Devices that the vendor did not know any more. */
+  /** Devices that the vendor no longer knew. */
   removed: number;
   /** Pushes that expired. */
   expired: number;

@@ -149,8 +149,8 @@ export class PushQueue {
   }
 
   /**
-   * Sends a push to each of an account's devices at once, bypassing the queue, and returns the outcome by device. It
-   * removes a device that its vendor does not know any more, as always. Rejects when the database is unavailable.
+   * Sends a push to each of an account's devices at once, bypassing the queue, and returns the outcome by device. As
+   * always, it removes a device that its vendor no longer knows. Rejects when the database is unavailable.
    */
   sendTestPushes(accountId: AccountId): Promise<readonly TestedDevice[]> {
     const { database, config, projectName, vendors, log } = this.#deps;

@@ -37,7 +37,7 @@ function sendTestPush(device: SignedInDevice, deps: TestPushDeps): Promise<PushO
   return sendPush(vendor, { target: device, notification: buildTestNotification(deps) }, deps);
 }
 
-/** For no conversation: no group has the id 0. */
+/** A notification about no conversation: no group has the id 0. */
 function buildTestNotification({ projectName, pushExpiresAfterMs }: TestPushDeps): PushNotification {
   return {
     conversationId: 0 as ConversationId,

@@ -16,7 +16,10 @@ import { countOutcome, newPushCounts, type PushCounts } from './push-counts.ts';
 import { SEND_GRACE_MS, sendPush } from './send-push.ts';
 import type { PushOutcome, PushVendor } from './vendors/vendor.ts';
 
-/** An account in the foreground sees new messages; a held row checks at this interval whether it is still there. */
+/**
+ * An account in the foreground sees new messages. At this interval the queue checks whether the account of a held row
+ * is still in the foreground.
+ */
 export const FOREGROUND_HOLD_MS = 60_000;
 /** Claim time beyond the time limit of a push: another node claims rows that are not settled by then. */
 const CLAIM_TIME_BEYOND_SEND_TIMEOUT_MS = SEND_GRACE_MS + 5_000;
@@ -61,7 +64,7 @@ export class VendorQueue {
   readonly #vendor: PushVendor;
   readonly #deps: VendorQueueDeps;
   readonly #breaker: CircuitBreaker;
-  /** Null: the vendor's own hosts answer, which no account can slow down. */
+  /** Null: the pushes go to the vendor's own hosts, which no account can slow down. */
   readonly #accountLimiter: AccountLimiter | null;
   #inFlight = 0;
   #unsettled: PushSettlement[] = [];
@@ -81,7 +84,7 @@ export class VendorQueue {
   #requestedRows = 0;
   /** The last claim returned as many rows as it requested. */
   #hasMoreDue = false;
-  /** Separate from the claims, so that neither waits for the other's statement. */
+  /** A loop of its own, so that claims and settlements do not wait for each other's statements. */
   readonly #settleLoop: WorkerLoop;
   #running: Promise<unknown> | null = null;
 
@@ -183,7 +186,7 @@ export class VendorQueue {
       await this.#claimRows(limit);
     } finally {
       this.#requestedRows -= limit;
-      // Until then the claim might have added something to settle.
+      // Before its end the claim might have added something to settle.
       if (this.#isStopping) this.#settleLoop.wakeToRecheckDone();
     }
     // While these rows are sent, the other loop may claim more.
@@ -204,7 +207,7 @@ export class VendorQueue {
       return { claims, subjects, dueMs: claims.length < limit ? await msUntilNextDuePush(sql, kind) : 0 };
     });
     this.#hasMoreDue = claimed.claims.length === limit;
-    // Rows are due but not available: another node is claiming them.
+    // If nothing was claimed although rows are due, another node is claiming them.
     const leastMs = claimed.claims.length === 0 ? CONTENDED_RETRY_MS : 0;
     const untilMs = Math.min(Math.max(claimed.dueMs ?? POLL_MS, leastMs), POLL_MS);
     // Rows that were announced meanwhile may not have been visible to this claim.
@@ -234,7 +237,8 @@ export class VendorQueue {
     const { isForeground, maxPresenceStalenessMs, config } = this.#deps;
     const { claim, ageMs } = subject;
     const isInForeground = isForeground(claim.accountId);
-    // Held since its newest message was written, and the account is still in the foreground: it has seen the message.
+    // The row was held since its newest message was written, and the account is still in the foreground: it saw the
+    // message.
     if (isInForeground && ageMs >= Math.min(maxPresenceStalenessMs, config.pushExpiresAfterMs))
       return { verdict: 'done' };
     if (ageMs >= config.pushExpiresAfterMs) {
@@ -286,7 +290,7 @@ export class VendorQueue {
   ): PushDisposition {
     const { category, code, retryAfterMs } = failure;
     const vendor = this.#vendor.kind;
-    // Aborted by this node's stop: the next start sends it.
+    // This node's stop may have aborted the push: the next start sends it.
     if (this.#isStopping) return { verdict: 'held', waitMs: 0 };
     if (!failure.vendorWide) return { verdict: 'again', waitMs: this.#retryDelayMs(claim, retryAfterMs) };
     if (this.#breaker.recordFailureDetectingOutage(sentMs, retryAfterMs)) {

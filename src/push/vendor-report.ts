@@ -15,19 +15,19 @@ export interface VendorReport {
   readonly kind: DeviceKind;
   /** False: the vendor is not configured, and nothing is queued for its devices. */
   readonly configured: boolean;
-  /** Why nothing can be sent although it is configured, for people; null: there is no problem. */
+  /** Why nothing can be sent although the vendor is configured, for people; null: there is no problem. */
   readonly problem: string | null;
   /** Pending rows of all nodes; null: the database is unavailable. */
   readonly pending: number | null;
-  /** Those of them that are due. */
+  /** Pending rows that are due. */
   readonly due: number | null;
   /** Age of the oldest pending row, in ms; null: nothing is pending, or it is unknown. */
   readonly oldestPendingMs: number | null;
-  /** Of this node, like everything below; the counts are since its start. */
+  /** Pushes in flight of this node. Everything below is of this node too; the counts are since its start. */
   readonly inFlight: number;
   readonly sent: number;
   readonly failed: number;
-  /** Devices that the vendor does not know any more. */
+  /** Devices that the vendor no longer knew. */
   readonly removed: number;
   readonly refused: number;
   readonly expired: number;
@@ -42,7 +42,7 @@ export interface TestedDevice {
   readonly kind: DeviceKind;
   readonly label: string | null;
   /**
-   * `failed` with the category `not_configured` where its vendor is not configured, `unusable` where it has a problem.
+   * `failed` with the category `not_configured` if the vendor is not configured, and `unusable` if it has a problem.
    */
   readonly outcome: PushOutcome;
 }

@@ -1,4 +1,4 @@
-/** Waits for `work`, but no longer than `ms`; passes its rejection on within that time. */
+/** Waits for `work`, but no longer than `ms`. Rejects if `work` rejects within that time. */
 export async function waitAtMost(work: Promise<unknown>, ms: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<void>((resolve) => {

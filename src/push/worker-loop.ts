@@ -5,7 +5,7 @@ interface WorkerLoopOptions {
   /** Called before each turn. */
   readonly isDone: () => boolean;
   readonly onFailure: (error: unknown) => void;
-  /** The rest after a failure, which `wake` does not shorten. */
+  /** The pause after a failure, which `wake` does not shorten. */
   readonly failureRetryDelayMs: number;
 }
 
@@ -40,7 +40,7 @@ export class WorkerLoop {
     this.#wake(false);
   }
 
-  /** The loop may be done: it checks at once, even during the rest after a failure. */
+  /** The loop may be done: it checks at once, even during the pause after a failure. */
   wakeToRecheckDone(): void {
     this.#isWoken = true;
     this.#wake(true);

@@ -12,7 +12,7 @@ import {
 } from '../storage/groups/expectations.ts';
 import { MAX_INTAKE_CLOCK_STEP_MS } from '../storage/messages/signs-of-life.ts';
 
-/** The interval between two rounds: each node writes one row per round where a group has an expectation. */
+/** The interval between two rounds: each node writes one row per round if any group has an expectation. */
 const ROUND_INTERVAL_MS = 5_000;
 
 /** The services that the monitor uses. */
@@ -20,15 +20,15 @@ type ExpectationServices = Pick<Services, 'database' | 'bus' | 'messageLog' | 'l
 
 /**
  * Advances the intake clock while this node can take posts. It posts to groups when an expected post did not come in
- * time, or came again. All nodes do it; the database decides under the head's lock which node posts. It starts where
- * posts can be taken, and stops where they no longer can.
+ * time, or came again. All nodes run a monitor; the database decides under the head's lock which node posts. The server
+ * starts the monitor when posts can be taken, and stops it when they no longer can.
  */
 export class ExpectationMonitor {
-  /** As of the last round; null: no round was completed yet. */
+  /** The number of overdue expectations as of the last round; null: no round was completed yet. */
   overdue: number | null = null;
   readonly #services: ExpectationServices;
   /**
-   * Since when this node can take posts without a break, on the monotonic clock; at most since its last round. Null: it
+   * Since when, on the monotonic clock, this node can take posts without a break; never before its last round. Null: it
    * cannot.
    */
   #openSinceMs: number | null = null;
@@ -85,7 +85,10 @@ export class ExpectationMonitor {
     }
   }
 
-  /** Time counts once it has passed: a node that just started, or whose database just returned, adds nothing. */
+  /**
+   * Adds the time since the last round, if this node could take posts all along. A node that just started, or whose
+   * database just returned, adds nothing.
+   */
   async #advanceClock(): Promise<void> {
     const { database, messageLog } = this.#services;
     const nowMs = performance.now();
@@ -116,7 +119,7 @@ export class ExpectationMonitor {
   }
 }
 
-/** Without elapsed times, which would become wrong. */
+/** The text names no elapsed times, which would become wrong. */
 function textOf({ kind, key, withinS, since }: ExpectationNews): string {
   const name = disarmMentions(key);
   if (kind === 'returned') return `🟢 ${name} is back`;

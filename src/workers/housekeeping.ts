@@ -76,7 +76,7 @@ export class Housekeeping {
       };
       const round = { nowMs: Date.now(), beforeStep };
       const [expired] = await Promise.allSettled([removeExpiredLogsKeysHooks(pool, config.retention, round)]);
-      // Runs even if that failed; if another node has the lock now, this step ends at once as well.
+      // Runs even if the step before failed. If another node has the lock now, this step ends at once as well.
       const signIns = await removeExpiredSignIns(pool, beforeStep);
       const events = await this.#removeEvents(round);
       const alerts = await removeExpiredAlerts(pool, { maxAlerts: MAX_ALERTS_PER_CONVERSATION, beforeStep });

@@ -21,7 +21,7 @@ const MAX_LOGGED_CONVERSATIONS = 100;
 const MAX_NOTICE_TRIES = 5;
 const NOTICE_RETRY_MS = 1_000;
 const DELETE_NODE_TIMEOUT_MS = 1_000;
-/** Only the start itself waits for the answer; a statement that is later ends the start. */
+/** Only the start waits for these statements; a statement that takes longer fails the start. */
 const START_STATEMENT_TIMEOUT_MS = 20_000;
 
 interface LostHistoryEvents {
@@ -33,9 +33,9 @@ interface LostHistoryEvents {
 
 /**
  * Detects when the database has lost committed changes, as after a failover to a standby that lagged. It compares what
- * this node knows (`Witness`) with the database at each start and in each new timeline. There no node writes to the log
- * before all nodes have compared, 3 s at most. Where anything is missing, or a node does not report, the epoch of the
- * log is raised before the first write, once for all nodes.
+ * this node knows (`Witness`) with the database at each start and in each new timeline. In a new timeline no node
+ * writes to the log before all nodes have compared, for 3 s at most. If anything is missing, or a node does not report,
+ * the epoch of the log is raised before the first write, once for all nodes.
  */
 export class LostHistoryDetector {
   readonly #deps: WitnessKeeperDeps & { readonly node: string; readonly events: LostHistoryEvents };
@@ -62,7 +62,7 @@ export class LostHistoryDetector {
     await this.#compareReturningEpochRaised(timeline, mayHaveForgotten, START_STATEMENT_TIMEOUT_MS);
   }
 
-  /** Removes this node from the list: a new timeline does not wait for it any more. */
+  /** Removes this node from the list: a new timeline no longer waits for it. */
   async stop(): Promise<void> {
     this.#stopped = true;
     const { database, node, log } = this.#deps;
@@ -95,7 +95,7 @@ export class LostHistoryDetector {
     const { witness, lease: pool } = database;
     const lost = await pool.run((sql) => findLostHeads(sql, witness.heads), timeoutMs);
     let epochRaised = false;
-    // A server that does not report its timeline does not report a new one either: only starts compare.
+    // A database server that does not report its timeline does not report a new one either: only starts compare.
     if (timeline !== 0) {
       const finding = lost.length > 0 ? 'missing' : mayHaveForgotten ? 'unknown' : 'complete';
       await pool.run((sql) => reportFinding(sql, { node, timeline, finding }), timeoutMs);

@@ -16,7 +16,7 @@ const WRITE_INTERVAL_MS = 1_000;
 /** How many conversations are read per interval, those that changed last: a failover loses the newest changes first. */
 const MAX_LOOKUPS_PER_WRITE = 200;
 const LOOKUP_TIMEOUT_MS = 1_000;
-/** Only a start waits for it. */
+/** Only a start waits for the load. */
 const LOAD_TIMEOUT_MS = 20_000;
 
 /** The dependencies of a witness keeper. */
@@ -29,10 +29,11 @@ export interface WitnessKeeperDeps {
 
 /**
  * Records in the witness what this node commits and what other nodes announce. Writes the witness to the data directory
- * once a second, if it has changed. A post costs an entry in a map. Before the keeper writes the file, it reads from
- * the database what a notification does not contain, such as the time. That read cannot return a change that took a
- * lost one's number: such a database is in a new timeline. There only the lease pool works before all heads were
- * compared.
+ * once a second, if it has changed. A post costs an entry in a map.
+ *
+ * Before the keeper writes the file, it reads from the database what a notification does not contain, such as the time.
+ * That read cannot return a change that took a lost one's number: such a change exists only in a new timeline. In a new
+ * timeline only the lease pool works before all heads were compared.
  */
 export class WitnessKeeper {
   readonly #deps: WitnessKeeperDeps;

@@ -3,7 +3,7 @@ import { parseJsonObject } from './response.ts';
 import { delivered, failed, unregistered, refused } from '../outcomes.ts';
 import type { PushOutcome } from './vendor.ts';
 
-/** For a device that got too many pushes in a row. */
+/** The wait of a device that got too many pushes in a row, if Apple's answer gives none. */
 const DEFAULT_WAIT_AFTER_429_MS = 60_000;
 /** Apple's reasons that mean that the key is wrong, or that its tokens change too often. */
 const KEY_FAILURE_REASONS: ReadonlySet<string> = new Set([
@@ -34,7 +34,7 @@ export function readApnsResponse(response: H2Response): PushOutcome {
   // Only Apple's own reason removes a device: a relay may send a 410 of its own.
   if (code === 410 && (reason === 'Unregistered' || reason === 'ExpiredToken'))
     return unregistered('unregistered', code);
-  // Also the answer for a token of the other environment: a wrong `sandbox` must not remove every device.
+  // Apple also gives this answer for a token of the other environment: a wrong `sandbox` must not remove every device.
   if (code === 400 && reason === 'BadDeviceToken') return refused('token', code);
   if (code === 400 && reason === 'DeviceTokenNotForTopic') return refused('other app', code);
   if (KEY_FAILURE_REASONS.has(reason)) return failed('key', { code, retryAfterMs });

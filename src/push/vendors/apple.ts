@@ -32,7 +32,7 @@ export class AppleVendor implements PushVendor {
   readonly problem: string | null;
   readonly #options: VendorOptions;
   readonly #appsByBundleId = new Map<string, AppleApp>();
-  /** By origin and key: Apple accepts tokens of one key on a connection. */
+  /** By origin and key: Apple accepts tokens of only one key on a connection. */
   readonly #poolsByOriginAndKey = new Map<string, H2Pool>();
   readonly #tokensByKey = new Map<string, AppleProviderTokens>();
   readonly #defaultBundleId: string | null;
@@ -74,7 +74,7 @@ export class AppleVendor implements PushVendor {
     return Promise.resolve();
   }
 
-  /** One app's key must not make others wait. */
+  /** Whether a failure of the key concerns the vendor as a whole: one app's key must not make other apps wait. */
   get #isOnlyApp(): boolean {
     return this.#appsByBundleId.size === 1;
   }

@@ -4,14 +4,13 @@ import type { PushOutcome } from './vendor.ts';
 
 /** Google's recommended wait where its answer gives none. */
 const DEFAULT_QUOTA_WAIT_MS = 60_000;
-/** For an app on Apple's devices: Firebase lacks Apple's key. */
+/** Google's error for an app on Apple's devices, when Firebase lacks Apple's key. */
 const THIRD_PARTY_AUTH_ERROR = 'THIRD_PARTY_AUTH_ERROR';
 
 /** Google's error format: https://cloud.google.com/apis/design/errors. */
 interface GoogleError {
   /** FCM's own code (UNREGISTERED …), else the general one (NOT_FOUND …); null: it is no error of Google's. */
   readonly errorCode: string | null;
-  /** Rejected fields, and exceeded quotas. */
   readonly rejectedFields: readonly string[];
   readonly exceededQuotas: readonly string[];
 }

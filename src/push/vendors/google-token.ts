@@ -22,7 +22,7 @@ interface CachedToken {
   readonly expiresAtMs: number;
 }
 
-/** Where and how to get tokens. */
+/** The endpoint of tokens, and how to request them. */
 interface GoogleTokenRequestOptions {
   readonly endpoint: string;
   readonly dispatcher: Dispatcher;

@@ -8,14 +8,14 @@ import { failed, refused, type FailedOutcome } from '../outcomes.ts';
 import { collapseKey, buildPayload, secondsUntilExpiry } from '../payload.ts';
 import type { PushNotification, PushOutcome, PushTarget, PushVendor } from './vendor.ts';
 
-/** FCM limits a message to 4,096 bytes; the rest is for parts that it may count as well. */
+/** FCM limits a message to 4,096 bytes; the difference is for parts that FCM may count as well. */
 const MAX_PAYLOAD_BYTES = 4_000;
 /** FCM keeps messages for 28 days. */
 const MAX_TTL_S = 28 * 24 * 3600;
 const MAX_TOKEN_CHARACTERS = 4_096;
 /**
- * For HTTP/1.1. Over HTTP/2 a service that answers after 30 ms took as many pushes a second (1,800) with as much work
- * on this side.
+ * Connections over HTTP/1.1. HTTP/2 gained nothing: a service that answers after 30 ms took as many pushes a second
+ * (1,800), with as much work on this side.
  */
 const MAX_CONNECTIONS = 64;
 const CONNECT_TIMEOUT_MS = 5_000;
@@ -128,8 +128,8 @@ function failAtDeadline(signal: AbortSignal): Promise<FailedOutcome> {
 }
 
 /**
- * One immediate retry: if a token was revoked early, and if a kept connection closed during the write. If both arrive,
- * the second replaces the first on the device.
+ * Whether to retry once at once: a token was revoked early, or a kept connection closed during the write. If both
+ * pushes arrive, the second replaces the first on the device.
  */
 function isWorthImmediateRetry(response: VendorResponse | FailedOutcome): boolean {
   return 'status' in response ? refusesAccessToken(response) : response.category === 'connection';
@@ -148,7 +148,7 @@ function renderFcm(token: string, notification: PushNotification): string {
     collapse_key: key,
     priority: notification.urgent ? 'HIGH' : 'NORMAL',
     ttl: `${secondsUntilExpiry(notification, MAX_TTL_S)}s`,
-    // The next one replaces it on the screen as well.
+    // With this tag the next notification replaces this one on the screen as well.
     notification: {
       tag: key,
       ...(notification.accountUnreadCount === null ? {} : { notification_count: notification.accountUnreadCount }),

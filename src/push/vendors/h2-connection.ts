@@ -41,12 +41,14 @@ const PING_AFTER_SILENCE_MS = 30_000;
 const PING_TIMEOUT_MS = 5_000;
 /** A connection is replaced after this: names are resolved again, and load balancers can use all of their servers. */
 const MAX_CONNECTION_AGE_MS = 60 * 60_000;
-/** Requests end long before; a connection that still exists then cannot be closed normally. */
+/**
+ * A draining connection is destroyed after this time. Its requests ended long before, so it cannot be closed normally.
+ */
 const DRAIN_TIMEOUT_MS = 90_000;
 /** An unused connection is closed, so that a rare app holds no resources. */
 const IDLE_TIMEOUT_MS = 15 * 60_000;
 
-/** A connection over HTTP/2 that carries many requests at once, and reports when it takes no more. */
+/** A connection over HTTP/2 that carries many requests at once, and reports when it takes no further ones. */
 export class H2Connection {
   readonly #session: ClientHttp2Session;
   /** The common headers of all requests. */
@@ -94,7 +96,7 @@ export class H2Connection {
     return !this.#hasConnected && !this.#isDraining;
   }
 
-  /** Whether it takes no more requests. */
+  /** Whether it takes no further requests. */
   get isDraining(): boolean {
     return this.#isDraining;
   }
@@ -148,7 +150,7 @@ export class H2Connection {
     });
   }
 
-  /** Takes no more requests; it is closed once those in progress have ended. */
+  /** Takes no further requests; the connection is closed once those in progress have ended. */
   drain(): void {
     if (this.#isDraining) return;
     this.#isDraining = true;
@@ -240,8 +242,8 @@ function readResponse(
     conclude({ status, retryAfterMs, body });
   });
   stream.on('error', (cause) => conclude(new H2Failure('lost', cause)));
-  // Neither an answer nor an error: the session ended during the request. Creating an error that nobody needs took 7 %
-  // of a push.
+  // The stream closed without an answer or an error: the session ended during the request. After an answer no failure
+  // is made: creating an error that nobody needs took 7 % of a push.
   stream.once('close', () => {
     if (!hasEnded) conclude(new H2Failure('lost'));
   });

@@ -15,7 +15,10 @@ interface WaitingRequestCallbacks {
   readonly fail: (failure: H2Failure) => void;
 }
 
-/** Besides the accepting connections: draining connections, each limited by the time-out of a request. */
+/**
+ * With this many draining connections, no further one is opened. A request's time-out bounds how long each of them
+ * drains.
+ */
 const MAX_DRAINING_WHEN_OPENING = 8;
 /** Retries of requests that were lost with their connection. */
 const MAX_RETRIES = 2;
@@ -101,7 +104,7 @@ export class H2Pool {
     for (const waiter of this.#waiting) waiter.fail(failure);
   }
 
-  /** A connection has capacity, has none any more, or is closed. */
+  /** A connection gained or lost capacity, or was closed. */
   #onCapacityChange(connection: H2Connection): void {
     if (connection.isClosed) this.#connections.delete(connection);
     const { connectFailure } = connection;

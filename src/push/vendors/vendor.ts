@@ -11,7 +11,7 @@ export interface PushTarget {
 /** The contents of a notification; `push.content` has been applied: without a text there is no text to show. */
 export interface PushNotification {
   readonly conversationId: ConversationId;
-  /** The messages that it covers. */
+  /** The first and last of the messages that the notification covers. */
   readonly firstSeq: Seq;
   readonly lastSeq: Seq;
   /** The group's title, or the sender of a private message; the name of the installation if contents are hidden. */
@@ -20,9 +20,9 @@ export interface PushNotification {
   readonly text: string | null;
   /** Unread messages of all the account's conversations, for the number on an app's icon; null: not counted. */
   readonly accountUnreadCount: number | null;
-  /** Whether it may wake somebody up: a mention, a private message. */
+  /** Whether the notification may wake somebody up: a mention, a private message. */
   readonly urgent: boolean;
-  /** Its expiry: vendors keep it until then for a device that is switched off. */
+  /** Until this time vendors keep the notification for a device that is switched off. */
   readonly expiresAt: Date;
 }
 

@@ -9,7 +9,7 @@ import { WebVendor } from './web.ts';
 
 /** The dependencies of vendors. */
 interface VendorDeps {
-  /** For addresses that clients choose; those of the configuration are the administrator's. */
+  /** Applies to addresses that clients choose. The administrator chose those of the configuration. */
   readonly policy: AddressPolicy;
   readonly lookup: DnsResolver;
   readonly userAgent: string;

@@ -26,7 +26,7 @@ const RESPONSE_BODY_TIMEOUT_MS = 1_000;
 /** Signing is expensive, and a signature is valid for 12 hours; services are few. */
 const VAPID_CACHE_TTL_MS = 6 * 3_600_000;
 const MAX_VAPID_ORIGINS = 1_000;
-/** The library gets no real origin. */
+/** The library gets this origin instead of the real one. */
 const DUMMY_ORIGIN_FOR_LIBRARY = 'https://push.invalid';
 /** The default wait where a service gives none. */
 const DEFAULT_QUOTA_WAIT_MS = 60_000;
@@ -80,7 +80,7 @@ export class WebVendor implements PushVendor {
     const first = await this.#post(subscription, notification, MAX_PAYLOAD_BYTES, endMs);
     const attempt =
       first?.code === 413 ? await this.#post(subscription, notification, MAX_RETRY_PAYLOAD_BYTES, endMs) : first;
-    // The keys are unusable; or the fault is the server's, which must not remove every browser.
+    // The browser's keys are unusable, or this server has a fault, which must not remove every browser.
     if (attempt === null) return refused('subscription', null);
     const { code, category } = attempt;
     if (code !== null || category !== null) {
