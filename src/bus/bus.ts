@@ -16,8 +16,8 @@ export type EphemeralEvent =
   | ({ readonly kind: 'settings' } & Membership);
 
 /**
- * What a node sends to others about the accounts that have a session in the foreground on it. It numbers its changes
- * consecutively, so that a node that misses one notices the gap and requests a snapshot.
+ * An update that a node sends to others about the accounts with a session in the foreground on it. The node numbers its
+ * changes consecutively, so that a node that misses one notices the gap and requests a snapshot.
  */
 export type PresenceUpdate =
   | { readonly kind: 'change'; readonly number: number; readonly accountId: AccountId; readonly online: boolean }

@@ -12,7 +12,7 @@ const SWEPT_CONVERSATIONS_PER_PAGE = 500;
  */
 const LONG_BATCH_MS = 50;
 const SHORT_BATCH_MS = 15;
-/** How often a conversation is tried that fails on its own. */
+/** How often a conversation is tried that fails even in a batch of its own. */
 const MAX_CONVERSATION_FAILURES = 3;
 
 /** The worker's part of a follower, and its pace. */

@@ -40,7 +40,7 @@ export interface PostgresBusOptions {
 /**
  * The bus over LISTEN and NOTIFY. A payload is `<node> <kind><items>;<kind><items>` with the kinds of `wire-format.ts`,
  * `*` (notifications of some kinds, or of all, were lost) and `.` (heartbeat). Each node receives its own heartbeat
- * through the database. When it does not come, the node opens the session again and publishes a resync.
+ * through the database. When the heartbeat does not come, the node opens the session again and publishes a resync.
  *
  * A request to one node is `?<nonce>,<node>,<conversation>`: that node publishes `hooksChanged` to its own listeners
  * and answers `!<nonce>` in the same turn. Requests and answers are payloads of their own, sent before queued events.

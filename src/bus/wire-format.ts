@@ -6,7 +6,6 @@ import { decodePresence } from './presence-format.ts';
 export const MAX_PAYLOAD_BYTES = 7_900;
 /** The letter of a resync; its items are the letters of the lost kinds. No items mean all kinds. */
 export const RESYNC_LETTER = '*';
-/** The letter of presence. */
 export const PRESENCE_LETTER = 'p';
 
 /** Events that are sent to other nodes. */

@@ -139,7 +139,7 @@ export class Leases {
     return this.#epochByPartition.get(partition) ?? null;
   }
 
-  /** Runs a round soon instead of at its next time. */
+  /** Runs the next round soon instead of at its scheduled time. */
   trigger(): void {
     // A second trigger does not delay the round: rounds renew the leases.
     if (this.#promptRoundRequested) return;

@@ -24,7 +24,7 @@ export interface DeliveryRequest {
   readonly hops: number;
 }
 
-/** How much of the log one request may take. */
+/** Bounds of the part of the log that one request may take. */
 export interface RequestRangeBounds {
   /** Messages, at most. */
   readonly maxMessages: number;
@@ -40,7 +40,7 @@ export interface RequestRangeBounds {
 export interface NextRequestOrSkip {
   /** The hook skips all messages up to here. */
   readonly skippedTo: Seq;
-  /** Null when messages were skipped, or there is nothing (yet). */
+  /** Null when messages were skipped, or when there is no message to send so far. */
   readonly request: DeliveryRequest | null;
   /** True: a retention rule removed the next message, and the hook's row has to be read again. */
   readonly isNextMessageRemoved?: boolean;

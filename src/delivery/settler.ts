@@ -89,7 +89,7 @@ export class Settler {
   }
 
   #pumpNowOrPaced(): void {
-    // A settlement that must be written alone holds up those behind it.
+    // A settlement that must be written alone delays those after it.
     if (this.#isLaneAwaitingWrite || this.#stopped || this.#waiting[0]?.isolated === true) {
       this.#pump();
       return;

@@ -41,7 +41,7 @@ export class UnorderedInFlightWindow<Num extends LogNumber> {
     this.#retryRangeOf = retryRangeOf;
   }
 
-  /** Everything up to here was read; new requests begin behind it. */
+  /** Everything up to this number was read; new requests begin after it. */
   get lastRead(): Num {
     return this.#lastRead;
   }
@@ -111,7 +111,7 @@ export class UnorderedInFlightWindow<Num extends LogNumber> {
   /**
    * The retry rows for requests that too many others have overtaken: the oldest in flight, so that the cursor may pass
    * them. The caller writes the rows with the settlement that moves the cursor. A request that has not been written to
-   * its socket gets no row: if it were stopped then, it would arrive behind the others.
+   * its socket gets no row: if it were stopped then, it would arrive after the others.
    */
   spillToRetries(): readonly RetryRangeUpdate[] {
     const rows: RetryRangeUpdate[] = [];

@@ -4,7 +4,7 @@ import type { SendableSession } from './sendable-session.ts';
 import type { ChangeBatch } from './change-batch.ts';
 
 /**
- * A catch-up read begins up to this far below the client's rev, so that clients that lack a little more can share it.
+ * A catch-up read begins up to this many revs below the client's, so that clients that lack a little more can share it.
  */
 const READ_ALIGNMENT_REVS = 64;
 

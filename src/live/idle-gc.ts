@@ -21,7 +21,6 @@ export class IdleGc {
     this.#collect = collect;
   }
 
-  /** Counts a sign-in. */
   countAuthentication(): void {
     this.#authenticationsSinceGc += 1;
   }

@@ -3,7 +3,7 @@ import type { AccountId } from '../model/ids.ts';
 
 /** Bounds the memory; a cluster has a few nodes. */
 const MAX_NODES = 1_000;
-/** Time before a node that has not answered gets another request; up to twice this. */
+/** Least time before a node that has not answered gets another request; the greatest time is twice this. */
 const REQUEST_INTERVAL_MS = 2_000;
 /** A node that sent something within this time is running, even if its row has expired. */
 const HEARD_RECENTLY_MS = 12_000;

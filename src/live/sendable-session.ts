@@ -5,7 +5,6 @@ import type { EncodedFrames } from './encoded-frames.ts';
 /** The part of a session that feeds and ephemeral events use to send. */
 export interface SendableSession {
   readonly connection: LiveConnection;
-  /** The account of the session. */
   readonly accountId: AccountId;
   readonly isOpen: boolean;
   send(text: string): void;

@@ -56,7 +56,6 @@ export class SessionRevalidator {
     return this.#accountChangeRevalidationBySession.get(session) ?? null;
   }
 
-  /** Revalidates all sessions. */
   async revalidateAll(): Promise<void> {
     const all = [...this.#sessions.all].filter((session) => session.caller !== null && session.isOpen);
     for (let start = 0; start < all.length; start += SESSIONS_PER_QUERY) {

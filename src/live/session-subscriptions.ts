@@ -37,8 +37,8 @@ class Subscription implements Follower {
 
 /**
  * The conversations that one session follows. Subscriptions that lack changes catch up one after the other, as fast as
- * the client reads. One that has everything is attached to its feed in the same tick, which leaves no room for a gap or
- * a repeat.
+ * the client reads. A subscription that has everything is attached to its feed in the same tick, which leaves no room
+ * for a gap or a repeat.
  */
 export class SessionSubscriptions {
   readonly session: SendableSession;

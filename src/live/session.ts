@@ -33,7 +33,7 @@ const MAX_QUEUED_REQUESTS = 256;
 /** A client whose next request is due later than this exceeds its rate limit. */
 const MAX_RATE_DELAY_MS = 2_000;
 const MAX_REJECTED_TOKENS = 5;
-/** Requests of a client before it signs in, which takes a handful. */
+/** Bound of a client's requests before it signs in; a sign-in takes a handful. */
 const MAX_UNAUTHENTICATED_REQUESTS = 100;
 /** Time for a client to read its queued frames and to end the connection from its side. */
 const CLOSE_TIMEOUT_MS = 10_000;

@@ -9,7 +9,7 @@ import { parseRetryAfter } from './retry-after.ts';
  */
 export interface HttpAttemptOutcome {
   readonly delivered: boolean;
-  /** Why it failed; null when it was delivered or not sent. */
+  /** Why the attempt failed; null when the request was delivered or not sent. */
   readonly category: FailureCategory | null;
   /** The HTTP status, when headers arrived. */
   readonly code: number | null;
@@ -33,7 +33,7 @@ interface AttemptBounds {
   readonly responseBodyReadMs: number;
 }
 
-/** How an attempt is sent, and its callbacks. */
+/** The callbacks of an attempt, and the bound of its kept answer. */
 interface AttemptCallbacks {
   /** Hands the request to undici. */
   readonly dispatch: (handler: AssignableHandler) => void;
@@ -164,7 +164,7 @@ export class AttemptInFlight implements AssignableHandler {
 
   onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
     if (this.#isSettled) return;
-    // The headers decide; the rest of the answer does not matter, unless it is kept.
+    // The headers decide the outcome; the rest of the answer does not matter, unless it is kept.
     const isAnswerLostByStop = this.#answerChunks !== null && error instanceof DeliveryClientStopped;
     if (this.#statusCode !== null && !isAnswerLostByStop) this.#settleByStatus();
     else if (codeOrNameOf(error) === 'UND_ERR_INVALID_ARG') this.#settle(() => this.#reject(error));
@@ -191,7 +191,7 @@ export class AttemptInFlight implements AssignableHandler {
 
   #mayRetryOnNewSocket(error: Error): boolean {
     if (this.#needsNewSocket || error instanceof ConnectFailure || this.#connection === null) return false;
-    // Without a controller undici found its idle socket broken before it wrote anything.
+    // No controller means that undici found its idle socket broken before it wrote anything.
     if (this.#controller === null) return true;
     return this.#isReused && this.#connection.bytesRead === this.#bytesReadBeforeRequest;
   }

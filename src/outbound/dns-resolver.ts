@@ -57,9 +57,7 @@ interface Waiter {
   readonly settle: (outcome: LookupOutcome) => void;
 }
 
-/**
- * What is known of a name before its look-up: its last look-up was slow, it was quick and found an address, or neither.
- */
+/** The class of a name before its look-up: its last look-up was slow, it was quick and found an address, or neither. */
 type LookupHistory = 'slow' | 'proven' | 'unknown';
 
 /** One look-up of one name, shared by all callers of that name meanwhile. */

@@ -9,7 +9,7 @@ export interface MachineNetworkFacts {
   readonly routes: string;
 }
 
-/** How to read the facts, and a monotonic clock in milliseconds. Tests replace both. */
+/** The reader of the facts, and a monotonic clock in milliseconds. Tests replace both. */
 interface MachineNetworkOptions {
   readonly read?: () => MachineNetworkFacts;
   readonly now?: () => number;

@@ -88,7 +88,7 @@ export class OwnPublicHosts implements OwnOrNeighbourAddresses {
   }
 }
 
-/** `ws:` and `tcp:` URLs keep their host as it is written; `http:` ones normalise it. */
+/** The host of a URI as `http:` URLs normalise it; `tcp:` URLs keep their host as it is written. */
 function hostOf(uri: string): string {
   const { hostname } = new URL(uri.replace(/^[a-z]+:/i, 'http:'));
   return hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');

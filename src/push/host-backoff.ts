@@ -2,7 +2,7 @@ import { BoundedCache } from '../model/bounded-cache.ts';
 
 /** Failures in a row after which a host gets a pause. */
 const UNANSWERED_THRESHOLD = 5;
-/** How long the pause lasts: it doubles with each failure after that. */
+/** The first and the greatest length of the pause, which doubles with each further failure. */
 const MIN_BACKOFF_MS = 10_000;
 const MAX_BACKOFF_MS = 10 * 60_000;
 const MAX_HOSTS = 1_000;

@@ -167,7 +167,7 @@ export class VendorQueue {
     return Math.max(this.#nextPollAtMs - performance.now(), this.#breaker.remainingBackoffMs, 0);
   }
 
-  /** How many rows may be claimed now: 0 if it would be only a few. */
+  /** The number of rows that may be claimed now; 0 if it would be only a few. */
   get #claimableSlots(): number {
     const { maxInFlightPerVendor: inFlight } = this.#deps.config;
     const capacity = Math.min(inFlight, this.#breaker.allowedInFlight) - this.#inFlight - this.#requestedRows;
@@ -179,7 +179,7 @@ export class VendorQueue {
     const isIdle = this.#inFlight + this.#requestedRows === 0;
     const limit = Math.min(this.#claimableSlots, isIdle ? MAX_ROWS_IF_NONE_IN_FLIGHT : MAX_ROWS_PER_CLAIM);
     if (limit === 0 || performance.now() < this.#nextPollAtMs) return this.#msUntilNextClaim;
-    // The running claim finds all due rows, and claims again if it is woken meanwhile.
+    // The running claim finds all due rows, and its loop claims again if it is woken meanwhile.
     if (this.#requestedRows > 0 && !this.#hasMoreDue) return POLL_MS;
     this.#requestedRows += limit;
     try {

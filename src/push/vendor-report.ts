@@ -2,7 +2,6 @@ import type { DeviceKind } from '../model/device.ts';
 import type { DeviceId } from '../model/ids.ts';
 import type { PushOutcome } from './vendors/vendor.ts';
 
-/** A vendor's last error. */
 export interface LastError {
   readonly category: string;
   /** The vendor's status, if it returned one. */

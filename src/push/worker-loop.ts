@@ -34,7 +34,7 @@ export class WorkerLoop {
     }
   }
 
-  /** There is something to do. */
+  /** Starts the next turn at once, or right after the current one; only the pause after a failure is not shortened. */
   wake(): void {
     this.#isWoken = true;
     this.#wake(false);

@@ -3,7 +3,7 @@ import type { LaneRow } from '../../storage/hooks/lanes.ts';
 import { joinBodies, MAX_BATCH_BYTES, MAX_SKIPPED, type DeliveryRequest } from '../request-body-builder.ts';
 import type { EncodedEvent, EventReader } from './event-reader.ts';
 
-/** How much one request of events may take. */
+/** Bounds of one request of events. */
 export interface EventBounds {
   /** Events, at most. */
   readonly maxEvents: number;
@@ -42,7 +42,7 @@ export class EventRequestBuilder {
     this.#exhaustedAt = null;
   }
 
-  /** False: as far as notifications tell there is no event after this rev. */
+  /** False: as far as this node knows from notifications, no event comes after this rev. */
   mayHaveEventsAfter(rev: Rev): boolean {
     return this.#exhaustedAt === null || rev < this.#exhaustedAt;
   }

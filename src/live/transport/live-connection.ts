@@ -24,7 +24,6 @@ export interface LiveConnection {
   send(text: string): void;
   /** Sends frames that are encoded once for many clients, without the first `skip`. */
   sendEncoded(frames: EncodedFrames, skip: number): void;
-  /** Sends a ping to the client. */
   ping(): void;
   pause(): void;
   resume(): void;

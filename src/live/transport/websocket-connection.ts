@@ -38,7 +38,7 @@ export class ClientSocket extends WebSocket {
     if (event === 'message') connection.onMessage(args[0] as Buffer, args[1] as boolean);
     else if (event === 'ping') connection.countPingAsRequest();
     else if (event === 'close') connection.onClose();
-    // 'error': 'close' follows, and a broken frame has been reported by then.
+    // Ignores 'error': 'close' follows, and a broken frame has been reported by then.
     return true;
   }
 
@@ -140,7 +140,6 @@ export class WebSocketConnection implements LiveConnection {
     this.#client.terminate();
   }
 
-  /** A text arrived. */
   onMessage(data: Buffer, isBinary: boolean): void {
     if (!this.#isOpen) return;
     if (isBinary) this.#listener?.onProtocolError('invalid_json');

@@ -9,7 +9,7 @@ const THIRD_PARTY_AUTH_ERROR = 'THIRD_PARTY_AUTH_ERROR';
 
 /** Google's error format: https://cloud.google.com/apis/design/errors. */
 interface GoogleError {
-  /** FCM's own code (UNREGISTERED …), else the general one (NOT_FOUND …); null: it is no error of Google's. */
+  /** FCM's own code (UNREGISTERED …), else the general one (NOT_FOUND …); null: the answer is no error of Google's. */
   readonly errorCode: string | null;
   readonly rejectedFields: readonly string[];
   readonly exceededQuotas: readonly string[];

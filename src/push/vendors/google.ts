@@ -120,7 +120,6 @@ export class GoogleVendor implements PushVendor {
   }
 }
 
-/** Fails at the deadline. */
 function failAtDeadline(signal: AbortSignal): Promise<FailedOutcome> {
   const late = failed('timeout', { vendorWide: true });
   if (signal.aborted) return Promise.resolve(late);

@@ -9,8 +9,8 @@ export interface H2Response {
 }
 
 /**
- * Why there is no answer. `connect`: no connection could be opened. `lost`: it ended during the request. `busy`: too
- * many requests wait for a slot. `stopped`: this node ended it.
+ * Why there is no answer. `connect`: no connection could be opened. `lost`: the connection ended during the request.
+ * `busy`: too many requests wait for a slot. `stopped`: this node ended the connection.
  */
 type H2FailureReason = 'connect' | 'lost' | 'timeout' | 'answer' | 'busy' | 'stopped';
 
@@ -25,7 +25,10 @@ export class H2Failure extends Error {
   }
 }
 
-/** Options of a connection; `onCapacityChange` is called whenever it can take more or fewer requests than before. */
+/**
+ * Options of a connection; `onCapacityChange` is called whenever the connection can take more or fewer requests than
+ * before.
+ */
 interface H2ConnectionOptions {
   readonly ca: readonly string[] | null;
   readonly connectTimeoutMs: number;
@@ -78,7 +81,7 @@ export class H2Connection {
     // Before the other side's settings arrive, node assumes no limit of parallel requests.
     this.#session.on('remoteSettings', () => this.#onReady());
     this.#session.on('goaway', () => this.drain());
-    // Each of its requests reports the failure; `close` follows.
+    // Each request in progress reports the failure; `close` follows.
     this.#session.on('error', (error) => {
       this.#sessionError ??= error;
       this.drain();
@@ -101,7 +104,7 @@ export class H2Connection {
     return this.#isDraining;
   }
 
-  /** Why it could not be opened; null if it was opened, or still may be. */
+  /** Why the connection could not be opened; null if it was opened, or still may be. */
   get connectFailure(): H2Failure | null {
     return this.#hasConnected || !this.#isDraining ? null : new H2Failure('connect', this.#sessionError);
   }

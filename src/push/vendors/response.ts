@@ -35,7 +35,7 @@ export function parseJsonObject(text: string): Record<string, unknown> | null {
       ? (value as Record<string, unknown>)
       : null;
   } catch {
-    // Not JSON: only its status counts.
+    // The answer is not JSON: only its status counts.
     return null;
   }
 }

@@ -16,7 +16,7 @@ export interface PushNotification {
   readonly lastSeq: Seq;
   /** The group's title, or the sender of a private message; the name of the installation if contents are hidden. */
   readonly title: string;
-  /** Null: the device announces new messages in its own words. It may be long: a vendor's limit cuts it. */
+  /** Null: the device announces new messages in its own words. The text may be long: a vendor's limit cuts it. */
   readonly text: string | null;
   /** Unread messages of all the account's conversations, for the number on an app's icon; null: not counted. */
   readonly accountUnreadCount: number | null;

@@ -23,7 +23,7 @@ export interface ReceivedAnswer {
   readonly body: Buffer;
 }
 
-/** Why a reply is not posted, and never will be: the category of its delivery in the log. */
+/** Why a reply can never be posted. The log shows it as the category of the reply's delivery. */
 export type ReplyProblem =
   'reply too large' | 'reply incomplete' | 'reply unreadable' | 'reply refused' | 'reply hop limit' | 'group archived';
 
