@@ -22,7 +22,10 @@ export function findControlSocket(dataDir: string, env: NodeJS.ProcessEnv = proc
   return path;
 }
 
-/** The same path for the server, which makes the folder where it is missing. Throws ControlFolderError. */
+/**
+ * The path of `findControlSocket` for the server to listen at; creates its folder where it is missing. Throws
+ * ControlFolderError.
+ */
 export function prepareControlSocket(dataDir: string, env: NodeJS.ProcessEnv = process.env): string {
   const { path, isInDataDir } = locateSocket(dataDir, env);
   if (isInDataDir) return path;
@@ -38,14 +41,14 @@ function locateSocket(
   const inside = join(dataDir, 'control.sock');
   if (Buffer.byteLength(inside) <= MAX_SOCKET_PATH_BYTES) return { path: inside, isInDataDir: true };
   const runtime = env['XDG_RUNTIME_DIR'];
-  // Loaded here alone: node:crypto takes 3 ms of a command's start.
+  // Loaded only for a long path: node:crypto takes 3 ms of a command's start.
   const { createHash } = process.getBuiltinModule('node:crypto');
   const name = createHash('sha256').update(realpathSync(dataDir)).digest('hex').slice(0, 16);
   const parent = runtime?.startsWith('/') === true ? runtime : tmpdir();
   return { path: join(parent, `klatch-control-${name}`, 'control.sock'), isInDataDir: false };
 }
 
-/** Root can do anything already, and so can the owner of the data directory with the server in it. */
+/** Besides this user, root and the owner of the data directory may own the folder: both control the server anyway. */
 function requirePrivateFolder(folder: string, dataDir: string): void {
   const problem = findFolderProblem(folder, [0, process.geteuid?.() ?? 0, statSync(dataDir).uid]);
   if (problem === null) return;

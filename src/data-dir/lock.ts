@@ -6,7 +6,10 @@ import { setTimeout } from 'node:timers/promises';
 import { describeUser } from './passwd.ts';
 
 const LOCK_FILE = 'klatch.lock';
-/** Processes that ask in the same instant refuse each other while each has a part of the lock: they ask again for so long. */
+/**
+ * Processes that lock in the same instant can each get a part of the lock and refuse each other: they retry for this
+ * long.
+ */
 const ACQUIRE_RACE_TIMEOUT_MS = 2_000;
 const LOCK_RETRY_MS = 10;
 const SQLITE_BUSY = 5;
@@ -24,8 +27,8 @@ export class DataDirError extends Error {
 }
 
 /**
- * Makes the data directory when it is missing and resolves with its real path. As root it can be passed through (0711)
- * but not listed, since PostgreSQL, which refuses to run as root, has to reach its own folder inside; else it is 0700.
+ * Makes the data directory when it is missing and resolves with its real path. Its mode is 0700. If root makes it, the
+ * mode is 0711: PostgreSQL, which refuses to run as root, has to reach its own folder inside.
  */
 export async function ensureDataDir(dataDir: string): Promise<string> {
   try {
@@ -40,13 +43,16 @@ export async function ensureDataDir(dataDir: string): Promise<string> {
   }
 }
 
-/** Locks that this process holds; a connection that is collected as garbage would free its lock. */
+/**
+ * Keeps a reference to each lock that this process holds: the garbage collection of a connection would free its lock.
+ */
 const heldConnections = new Set<DatabaseSync>();
 
 /**
- * Says "one Klatch process per data directory". It is a record lock of the kernel on an empty file in the directory,
- * mode 0600: no other user can take it. The kernel frees it with the process, however that dies, so there is no stale
- * lock to judge, and containers that share the directory see it. Node has no call for it; the SQLite inside Node has.
+ * Admits one Klatch process per data directory. It is a record lock of the kernel on an empty file in the directory;
+ * the file has mode 0600, so that no other user can take the lock. The kernel frees the lock when the process ends in
+ * any way: there are no stale locks. Containers that share the directory see the lock. Node has no call for record
+ * locks; the SQLite inside Node has.
  */
 export class DataDirLock {
   readonly #connection: DatabaseSync;
@@ -81,14 +87,20 @@ export class DataDirLock {
   }
 }
 
-/** The process that holds the lock of a data directory; null: not known, as for one in another container. */
+/**
+ * The process that holds the lock of a data directory. Fields are null where they are unknown, as for a process in
+ * another container.
+ */
 export interface LockHolder {
   readonly pid: number | null;
-  /** Whom it runs as. */
+  /** The effective user id of the process. */
   readonly uid: number | null;
 }
 
-/** Who holds the lock of a data directory, or null: nobody does. It makes nothing, and it delays no one who takes it. */
+/**
+ * Resolves to the holder of a data directory's lock; null: no process holds it. Creates no file, and does not delay a
+ * process that takes the lock.
+ */
 export async function findLockHolder(dataDir: string): Promise<LockHolder | null> {
   try {
     const file = join(await realpath(dataDir), LOCK_FILE);
@@ -103,7 +115,10 @@ export async function findLockHolder(dataDir: string): Promise<LockHolder | null
   }
 }
 
-/** Makes the lock's file where it is missing, for the owner of the directory, who has to open it at the next start. */
+/**
+ * Makes the lock's file where it is missing. Root gives the file to the owner of the directory, who has to open it at
+ * the next start.
+ */
 function createOrCheckLockFile(file: string, folder: string): void {
   const owner = statSync(folder);
   const uid = process.geteuid?.() ?? owner.uid;
@@ -113,13 +128,13 @@ function createOrCheckLockFile(file: string, folder: string): void {
     if ((cause as NodeJS.ErrnoException).code !== 'EEXIST') throw lockFileError(file, cause);
   }
   const found = lstatSync(file);
-  // In a directory that others write to, theirs would be a lock that they hold.
+  // If other users can write to the directory, one of them may have made the file, and could hold its lock.
   if (!found.isFile() || ![0, uid, owner.uid].includes(found.uid)) {
     const what = found.isFile() ? `belongs to ${describeUser(found.uid)}` : 'is not a file';
     throw new DataDirError(`${file} ${what}. Remove it, and let nobody else write to ${folder} (chmod go-w).`);
   }
   try {
-    // Not by opening it: closing any descriptor of a file ends the record locks that this process has on it.
+    // Does not open the file: closing any descriptor of a file ends the record locks that this process has on it.
     accessSync(file, constants.R_OK | constants.W_OK);
   } catch (cause) {
     throw lockFileError(file, cause);
@@ -141,9 +156,9 @@ function lockFileError(file: string, cause: unknown): DataDirError {
   return new DataDirError(`The lock ${file} cannot be used (${why}). ${todo}.`, { cause });
 }
 
-/** The connection that has the lock now; null: another one has it. Throws DataDirError. */
+/** Returns a connection that holds the lock; null: another connection holds it. Throws DataDirError. */
 function tryLock(file: string, statement: string, { readOnly = false } = {}): DatabaseSync | null {
-  // Loaded here: most commands take no lock.
+  // Loaded only here, since most commands take no lock.
   const { DatabaseSync: Connection } = process.getBuiltinModule('node:sqlite');
   let connection: DatabaseSync | null = null;
   try {
@@ -157,13 +172,13 @@ function tryLock(file: string, statement: string, { readOnly = false } = {}): Da
   }
 }
 
-/** What the kernel says of a lock that is held. */
+/** The holder of a lock that is held, from /proc. */
 function readLockHolder(file: string): LockHolder {
   const pid = lockingPid(file);
   return { pid, uid: pid === null ? null : effectiveUidOf(pid) };
 }
 
-/** By the number of the file alone: on btrfs and overlayfs the kernel names another device than `stat` does. */
+/** Compares only the inode: on btrfs and overlayfs, /proc/locks names another device than `stat`. */
 function lockingPid(file: string): number | null {
   const { ino } = lstatSync(file);
   const pattern = new RegExp(`^\\d+: POSIX +ADVISORY +WRITE (\\d+) \\w+:\\w+:${ino} ${LOCKED_BYTE_RANGE}$`, 'm');

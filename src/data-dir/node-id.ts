@@ -3,8 +3,8 @@ import { open, readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 
 /**
- * Who the process of this data directory is to the lease table. It outlives the process, so that the successor of a
- * killed one takes its leases over at once; the directory's lock lets one process at a time use it.
+ * The id of this data directory's process in the lease table. It outlives the process, so that the successor of a
+ * killed process takes over its leases at once. The directory's lock lets only one process at a time use the id.
  */
 export async function readOrCreateNodeId(dataDir: string): Promise<string> {
   const path = join(dataDir, 'node-id');

@@ -6,9 +6,10 @@ const STICKY = 0o1000;
 const WRITABLE_BY_OTHERS = 0o002;
 
 /**
- * What makes a folder unfit to hold a socket that only one user may open, as a phrase; null: nothing. Such a folder can
- * have a parent that other users write to, so they can make it first and stand in for the server. It has to be a real
- * folder of mode 0700 that belongs to one of `owners`, below a parent where others cannot replace it. Throws ENOENT.
+ * Returns, as a phrase, why a folder must not hold a socket that only one user may open; null: it may. Other users may
+ * be able to write to the parent, and so create the folder first and impersonate the server. So the folder has to be a
+ * real one of mode 0700 that belongs to one of `owners`, and others must not be able to replace it in its parent.
+ * Throws ENOENT.
  */
 export function findFolderProblem(folder: string, owners: readonly number[]): string | null {
   const found = lstatSync(folder);
@@ -20,7 +21,7 @@ export function findFolderProblem(folder: string, owners: readonly number[]): st
   return null;
 }
 
-/** Without the sticky bit everybody who writes to a folder may rename and remove what others have in it. */
+/** Without the sticky bit, everybody who may write to a folder may rename and remove the entries of others in it. */
 function hasReplaceableEntries({ mode }: Stats): boolean {
   return (mode & WRITABLE_BY_OTHERS) !== 0 && (mode & STICKY) === 0;
 }

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 const FILE_NAME = 'restored-epoch';
 
 /**
- * The epoch that the last restore with this data directory gave the log; 0 without one. The database that it filled may
- * have been dropped since: a backup knows nothing of what was restored from it before.
+ * The log epoch that the last restore with this data directory set; 0: there was no restore. The epoch is in a file,
+ * since the restored database may have been dropped and a backup does not know of earlier restores from it.
  */
 export async function readRestoredEpoch(dataDir: string): Promise<number> {
   try {
@@ -17,7 +17,7 @@ export async function readRestoredEpoch(dataDir: string): Promise<number> {
   }
 }
 
-/** Notes the epoch of a restore, so that the next one takes a greater one, within the same minute too. */
+/** Writes the epoch of a restore, so that the next restore takes a greater one, also within the same minute. */
 export async function writeRestoredEpoch(dataDir: string, epoch: number): Promise<void> {
   const path = join(dataDir, FILE_NAME);
   const file = await open(`${path}.new`, 'w', 0o600);

@@ -4,7 +4,7 @@ import * as z from 'zod';
 import { replaceFile } from '../config/durable-file.ts';
 import type { Log } from '../log.ts';
 
-/** The file's time says when the process was last seen alive: it is set anew this often. */
+/** The interval at which the process sets the file's time, which tells when it was last alive. */
 const LAST_SEEN_INTERVAL_MS = 10_000;
 const STATE_FILE = 'server-state.json';
 /** A reason can hold the last lines of the database's log. */
@@ -14,24 +14,24 @@ const stateFileSchema = z.object({
   state: z.enum(['starting', 'ready', 'stopping', 'stopped', 'failed']),
   version: z.string(),
   pid: z.int(),
-  /** What whoever started it calls this start; null: nothing. Records of earlier versions lack it. */
+  /** The id of this start (`startIdOf`); null: none. Records of earlier versions lack it. */
   start_id: z.string().nullable().default(null),
   started_at: z.string(),
-  /** When it came into this state. */
+  /** When the process entered this state. */
   since: z.string(),
-  /** Why it stops, stopped or failed; null: nobody said. */
+  /** Why the process stops, stopped or failed; null: no reason was given. */
   reason: z.string().nullable(),
   exit_code: z.int().nullable(),
 });
 
 type StoredState = z.infer<typeof stateFileSchema>;
 
-/** How the last run on a data directory went. */
+/** The record of the last run on a data directory. */
 export interface LastRun extends StoredState {
   readonly lastSeenAt: Date;
 }
 
-/** Why a process ends, for whoever asks afterwards. Without secrets. */
+/** Why a process ends, for its record. Contains no secrets. */
 export interface ExitReason {
   readonly reason: string | null;
   /** Null: not known. */
@@ -39,9 +39,10 @@ export interface ExitReason {
 }
 
 /**
- * What a process of this data directory leaves behind, so that `klatch status` can say why no server runs: stopped and
- * by what, failed and why, or none of it, which means that it was killed. Its holder has the directory's lock from
- * `markStarting` to `markStoppedOrFailed`. A record that cannot be written, since the disk is full, keeps no server from its work.
+ * Records the state of a process in its data directory, so that `klatch status` can say why no server runs: it was
+ * stopped, or it failed, each with the reason. A record of another state means that the process was killed. The process
+ * holds the directory's lock from `markStarting` to `markStoppedOrFailed`. If the record cannot be written, since the
+ * disk is full, the server still runs.
  */
 export class LastRunRecorder {
   readonly #path: string;
@@ -79,7 +80,7 @@ export class LastRunRecorder {
     this.#exitReason = exitReason;
   }
 
-  /** Nothing is written after it, or before `markStarting`: the directory may be another process's. */
+  /** Nothing is written after this call, or before `markStarting`: another process may use the directory then. */
   markStoppedOrFailed(): void {
     const { reason, exitCode } = this.#exitReason ?? { reason: null, exitCode: 0 };
     this.#write(exitCode === 0 ? 'stopped' : 'failed', { reason, exit_code: exitCode });
@@ -109,20 +110,23 @@ export class LastRunRecorder {
 
 const NO_REASON = { reason: null, exit_code: null } as const;
 
-/** The name of a start, which the service gives to the server and to who waits for it; null: started by hand. */
+/**
+ * The id of a start, which the service manager gives to the server and to the program that waits for it; null: started
+ * by hand.
+ */
 export function startIdOf(env: Readonly<Record<string, string | undefined>>): string | null {
   return env['KLATCH_START_ID'] ?? env['INVOCATION_ID'] ?? null;
 }
 
-/** What the last process on a data directory left behind; null: nothing, or nothing that can be read. */
+/** The record of the last process on a data directory; null: there is none that can be read. */
 export function readLastRun(dataDir: string): LastRun | null {
   const path = join(dataDir, STATE_FILE);
   try {
     const storedState = stateFileSchema.parse(JSON.parse(readFileSync(path, 'utf8')));
-    // The file's time is a tick of the kernel behind the clock.
+    // The kernel's time of the file can be a tick earlier than `since`, which is the clock's.
     return { ...storedState, lastSeenAt: new Date(Math.max(statSync(path).mtimeMs, Date.parse(storedState.since))) };
   } catch {
-    // Not there, closed to this user, or of another version: nothing is known either way.
+    // The record is missing, unreadable for this user, or of another version.
     return null;
   }
 }

@@ -3,32 +3,35 @@ import { dirname, join } from 'node:path';
 import * as z from 'zod';
 
 const FILE = 'witness.json';
-/** Conversation, newest seq and its moment, newest rev, which message that changed, and its moment. */
+/** The fields of a WitnessedHead (`storage/messages/witness.ts`), in its order. */
 const rowSchema = z.tuple([z.int(), z.int(), z.int(), z.int(), z.int(), z.int()]);
 const contentSchema = z.object({
   format: z.literal(1),
-  /** Which database the rest is about: its store id. */
+  /** The store id of the database that the other fields belong to. */
   database: z.string(),
   log_epoch: z.int(),
   heads: z.array(rowSchema),
 });
 
-/** Of a conversation: its id, newest seq, when that was sent, newest rev, what that changed, and when. */
+/**
+ * Of a conversation: its id, its newest seq, when that message was sent, its newest rev, the seq of the message that
+ * this rev changed, and when. Times are in ms of Unix time.
+ */
 export type WitnessRow = z.infer<typeof rowSchema>;
 
-/** What a node knew to be committed when it wrote the file last. */
+/** The newest changes that a node knew to be committed when it last wrote the file. */
 export interface WitnessFileContent {
   readonly database: string;
   readonly logEpoch: number;
   readonly heads: readonly WitnessRow[];
 }
 
-/** The file is there and cannot be used. */
+/** The file exists but cannot be used. */
 export class BrokenWitnessFileError extends Error {
   override readonly name = 'BrokenWitnessFileError';
 }
 
-/** Null: there is none yet. Rejects with BrokenWitnessFileError. */
+/** Null: there is no file yet. Rejects with BrokenWitnessFileError. */
 export async function readWitnessFile(dataDir: string): Promise<WitnessFileContent | null> {
   const path = join(dataDir, FILE);
   let text: string;
@@ -46,7 +49,10 @@ export async function readWitnessFile(dataDir: string): Promise<WitnessFileConte
   }
 }
 
-/** At every instant the old or the new content is there whole, after a loss of power too. One call at a time. */
+/**
+ * Replaces the file: after a crash or a loss of power it has the whole old or the whole new content. Calls must not
+ * overlap.
+ */
 export async function writeWitnessFile(
   dataDir: string,
   { database, logEpoch, heads }: WitnessFileContent,

@@ -3,18 +3,18 @@ import { error, ok, warning, type CheckResult } from './finding.ts';
 
 const TIMEOUT_MS = 4_000;
 const MAX_ANSWER_BYTES = 64 * 1024;
-/** Listening on these is listening on every address of the machine. */
+/** A server that listens on one of these wildcards listens on every address of the machine, so also on the loopback. */
 const LOOPBACK_BY_WILDCARD: ReadonlyMap<string, string> = new Map([
   ['0.0.0.0', '127.0.0.1'],
   ['::', '[::1]'],
 ]);
 
-/** What `/v1/about` answered, or in a few words why it did not. */
+/** The answer of `/v1/about`, or a short reason why there is none. */
 type AboutAnswer = { readonly text: string } | { readonly problem: string };
 
 /**
- * Asks the server for `/v1/about` where it listens and at its public address, which has to give the same answer.
- * `port` is the one it really listens on.
+ * Asks the server for `/v1/about` where it listens and at its public address, which has to give the same answer. `port`
+ * is the port that the server actually listens on.
  */
 export async function checkBaseUri({ http }: Config, port: number): Promise<CheckResult> {
   const host =

@@ -1,16 +1,18 @@
 import { error, ok, warning, type CheckResult } from './finding.ts';
 
-/** The clock cannot be right before this program was written, nor long after anybody runs it. */
+/** A clock outside these bounds is wrong: before this program was written, or long after anybody still runs it. */
 const EARLIEST_MS = Date.UTC(2026, 0, 1);
 const LATEST_MS = Date.UTC(2100, 0, 1);
-/** Leases are compared with the database's clock and have 2 s of room. */
+/** Leases are compared with the database's clock and tolerate an offset of 2 s. */
 export const CLOCK_OFFSET_WARNING_MS = 2_000;
 /** Receivers refuse a signature whose time is 5 min off. */
 export const CLOCK_OFFSET_ERROR_MS = 60_000;
 
 const TODO = 'Set the clock, and let a time service (chrony, systemd-timesyncd) keep it, on both machines.';
 
-/** Judges our clock, and the database's against it; `databaseAheadMs` null: the database was not asked. */
+/**
+ * Checks this machine's clock, and the database's by comparison; `databaseAheadMs` null: the database was not asked.
+ */
 export function evaluateClock(nowMs: number, databaseAheadMs: number | null): CheckResult {
   const now = new Date(nowMs).toISOString();
   if (nowMs < EARLIEST_MS || nowMs > LATEST_MS) return error(`the clock says ${now}, which cannot be`, TODO);

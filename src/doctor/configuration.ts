@@ -8,18 +8,21 @@ import { error, ok, warning, type CheckResult } from './finding.ts';
 
 const EDIT = 'Change it in the file and restart the server; docs/configuration.md explains every key.';
 const OTHER_USER = 'Run it as root, or as the user of the server.';
-/** What is wrong with a file that others can read stands in no file. */
+/** For a file that others can read the remedy is a chmod, not an edit. */
 const READABLE_BY_OTHERS = / can be read by every user/;
 const CHMOD = 'Run that chmod as root or as the owner of the file; no restart is needed.';
 const SETUP = 'Run "klatch setup", or write these keys into the file.';
 
-/** What there is to say about the configuration, and the configuration itself if the server would start with it. */
+/** The results of the check, and the configuration if the server would start with it. */
 interface ConfigurationReading {
   readonly config: Config | null;
   readonly verdicts: readonly CheckResult[];
 }
 
-/** Reads the configuration as the server would: every mistake, every warning, the file's rights, dangerous values. */
+/**
+ * Reads the configuration as the server would. Reports every mistake, every warning, unsafe file modes and risky
+ * values.
+ */
 export function checkConfiguration(file: string, env: Environment): ConfigurationReading {
   try {
     const { config, warnings } = loadConfig(file, { env });
@@ -49,12 +52,12 @@ function unusableConfiguration(verdicts: readonly CheckResult[]): ConfigurationR
   return { config: null, verdicts };
 }
 
-/** Nothing is wrong with a file that this user may not read. */
+/** Whether the problem is only that this user may not read a file: the remedy is to run the check as another user. */
 function isReadAccessDenied({ key, sentence }: ConfigProblem): boolean {
   return (key === '' || key.startsWith('modules.security.server-keys')) && /\((?:EACCES|EPERM)\)/.test(sentence);
 }
 
-/** Whoever may write one of these files is the server's administrator, whatever else he may do. */
+/** A user who can write to one of these files controls the server. */
 function writableByOthers(files: readonly string[]): CheckResult[] {
   return files.flatMap((file) => {
     const stat = statSync(file, { throwIfNoEntry: false });

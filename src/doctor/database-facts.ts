@@ -26,26 +26,28 @@ import { MAX_LISTED_REFUSING_GROUPS, RECENTLY_REFUSED_HOURS } from './refused-po
 import { evaluateHostNames, evaluateReplication } from './replication.ts';
 
 const TIMEOUT_MS = 5_000;
-/** Of each of its three steps: all of them together, beside what else is asked, have a check's time. */
+/**
+ * For each of the three steps of `reportReplication`: together with the other queries they have the time of one check.
+ */
 const REPLICATION_TIMEOUT_MS = 1_500;
 const POOLER_TIMEOUT_MS = 3_000;
 
-/** What the database says, and what other checks take from it. */
+/** The results about the database, and the reports that other checks use. */
 export interface DatabaseFacts {
   readonly verdicts: readonly CheckResult[];
-  /** Those that keep a server from starting. */
+  /** The results that prevent a server from starting. */
   readonly startBlockers: readonly CheckResult[];
-  /** Null: it did not answer, or does not run. */
+  /** Null: the database did not answer, or does not run. */
   readonly report: DatabaseReport | null;
-  /** Null: there are no tables, or none that this program knows. */
+  /** Null: the database has no tables, or a schema that this program does not know. */
   readonly hooks: HookHostsAndFailuresReport | null;
-  /** Null: likewise, or its schema is an older one. */
+  /** Null: as for `hooks`, or the schema is older than this program's. */
   readonly push: DevicesAndLongPendingReport | null;
-  /** Null: likewise. */
+  /** Null: as for `push`. */
   readonly refusedPosts: RefusedPostReport | null;
 }
 
-/** What is not known where the database says nothing. */
+/** The reports of a database that gave none. */
 export const NO_REPORTS = { report: null, hooks: null, push: null, refusedPosts: null } as const;
 
 /** Examines the configured database; the embedded one only where it runs, since looking must not start it. */
@@ -110,12 +112,12 @@ async function queryAndEvaluateReports(
   return { ...judged, hooks, push, refusedPosts };
 }
 
-/** What a failover would cost; nothing to look at where the server is ours. */
+/** What a failover would cost; no results for the embedded database, which has no standby. */
 async function examineReplication(target: ConnectionTarget, { postgresql }: Config): Promise<CheckResult[]> {
   if (postgresql.embedded) return [];
   const [names, report] = await Promise.all([
     evaluateHostNames([target.host, ...(target.otherHosts ?? []).map(({ host }) => host)]),
-    // Some clouds refuse the functions that tell; the rest of the findings must not go with them.
+    // Some cloud providers refuse the functions that report replication; the other results must not be lost with it.
     reportReplication(target, REPLICATION_TIMEOUT_MS).catch(() => null),
   ]);
   return [...names, ...(report === null ? [] : evaluateReplication(report))];
@@ -126,7 +128,7 @@ function failureResult(cause: unknown, { dataDir, postgresql }: Config, serverRu
   const todo = postgresql.embedded
     ? 'Look into postgresql.log in data-dir.'
     : 'Check that PostgreSQL runs and that services.postgresql in server.conf leads to it.';
-  // A server that runs is their owner, or root: it is this user who is not.
+  // A running server proves that its own user may read the files: only this user may not.
   if (cause instanceof EmbeddedError && cause.code === 'owner-mismatch' && serverRuns) return closed;
   if (cause instanceof EmbeddedError) return error(cause.message, 'The server cannot start until this is put right.');
   if (cause instanceof DatabaseUnavailableError || cause instanceof CommitUnknownError)

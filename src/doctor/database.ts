@@ -9,7 +9,7 @@ const MIN_SERVER_VERSION_NUMBER = 110_000;
 const REPORTED_LOSS_MS = 30 * 24 * 60 * 60_000;
 const LOSS_CONSEQUENCE = 'a crash can lose messages that were confirmed';
 
-/** What the report is judged by. */
+/** The values that the report is compared with. */
 interface DatabaseExpectation {
   readonly config: Config;
   /** The schema that this program works with. */
@@ -17,7 +17,7 @@ interface DatabaseExpectation {
   readonly serverRuns: boolean;
 }
 
-/** What about a database that answers keeps a server from starting on it. */
+/** The results about an answering database that prevent a server from starting on it. */
 export function evaluateStartBlockers(report: DatabaseReport, expected: DatabaseExpectation): CheckResult[] {
   const { allowFsyncOff } = expected.config.postgresql;
   return [
@@ -28,7 +28,7 @@ export function evaluateStartBlockers(report: DatabaseReport, expected: Database
   ];
 }
 
-/** Everything that is wrong with a database that answers; one `ok` when nothing is. */
+/** All results about an answering database; the first one is an `ok` that describes it, unless there is an error. */
 export function evaluateDatabase(report: DatabaseReport, expected: DatabaseExpectation): CheckResult[] {
   const found = [
     ...evaluateStartBlockers(report, expected),
@@ -45,7 +45,7 @@ export function evaluateDatabase(report: DatabaseReport, expected: DatabaseExpec
   return [ok(fine), ...found];
 }
 
-/** Nothing where there is one server alone; else which one answered, and what those said that were asked before it. */
+/** Empty for a single server; else the server that is used, and why the others were rejected. */
 function describeServers(uses: readonly ServerUse[]): string {
   if (uses.length === 1) return '';
   const rejected = uses.flatMap(({ server, rejection }) => (rejection === null ? [] : [`${server}: ${rejection}`]));
@@ -102,7 +102,7 @@ function evaluateDataSafety(report: DatabaseReport, { config }: DatabaseExpectat
   return found;
 }
 
-/** For a month, so that nobody has to find it in the log of the day. */
+/** Reports a loss for 30 days, so that nobody has to find it in the log of that day. */
 function evaluateLoss({ loss }: DatabaseReport): CheckResult[] {
   if (loss === null || Date.now() - loss.at.getTime() > REPORTED_LOSS_MS) return [];
   const what = `history was lost: at ${loss.at.toISOString()} ${countWithNoun(loss.conversations, 'conversation')} lacked changes that had been committed`;
@@ -110,7 +110,7 @@ function evaluateLoss({ loss }: DatabaseReport): CheckResult[] {
   return [warning(what, todo)];
 }
 
-/** A running server has its connections or opens them when it needs them: they count as its own either way. */
+/** Connections that a running server already has count as free, since they are among the ones that it needs. */
 function evaluateConnections(report: DatabaseReport, { config }: DatabaseExpectation): CheckResult[] {
   const needed = DEDICATED_DATABASE_CONNECTIONS + config.postgresql.generalPoolSize;
   const { connections, connectionsTaken, klatchConnections } = report;

@@ -3,9 +3,9 @@ import { dirname } from 'node:path';
 import { error, ok, warning, type CheckResult } from './finding.ts';
 
 const MIB = 1024 * 1024;
-/** Below this PostgreSQL may stop at the next checkpoint: it keeps up to 256 MiB of its journal. */
+/** Below this PostgreSQL may stop at the next checkpoint: it keeps up to 256 MiB of its WAL. */
 export const FREE_BYTES_ERROR = 512 * MIB;
-/** Below this there is time to act, and not much. */
+/** Below this there is still time to act, but not much. */
 export const FREE_BYTES_WARNING = 4 * 1024 * MIB;
 /** A table takes a file for each GiB and index; logs, sockets and temporary files some more. */
 export const FREE_FILES_ERROR = 1_000;
@@ -13,7 +13,7 @@ export const FREE_FILES_WARNING = 10_000;
 
 const TODO = 'Make room, or move the folder to a larger file system: a full disk refuses every message.';
 
-/** What a file system has left. */
+/** The free space of a file system. */
 interface FreeSpace {
   readonly path: string;
   /** The number of the file system. */
@@ -24,7 +24,7 @@ interface FreeSpace {
   readonly freeFiles: number | null;
 }
 
-/** Looks at the file systems of these folders; those that are one and the same are told once. */
+/** Checks the file systems of these folders, each file system once. */
 export async function checkDiskSpace(folders: readonly string[]): Promise<CheckResult[]> {
   const freeSpaces = await Promise.all(folders.map(measureFreeSpace));
   const first = (freeSpace: FreeSpace): FreeSpace | undefined =>
@@ -32,7 +32,7 @@ export async function checkDiskSpace(folders: readonly string[]): Promise<CheckR
   return freeSpaces.filter((freeSpace) => first(freeSpace) === freeSpace).map(evaluateFreeSpace);
 }
 
-/** The level follows from the least of what is left. */
+/** The scarcer one of bytes and files determines the level. */
 export function evaluateFreeSpace({ path, freeBytes, totalBytes: bytes, freeFiles }: FreeSpace): CheckResult {
   const share = bytes === 0 ? 0 : Math.round((freeBytes / bytes) * 100);
   const files = freeFiles === null ? '' : `, room for ${freeFiles} files`;
@@ -42,7 +42,7 @@ export function evaluateFreeSpace({ path, freeBytes, totalBytes: bytes, freeFile
   return freeBytes < FREE_BYTES_WARNING || fewFiles < FREE_FILES_WARNING ? warning(found, TODO) : ok(found);
 }
 
-/** Of the folder, or of the first one above it that is there: the rest is made at the first start. */
+/** Measures the folder, or its nearest ancestor that exists: the first start makes the missing ones. */
 async function measureFreeSpace(path: string): Promise<FreeSpace> {
   try {
     const { bsize, bavail, blocks, files, ffree } = await statfs(path);
@@ -61,7 +61,7 @@ async function measureFreeSpace(path: string): Promise<FreeSpace> {
   }
 }
 
-/** `1.5 GiB`. */
+/** A number of bytes for people, such as `1.5 GiB`. */
 export function formatBytes(bytes: number): string {
   const units = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB'];
   const power = Math.min(units.length - 1, Math.max(0, Math.floor(Math.log2(Math.max(1, bytes)) / 10)));

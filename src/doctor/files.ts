@@ -15,11 +15,11 @@ const ID_ADVICE = 'Put that right before the server is started again: it refuses
 interface FileStoreExpectation {
   /** Null: no server runs, or its user is not known. */
   readonly serverUid: number | null;
-  /** The store id in the database; undefined: it did not answer. */
+  /** The store id in the database; undefined: the database did not answer. */
   readonly storeIdInDatabase: string | null | undefined;
 }
 
-/** Whether files can be kept, and whether the store is that of the database. Nothing is made or written. */
+/** Checks whether the store can keep files, and whether it belongs to the database. Creates and writes nothing. */
 export async function checkFileStore(config: Config, expected: FileStoreExpectation): Promise<CheckResult> {
   const store = createFileStore(config.files, { maxFileBytes: config.limits.fileBytes });
   try {
@@ -70,8 +70,8 @@ async function checkLocalFolder(
 }
 
 /**
- * Whether the server makes the folder: it makes this one and none above it, which may be a disk that is not mounted. But
- * the data directory it makes first, with all that is missing above that.
+ * Whether the server will make the folder. It does not make the parent folder, which may be the mount point of a disk
+ * that is not mounted. The data directory is an exception: the server makes it first, with its missing ancestors.
  */
 async function willParentFolderExist(localFilesFolder: string, dataDir: string): Promise<boolean> {
   const above = await stat(dirname(localFilesFolder)).catch(({ code }: NodeJS.ErrnoException) => code ?? 'unknown');

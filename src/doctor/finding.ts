@@ -1,4 +1,4 @@
-/** What is looked at, in the order in which it is shown. */
+/** The checks, in the order in which their findings are shown. */
 export const checkNames = [
   'configuration',
   'data directory',
@@ -18,10 +18,10 @@ export const checkNames = [
 
 export type CheckName = (typeof checkNames)[number];
 
-/** `skipped`: it could not be looked at, for a reason that another finding names or that is no fault. */
+/** `skipped`: the check could not be done, for a reason that another finding names or that is no fault. */
 export type Level = 'ok' | 'warning' | 'error' | 'skipped';
 
-/** One thing that was looked at. Neither text holds a secret, a token, or a target's path or query. */
+/** A result of a check. Its texts contain no secret, no token, and no path or query of a hook's target. */
 export interface Finding {
   readonly check: CheckName;
   readonly level: Level;
@@ -31,7 +31,7 @@ export interface Finding {
   readonly todo: string | null;
 }
 
-/** What a check says about its subject, before it is known by its name. */
+/** A finding without the name of its check. */
 export type CheckResult = Omit<Finding, 'check'>;
 
 export const ok = (found: string): CheckResult => ({ level: 'ok', found, todo: null });
@@ -44,7 +44,9 @@ export function countWithNoun(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
-/** What a check failed with that it does not know; named by its code, since its message could hold anything. */
+/**
+ * The result for an unexpected error. It shows the error's code or name only, since the message could contain a secret.
+ */
 export function unexpected(cause: unknown): CheckResult {
   const { code, name } = cause as { code?: unknown; name?: unknown };
   const what = typeof code === 'string' ? code : String(name);

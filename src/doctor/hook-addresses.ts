@@ -8,17 +8,17 @@ import { countWithNoun, ok, warning, type CheckResult } from './finding.ts';
 
 /** Hosts that are looked at; those with the most hooks come first. */
 export const MAX_CHECKED_HOSTS = 200;
-/** Findings of one kind that are shown; what is beyond is counted. */
+/** Findings of one kind that are shown; the others are counted. */
 const MAX_SHOWN = 5;
 const LOOKUP_TIMEOUT_MS = 3_000;
 
 interface CheckedHost {
   readonly host: HookHost;
-  /** Null: it may be reached. */
+  /** Null: the server may connect to the host. */
   readonly problem: { readonly kind: 'refused' | 'unknown'; readonly reason: string } | null;
 }
 
-/** Asks the address policy about the hosts of hooks, by what their names resolve to right now. */
+/** Checks the hosts of hooks against the address policy, by the addresses that their names resolve to now. */
 export async function checkHookAddresses(hosts: readonly HookHost[], config: Config): Promise<CheckResult[]> {
   const { delivery } = config;
   const lookup = new DnsResolver({
@@ -48,7 +48,7 @@ async function checkHost(host: HookHost, policy: AddressPolicy, lookup: DnsResol
     if (!(error instanceof DnsLookupError)) throw error;
     return { host, problem: { kind: 'unknown', reason: error.code } };
   }
-  // As the connector does: one address that may be reached is enough.
+  // As for the connector, one allowed address is enough.
   const rules = addresses.map((address) => policy.violatedRule(address, name));
   if (rules.includes(null)) return { host, problem: null };
   const [address] = addresses;

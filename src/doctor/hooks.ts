@@ -9,12 +9,12 @@ import { countWithNoun, ok, skipped, warning, type CheckResult } from './finding
 
 /** Failing hooks that are shown; the rest is counted. */
 export const MAX_LISTED_FAILING_HOOKS = 5;
-/** How far back a hook that its target removed is worth a word. */
+/** For this long, a hook that its target removed is reported. */
 export const RECENTLY_REMOVED_DAYS = 30;
 
 const TODO = 'Look at the receivers; "klatch hook list --state failing" and "--state parked" show them all.';
 
-/** Where the reason for a failure is not the receiver's; the rest is. */
+/** The advice for failures whose cause is not the receiver. */
 const ADVICE_BY_CATEGORY: Readonly<Record<string, string>> = {
   signature:
     'The server has no key to sign with: name a pair in modules.security.server-keys ("klatch setup" makes one) and restart.',
@@ -22,13 +22,13 @@ const ADVICE_BY_CATEGORY: Readonly<Record<string, string>> = {
   dns: 'Look at the name and at the name servers of this machine.',
 };
 
-/** Nothing that a hook fails for loses a message. */
+/** The advice says that nothing is lost, since no failure of a hook loses a message. */
 function adviceFor({ id, category }: FailingHook): string {
   const begin = ADVICE_BY_CATEGORY[category ?? ''] ?? 'Look at the receiver.';
   return `${begin} Nothing is lost meanwhile; "klatch hook info ${id}" shows what is pending.`;
 }
 
-/** Hooks whose receivers do not take what is sent to them. */
+/** Results about hooks whose deliveries fail, and about hooks that their targets removed. */
 export function evaluateFailingAndRemovedHooks(
   report: Pick<HookHostsAndFailuresReport, 'failing' | 'removedByTarget'>,
   config: Config,
@@ -37,7 +37,7 @@ export function evaluateFailingAndRemovedHooks(
   return found.length > 0 ? found : [ok('no hook is failing')];
 }
 
-/** A target that answers 410 by mistake takes its hook away, after which nothing fails any more. */
+/** A target that answers 410 by mistake removes its hook, which then no longer counts as failing. */
 function evaluateRemovedByTarget(count: number): CheckResult[] {
   if (count === 0) return [];
   const hooks = count < MAX_COUNTED_REMOVED ? countWithNoun(count, 'hook') : `${MAX_COUNTED_REMOVED} hooks or more`;
@@ -58,12 +58,14 @@ function evaluateFailing(failing: HookHostsAndFailuresReport['failing'], config:
   return verdicts;
 }
 
-/** `status 503`, `refused`, `address policy`. */
+/** The reason as a phrase: `status 503`, `refused`, `address policy`. */
 function failureReason({ category, code }: FailingHook): string {
   return code === null ? (category ?? 'no reason recorded') : `${category ?? 'status'} ${code}`;
 }
 
-/** Hooks that ask for the server's signature, and the keys that could make one. */
+/**
+ * Checks whether there is a key for the hooks that ask for the server's signature; `keySignedHooks` null: not known.
+ */
 export function evaluateServerKeys(config: Config, keySignedHooks: number | null): CheckResult {
   const pairs = config.serverSigningKeys.length;
   if (pairs === 0 && keySignedHooks === null) {

@@ -1,22 +1,22 @@
 import { error, warning, type CheckResult } from './finding.ts';
 
-/** What is to be done about a server that does not run, whatever ended it. */
+/** The advice for a server that does not run, whatever the cause. */
 export const START_ADVICE = 'Start it: "klatch serve", or the service that runs it.';
 
 /** How the last run on a data directory failed. */
 export interface LastFailure {
-  /** The sentence that tells it, with its reason. */
+  /** The sentence that describes the failure, with its reason. */
   readonly found: string;
-  /** The status that it ended with; null: not known. */
+  /** The exit status of the run; null: not known. */
   readonly exitCode: number | null;
   readonly reason: string | null;
 }
 
-/** What can be seen now of the causes that a run can fail for. */
+/** The causes of a failed run that still exist. */
 interface PresentCauses {
   /** Ports that another program has. */
   readonly takenPorts: readonly CheckResult[];
-  /** What about the database is in the way of a start; null: it does not run, so that this is not known. */
+  /** The results about the database that prevent a start; null: they are not known, since it does not run. */
   readonly databaseBlockers: readonly CheckResult[] | null;
 }
 
@@ -28,7 +28,7 @@ const ADVICE_BY_EXIT_CODE: ReadonlyMap<number | null, string> = new Map([
   [77, 'Put the old value of `secret` back into server.conf, or move the database with "klatch keys rotate-secret".'],
 ]);
 
-/** An error for as long as the cause is there or cannot be ruled out; where it is gone, a start is all that is left. */
+/** An error while the cause exists or cannot be ruled out. If the cause is gone, a warning that advises a start. */
 export function evaluateLastFailure(failure: LastFailure, causes: PresentCauses): CheckResult {
   const { found, exitCode } = failure;
   const advice = ADVICE_BY_EXIT_CODE.get(exitCode);
@@ -42,7 +42,7 @@ function isCauseGone(
   { exitCode, reason }: LastFailure,
   { takenPorts: ports, databaseBlockers: database }: PresentCauses,
 ): boolean {
-  // Of what gives this status only a port that was taken can be seen to be free.
+  // Of the causes of this status, only a taken port can be checked again.
   if (exitCode === 73) return ports.length === 0 && (reason ?? '').startsWith('another program listens on ');
   return database?.length === 0;
 }

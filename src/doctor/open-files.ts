@@ -7,13 +7,13 @@ import { countWithNoun, error, ok, skipped, warning, type CheckResult } from './
  * two for live clients, two for searches. A test counts them.
  */
 export const DEDICATED_DATABASE_CONNECTIONS = 9;
-/** Of deliveries, kept open for the next one; the delivery client's own bound. */
+/** The delivery client's own bound of connections that it keeps open for the next delivery. */
 const IDLE_DELIVERY_CONNECTIONS = 256;
 /** The control socket's own bound. */
 const CONTROL_CONNECTIONS = 64;
 /** Files of the program and its libraries, pipes, logs, look-ups. */
 const PROGRAM_FILES = 100;
-/** Callers at the same time that a server should have room for. */
+/** Concurrent callers that a server should have room for. */
 export const EXPECTED_CALLERS = 1_000;
 const NEARLY_FULL_SHARE = 0.8;
 
@@ -25,7 +25,10 @@ export function neededFileDescriptorsWithoutCallers({ postgresql, delivery }: Co
   return database + delivery.maxInFlight + IDLE_DELIVERY_CONNECTIONS + CONTROL_CONNECTIONS + PROGRAM_FILES;
 }
 
-/** Looks at a process's limit; `pid` null: no server runs, so at this process's, which a server started here has. */
+/**
+ * Checks the limit of a process. If `pid` is null, no server runs: it checks this process, whose limit a server started
+ * here would have.
+ */
 export async function checkOpenFileLimit(config: Config, pid: number | null): Promise<CheckResult> {
   const process = `/proc/${pid ?? 'self'}`;
   let limits: string;
@@ -48,8 +51,8 @@ export async function checkOpenFileLimit(config: Config, pid: number | null): Pr
 }
 
 /**
- * `open` is null where nobody may count, or nothing runs. Live clients are named and not judged: `connections` is a bound
- * that few installations come near.
+ * `open` is null where this user may not count the files, or no server runs. Live clients do not change the level: few
+ * installations come near `maxLiveConnections`.
  */
 export function evaluateOpenFiles(files: {
   limit: number;

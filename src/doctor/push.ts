@@ -7,7 +7,7 @@ import { createVendors } from '../push/vendors/vendors.ts';
 import type { DeviceCount, DevicesAndLongPendingReport } from '../storage/push/device-report.ts';
 import { countWithNoun, error, ok, skipped, warning, type CheckResult } from './finding.ts';
 
-/** What waits for longer is worth a word: a vendor that has a bad hour is not. */
+/** Pushes that wait for longer are reported. A vendor's outage of less than an hour is not. */
 export const PUSH_OVERDUE_MS = 3_600_000;
 
 const STATUS = '"klatch push status" tells how each vendor is doing.';
@@ -28,7 +28,10 @@ export async function findPushProblems(config: Config): Promise<readonly PushPro
   return vendors.flatMap(({ kind, problem }) => (problem === null ? [] : [{ kind, problem }]));
 }
 
-/** Push that is configured and cannot work, devices that are told nothing, and what has waited for long. */
+/**
+ * Results about vendors that are configured but cannot work, devices that get no pushes, and pushes that have waited
+ * for long.
+ */
 export function evaluatePush(
   config: Config,
   problems: readonly PushProblem[],

@@ -3,10 +3,10 @@ import { countWithNoun, ok, warning, type CheckResult } from './finding.ts';
 
 /** Groups that are shown; the rest is counted. */
 export const MAX_LISTED_REFUSING_GROUPS = 5;
-/** How far back a refused post is a finding. */
+/** For this long, a refused post is reported. */
 export const RECENTLY_REFUSED_HOURS = 24;
 
-/** Groups to which programs post what is not understood: such a message is nowhere else. */
+/** Results about groups that refused posts. No group shows the message of a refused post. */
 export function evaluateRefusedPosts({ count, groups }: RefusedPostReport): CheckResult[] {
   if (groups.length === 0) return [ok(`no group refused a post in the last ${RECENTLY_REFUSED_HOURS} hours`)];
   const found = groups.map(evaluateGroup);

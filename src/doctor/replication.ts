@@ -47,8 +47,8 @@ function lagText({ bytes, seconds }: ReplicationLag): string {
 }
 
 /**
- * Host names of the configuration that lead to several servers: only the first that takes the connection is asked, and
- * it may be a standby. An IPv4 and an IPv6 address are taken for one server.
+ * Warns of host names that lead to several servers: only the first one that accepts the connection is asked, and it may
+ * be a standby. An IPv4 and an IPv6 address count as one server.
  */
 export async function evaluateHostNames(
   hosts: readonly string[],
@@ -57,7 +57,7 @@ export async function evaluateHostNames(
   const names = [...new Set(hosts)].filter((host) => !host.startsWith('/') && isIP(host) === 0);
   const found = await Promise.all(
     names.map(async (name) => {
-      // A name that leads nowhere is told by whoever wants to connect to it.
+      // The check that connects to the name reports one that does not resolve.
       const addresses = await find(name).catch(() => []);
       const count = Math.max(...[4, 6].map((family) => addresses.filter((each) => each.family === family).length));
       if (count < 2) return [];

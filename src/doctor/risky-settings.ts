@@ -3,14 +3,14 @@ import type { Config } from '../config/config.ts';
 import { AddressPolicy } from '../outbound/address-policy.ts';
 import { warning, type CheckResult } from './finding.ts';
 
-/** Where clouds tell a machine its credentials. */
+/** The address where cloud providers give a machine its credentials. */
 const METADATA_ADDRESS = '169.254.169.254';
-/** Of each block of addresses that means something else one: who may reach all of them may reach everything. */
+/** One address of each special range: a policy that allows all of them allows every address. */
 const SPECIAL_RANGE_SAMPLES = ['127.0.0.1', '10.0.0.1', '100.64.0.1', METADATA_ADDRESS, '240.0.0.1'];
-/** The service control kills what is left after 30 s; the parts that do not wait need a moment too. */
+/** The service manager kills a stopping server after 30 s; the steps besides the drain need some time too. */
 const MAX_STOP_TIMEOUT_MS = 28_000;
 
-/** Values that the server takes and that are hardly meant, or that open something. */
+/** Warns of values that the server accepts, but that are probably a mistake or a security risk. */
 export function findRiskySettings(config: Config): CheckResult[] {
   return [
     ...findAllOrMetadataAllowed(config),
@@ -31,7 +31,10 @@ function findAllOrMetadataAllowed({ delivery }: Config): CheckResult[] {
   return [warning(found, todo)];
 }
 
-/** Tokens stand in the path of webhooks, and the database's password in its greeting: neither may be overheard. */
+/**
+ * Webhook URLs contain tokens, and the connection to the database carries its password: nobody may read them in
+ * transit.
+ */
 function findUnencryptedLinks({ http, postgresql }: Config): CheckResult[] {
   const found: CheckResult[] = [];
   const base = new URL(http.baseUri);

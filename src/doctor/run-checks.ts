@@ -19,7 +19,7 @@ import { findPushProblems, evaluatePush } from './push.ts';
 import { evaluateRefusedPosts } from './refused-posts.ts';
 import { evaluateServer, type ServerAnswer } from './server.ts';
 
-/** No check may take longer: what it would have said is then not known. */
+/** A check that takes longer is abandoned, and its result is not known. */
 const CHECK_TIMEOUT_MS = 10_000;
 const TOO_LONG = `could not be looked at within ${CHECK_TIMEOUT_MS / 1_000} s`;
 
@@ -27,15 +27,15 @@ interface CheckOptions {
   /** The configuration file. */
   readonly file: string;
   readonly env: Environment;
-  /** The data directory as the file names it; null: it cannot be read from it. */
+  /** The data directory that the file names; null: the file does not tell. */
   readonly dataDir: string | null;
-  /** Of this program. */
+  /** The version of this program. */
   readonly version: string;
-  /** Asks the server of a data directory. */
+  /** Asks the server of a data directory about itself. */
   readonly askServer: (dataDir: string) => Promise<ServerAnswer>;
 }
 
-/** What the checks work with. */
+/** The inputs of the checks. */
 interface CheckContext extends CheckOptions {
   readonly config: Config;
   readonly holder: LockHolder | null;
@@ -60,7 +60,10 @@ export async function runChecks(options: CheckOptions): Promise<Finding[]> {
   return [...first, ...found.flat()];
 }
 
-/** A server that runs is not concerned by mistakes that were made since; where it is, is often known all the same. */
+/**
+ * Checks the server if its data directory is known: mistakes that were made in the file later do not affect a running
+ * server.
+ */
 async function checkWithoutConfig(options: CheckOptions, names: readonly CheckName[]): Promise<Finding[]> {
   const { dataDir, file, version, askServer } = options;
   const server =
@@ -121,7 +124,7 @@ const checks: Readonly<Record<Exclude<CheckName, 'configuration'>, Check>> = {
   },
 };
 
-/** Where none runs, what of it is in the way of a start and how the last one failed belong to it. */
+/** If no server runs, the results include what prevents a start and how the last run failed. */
 async function examineServer(context: CheckContext): Promise<readonly CheckResult[]> {
   const { config, file, version, askServer } = context;
   const answer = await askServer(config.dataDir);

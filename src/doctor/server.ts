@@ -2,22 +2,22 @@ import { statSync } from 'node:fs';
 import { countWithNoun, error, ok, warning, type CheckResult } from './finding.ts';
 import type { LastFailure } from './last-failure.ts';
 
-/** What the running server says about itself, or what to think of it saying nothing. */
+/** The running server's report about itself, or the result for a server that did not answer. */
 export type ServerAnswer =
   | {
       readonly version: string;
       readonly pid: number;
       readonly ready: boolean;
       readonly startedAt: Date;
-      /** Hooks whose receivers seem to answer posts of the group's webhook with further ones. */
+      /** Hooks whose receivers seem to answer each delivery with another post into the group. */
       readonly loops: readonly { readonly hook: number; readonly group: number }[];
     }
   | ServerUnreachable;
 
-/** A server that says nothing. */
+/** A server that did not answer. */
 export interface ServerUnreachable {
   readonly unreachableResult: CheckResult;
-  /** Nothing has the data directory: a server can be started on it. */
+  /** No process holds the lock of the data directory: a server can be started on it. */
   readonly isDataDirUnlocked: boolean;
   /** Null: its last run did not fail. */
   readonly failure: LastFailure | null;

@@ -10,7 +10,7 @@ import { error, unexpected, type CheckName, type Finding, type CheckResult } fro
 
 const CONNECT_TIMEOUT_MS = 1_000;
 
-/** What would keep a server that is started now from its work; only to be asked while none runs. */
+/** Finds what would prevent a start of the server. Only to be called while none runs. */
 export async function findStartupBlockers(file: string, env: Environment): Promise<Finding[]> {
   const { config, verdicts } = checkConfiguration(file, env);
   if (config === null) return errorFindings('configuration', verdicts);
@@ -32,7 +32,7 @@ function errorFindings(check: CheckName, verdicts: readonly CheckResult[]): Find
   return verdicts.filter(({ level }) => level === 'error').map((verdict) => ({ check, ...verdict }));
 }
 
-/** The ports of a server that does not run and that another program has by now. */
+/** An error for each port of the stopped server that another program listens on. */
 export async function findTakenPorts({ http, metrics }: Config): Promise<CheckResult[]> {
   const found = await Promise.all([
     detectPortListener(http, 'http'),
@@ -41,7 +41,7 @@ export async function findTakenPorts({ http, metrics }: Config): Promise<CheckRe
   return found.flat();
 }
 
-/** By connecting: listening there for a moment could take the port from a server that starts. */
+/** Tries to connect: listening on the port, even briefly, could take it from a server that starts. */
 async function detectPortListener(
   { interface: host, port }: HttpConfig | MetricsConfig,
   keys: 'http' | 'metrics',

@@ -26,7 +26,7 @@ export async function adoptStore(
   const counts = { files: 0, lost: 0, found: 0 };
   for (let after: string | null = null; ;) {
     const page = await checkStorePage({ pool, store }, { after, repair: 'rows' });
-    // The uploads follow the files; `klatch files check` handles them.
+    // The pages of uploads come after those of files; `klatch files check` handles them.
     counts.files += page.files;
     const repaired = page.findings.filter((finding) => finding.repaired);
     counts.found += repaired.filter(({ problem }) => problem === 'again').length;

@@ -20,8 +20,8 @@ export interface AppendResult {
 
 /**
  * Writes a stream's buffered chunks to an open file from `start` on, and syncs the file's data; it does not sync the
- * folder. It calls `onDurable` with the synced position repeatedly. Rejects with the error of the file system. Then
- * nothing after the last `onDurable` counts, since the kernel reports a failed write only once.
+ * folder. It calls `onDurable` with the synced position repeatedly. Rejects with the error of the file system. Bytes
+ * after the last `onDurable` do not count then, since the kernel reports a failed write only once.
  */
 export async function appendToFile(
   handle: FileHandle,

@@ -85,7 +85,7 @@ async function checkFilesAndRowsPage(
   const listed = await store.list(after);
   const rows = await pool.run((sql) => listStoreCheckRows(sql, { after, limit: PAGE_SIZE }));
   const lastRow = rows.length < PAGE_SIZE ? null : rows.at(-1)!.id;
-  // Up to the key where both lists are complete.
+  // The page ends at the key up to which both lists are complete.
   const end = [listed.next, lastRow].filter((each) => each !== null).sort()[0] ?? null;
   const isWithin = (key: string): boolean => end === null || key <= end;
   const files = listed.files.filter(({ key }) => isWithin(key));
@@ -123,7 +123,7 @@ async function checkStoredFile(
   const isRepairing = repair !== 'none';
   const mark = (isThere: boolean): Promise<boolean> => pool.run((sql) => markLostOrFound(sql, file, isThere));
   if (rowOfStoredFile === undefined) {
-    // It may have been deleted between the two listings, in the store first.
+    // The file may have been deleted between the two listings: first in the store, then its row.
     if ((await store.size(file)) === null || (await hasRow(pool, file))) return null;
     const removes = repair === 'all';
     if (removes) await store.remove(file);

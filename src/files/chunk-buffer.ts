@@ -23,7 +23,7 @@ export class ChunkBuffer {
   constructor(source: Readable, maxBytes = DEFAULT_MAX_BUFFERED_BYTES) {
     this.#source = source;
     this.#maxBytes = maxBytes;
-    // Before the first chunk: a source that has failed already reports that in the next turn.
+    // Added before the first chunk: a source that has already failed reports that in the next turn of the event loop.
     this.#removeEndListener = finished(source, { writable: false }, (error) => this.#end(error ?? null));
     source.on('data', this.#onData);
   }
@@ -44,7 +44,7 @@ export class ChunkBuffer {
     return chunks;
   }
 
-  /** Detaches from the source and leaves it where it is. Idempotent. */
+  /** Detaches from the source and pauses it, but does not destroy it. Idempotent. */
   detachAndPause(): void {
     this.#source.off('data', this.#onData);
     // Keeps the end listener of a source that has not ended: an unhandled failure would end the process.

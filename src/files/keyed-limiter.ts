@@ -1,4 +1,4 @@
-/** Limits what runs at once, in all and per key. */
+/** Limits the tasks that run at once, in total and per key. */
 export class KeyedLimiter<Key> {
   readonly #maxTotal: number;
   readonly #maxPerKey: number;

@@ -19,7 +19,7 @@ import {
 
 const FILE_MODE = 0o600;
 const { O_CREAT, O_NOFOLLOW, O_RDONLY, O_TRUNC, O_WRONLY } = constants;
-/** The chunk of a read: with Node's own 64 KiB a download spends its time between reads. */
+/** The size of a read: with Node's default of 64 KiB, a download spends most of its time between reads. */
 const READ_CHUNK_BYTES = 512 * 1024;
 
 /**
@@ -114,7 +114,7 @@ export class LocalStore implements FileStore {
         await this.#folders.ensureFolder(folder);
         await rename(this.#folders.uploadPathOf(key), this.#folders.filePathOf(key));
       }
-      // Also when repeated: an earlier call may have been killed before the move was durable.
+      // Syncs also in a repeated call: an earlier call may have been killed before the move was durable.
       await Promise.all([syncFolder(folder), syncFolder(this.#folders.uploadsFolder)]);
     });
   }

@@ -19,7 +19,7 @@ export function freeChunkMemory(chunk: Buffer): void {
  * - the length differs (before a byte too many is written), or
  * - the sink takes fewer bytes than `bounds` demand while the source waits for it.
  *
- * It destroys the source then; the sink is the caller's.
+ * It always destroys the source, but never the sink.
  */
 export async function pipeAndFreeChunks(
   source: Readable,
@@ -78,7 +78,7 @@ class ThroughputWatchdog {
   constructor(bounds: MinThroughput) {
     this.#minThroughput = bounds;
     const { promise, reject } = Promise.withResolvers<never>();
-    // Nothing awaits it when the transfer ends otherwise.
+    // Nothing awaits this promise when the transfer ends otherwise.
     promise.catch(() => {});
     this.tooSlow = promise;
     this.#timer = setInterval(() => {

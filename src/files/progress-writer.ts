@@ -17,7 +17,7 @@ export class ProgressWriter {
   readonly #deps: { readonly pool: Pool; readonly log: Log };
   readonly #id: FileKey;
   readonly #onSuperseded: (error: Error) => void;
-  /** The bounds of the row's value: they differ while the answer to a write was lost. */
+  /** The bounds of `received` in the row. They differ after the answer to a write was lost. */
   #minRowReceived: number;
   #maxRowReceived: number;
   #latestReportedProgress: UploadProgress | null = null;

@@ -80,7 +80,7 @@ export class ResumableUploads {
   /** The state of an upload of this account. Throws `file_not_found` and `upload_expired`. */
   async endStalledAndGetStatus(id: string, accountId: AccountId): Promise<UploadStatus> {
     const holder = this.#writers.get(id);
-    // The client wants to continue: the bytes that a silent request still holds are stored first, and count.
+    // The client wants to continue: the bytes that a silent request still holds are stored first, so that they count.
     if (holder !== undefined && hasStalled(holder)) await this.#endWriter(holder, new KlatchError('upload_locked'));
     const file = await this.#requireOwnResumablyUploadedFile(id, accountId);
     const isComplete = file.state === 'uploading' && file.size > 0 && file.received === file.size;
@@ -93,7 +93,8 @@ export class ResumableUploads {
 
   /**
    * Stores a part. Throws `upload_locked` while another request sends one, `upload_conflict` when it does not begin at
-   * the upload's offset, and the errors of `find` and Uploads.storeFile. Bytes that arrived stay, whatever the outcome.
+   * the upload's offset, and the errors of `endStalledAndGetStatus` and Uploads.storeFile. Bytes that arrived stay,
+   * whatever the outcome.
    */
   async append(id: string, accountId: AccountId, chunk: UploadChunk): Promise<UploadStatus> {
     return this.#uploads.runLimitedAndCounted({ accountId, conversationId: null }, async (control) => {
@@ -185,7 +186,8 @@ export class ResumableUploads {
   async #requireOwnResumablyUploadedFile(id: string, accountId: AccountId): Promise<FileRow> {
     const file = await this.#requireOwnUnexpiredFile(id, accountId);
     if (!file.isResumable) throw new KlatchError('file_not_found');
-    // It was complete once, and its bytes are lost: the client has to start again, and must not take it for stored.
+    // The file was complete, but its bytes are lost. The client has to start again, and must not take the file for
+    // stored.
     if (file.state === 'lost') throw new KlatchError('upload_expired');
     return file;
   }

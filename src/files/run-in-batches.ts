@@ -11,8 +11,8 @@ export async function runInBatches<T>(items: readonly T[], work: (item: T) => Pr
 }
 
 /**
- * The same for work that may fail for single items: resolves to the failures. It rejects if a whole batch failed, since
- * its dependency is then unavailable.
+ * Like `runInBatches`, for work that may fail for single items: resolves to the failures. It rejects if a whole batch
+ * failed, since its dependency is then unavailable.
  */
 export async function runBatchesCollectingPartialFailures<T>(
   items: readonly T[],

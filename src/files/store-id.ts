@@ -25,7 +25,8 @@ export interface StoreIdDeps {
  * restore. Rejects with StoreMismatchError, and with the errors of store and database.
  */
 export async function checkStoreId({ pool, store }: StoreIdDeps): Promise<void> {
-  // The store first: a node that starts at the same time writes to the database before it marks the store.
+  // Reads the store before the database: a node that starts at the same time writes to the database before it marks the
+  // store.
   const foundBefore = await store.readStoreId();
   let expected = await pool.run(findStoreId);
   if (expected === null) {
@@ -34,7 +35,7 @@ export async function checkStoreId({ pool, store }: StoreIdDeps): Promise<void> 
     expected = UNASSIGNED_STORE_ID;
   }
   if (expected === UNASSIGNED_STORE_ID) expected = await ensureStoreId(pool, (id) => store.writeStoreId(id));
-  // Read after the database: the node that assigned the id marks the store first.
+  // Reads the store again, after the database: the node that assigned the id marked the store first.
   const mismatch = describeMismatch(store.description, await store.readStoreId(), expected);
   if (mismatch !== null) throw new StoreMismatchError(mismatch);
 }

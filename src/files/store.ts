@@ -5,7 +5,7 @@ export type FileKey = string;
 
 const FILE_KEY_PATTERN = /^[A-Za-z0-9_-]{22}$/;
 
-/** Whether a text could be a file's key: no other text gets into a path or a URL. */
+/** Whether a text has the form of a file's key: no other text gets into a path or a URL. */
 export function isFileKey(text: string): text is FileKey {
   return FILE_KEY_PATTERN.test(text);
 }
@@ -15,7 +15,7 @@ export function checkFileKey(key: string): void {
   if (!isFileKey(key)) throw new TypeError('this is not the key of a file');
 }
 
-/** The store cannot be reached, or refuses for its own reasons. Messages still flow. */
+/** The store cannot be reached, or refuses requests. Messages still flow. */
 export class StoreUnavailableError extends Error {
   override readonly name = 'StoreUnavailableError';
 }
@@ -73,7 +73,7 @@ export interface StoredPage {
 
 /** The name of the id in a store: no file has this name. */
 export const STORE_ID_KEY = 'store-id';
-/** Klatch's ids are not longer. */
+/** The ids that Klatch assigns are not longer. */
 export const MAX_STORE_ID_BYTES = 100;
 
 /** Most entries in a page. */
@@ -97,9 +97,9 @@ export interface FileStore {
   prepareStoreForUpload(key: FileKey): Promise<UploadState>;
   /**
    * Appends the bytes of `bytes`, from `progress.received` on (the store's bytes after that position are overwritten).
-   * Resolves to the safe progress: all of it when the source ended normally. When the source fails, the store keeps the
-   * received bytes as far as it can and calls `onProgress`. The promise then rejects with the source's error. When the
-   * store fails, the source stays where it is, neither read further nor destroyed.
+   * Resolves to the safe progress, which includes all bytes when the source ended normally. When the source fails, the
+   * store keeps the received bytes as far as it can and calls `onProgress`. The promise then rejects with the source's
+   * error. When the store fails, the source is neither read further nor destroyed.
    */
   append(key: FileKey, progress: UploadProgress, source: AppendSource): Promise<UploadProgress>;
   /** Ends an upload: from here on the file exists and is complete. Repeating it is safe. */
@@ -110,7 +110,10 @@ export interface FileStore {
   abortAndRemove(key: FileKey, state: UploadState | null): Promise<void>;
   /** Removes the data of a file's uploads, and keeps the file. Repeating it is safe. */
   dropUpload(key: FileKey): Promise<void>;
-  /** The file's bytes. Rejects before the first one, or the stream fails. The caller ends or destroys the stream. */
+  /**
+   * The file's bytes. A failure before the first byte rejects; a later one fails the stream. The caller ends or
+   * destroys the stream.
+   */
   read(key: FileKey, range: ByteRange | null): Promise<Readable>;
   /**
    * A URL that returns the file, with these headers, to any client that has it within `forMs`; null: only `read`
@@ -122,11 +125,11 @@ export interface FileStore {
   ): Promise<string | null>;
   /** Removes the file. Succeeds if it does not exist. */
   remove(key: FileKey): Promise<void>;
-  /** Its size; null: there is none. */
+  /** The file's size; null: there is no such file. */
   size(key: FileKey): Promise<number | null>;
   /** All files after the key `after`; null: from the beginning. */
   list(after: FileKey | null): Promise<StoredPage>;
-  /** The same for uploads that were begun and not ended, as far as the store lists them. */
+  /** All uploads after `after` that were begun and not ended, as far as the store lists them. */
   listUploads(after: string | null): Promise<StoredPage>;
   /** Closes its connections; calls in progress fail. Idempotent. */
   stop(): Promise<void>;

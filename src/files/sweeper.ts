@@ -11,7 +11,7 @@ import type { Pool } from '../storage/db/pool.ts';
 import { runBatchesCollectingPartialFailures } from './run-in-batches.ts';
 import type { FileStore } from './store.ts';
 
-/** The store loses a removed file about a minute later. */
+/** A removed file is deleted from the store within about a minute. */
 const SWEEP_INTERVAL_MS = 60_000;
 /**
  * How long a sweep holds the lock of its job; each page extends it. It is shorter than the interval of sweeps. Two
@@ -34,7 +34,7 @@ interface FileSweeperDeps {
 }
 
 /**
- * Deletes files from the store that have no use any more: those of deleted messages, those that no message took, and
+ * Deletes files from the store that are no longer used: those of deleted messages, those that no message took, and
  * uploads without progress. The store comes first, then the row, so that no file stays in the store without a row.
  */
 export class FileSweeper {

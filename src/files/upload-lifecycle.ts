@@ -38,7 +38,9 @@ export interface UploadDeps {
 
 /** Incomplete uploads of one account, including inactive ones: each is a row and data in the store. */
 const MIN_UNFINISHED_UPLOAD_LIMIT = 100;
-/** Bytes of an upload without announced size are granted in steps: as many again as arrived, within these bounds. */
+/**
+ * An upload without announced size reserves quota in steps: as many bytes again as have arrived, within these bounds.
+ */
 const MIN_QUOTA_STEP_BYTES = 256 * 1024;
 const MAX_QUOTA_STEP_BYTES = 16 * 1024 * 1024;
 /** Metadata and a thumbnail precede the size in a JPEG: a few segments of at most 64 KiB each. */
@@ -184,8 +186,8 @@ export async function completeUpload(
 }
 
 /**
- * Marks a file as removed that no message has: no request finds it from here on. If the store or the database is
- * unavailable, the sweep finishes the work. False: there is none, or a message has it.
+ * Marks a file that no message has as removed: no request finds it from here on. If the store or the database is
+ * unavailable, the sweep finishes the work. False: there is no such file, or a message has it.
  */
 export async function discardUnattachedFile(
   deps: UploadDeps,
@@ -230,7 +232,7 @@ function toUsageLimits({ storagePerUserBytes, storageTotalBytes }: LimitsConfig)
   return { maxAccountBytes: storagePerUserBytes, maxTotalBytes: storageTotalBytes };
 }
 
-/** Reserves space ahead of the bytes: only now and then, and never more than the limit. */
+/** Reserves quota before the bytes arrive: a step at a time, and never more than the limit. */
 function quotaReserver(deps: UploadDeps, { id, progress }: Upload): (total: number) => Promise<void> {
   const { pool, limits } = deps;
   let granted = 0;

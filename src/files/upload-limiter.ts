@@ -44,7 +44,7 @@ export class UploadPermit {
 }
 
 /**
- * Limits parallel uploads, in all and per owner. When all slots are taken, a new upload evicts the slowest one of the
+ * Limits parallel uploads, in total and per owner. When all slots are taken, a new upload evicts the slowest one of the
  * owners that hold more slots than its own owner. So slow uploads cannot block others, however many there are, and
  * restarting an upload gains nothing.
  */

@@ -2,9 +2,7 @@ import { finished, Transform, type Readable, type TransformCallback } from 'node
 import { KlatchError } from '../errors.ts';
 import { SNIFFED_BYTES } from './media-type.ts';
 
-/**
- * The minimum speed: this many bytes in each window, or the client counts as one that holds a slot and sends nothing.
- */
+/** The minimum speed: a client that transfers fewer bytes in a window counts as stalled. */
 export interface MinThroughput {
   readonly windowMs: number;
   readonly windowBytes: number;
@@ -16,7 +14,7 @@ export interface MinThroughput {
  */
 export const MIN_UPLOAD_AND_DOWNLOAD_THROUGHPUT: MinThroughput = { windowMs: 20_000, windowBytes: 16 * 1024 };
 
-/** The source ended early: its client is gone. */
+/** The source ended early: its client has disconnected. */
 export class SourceAbortedError extends Error {
   override readonly name = 'SourceAbortedError';
 }
@@ -50,7 +48,7 @@ export class UploadStream extends Transform {
     this.#options = options;
     this.#source = source;
     this.#throughputTimer = setInterval(() => this.#checkThroughput(), options.bounds.windowMs);
-    // A reader gets failures anyway; a failure before that must not end the process.
+    // A reader gets failures anyway; a failure without a reader must not end the process.
     this.on('error', () => {});
     finished(source, { writable: false }, (error) => {
       if (error) this.destroy(new SourceAbortedError('the source ended before its time', { cause: error }));

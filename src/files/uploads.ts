@@ -23,9 +23,7 @@ interface NewFile extends Uploader {
   readonly name: string;
   /** Null: unknown; the file may not be longer than announced. */
   readonly announcedBytes: number | null;
-  /**
-   * Called once when the file is admitted, before any byte is read. The source stays where it is when the upload fails.
-   */
+  /** Called once when the file is admitted, before any byte is read. A failed upload does not destroy the source. */
   readonly bytes: () => Readable;
   /** Ends the upload with its reason. */
   readonly signal?: AbortSignal;
@@ -49,7 +47,7 @@ export function newFileId(): string {
 }
 
 /**
- * Uploads into the store: a bounded number at once, in all and per account. Every upload goes through here, whatever
+ * Uploads into the store: a bounded number at once, in total and per account. Every upload goes through here, whatever
  * its source.
  */
 export class Uploads {
@@ -75,7 +73,7 @@ export class Uploads {
     return this.#limiter.running;
   }
 
-  /** Logs at once for the administrator when the store is unusable: messages flow without it. */
+  /** Logs at once, for the administrator, when the store is unusable. Messages flow without it. */
   checkStoreAndLogUnusable(): void {
     const { store, log } = this.deps;
     store.checkUsable().catch((error: unknown) => log.error('the store of files cannot be used', { error }));

@@ -83,7 +83,7 @@ class S3Append {
     await this.#fill(chunk);
   }
 
-  /** Stores the rest. */
+  /** Stores the bytes that are left: as the last part, or as the tail. */
   async end(isLast: boolean): Promise<UploadProgress> {
     this.#reservation?.markFull();
     await this.#awaitPartInFlight();
@@ -166,8 +166,8 @@ class S3Append {
     const { bucket, key } = this.#target;
     // Without new bytes the existing tail is unchanged.
     if (body.length === this.#state.remainder) return;
-    // In a new object: if this process is killed before its row is written, the upload resumes with the previous tail,
-    // also on another node.
+    // Writes the tail to a new object: if this process is killed before its row is written, the upload resumes with the
+    // previous tail, also on another node.
     const remainderName = randomBytes(REMAINDER_NAME_BYTES).toString('base64url');
     await bucket.put(remainderKey(key, remainderName), body);
     this.#state = { ...this.#state, remainder: body.length, remainderName, hasRemainder: true };

@@ -90,7 +90,7 @@ export class S3Bucket {
     return body.pipe(out);
   }
 
-  /** The text of a short object, trimmed; null: there is none. Of a longer object the beginning. */
+  /** The text of a short object, trimmed; null: there is none. It reads at most `maxBytes` of a longer one. */
   async readText(key: string, maxBytes: number): Promise<string | null> {
     try {
       const text = await buffer(await this.read(key, { start: 0, end: maxBytes - 1 }));
@@ -140,7 +140,7 @@ export class S3Bucket {
     const headers = { 'content-type': 'application/xml' };
     const body = Buffer.from(xml);
     const document = await this.#client.requestDocument({ method: 'POST', key, query: { uploadId }, headers, body });
-    // It takes long, so the store sends a 200 first and reports the outcome in the document.
+    // Combining the parts takes long, so the store sends a 200 first and reports the outcome in the document.
     if (elementContents(document, 'Error').length > 0)
       throw toStoreError(this.#client.description, parseErrorResponse(200, document));
   }
@@ -155,7 +155,7 @@ export class S3Bucket {
     return { files: objects.filter(({ key }) => isFileKey(key)), next: isTruncated ? last : null };
   }
 
-  /** Tails after a key; the keys are those of their files, each once. */
+  /** The keys of the files that have tails, each once, after a key. */
   async listFileKeysOfRemainders(after: string | null): Promise<FileKeyPage> {
     const { objects, last, isTruncated } = await this.#requestObjectPage(
       after === null ? null : `${REMAINDERS_PREFIX}${after}`,

@@ -164,7 +164,7 @@ export class S3Client {
   }
 }
 
-/** No store sends a longer answer. */
+/** Rejects an answer of more than `maxBytes`: no store sends one. */
 async function readText(body: Dispatcher.ResponseData['body'], maxBytes: number): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;

@@ -1,7 +1,7 @@
 import { AwsV4Signer } from 'aws4fetch';
 import type { S3Config } from '../../config/config.ts';
 
-/** SHA-256 of no bytes. */
+/** SHA-256 of an empty body. */
 const EMPTY_BODY_SHA256 = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
 /** The store's own limit: a week. */
 const MAX_DOWNLOAD_URL_S = 604_800;
@@ -38,7 +38,7 @@ export class S3RequestSigner {
     this.#baseUrl = baseUrlOf(config);
   }
 
-  /** For people: no path, no key. */
+  /** The host for messages to people, without path and key. */
   get host(): string {
     return this.#baseUrl.host;
   }
@@ -116,7 +116,7 @@ function baseUrlOf({ s3Endpoint: endpoint, region, bucket, pathStyle }: S3Config
   return base;
 }
 
-/** In libuv's threads: the hash of a part takes some milliseconds. */
+/** Hashes in libuv's threads: the hash of a part takes some milliseconds. */
 async function sha256Hex(body: Buffer): Promise<string> {
   return Buffer.from(await crypto.subtle.digest('SHA-256', body as Buffer<ArrayBuffer>)).toString('hex');
 }

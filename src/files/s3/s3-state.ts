@@ -49,7 +49,10 @@ export function parseUploadState(state: UploadState): S3UploadState {
   throw new NotInStoreError('the upload was begun in another store');
 }
 
-/** The same for an upload that continues from `received`. */
+/**
+ * Like `parseUploadState`, and throws NotInStoreError if the state does not fit `received`, from which the upload
+ * continues.
+ */
 export function parseProgress({ received, state: given }: UploadProgress): S3UploadState {
   const state = parseUploadState(given);
   const { etags, partBytes, remainder, isComplete } = state;

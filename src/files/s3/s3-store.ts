@@ -70,7 +70,7 @@ export class S3Store implements FileStore {
     try {
       await this.#finish(key, state);
     } catch (error) {
-      // A store forgets an upload after its end.
+      // A store forgets a completed upload, so this may be a repeated call: the file's size tells.
       if (!(error instanceof NotInStoreError) || (await this.size(key)) !== progress.received) throw error;
     }
     if (state.hasRemainder) await this.#bucket.removeRemainders(key, null);
@@ -175,7 +175,7 @@ export class S3Store implements FileStore {
     try {
       return parseUploadState(state).uploadId;
     } catch (error) {
-      // It belongs to another store, or was never begun: this store has nothing of it.
+      // The upload belongs to another store, or was never begun: this store has no data of it.
       if (error instanceof NotInStoreError) return null;
       throw error;
     }

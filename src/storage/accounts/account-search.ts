@@ -11,7 +11,7 @@ interface FoundAccount {
 
 interface AccountSearchRequest {
   readonly text: string;
-  /** By nick, after this one. */
+  /** Only accounts whose nick sorts after this one. */
   readonly after: string;
   readonly limit: number;
   /** Only the members of this conversation, if `memberId` is one of them; null: all accounts. */

@@ -26,7 +26,7 @@ export async function findActiveAccountByNick(sql: Sql | Transaction, nick: stri
   return row ?? null;
 }
 
-/** An account in a list; with the member's role where the list is of a group. */
+/** An account in a list; `groupRole` is set where the list is of a group. */
 interface ListedAccount extends Account {
   readonly nick: string;
   readonly createdAt: Date;
@@ -78,8 +78,8 @@ export interface UserOrBotAccount extends Account {
 }
 
 /**
- * Locks an account until the transaction ends, so that a sign-in and a deactivation cannot overlap; null when there is
- * no active one.
+ * Locks an account until the transaction ends, so that a sign-in and a deactivation cannot overlap; null: there is no
+ * active account with this id.
  */
 export async function lockActiveAccount(tx: Transaction, id: AccountId): Promise<UserOrBotAccount | null> {
   const [row] = await tx<UserOrBotAccount[]>`

@@ -1,7 +1,7 @@
 import type { AddressKind, ProofAddress } from '../../model/proof-address.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
 
-/** 'activ' in ASCII: activations are counted and begun one after the other, on all nodes. */
+/** 'activ' in ASCII. The lock makes all nodes count and begin activations one after the other. */
 const ACTIVATION_LOCK_KEY = 0x6163746976;
 
 /** The networks that an activation counts for, as keyed hashes. */
@@ -14,9 +14,9 @@ interface HashedSource {
 
 /** The number of earlier activations, whether a code was sent or not. */
 export interface ActivationCounts {
-  /** For this address, in 24 hours. */
+  /** Of this address, in 24 hours. */
   readonly ofAddress: number;
-  /** The same, begun from this network. */
+  /** Of this address and begun from this network, in 24 hours. */
   readonly ofAddressByNetwork: number;
   /** By this source, in an hour. */
   readonly ofSource: number;
@@ -28,13 +28,13 @@ export interface ActivationCounts {
   readonly sentToStrangers: number;
   /** Without a code, in an hour. */
   readonly withoutCode: number;
-  /** Ms since this network last began one for this address; null when it began none in 24 hours. */
+  /** Ms since this network last began an activation for this address; null: none in 24 hours. */
   readonly sinceSameAddressAndNetworkMs: number | null;
 }
 
 /**
- * Counts the activations that limit another one. Until the transaction ends no other transaction can begin one: the
- * counts still hold when the new one is written.
+ * Counts the activations that limit another one. Until the transaction ends no other transaction can begin an
+ * activation: the counts still hold when this one writes its own.
  */
 export async function lockAndCountActivations(
   tx: Transaction,
@@ -159,7 +159,7 @@ export async function markVerified(tx: Transaction, transactionHash: string): Pr
 
 /**
  * Returns the address that a transaction has proven, and ends the activation; null when there is none. Of two parallel
- * calls one gets it.
+ * calls only one gets the address.
  */
 export async function consumeVerifiedActivation(
   tx: Transaction,
