@@ -12,9 +12,9 @@ import { findLossRecord, type LossRecord } from './messages/loss-record.ts';
 export interface DatabaseReport {
   /** The servers that the configuration lists, and which of them was examined. */
   readonly serverUses: readonly ServerUse[];
-  /** "18.4". */
+  /** Such as "18.4". */
   readonly version: string;
-  /** 180004. */
+  /** Such as 180004. */
   readonly versionNumber: number;
   readonly encoding: string;
   /** True: it takes no writes (a standby, or `default_transaction_read_only`). */
@@ -37,7 +37,7 @@ export interface DatabaseReport {
   readonly storeId: string | null;
   /** When a node last found that this database lacks committed changes; null: never. */
   readonly loss: LossRecord | null;
-  /** How far its clock is ahead of this process's. */
+  /** How far the database's clock is ahead of this process's. */
   readonly clockAheadMs: number;
   /**
    * Transactions that have been open for longer than {@link LONG_TRANSACTION_S}, of sessions that Klatch may see,
@@ -46,7 +46,7 @@ export interface DatabaseReport {
   readonly longTransactions: number;
   /** Locks of this database that have not been granted, including those that wait only for a moment. */
   readonly waitingLocks: number;
-  /** Processes of the sessions that block them, at most ten. */
+  /** Pids of the sessions that block these locks, at most ten. */
   readonly blockerPids: readonly number[];
 }
 

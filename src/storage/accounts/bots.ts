@@ -7,7 +7,7 @@ interface ListedBot {
   readonly nick: string;
   readonly name: string;
   readonly createdAt: Date;
-  /** Its tokens that have not expired. */
+  /** The number of its tokens that have not expired. */
   readonly tokens: number;
 }
 

@@ -2,14 +2,14 @@ import type { DeviceKind } from '../../model/device.ts';
 import type { AccountId, DeviceId, SessionOrTokenId } from '../../model/ids.ts';
 import type { Sql, Transaction } from '../db/connection.ts';
 
-/** A device as its account sees it: its vendor's token is not part of it. */
+/** A device as its account sees it, without the vendor's token. */
 export interface Device {
   readonly id: DeviceId;
   readonly kind: DeviceKind;
-  /** Null: the first one of the configuration. */
+  /** Null: the first app of the configuration. */
   readonly app: string | null;
   readonly label: string | null;
-  /** The session that registered it last; the device ends with it. */
+  /** The session that registered the device last. The device is removed with that session. */
   readonly sessionId: SessionOrTokenId;
   readonly createdAt: Date;
   /** The time of its last registration. */
@@ -28,8 +28,8 @@ const MAX_LISTED = 1_001;
 
 /**
  * Registers a device, or renews its registration. If another account has it, its row and its pending pushes are
- * deleted: the phone's new user must not get the previous user's pushes. Null: another registration of it came in
- * between, and a retry finds it.
+ * deleted: the phone's new user must not get the previous user's pushes. Null: a concurrent call registered the device
+ * for another account, and a retry finds its row.
  */
 export async function upsertDeviceUnlessRaced(tx: Transaction, device: NewDevice): Promise<Device | null> {
   const { accountId, sessionId, kind, tokenHash, tokenSealed, app, label } = device;

@@ -54,7 +54,8 @@ export async function listAddresses(sql: Sql | Transaction, id: AccountId): Prom
 }
 
 /**
- * Deactivates an account with the bots that it owns, or reactivates it alone. Returns the accounts that this changed.
+ * Deactivates an account with the bots that it owns, or reactivates the account without them. Returns the changed
+ * accounts.
  */
 export async function deactivateWithBotsOrReactivate(
   tx: Transaction,

@@ -29,7 +29,7 @@ interface NewSessionOrToken {
 }
 
 /**
- * A session ends after this many seconds without use, or after this many in all; null: it lasts until it is ended
+ * A session ends after this many seconds without use, or after this many in total; null: it lasts until it is ended
  * explicitly.
  */
 export type SessionLifetime = { readonly idleTimeoutS: number } | { readonly expiresInS: number } | null;
@@ -52,7 +52,7 @@ interface NewAppPassword {
   /** SHA-256 (hex) of the token. */
   readonly tokenHash: string;
   readonly label: string;
-  /** Null: until it is ended. */
+  /** Null: it lasts until it is ended. */
   readonly expiresInS: number | null;
 }
 
@@ -98,9 +98,9 @@ export async function touchIdleSessions(sql: Sql, ids: readonly SessionOrTokenId
 }
 
 /**
- * The session of a token, or null if it has expired or its account is deactivated. It counts as used now. That is
- * written only when the last use is some minutes old, so most look-ups write nothing. The write renews a session that
- * ends without use for its full time.
+ * The session of a token, or null if it has expired or its account is deactivated. It counts as used now. The statement
+ * writes the use only if the last one is some minutes old, so most look-ups write nothing. The write extends a session
+ * with an idle time-out by its full time-out.
  */
 export async function findAndTouchSession(sql: Sql, tokenHash: string): Promise<FoundSession | null> {
   const [row] = await sql<FoundSession[]>`

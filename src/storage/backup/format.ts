@@ -1,6 +1,6 @@
 import * as z from 'zod';
 
-/** Raised when an older Klatch could not read the files of a newer one. */
+/** This number rises when an older Klatch could not read the files of a newer one. */
 export const BACKUP_FORMAT_VERSION = 1;
 /** The first file of a backup: its properties, readable before its rows. */
 export const HEADER_FILE_NAME = 'klatch-backup.json';
@@ -9,8 +9,8 @@ export const MANIFEST_FILE_NAME = 'manifest.json';
 /** A file of rows holds about this many bytes before compression: one such file is in memory at a time. */
 export const PART_BYTES = 4 * 1024 * 1024;
 /**
- * For the header, the manifest, or a file of the configuration. A part takes 150 bytes of the manifest, so 1.7 TB of
- * rows fit.
+ * The bound for the header, the manifest, or a file of the configuration. A part takes 150 bytes of the manifest, so
+ * 1.7 TB of rows fit.
  */
 export const MAX_WHOLE_ENTRY_BYTES = 64 * 1024 * 1024;
 

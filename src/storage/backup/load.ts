@@ -194,7 +194,7 @@ class DatabaseLoader {
     await forgetTimelineDecision(tx);
     const { newEpochAbove } = this.#options;
     const newEpoch = newEpochAbove === undefined ? null : await raiseLogEpochWithin(tx, newEpochAbove);
-    // So that the first statements are planned for the loaded rows.
+    // With these statistics PostgreSQL plans the first statements for the loaded rows.
     for (const { name } of source.tables) await tx`analyze ${tx(name)}`;
     return { rows: this.#rows, appliedMigrations, newEpoch };
   }

@@ -48,7 +48,7 @@ export class PartialFile {
     );
   }
 
-  /** Not Node's file stream: on an error it closes the file, which `discard` still has to check. */
+  /** Node's own file stream would close the file on an error, and `discard` still has to check the file. */
   stream(): Writable {
     const write = callbackify((chunk: Buffer) => this.#write(chunk));
     return new Writable({ write: (chunk: Buffer, _, done) => write(chunk, done) });

@@ -62,7 +62,7 @@ class ArchiveReader {
   readonly #parts: ManifestPart[] = [];
   readonly #rowsByTable = new Map<string, number>();
   #entry: TarEntry | null = null;
-  /** Whether its beginning is that of a backup. */
+  /** Whether the input begins with the header of a backup. */
   hasBackupHeader = false;
 
   constructor(entries: AsyncGenerator<TarEntry, void, undefined>, visitor: BackupVisitor) {

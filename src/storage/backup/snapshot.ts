@@ -29,7 +29,7 @@ export interface SnapshotReader {
 
 /** The version for the header, and the signal that ends the copy early. */
 interface SnapshotOptions {
-  /** Of Klatch. */
+  /** The version of Klatch. */
   readonly version: string;
   readonly signal: AbortSignal;
 }
@@ -37,7 +37,7 @@ interface SnapshotOptions {
 /**
  * Runs `work` in one read-only transaction on a connection of its own, with one snapshot of the database. Each table is
  * locked (against changes of the schema only) no longer than it is copied. Migrations would change the remaining
- * tables: they wait for the end and report that. Rejects with BackupError, IncompatibleSchemaError,
+ * tables: they wait until the copy ends, and report that they wait. Rejects with BackupError, IncompatibleSchemaError,
  * DatabaseTooOldError, DatabaseUnavailableError, CommitUnknownError, the signal's reason, or the rejection of `work`.
  */
 export async function withSnapshot<T>(
@@ -80,8 +80,8 @@ export async function withSnapshot<T>(
 }
 
 /**
- * Until the end of the session, and shared with other backups. It runs before the transaction: a transaction that took
- * its snapshot and then waited for a migration would find tables without visible rows.
+ * Excludes migrations, but not other backups, until the session ends. It runs before the transaction: a transaction
+ * that took its snapshot and then waited for a migration would find tables without visible rows.
  */
 async function excludeMigrations(sql: Sql): Promise<void> {
   try {
@@ -103,7 +103,7 @@ export async function setCopySettings(tx: Transaction): Promise<void> {
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
     datestyle: 'ISO, YMD',
   };
-  // By name, because a version may lack one of them.
+  // Selects the settings by name, because a version of PostgreSQL may lack one of them.
   for (const [name, value] of Object.entries(settings)) {
     await tx`select set_config(name, ${String(value)}, true) from pg_settings where lower(name) = ${name}`;
   }

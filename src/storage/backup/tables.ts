@@ -37,7 +37,7 @@ export const BACKED_UP_TABLES = [
   'setting',
 ] as const;
 
-/** The tables that it leaves out, and why. */
+/** The tables that a backup leaves out, and why. */
 export const EXCLUDED_TABLE_REASONS: Readonly<Record<string, string>> = {
   schema_version: 'made by the migrations that a restore runs first',
   lease: 'says which process delivers right now; after a restore that begins anew, with epochs that nobody has held',
@@ -51,7 +51,7 @@ export const EXCLUDED_TABLE_REASONS: Readonly<Record<string, string>> = {
   job_lock: 'says which process cleans up right now',
 };
 
-/** Their rows belong to the table that they are partitions of. */
+/** Partitions of `delivery_attempt`, which is copied with their rows. */
 const DAY_PARTITION_PATTERN = /^delivery_attempt_(\d{8})$/;
 const DEFAULT_ATTEMPT_PARTITION = 'delivery_attempt_default';
 
@@ -90,7 +90,7 @@ export async function readDatabaseTables(sql: Sql | Transaction): Promise<Databa
   };
 }
 
-/** The positions of identity sequences. Never behind a row of this transaction's snapshot. */
+/** The positions of identity sequences. Never lower than an id in this transaction's snapshot. */
 export async function readSequences(
   tx: Transaction,
   tables: readonly BackupTable[],

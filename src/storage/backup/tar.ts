@@ -5,7 +5,7 @@
  */
 
 const BLOCK_BYTES = 512;
-/** Of the name field; Klatch's names take a third of it. */
+/** The length of the name field; Klatch's names take a third of it. */
 const MAX_NAME_BYTES = 100;
 /** Offset and length of the fields of a header. */
 const HEADER_FIELDS = {
@@ -115,7 +115,7 @@ function parseTarHeader(header: Buffer): { name: string; size: number } {
   return { name: text('name'), size: number('size') };
 }
 
-/** The sum of all bytes, where the field itself counts as blanks. */
+/** The sum of all bytes of the header, where the checksum field itself counts as blanks. */
 function checksum(header: Buffer): number {
   const [start, length] = HEADER_FIELDS.checksum;
   let sum = 0;

@@ -19,7 +19,7 @@ import type { ConnectLog } from './connect.ts';
 import { withSnapshot } from './snapshot.ts';
 import type { CopyProgress } from './write.ts';
 
-/** Besides the data: the journal of the new cluster, and the files of an empty cluster. */
+/** Needed besides the data: the WAL of the new cluster, and the files of an empty cluster. */
 const SPACE_OVERHEAD_BYTES = 512 * 1024 * 1024;
 const QUERY_TIMEOUT_MS = 30_000;
 
@@ -28,7 +28,7 @@ export const upgradeSteps = ['copying', 'copied', 'complete', 'old-renamed', 'sw
 type UpgradeStep = (typeof upgradeSteps)[number];
 
 interface UpgradeOptions {
-  /** Of Klatch. */
+  /** The version of Klatch. */
   readonly version: string;
   /** Programs of the old version; null: search. */
   readonly oldBinDir: string | null;
@@ -151,7 +151,7 @@ async function copyIntoNewCluster(
     const old = await startEmbedded({ dataDir, binDir, log });
     servers.push(old);
     staging = await mkdtemp(join(dataDir, UNFINISHED_CLUSTER_PREFIX));
-    // As root: the new files get the owner of the old ones.
+    // Root gives the new files to the owner of the old ones.
     const { uid, gid } = await stat(clusterDir);
     if (process.geteuid?.() === 0) await lchown(staging, uid, gid);
     const fresh = await startEmbedded({ dataDir: staging, binDir: newClusterPrograms.binDir, log });
@@ -239,7 +239,7 @@ async function finishSwap(dataDir: string): Promise<UpgradeResult> {
   return { kind: 'finished', major };
 }
 
-/** The copy writes rows densely, so it takes no more space than the old files, without their journal. */
+/** The copy writes rows densely, so it takes no more space than the old files without their WAL. */
 async function requireDiskSpace(clusterDir: string): Promise<void> {
   const needed = (await sizeOf(join(clusterDir, 'base'))) + SPACE_OVERHEAD_BYTES;
   const { bavail, bsize } = await statfs(clusterDir);

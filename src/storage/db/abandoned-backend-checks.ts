@@ -13,7 +13,7 @@ export class AbandonedBackendChecks {
     return this.#intervalMs > 0 && performance.now() < this.#nextAtMs;
   }
 
-  /** The error message for callers until then. */
+  /** The error message for callers until the next check. */
   get rejectionMessage(): string {
     return this.#rejectionMessage;
   }

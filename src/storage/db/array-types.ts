@@ -9,9 +9,9 @@ type DriverArrayTypes = Record<
 >;
 
 /**
- * How arrays are sent. The library can query the catalogue for this, but it does so beside the caller's query. If the
- * connection is lost in between, nobody handles that rejection, and it ends the process. Klatch reads no arrays:
- * statements return them as JSON.
+ * How the library sends arrays. It can query the catalogue for this, but it does so beside the caller's query. If the
+ * connection is lost meanwhile, nobody handles the rejection of that query, which ends the process. Klatch reads no
+ * arrays: statements return them as JSON.
  */
 export function driverArrayTypes(): DriverArrayTypes {
   const entries = Object.entries(ARRAY_TYPE_OIDS).map(([element, oid]) => [

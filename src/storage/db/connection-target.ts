@@ -18,7 +18,7 @@ export interface ConnectionTarget extends ServerAddress {
   readonly database: string;
   readonly user: string;
   readonly password: string;
-  /** For each server. */
+  /** The time-out of the connect to each server. */
   readonly connectTimeoutMs: number;
   readonly lockTimeoutMs: number;
 }

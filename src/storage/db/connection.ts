@@ -39,8 +39,8 @@ interface ConnectionOptions {
   readonly onClose?: () => void;
   /**
    * Root only: the user that PostgreSQL sees at the other end of a Unix socket, for peer authentication. The kernel
-   * records the effective user at the moment of the connect, which Node makes before it returns. Right after that the
-   * process is root again.
+   * records the effective user at the moment of the connect, which Node makes before `net.connect` returns. Right after
+   * that the process is root again.
    */
   readonly connectAsUid?: number;
 }
@@ -56,7 +56,7 @@ const COMMITTED_WITHOUT_STANDBY_ERROR =
 /** Settings whose changes PostgreSQL 14 and newer report. */
 const READ_ONLY_PARAMETERS = new Set(['in_hot_standby', 'default_transaction_read_only']);
 
-/** One `run`. */
+/** The state of one call of `run`. */
 interface RunProgress {
   session: Session | null;
   sent: boolean;
@@ -254,7 +254,8 @@ export class Connection {
     } finally {
       clearTimeout(timer);
     }
-    // It was lost together with the first one: no reason to check the other sessions once more.
+    // This session was lost together with the first one, so it does not count as another loss, which would make the
+    // other sessions check their servers again.
     this.#end(session, { how: 'reset', isLoss: false });
     return false;
   }
@@ -384,8 +385,8 @@ export class Connection {
 }
 
 /**
- * A server that just started knows no newer timeline: it accepts the database as it is, and reports what the database
- * lacks.
+ * The sentence advises a restart, since a Klatch that just started knows no newer timeline: it accepts the database as
+ * it is, and reports what the database lacks.
  */
 function formerPrimarySentence(timeline: number | null, newer: number): string {
   const reason = `it is no longer the primary: it is on timeline ${timeline}, and ${newer} has begun`;

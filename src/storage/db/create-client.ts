@@ -17,7 +17,7 @@ interface ClientEvents {
   readonly onCommittedWithoutStandby: () => void;
 }
 
-/** The function in PostgreSQL's source; the message depends on the server's language. */
+/** The function in PostgreSQL's source that sends the warning, whose text depends on the server's language. */
 const STANDBY_WAIT_ROUTINE = 'SyncRepWaitForLSN';
 
 /** A client of the library for one session; it connects with its first statement. */

@@ -43,10 +43,10 @@ async function ask(sql: Sql, text: string): Promise<Greeting> {
 }
 
 /**
- * `forceGenericPlans`: else PostgreSQL would plan a statement for each length of its arrays, a third of a small flush.
- * The query looks the name up because version 11 has no such setting. A standby has no log of its own, and so no
- * timeline. The query sets the settings, and not the start of the session, where pgbouncer refuses settings that it
- * does not know.
+ * Without `forceGenericPlans`, PostgreSQL would plan a statement for each length of its arrays, which took a third of a
+ * small flush. The query looks up the names of settings because version 11 has no `plan_cache_mode`. A standby has no
+ * log of its own, and so no timeline. The query makes the settings, since pgbouncer refuses settings that it does not
+ * know at the start of a session.
  *
  * A process that has written keeps its transaction id until its commit is complete, wherever the commit waits. A
  * process that waits for its client has not noticed that its session ended: its transaction will never commit.

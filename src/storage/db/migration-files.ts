@@ -16,7 +16,7 @@ export function listMigrations(): (MigrationId & { file: string })[] {
   return orderMigrations(listAssets('storage/migrations').filter((file) => file.endsWith('.sql')));
 }
 
-/** The same with their statements. */
+/** The migrations of this program with their statements, in order. */
 export function readMigrations(): Migration[] {
   return listMigrations().map(({ file, ...id }) => ({ ...id, text: readAsset(`storage/migrations/${file}`) }));
 }

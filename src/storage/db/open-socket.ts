@@ -7,7 +7,7 @@ interface SocketOptions {
   readonly connectTimeoutMs: number;
   /** Root only: see ConnectionOptions. */
   readonly connectAsUid: number | undefined;
-  /** Null: none. A Unix socket has none in any case. */
+  /** Null: no TLS. A Unix socket never has TLS. */
   readonly tls: DatabaseTlsConfig | null;
 }
 

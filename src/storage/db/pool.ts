@@ -85,7 +85,7 @@ export class Pool implements PoolMetrics {
     }
   }
 
-  /** The same inside one transaction, committed when `work` resolves and rolled back when it rejects. */
+  /** Like `run`, but in one transaction, which is committed when `work` resolves and rolled back when it rejects. */
   async transaction<T>(work: (tx: Transaction) => Promise<T>, timeoutMs = this.#options.timeoutMs): Promise<T> {
     const revs: ConversationRev[] = [];
     const result = await this.run(async (sql) => {

@@ -1,6 +1,6 @@
 import { Connection, type ConnectionTarget, type Sql, type Transaction } from './connection.ts';
 
-/** A pooler before the database gives each transaction any free session of PostgreSQL. */
+/** A pooler in front of the database gives each transaction any free session of PostgreSQL. */
 export class TransactionPoolingError extends Error {
   override readonly name = 'TransactionPoolingError';
 }
@@ -21,7 +21,7 @@ export const TRANSACTION_POOLING_REMEDY =
  * the last to be used. In both cases the first session then has another process than before.
  */
 export async function requireSessionPooling(target: ConnectionTarget, timeoutMs: number): Promise<void> {
-  // A standby is behind the same pooler.
+  // A session with a standby suffices, since the standby is behind the same pooler.
   const open = (): Connection => new Connection(target, 'start', { acceptsReadOnly: true });
   const [asking, holding] = [open(), open()];
   try {

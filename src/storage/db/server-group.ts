@@ -25,7 +25,10 @@ type TimelineListener = (timeline: number) => Promise<void>;
 
 const groups = new WeakMap<ConnectionTarget, ServerGroup>();
 
-/** The knowledge of all connections of one target about its servers: which one is the primary, and what was lost. */
+/**
+ * The knowledge of all connections of one target about its servers: which one is the primary, and how many sessions
+ * were lost.
+ */
 export class ServerGroup {
   readonly servers: readonly ServerAddress[];
   /** The number of lost sessions; a session that was greeted before the last loss is checked before its next use. */

@@ -16,13 +16,13 @@ export interface Session {
   ended: boolean;
   /** The group's losses at its last greeting. */
   knownLosses: number;
-  /** Its server reported that it takes no more writes: the session ends with the work in progress. */
+  /** The server reported that it no longer takes writes: the session ends with the work in progress. */
   becameReadOnly: boolean;
   hasWorkInProgress: boolean;
   /** PostgreSQL has committed without the standby that it should have waited for. */
   wasCommittedWithoutStandby: boolean;
   /** The server's last message reports a shutdown (57P01). */
   isServerShuttingDown: boolean;
-  /** Once the session has ended: resolves when the library knows, and refuses every statement. */
+  /** After the session has ended: resolves when the library knows of the end and refuses every statement. */
   clientEnded: Promise<unknown>;
 }

@@ -7,8 +7,8 @@ const HEADER_BYTES = 5;
 const FIELDS = ['VFATAL', 'C57P01', 'RProcessInterrupts'];
 
 /**
- * True where PostgreSQL's data ends with "terminating connection due to administrator command". The library passes it
- * to no statement, since the session ends before the statement does.
+ * True where PostgreSQL's data ends with "terminating connection due to administrator command". The library passes this
+ * message to no statement, since the session ends before the statement does.
  */
 export function endsWithShutdown(chunk: Buffer): boolean {
   if (chunk.length > MAX_BYTES) return false;

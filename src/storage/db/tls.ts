@@ -5,7 +5,7 @@ import tls from 'node:tls';
 import type { DatabaseTlsConfig } from '../../config/config.ts';
 import { keyPathForMessage } from '../../config/key-path-for-message.ts';
 
-/** Length, and a code in the place of the protocol version. */
+/** The message that asks for TLS: its length, and a code in the place of the protocol version. */
 const SSL_REQUEST = Buffer.from([0, 0, 0, 8, 4, 210, 22, 47]);
 const ACCEPTED = 'S';
 const REFUSED = 'N';
@@ -47,7 +47,7 @@ function readPem(path: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
-    // The system's own message contains the path, which may be a key that was put in its place.
+    // The system's own message contains the path. An administrator may have written a key in the place of its path.
     const { code } = error as NodeJS.ErrnoException;
     throw new Error(`${keyPathForMessage(path)} cannot be read (${code})`, { cause: error });
   }

@@ -21,7 +21,7 @@ import { makeSocketFolder, removeOutsideSocketFolder, SOCKET_PORT } from './sock
 
 export { EmbeddedError } from './embedded-error.ts';
 
-/** From finding or starting the server until it answers, without its recovery time. */
+/** The time-out from finding or starting the server until it answers, without its recovery time. */
 const START_TIMEOUT_MS = 60_000;
 /**
  * How long a server may recover after a crash. On a slow disk it takes many minutes. A start that gives up makes the
@@ -60,7 +60,10 @@ export interface EmbeddedServer {
   readonly version: string;
   /** True if it was running already: the previous Klatch was killed. */
   readonly adopted: boolean;
-  /** Stops it: fast (sessions end, nothing is lost), after 20 s immediately. Idempotent; rejects with EmbeddedError. */
+  /**
+   * Stops the server: fast (sessions end, nothing is lost), after 20 s immediately. Idempotent; rejects with
+   * EmbeddedError.
+   */
   stop(): Promise<void>;
 }
 
@@ -140,8 +143,8 @@ async function adoptRunningServer(start: StartContext): Promise<EmbeddedServer |
   if (readiness.kind === 'ready') return runningServer(start, readiness, true);
   if (readiness.kind === 'ended') return null;
   if (readiness.kind === 'timeout') throw startTimeoutError(start, pid, readiness.status);
-  // Its socket is gone, for instance with a cleaned temporary folder. A postmaster creates its socket only when it
-  // starts.
+  // The server's socket is gone, for instance with a cleaned temporary folder. A postmaster creates its socket only
+  // when it starts.
   options.log('restarting the database server, which cannot be reached', { pid, reason: readiness.reason });
   await stopPostmaster(pid, start.clusterDir, start.options.log);
   return null;

@@ -10,7 +10,7 @@ import { APP_DATABASE, APP_ROLE } from './readiness.ts';
 
 /** The state that a start of the private server would find. */
 interface EmbeddedInspection {
-  /** Of the programs: "18.4", and their folder. */
+  /** The version of the programs, such as "18.4", and their folder. */
   readonly version: string;
   readonly binDir: string;
   /** False: the first start creates the database files. */

@@ -11,10 +11,10 @@ const PROBE_TIMEOUT_MS = 10_000;
 
 /**
  * The user that PostgreSQL runs as; it refuses to run as root.
- * - `self`: Klatch is not root, so as Klatch's user.
- * - `switch`: Klatch is root and starts it as another user.
- * - `namespace`: Klatch is root. PostgreSQL stays root for the file system, while a user namespace shows it `uid`
- *   instead.
+ * - `self`: Klatch is not root, so PostgreSQL runs as Klatch's user.
+ * - `switch`: Klatch is root and starts PostgreSQL as another user.
+ * - `namespace`: Klatch is root. PostgreSQL stays root for the file system, while a user namespace shows it
+ *   `uidInsideNamespace` instead.
  *
  * `uid` and `gid` are the owners of the files on disk, `uidInsideNamespace` is the uid that a namespace shows.
  */
