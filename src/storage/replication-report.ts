@@ -3,7 +3,7 @@ import { readOnly } from './db/read-only.ts';
 
 /** How far a standby is behind its primary. */
 export interface ReplicationLag {
-  /** Of the write-ahead log. */
+  /** Bytes of the write-ahead log. */
   readonly bytes: number;
   readonly seconds: number;
 }
@@ -14,7 +14,7 @@ export interface ReplicationReport {
   readonly standbys: number;
   /** Empty: no commit waits for a standby. */
   readonly synchronousStandbyNames: string;
-  /** Of the standby with the least lag; null: no standby, or none that Klatch may see. */
+  /** The lag of the standby with the least; null: no standby, or none that Klatch may see. */
   readonly leastLag: ReplicationLag | null;
 }
 
@@ -48,7 +48,8 @@ interface PrimaryRow {
 }
 
 /**
- * As the primary reports it; null where it does not report it. A standby without lag keeps its last delay for a while.
+ * The least lag as the primary reports it; null where it reports none. PostgreSQL still reports the last delay of a
+ * standby for a while after the standby has caught up.
  */
 async function readLeastLag(target: ConnectionTarget, timeoutMs: number): Promise<ReplicationLag | null> {
   return readOnly(target, timeoutMs, async (tx) => {
@@ -63,7 +64,9 @@ async function readLeastLag(target: ConnectionTarget, timeoutMs: number): Promis
   });
 }
 
-/** As the standbys report it, for the log that the primary had written up to `lsn`; null where none of them answers. */
+/**
+ * The least lag as the standbys report it, behind the primary's log position `lsn`; null where none of them answers.
+ */
 async function askStandbys(target: ConnectionTarget, lsn: string, timeoutMs: number): Promise<ReplicationLag | null> {
   const { host, port, otherHosts = [], ...login } = target;
   if (otherHosts.length === 0) return null;
@@ -75,7 +78,7 @@ async function askStandbys(target: ConnectionTarget, lsn: string, timeoutMs: num
   return known.toSorted((a, b) => a.bytes - b.bytes)[0] ?? null;
 }
 
-/** Null for the primary. */
+/** The lag of a server; null for the primary. */
 function askStandby(
   server: Omit<ConnectionTarget, 'otherHosts'> & ServerAddress,
   lsn: string,

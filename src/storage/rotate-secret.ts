@@ -19,7 +19,7 @@ interface SealedColumn {
   readonly authenticatedPurpose: string;
 }
 
-/** Every such column of the schema; a test compares it with the database. */
+/** Every column of sealed values in the schema; a test compares the list with the database. */
 export const SEALED_COLUMNS: readonly SealedColumn[] = [
   { table: 'integration', id: 'conversation_id', column: 'token_sealed', authenticatedPurpose: 'integration-token' },
   {

@@ -71,8 +71,8 @@ async function ensureInsideFolder(folder: string, osUser: OsUser): Promise<void>
 }
 
 /**
- * In a folder that others write to, an existing folder must have exactly the right owner and mode. Resolves with the
- * problem.
+ * Others may write to the parent folder, so a folder that exists already must have exactly the right owner and mode.
+ * Resolves with the problem; null: there is none.
  */
 async function makeOutsideFolderOrExplain(folder: string, osUser: OsUser): Promise<string | null> {
   let made = true;

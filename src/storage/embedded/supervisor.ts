@@ -4,8 +4,8 @@ const CHECK_MS = 1_000;
 
 /**
  * Keeps the private server running: when it does not answer, the supervisor starts it again (or finds that it runs, and
- * leaves it alone). Klatch survives its death: it refuses messages for a moment, and nothing that was committed is
- * lost.
+ * leaves it alone). Klatch survives the end of the server: it refuses messages for a moment, and nothing that was
+ * committed is lost.
  */
 export class EmbeddedSupervisor {
   readonly #options: EmbeddedOptions;

@@ -17,7 +17,7 @@ export async function listStoreCheckRows(
     select id, state, coalesce(size, 0) as size from file where id > ${after ?? ''} order by id limit ${limit}`;
 }
 
-/** Those of the ids that have a row. */
+/** The rows of these ids, by id; ids without a row are left out. */
 export async function findStoreCheckRows(sql: Sql, ids: readonly string[]): Promise<Map<string, StoreCheckRow>> {
   const rows = await sql<StoreCheckRow[]>`
     select id, state, coalesce(size, 0) as size from file where id = any(${[...ids]}::text[])`;

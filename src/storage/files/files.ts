@@ -39,7 +39,7 @@ export interface NewUpload {
   readonly name: string;
   /** Null: the size is unknown; bytes are granted part by part. */
   readonly announcedBytes: number | null;
-  /** Other requests than the current one may continue it. */
+  /** True: requests other than the current one may continue the upload. */
   readonly isResumable?: boolean;
 }
 
@@ -85,8 +85,8 @@ export async function insertUpload(
 }
 
 /**
- * Grants an upload of unknown length up to `wishedBytes` bytes in all, at least `minBytes`. Resolves to the bytes that
- * it may have now, to the quota that is used up, or to null when the upload has ended.
+ * Grants an upload of unknown length up to `wishedBytes` bytes in total, at least `minBytes`. Resolves to the bytes
+ * that it may have now, to the quota that is used up, or to null when the upload has ended.
  */
 export async function grantUploadBytes(
   tx: Transaction,
@@ -143,9 +143,9 @@ export async function finishUpload(
 }
 
 /**
- * Marks a file as removed that no message has. No account can read or attach it any more, and the sweeper deletes it
- * from the store. With `owner` only where the file is theirs. Resolves to its row; null: there is no such file, or a
- * message has it. A repeated call is no error.
+ * Marks a file that no message has as removed. No account can read or attach it any more, and the sweeper deletes it
+ * from the store. With `owner`, it marks only a file of this account. Resolves to its row; null: there is no such file,
+ * or a message has it. A repeated call is no error.
  */
 export async function markUnattachedFileRemoved(
   sql: Sql | Transaction,
@@ -161,8 +161,8 @@ export async function markUnattachedFileRemoved(
 }
 
 /**
- * Marks files as removed that no message took, and uploads without progress, since `cutoff`: at most `limit`. Returns
- * their number.
+ * Marks as removed the files that no message has and the uploads without progress, unchanged since `cutoff`: at most
+ * `limit`. Returns their number.
  */
 export async function markStaleUnattachedRemoved(sql: Sql | Transaction, cutoff: Date, limit: number): Promise<number> {
   const rows = await sql`
@@ -180,7 +180,7 @@ export async function listRemovedFiles(sql: Sql, limit: number): Promise<FileRow
     select ${columns(sql)} from file f where f.state = 'removed' order by f.updated_at limit ${Math.min(limit, MAX_LISTED)}`;
 }
 
-/** Moves a file that could not be deleted from the store behind the others. */
+/** Moves a file that could not be deleted from the store to the end of the list of removed files. */
 export async function postponeRemoval(sql: Sql, id: string): Promise<void> {
   await sql`update file set updated_at = clock_timestamp() where id = ${id} and state = 'removed'`;
 }
@@ -201,8 +201,8 @@ export async function findFile(sql: Sql | Transaction, id: string): Promise<File
 }
 
 /**
- * A complete file that an account may read: its owner before a message has it, then the members of the message's
- * conversation. A deactivated account reads nothing.
+ * A complete file that an account may read. Before a message has the file, its owner may; after that, the members of
+ * the message's conversation may. A deactivated account reads nothing.
  */
 export async function findReadableFile(sql: Sql, id: string, accountId: AccountId): Promise<FileRow | null> {
   const [row] = await sql<FileRow[]>`

@@ -7,21 +7,21 @@ const STORE_ID_NAME = 'store_id';
 const STORE_ID_BYTES = 16;
 /** The setting with the id that the store had before the database was restored. */
 const FORMER_STORE_ID_NAME = 'former_store_id';
-/** The value of the first one until a node has marked its store. */
+/** The value of the setting `store_id` until a node has marked its store. */
 export const UNASSIGNED_STORE_ID = 'unassigned';
 /** Other nodes that start wait at most this long; below the time after which PostgreSQL ends an idle transaction. */
 const ASSIGN_TIMEOUT_MS = 25_000;
 
 /**
- * Hexadecimal digits. `unassigned`: the next start marks its store, whatever id the store has. Null: no server started
- * yet.
+ * The store id, in hexadecimal digits. `unassigned`: the next start marks its store, whatever id the store has. Null:
+ * no server started yet.
  */
 export async function findStoreId(sql: Sql | Transaction): Promise<string | null> {
   const [row] = await sql<{ value: string }[]>`select value from setting where name = ${STORE_ID_NAME}`;
   return row?.value ?? null;
 }
 
-/** The id, and the one before the last restore; null where there is none. */
+/** The store id, and the one before the last restore; null where there is none. */
 export async function findStoreIds(sql: Sql | Transaction): Promise<{ current: string | null; former: string | null }> {
   const rows = await sql<{ name: string; value: string }[]>`
     select name, value from setting where name in (${STORE_ID_NAME}, ${FORMER_STORE_ID_NAME})`;
@@ -35,7 +35,10 @@ export async function unassignNewStoreId(sql: Sql | Transaction): Promise<void> 
     insert into setting (name, value) values (${STORE_ID_NAME}, ${UNASSIGNED_STORE_ID}) on conflict (name) do nothing`;
 }
 
-/** The same after a restore, which makes a separate installation. Remembers the id that the store had before. */
+/**
+ * Lets the next start mark its store after a restore, which makes a separate installation. Keeps the former id of the
+ * store.
+ */
 export async function unassignRestoredStoreId(tx: Transaction): Promise<void> {
   await tx`
     insert into setting (name, value)

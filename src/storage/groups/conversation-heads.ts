@@ -10,7 +10,7 @@ interface ConversationLastRev {
   readonly rev: Rev;
 }
 
-/** The same, with the first message and the first rev of the newest epoch. */
+/** A conversation with its newest change, its first message, and the rev after which the newest epoch began. */
 export interface HeadForSubscriptions extends ConversationLastRev {
   /** The first message that was not removed by a retention rule. */
   readonly firstSeq: Seq;
@@ -18,7 +18,7 @@ export interface HeadForSubscriptions extends ConversationLastRev {
   readonly epochRev: Rev;
 }
 
-/** The conversations of an account, with the current and the previous epoch of the log at that moment. */
+/** The conversations of an account, with the current and the previous epoch of the log at the time of the read. */
 interface AccountHeadsAndEpochs {
   readonly heads: readonly HeadForSubscriptions[];
   readonly currentEpoch: LogEpoch;

@@ -48,7 +48,7 @@ export interface OwnConversation {
 const MAX_LISTED = 1_001;
 /** The count stops here: an account that never reads, such as a bot, may have any number. */
 const MAX_MENTIONS = 1_000;
-/** Code points: the room in one line of a list, so that a page of 1,000 conversations is not 40 MB. */
+/** In code points, about one line of a list. With whole texts, a page of 1,000 conversations could have 40 MB. */
 const PREVIEW_CHARACTERS = 200;
 
 interface PreviewRow {

@@ -13,7 +13,8 @@ export interface Expectation {
   readonly lastPostAt: Date | null;
   readonly setAt: Date;
   /**
-   * When it becomes overdue unless a post comes, if nodes can take posts until then. Null: it is overdue, or archived.
+   * When the expectation becomes overdue unless a post comes, if nodes can take posts until then. Null: it is overdue,
+   * or its group is archived.
    */
   readonly dueAt: Date | null;
 }
@@ -32,7 +33,7 @@ export async function listExpectations(
     where e.conversation_id = ${conversationId} and (${only}::text is null or e.key = ${only}) order by e.key`;
 }
 
-/** Seconds; null: the group has no expectation with this key. */
+/** The interval in seconds; null: the group has no expectation with this key. */
 export async function findWithin(sql: Sql, conversationId: ConversationId, key: string): Promise<number | null> {
   const [row] = await sql<{ withinS: number }[]>`
     select within_s as "withinS" from expectation where conversation_id = ${conversationId} and key = ${key}`;

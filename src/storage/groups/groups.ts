@@ -81,7 +81,7 @@ export async function setArchived(tx: Transaction, id: ConversationId, archived:
   return rows.length > 0;
 }
 
-/** A conversation's counters under the lock. */
+/** A conversation's counters, read under the head's lock. */
 export interface LockedHead {
   readonly lastSeq: Seq;
   readonly lastRev: Rev;

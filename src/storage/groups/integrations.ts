@@ -46,7 +46,7 @@ export async function findIntegration(sql: Sql, tokenHash: string): Promise<Inte
   return row ?? null;
 }
 
-/** Null: a private conversation, which has none, or a group that does not exist. */
+/** Null: the conversation is private, so it has no integration, or the group does not exist. */
 export async function findIntegrationOfConversation(
   sql: Sql,
   conversationId: ConversationId,
@@ -111,7 +111,7 @@ export interface SealedIncomingSecret {
   readonly signedOnly: boolean;
 }
 
-/** Null: the group has none. */
+/** Null: the group has no incoming secret. */
 export async function findIncomingSecret(
   sql: Sql | Transaction,
   conversationId: ConversationId,

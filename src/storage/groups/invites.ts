@@ -27,8 +27,8 @@ interface NewInvite {
 const MAX_LISTED = 1_001;
 
 /**
- * Neither expired nor used up, and its creator may still create one. A departure deletes the invitations of an account;
- * a deactivated account still has its own here.
+ * An open invitation is neither expired nor used up, and its creator may still create one. The creator's invitations
+ * are deleted when the account leaves the group, but not when it is deactivated.
  */
 const isOpen = (sql: Sql | Transaction) => sql`
   (i.expires_at is null or i.expires_at > now()) and (i.max_uses is null or i.uses < i.max_uses)

@@ -36,7 +36,7 @@ export async function findGroupRole(sql: Sql | Transaction, key: MemberKey): Pro
   return row?.role ?? null;
 }
 
-/** The same, and the role cannot change until the transaction ends. */
+/** Like `findGroupRole`, and the role cannot change until the transaction ends. */
 export async function lockGroupRole(tx: Transaction, key: MemberKey): Promise<GroupRole | null> {
   const [row] = await tx<{ role: GroupRole }[]>`
     select role from membership where conversation_id = ${key.conversationId} and account_id = ${key.accountId} for share`;
@@ -52,7 +52,7 @@ export async function insertMember(
   member: MemberKey & {
     readonly role: GroupRole;
     readonly readSeq: Seq | 0;
-    /** Whether the account itself requested it. */
+    /** Whether the account itself requested the membership. */
     readonly requested: boolean;
   },
 ): Promise<void> {

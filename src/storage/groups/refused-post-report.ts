@@ -5,17 +5,17 @@ import { readOnly } from '../db/read-only.ts';
 /** A group whose posts were refused lately. */
 export interface RefusingGroup {
   readonly conversationId: ConversationId;
-  /** Since `firstAt`, for the reasons that occurred lately. */
+  /** The refused posts since `firstAt`, of the reasons that occurred lately. */
   readonly posts: number;
   readonly firstAt: Date;
   readonly lastAt: Date;
-  /** Of the newest post. */
+  /** The User-Agent of the newest post. */
   readonly userAgent: string | null;
   readonly sentence: string;
 }
 
 export interface RefusedPostReport {
-  /** Of all such groups. */
+  /** The number of all such groups. */
   readonly count: number;
   /** The groups with the newest refused posts come first. */
   readonly groups: readonly RefusingGroup[];

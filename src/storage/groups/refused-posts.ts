@@ -22,7 +22,7 @@ export interface NewRefusedPosts extends RefusalReason {
   /** Equal for equal reasons. */
   readonly fingerprint: string;
   readonly posts: number;
-  /** Age of the first and of the last of them. */
+  /** The age of the first and of the last of these posts. */
   readonly firstAgeMicros: number;
   readonly lastAgeMicros: number;
 }

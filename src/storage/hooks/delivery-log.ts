@@ -5,9 +5,9 @@ import type { Sql } from '../db/connection.ts';
 export interface LoggedAttempt {
   readonly firstSeq: Seq;
   readonly lastSeq: Seq;
-  /** Of the first message; 0 where a retention rule removed the message. */
+  /** The epoch of the first message; 0 where a retention rule removed the message. */
   readonly logEpoch: LogEpoch;
-  /** Of events; 0 and null for messages. */
+  /** The first and the last rev of events; 0 and null for messages. */
   readonly rev: Rev | 0;
   readonly lastRev: Rev | null;
   readonly attempt: number;

@@ -51,7 +51,7 @@ export async function removeExpiredEvents(pool: Pool, expiry: EventExpiry): Prom
     for (const { conversationId, lastRev } of page) {
       if (lastRev === null) continue;
       const conversation = { conversationId, lastRev };
-      // First the hooks, then the rows: if the node dies in between, the next round finishes the work.
+      // Moves the hooks before it deletes the rows: if the node dies in between, the next round finishes the work.
       const lost = await passExpiredEvents(pool, conversation, expiry.beforeStep);
       if (lost > 0) expiry.onLost(conversationId, lost);
       removed.lostEvents += lost;

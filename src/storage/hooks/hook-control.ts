@@ -45,7 +45,7 @@ export interface HookOptionsAndPauseChanges extends OptionalHookFilter {
   readonly signature?: HookSignature | undefined;
   /** The caller has to hold the lock of the group's head. */
   readonly events?: readonly ChangeEventKind[] | undefined;
-  /** A new secret; the old one signs beside it for 24 hours. */
+  /** A new secret; for 24 hours deliveries are also signed with the old one. */
   readonly secretSealed?: string | undefined;
 }
 
@@ -154,10 +154,10 @@ async function makeRetryRowsDue(tx: Transaction, hookId: HookId): Promise<number
   return count;
 }
 
-/** Where a hook resumes delivery: at a message, with the events after it; or at a moment. */
+/** The start of a redelivery: a message with the events after it, or a moment. */
 export interface RedeliveryStart {
   readonly seq: number;
-  /** Events since then; null: those that come after the message. */
+  /** The start of the events; null: the events after the message. */
   readonly since: Date | null;
 }
 

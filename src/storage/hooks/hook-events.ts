@@ -16,7 +16,7 @@ export interface DeliveryEvent {
   readonly seq: Seq;
   readonly kind: ChangeEventKind;
   readonly at: Date;
-  /** Of the change's cause. */
+  /** The hops of the change's cause. */
   readonly hops: number;
   readonly actorId: number;
   readonly actorName: string;
@@ -28,7 +28,7 @@ export interface DeliveryEvent {
 
 export type ChangedMessage = Omit<DeliveryMessage, 'hops' | 'iconUrl'> & { readonly editedAt: Date | null };
 
-/** Where to read on: events of a conversation after a rev. */
+/** The start of a read: the events of a conversation after a rev. */
 interface EventPagePosition {
   readonly conversationId: ConversationId;
   readonly afterRev: Rev;
@@ -37,7 +37,7 @@ interface EventPagePosition {
 /** Events after a position, in the order of their revs; empty where there are none. */
 export interface DeliveryEventPage {
   readonly events: readonly DeliveryEvent[];
-  /** The newest message at the time of the read: an event that is missing here, and comes later, follows it. */
+  /** The newest message at the time of the read: events that are written later come after it. */
   readonly headSeq: Seq;
 }
 

@@ -21,7 +21,7 @@ export interface LaneReport {
   readonly pendingHooks: number;
   /** Time of the oldest pending message or change, of hooks that are not paused; null when there is none. */
   readonly oldestPendingAt: Date | null;
-  /** The newest first. Of registered hooks, and of hooks that were removed because their target answered 410. */
+  /** The newest errors first, of registered hooks, and of hooks that were removed because their target answered 410. */
   readonly errors: readonly HookLastFailedAttempt[];
 }
 
@@ -29,7 +29,10 @@ const MAX_ERRORS = 5;
 /** Lanes whose next message is looked up for its age; the same bound holds for the first message in retry rows. */
 const MAX_AGE_LOOKUPS = 5_000;
 
-/** Hooks with the same values for the state rule, and one such set of values. JSON, so times are texts. */
+/**
+ * The number of hooks in one state, and values from which `hookState` derives that state. Read from JSON, so times are
+ * texts.
+ */
 interface HookStateGroup {
   readonly hooks: number;
   readonly pending: number;

@@ -103,8 +103,8 @@ export async function conversationsWithPendingMessages(sql: Sql, page: SweepPage
 }
 
 /**
- * The same for events, of hooks that ask for some: an index covers those hooks. A conversation is recent when it has an
- * event of the last minute.
+ * Like `conversationsWithPendingMessages`, for events. An index covers the hooks that ask for events. A conversation is
+ * recent when it has an event of the last minute.
  */
 export async function conversationsWithPendingEvents(sql: Sql, page: SweepPageRequest): Promise<ConversationId[]> {
   const rows = await sql<{ id: ConversationId }[]>`
@@ -143,7 +143,10 @@ export interface DeliveryMessage {
   readonly logEpoch: LogEpoch;
   /** The change that produced this state. */
   readonly rev: Rev;
-  /** The epoch of that change. Where it is neither the newest epoch nor the message's own, an earlier epoch. */
+  /**
+   * The epoch of that change. If the change was made in neither the newest epoch nor the message's own, an earlier
+   * epoch.
+   */
   readonly messageRevLogEpoch: LogEpoch;
   readonly text: string;
   readonly hops: number;
@@ -169,11 +172,11 @@ export const deliveryMessageColumns = (sql: Sql) => sql`
   m.deleted_at is not null as "deliveredAsDeleted", m.attachments, m.cards, m.label, m.icon_url as "iconUrl", c.title, a.id as "senderId", a.name as "senderName",
   a.nick as "senderNick", a.kind as "senderKind"`;
 
-/** Where to read on: messages of a conversation after a seq. */
+/** The range of a read: messages of a conversation after a seq. */
 interface MessageRangeRequest {
   readonly conversationId: ConversationId;
   readonly after: Seq;
-  /** Messages, at most. */
+  /** The maximum number of messages. */
   readonly limit: number;
 }
 

@@ -3,7 +3,7 @@ import { DatabaseUnavailableError, CommitUnknownError } from '../db/database-err
 
 /**
  * A database error on its way between threads; a plain message would lose its class. Query, parameters and rows in
- * `detail` stay behind.
+ * `detail` are not sent.
  */
 export interface SerializedError {
   readonly kind: 'away' | 'lost' | 'postgresql' | 'other';

@@ -10,9 +10,9 @@ const ATTEMPT_COLUMNS = ['hookId', 'firstSeq', 'lastSeq', 'attempt', 'atMs', 'co
  * to 2^53, like every id.
  */
 export interface PackedSettlements {
-  /** One row of LANE for each settlement. */
+  /** One row of `LANE_COLUMNS` for each settlement. */
   readonly lanes: Float64Array;
-  /** One row of ATTEMPT for each attempt. */
+  /** One row of `ATTEMPT_COLUMNS` for each attempt. */
   readonly attempts: Float64Array;
   /** Null where messages were delivered and nothing else happened, which is nearly always the case. */
   readonly failureColumns: FailureColumns | null;
@@ -25,7 +25,7 @@ type ColumnValues = (number | null)[];
 export type LaneColumns = Record<(typeof LANE_COLUMNS)[number], ColumnValues>;
 export type AttemptColumns = Record<(typeof ATTEMPT_COLUMNS)[number], ColumnValues>;
 
-/** In one pass over the attempts: there may be tens of thousands a second. */
+/** Passes over the attempts only once: there may be tens of thousands a second. */
 export function packSettlements(settlements: readonly Settlement[]): PackedSettlements {
   let count = 0;
   for (const { attempts } of settlements) count += attempts.length;
@@ -54,7 +54,7 @@ export function packSettlements(settlements: readonly Settlement[]): PackedSettl
   return { lanes, attempts, failureColumns: hasFailures ? toFailureColumns(settlements) : null };
 }
 
-/** As `unnest` takes them: one array for each column. */
+/** The columns in the form that `unnest` takes: one array for each column. */
 export function unpackNumbers(packed: PackedSettlements): { lanes: LaneColumns; attempts: AttemptColumns } {
   return { lanes: columns(packed.lanes, LANE_COLUMNS), attempts: columns(packed.attempts, ATTEMPT_COLUMNS) };
 }

@@ -12,7 +12,7 @@ import { settle } from './settlements.ts';
 /** The start data of the thread. */
 export interface SettlementThreadData {
   readonly target: ConnectionTarget;
-  /** For each write, connecting included. */
+  /** The deadline of each write, connecting included. */
   readonly timeoutMs: number;
 }
 

@@ -21,7 +21,7 @@ const MIN_RESTART_INTERVAL_MS = 1_000;
 /** A thread ends within a few milliseconds, unless it is looking up the database's name. */
 const THREAD_STOP_TIMEOUT_MS = 500;
 
-/** Without a bound its heap grew to 200 MB of garbage while no write could connect; with this one to 85 MB. */
+/** Without limits the thread's heap grew to 200 MB of garbage while no write could connect; with these to 85 MB. */
 const THREAD_HEAP_LIMITS = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 8 };
 
 /** A write that the thread has not answered. */

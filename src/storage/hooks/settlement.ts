@@ -10,7 +10,7 @@ type AttemptOutcome = 'delivered' | 'failed' | 'dead_lettered' | 'skipped';
 export interface AttemptRecord {
   readonly firstSeq: Seq;
   readonly lastSeq: Seq;
-  /** Of events, whose seqs are those of the changed messages; 0 and null for messages. */
+  /** The revs of events, whose seqs are those of the changed messages; 0 and null for messages. */
   readonly rev: Rev | 0;
   readonly lastRev: Rev | null;
   /** 1 for the first attempt of this message; each retry adds 1. */
@@ -55,7 +55,7 @@ export interface LaneCursorAndFailures {
   readonly failures: number;
   readonly failingSince: Date | null;
   readonly nextAttemptAt: Date | null;
-  /** How often the target refused the next message or event for its own sake. */
+  /** How often the target refused the next message or event for its content. */
   readonly rejections: number;
   /** The end of a failed batch, which the lane retries unchanged; the batch begins after the cursor. */
   readonly batchLastSeq: Seq | null;

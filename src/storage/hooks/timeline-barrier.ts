@@ -22,7 +22,7 @@ interface TimelineBarrier {
   readonly epochRaised: boolean | null;
   /** A node cannot confirm that the database has everything that the node knows. */
   readonly hasNonCompleteFinding: boolean;
-  /** Nodes that have reported no finding in it yet. */
+  /** Nodes that have reported no finding in this timeline yet. */
   readonly silentNodes: readonly string[];
 }
 
@@ -47,7 +47,9 @@ export async function crashedInOtherTimeline(sql: Sql, node: string, timeline: n
   return rows.length > 0;
 }
 
-/** Stores what this node found. A node adds itself where its row is missing, because the standby never received it. */
+/**
+ * Stores this node's finding. It inserts the node's row if the row is missing, because the standby never received it.
+ */
 export async function reportFinding(sql: Sql, { node, timeline, finding }: NodeReport): Promise<void> {
   await sql`
     insert into node (id, expires_at, compared_timeline, finding)
@@ -107,7 +109,7 @@ export async function raiseForLateFinding(
   return true;
 }
 
-/** Whether readers of the previous epoch keep nothing that these conversations have lost. */
+/** Whether readers of the previous epoch drop everything that these conversations have lost. */
 async function isEpochRaisedFor(
   tx: Transaction,
   timeline: number,
@@ -123,7 +125,7 @@ async function isEpochRaisedFor(
   return row!.decision === formatDecision(timeline, 'raised') || row!.areAllReset;
 }
 
-/** A restored copy comes from another cluster, whose timelines are unrelated to this one's. */
+/** Deletes the decision: a restored copy comes from another cluster, whose timelines are unrelated to this one's. */
 export async function forgetTimelineDecision(tx: Transaction): Promise<void> {
   await tx`delete from setting where name = ${DECISION}`;
 }

@@ -59,7 +59,7 @@ export interface NoticeChange {
  */
 export type Change = { readonly rev: Rev; readonly type: 'message'; readonly message: StoredMessage } | NoticeChange;
 
-/** A stretch of a conversation's changes. */
+/** A page of a conversation's changes. */
 export interface ChangePage extends EpochBoundary {
   readonly changes: readonly Change[];
   /** This page is complete up to here: the next one begins after this rev. */
@@ -85,7 +85,7 @@ interface ChangeRow extends EpochBoundary {
   readonly rev: Rev | null;
   readonly logEpoch: LogEpoch;
   readonly seq: Seq | null;
-  /** Whether the texts before it leave room for it. */
+  /** Whether the rows before this one leave room for it within the byte limit. */
   readonly fits: boolean;
   readonly text: string;
   readonly label: string | null;

@@ -18,7 +18,7 @@ const MAX_BATCH_BYTES = 512 * 1024;
 type IndexingRun =
   { readonly taken: false } | { readonly taken: true; readonly messages: number; readonly more: boolean };
 
-/** Conversations with changes that are not indexed, by id, after this one. */
+/** Conversations with changes that are not indexed, by id, after the id `after`. */
 export async function findUnindexedConversations(sql: Sql, after: number, limit: number): Promise<ConversationId[]> {
   const rows = await sql<{ id: ConversationId }[]>`
     select h.conversation_id as id
@@ -35,7 +35,7 @@ export async function findUnindexedConversations(sql: Sql, after: number, limit:
 export async function indexNext(pool: Pool, conversationId: ConversationId): Promise<IndexingRun> {
   const turn = await pool.transaction((tx) => indexBatch(tx, conversationId));
   if (turn.taken) return turn;
-  // Either there is no row yet, or it is locked: only a missing row is inserted here.
+  // Either there is no progress row yet, or it is locked: only a missing row is inserted here.
   const [made] = await pool.run(
     (sql) => sql`
       insert into search_index_progress (conversation_id) select conversation_id from conversation_head
@@ -68,7 +68,7 @@ interface UnindexedRow {
   readonly seq: Seq;
   readonly rev: Rev;
   readonly senderId: AccountId;
-  /** It may have been indexed before. */
+  /** The message was edited or deleted, so the index may have an earlier version of it. */
   readonly editedOrDeleted: boolean;
   readonly deleted: boolean;
   /** Null where the text mentions nobody. */

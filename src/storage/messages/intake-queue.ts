@@ -26,7 +26,7 @@ export interface QueuedPost extends Caller {
 const POST_OVERHEAD_BYTES = 400;
 /** An attached file, with its place in arrays. */
 const ATTACHMENT_OVERHEAD_BYTES = 100;
-/** The same for one of a sender's alerts, with its JSON. */
+/** The size of one of a sender's alerts without its fingerprint, with its JSON. */
 const SENDER_ALERT_OVERHEAD_BYTES = 200;
 
 /**
@@ -53,7 +53,7 @@ export class IntakeQueue {
     return this.#bytes;
   }
 
-  /** Posts that are held behind a lock. */
+  /** Posts whose conversation is locked. */
   get blockedPostCount(): number {
     let size = 0;
     for (const line of this.#blockedPostsByConversation.values()) size += line.length;

@@ -23,7 +23,7 @@ export const logEpochCte = (sql: Sql | Transaction): Fragment => (sql as Sql)`
 
 /** The rev up to which a reader that knows an earlier epoch may keep a conversation. */
 export interface EpochBoundary {
-  /** The installation's. */
+  /** The installation's epoch. */
   readonly currentEpoch: LogEpoch;
   /** The epoch before it. A reader that knows neither keeps nothing. */
   readonly previousEpoch: LogEpoch;
@@ -32,7 +32,8 @@ export interface EpochBoundary {
 }
 
 /**
- * The columns of an `EpochBoundary`, from a head `h`. Without a change in the current epoch, all its changes are older.
+ * The columns of an `EpochBoundary`, from a head `h`. If the conversation has no change in the current epoch, all its
+ * changes are older, so `epochRev` is its last rev.
  */
 export const epochBoundaryColumns = (sql: Sql | Transaction): Fragment => (sql as Sql)`
   ${selectCurrentLogEpoch(sql)} as "currentEpoch", ${selectPreviousLogEpoch(sql)} as "previousEpoch",

@@ -71,10 +71,10 @@ const OUTAGE_EXPIRY_INTERVAL_MS = 50;
  * oldest and commits them together. Two flushes in flight were measured slower than one, and they reorder a session's
  * posts.
  *
- * The log never writes a post again whose outcome is unknown: its caller gets an error for that. A post of which
- * nothing was sent waits while the database is unavailable, up to the limit for any post. So callers do not notice a
- * planned switchover. Posts of a conversation that another transaction holds locked wait in a separate line, so that
- * one lock does not block the others.
+ * The log never repeats the write of a post whose outcome is unknown: the caller gets an error. A post of which nothing
+ * was sent waits while the database is unavailable, up to the limit for any post. So callers do not notice a planned
+ * switchover. Posts of a conversation that another transaction holds locked wait in a separate line, so that one lock
+ * does not block the others.
  */
 export class MessageLog {
   readonly counts: MessageLogCounts = {
@@ -110,7 +110,7 @@ export class MessageLog {
     return this.#queue.size;
   }
 
-  /** The same in bytes. */
+  /** The bytes of the posts that wait or are being written. */
   get depthBytes(): number {
     return this.#queue.bytes;
   }
@@ -170,8 +170,8 @@ export class MessageLog {
     await new Promise(setImmediate);
     while (this.#outage === null) {
       this.#queue.rejectExpired(() => new DatabaseUnavailableError('the post waited too long for its turn'));
-      // Checked here and not only when the queue is empty, or a busy log would never release posts after a lock is
-      // gone.
+      // Checked in each turn and not only when the queue is empty. Otherwise a busy log would never release posts after
+      // a lock is gone.
       if (this.#queue.hasBlockedPosts && performance.now() >= this.#nextConversationLockProbeMs)
         await this.#releaseUnlocked();
       if (this.#outage !== null) break;
@@ -309,14 +309,14 @@ export class MessageLog {
     this.#queue.block(batch.filter((entry) => locked.has(entry.post.conversationId)));
     this.#nextConversationLockProbeMs = performance.now() + BLOCKED_PROBE_INTERVAL_MS;
     if (free.length === 0) return;
-    // Repeated time-outs although no head is locked: another transaction holds a whole table.
+    // Repeated time-outs without a locked head show that another transaction holds a whole table.
     if (tries >= MAX_TRIES) this.#suspendAfterFailedFlush(free, error);
     else await this.#write(free, tries + 1);
   }
 
   /**
    * Unwritten posts wait for an unavailable database. Where PostgreSQL itself refused (a full disk), their callers get
-   * an error at once, as do callers that wait behind them: that state may last.
+   * an error at once, as do the callers of all other waiting posts: that state may last.
    */
   #suspendAfterFailedFlush(batch: readonly QueuedPost[], error: unknown): void {
     if (isOutage(error)) {

@@ -130,7 +130,7 @@ export async function readMessage(
 
 /** A message that an account wants to change, with the account's role and the state of the conversation. */
 export interface LockedMessageWithRole extends StoredMessage {
-  /** Of the account that changes it; null: it is not a member. */
+  /** The role of the account that changes the message; null: the account is not a member. */
   readonly role: GroupRole | null;
   readonly archived: boolean;
   /** A reverse webhook asks for events: a change of the message writes one. */

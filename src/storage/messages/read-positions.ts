@@ -5,8 +5,9 @@ import type { Sql } from '../db/connection.ts';
  * Moves an account's read position forward, never back and never past the newest message. Returns the position and
  * whether it moved; null for an account that is not a member.
  *
- * The commit is asynchronous: a crash of the database's machine may undo the positions of the last moments. That costs
- * a reader a second look. A flush to disk for every message that a member reads would slow the posts down.
+ * The commit is asynchronous: a crash of the database's machine may undo the positions of the last moments. Read
+ * messages then show as unread once more. A flush to disk for every message that a member reads would slow the posts
+ * down.
  */
 export async function advanceReadPosition(
   sql: Sql,

@@ -22,7 +22,7 @@ interface SearchRequest {
 export interface SearchPage {
   /** Newest first. */
   readonly found: readonly { readonly conversationId: ConversationId; readonly message: StoredMessage }[];
-  /** Where the next page continues; null: this was the last page. */
+  /** The start of the next page; null: this was the last page. */
   readonly next: MessagePosition | null;
 }
 
@@ -42,8 +42,8 @@ const QUERY_CANCELED = '57014';
 export async function searchMessagesByWords(pool: Pool, request: SearchRequest): Promise<SearchPage | null> {
   try {
     return await pool.transaction(async (tx) => {
-      // A plan for the actual words: a plan that suits rare words would sort a million rows of common ones. The query
-      // looks the name up because version 11 has no such setting.
+      // Makes PostgreSQL plan for the actual words: a plan that suits rare words would sort a million rows of common
+      // ones. The query looks up the name of the setting because version 11 does not have it.
       await tx`
         select set_config('statement_timeout', ${String(STATEMENT_TIMEOUT_MS)}, true),
           (select set_config(name, 'force_custom_plan', true) from pg_settings where name = 'plan_cache_mode')`;
@@ -74,7 +74,7 @@ async function findSentAt(tx: Transaction, place: MessagePosition, accountId: Ac
 interface FoundRow extends MessageRow {
   readonly conversationId: ConversationId;
   readonly foundSeq: Seq;
-  /** By a retention rule: the rest of the message may be missing. */
+  /** A retention rule removed the message: its other columns may be null. */
   readonly removed: boolean;
   readonly fits: boolean;
 }

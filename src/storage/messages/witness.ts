@@ -24,8 +24,8 @@ export const NOTICE_CHANGED_SEQ = 0;
 export const UNKNOWN_CHANGED_SEQ = -1;
 
 /**
- * A failover loses the end of PostgreSQL's log: where anything is missing, the newest change is. So the conversations
- * that changed last are enough.
+ * A failover loses the end of PostgreSQL's log: if anything is lost, the newest change is lost. So the conversations
+ * that changed last suffice.
  */
 export const MAX_WITNESSED_CONVERSATIONS = 1_000;
 
@@ -88,7 +88,7 @@ export class Witness {
     return this.#incomplete.size > 0;
   }
 
-  /** For conversations whose read failed. */
+  /** Marks conversations whose read failed as incomplete again. */
   putBackIncomplete(conversations: readonly ConversationId[]): void {
     for (const id of conversations) if (this.#heads.has(id)) this.#incomplete.add(id);
   }
@@ -104,7 +104,7 @@ export class Witness {
     }
   }
 
-  /** For lost changes: the database assigns their numbers again. */
+  /** Forgets conversations that lost changes: the database assigns the lost numbers again. */
   forget(conversations: readonly ConversationId[]): void {
     for (const id of conversations) {
       this.#heads.delete(id);

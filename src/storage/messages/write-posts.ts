@@ -29,7 +29,7 @@ export interface Post {
   readonly clientId?: string;
   /** Its change of an alert; such a post carries no files. */
   readonly alert?: AlertWrite;
-  /** The expectation that it is a sign of life of, if its group has one with this key. */
+  /** The expectation of which the post is a sign of life, if the group has one with this key. */
   readonly expectation?: Pick<PostedExpectation, 'key'>;
 }
 
@@ -48,7 +48,7 @@ export type PostResult =
   | { readonly outcome: 'repeat'; readonly seq: Seq; readonly logEpoch: LogEpoch; readonly sameBody: boolean }
   | { readonly outcome: 'refused' };
 
-/** The same, or `conflict`: the alert changed since the post's change was decided. */
+/** A `PostResult`, or `conflict`: the alert changed since the post's change was decided. */
 export type FlushResult = PostResult | { readonly outcome: 'conflict' };
 
 interface PostOutcomeRow {
@@ -187,7 +187,10 @@ async function writePlainPosts(sql: Sql, posts: readonly Post[], numbered: Numbe
   });
 }
 
-/** The same for any number of members: it is not yet known which posts are new, and so neither the read positions. */
+/**
+ * The members who post, any number for each conversation. It only locks their rows: at this point the statement does
+ * not know which posts are new, and so how far the read positions move.
+ */
 const lockSenderMemberships = (sql: Sql): Fragment => sql`
   member as (
     select m.conversation_id, m.account_id

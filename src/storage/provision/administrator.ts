@@ -68,7 +68,7 @@ export async function readClusterVersion(cluster: LocalCluster): Promise<ServerV
   }
 }
 
-/** Whether Klatch supports it. */
+/** Whether Klatch supports this version. */
 export function isSupported({ number }: ServerVersion): boolean {
   return number >= MIN_SUPPORTED_VERSION;
 }

@@ -93,7 +93,7 @@ function readEntryNames(folder: string): string[] {
   try {
     return readdirSync(folder).sort();
   } catch {
-    // Not installed, or inaccessible.
+    // PostgreSQL is not installed, or the folder is inaccessible.
     return [];
   }
 }

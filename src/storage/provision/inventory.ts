@@ -12,7 +12,7 @@ export interface FoundRole {
   readonly storedPassword: string | null;
   /** Its databases besides the requested one. */
   readonly otherOwnedDatabases: readonly string[];
-  /** Sessions that are open with it right now. */
+  /** Sessions that are open with this role right now. */
   readonly sessions: number;
 }
 
@@ -22,7 +22,7 @@ export interface FoundDatabase {
   readonly encoding: string;
 }
 
-/** The state before anything is created. */
+/** The state of a server before Klatch creates anything. */
 export interface ClusterInventory {
   readonly administratorIsSuperuser: boolean;
   readonly isStandby: boolean;
@@ -79,7 +79,7 @@ export async function isEmptyElseRequireOurs(sql: Sql, name: string, secret: str
   return false;
 }
 
-/** Recognises it by the tables that every version has. */
+/** Recognises Klatch's database by columns of `schema_version`, a table that every version has. */
 async function isKlatchDatabase(sql: Sql): Promise<boolean> {
   const [row] = await sql<{ columns: number }[]>`
     select count(*)::int as columns from information_schema.columns

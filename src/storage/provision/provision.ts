@@ -32,7 +32,7 @@ export interface ProvisionedDatabase {
   readonly host: string;
   readonly port: number;
   readonly password: string;
-  /** Of the server: "15.18". */
+  /** The version of the server, such as "15.18". */
   readonly version: string;
   readonly role: 'made' | 'kept' | 'new password';
   readonly database: 'made' | 'kept';
@@ -72,7 +72,7 @@ export async function provisionDatabase(cluster: LocalCluster, request: Database
   const role = await asAdministrator(cluster, 'postgres', async (sql) => {
     const outcome = await ensureRoleWithPassword(sql, inventory.role, { user: request.user, password, server });
     if (inventory.database === null) await createDatabase(sql, server, request);
-    // Again for a database that an interrupted set-up left: it is empty, so nobody needs access to it.
+    // Repeated for a database that an interrupted set-up left: it is empty, so nobody needs access to it.
     if (isEmpty) await revokePublicAccess(sql, request.database);
     return outcome;
   });
@@ -197,7 +197,7 @@ async function revokePublicAccess(sql: Sql, database: string): Promise<void> {
   await sql.unsafe(`revoke connect, temporary on database ${identifier(database)} from public`);
 }
 
-/** The library's own quoting takes a dot for a separator between names. */
+/** The library's own quoting would treat a dot as a separator between names. */
 function identifier(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }

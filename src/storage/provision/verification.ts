@@ -85,7 +85,7 @@ function explain(error: unknown, { cluster, address, hbaFile, login }: LoginVeri
   );
 }
 
-/** In quotes no name is special. */
+/** In quotes, no name has a special meaning in pg_hba.conf. */
 function hbaLine({ host }: DatabaseAddress, { database, user }: LoginVerification['login']): string {
   const names = [database, user].map((each) => `"${each.replaceAll('"', '""')}"`).join('  ');
   if (host.startsWith('/')) return `local  ${names}  scram-sha-256`;

@@ -2,7 +2,7 @@ import type { DeviceKind, ConversationNotificationLevel } from '../../model/devi
 import type { AccountId, ConversationId, DeviceId, Seq } from '../../model/ids.ts';
 import type { Fragment, Sql } from '../db/connection.ts';
 
-/** A row that a node claimed to send it. Every later claim has a higher `claimNumber`. */
+/** A pending push that a node claimed in order to send it. Every later claim has a higher `claimNumber`. */
 export interface PushClaim {
   readonly deviceId: DeviceId;
   readonly conversationId: ConversationId;
@@ -23,7 +23,7 @@ export interface PushRecipient {
   readonly nick: string;
   readonly level: ConversationNotificationLevel;
   readonly readSeq: Seq;
-  /** Of all the account's conversations. */
+  /** Unread messages in all conversations of the account. */
   readonly unreadInAllConversations: number;
   /** Whether the account has blocked anybody. */
   readonly hasBlocked: boolean;

@@ -6,8 +6,8 @@ import type { PushClaim, PushRecipient, ClaimedPush } from './push-claims.ts';
 /** Messages of a row that are read for its text and for mentions. */
 export const MAX_CANDIDATE_MESSAGES_PER_PUSH = 10;
 /**
- * Characters of the newest message, more than any vendor takes; and of the others, which are only searched for
- * mentions.
+ * Characters that are read of the newest message, more than any vendor takes, and of the others, which are only
+ * searched for mentions.
  */
 const NEWEST_MESSAGE_CHARACTERS = 4_000;
 export const OLDER_MESSAGE_CHARACTERS = 1_000;
@@ -27,7 +27,7 @@ export interface PushCandidateMessage {
 /** The contents of a row when it is sent. */
 export interface NotifiedContent {
   readonly claim: PushClaim & PushRecipient;
-  /** Of the conversation; null: it is private. */
+  /** The title of the conversation; null: it is private. */
   readonly title: string | null;
   /** Newest first; at least one. */
   readonly messages: readonly PushCandidateMessage[];
@@ -86,7 +86,7 @@ interface PushMessageRow extends PushCandidateMessage {
 interface WantedRange {
   readonly claim: PushClaim & PushRecipient;
   readonly range: MessageRangeForAccount;
-  /** The same for all devices whose rows end with the same message. */
+  /** Equal for all rows of a conversation that end with the same message. */
   readonly key: string;
 }
 
@@ -106,7 +106,7 @@ function sharedRangesByKey(wanted: readonly WantedRange[]): ReadonlyMap<string, 
   return ranges;
 }
 
-/** Whether the shared messages do not tell which of them are for this recipient. */
+/** Whether some of the shared messages may not be for this recipient. */
 function needsSeparateRead({ hasBlocked, accountId }: PushRecipient, shared: readonly PushMessageRow[]): boolean {
   return hasBlocked || shared.some(({ senderId }) => senderId === accountId);
 }

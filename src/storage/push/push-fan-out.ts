@@ -10,7 +10,10 @@ import type { Pool } from '../db/pool.ts';
  */
 const MAX_BATCH_MESSAGES = 2_000;
 const MAX_BATCH_BYTES = 1024 * 1024;
-/** Per conversation, however many there are, or a notification about many would take too many transactions. */
+/**
+ * The least bound per conversation. With a lower one, a notification about many conversations would take too many
+ * transactions.
+ */
 const MIN_MESSAGES_PER_CONVERSATION = 20;
 /** The longest that a transaction may take: thousands of devices, on a busy machine. */
 const TRANSACTION_TIMEOUT_MS = 30_000;
@@ -64,14 +67,15 @@ export function fanOut(pool: Pool, conversations: readonly ConversationId[], rul
     const behind = await lockLaggingCursors(tx, conversations);
     if (behind.length === 0) return { rows: 0, conversationsWithMore: [] };
     let read = await readNewMessages(tx, behind, rules.maxAgeMs);
-    // Far behind, as after the first device of an old installation: the fan-out skips messages that are too old for a
-    // push.
+    // A cursor is far behind, as after the first device of an old installation: the fan-out skips messages that are too
+    // old for a push.
     if (read.some(({ old }) => old)) {
       read = await readNewMessages(tx, await findStartAfterTooOld(tx, behind, rules.maxAgeMs), rules.maxAgeMs);
     }
     const taken = read.filter(({ mentionTextBytesBefore }) => mentionTextBytesBefore < MAX_BATCH_BYTES);
     const rows = await upsertPendingPushes(tx, taken, rules);
-    // In a conversation with nothing to read everything is too old; one whose messages did not fit keeps its cursor.
+    // In a conversation without messages to read, all are too old, so the cursor moves to the head. A conversation
+    // whose messages did not fit keeps its cursor.
     const reachedSeqOrUnmoved = new Map<ConversationId, Seq | null>(behind.map(({ id, head }) => [id, head]));
     for (const { conversationId } of read) reachedSeqOrUnmoved.set(conversationId, null);
     for (const { conversationId, seq } of taken) reachedSeqOrUnmoved.set(conversationId, seq);
@@ -152,8 +156,7 @@ function readNewMessages(
 }
 
 /**
- * The same conversations, starting after the last message that is too old. A binary search finds it: times rise with
- * seqs.
+ * These conversations, starting after the last message that is too old. A binary search finds it: times rise with seqs.
  */
 async function findStartAfterTooOld(
   tx: Transaction,
@@ -184,7 +187,10 @@ interface SenderMessageRange {
   readonly senderId: AccountId;
   /** Null: all messages of the sender; else those that mention this nick. */
   readonly nick: string | null;
-  /** Of all senders' messages there: the send step leaves out messages that are not for the recipient. */
+  /**
+   * The first seq of all senders in the conversation, or of all that mention the nick: the send step leaves out
+   * messages that are not for the recipient.
+   */
   readonly firstSeq: Seq;
   readonly lastSeq: Seq;
   readonly lastAt: Date;
@@ -231,8 +237,8 @@ function withNewestFirstRanks(senderRanges: readonly SenderMessageRange[]): Send
 }
 
 /**
- * The ranges as a table `w`. Ranges for all and ranges with a mention are two tables: the planner takes a condition
- * that separates them for a rare one.
+ * The ranges as a table `w`. Ranges for all and ranges with a mention are two tables: the planner would expect few rows
+ * from a condition that separates them.
  */
 function senderRangeRows(tx: Transaction, senderRanges: readonly SenderMessageRange[]): ReturnType<Transaction> {
   return tx`

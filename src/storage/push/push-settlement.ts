@@ -21,7 +21,7 @@ export type PushDisposition =
 export type PushSettlement = PushDisposition & { readonly claim: PushClaim };
 
 /**
- * Settles claims. It leaves rows alone that were claimed again meanwhile, or are gone. A row that grew since its claim
+ * Settles claims. It ignores rows that were claimed again meanwhile, or are gone. A row that grew since its claim
  * covers the remaining messages from now on, and is due. Resolves with the removed devices: a device that was
  * registered again since its claim stays.
  */

@@ -20,8 +20,7 @@ interface AlertExpiry {
 
 /**
  * Removes rows of alerts, by the database's clock:
- * - those resolved long ago,
- * - those not updated for longer,
+ * - those not updated for the days in `ALERT_RETENTION_DAYS` for their state,
  * - the oldest beyond the bound of a group.
  *
  * Their messages stay; a later report is posted as a new message. The job skips rows that a flush has locked: waiting

@@ -8,10 +8,12 @@ import { countTotalRequestsPerHook } from '../hooks/hook-stats.ts';
 const HOOKS_PER_QUERY = 500;
 /** Rows that one statement deletes. */
 export const PAGE_ROWS = 5_000;
-/** For one hook in a round: the rows of 4,000 deliveries a second to this hook alone, within a quarter of an hour. */
+/**
+ * Pages for one hook in a round: the rows of 4,000 deliveries a second to this hook alone, within a quarter of an hour.
+ */
 export const MAX_PAGES_PER_HOOK = 720;
 const TIMEOUT_MS = 60_000;
-/** A round has already examined a hook that had no request for this long. */
+/** An earlier round has already examined a hook that had no request for this long. */
 const ACTIVE_WITHIN_MS = 24 * 60 * 60_000;
 
 /** The parameters of a round. */
@@ -58,7 +60,7 @@ async function trimHook(pool: Pool, hookId: HookId, { keep, beforeStep }: Trimmi
   return total;
 }
 
-/** Times as texts: a Date has no microseconds. */
+/** Returns the time as text: a Date has no microseconds. */
 async function findOldestKept(sql: Sql, hookId: HookId, keep: number): Promise<string | null> {
   const [row] = await sql<{ at: string }[]>`
     select at::text as at from delivery_attempt where hook_id = ${hookId} order by at desc offset ${keep - 1} limit 1`;

@@ -35,8 +35,8 @@ export async function ensureDayPartition(tx: Transaction, from: Date): Promise<v
   const [found] = await tx`select to_regclass(${name}) is not null as present`;
   if (found?.['present'] === true) return;
   // A wrong clock may have put rows of that day into the default partition, which would forbid the new one. These rows
-  // move along. The lock, which attaching takes anyway, keeps further rows out meanwhile; deliveries of other days do
-  // not need it.
+  // move to the new partition. The lock, which attaching takes anyway, keeps further rows out meanwhile; deliveries of
+  // other days do not use the default partition.
   await tx`lock table delivery_attempt_default in access exclusive mode`;
   await tx.unsafe(`create table ${name} (like delivery_attempt including all)`);
   await tx`
