@@ -112,7 +112,7 @@ async function queryAndEvaluateReports(
   return { ...judged, hooks, push, refusedPosts };
 }
 
-/** What a failover would cost; no results for the embedded database, which has no standby. */
+/** Results about the cost of a failover; none for the embedded database, which has no standby. */
 async function examineReplication(target: ConnectionTarget, { postgresql }: Config): Promise<CheckResult[]> {
   if (postgresql.embedded) return [];
   const [names, report] = await Promise.all([

@@ -11,7 +11,7 @@ const RIGHTS = 'chown it to the user of the server, with all that is in it, or c
 const STORE_ADVICE = 'docs/files.md says what each answer of a store means.';
 const ID_ADVICE = 'Put that right before the server is started again: it refuses to. docs/files.md has more.';
 
-/** What the file store is compared with. */
+/** The values that the file store is compared with. */
 interface FileStoreExpectation {
   /** Null: no server runs, or its user is not known. */
   readonly serverUid: number | null;

@@ -25,9 +25,9 @@ export type Level = 'ok' | 'warning' | 'error' | 'skipped';
 export interface Finding {
   readonly check: CheckName;
   readonly level: Level;
-  /** What was found: one sentence without a full stop. */
+  /** The result: one sentence without a full stop. */
   readonly found: string;
-  /** What to do about it; null where nothing is to be done. */
+  /** The remedy, as a sentence; null where nothing is to be done. */
   readonly todo: string | null;
 }
 

@@ -6,7 +6,7 @@ import { createAddressPolicy } from '../outbound/create-address-policy.ts';
 import type { HookHost } from '../storage/hooks/hook-report.ts';
 import { countWithNoun, ok, warning, type CheckResult } from './finding.ts';
 
-/** Hosts that are looked at; those with the most hooks come first. */
+/** Hosts that are checked; those with the most hooks come first. */
 export const MAX_CHECKED_HOSTS = 200;
 /** Findings of one kind that are shown; the others are counted. */
 const MAX_SHOWN = 5;

@@ -7,7 +7,7 @@ import { error, ok, warning, type CheckResult } from './finding.ts';
 /** Finds all addresses of a host name. */
 type AddressLookup = (name: string) => Promise<readonly { readonly address: string; readonly family: number }[]>;
 
-/** What a failover of the database would cost; nothing where it has no standby. */
+/** Results about the cost of a failover; none where the database has no standby and waits for none. */
 export function evaluateReplication({
   standbys,
   synchronousStandbyNames: names,

@@ -48,7 +48,7 @@ export async function runChecks(options: CheckOptions): Promise<Finding[]> {
   const first = toFindings('configuration', verdicts);
   const rest = checkNames.filter((name) => name !== 'configuration');
   if (config === null) return [...first, ...(await checkWithoutConfig(options, rest))];
-  // Where the directory is closed to this user, the check of the server says so.
+  // If this user may not read the directory, the check of the server reports that.
   const holder = await findLockHolder(config.dataDir).catch(() => null);
   const database = withTimeoutFallback(collectDatabaseFacts(config, holder !== null), {
     verdicts: [error(TOO_LONG, 'Look at the database server and its log.')],
@@ -149,7 +149,7 @@ const timedOutResults: readonly CheckResult[] = [
   error(TOO_LONG, 'Run it again; if it stays, look at what this check is about.'),
 ];
 
-/** What a promise resolves with, or `fallback` when that takes too long. */
+/** Resolves with the value of `work`, or with `fallback` when that takes too long. */
 async function withTimeoutFallback<T>(work: Promise<T>, fallback: T): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const deadline = new Promise<T>((resolve) => {

@@ -12,10 +12,13 @@ import {
   type StoredPage,
 } from './store.ts';
 
-/** In the same folder as the files, so that a finished upload is moved and never copied. */
+/** A folder within the location of the files, so that a finished upload is moved and never copied. */
 const UPLOADS_FOLDER = 'uploads';
 const FOLDER_MODE = 0o700;
-/** Files in a folder share the beginning of their keys, which are random: 4,096 folders of about the same size. */
+/**
+ * The names of the 4,096 folders of files: the beginning of their keys. Keys are random, so the folders have about the
+ * same size.
+ */
 const KEY_PREFIX_PATTERN = /^[A-Za-z0-9_-]{2}$/;
 
 /**

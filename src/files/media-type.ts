@@ -33,7 +33,7 @@ export async function sniffType(head: Buffer): Promise<string> {
   return bytes.length > 0 && isText(bytes) ? 'text/plain' : UNKNOWN_MEDIA_TYPE;
 }
 
-/** Without parameters, and without characters that could end a header. */
+/** The type without parameters; a type with characters that could end a header is unknown. */
 function bareMediaTypeOrUnknown(mime: string): string {
   const type = mime.split(';', 1)[0]!.trim().toLowerCase();
   if (type === 'image/apng') return 'image/png';

@@ -29,7 +29,7 @@ interface FillingPart {
 export class PartBufferPool {
   readonly #reservationTimeoutMs: number;
   readonly #waiters: (() => void)[] = [];
-  /** In the order in which they were taken. */
+  /** The parts that are being filled, in the order in which their slots were taken. */
   readonly #filling = new Set<FillingPart>();
   #freeSlots: number;
 

@@ -57,7 +57,7 @@ function shortenKeepingExtension(name: string): string {
   return trimTrailingDotsSpaces(truncateToBytes(extension === '' ? name : name.slice(0, dot), maxBytes)) + extension;
 }
 
-/** As many whole characters as fit. */
+/** The beginning of the text: as many whole characters as fit. */
 function truncateToBytes(text: string, maxBytes: number): string {
   let bytes = 0;
   let end = 0;

@@ -64,7 +64,7 @@ function singleQueryValue(query: URLSearchParams, name: string): string {
   return values.length === 1 ? values[0]! : '';
 }
 
-/** As JSON, so that no value can run into the next one. */
+/** Signs the fields as JSON, so that no value can run into the next one. */
 function signLinkFields(key: Buffer, link: { id: string; name: string; expires: string; reader: string }): string {
   const { id, name, expires, reader } = link;
   return createHmac('sha256', key)

@@ -76,7 +76,7 @@ export const STORE_ID_KEY = 'store-id';
 /** The ids that Klatch assigns are not longer. */
 export const MAX_STORE_ID_BYTES = 100;
 
-/** Most entries in a page. */
+/** The maximum of entries in a page. */
 export const STORE_PAGE_SIZE = 1_000;
 
 /**

@@ -35,7 +35,8 @@ interface FileSweeperDeps {
 
 /**
  * Deletes files from the store that are no longer used: those of deleted messages, those that no message took, and
- * uploads without progress. The store comes first, then the row, so that no file stays in the store without a row.
+ * uploads without progress. It deletes the file from the store before the row, so that no file stays in the store
+ * without a row.
  */
 export class FileSweeper {
   readonly #deps: FileSweeperDeps;

@@ -277,7 +277,8 @@ async function finishRowWithRetry(
 
 /**
  * The width and height in the header of an image; null for other files. In a JPEG, metadata and a thumbnail may come
- * first, so it reads up to `JPEG_HEADER_BYTES` from the store. A failure of the store costs the size, not the upload.
+ * first, so it reads up to `JPEG_HEADER_BYTES` from the store. If the store fails here, the picture has no size, but
+ * the upload succeeds.
  */
 async function pictureSizeOf(
   { store, log }: UploadDeps,

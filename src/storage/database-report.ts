@@ -19,7 +19,7 @@ export interface DatabaseReport {
   readonly encoding: string;
   /** True: it takes no writes (a standby, or `default_transaction_read_only`). */
   readonly readOnly: boolean;
-  /** As set for Klatch's sessions. */
+  /** The setting as Klatch's sessions have it. */
   readonly fsync: string;
   readonly fullPageWrites: string;
   /** Connections that an ordinary user may have in all, and how many of the server's connections are used. */

@@ -15,9 +15,9 @@ import { StoreUnavailableError } from '../store.ts';
 /** The limits of each request. */
 export interface S3Bounds {
   readonly connectTimeoutMs: number;
-  /** Until the headers of the answer, plus the time that the request's body takes on a slow line. */
+  /** The time-out until the headers of the answer. The time that the request's body takes on a slow line is added. */
   readonly responseTimeoutMs: number;
-  /** Between two chunks of an answer. */
+  /** The time-out between two chunks of an answer. */
   readonly responseBodyStallTimeoutMs: number;
   /** The delays before the retries of a request; their number is the number of retries. */
   readonly retryDelaysMs: readonly number[];

@@ -17,7 +17,7 @@ export interface S3Request {
   readonly query?: Readonly<Record<string, string>>;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: Buffer;
-  /** Its answer is read as fast as the client takes it. */
+  /** The answer is read only as fast as the client takes it. */
   readonly isDownload?: boolean;
 }
 

@@ -8,7 +8,7 @@ const ACTIVATION_LOCK_KEY = 0x6163746976;
 interface HashedSource {
   /** An IPv4 address, or a /64 of IPv6. */
   readonly sourceHash: string;
-  /** The /48 around it; of IPv4 the same as the source. */
+  /** The /48 network of an IPv6 source; for IPv4 the same as the source. */
   readonly networkHash: string;
 }
 

@@ -31,7 +31,7 @@ export async function consumeSignInLink(tx: Transaction, tokenHash: string): Pro
   return row?.unexpired === true ? row.accountId : null;
 }
 
-/** Ends the links of an account that may not sign in any more. */
+/** Ends the links of an account that may no longer sign in. */
 export async function deleteSignInLinks(tx: Transaction, accountId: AccountId): Promise<void> {
   await tx`delete from sign_in_link where account_id = ${accountId}`;
 }

@@ -10,7 +10,7 @@ import { readSupportedVersion } from '../db/server-version.ts';
 import { BackupError, BACKUP_FORMAT_VERSION, type BackupHeader, type BackupTable } from './format.ts';
 import { EXCLUDED_TABLE_REASONS, readDatabaseTables, readSequences } from './tables.ts';
 
-/** For the whole copy; `StallDetector` reports a stall much earlier. */
+/** The time-out of the whole copy; `StallDetector` reports a stall much earlier. */
 export const WHOLE_COPY_TIMEOUT_MS = 7 * 24 * 60 * 60_000;
 /** How long a copy waits for a table that an administrator is changing. */
 const LOCK_TIMEOUT_MS = 60_000;

@@ -244,7 +244,7 @@ export class Connection {
     throw new DatabaseUnavailableError(message, { cause });
   }
 
-  /** Checks a session that was idle while another one was lost: its server may be gone, or not the primary any more. */
+  /** Checks a session that was idle while another one was lost: its server may be gone, or no longer the primary. */
   async #recheck(session: Session): Promise<boolean> {
     const timer = setTimeout(() => this.#end(session, { how: 'reset', isLoss: false }), SUSPECT_ANSWER_TIMEOUT_MS);
     try {

@@ -63,16 +63,17 @@ export function openSocket(
     socket.once('error', reject);
     socket.once('close', () => {
       clearTimeout(timer);
-      // TLS may report the reason in the same turn.
+      // TLS may report the reason in the same turn of the event loop, and then rejects first.
       setImmediate(() => reject(new Error('the connection was closed')));
     });
   });
 }
 
 /**
- * Delays `close` events of a socket until `clientEnded` resolves; it is called when the event comes. After a `close`
- * the library still takes statements for a moment: it rolls back the transaction that has just failed. It writes them
- * to a closed socket, in a later turn. No code can catch that exception, and it ended the whole process.
+ * Delays `close` events of a socket: calls `clientEnded` at the event, and passes the event on when its promise
+ * resolves. After a `close` the library still takes statements for a moment: it rolls back the transaction that has
+ * just failed. It writes them to a closed socket, in a later turn. No code can catch that exception, and it ended the
+ * whole process.
  */
 export function delayCloseEvents(socket: net.Socket, clientEnded: () => Promise<unknown>): void {
   const on = socket.on.bind(socket) as (event: string, listener: (...args: unknown[]) => void) => net.Socket;

@@ -16,7 +16,7 @@ export interface ServerUse {
   /** "db1:5432". */
   readonly server: string;
   readonly isUsed: boolean;
-  /** Why it was not used at the last attempt; null: it is used, or was not tried. */
+  /** Why the server was not used at the last attempt; null: it is used, or was not tried. */
   readonly rejection: string | null;
 }
 
@@ -37,7 +37,7 @@ export class ServerGroup {
   #preferred = 0;
   /** True: the preferred server was accepted. */
   #isPreferredUsed = false;
-  /** By index, from the last attempt. */
+  /** Why servers were rejected at the last attempt, by their index. */
   readonly #rejections = new Map<number, string>();
   #state: TimelineAndSystemId | null = null;
   #gate: Promise<void> | null = null;
@@ -58,7 +58,7 @@ export class ServerGroup {
     return this.#state?.timeline ?? null;
   }
 
-  /** No write is allowed until it resolves; null: there is no wait. */
+  /** No session may write until this promise resolves; null: there is no wait. */
   get timelineGate(): Promise<void> | null {
     return this.#gate;
   }

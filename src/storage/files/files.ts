@@ -71,7 +71,7 @@ export async function insertUpload(
   const bytes = announcedBytes ?? 0;
   const counted = await reserveUsage(tx, ownerId, { minBytes: bytes, wishedBytes: bytes, files: 1, limits });
   if (typeof counted === 'string') return counted;
-  // Under the lock of the account's usage: two parallel uploads cannot both take the last free place.
+  // Counts under the lock of the account's usage, so that two parallel uploads cannot both take the last free slot.
   const [row] = await tx<{ count: number }[]>`
     select count(*)::int as count from file where owner_id = ${ownerId} and state = 'uploading'`;
   if (row!.count >= limits.maxUnfinished) {

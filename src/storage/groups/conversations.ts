@@ -9,7 +9,7 @@ export interface MessagePreview {
   readonly seq: Seq;
   readonly sender: Actor;
   readonly label: string | null;
-  /** Its first `PREVIEW_CHARACTERS`. */
+  /** The first `PREVIEW_CHARACTERS` of the message's text. */
   readonly text: string;
   readonly deleted: boolean;
   /** The number of its files. */

@@ -8,7 +8,7 @@ export interface MemberOrOwnedBot {
   readonly id: AccountId;
   readonly nick: string;
   readonly role: GroupRole;
-  /** It was owner or admin, and the token has not been replaced since then. */
+  /** The account was owner or admin, and the token has not been replaced since then. */
   readonly knowsTokenAsFormerAdmin: boolean;
 }
 

@@ -63,7 +63,8 @@ interface ReportRow {
  */
 export async function readLaneReport(sql: Sql, nowMs: number, parkAfterMs: number): Promise<LaneReport> {
   const parkedSince = new Date(nowMs - parkAfterMs);
-  // Not a common table expression: PostgreSQL would materialise all its rows, on disk when there are many.
+  // A fragment instead of a common table expression: PostgreSQL would materialise all rows of the latter, on disk when
+  // there are many.
   const lanes = sql`reverse_hook r join conversation_head h on h.conversation_id = r.conversation_id`;
   const firstEvent = sql`
     select e.at from hook_event e

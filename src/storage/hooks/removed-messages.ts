@@ -52,7 +52,8 @@ export async function skipRemovedMessages(tx: Transaction, hook: HookReference):
 }
 
 /**
- * Attempts in flight during the first call may leave new retry rows behind: the group gets no second notice about them.
+ * Whether the group already got a notice about this range. Attempts in flight during an earlier call may have written
+ * new retry rows, and the group gets no second notice about these.
  */
 async function wasTold(tx: Transaction, hookId: HookReference['hookId'], range: RemovedRange): Promise<boolean> {
   const rows = await tx`

@@ -2,7 +2,9 @@ import type { HookId, Rev, Seq } from '../../model/ids.ts';
 import type { Sql } from '../db/connection.ts';
 import type { RetryRange } from './settlement.ts';
 
-/** Most retry rows of one hook; at this bound its lane reads no further messages (the contract). */
+/**
+ * The maximum of retry rows of one hook. At this bound its lane reads no further messages (docs/reverse-webhooks.md).
+ */
 export const MAX_RETRY_ROWS = 1_000;
 
 /** A retry row: a request that the lane retries outside the log's order. */
@@ -14,7 +16,7 @@ export interface RetryRangeWithAttempts extends RetryRange {
 export interface DueRetries {
   readonly due: readonly RetryRangeWithAttempts[];
   readonly count: number;
-  /** Of the rows that are not due yet. */
+  /** The earliest time of the rows that are not due yet. */
   readonly nextAt: Date | null;
 }
 

@@ -17,7 +17,10 @@ export interface AttemptRecord {
   readonly attempt: number;
   readonly at: Date;
   readonly outcome: AttemptOutcome;
-  /** Why it failed or was skipped; for a delivered message, why the receiver's reply was not posted. */
+  /**
+   * Why the attempt failed, or the messages were skipped; for a delivered message, why the receiver's reply was not
+   * posted.
+   */
   readonly category: string | null;
   readonly code: number | null;
   readonly durationMs: number;
@@ -45,11 +48,11 @@ export interface RetryRangeUpdate extends RetryRange {
   readonly nextAt: Date | null;
 }
 
-/** How far a lane is, and its failure state. */
+/** The position of a lane, and its failure state. */
 export interface LaneCursorAndFailures {
   /** Everything up to here is delivered, skipped, dead-lettered, or has a row in `delivery_retry`. */
   readonly cursor: Seq;
-  /** The same for events, by rev; null: the hook asks for none. */
+  /** The cursor for events, by rev; null: the hook asks for none. */
   readonly eventCursor: Rev | null;
   /** Failed attempts since the last successful one. */
   readonly failures: number;
@@ -61,7 +64,7 @@ export interface LaneCursorAndFailures {
   readonly batchLastSeq: Seq | null;
   /** Up to here messages go one by one, since the target refused a batch of them. */
   readonly unbatchedUntil: Seq | null;
-  /** The same two for events, by rev. */
+  /** `batchLastSeq` and `unbatchedUntil` for events, by rev. */
   readonly batchLastRev: Rev | null;
   readonly unbatchedUntilRev: Rev | null;
 }

@@ -16,7 +16,7 @@ import {
  * process (epoch), and its lane must be read again.
  * - If the hook was only changed, its position still counts, so that pausing a hook repeats nothing and a failed batch
  *   keeps its range.
- * - If its cursor was moved by hand as well, nothing counts.
+ * - If its cursor was moved as well (`cursor_generation`), nothing counts.
  *
  * The lease rows stay share-locked until the commit, so that no take-over comes between the check and the write.
  */

@@ -4,7 +4,7 @@ import { raiseLogEpochWithin, readLogEpoch } from '../messages/log-epoch.ts';
 import type { LostHead } from '../messages/lost-heads.ts';
 
 /**
- * What a node found when it compared its witness with the database. `unknown`: the node ended without an orderly stop,
+ * The finding of a node that compared its witness with the database. `unknown`: the node ended without an orderly stop,
  * and may have forgotten its newest changes.
  */
 export type TimelineFinding = 'complete' | 'missing' | 'unknown';
@@ -37,7 +37,7 @@ const DECISION = 'timeline_decision';
 /** `raised`: before the first write of the timeline; `raised_late`: after it. */
 type DecisionOutcome = 'confirmed' | 'raised' | 'raised_late';
 /**
- * How far a raise lifts the epochs of the leases: above all epochs that settlements of the previous timeline can have.
+ * A raise lifts the epochs of the leases by this, above all epochs that settlements of the previous timeline can have.
  */
 const RAISED_LEASE_EPOCHS = 1_000;
 
@@ -131,8 +131,8 @@ export async function forgetTimelineDecision(tx: Transaction): Promise<void> {
 }
 
 /**
- * The row exists from the first start on: of two nodes that decide at the same time, the second finds the first one's
- * decision.
+ * Locks the row of the decision, and creates it if it is missing. Of two nodes that decide at the same time, the second
+ * finds the first one's decision.
  */
 async function lockDecision(tx: Transaction): Promise<void> {
   await tx`insert into setting (name, value) values (${DECISION}, '') on conflict (name) do nothing`;

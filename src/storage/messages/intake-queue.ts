@@ -77,7 +77,7 @@ export class IntakeQueue {
     const entry: QueuedPost = { ...caller, bytes, deadline: performance.now() + this.#bounds.maxQueueWaitMs };
     this.#size += 1;
     this.#bytes += bytes;
-    // After other posts of its conversation, in either line.
+    // A post follows the other posts of its conversation, whether these are blocked or not.
     const blocked = this.#blockedPostsByConversation.get(caller.post.conversationId);
     if (blocked === undefined) this.#waiting.push(entry);
     else blocked.push(entry);

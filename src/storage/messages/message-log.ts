@@ -302,8 +302,8 @@ export class MessageLog {
     }
     const unblocked = batch.filter((entry) => !locked.has(entry.post.conversationId));
     const isStuck = ({ post }: QueuedPost): boolean => post.attachments.some((id) => files.has(id));
-    // Nobody holds a file for long. The callers retry these posts: in a separate line, posts that were sent later would
-    // overtake them.
+    // No transaction locks a file for long, so the callers retry these posts. In a separate line, they would be
+    // overtaken by posts that were sent later.
     for (const entry of unblocked.filter(isStuck)) this.#queue.reject(entry, notWrittenError(error));
     const free = unblocked.filter((entry) => !isStuck(entry));
     this.#queue.block(batch.filter((entry) => locked.has(entry.post.conversationId)));
@@ -360,7 +360,7 @@ function alertConflictError(): Error {
   return new AlertConflictError('another post changed the alert since it was read: read it and decide again');
 }
 
-/** For posts that PostgreSQL has rolled back. */
+/** The error for posts that PostgreSQL has rolled back. */
 function notWrittenError(error: unknown): Error {
   return new DatabaseUnavailableError('the database refused to write', { cause: error });
 }

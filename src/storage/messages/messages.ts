@@ -24,7 +24,7 @@ export interface HistoryRequest {
 export interface HistoryPage extends EpochBoundary {
   /** In ascending order, for both directions. */
   readonly messages: readonly StoredMessage[];
-  /** There are more in this direction. */
+  /** There are more messages in this direction. */
   readonly more: boolean;
   /** The first message that exists: a retention rule removed the messages before it. */
   readonly firstSeq: Seq;

@@ -1,7 +1,7 @@
 import type { PostedExpectation } from '../../model/expectation.ts';
 import type { Fragment, Sql, Transaction } from '../db/connection.ts';
 
-/** The largest step of the intake clock: while it runs, it is never further behind than this. */
+/** The largest step of the intake clock: a running clock never lags by more than this. */
 export const MAX_INTAKE_CLOCK_STEP_MS = 10_000;
 
 /** The intake clock as SQL. */
@@ -9,7 +9,7 @@ export const intakeClockMs = (sql: Sql | Transaction): Fragment => (sql as Sql)`
   coalesce((select c.open_ms from intake_clock c), 0)`;
 
 /**
- * The due time of an expectation `e` that begins to wait now, as SQL. The clock may be one step behind, so a step is
+ * The due time of an expectation `e` that begins to wait now, as SQL. The clock may lag by one step, so a step is
  * added: the group gets the notice too late rather than too early.
  */
 export const dueMsFromNow = (sql: Sql | Transaction): Fragment => (sql as Sql)`
@@ -22,8 +22,8 @@ export const signOfLife = (sql: Sql | Transaction): Fragment => (sql as Sql)`
 
 /**
  * A CTE after `numbered` that records posts as signs of life, in the commit of their messages. It locks the rows after
- * the head, like all writers of these rows, so that it compares their newest version. Empty where no post has such a
- * key.
+ * the head, like all writers of these rows, so that it compares their newest version. Empty where no post names the key
+ * of an expectation.
  */
 export function signsOfLifeCte(
   sql: Sql,

@@ -89,6 +89,6 @@ async function isKlatchDatabase(sql: Sql): Promise<boolean> {
 }
 
 async function opensCanaryIfAny(sql: Sql, secret: string | null): Promise<boolean> {
-  // Nothing matches an empty secret, so this separates a database with sealed values from one without.
+  // An empty secret opens no canary, so this distinguishes a database with sealed values from one without.
   return (await opensCanary(sql, new Sealer(secret ?? ''))) !== false;
 }

@@ -251,10 +251,10 @@ function senderRangeRows(tx: Transaction, senderRanges: readonly SenderMessageRa
 }
 
 /**
- * One statement, however many messages and devices there are. It looks up the devices of a conversation's members once,
- * and compares them with the two newest ranges. At least one of these ranges is by another sender, and it decides. Only
- * for members who have blocked an account it compares all ranges (500 senders and 1,000 devices took 3 s when it did so
- * for everybody).
+ * Writes the rows in one statement, however many messages and devices there are. The statement looks up the devices of
+ * a conversation's members once, and compares them with the two newest ranges. At least one of these ranges is by
+ * another sender, and it decides. Only for members who have blocked an account it compares all ranges (500 senders and
+ * 1,000 devices took 3 s when it did so for everybody).
  */
 async function upsertPendingPushes(
   tx: Transaction,

@@ -5,7 +5,7 @@ import type { PushClaim } from './push-claims.ts';
 
 /**
  * The outcome of a claimed row.
- * - `done`: it was sent, or has no recipient any more.
+ * - `done`: the push was sent, or no longer has a recipient.
  * - `rejected`, `expired`: given up, with a row in the log.
  * - `removed`: its device is removed.
  * - `again`: it failed and is retried after `waitMs`; `held`: the same, but it does not count as an attempt.
@@ -51,7 +51,7 @@ async function deleteDone(sql: Sql, done: readonly PushClaim[]): Promise<number>
   return rows.count;
 }
 
-/** One commit for all of them, whatever their outcomes. */
+/** Settles all claims in one commit, whatever their outcomes. */
 async function settleMixedInOneStatement(
   sql: Sql,
   settlements: readonly PushSettlement[],
@@ -142,7 +142,7 @@ type ExpiredPushCounts = readonly { readonly kind: DeviceKind; readonly count: n
 
 /**
  * Gives up, with rows in the log, due rows whose newest message is older than `maxAgeMs`. That includes rows for a
- * vendor that is unavailable, or not configured any more. At most `limit` rows; a row with a younger message stays.
+ * vendor that is unavailable, or no longer configured. At most `limit` rows; a row with a younger message stays.
  */
 export async function expirePushes(
   sql: Sql,

@@ -10,7 +10,7 @@ export function removeExpiredRefusedPosts(pool: Pool, beforeStep: () => Promise<
   return deleteInPages(pool, deletePageOfOldRows, beforeStep);
 }
 
-/** Skips rows that a node is updating: they are not old any more. */
+/** Skips rows that a node is updating: they are no longer old. */
 async function deletePageOfOldRows(sql: Sql): Promise<number> {
   const { count } = await sql`
     delete from refused_post where ctid = any(array(

@@ -144,7 +144,7 @@ async function dropOldPartitions(tx: Transaction, before: Date): Promise<number>
 
 /** Pages from the oldest key on. Each page starts where the previous one ended, or it would step over deleted keys. */
 function deletePagesOfOldKeys(before: Date): (sql: Sql) => Promise<number> {
-  // As text: a Date has no microseconds.
+  // The time is text: a Date has no microseconds.
   let from = '-infinity';
   return async (sql) => {
     const [row] = await sql<{ count: number; last: string | null }[]>`
