@@ -200,7 +200,7 @@ export class LocalStore implements FileStore {
     }
   }
 
-  /** Truncates an upload to its recorded length; false: there is none. */
+  /** Truncates an upload to its recorded length; false: there is no upload. */
   async #truncateUploadIfPresent(key: FileKey, received: number): Promise<boolean> {
     let handle: FileHandle;
     try {

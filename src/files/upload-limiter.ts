@@ -82,7 +82,7 @@ export class UploadLimiter {
     return permit;
   }
 
-  /** May be called again. */
+  /** A repeated call does nothing. */
   release(permit: UploadPermit): void {
     if (!this.#permits.delete(permit)) return;
     this.#decrementHeld(permit.owner);

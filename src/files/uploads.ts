@@ -19,7 +19,7 @@ import { UploadLimiter, type UploadPermit } from './upload-limiter.ts';
 
 /** A file that one request sends. */
 interface NewFile extends Uploader {
-  /** As the client gave it; `storeFile` sanitizes it. */
+  /** The name as the client gave it; `storeFile` sanitizes it. */
   readonly name: string;
   /** Null: unknown; the file may not be longer than announced. */
   readonly announcedBytes: number | null;

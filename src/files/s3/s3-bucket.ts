@@ -63,7 +63,7 @@ export class S3Bucket {
     await this.#ignoreNotFound(this.#client.requestHeaders({ method: 'DELETE', key }));
   }
 
-  /** Null: there is none. */
+  /** The size of an object; null: there is no such object. */
   async size(key: string): Promise<number | null> {
     try {
       const headers = await this.#client.requestHeaders({ method: 'HEAD', key });

@@ -120,7 +120,7 @@ export class S3Store implements FileStore {
     return this.#bucket.list(after);
   }
 
-  /** First the tails, then the store's own uploads, whose sizes it does not list. */
+  /** Lists first the tails, then the store's own uploads, whose sizes the store does not list. */
   async listUploads(after: string | null): Promise<StoredPage> {
     if (after === null || after.startsWith('t')) {
       const { files, next } = await this.#bucket.listFileKeysOfRemainders(after === null ? null : after.slice(1));
@@ -139,7 +139,7 @@ export class S3Store implements FileStore {
   async #finish(key: FileKey, state: S3UploadState): Promise<void> {
     const { uploadId, isComplete, remainder, etags } = state;
     if (isComplete && uploadId === null) {
-      // Stored as a whole already: only its existence is checked.
+      // The file is stored as a whole already: only its existence is checked.
       if ((await this.size(key)) === null) throw new NotInStoreError(`${this.description} does not have this file`);
       return;
     }

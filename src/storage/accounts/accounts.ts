@@ -37,7 +37,7 @@ interface ListedAccount extends Account {
   readonly groupRole: GroupRole | null;
 }
 
-/** Which accounts to list: by nick, after this one. */
+/** The accounts to list: by nick, after the nick `after`. */
 export interface AccountPageRequest {
   readonly after: string;
   readonly limit: number;

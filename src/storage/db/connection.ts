@@ -358,7 +358,7 @@ export class Connection {
     return socket;
   }
 
-  /** Called before the answer of the work in progress: that answer still counts. */
+  /** PostgreSQL reports a setting before the answer of the work in progress, and that answer still counts. */
   #onParameter(session: Session, name: string, value: string): void {
     if (value !== 'on' || !READ_ONLY_PARAMETERS.has(name)) return;
     if (!session.ready || this.#options.acceptsReadOnly === true) return;

@@ -148,8 +148,8 @@ export class Pool implements PoolMetrics {
   }
 
   /**
-   * A stalled connection rejects at once: the pool gives it out only if all are stalled, or it would attract every
-   * call.
+   * A stalled connection rejects calls at once, so it would attract every call. The pool gives it out only if all are
+   * stalled.
    */
   #takeIdlePreferringUsable(): Connection | undefined {
     // The most recently used first: it is the most likely to be open.

@@ -5,22 +5,25 @@ export interface TimelineAndSystemId {
   /** Rises with each promotion of a standby; null where the server does not report it. */
   readonly timeline: number | null;
   /**
-   * The same on all servers of a cluster; a restore into a new cluster gets another one. Null where the server does not
-   * report it.
+   * The id of the cluster, equal on all its servers; a restore into a new cluster gets another one. Null where the
+   * server does not report it.
    */
   readonly systemId: string | null;
 }
 
 /** One of the servers of a target, and whether it is used. */
 export interface ServerUse {
-  /** "db1:5432". */
+  /** Such as "db1:5432". */
   readonly server: string;
   readonly isUsed: boolean;
   /** Why the server was not used at the last attempt; null: it is used, or was not tried. */
   readonly rejection: string | null;
 }
 
-/** Sessions that may write await it before they are used in the new timeline. If it rejects, it is called again. */
+/**
+ * Called at a new timeline. Sessions that may write await its promise before they are used. If the promise rejects, the
+ * listener is called again.
+ */
 type TimelineListener = (timeline: number) => Promise<void>;
 
 const groups = new WeakMap<ConnectionTarget, ServerGroup>();

@@ -7,7 +7,7 @@ export interface Session {
   readonly client: Sql;
   /** The index of its server in the group. */
   readonly serverIndex: number;
-  /** The process of the server; 0 before it was greeted. */
+  /** The pid of the server process; 0 before the session was greeted. */
   pid: number;
   /** Its server's report about the cluster; null before it was greeted. */
   state: TimelineAndSystemId | null;

@@ -38,8 +38,9 @@ interface ProgramSearchOptions {
 }
 
 /**
- * Chooses PostgreSQL's programs: those in `binDir`, else the newest ones found that fit the existing files. Of two with
- * the same version the earlier place wins. Rejects with EmbeddedError when nothing fits.
+ * Chooses PostgreSQL's programs: those in `binDir`, else the newest ones found that fit the existing files. Of two
+ * installations with the same version, the one that is searched first wins. Rejects with EmbeddedError when nothing
+ * fits.
  */
 export async function findPrograms(wanted: ProgramRequirements, search: ProgramSearchOptions = {}): Promise<Programs> {
   const { installation = thisInstallation(), binDirs } = search;

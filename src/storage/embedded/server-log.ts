@@ -44,7 +44,7 @@ async function openForAppendAndChown(path: string, dataDir: string): Promise<Fil
   const { O_WRONLY, O_APPEND, O_CREAT, O_NOFOLLOW } = constants;
   const handle = await open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW, 0o600);
   try {
-    // A backup that runs as root would create the file as root, and the server, another user, could not start any more.
+    // A backup that runs as root would create the file as root, and the server, another user, could no longer start.
     if (process.geteuid?.() === 0) {
       const { uid, gid } = await stat(dataDir);
       await handle.chown(uid, gid);

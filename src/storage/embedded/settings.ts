@@ -33,8 +33,8 @@ export function serverSettingArguments(
     timezone: 'UTC',
     log_timezone: 'UTC',
 
-    // To stderr, which Klatch redirects to a file. No user data may appear there: no statements, no parameters, and
-    // with `terse` no DETAIL lines either, which quote rows ("Key (name)=(…) already exists").
+    // The server logs to stderr, which Klatch redirects to a file. No user data may appear there: no statements, no
+    // parameters, and with `terse` no DETAIL lines either, which quote rows ("Key (name)=(…) already exists").
     logging_collector: 'off',
     log_destination: 'stderr',
     log_statement: 'none',

@@ -41,7 +41,7 @@ export async function makeSocketFolder(dataDir: string, osUser: OsUser): Promise
 export async function removeOutsideSocketFolder(socketDir: string, dataDir: string): Promise<void> {
   if (dirname(socketDir) === dataDir) return;
   await rmdir(socketDir).catch((error: NodeJS.ErrnoException) => {
-    // It has other contents, or it is gone already: in both cases Klatch has nothing to remove.
+    // The folder has other contents, or is gone already: in both cases Klatch has nothing to remove.
     if (error.code !== 'ENOTEMPTY' && error.code !== 'ENOENT') throw error;
   });
 }

@@ -44,7 +44,7 @@ export interface NewUpload {
 }
 
 interface UploadLimits extends UsageLimits {
-  /** Uploads of one account that are not complete. */
+  /** The maximum of incomplete uploads of one account. */
   readonly maxUnfinished: number;
 }
 

@@ -62,7 +62,7 @@ export async function listChangedHeads(
     join conversation_head h on h.conversation_id = k.conversation_id and h.last_rev <> k.rev`;
 }
 
-/** The memberships among these keys. */
+/** Those of these memberships that exist. */
 export async function findMemberships(sql: Sql, keys: readonly MemberKey[]): Promise<readonly MembershipWithRevs[]> {
   return sql<MembershipWithRevs[]>`
     select m.conversation_id as "conversationId", m.account_id as "accountId", h.last_rev as rev, (

@@ -20,7 +20,7 @@ interface ListedGroup extends Omit<Group, 'about'> {
   readonly hooks: number;
 }
 
-/** Which groups to list: by id, after this one. */
+/** The groups to list: by id, after the id `after`. */
 interface GroupPageRequest {
   readonly after: number;
   readonly limit: number;

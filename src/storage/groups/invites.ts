@@ -55,8 +55,7 @@ export async function insertInvite(tx: Transaction, invite: NewInvite): Promise<
 }
 
 /**
- * Deletes the invitations of a group that have expired or are used up: they are then the same as ones that never
- * existed.
+ * Deletes the invitations of a group that have expired or are used up: a deleted one looks like one that never existed.
  */
 export async function deleteUnusableInvites(tx: Transaction, conversationId: ConversationId): Promise<void> {
   await tx`delete from group_invite i where i.conversation_id = ${conversationId} and not (${isOpen(tx)})`;

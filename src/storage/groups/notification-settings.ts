@@ -25,7 +25,7 @@ export async function updateNotificationSetting(
   { level, mutedUntil }: NotificationSettingPatch,
 ): Promise<NotificationSetting | null> {
   const { conversationId, accountId } = key;
-  // Held until the commit: a concurrent removal of the member deletes the setting.
+  // The lock is held until the commit, since a concurrent removal of the member deletes the setting.
   const members = await tx`
     select from membership where conversation_id = ${conversationId} and account_id = ${accountId} for key share`;
   if (members.length === 0) return null;

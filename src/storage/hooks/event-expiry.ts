@@ -122,7 +122,7 @@ async function passExpiredEventsOfHook(
   id: HookId,
 ): Promise<number> {
   const { conversationId, lastRev } = conversation;
-  // Locks the head first, as for every notice about a hook; then the hook, whose settlement may change the answer.
+  // Locks the head first, as for every notice about a hook; then the hook, whose settlement may change the result.
   await tx`select from conversation_head where conversation_id = ${conversationId} for no key update`;
   await tx`select from reverse_hook where id = ${id} for no key update`;
   const [hook] = await findLosingHooks(tx, conversation, id);

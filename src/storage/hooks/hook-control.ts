@@ -36,7 +36,7 @@ export interface LockedHook extends HookReference, HookFilter {
 
 type OptionalHookFilter = { readonly [Key in keyof HookFilter]?: HookFilter[Key] | undefined };
 
-/** Fields that are left out keep their value. */
+/** Changes of a hook; fields that are left out keep their value. */
 export interface HookOptionsAndPauseChanges extends OptionalHookFilter {
   readonly paused?: boolean | undefined;
   readonly format?: HookFormat | undefined;
@@ -279,14 +279,14 @@ function skippedMessageRange(
   { cursor, firstSeq: groupFirstSeq, lastSeq }: LockedHook,
   dropped: readonly DroppedRetry[],
 ): SkippedRange | null {
-  // Retry rows beyond the cursor are part of the backlog, which counts them once.
+  // Retry rows beyond the cursor are part of the backlog and counted there only.
   const apart = dropped.filter(({ seq, rev }) => rev === 0 && seq <= cursor);
   if (apart.length === 0 && cursor >= lastSeq) return null;
   const ends = apart.map((row) => row.lastSeq);
   return {
     firstSeq: Math.min(cursor + 1, ...apart.map(({ seq }) => seq)) as Seq,
     lastSeq: (lastSeq > cursor ? lastSeq : Math.max(...ends)) as Seq,
-    // Removed messages are dropped as well, but they were no backlog.
+    // The count leaves out messages that a retention rule removed: they were no longer part of the backlog.
     count:
       lastSeq -
       Math.max(cursor, groupFirstSeq - 1) +

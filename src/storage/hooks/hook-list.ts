@@ -33,7 +33,7 @@ export interface HookDetails extends ListedHook, HookFilter {
   readonly createdAt: Date;
 }
 
-/** Which hooks to list: by id, after this one. */
+/** The hooks to list: by id, after the id `after`. */
 export interface HookPageRequest {
   readonly after: number;
   readonly limit: number;

@@ -84,7 +84,7 @@ async function cutRetries(
       on conflict on constraint delivery_retry_pkey
       do update set last_seq = greatest(delivery_retry.last_seq, excluded.last_seq)`;
   }
-  // Retry rows beyond the cursor are part of the backlog, which counts them once.
+  // Retry rows beyond the cursor are part of the backlog and counted there only.
   const ranges = cut
     .filter(({ seq }) => seq <= cursor)
     .map((row) => ({ first: row.seq, last: Math.min(row.lastSeq, firstSeq - 1) }));

@@ -12,7 +12,10 @@ export interface RetryRangeWithAttempts extends RetryRange {
   readonly attempts: number;
 }
 
-/** A hook's retry rows that are due, the longest due first, with the count of all and the time of the next. */
+/**
+ * A hook's retry rows that are due, the longest due first, with the number of all retry rows and the time of the next
+ * one.
+ */
 export interface DueRetries {
   readonly due: readonly RetryRangeWithAttempts[];
   readonly count: number;

@@ -1,8 +1,8 @@
 import type { HookId, Rev, Seq } from '../../model/ids.ts';
 
 /**
- * The outcome of a request. Two outcomes are no attempts. `dead_lettered`: the hook gave the message up since the
- * target refuses it alone. `skipped`: the messages were too old for their hook.
+ * The outcome of a request. Two outcomes are no attempts. `dead_lettered`: the hook gave the message up, since the
+ * target refuses only this one. `skipped`: the messages were too old for their hook.
  */
 type AttemptOutcome = 'delivered' | 'failed' | 'dead_lettered' | 'skipped';
 

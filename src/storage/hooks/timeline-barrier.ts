@@ -102,7 +102,8 @@ export async function raiseForLateFinding(
   const conversations = lost.map(({ conversationId }) => conversationId);
   if ((await readLogEpoch(tx)) > knownEpoch && (await isEpochRaisedFor(tx, timeline, conversations))) return false;
   const epoch = await raiseAndRewind(tx, timeline, knownEpoch);
-  // Other changes may have taken the lost numbers already: a reader that knows the previous epoch keeps nothing.
+  // Other changes may have taken the lost numbers already: a reader that knows the previous epoch has to drop the whole
+  // conversation.
   await tx`
     update conversation_head set epoch = ${epoch}, epoch_rev = 0 where conversation_id = any(${conversations}::bigint[])`;
   await writeDecision(tx, timeline, 'raised_late');

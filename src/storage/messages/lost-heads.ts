@@ -10,8 +10,8 @@ export interface LostHead {
   readonly knownSeq: number;
   readonly knownRev: number;
   /**
-   * The newest ones of the database; 0: it does not have the conversation. Where they are not lower, other changes have
-   * taken the numbers.
+   * The newest message and change in the database; 0: it does not have the conversation. Where they are not lower,
+   * other changes have taken the numbers.
    */
   readonly lastSeq: number;
   readonly lastRev: number;

@@ -37,8 +37,8 @@ export interface MessageLogOptions {
   /** How long a post may wait for its flush to begin, and for an unavailable database to return. */
   readonly maxQueueWaitMs: number;
   /**
-   * Called after each commit with the conversations that advanced, and their newest seqs. It also gets a repeated
-   * post's conversation: the repeat may be the first to learn that the post was written. Must not throw.
+   * Called after each commit with the conversations that advanced, and their newest seqs. It also gets the conversation
+   * of a repeated post, whose first write may have had an unknown outcome. Must not throw.
    */
   readonly onCommitted: (advanced: ReadonlyMap<ConversationId, Seq>) => void;
 }

@@ -30,7 +30,7 @@ export interface HistoryPage extends EpochBoundary {
   readonly firstSeq: Seq;
 }
 
-/** A message with its sender as a row. */
+/** The row of a message with its sender. */
 export interface MessageRow extends Omit<StoredMessage, 'sender' | 'attachments' | 'cards'> {
   readonly attachments: readonly Attachment[] | null;
   readonly cards: readonly MessageCard[] | null;

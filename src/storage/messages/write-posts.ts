@@ -27,7 +27,7 @@ export interface Post {
   readonly bodyHash: string | null;
   /** An id by which the sender's clients recognise it; such a post has a key. */
   readonly clientId?: string;
-  /** Its change of an alert; such a post carries no files. */
+  /** The post's change of an alert; such a post carries no files. */
   readonly alert?: AlertWrite;
   /** The expectation of which the post is a sign of life, if the group has one with this key. */
   readonly expectation?: Pick<PostedExpectation, 'key'>;
