@@ -49,8 +49,8 @@ export async function ensureDataDir(dataDir: string): Promise<string> {
 const heldConnections = new Set<DatabaseSync>();
 
 /**
- * Admits one Klatch process per data directory. It is a record lock of the kernel on an empty file in the directory;
- * the file has mode 0600, so that no other user can take the lock. The kernel frees the lock when the process ends in
+ * Admits one Klatch process per data directory. It is a record lock of the kernel on an empty file in the directory.
+ * The file has mode 0600, so that no other user can take the lock. The kernel frees the lock when the process ends in
  * any way: there are no stale locks. Containers that share the directory see the lock. Node has no call for record
  * locks; the SQLite inside Node has.
  */

@@ -39,10 +39,10 @@ export interface ExitReason {
 }
 
 /**
- * Records the state of a process in its data directory, so that `klatch status` can say why no server runs: it was
- * stopped, or it failed, each with the reason. A record of another state means that the process was killed. The process
- * holds the directory's lock from `markStarting` to `markStoppedOrFailed`. If the record cannot be written, since the
- * disk is full, the server still runs.
+ * Records the state of a process in its data directory, so that `klatch status` can say why no server runs. The record
+ * says that the server was stopped, or that it failed, with the reason. Another state means that the process was
+ * killed. The process holds the directory's lock from `markStarting` to `markStoppedOrFailed`. If the record cannot be
+ * written, since the disk is full, the server still runs.
  */
 export class LastRunRecorder {
   readonly #path: string;

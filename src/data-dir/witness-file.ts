@@ -14,8 +14,8 @@ const contentSchema = z.object({
 });
 
 /**
- * Of a conversation: its id, its newest seq, when that message was sent, its newest rev, the seq of the message that
- * this rev changed, and when. Times are in ms of Unix time.
+ * Of a conversation: its id, newest seq, when that message was sent, newest rev, the seq of the message that this rev
+ * changed, and when. Times are in ms of Unix time.
  */
 export type WitnessRow = z.infer<typeof rowSchema>;
 

@@ -166,7 +166,7 @@ class S3Append {
     const { bucket, key } = this.#target;
     // Without new bytes the existing tail is unchanged.
     if (body.length === this.#state.remainder) return;
-    // Writes the tail to a new object: if this process is killed before its row is written, the upload resumes with the
+    // Writes the tail to a new object. If this process is killed before its row is written, the upload resumes with the
     // previous tail, also on another node.
     const remainderName = randomBytes(REMAINDER_NAME_BYTES).toString('base64url');
     await bucket.put(remainderKey(key, remainderName), body);

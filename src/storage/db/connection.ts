@@ -254,8 +254,8 @@ export class Connection {
     } finally {
       clearTimeout(timer);
     }
-    // This session was lost together with the first one, so it does not count as another loss, which would make the
-    // other sessions check their servers again.
+    // This session was lost together with the first one, so it does not count as another loss. Another loss would make
+    // the other sessions check their servers again.
     this.#end(session, { how: 'reset', isLoss: false });
     return false;
   }
@@ -385,7 +385,7 @@ export class Connection {
 }
 
 /**
- * The sentence advises a restart, since a Klatch that just started knows no newer timeline: it accepts the database as
+ * The sentence advises a restart, since a Klatch that just started knows no newer timeline. It accepts the database as
  * it is, and reports what the database lacks.
  */
 function formerPrimarySentence(timeline: number | null, newer: number): string {

@@ -316,7 +316,7 @@ export class MessageLog {
 
   /**
    * Unwritten posts wait for an unavailable database. Where PostgreSQL itself refused (a full disk), their callers get
-   * an error at once, as do the callers of all other waiting posts: that state may last.
+   * an error at once, as do the callers of all other waiting posts. That state may last.
    */
   #suspendAfterFailedFlush(batch: readonly QueuedPost[], error: unknown): void {
     if (isOutage(error)) {

@@ -188,7 +188,7 @@ interface SenderMessageRange {
   /** Null: all messages of the sender; else those that mention this nick. */
   readonly nick: string | null;
   /**
-   * The first seq of all senders in the conversation, or of all that mention the nick: the send step leaves out
+   * The first seq of all senders in the conversation, or of all that mention the nick. The send step leaves out
    * messages that are not for the recipient.
    */
   readonly firstSeq: Seq;
