@@ -64,8 +64,8 @@ export async function discoverServerAddress(text: string): Promise<ServerAddress
 }
 
 /**
- * The base URL for uploads and downloads, which use HTTP: the address itself, or that of a WebSocket on the HTTP port.
- * Null for other endpoints: they do not tell where the HTTP port is.
+ * The base URL for uploads and downloads, which use HTTP: the address itself, or the address of a WebSocket on the HTTP
+ * port without its path. Null for other endpoints, which do not show the HTTP port.
  */
 export function deriveHttpBaseUrl(httpOrWsLiveUrl: string): string | null {
   const url = parseUrlRefusingCredentialsAndQuery(httpOrWsLiveUrl);
@@ -108,7 +108,7 @@ async function readBoundedText(response: Response): Promise<string> {
       text += decoder.decode(value, { stream: true });
     }
   } finally {
-    // It rejects where the body broke off; `read` has already thrown that error.
+    // `cancel` rejects if the body broke off; `read` has already thrown that error.
     await reader.cancel().catch(() => {});
   }
 }

@@ -1,6 +1,6 @@
 /**
  * Transient refusals: the server's stable codes, with the seconds after which a repeat may succeed. The client treats
- * codes that are newer than itself as final.
+ * codes that it does not know as final.
  */
 const RETRY_S_BY_TRANSIENT_CODE: ReadonlyMap<string, number> = new Map([
   ['signing_changed', 1],

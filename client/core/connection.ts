@@ -1,4 +1,3 @@
-/** How a connection ended. */
 export interface ConnectionEnd {
   /** The server's close code, if it gave one. */
   readonly code: number | null;

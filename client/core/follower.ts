@@ -18,7 +18,7 @@ import {
 export interface FollowOptions {
   /** For each conversation, the rev of the last change that the client has. */
   readonly resumeRevByConversation: ReadonlyMap<number, number>;
-  /** The epoch of the server's log that this rev belongs to; 0 for conversations that it does not name. */
+  /** The epoch of the server's log that each of these revs belongs to; 0 for conversations that are not in the map. */
   readonly resumeEpochByConversation?: ReadonlyMap<number, number>;
   /** For unknown conversations: begin with the changes from now on, or with their first change. */
   readonly unknownStartAt: 'now' | 'start';
@@ -35,8 +35,8 @@ const MAX_REMEMBERED_LEFT_CONVERSATIONS = 1_000;
 /** The number of conversations that `live.subscribe` accepts; it follows those with the lowest numbers. */
 const MAX_SUBSCRIBED_CONVERSATIONS = 20_000;
 /**
- * An account that was added to a conversation while it was disconnected gets this many of the last changes. They
- * contain the messages since the addition; no one tells where those begin.
+ * An account that was added to a conversation while it was disconnected gets this many of the last changes. The server
+ * does not tell the rev at which the account was added.
  */
 const BACKFILL_CHANGES_WHEN_JOINED_AWAY = 200;
 
@@ -52,7 +52,7 @@ export class ConversationFollower {
   readonly #epochByConversation = new Map<number, number>();
   /** The server's epoch at the last subscription. */
   #subscribedEpoch = 0;
-  /** The same revs for conversations that the account has left, in case it joins again. */
+  /** By conversation that the account has left, the rev of the last handled change, in case the account joins again. */
   readonly #revByLeftConversation = new Map<number, number>();
   readonly #options: FollowOptions;
   readonly #listener: ChatListener;
@@ -122,8 +122,9 @@ export class ConversationFollower {
   }
 
   /**
-   * Forgets handled changes that the server has lost since: those after `epoch_rev` where nothing else was lost in
-   * between, otherwise all. It runs before any fetch, so that an interrupted reconciliation repeats it.
+   * Forgets handled changes that the server has lost since: the changes after `epoch_rev` if the log's epoch rose only
+   * once, otherwise all changes. It runs before any fetch, so that the next subscription repeats an interrupted
+   * reconciliation.
    */
   async #dropLostChanges(
     conversations: SubscribeResult['conversations'],
@@ -135,7 +136,7 @@ export class ConversationFollower {
     for (const [id, have] of this.#handledRevByConversation) {
       const known = this.#epochByConversation.get(id) ?? 0;
       if (known === epoch) continue;
-      // The answer does not tell what an unlisted conversation lost.
+      // The answer does not tell which changes an unlisted conversation lost, so the follower forgets all its changes.
       const kept = known === previous ? Math.min(have, listed.get(id) ?? 0) : 0;
       this.#epochByConversation.set(id, epoch);
       if (kept < have) await this.#rewind(id, kept);
@@ -185,7 +186,7 @@ export class ConversationFollower {
       const params = { conversation, after_rev: have, limit: this.#syncPageSize };
       const page = await this.#fetchSyncPage(session, params);
       if (page === null) break;
-      // The gap stays open: the next subscription tells what this conversation lost.
+      // The gap stays open: only the answer to the next subscription tells which changes this conversation lost.
       if ((page.epoch ?? 0) !== (this.#epochByConversation.get(conversation) ?? 0)) return;
       for (const change of page.changes) if (change.rev > have) await this.#passToListener(conversation, change);
       more = page.more && page.rev > have;
@@ -195,7 +196,7 @@ export class ConversationFollower {
     this.#conversationsWithGap.delete(conversation);
   }
 
-  /** Resolves to null when the account is no longer in the conversation; the stream reports that too. */
+  /** Resolves to null when the account is no longer in the conversation; the stream reports the departure, too. */
   async #fetchSyncPage(session: ChatSession, params: object): Promise<ChangePage | null> {
     try {
       const page = await session.call('conversations.sync', params, { decode: decodeChangePage });

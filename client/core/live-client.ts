@@ -30,7 +30,10 @@ const NOTIFICATION_QUEUE_OVERFLOW_BYTES = 64 * 1024 * 1024;
 /** The account, the connection and the purpose of a client. */
 export interface LiveClientOptions {
   readonly connect: ConnectFunction;
-  /** The token of the session; the client sends it to the server only. Null: a page, whose session cookie counts. */
+  /**
+   * The token of the session; the client sends it to the server only. Null: a page, whose browser sends the session
+   * cookie.
+   */
   readonly token: string | null;
   /** Null: the client only makes requests. */
   readonly follow: FollowOptions | null;
@@ -39,7 +42,6 @@ export interface LiveClientOptions {
   readonly backoff?: BackoffDelays;
 }
 
-/** Options of one request. */
 interface CallOptions<Result> {
   readonly decode: Decoder<Result>;
   /** Bound of all attempts together, the wait for a connection included. */
@@ -96,7 +98,8 @@ export class LiveClient {
   }
 
   /**
-   * By conversation, the epoch of the server's log that this rev belongs to; empty where the client does not follow.
+   * By conversation, the epoch of the server's log that the last handled rev belongs to; empty where the client does
+   * not follow.
    */
   get epochByConversation(): ReadonlyMap<number, number> {
     return this.#follower?.epochByConversation ?? new Map();
@@ -286,8 +289,8 @@ export class LiveClient {
     this.counts.authenticatedConnections += 1;
     this.#lastConnectionError = null;
     await this.#options.listener({ type: 'connected', account });
-    // Before the follower begins: its listener may make a call. That call would wait for a connection, and the
-    // connection for the listener.
+    // Set before the follower begins, because its listener may make a call. Otherwise that call would wait for a
+    // connection, and the connection for the listener.
     this.#authenticatedSession = session;
     this.#wakeWaiters();
     const followed = await this.#follower?.closeGapsAndSubscribe(session);

@@ -29,7 +29,8 @@ const NOTICE_SENTENCES: Readonly<Record<string, (who: string, actor: string, det
 };
 
 /**
- * The secrets that somebody may still know who left a group or lost the role of an admin; empty where there are none.
+ * The secrets that a person may still know after leaving a group or losing the role of an admin; empty if there are
+ * none.
  */
 function knownSecretsSuffix(who: string, { token, invites_seen: invites }: Notice['details']): string {
   const known = [

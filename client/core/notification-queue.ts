@@ -1,6 +1,5 @@
 import type { Notification } from './rpc-client.ts';
 
-/** Options of a notification queue. */
 interface NotificationQueueOptions {
   /** Called for one notification after the other; the next waits until it has resolved. */
   readonly handle: (notification: Notification) => Promise<void> | void;

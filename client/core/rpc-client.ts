@@ -9,7 +9,6 @@ export interface Notification {
   readonly receivedTextLength: number;
 }
 
-/** Options of an RPC client. */
 interface RpcClientOptions {
   readonly send: (text: string) => void;
   /** Called within `receive`, in the order of the texts. */
@@ -84,7 +83,7 @@ export class RpcClient {
       else pending?.reject(new ServerError(error.data?.code, error.message));
       return undefined;
     }
-    // An error without an id is about a text that the server could not read, and every text is from this client.
+    // The server sends an error without an id when it could not read a text of this client.
     if (id === null && error !== undefined) {
       throw new ProtocolError(`the server could not read a request: ${error.message}`);
     }

@@ -2,12 +2,12 @@
 const CONTROL_OR_LINE_BREAK = /[\p{Cc}\u2028\u2029]/gu;
 /**
  * Characters that change the direction of the surrounding text, or that are invisible: marks, embeddings, overrides,
- * isolates, zero-width characters, tags, and characters that only some terminals show. Joiners stay: emoji and some
- * scripts need them.
+ * isolates, zero-width characters, tags, and characters that only some terminals show. Joiners are not in the list,
+ * because emoji and some scripts need them.
  */
 const INVISIBLE_OR_BIDI_RANGES = String.raw`\u00AD\u061C\u115F\u1160\u180E\u200B\u200E\u200F\u202A-\u202E\u2060-\u206F\u3164\uFEFF\uFFA0\uFFF9-\uFFFB\u{E0000}-\u{E0FFF}`;
 const INVISIBLE_OR_BIDI = new RegExp(`[${INVISIBLE_OR_BIDI_RANGES}]`, 'gu');
-/** Characters of both kinds that `JSON.stringify` leaves as they are. */
+/** Control characters, line breaks and invisible characters that `JSON.stringify` does not escape. */
 const UNSAFE_IN_JSON = new RegExp(`[\\u007F-\\u009F\\u2028\\u2029${INVISIBLE_OR_BIDI_RANGES}]`, 'gu');
 
 /** Foreign text as one line that is safe on a terminal. */

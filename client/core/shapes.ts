@@ -17,7 +17,7 @@ import {
 
 /**
  * The fields of the server's messages that this client relies on; it keeps all others unchanged. They are not the
- * server's own schemas: a client outlives the server that it was made with.
+ * server's own schemas, because a client also talks to servers of other versions.
  */
 
 const id = positiveInteger;
@@ -62,7 +62,7 @@ export const decodeMessage = objectWithAtLeast({
   attachments: optional(arrayOf(decodeAttachment)),
   cards: optional(arrayOf(decodeCard)),
   mentions: optional(arrayOf(string)),
-  /** Of the request that sent the message; only the sender's sessions get it. */
+  /** The `client_id` of the request that sent the message; only the sender's sessions get it. */
   client_id: optional(string),
 });
 
@@ -71,7 +71,7 @@ export const decodeNotice = objectWithAtLeast({
   actor: nullable(decodeActor),
   details: recordOf(anything),
   at: string,
-  /** The rev of the notice's change; in histories. */
+  /** The rev of the notice's change; only histories contain it. */
   rev: optional(rev),
   /** The message that precedes the notice. */
   after_seq: optional(integer),

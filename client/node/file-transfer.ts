@@ -15,7 +15,6 @@ export interface FileServer {
   readonly token: string;
 }
 
-/** A file to upload. */
 interface OutgoingFile {
   readonly name: string;
   readonly size: number;
@@ -26,7 +25,7 @@ interface OutgoingFile {
 
 /** After this time without a byte in either direction, the client treats the server as unreachable. */
 const SOCKET_IDLE_TIMEOUT_MS = 30_000;
-/** The time in which the server may ask for the body; then the client sends it unasked. */
+/** The time that the server has to ask for the body with 100 Continue; after it the client sends the body unasked. */
 const MAX_CONTINUE_WAIT_MS = 1_000;
 const MAX_JSON_RESPONSE_BYTES = 64 * 1024;
 /** A server with files in a bucket redirects its clients there. One redirect is enough, and none can form a loop. */
@@ -61,7 +60,8 @@ async function upload(server: FileServer, file: OutgoingFile, expectsContinue: b
     fileReadFailure = { error };
     request.destroy();
   });
-  // Without it, an error later in the pipeline would destroy the file's stream with an error that is not its own.
+  // Without this generator, an error later in the pipeline would destroy the file's stream, which would then emit that
+  // error as if reading the file had failed.
   const bytes = async function* (): AsyncGenerator<Buffer> {
     yield* file.content;
   };
@@ -70,7 +70,7 @@ async function upload(server: FileServer, file: OutgoingFile, expectsContinue: b
     if (may) await pipeline(bytes(), new ProgressTransform(file.onProgress), request);
   });
   sent.catch(() => {});
-  // The server's answer explains more than the error that it stopped reading.
+  // If the server stops reading, its answer explains more than the error of the pipeline.
   const response = await Promise.race([answered, sent.then(() => answered)]).catch(async (error: unknown) => {
     file.content.destroy();
     if (fileReadFailure !== null) throw fileReadFailure.error;
@@ -88,7 +88,7 @@ async function upload(server: FileServer, file: OutgoingFile, expectsContinue: b
   return decodeReceived(decodeAttachment, parseJsonOrNull(text), sentence);
 }
 
-/** Resolves when the request has its connection; never, where it gets none. */
+/** Resolves when the request has its connection; never resolves if it gets none. */
 function awaitSocketConnected(request: ReturnType<typeof requestPlain>): Promise<void> {
   return new Promise((resolve) => {
     request.once('socket', (socket) =>
@@ -107,7 +107,7 @@ async function shouldSendBody(request: ReturnType<typeof requestPlain>, answered
     return await Promise.race([
       answered.then(() => false),
       new Promise<boolean>((resolve) => request.once('continue', () => resolve(true))),
-      // Some proxies do not forward the 100.
+      // Some proxies do not forward the 100 response.
       awaitSocketConnected(request).then(() => wait(MAX_CONTINUE_WAIT_MS, true, { signal: waited.signal })),
     ]);
   } finally {

@@ -7,7 +7,7 @@ import type { Connection, ConnectionBounds, ConnectionCallbacks } from '../core/
 const CLOSE_TIMEOUT_MS = 1_000;
 const LINE_FEED = 0x0a;
 
-/** tcp:// and tls://: a line for each JSON text. */
+/** A connection over tcp:// or tls://, with one line for each JSON text. */
 export class LineConnection implements Connection {
   readonly #socket: Socket;
   readonly #callbacks: ConnectionCallbacks;

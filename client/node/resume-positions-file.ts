@@ -15,7 +15,7 @@ import {
 
 /** Conversations that the file keeps; it forgets those without changes for the longest time. */
 const MAX_SAVED_CONVERSATIONS = 20_000;
-/** Between two writes while changes come. After a kill, the client receives the unsaved changes again. */
+/** The shortest time between two writes. After a kill, the client receives the unsaved changes again. */
 const MIN_SAVE_INTERVAL_MS = 1_000;
 
 const CONVERSATION_ID_PATTERN = /^\d{1,16}$/;
@@ -30,7 +30,7 @@ const decodeResumeState = objectWithAtLeast({
   /** The sign-in that the positions belong to; they mean nothing for another one. */
   sign_in: string,
   revs: decodeNumbersByConversation,
-  /** The epoch of the server's log; 0 for conversations that it does not name. */
+  /** By conversation, the epoch of the server's log; 0 for conversations that it does not contain. */
   epochs: optional(decodeNumbersByConversation),
 });
 
@@ -57,7 +57,10 @@ export class ResumePositionsFile {
     return state === null ? null : numberedEntries(state.revs);
   }
 
-  /** The epoch of the server's log that they belong to; 0 for conversations that it does not name. */
+  /**
+   * By conversation, the epoch of the server's log that its position belongs to; 0 for conversations that are not in
+   * the map.
+   */
   loadEpochs(): Map<number, number> {
     return numberedEntries(this.#load()?.epochs ?? {});
   }
@@ -99,12 +102,12 @@ export class ResumePositionsFile {
       ...(epochs.length === 0 ? {} : { epochs: Object.fromEntries(epochs) }),
     });
     mkdirSync(dirname(this.#path), { recursive: true, mode: 0o700 });
-    // A kill in between leaves the old file intact.
+    // If the process is killed before the rename, the old file stays intact.
     writeFileSync(`${this.#path}.new`, `${text}\n`, { mode: 0o600 });
     renameSync(`${this.#path}.new`, this.#path);
   }
 
-  /** Nobody awaits the timer: the next change reports its error. */
+  /** Nothing awaits the timer, so the next `scheduleSave` throws its error. */
   #saveOnTimer(): void {
     try {
       this.flushPendingSave();
@@ -122,7 +125,7 @@ function parseJsonOrNull(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    // The decoder refuses null.
+    // The decoder rejects null, as it rejects a file of another shape.
     return null;
   }
 }

@@ -5,7 +5,9 @@ import type { Connection, ConnectionBounds, ConnectionCallbacks } from '../core/
 
 const CLOSE_TIMEOUT_MS = 1_000;
 
-/** ws:// and wss://: a text frame for each JSON text. The library answers the server's pings. */
+/**
+ * A connection over ws:// or wss://, with one text frame for each JSON text. The library answers the server's pings.
+ */
 export class WsConnection implements Connection {
   readonly #socket: WebSocket;
   readonly #callbacks: ConnectionCallbacks;

@@ -60,7 +60,7 @@ export async function requireServerAddress(text: string): Promise<ServerAddress>
 }
 
 /**
- * Makes requests as the signed-in account, over a connection that ends with them. `waitMs`: the time for which each
+ * Makes requests as the signed-in account, over a connection that ends after them. `waitMs`: the time for which each
  * request waits for an unreachable server. Throws ChatCommandError.
  */
 export async function withSignedInClient<Result>(

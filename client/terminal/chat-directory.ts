@@ -40,7 +40,9 @@ export async function findConversation(client: LiveClient, text: string): Promis
   return matchConversation(await listConversations(client), text);
 }
 
-/** The same among known conversations. */
+/**
+ * Finds the conversation that a person means in a list. Throws ChatCommandError where there is none, or more than one.
+ */
 export function matchConversation(all: readonly Conversation[], text: string): Conversation {
   const wanted = text.toLowerCase();
   const fits = (each: Conversation): boolean => {

@@ -113,8 +113,8 @@ export async function prepareUploads(
 }
 
 /**
- * Uploads the files and returns their ids in the same order. Throws ChatCommandError; then it removes the uploaded
- * ones.
+ * Uploads the files and returns their ids in the same order. On a failure it removes the files that were uploaded, and
+ * throws ChatCommandError.
  */
 export async function uploadAll(
   context: ChatContext,
@@ -134,7 +134,7 @@ export async function uploadAll(
 async function uploadLocalFile(context: ChatContext, server: FileServer, { path, size }: LocalFile): Promise<string> {
   const name = basename(path);
   const progress = new TransferProgressLine(context, { name, size });
-  // Reads the size that was announced, although another program may still append to the file.
+  // Reads only as many bytes as were announced: another program may still append to the file.
   const bytes = size === 0 ? Readable.from([]) : createReadStream(path, { end: size - 1 });
   const onProgress = (sent: number): void => progress.showTransferred(sent);
   try {

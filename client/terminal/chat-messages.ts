@@ -112,7 +112,7 @@ export async function fetchLastMessages(
   return { messages: pages.flat(), removedBeforeIfReached };
 }
 
-/** Moves the own read position; does nothing without a message. */
+/** Moves the account's read position to a message; does nothing if `seq` is undefined. */
 export async function markRead(client: LiveClient, conversation: number, seq: number | undefined): Promise<void> {
   if (seq === undefined) return;
   await client.call('messages.mark-read', { conversation, seq }, { decode: anything, isRepeatable: true });

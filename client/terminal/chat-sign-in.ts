@@ -44,13 +44,13 @@ const decodeSignedIn = objectWithAtLeast({
 const decodeAuthStarted = objectWithAtLeast({ transaction: string, channel: string });
 const decodeSignUpNeeded = objectWithAtLeast({ status: constant('sign_up'), transaction: string });
 type SignedIn = Decoded<typeof decodeSignedIn>;
-/** The result of proving an address: it has an account, or none yet. */
+/** The result of proving an address: a session, or `sign_up` for an address that has no account yet. */
 type VerifyResult = SignedIn | Decoded<typeof decodeSignUpNeeded>;
 const decodeVerifyResult: Decoder<VerifyResult> = (value) =>
   objectWithAtLeast({ status: string })(value).status === 'sign_up' ? decodeSignUpNeeded(value) : decodeSignedIn(value);
 
 const MAX_CODE_OR_NICK_TRIES = 3;
-/** A whole link, or the part after its #. Only the server knows its length. */
+/** A whole link, or the part after its #. Only the server knows how long its token is. */
 const SIGN_IN_LINK_PATTERN = /^(?:\S*#)?kll_[\w-]+$/;
 const NICK_PATTERN = /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,30}[A-Za-z0-9])?$/;
 
@@ -79,7 +79,7 @@ export function addSignIn(chat: Command, context: ChatContext): void {
       'the invitation into a group, where the server wants one to sign up; alone where the server sends no codes',
     )
     .addOption(
-      // Constant words, since the documents quote them: they must not depend on the machine.
+      // The help shows constant words instead of the host name, because the documents quote the help.
       new Option('--label <text>', 'what the session is called in your list of sessions').default(
         `klatch chat on ${hostname()}`,
         "klatch chat on this machine's name",
@@ -204,7 +204,7 @@ async function signInByCode(context: ChatContext, connect: ConnectFunction, opti
   });
 }
 
-/** Where the server sends no codes: the invitation is the proof. */
+/** Creates an account by an invitation alone, at a server that sends no codes. */
 async function signUpByInvite(
   context: ChatContext,
   connect: ConnectFunction,

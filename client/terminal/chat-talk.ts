@@ -22,7 +22,7 @@ export function addInteractiveChat(chat: Command, context: ChatContext): void {
     )
     .argument('[conversation]', `begin in this one: ${CONVERSATION_HELP}`)
     .action(async (conversation: string | undefined, options: ChatOptions) => {
-      // Words that are no command arrive here as well.
+      // As the default command, `talk` also gets names that are no command.
       if (conversation !== undefined && !chat.args.includes(command.name())) context.refuseCommand(chat, conversation);
       await runInteractiveChat(context, conversation ?? null, options);
     });
@@ -67,7 +67,8 @@ async function runInteractiveChat(
         const end = await Promise.race([client.ended, screen.userLeft.then(() => null)]);
         if (end !== null) throw end;
       } finally {
-        // Before the client stops: requests that then fail must not print on the screen of a person who left.
+        // Stops the screen before the client stops, whose pending requests then fail: their errors must not be printed
+        // after the person has left.
         screen.stop();
       }
     });

@@ -13,7 +13,7 @@ export function jsonLine(value: unknown): string {
   return toSafeJson(value);
 }
 
-/** The name of a conversation beside its messages. */
+/** The name of a conversation, as the lines of its messages show it. */
 export function conversationName({ kind, title, peer }: Pick<Conversation, 'kind' | 'title' | 'peer'>): string {
   return sanitize(kind === 'private' ? `@${peer?.nick ?? title}` : title);
 }

@@ -9,7 +9,10 @@ import {
 } from '../../client/core/decode.ts';
 import type { Api } from './api.ts';
 
-/** The most that the server lists at once. An account has fewer sessions, devices and bots as a rule (`limits`). */
+/**
+ * The longest list that the server answers with. By default an account can have fewer sessions, devices and bots
+ * (`limits`).
+ */
 const MAX_LISTED = 1_000;
 
 const decodeProfile = objectWithAtLeast({ id: integer, nick: string, name: string, about: nullable(string) });
@@ -40,15 +43,15 @@ const decodeBlocked = objectWithAtLeast({
 });
 const decodeUnblocked = objectWithAtLeast({ id: integer });
 
-/** What others see of an account. */
+/** The fields of an account that others see. */
 export type Profile = Decoded<typeof decodeProfile>;
 /** A sign-in of the account: of a browser, a phone, a program. */
 export type AccountSession = Decoded<typeof decodeSession>;
-/** A new app password; its token is told once. */
+/** A new app password with its token, which the server shows only in this answer. */
 export type AppPassword = Decoded<typeof decodeAppPassword>;
-/** A device that is notified. */
+/** A device that gets notifications. */
 type Device = Decoded<typeof decodeDevice>;
-/** Somebody who cannot write to the account in private. */
+/** An account that this one has blocked: it cannot write to this one in private. */
 type BlockedAccount = Decoded<typeof decodeBlocked>['blocked'][number];
 
 /** The operations on the own account. They reject with ServerError and ConnectionError. */
@@ -67,12 +70,12 @@ export class AccountApi {
     return this.#api.call('profile.update', profile, decodeProfile);
   }
 
-  /** With the app passwords. */
+  /** All sessions of the account, app passwords included. */
   async sessions(): Promise<AccountSession[]> {
     return (await this.#api.call('sessions.list', { limit: MAX_LISTED }, decodeSessions)).sessions;
   }
 
-  /** `expiresInS` null: until it is ended. */
+  /** `expiresInS` null: the app password is valid until it is revoked. */
   createAppPassword(label: string, expiresInS: number | null): Promise<AppPassword> {
     const input = { label, ...(expiresInS === null ? {} : { expires_in_s: expiresInS }) };
     return this.#api.call('sessions.create', input, decodeAppPassword);

@@ -27,7 +27,7 @@ const REQUEST_TIMEOUT_MS = 30_000;
 const CONVERSATIONS_OF_PAGE = 1_000;
 const FOUND_MESSAGES = 30;
 const FOUND_ACCOUNTS = 8;
-/** An account is in 1,000 conversations as a rule (`limits`). */
+/** By default an account can be in 1,000 conversations (`limits`). */
 const MAX_PAGES = 20;
 
 const decodeConversationPage = objectWithAtLeast({
@@ -88,12 +88,14 @@ export class Api {
     this.#base = base;
   }
 
-  /** The session of this browser, or null. Rejects with ServerError and ConnectionError, as the others do. */
+  /** The session of this browser, or null. Like all requests here, it rejects with ServerError and ConnectionError. */
   async currentSession(): Promise<BrowserSession | null> {
     return sessionIn(await this.get('v1/session', decodeSession));
   }
 
-  /** Signs in with the input of `auth.verify` or `auth.sign-up`. Null: the address is proven, and needs an account. */
+  /**
+   * Signs in with the input of `auth.verify` or `auth.sign-up`. Null: the address is proven, but no account has it yet.
+   */
   async openSession(proof: object): Promise<BrowserSession | null> {
     const input = { ...proof, label: browserLabel(navigator.userAgent) };
     return sessionIn(await this.#send('POST', 'v1/session', input, decodeSession));
@@ -125,13 +127,15 @@ export class Api {
     return this.call('messages.history', { conversation, after, limit, notices: true }, decodeHistory);
   }
 
-  /** The message as it is stored. The same `clientId` is the same message, however often it is sent. */
+  /**
+   * Resolves to the message as it is stored. The server stores one message per `clientId`, however often it is sent.
+   */
   sendMessage(message: NewMessage): Promise<Message> {
     const { conversation, text, files, clientId } = message;
     return this.call('messages.send', { conversation, text, files, client_id: clientId }, decodeMessage);
   }
 
-  /** Rejects with the reason of an aborted signal, too. */
+  /** Also rejects with the reason of an aborted signal. */
   uploadFile(file: File, options: UploadOptions): Promise<StoredFile> {
     return uploadFile(this.#base, file, options);
   }
@@ -149,18 +153,18 @@ export class Api {
     return this.call('messages.edit', { conversation, seq, text }, decodeMessage);
   }
 
-  /** `outlivesPage`: the browser sends it even when the page ends meanwhile. */
+  /** `outlivesPage`: the browser sends it even if the page is closed meanwhile. */
   deleteMessage(conversation: number, seq: number, { outlivesPage = false } = {}): Promise<Message> {
     const path = 'v1/api/messages.delete';
     return this.#send('POST', path, { conversation, seq }, decodeMessage, { keepalive: outlivesPage });
   }
 
-  /** Up to where the account has read now. */
+  /** Resolves to the account's read position after the call. */
   async markRead(conversation: number, seq: number): Promise<number> {
     return (await this.call('messages.mark-read', { conversation, seq }, decodeReadPosition)).read_seq;
   }
 
-  /** Who of a conversation is online, by number of the account. */
+  /** The numbers of the accounts of a conversation that are online. */
   async onlineAccounts(conversation: number): Promise<number[]> {
     return (await this.call('presence.list', { conversation }, decodeOnline)).accounts.map(({ id }) => id);
   }
@@ -175,7 +179,10 @@ export class Api {
     return (await this.call('private.open', { user }, decodeOpened)).id;
   }
 
-  /** Accounts whose nick or name begins with a text; of a conversation its members, by any word of their name. */
+  /**
+   * Accounts whose nick or name begins with a text. With a conversation: its members with any word of their name that
+   * begins so.
+   */
   async searchAccounts(text: string, conversation: number | null): Promise<FoundAccount[]> {
     const input = { text, limit: FOUND_ACCOUNTS, ...(conversation === null ? {} : { conversation }) };
     return (await this.call('accounts.search', input, decodeAccounts)).accounts;
@@ -186,7 +193,7 @@ export class Api {
     return this.#send('GET', path, undefined, decode);
   }
 
-  /** Calls an operation. Rejects with ServerError and ConnectionError, as the others do. */
+  /** Calls an operation. Rejects with ServerError and ConnectionError. */
   call<Answer>(operation: string, input: object, decode: Decoder<Answer>): Promise<Answer> {
     return this.#send('POST', `v1/api/${operation}`, input, decode);
   }
@@ -198,7 +205,7 @@ export class Api {
     decode: Decoder<Answer>,
     { keepalive = false } = {},
   ): Promise<Answer> {
-    // Not mode: 'same-origin', for which a page with the referrer policy no-referrer sends `Origin: null`.
+    // Not `mode: 'same-origin'`: with it, a page whose referrer policy is no-referrer sends `Origin: null`.
     const response = await fetch(new URL(path, this.#base), {
       method,
       cache: 'no-store',

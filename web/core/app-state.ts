@@ -14,32 +14,32 @@ import { TabChannel } from './tab-channel.ts';
 /** How far the clocks of server and browser may differ. */
 const CLOCK_DIFFERENCE_MS = 60_000;
 
-/** Which screen there is. */
+/** The screen that the page shows. */
 type Phase =
   /** The page reads the session, until the server answers. */
   | { readonly name: 'loading' }
   /** The page has another address than `http.base-uri`. */
   | { readonly name: 'elsewhere' }
-  /** `problem`: why a sign-in or the connection failed. `end`: of the session that this page had. */
+  /** `problem`: why a sign-in or the connection failed. `end`: how the session that this page had ended. */
   | { readonly name: 'signed-out'; readonly problem: string | null; readonly end: SessionEnd | null }
   | { readonly name: 'signed-in'; readonly chat: ChatState };
 
 /** How a session ended without a sign-out in this tab. */
 export interface SessionEnd {
   readonly reason: 'expired' | 'ended' | 'other-tab';
-  /** Of who was signed in. */
+  /** The nick of the account that was signed in. */
   readonly nick: string;
-  /** This browser has texts of that account which were not sent. */
+  /** Whether this browser stores texts of that account that were not sent. */
   readonly hasUnsentTexts: boolean;
-  /** Another tab has signed somebody else in. */
+  /** The session in this browser if another account has signed in in another tab. */
   readonly successor: BrowserSession | null;
 }
 
-/** What the page shows, and what its buttons do. */
+/** The state of the page, and the actions of its buttons. */
 export class AppState {
   readonly phase = signal<Phase>({ name: 'loading' });
   readonly isBusy = signal(false);
-  /** The link that somebody opened, as long as it was not used. */
+  /** The sign-in link that a person opened, until it is used. */
   readonly link = signal<OpenedLink | null>(null);
   /** The token of the invitation that somebody opened, until it is accepted or declined. */
   readonly invite = signal<string | null>(null);
@@ -52,7 +52,7 @@ export class AppState {
   readonly api: Api;
   readonly #tabs: TabChannel;
   #isSigningOut = false;
-  /** A sign-in takes its place: the end of its session is no news. */
+  /** The chat that a new sign-in is replacing: the page does not report the end of its session. */
   #replacedChat: ChatState | null = null;
 
   constructor(place: Place, api: Api, { link, invite }: OpenedTokens) {
@@ -73,7 +73,7 @@ export class AppState {
     return this.navigation.route;
   }
 
-  /** `replaces`: going back leads past the screen that there was. */
+  /** `replaces`: the route replaces the current screen in the browser's history. */
   go(route: Route, options?: { readonly replaces?: boolean }): void {
     this.navigation.go(route, options);
   }
@@ -90,7 +90,10 @@ export class AppState {
     else await this.#showSignInWithLink();
   }
 
-  /** Takes a link or an invitation that somebody opens while the page is there: the browser loads no page for a hash. */
+  /**
+   * Takes a link or an invitation that a person opens while the page is open: for a new hash the browser does not load
+   * the page again.
+   */
   async openTokens({ link, invite }: OpenedTokens): Promise<void> {
     if (invite !== null) this.invite.value = invite;
     if (link === null) return;
@@ -102,11 +105,11 @@ export class AppState {
   async #showSignInWithLink(): Promise<void> {
     this.#showSignIn();
     const link = this.link.value;
-    // Elsewhere a link that somebody was sent would make them its sender's guest without their knowledge.
+    // Elsewhere a person who opens a link from a stranger would use the stranger's account without knowing it.
     if (link?.isPrinted === true && isLoopback(this.place.base)) await this.signIn(link.token);
   }
 
-  /** Signs in by a link, with more of the input of `auth.verify`. Why it failed is on the screen that there is. */
+  /** Signs in by a link, with more of the input of `auth.verify`. The current screen shows why it failed. */
   async signIn(token: string, choice: object = {}): Promise<void> {
     await this.#whileBusy(async () => {
       const session = await this.api.openSession({ link: token, ...choice }).catch((error: unknown) => {
@@ -133,7 +136,10 @@ export class AppState {
     });
   }
 
-  /** Leaves nothing in the browser. Asks first where something would be lost; `isConfirmed`: it has asked. */
+  /**
+   * Signs out and removes all stored data from the browser. Asks first where something would be lost; `isConfirmed`:
+   * the person has already confirmed.
+   */
   async signOut({ isConfirmed = false } = {}): Promise<void> {
     const risks = isConfirmed ? null : await this.#readSignOutRisks();
     this.signOutRisks.value = risks;
@@ -141,7 +147,7 @@ export class AppState {
     await this.#whileBusy(async () => {
       // Read before the call: the live connection may learn of the session's end first, and end the chat.
       const { chat } = this;
-      // Nobody can send them after the end of the session.
+      // After the end of the session the pending deletions could no longer be sent.
       await chat?.deletions.sendNow({ outlivesPage: false });
       await this.#endSession();
       this.#showSignIn();
@@ -154,7 +160,7 @@ export class AppState {
   async #readSignOutRisks(): Promise<SignOutRisks | null> {
     const [losesTexts = false, losesAccess] = await Promise.all([
       this.chat?.hasUnsentTexts(),
-      // A sign-out works also where the server does not answer this.
+      // A sign-out also works if the server does not answer this request.
       isOnlyWayIn(this.api).catch(() => false),
     ]);
     return losesTexts || losesAccess ? { losesTexts, losesAccess } : null;
@@ -173,7 +179,10 @@ export class AppState {
     }
   }
 
-  /** Shows why it failed where it did: a sign-in on the sign-in screen, a sign-out above the conversations. */
+  /**
+   * Shows the problem where the person acted: of a sign-in on the sign-in screen, of a sign-out above the
+   * conversations.
+   */
   async #whileBusy(work: () => Promise<void>): Promise<void> {
     this.isBusy.value = true;
     try {
@@ -207,7 +216,7 @@ export class AppState {
     const isStored = !isSignOut && expiresAt === null;
     const [successor, hasUnsentTexts] = await Promise.all([
       this.api.currentSession().catch(() => null),
-      // To look into a database that is not there would make one.
+      // Opening a database that does not exist would create one.
       isStored && this.#hasStoredTexts(account.id),
     ]);
     // Meanwhile the person may have signed in again.

@@ -1,4 +1,4 @@
-/** What a person can choose of how the page looks on this browser; the first of each is the usual one. */
+/** The appearance settings of this browser with their choices; the first choice is the default. */
 export const appearanceChoices = {
   theme: ['system', 'light', 'dark'],
   density: ['comfortable', 'compact'],
@@ -11,10 +11,10 @@ type Appearance = { readonly [Setting in AppearanceSetting]: Choices[Setting][nu
 type DataAttributes = Record<string, string | undefined>;
 
 const SETTINGS = Object.keys(appearanceChoices) as AppearanceSetting[];
-/** What is kept has less; anything longer is not of this page. */
+/** A stored value of this page is shorter; a longer one is not from this page. */
 const MAX_KEPT_LENGTH = 200;
 
-/** Reads what was kept. What is not a choice becomes the usual one. */
+/** Reads stored settings. A value that is no choice becomes the default. */
 export function parseAppearance(kept: string | null): Appearance {
   const values = parseObject(kept);
   const chosen = SETTINGS.map((setting) => {
@@ -39,12 +39,12 @@ export function readAppearance(basePathname: string): Appearance {
   try {
     return parseAppearance(localStorage.getItem(keyOf(basePathname)));
   } catch {
-    // The browser lets this page keep nothing.
+    // The browser does not let this page use its storage.
     return parseAppearance(null);
   }
 }
 
-/** False: the browser lets this page keep nothing, or nothing more. */
+/** False: the browser does not let this page use its storage, or the storage is full. */
 export function keepAppearance(basePathname: string, appearance: Appearance): boolean {
   try {
     localStorage.setItem(keyOf(basePathname), JSON.stringify(appearance));
@@ -54,7 +54,7 @@ export function keepAppearance(basePathname: string, appearance: Appearance): bo
   }
 }
 
-/** Shows the page so: `web/styles/appearance.css` has the rules for the attributes of its root element. */
+/** Sets the attributes of the page's root element, for which `web/styles/appearance.css` has rules. */
 export function applyAppearance(root: { readonly dataset: DataAttributes }, appearance: Appearance): void {
   for (const setting of SETTINGS) {
     const value = appearance[setting];

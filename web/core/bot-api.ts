@@ -1,7 +1,9 @@
 import { arrayOf, integer, nullable, objectWithAtLeast, string, type Decoded } from '../../client/core/decode.ts';
 import type { Api } from './api.ts';
 
-/** The most that the server lists at once. A person has fewer bots as a rule, and a bot at most 100 tokens. */
+/**
+ * The longest list that the server answers with. By default a person can have fewer bots; a bot has at most 100 tokens.
+ */
 const MAX_LISTED = 1_000;
 
 const decodeBots = objectWithAtLeast({
@@ -23,22 +25,22 @@ const decodeTokens = objectWithAtLeast({
 const decodeCreatedToken = objectWithAtLeast({ id: integer, label: string, token: string });
 const decodeRevokedToken = objectWithAtLeast({ token: integer });
 
-/** A bot of the own account. */
+/** A bot of the signed-in account. */
 export type Bot = Decoded<typeof decodeBots>['bots'][number];
 /** A token of a bot, without its secret. */
 export type BotToken = Decoded<typeof decodeTokens>['tokens'][number];
-/** A new token; its secret is told once. */
+/** A new token with its secret, which the server shows only in this answer. */
 export type CreatedToken = Decoded<typeof decodeCreatedToken>;
 
 /** A token to create. */
 export interface NewToken {
   readonly label: string;
   readonly scopes: readonly string[];
-  /** Null: until it is revoked. */
+  /** Null: the token is valid until it is revoked. */
   readonly expiresInS: number | null;
 }
 
-/** The operations on the own bots. They reject with ServerError and ConnectionError. */
+/** The operations on the signed-in account's bots. They reject with ServerError and ConnectionError. */
 export class BotApi {
   readonly #api: Api;
 
@@ -50,7 +52,7 @@ export class BotApi {
     return (await this.#api.call('bots.list', { limit: MAX_LISTED }, decodeBots)).bots;
   }
 
-  /** `name` empty: the nick. */
+  /** An empty `name`: the nick becomes the name. */
   async createBot(nick: string, name: string): Promise<void> {
     const input = name.trim() === '' ? { nick } : { nick, name };
     await this.#api.call('bots.create', input, decodeCreatedBot);

@@ -1,4 +1,4 @@
-/** In this order: what comes later names itself as one before it, too. */
+/** The order matters: the user agent of an earlier browser also names later ones. */
 const BROWSERS: readonly (readonly [RegExp, string])[] = [
   [/\bEdg(?:A|iOS)?\//, 'Edge'],
   [/\bOPR\//, 'Opera'],

@@ -2,7 +2,7 @@ import { integer, nullable, objectWithAtLeast, optional, string, type Decoded } 
 
 const decodeAccount = objectWithAtLeast({ id: integer, nick: string, name: string, role: string });
 
-/** Of `/v1/session`. Without an account: nobody is signed in, or a proven address needs an account first. */
+/** The answer of `/v1/session`. Without an account: nobody is signed in, or the proven address has no account yet. */
 export const decodeSession = objectWithAtLeast({
   account: optional(nullable(decodeAccount)),
   expires_at: optional(nullable(string)),
@@ -14,7 +14,7 @@ export type SignedInAccount = Decoded<typeof decodeAccount>;
 /** The session of this browser. */
 export interface BrowserSession {
   readonly account: SignedInAccount;
-  /** When it ends whatever uses it, as on a computer that others use; null: use renews it. */
+  /** When the session ends even while it is used, as on a shared computer; null: each use extends it. */
   readonly expiresAt: Date | null;
 }
 

@@ -1,7 +1,7 @@
 import { deleteDB, openDB, type DBSchema, type IDBPDatabase } from 'idb';
 import type { QueuedMessage } from './send-queue.ts';
 
-/** What somebody has begun to write. It holds its conversation, so that it is never sent to another one. */
+/** A text that a person has begun to write. It names its conversation, so that it is never sent to another one. */
 export interface Draft {
   readonly account: number;
   readonly conversation: number;
@@ -17,7 +17,7 @@ const VERSION = 1;
 
 /**
  * Stores drafts and unsent messages in IndexedDB, so that they survive a restart of the browser. Where IndexedDB fails
- * (a private window, a full disk), and on a computer that others use, the page works without them.
+ * (a private window, a full disk), and on a shared computer, the page works without them.
  */
 export class BrowserStore {
   readonly #name: string;
@@ -35,7 +35,7 @@ export class BrowserStore {
         database.createObjectStore('drafts', { keyPath: ['account', 'conversation'] });
         database.createObjectStore('unsent', { keyPath: 'clientId' });
       },
-      // Another tab signs out, or has a newer version of the page.
+      // Another tab deletes the database at a sign-out, or upgrades it for a newer version of the page.
       blocking: (_current, _blocked, event) => (event.target as IDBDatabase).close(),
     }).catch(() => null);
   }
@@ -48,7 +48,7 @@ export class BrowserStore {
 
   async readAll(): Promise<{ drafts: Draft[]; unsent: QueuedMessage[] }> {
     const found = await this.#attempt(async (database) => {
-      // In one transaction, so that a message which is kept after this call is kept after this answer.
+      // One transaction for both: a message that is stored after this call is then stored after this answer.
       const transaction = database.transaction(['drafts', 'unsent']);
       const [drafts, unsent] = await Promise.all([
         transaction.objectStore('drafts').getAll(),
@@ -59,7 +59,7 @@ export class BrowserStore {
     return found ?? { drafts: [], unsent: [] };
   }
 
-  /** An empty draft is removed. */
+  /** Stores a draft; removes it if its text is empty. */
   async keepDraft(draft: Draft): Promise<void> {
     await this.#attempt((database) =>
       draft.text === ''
@@ -80,7 +80,7 @@ export class BrowserStore {
     (await this.#database)?.close();
   }
 
-  /** Leaves nothing in the browser; for a sign-out. */
+  /** Deletes the database, for a sign-out. */
   async deleteAll(): Promise<void> {
     await this.close();
     await deleteDB(this.#name).catch(() => {});

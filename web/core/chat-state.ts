@@ -21,41 +21,47 @@ import { Typing } from './typing.ts';
 import { byActivity, waitingOf, withListed, withMessage, withRead, type ConversationEntry } from './unread.ts';
 import { webSocketConnect } from './websocket.ts';
 
-/** Least time between two reads of the list, whatever the rate of new messages. */
+/** The shortest time between two reads of the list of conversations, at any rate of new messages. */
 const RELOAD_INTERVAL_MS = 1_000;
-/** IndexedDB answers within milliseconds, and in some browsers never. */
+/** IndexedDB usually answers within milliseconds, but in some browsers it never answers. */
 const MAX_STORE_WAIT_MS = 2_000;
 
-/** Where the server cannot say its own: then it refuses what is too much. */
+/** Used while the server's own limits cannot be read. The server refuses files that exceed its limits. */
 const ASSUMED_FILE_LIMITS: FileLimits = { maxBytes: Number.MAX_SAFE_INTEGER, maxFiles: 10 };
 
-/** In larger conversations the server tells nobody who types. */
+/** In larger conversations the server does not forward typing notifications. */
 const MAX_MEMBERS_WITH_TYPING = 200;
 
-/** Why nothing new comes. */
+/** Why the page is not connected, so that no new messages arrive. */
 interface ConnectionProblem {
   readonly reason: string;
-  /** When the next attempt is made, as `Date.now` counts; null: now. */
+  /** Time of the next attempt to connect, as `Date.now` counts; null: an attempt is running. */
   readonly retryAt: number | null;
 }
 
-/** Everything of somebody who is signed in: their conversations, the connection, what they write. */
+/** The state of a signed-in account: its conversations, the connection, and the texts that the person writes. */
 export class ChatState {
   /** Null: not read yet. */
   readonly conversations = signal<readonly ConversationEntry[] | null>(null);
   readonly connectionProblem = signal<ConnectionProblem | null>(null);
   /** Why something that a person did failed, or null. */
   readonly actionProblem = signal<string | null>(null);
-  /** Who came online or went offline last. */
+  /** The last change of presence that the server reported. */
   readonly presence = signal<{ readonly account: number; readonly online: boolean } | null>(null);
-  /** Of which conversation members, roles or the description may have changed last; null in it: a name, of any. */
+  /**
+   * The conversation whose members, roles or description may have changed last; null in it: a name changed, in any
+   * conversation.
+   */
   readonly groupChange = signal<{ readonly conversation: number | null } | null>(null);
-  /** Raised when the send queue or which conversations have a draft changes. */
+  /** Raised when the send queue changes, or the set of conversations with a draft. */
   readonly writingVersion = signal(0);
   readonly deletions: PendingDeletions;
   readonly typing = new Typing({ send: (conversation) => void this.#sendTyping(conversation) });
   readonly peers: PeerPresence;
-  /** Raised when a person chooses a message to see, which may be the one that the address names already. */
+  /**
+   * Raised when a person chooses a message to see. The page's address may already name that message, so it need not
+   * change.
+   */
   readonly jumps = signal(0);
   readonly sendQueue: SendQueue;
   readonly drafts: Drafts;
@@ -66,11 +72,11 @@ export class ChatState {
   readonly #account: { value: SignedInAccount };
   readonly #store: BrowserStore;
   readonly #entries = new Map<number, ConversationEntry>();
-  /** By conversation, the position of a call that failed. */
+  /** By conversation, a read position that could not be sent to the server. */
   readonly #unsentReadSeqs = new Map<number, number>();
-  /** Conversations of which the server has lost changes, until the list says what there is. */
+  /** Conversations of which the server has lost changes, until the list of conversations is read again. */
   readonly #resetConversations = new Set<number>();
-  /** What the last read of the list failed with, as `actionProblem` shows it. */
+  /** The error of the last read of the list of conversations, as `actionProblem` shows it. */
   #listProblem: string | null = null;
   readonly #drawing = new DrawScheduler(() => this.#showEntries());
   #timeline: Timeline | null = null;
@@ -81,7 +87,7 @@ export class ChatState {
   constructor(place: Place, api: Api, { account, expiresAt }: BrowserSession) {
     this.#account = signal(account);
     this.api = api;
-    // The next person at a computer that others use must not find what this one has begun to write.
+    // On a shared computer the next person must not find the drafts of this one.
     const store = new BrowserStore(place.base.pathname, { isPersistent: expiresAt === null });
     this.#store = store;
     const onChange = (): void => {
@@ -125,7 +131,7 @@ export class ChatState {
     return this.#account.value;
   }
 
-  /** Shows another nick and name of the own account. */
+  /** Takes a new nick and name of the signed-in account. */
   rename({ nick, name }: Pick<SignedInAccount, 'nick' | 'name'>): void {
     this.#account.value = { ...this.account, nick, name };
   }
@@ -137,19 +143,22 @@ export class ChatState {
       this.sendQueue.restore(unsent);
       this.#forgetReceived(unsent);
     });
-    // Afterwards: a message that the server took before the page was closed would be shown twice until its answer.
+    // Connects only after the restore. Otherwise a message that the server stored before the page was closed would be
+    // shown twice until the server answers its repetition.
     void Promise.race([restored, new Promise((resolve) => setTimeout(resolve, MAX_STORE_WAIT_MS))]).then(() =>
       this.live.start(),
     );
   }
 
-  /** A store that answered late gives messages back that the page has received meanwhile: they would be shown twice. */
+  /**
+   * If the store answers late, it restores messages that the page has received meanwhile: they would be shown twice.
+   */
   #forgetReceived(restored: readonly QueuedMessage[]): void {
     for (const conversation of new Set(restored.map((entry) => entry.conversation)))
       for (const message of this.pages.allOf(conversation)) this.#tellSendQueue(conversation, message);
   }
 
-  /** `isSignOut`: nothing stays in the browser. Else drafts and unsent messages do. */
+  /** `isSignOut`: deletes drafts and unsent messages from the browser; otherwise they stay there. */
   async stop({ isSignOut }: { readonly isSignOut: boolean }): Promise<void> {
     this.#isStopped = true;
     this.sendQueue.stop();
@@ -175,7 +184,7 @@ export class ChatState {
     return this.#entries.get(conversation);
   }
 
-  /** The timeline of a conversation that is opened; the one that was open is closed. */
+  /** Opens the timeline of a conversation, and closes the timeline that was open. */
   open(conversation: number): Timeline {
     if (this.#timeline?.conversation === conversation) return this.#timeline;
     this.#timeline?.close();
@@ -193,9 +202,12 @@ export class ChatState {
     return this.#timeline;
   }
 
-  /** Tells the server whether somebody looks: devices of an account that nobody looks at are notified. */
+  /**
+   * Tells the server whether the page is visible: if all sessions of an account are in the background, its devices get
+   * pushes.
+   */
   tellForeground(isForeground: boolean): Promise<void> {
-    // Without a connection there is nothing to tell; the next one is told when it is there.
+    // Without a connection the call fails. `#onEvent` calls this method again on the next connection.
     return this.#tell('live.foreground', { foreground: isForeground });
   }
 
@@ -204,7 +216,7 @@ export class ChatState {
     if (members <= MAX_MEMBERS_WITH_TYPING) await this.#tell('messages.typing', { conversation });
   }
 
-  /** Calls an operation whose failure matters to nobody. */
+  /** Calls an operation and ignores its failure. */
   async #tell(operation: string, input: object): Promise<void> {
     await this.live.call(operation, input, { decode: anything, failsWhenDisconnected: true }).catch(() => {});
   }
@@ -220,11 +232,11 @@ export class ChatState {
   async #sendReadSeq(conversation: number, seq: number, hadMentions: boolean): Promise<void> {
     try {
       await this.api.markRead(conversation, seq);
-      // Which of the mentions were read only the server knows.
+      // Only the server knows which mentions were read.
       if (hadMentions) this.#reloadSoon();
       this.#unsentReadSeqs.delete(conversation);
     } catch {
-      // Sent again with the next connection: else other devices show it as unread.
+      // Sent again on the next connection; otherwise other devices would show the messages as unread.
       this.#unsentReadSeqs.set(conversation, seq);
     }
   }
@@ -236,17 +248,17 @@ export class ChatState {
     return files !== null && this.sendQueue.add(conversation, text, files);
   }
 
-  /** False: it failed, and `actionProblem` says why. */
+  /** Resolves to false if it failed; `actionProblem` then says why. */
   edit(conversation: number, seq: number, text: string): Promise<boolean> {
     return this.#act(async () => this.#show(conversation, await this.api.editMessage(conversation, seq, text)));
   }
 
-  /** Messages that wait for this person, in all conversations. */
+  /** The number that the page's title shows: the sum of `waitingOf` over all conversations. */
   get waiting(): number {
     return (this.conversations.value ?? []).reduce((sum, entry) => sum + waitingOf(entry), 0);
   }
 
-  /** False: it failed. */
+  /** Resolves to false if the work failed; `actionProblem` then says why. */
   async #act(work: () => Promise<void>): Promise<boolean> {
     try {
       await work();
@@ -283,13 +295,13 @@ export class ChatState {
     if (notice === undefined) return;
     if (this.#timeline?.conversation === conversation) this.#timeline.addNotice(rev, notice);
     this.groupChange.value = { conversation };
-    // Titles, roles and members are in the list alone.
+    // Only the list of conversations has titles, roles and numbers of members.
     this.#reloadSoon();
   }
 
   #show(conversation: number, message: Message): void {
     const isOpen = this.#timeline?.conversation === conversation;
-    // Pages of others are fetched when they are opened.
+    // The pages of other conversations are fetched when those are opened.
     if (isOpen || this.pages.hasPageOf(conversation, message.seq)) this.pages.put(conversation, [message]);
     batch(() => {
       const isNew = message.edited_at === undefined && message.deleted !== true;
@@ -307,7 +319,7 @@ export class ChatState {
 
   #onReset(conversation: number, rev: number): void {
     this.pages.forgetBehind(conversation, rev);
-    // What was counted may be more than there is now. The entry stays until the list is read: its pane is open.
+    // The counts of the entry may be too high now. The entry stays until the list is read, since its pane may be open.
     this.#resetConversations.add(conversation);
     this.#reloadSoon();
   }
@@ -358,7 +370,7 @@ export class ChatState {
     );
   }
 
-  /** Reads the list again, for a conversation that this page has just made. */
+  /** Reads the list of conversations again. */
   async reloadConversations(): Promise<void> {
     if (this.#isStopped) return;
     try {

@@ -1,9 +1,8 @@
 import type { Draft } from './browser-store.ts';
 
-/** A draft is kept when nothing was typed for so long, and when the page is hidden. */
+/** A draft is stored after this time without typing, and when the page is hidden. */
 const KEEP_AFTER_MS = 300;
 
-/** What the drafts of an account work with. */
 interface DraftsOptions {
   readonly account: number;
   readonly keep: (draft: Draft) => Promise<void>;
@@ -21,7 +20,7 @@ export class Drafts {
     this.#options = options;
   }
 
-  /** What was typed before the kept drafts were read stays. */
+  /** Restores stored drafts. A text that was typed before they were read stays. */
   restore(drafts: readonly Draft[]): void {
     for (const { account, conversation, text } of drafts) {
       if (account !== this.#options.account || this.#textByConversation.has(conversation)) continue;

@@ -10,11 +10,11 @@ import {
 import type { OperationCaller } from './people/operation-caller.ts';
 
 const MEMBERS_OF_PAGE = 200;
-/** A group has at most 100 open invitations as a rule (`limits.invites-per-group`). */
+/** By default a group can have 100 open invitations (`limits.invites-per-group`). */
 const MAX_INVITES = 1_000;
-/** As many as the server gives. */
+/** The longest page that the server gives. */
 const MEMBERS_OF_SEARCH = 1_000;
-/** A group has at most 10,000 members as a rule (`limits.members-per-group`). */
+/** By default a group can have 10,000 members (`limits.members-per-group`). */
 const MAX_SEARCH_PAGES = 10;
 
 const decodeMember = objectWithAtLeast({ id: integer, nick: string, name: string, kind: string, role: string });
@@ -32,19 +32,19 @@ const decodeGroup = objectWithAtLeast({ group: integer });
 const decodeUpdated = objectWithAtLeast({ id: integer, changed: boolean });
 const decodeNotifications = objectWithAtLeast({ level: string, muted_until: nullable(string) });
 
-/** Somebody in a group. */
+/** A member of a group. */
 export type Member = Decoded<typeof decodeMember>;
 /** An open invitation. */
 export type Invite = Decoded<typeof decodeInvite>;
 
-/** What a person can set of a group. */
+/** The fields of a group that a person can change. */
 interface GroupDescription {
   readonly title: string;
   readonly about: string | null;
   readonly public: boolean;
 }
 
-/** Of what one is notified in a conversation. */
+/** The messages of a conversation that the account is notified of. */
 export interface NotificationSetting {
   readonly level?: 'all' | 'mentions' | 'nothing';
   /** ISO 8601; null: not muted. */
@@ -61,15 +61,18 @@ export class GroupApi {
     this.#group = group;
   }
 
-  /** Members by nick, from behind a nick on. `next`: where the next page begins; null: there is none. */
+  /**
+   * A page of members in the order of their nicks, after `after`. `next`: the `after` of the next page; null: there is
+   * none.
+   */
   members(after: string | null): Promise<{ members: Member[]; next: string | null }> {
     const input = { group: this.#group, limit: MEMBERS_OF_PAGE, ...(after === null ? {} : { after }) };
     return this.#api.call('groups.members', input, decodeMemberPage);
   }
 
-  /** The member with a nick; null: there is none. */
+  /** The member with a nick, or null. */
   async memberByNick(nick: string): Promise<Member | null> {
-    // The list is in the order of nicks: all that come before are left out, as far as a shorter text can say that.
+    // The list is in the order of nicks. A prefix of the nick as `after` skips most of the members before it.
     let after: string | null = nick.slice(0, -1);
     for (let page = 0; page < MAX_SEARCH_PAGES && after !== null; page += 1) {
       const input = { group: this.#group, limit: MEMBERS_OF_SEARCH, after };
@@ -113,7 +116,7 @@ export class GroupApi {
     return (await this.#api.call('invites.list', { group: this.#group, limit: MAX_INVITES }, decodeInvites)).invites;
   }
 
-  /** `validS`: seconds; null: no time limit. `maxUses`; null: as many as come. */
+  /** `validS`: seconds, null: no time limit. `maxUses` null: no limit of uses. */
   createInvite(validS: number | null, maxUses: number | null): Promise<Invite> {
     const input = { group: this.#group, valid_s: validS, max_uses: maxUses };
     return this.#api.call('invites.create', input, decodeInvite);
@@ -123,7 +126,7 @@ export class GroupApi {
     await this.#api.call('invites.revoke', { group: this.#group, invite }, decodeGroup);
   }
 
-  /** Of a private conversation, too. */
+  /** Also works for a private conversation. */
   async setNotifications(setting: NotificationSetting): Promise<void> {
     await this.#api.call('notifications.update', { conversation: this.#group, ...setting }, decodeNotifications);
   }

@@ -10,14 +10,14 @@ const decodeAccountChanged = objectWithAtLeast({
 });
 const decodeRead = objectWithAtLeast({ conversation: integer, seq: integer });
 
-/** What the server says beside the changes of conversations. */
+/** A notification of the server other than a change of a conversation. */
 type LiveNotification =
   | { readonly kind: 'typing'; readonly conversation: number; readonly account: { id: number; name: string } }
   | { readonly kind: 'presence'; readonly account: number; readonly online: boolean }
   | { readonly kind: 'account'; readonly account: { id: number; nick: string; name: string } }
   | { readonly kind: 'read'; readonly conversation: number; readonly seq: number };
 
-/** Null: this page does not know the method, or not this form of it. */
+/** Null: this page does not know the method or the shape of its parameters. */
 export function readNotification(method: string, params: unknown): LiveNotification | null {
   if (method === 'typing') {
     const typing = decodeOrNull(decodeTyping, params);

@@ -10,25 +10,25 @@ interface Page {
   readonly bySeq: Map<number, Message>;
 }
 
-/** Seqs that are to be fetched, both ends included. */
+/** A range of seqs, both ends included. */
 export interface SeqRange {
   readonly from: number;
   readonly to: number;
 }
 
 /**
- * Messages by conversation and seq, in pages of 100. It keeps the pages that were used last: 30 of a conversation, and
- * 200 in all.
+ * Messages by conversation and seq, in pages of 100. It keeps the last used pages: 30 of a conversation, and 200 in
+ * total.
  */
 export class MessagePages {
-  /** In the order of their use. */
+  /** The page that was used last comes last. */
   readonly #pages = new Map<string, Page>();
 
   get(conversation: number, seq: number): Message | undefined {
     return this.#pages.get(keyOf(conversation, seq))?.bySeq.get(seq);
   }
 
-  /** Keeps messages; of a message that is here the state with the greater rev counts. */
+  /** Stores messages. Of two states of a message it keeps the one with the greater rev. */
   put(conversation: number, messages: readonly Message[]): void {
     for (const message of messages) {
       const page = this.#use(conversation, message.seq) ?? this.#add(conversation, message.seq);
@@ -37,18 +37,18 @@ export class MessagePages {
     }
   }
 
-  /** The messages of a conversation that are here, in the order of their seqs. */
+  /** The stored messages of a conversation, in the order of their seqs. */
   allOf(conversation: number): Message[] {
     const pages = [...this.#pages.values()].filter((each) => each.conversation === conversation);
     return pages.flatMap(({ bySeq }) => [...bySeq.values()]).sort((a, b) => a.seq - b.seq);
   }
 
-  /** Whether messages of the same page are here. */
+  /** Whether the page that a seq belongs to is stored. */
   hasPageOf(conversation: number, seq: number): boolean {
     return this.#pages.has(keyOf(conversation, seq));
   }
 
-  /** The first seqs within a range that are not here, at most to the end of their page; null: all are here. */
+  /** The first gap of missing messages within a range, at most to the end of its page; null: none is missing. */
   firstMissing(conversation: number, { from, to }: SeqRange): SeqRange | null {
     let begin = 0;
     for (let seq = from; seq <= to; seq += 1) {
@@ -59,12 +59,12 @@ export class MessagePages {
     return begin === 0 ? null : { from: begin, to };
   }
 
-  /** Says that these messages are used, so that others go first. */
+  /** Marks the pages of a range as used, so that others are dropped first. */
   touch(conversation: number, { from, to }: SeqRange): void {
     for (let seq = from; pageOf(seq) <= pageOf(to); seq += PAGE_MESSAGES) this.#use(conversation, seq);
   }
 
-  /** Forgets the messages whose state is of a later rev. */
+  /** Forgets the messages whose rev is greater than this one. */
   forgetBehind(conversation: number, rev: number): void {
     for (const { conversation: of, bySeq } of this.#pages.values()) {
       if (of !== conversation) continue;

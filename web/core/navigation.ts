@@ -17,12 +17,12 @@ export class Navigation {
 
   /** The screen that an open panel covers; without a panel, the open screen. */
   get screenBelow(): ScreenBelow {
-    // Subscribes the calling component: it changes with the route alone.
+    // Reading the signal subscribes the calling component: `#screenBelow` changes only with the route.
     void this.route.value;
     return this.#screenBelow;
   }
 
-  /** Shows what the address of the page says, after the person went back or forth. */
+  /** Shows what the address of the page says, after the person went back or forward. */
   followAddress(): void {
     this.#isLeavingPanel = false;
     this.#show(parseRoute(location.pathname, this.#basePathname));
@@ -31,10 +31,10 @@ export class Navigation {
     if (chosen !== null) this.go(chosen);
   }
 
-  /** `replaces`: going back leads past the screen that there was. */
+  /** `replaces`: the route replaces the current entry of the browser's history. */
   go(route: Route, { replaces = false } = {}): void {
     if (this.#isLeavingPanel) {
-      // The browser goes back asynchronously, and would leave this screen with the panel.
+      // The browser goes back asynchronously, and would then also leave a screen that is shown now.
       this.#chosenMeanwhile = route;
       return;
     }
@@ -46,19 +46,19 @@ export class Navigation {
     this.#show(route);
   }
 
-  /** Closes the panel. Where it was opened from a screen of this page, the history is as it was before. */
+  /** Closes the panel. If a screen of this page opened it, the browser's history is then as it was before. */
   leavePanel(): void {
     if (!isPanel(this.route.value) || this.#isLeavingPanel) return;
     const steps = panelStepsIn(history.state);
     if (steps === 0) this.go(this.#screenBelow, { replaces: true });
     else {
-      // Until the browser has gone back, a second request would lead further.
+      // Until the browser has gone back, a second call would go back further.
       this.#isLeavingPanel = true;
       history.go(-steps);
     }
   }
 
-  /** From a part of the settings to the list of the parts. */
+  /** Goes from a part of the settings to the list of the parts. */
   goToSettingsList(): void {
     if (this.#isLeavingPanel) return;
     if (panelStepsIn(history.state) < 2) this.go({ screen: 'settings', part: null }, { replaces: true });
@@ -88,7 +88,9 @@ function withoutPanel(route: ScreenBelow): ScreenBelow {
   return { screen, conversation, seq };
 }
 
-/** How many steps back the screen below the panel is; 0: no panel is open, or one that was opened by its address. */
+/**
+ * The number of steps back to the screen below the panel; 0: no panel is open, or the panel was opened by its address.
+ */
 function panelStepsIn(state: unknown): number {
   const steps = (state as { panelSteps?: unknown } | null)?.panelSteps;
   return typeof steps === 'number' && Number.isSafeInteger(steps) && steps > 0 ? steps : 0;

@@ -1,22 +1,25 @@
 import { signal } from '@preact/signals';
 import { byActivity, type ConversationEntry } from './unread.ts';
 
-/** Private conversations whose presence the page asks for at once: one request each, and those used last come first. */
+/**
+ * The most private conversations that one call of `ask` covers, with one request each: the open one and those with the
+ * newest messages.
+ */
 const MAX_PEERS = 20;
 
-/** A private conversation, and who is on its other side. */
+/** A private conversation and the other account in it. */
 interface Peer {
   readonly conversation: number;
   readonly account: number;
 }
 
-/** Which of the people with whom the account writes privately are online. */
+/** The presence of the accounts with whom the signed-in account has private conversations. */
 export class PeerPresence {
-  /** By account; one that is missing is not known. */
+  /** By account; the presence of a missing account is not known. */
   readonly #online = signal<ReadonlyMap<number, boolean>>(new Map());
   readonly #fetchOnline: (conversation: number) => Promise<readonly number[]>;
   readonly #asked = new Set<number>();
-  /** Raised when what was asked for before does not count any more. */
+  /** Raised when answers to earlier requests no longer count. */
   #generation = 0;
 
   /** `fetchOnline`: the accounts of a conversation that are online. */
@@ -29,27 +32,29 @@ export class PeerPresence {
     return this.#online.value.get(account) ?? null;
   }
 
-  /** Asks about those of the first 20 that it has not asked about, one after the other. Never rejects. */
+  /**
+   * Fetches the presence of each of the first 20 peers that it has not asked about, one after the other. Never rejects.
+   */
   async ask(peers: readonly Peer[]): Promise<void> {
     const generation = this.#generation;
     for (const { conversation, account } of peers.slice(0, MAX_PEERS)) {
       if (this.#asked.has(account)) continue;
       this.#asked.add(account);
-      // A hint: without it nobody is shown as online.
+      // A failure is ignored: the account is then not shown as online.
       const online = await this.#fetchOnline(conversation).catch(() => null);
       if (generation !== this.#generation) return;
-      // A notification that came meanwhile is newer than the answer.
+      // A notification that arrived meanwhile is newer than the answer.
       if (online !== null && !this.#online.peek().has(account)) this.#set(account, online.includes(account));
     }
   }
 
-  /** The server says that an account came online or went offline. */
+  /** Handles a notification that an account came online or went offline. */
   onNotification(account: number, isOnline: boolean): void {
-    // Of members of groups the page shows the presence elsewhere.
+    // Other parts of the page show the presence of members of groups.
     if (this.#asked.has(account)) this.#set(account, isOnline);
   }
 
-  /** Without a connection nothing is known. */
+  /** Forgets all presences: without a connection none is known. */
   clear(): void {
     this.#generation += 1;
     this.#asked.clear();
@@ -61,7 +66,7 @@ export class PeerPresence {
   }
 }
 
-/** The private conversations: the open one, then those that were used last. */
+/** The private conversations: the open one, then the others by the time of their last message. */
 export function peersIn(entries: Iterable<ConversationEntry>, openConversation: number | null): Peer[] {
   const isOpen = ({ info }: ConversationEntry): number => Number(info.id === openConversation);
   const sorted = [...entries].sort((a, b) => isOpen(b) - isOpen(a) || byActivity(a, b));

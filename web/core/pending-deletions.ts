@@ -1,23 +1,26 @@
 import { signal } from '@preact/signals';
 
-/** Until then a person can undo a deletion. */
+/** The time in which a person can undo a deletion. */
 const UNDO_MS = 5_000;
-/** Where more wait, the oldest is sent at once: the page sends all that wait when it ends. */
+/**
+ * If more deletions wait, the oldest is sent at once. The bound exists because the page sends all waiting ones when it
+ * is closed.
+ */
 const MAX_WAITING = 20;
 
-/** `waiting`: it can be undone. `sent`: the page has sent it, and waits for the answer. */
+/** `waiting`: the deletion can be undone. `sent`: the page waits for the server's answer. */
 type DeletionState = 'waiting' | 'sent';
 
 interface PendingDeletionsOptions {
-  /** `outlivesPage`: the page ends now. Never rejects. */
+  /** `outlivesPage`: the page is being closed. Never rejects. */
   readonly remove: (conversation: number, seq: number, options: { outlivesPage: boolean }) => Promise<void>;
   readonly undoMs?: number;
 }
 
-/** Deletions of messages. Each is sent after 5 s, in which it can be undone, or at once when the page ends. */
+/** Deletions of messages. Each is sent after 5 s, in which it can be undone, or at once when the page is closed. */
 export class PendingDeletions {
   readonly #options: PendingDeletionsOptions;
-  /** By `conversation:seq`, in the order in which they were made. */
+  /** By `conversation:seq`, in the order in which the person deleted the messages. */
   readonly #states = signal<ReadonlyMap<string, DeletionState>>(new Map());
   readonly #timers = new Map<string, ReturnType<typeof setTimeout>>();
 
@@ -25,7 +28,7 @@ export class PendingDeletions {
     this.#options = options;
   }
 
-  /** Null: nobody deletes the message. Subscribes the calling component. */
+  /** Null: the message is not being deleted. Subscribes the calling component. */
   stateOf(conversation: number, seq: number): DeletionState | null {
     return this.#states.value.get(keyOf(conversation, seq)) ?? null;
   }
@@ -42,7 +45,7 @@ export class PendingDeletions {
     );
   }
 
-  /** False: it was sent already, or there is none. */
+  /** False: the deletion was already sent, or there is none. */
   undo(conversation: number, seq: number): boolean {
     const key = keyOf(conversation, seq);
     if (!this.#timers.has(key)) return false;
@@ -51,12 +54,12 @@ export class PendingDeletions {
     return true;
   }
 
-  /** Sends all that wait, at the end of the page or of the session. Resolves with their answers. */
+  /** Sends all waiting deletions, when the page is closed or the session ends. Resolves after their answers. */
   async sendNow({ outlivesPage }: { readonly outlivesPage: boolean }): Promise<void> {
     await Promise.all([...this.#timers.keys()].map((key) => this.#send(key, outlivesPage)));
   }
 
-  /** Sends nothing any more. */
+  /** Drops the waiting deletions. */
   stop(): void {
     for (const key of this.#timers.keys()) this.#clearTimer(key);
   }

@@ -3,9 +3,11 @@ import { backoffMs, DEFAULT_BACKOFF } from '../../client/core/backoff.ts';
 import { isTransient } from '../../client/core/chat-error.ts';
 import { waitOrUntilAborted } from '../../client/core/wait.ts';
 
-/** Repeats a request until the server answers it: for what no screen can do without. */
+/** Repeats a request until the server answers it, for data that the screen cannot be shown without. */
 export class PersistentRead {
-  /** The last attempt, as long as it failed. `retryAt`: when the next one is made, as `Date.now` counts. */
+  /**
+   * The error of the last attempt, until one succeeds. `retryAt`: the time of the next attempt, as `Date.now` counts.
+   */
   readonly failure = signal<{ readonly error: Error; readonly retryAt: number } | null>(null);
   #wait = new AbortController();
 

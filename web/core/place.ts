@@ -1,9 +1,14 @@
 import { parseRoute, pathOf } from './routes.ts';
 
-/** Where a page is served, as the shell says it: `http.base-uri`, with a slash at its end. */
+/**
+ * The place where the page is served. `base` is `http.base-uri` with a slash at its end, as the page's HTML names it.
+ */
 export interface Place {
   readonly base: URL;
-  /** Of the page that was opened: another one than that of the base where a proxy or a name is not the configured one. */
+  /**
+   * The origin of the opened page. It differs from the origin of `base` if the person opened the server by another name
+   * or proxy.
+   */
   readonly pageOrigin: string;
   readonly projectName: string;
 }
@@ -11,7 +16,7 @@ export interface Place {
 const LOOPBACK_NAMES: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]']);
 const LINK_TOKEN_PATTERN = /^#?(kll_[A-Za-z0-9_-]{43})$/;
 const INVITE_TOKEN_PATTERN = /^#([A-Za-z0-9_-]{43})$/;
-/** Below the base: where the page of an invitation leads to. */
+/** The path below the base to which the page of an invitation leads. */
 const INVITE_PATH = 'join';
 
 export function placeOf(page: Document, { origin }: Location): Place {
@@ -27,7 +32,10 @@ export function isLoopback({ hostname }: URL): boolean {
 /** A sign-in link that somebody opened. */
 export interface OpenedLink {
   readonly token: string;
-  /** Whether the address is the one that the server prints. The one that people are sent is opened by scanners of mail, too. */
+  /**
+   * Whether the link has the address that the server prints. A link that a person gets by mail has another one, since
+   * mail scanners open links.
+   */
   readonly isPrinted: boolean;
 }
 
@@ -45,7 +53,7 @@ export function takeTokens({ base }: Place, location: Location, history: History
   const isInvite = location.pathname === `${base.pathname}${INVITE_PATH}`;
   const invite = isInvite ? (INVITE_TOKEN_PATTERN.exec(location.hash)?.[1] ?? null) : null;
   const path = pathOf(parseRoute(location.pathname, base.pathname), base.pathname);
-  // The pages for links and invitations have other paths; the way back leads to neither.
+  // The pages for links and invitations have other paths. Replacing the entry keeps them out of the history.
   if (location.hash !== '' || location.pathname !== path) history.replaceState(null, '', path);
   return { link: token === null ? null : { token, isPrinted }, invite };
 }

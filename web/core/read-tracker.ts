@@ -1,21 +1,22 @@
-/** A message counts as read when it was in view for so long. */
+/** A message counts as read after it was in view for this time. */
 const IN_VIEW_MS = 1_000;
 
-/** What a tracker works with. */
 interface ReadTrackerOptions {
-  /** Whether somebody looks: the page is visible and has the focus. */
+  /** Whether the page is visible and has the focus. */
   readonly isLookedAt: () => boolean;
-  /** Up to here everything was in view for a second. */
+  /** Called with a seq up to which all messages were in view for a second. */
   readonly onRead: (seq: number) => void;
   readonly inViewMs?: number;
 }
 
-/** Tells which messages were in view for a second while somebody looked at the page; at most one call a second. */
+/** Reports the messages that were in view for a second while the page was visible with focus, at most once a second. */
 export class ReadTracker {
   readonly #options: ReadTrackerOptions;
   /** The last message that is whole in view. */
   #seqInView = 0;
-  /** The least one since the timer runs: what somebody scrolls away from and back to was not in view all the time. */
+  /**
+   * The smallest `#seqInView` since the timer started: a message that was scrolled out of view and back does not count.
+   */
   #leastSeqInView = 0;
   #readSeq = 0;
   #timer: ReturnType<typeof setTimeout> | null = null;
@@ -24,14 +25,14 @@ export class ReadTracker {
     this.#options = options;
   }
 
-  /** `seq`: the last message that is whole in view now; the same one again where the page came into focus. */
+  /** `seq`: the last message that is whole in view now; the same seq again when the page gets the focus. */
   update(seq: number): void {
     this.#seqInView = seq;
     this.#leastSeqInView = Math.min(this.#leastSeqInView, seq);
     this.check();
   }
 
-  /** Looks again whether somebody looks. */
+  /** Starts the timer if the page is visible with focus, and stops it otherwise. */
   check(): void {
     if (!this.#options.isLookedAt()) return this.stop();
     if (this.#timer !== null || this.#seqInView <= this.#readSeq) return;

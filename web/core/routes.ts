@@ -11,7 +11,7 @@ export const settingsParts = [
 ] as const;
 export type SettingsPart = (typeof settingsParts)[number];
 
-/** Which screen an address of the page is for. */
+/** The screen that an address of the page names. */
 export type Route = ScreenBelow | SettingsRoute;
 
 /** A screen that fills the page; panels open over it. */
@@ -22,7 +22,7 @@ export type ScreenBelow =
       readonly conversation: number;
       /** The message to show; null: the first unread one, or the end where all is read. */
       readonly seq: number | null;
-      /** The panel that is open over the conversation, if one is. */
+      /** The panel that is open over the conversation, if any. */
       readonly panel?: 'about';
     };
 
@@ -35,7 +35,7 @@ interface SettingsRoute {
 const CONVERSATION_PATH = /^c\/([1-9]\d{0,14})(?:\/([1-9]\d{0,14}))?(\/about)?$/;
 const SETTINGS_PATH = /^settings(?:\/([a-z-]{1,30}))?$/;
 
-/** Reads a path of the page below its base; paths that it has no screen for are those of the list. */
+/** Reads a path of the page below its base; unknown paths lead to the list of conversations. */
 export function parseRoute(pathname: string, basePathname: string): Route {
   const below = pathname.startsWith(basePathname) ? pathname.slice(basePathname.length) : '';
   return conversationRoute(below) ?? settingsRoute(below) ?? { screen: 'list' };
@@ -57,7 +57,7 @@ function settingsRoute(path: string): Route | null {
   return part === undefined ? null : { screen: 'settings', part };
 }
 
-/** The path of a screen, with that of the base in front. */
+/** The path of a screen, which begins with the path of the base. */
 export function pathOf(route: Route, basePathname: string): string {
   if (route.screen === 'list') return basePathname;
   if (route.screen === 'settings') return `${basePathname}settings${route.part === null ? '' : `/${route.part}`}`;

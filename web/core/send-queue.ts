@@ -4,27 +4,26 @@ import type { Message } from '../../client/core/shapes.ts';
 import { waitOrUntilAborted } from '../../client/core/wait.ts';
 import type { StoredFile } from './uploads/attachments.ts';
 
-/** A message that waits for its place in a conversation. */
+/** A message of this page that the conversation does not show yet. */
 export interface QueuedMessage {
-  /** Makes a repeated request one message. */
+  /** The server stores one message per `clientId`, so a repeated request posts no second one. */
   readonly clientId: string;
   readonly account: number;
   readonly conversation: number;
   readonly text: string;
-  /** Files that it carries. Versions of this page before files kept none. */
+  /** The files of the message; absent in entries that older versions of this page stored. */
   readonly files?: readonly StoredFile[];
   /** Unix time in milliseconds. */
   readonly createdAt: number;
-  /** Why the server refuses it; null: it waits to be sent, or for its answer. */
+  /** Why the server refused the message; null: it waits to be sent, or for the answer. */
   readonly refusal: string | null;
 }
 
-/** What a send queue works with. */
 interface SendQueueOptions {
   readonly account: number;
   /** Resolves to the seq. Rejects with ServerError and ConnectionError. */
   readonly send: (entry: QueuedMessage) => Promise<number>;
-  /** Keep an entry for the next start of the browser, or remove it. They never reject. */
+  /** `keep` stores an entry in the browser, and `remove` removes it from there. They never reject. */
   readonly keep: (entry: QueuedMessage) => Promise<void>;
   readonly remove: (clientId: string) => Promise<void>;
   /** The greatest seq of a conversation that this page has received. */
@@ -34,22 +33,22 @@ interface SendQueueOptions {
 }
 
 const MAX_ENTRIES = 500;
-/** The server knows the `client_id` of a message for a day. */
+/** The server remembers the `client_id` of a message for a day. */
 const MAX_AGE_MS = 23 * 60 * 60 * 1_000;
 export const TOO_OLD =
   'After 23 hours a repeat could post it twice: look for it in the conversation, then send it again or delete it';
-/** The code of an answer to an ended session. The entries wait for the next sign-in. */
+/** The code of the refusal after the session has ended. The entries then wait for the next sign-in. */
 const SESSION_OVER_CODE = 'unauthenticated';
 
 interface Sending {
   entry: QueuedMessage;
-  /** What the server answered; null: nothing yet. */
+  /** The seq in the server's answer; null: no answer yet. */
   seq: number | null;
 }
 
 /**
  * Sends messages one after the other in each conversation, and repeats each one until the server has answered it. An
- * entry is there until its message is shown at its seq, so that it is seen once at any moment.
+ * entry exists until its message is shown at its seq, so that the message is visible exactly once at any moment.
  */
 export class SendQueue {
   readonly #options: SendQueueOptions;
@@ -62,7 +61,7 @@ export class SendQueue {
     this.#options = options;
   }
 
-  /** False: `add` would take nothing. */
+  /** False: `add` would return false. */
   get hasCapacity(): boolean {
     return this.#byClientId.size < MAX_ENTRIES;
   }
@@ -72,13 +71,13 @@ export class SendQueue {
     return [...this.#byClientId.values()].some(({ seq }) => seq === null);
   }
 
-  /** What is shown behind the newest message of a conversation. */
+  /** The entries to show after the newest message of a conversation. */
   entriesOf(conversation: number): QueuedMessage[] {
     const mine = [...this.#byClientId.values()].filter(({ entry }) => entry.conversation === conversation);
     return mine.filter((each) => !this.#isShown(each)).map(({ entry }) => entry);
   }
 
-  /** Takes a text with its files; false: too many wait. */
+  /** Queues a text with its files; false: the queue is full. */
   add(conversation: number, text: string, files: readonly StoredFile[] = []): boolean {
     if (!this.hasCapacity) return false;
     const createdAt = this.#now();
@@ -97,7 +96,7 @@ export class SendQueue {
     return true;
   }
 
-  /** Queues the entries that the browser stored, in the order of their creation, before those that were added meanwhile. */
+  /** Queues the stored entries in the order of their creation, before the entries that were added meanwhile. */
   restore(entries: readonly QueuedMessage[]): void {
     const mine = entries.filter(
       ({ account, clientId }) => account === this.#options.account && !this.#byClientId.has(clientId),
@@ -121,13 +120,13 @@ export class SendQueue {
     this.add(conversation, text, files);
   }
 
-  /** Gives an entry up that was refused. */
+  /** Removes a refused entry. */
   discard(clientId: string): void {
     if (this.#byClientId.get(clientId)?.entry.refusal === null) return;
     this.#remove(clientId);
   }
 
-  /** A message of this account is shown from now on: by a change, an answer, or in the history. */
+  /** Removes the entry of a message that the page shows from now on, from a change, an answer or the history. */
   onOwnMessage(conversation: number, { client_id: clientId }: Message): void {
     if (clientId === undefined) return;
     if (this.#byClientId.get(clientId)?.entry.conversation === conversation) this.#remove(clientId);
@@ -141,7 +140,7 @@ export class SendQueue {
     for (const [clientId, sending] of this.#byClientId) if (this.#isShown(sending)) this.#remove(clientId);
   }
 
-  /** Tries at once, since the server can be reached again. */
+  /** Makes the next attempt at once, because the server is reachable again. */
   wake(): void {
     this.#wait.abort();
     this.#wait = new AbortController();
@@ -217,7 +216,7 @@ export class SendQueue {
   }
 }
 
-/** `crypto.randomUUID` is there in secure contexts alone. */
+/** Does not use `crypto.randomUUID`, which only exists in secure contexts. */
 function newClientId(): string {
   return `web-${[...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, '0')).join('')}`;
 }

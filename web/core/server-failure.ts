@@ -5,7 +5,7 @@ const decodeFailure = objectWithAtLeast({ message: string, code: optional(string
 
 export const UNREADABLE_ANSWER = 'the answer is incomplete or no JSON: check the proxy before the server';
 
-/** The error that an answer of the server describes. Throws ProtocolError where it describes none. */
+/** The error in an answer of the server. Throws ProtocolError if the answer contains none. */
 export function serverErrorIn(answer: unknown): ServerError {
   const { code, message } = decodeReceived(
     decodeFailure,

@@ -1,6 +1,6 @@
 import { anything, arrayOf, boolean, objectWithAtLeast, type Decoder } from '../../client/core/decode.ts';
 
-/** The most that the server lists at once. */
+/** The longest list that the server answers with. */
 const MAX_SESSIONS = 1_000;
 
 const decodeProfile = objectWithAtLeast({ addresses: arrayOf(anything) });
@@ -20,7 +20,10 @@ export interface SignOutRisks {
   readonly losesAccess: boolean;
 }
 
-/** Whether only the administrator could let the account in again. Rejects with ServerError and ConnectionError. */
+/**
+ * Whether only the administrator could restore access to the account after a sign-out. Rejects with ServerError and
+ * ConnectionError.
+ */
 export async function isOnlyWayIn(api: RisksApi): Promise<boolean> {
   const { addresses } = await api.call('profile.show', {}, decodeProfile);
   if (addresses.length > 0) return false;

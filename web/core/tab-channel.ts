@@ -1,9 +1,9 @@
-/** The server ends the connections of the other tabs within this time, or the sign-out failed. */
+/** If the server has not closed the connections of the other tabs within this time, the sign-out failed. */
 const SIGN_OUT_HEARD_MS = 30_000;
 
 /**
- * Tells the other tabs of this browser that a person signs out: the server tells them only that the session has ended,
- * and a session that was ended elsewhere keeps what was written and not sent.
+ * Tells the other tabs of this browser that a person signs out. The server tells them only that the session has ended,
+ * and after an end for another reason they keep the unsent texts.
  */
 export class TabChannel {
   readonly #channel: BroadcastChannel;

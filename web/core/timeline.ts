@@ -5,10 +5,13 @@ import { waitOrUntilAborted } from '../../client/core/wait.ts';
 import type { Message, Notice } from '../../client/core/shapes.ts';
 import { PAGE_MESSAGES, type MessagePages, type SeqRange } from './message-pages.ts';
 
-/** Between two requests while somebody drags the bar: what they have passed is not fetched. */
+/**
+ * The pause between two requests. While a person drags the scroll bar, messages that it has passed by then are not
+ * fetched.
+ */
 const SCROLL_REST_MS = 40;
 
-/** Those that were fetched first go first. */
+/** With more notices, the ones that were fetched first are dropped. */
 const MAX_NOTICES = 500;
 const NO_NOTICES: readonly Notice[] = [];
 
@@ -19,7 +22,6 @@ export interface FetchedMessages {
   readonly notices?: readonly Notice[] | undefined;
 }
 
-/** What a timeline works with. */
 interface TimelineOptions {
   readonly conversation: number;
   readonly pages: MessagePages;
@@ -28,22 +30,22 @@ interface TimelineOptions {
   readonly onMessages: (messages: readonly Message[]) => void;
 }
 
-/** Fetches the messages of one conversation that somebody looks at. */
+/** Fetches the messages of one conversation that are in view. */
 export class Timeline {
-  /** Why messages do not come, or null. */
+  /** Why messages cannot be fetched, or null. */
   readonly problem = signal<string | null>(null);
-  /** Raised when messages came or changed. */
+  /** Raised when messages arrived or changed. */
   readonly version = signal(0);
   readonly #options: TimelineOptions;
   readonly #closed = new AbortController();
   /** By rev. */
   readonly #notices = new Map<number, Notice>();
-  /** The same by the message before them: each row asks for its own whenever it may be drawn again. */
+  /** The notices by the seq of the message before them, because each row looks its notices up on every draw. */
   #noticesBySeq: Map<number, readonly Notice[]> | null = null;
   #wanted: SeqRange | null = null;
   #isFetching = false;
   #wait = new AbortController();
-  /** Raised when the server lost changes: what was asked for before does not count. */
+  /** Raised when the server lost changes: answers to earlier requests no longer count. */
   #generation = 0;
 
   constructor(options: TimelineOptions) {
@@ -54,7 +56,7 @@ export class Timeline {
     return this.#options.conversation;
   }
 
-  /** Says what is looked at; what is not here of it is fetched. */
+  /** Sets the range that is in view, and fetches its missing messages. */
   want(range: SeqRange): void {
     this.#wanted = range;
     this.#options.pages.touch(this.conversation, range);
@@ -67,7 +69,7 @@ export class Timeline {
     return this.#noticesBySeq.get(seq) ?? NO_NOTICES;
   }
 
-  /** Takes a notice, which may be here already. */
+  /** Adds a notice, which may be known already. */
   addNotice(rev: number, notice: Notice): void {
     this.#notices.set(rev, notice);
     if (this.#notices.size > MAX_NOTICES) this.#notices.delete(this.#notices.keys().next().value!);
@@ -79,7 +81,7 @@ export class Timeline {
     this.version.value += 1;
   }
 
-  /** Fetches again what is looked at, after messages were forgotten. */
+  /** Fetches the range in view again, after messages were forgotten. */
   refetch(): void {
     this.#generation += 1;
     this.#notices.clear();
@@ -88,7 +90,7 @@ export class Timeline {
     if (this.#wanted !== null) this.want(this.#wanted);
   }
 
-  /** Tries at once, since the server can be reached again. */
+  /** Makes the next attempt at once, because the server is reachable again. */
   wake(): void {
     this.#wait.abort();
     this.#wait = new AbortController();
@@ -122,7 +124,7 @@ export class Timeline {
     return this.#wanted === null ? null : this.#options.pages.firstMissing(this.conversation, this.#wanted);
   }
 
-  /** Whether the messages came. */
+  /** Resolves to false if the attempt failed. */
   async #fetch({ from }: SeqRange): Promise<boolean> {
     const generation = this.#generation;
     const limit = PAGE_MESSAGES - ((from - 1) % PAGE_MESSAGES);
@@ -140,7 +142,7 @@ export class Timeline {
         if (this.#wanted !== null) this.#wanted = { ...this.#wanted, from: Math.max(firstSeq, this.#wanted.from) };
         return true;
       }
-      // A seq without a message would be asked for without end.
+      // Counts as a failure: otherwise a seq without a message would be requested in an endless loop.
       this.problem.value = `The server did not send message ${from}`;
       return false;
     } catch (error) {

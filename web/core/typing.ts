@@ -1,10 +1,12 @@
 import { signal } from '@preact/signals';
 
-/** The server passes one notification of an account on in 2 seconds. */
+/** The server forwards at most one typing notification of an account in 2 seconds. */
 const SEND_INTERVAL_MS = 3_000;
-/** Somebody of whom nothing was heard for so long does not type any more. One notification may be lost. */
+/**
+ * After this time without a notification a person no longer counts as typing. One lost notification does not end it.
+ */
 const SHOWN_MS = 7_000;
-/** In all conversations; of more the page forgets the one that began first. */
+/** In all conversations together. With more, the page forgets the person who began first. */
 const MAX_TYPISTS = 100;
 
 interface Typist {
@@ -17,11 +19,11 @@ interface TypingOptions {
   /** Tells the others of a conversation that the account types. Never throws. */
   readonly send: (conversation: number) => void;
   readonly shownMs?: number;
-  /** In milliseconds, never backwards. */
+  /** The time in milliseconds; never decreases. */
   readonly now?: () => number;
 }
 
-/** Who types, and telling others that the account does. */
+/** Knows who types, and tells others when the signed-in account types. */
 export class Typing {
   readonly #options: TypingOptions;
   readonly #typists = signal<ReadonlyMap<string, Typist>>(new Map());
@@ -38,7 +40,7 @@ export class Typing {
       .map(({ name }) => name);
   }
 
-  /** The person has typed in a conversation. The others are told, at most once in 3 seconds. */
+  /** Called when the person types in a conversation. Tells the other members at most once in 3 seconds. */
   onTyped(conversation: number): void {
     const at = (this.#options.now ?? (() => performance.now()))();
     const last = this.#lastSent;
@@ -47,7 +49,7 @@ export class Typing {
     this.#options.send(conversation);
   }
 
-  /** The server says that somebody else types. */
+  /** Handles a notification that another account types. */
   onNotification(conversation: number, { id, name }: { readonly id: number; readonly name: string }): void {
     const next = new Map(this.#typists.peek());
     const key = keyOf(conversation, id);
@@ -62,12 +64,12 @@ export class Typing {
     this.#typists.value = next;
   }
 
-  /** A message of an account has come: it does not type any more. */
+  /** Called when a message of an account has arrived: the account no longer types. */
   onMessage(conversation: number, account: number): void {
     this.#remove(keyOf(conversation, account));
   }
 
-  /** Nobody types as far as this page knows, such as after a lost connection. */
+  /** Forgets who types, for instance after a lost connection. */
   clear(): void {
     for (const { timer } of this.#typists.peek().values()) clearTimeout(timer);
     if (this.#typists.peek().size > 0) this.#typists.value = new Map();

@@ -1,9 +1,9 @@
 import type { Conversation, LastMessage, Message } from '../../client/core/shapes.ts';
 
-/** As many characters of the newest message as the server lists. */
+/** The number of characters of the newest message in the server's list of conversations. */
 const PREVIEW_LENGTH = 200;
 
-/** A conversation with what this page knows of it: from the list, and from what came since. */
+/** The state of a conversation, from the server's list and from the changes since. */
 export interface ConversationEntry {
   readonly info: Conversation;
   readonly firstSeq: number;
@@ -16,13 +16,16 @@ export interface ConversationEntry {
   readonly mentions: number;
 }
 
-/** Who reads. */
+/** The account that reads. */
 interface Reader {
   readonly id: number;
   readonly nick: string;
 }
 
-/** A conversation as the server lists it, over what came meanwhile: a list may be older than a change that was heard. */
+/**
+ * Merges a conversation from the server's list into the known entry: the list may be older than a change that has
+ * arrived.
+ */
 export function withListed(known: ConversationEntry | undefined, info: Conversation): ConversationEntry {
   const listed: ConversationEntry = {
     info,
@@ -40,14 +43,14 @@ export function withListed(known: ConversationEntry | undefined, info: Conversat
     firstSeq: Math.max(known.firstSeq, listed.firstSeq),
     lastSeq: Math.max(known.lastSeq, listed.lastSeq),
     lastAt: known.lastSeq > listed.lastSeq ? known.lastAt : listed.lastAt,
-    // Of two of the same message the known one may have been edited since the list was made.
+    // If both are the same message, the known one may have been edited since the list was made.
     lastMessage: known.lastSeq >= listed.lastSeq ? (known.lastMessage ?? listed.lastMessage) : listed.lastMessage,
     readSeq: Math.max(known.readSeq, listed.readSeq),
     mentions: isOlder ? known.mentions : listed.mentions,
   };
 }
 
-/** After a message came or changed. The server takes what its author sent for read by them. */
+/** The entry after a message arrived or changed. The server counts a message as read by its sender. */
 export function withMessage(entry: ConversationEntry, message: Message, reader: Reader): ConversationEntry {
   const { seq, sender, sent_at: lastAt, mentions = [] } = message;
   if (seq < entry.lastSeq) return entry;
@@ -70,7 +73,7 @@ function asLastMessage({ seq, sender, label, text, deleted, attachments = [] }: 
   };
 }
 
-/** After the account has read up to a message, here or on another device. */
+/** The entry after the account has read up to a message, here or on another device. */
 export function withRead(entry: ConversationEntry, seq: number): ConversationEntry {
   if (seq <= entry.readSeq) return entry;
   return { ...entry, readSeq: seq, mentions: seq >= entry.lastSeq ? 0 : entry.mentions };
@@ -81,12 +84,15 @@ export function unreadOf({ lastSeq, readSeq, firstSeq }: ConversationEntry): num
   return Math.max(0, lastSeq - Math.max(readSeq, firstSeq - 1));
 }
 
-/** Messages that wait for this person: all of private conversations, and mentions. The title of the page counts them. */
+/**
+ * The messages of a conversation that the page's title counts: all unread ones of a private conversation, in a group
+ * only mentions.
+ */
 export function waitingOf(entry: ConversationEntry): number {
   return entry.info.kind === 'private' ? unreadOf(entry) : entry.mentions;
 }
 
-/** Compares for a list in which the conversation that was written in last comes first. */
+/** Compares two entries for a list in which the conversation with the newest message comes first. */
 export function byActivity(a: ConversationEntry, b: ConversationEntry): number {
   return (b.lastAt ?? '').localeCompare(a.lastAt ?? '') || a.info.id - b.info.id;
 }

@@ -10,7 +10,7 @@ import {
 import type { OperationCaller } from './operation-caller.ts';
 
 const GROUPS_OF_PAGE = 20;
-/** 256 random bits in base64url, behind the last slash of a link or behind a #. */
+/** 256 random bits in base64url, after the last slash of a link or after a #. */
 const INVITE_TOKEN_AT_END = /(?:^|[/#])([A-Za-z0-9_-]{43})\/?$/;
 
 const decodePublicGroup = objectWithAtLeast({
@@ -31,13 +31,13 @@ const decodePreview = objectWithAtLeast({
 
 /** A group that everybody may join. */
 export type PublicGroup = Decoded<typeof decodePublicGroup>;
-/** To which group an invitation is. */
+/** The group of an invitation. */
 export type InvitePreview = Decoded<typeof decodePreview>;
 
-/** What a new group begins with. */
+/** A group to create. */
 interface NewGroup {
   readonly title: string;
-  /** Null: nothing. */
+  /** Null: no description. */
   readonly about: string | null;
   readonly public: boolean;
 }
@@ -47,7 +47,9 @@ export function inviteTokenIn(text: string): string | null {
   return INVITE_TOKEN_AT_END.exec(text.trim())?.[1] ?? null;
 }
 
-/** The operations by which somebody comes into groups. They reject with ServerError and ConnectionError. */
+/**
+ * The operations by which an account finds, creates and joins groups. They reject with ServerError and ConnectionError.
+ */
 export class DirectoryApi {
   readonly #api: OperationCaller;
 
@@ -55,7 +57,10 @@ export class DirectoryApi {
     this.#api = api;
   }
 
-  /** Public groups with a text in their title, all of them for an empty one. `after`: `next` of the page before, or 0. */
+  /**
+   * Public groups with a text in their title; all public groups for an empty text. `after`: `next` of the previous
+   * page, or 0.
+   */
   findGroups(text: string, after: number): Promise<{ groups: PublicGroup[]; next: number | null }> {
     return this.#api.call('groups.find', { text, after, limit: GROUPS_OF_PAGE }, decodeGroupPage);
   }
@@ -69,12 +74,12 @@ export class DirectoryApi {
     return (await this.#api.call('groups.join', { group }, decodeJoined)).group;
   }
 
-  /** `invite`: the token of an invitation. Signed in or not. */
+  /** `invite`: the token of an invitation. Needs no session. */
   previewInvite(invite: string): Promise<InvitePreview> {
     return this.#api.call('invites.preview', { invite }, decodePreview);
   }
 
-  /** `joined` is false for somebody who was in the group already. */
+  /** `joined` is false if the account was already in the group. */
   joinByInvite(invite: string): Promise<{ group: number; joined: boolean }> {
     return this.#api.call('groups.join', { invite }, decodeJoined);
   }

@@ -1,6 +1,6 @@
 import type { Decoder } from '../../../client/core/decode.ts';
 
-/** What calls operations of the server. */
+/** An object that calls operations of the server. */
 export interface OperationCaller {
   /** Rejects with ServerError and ConnectionError. */
   call<Answer>(operation: string, input: object, decode: Decoder<Answer>): Promise<Answer>;

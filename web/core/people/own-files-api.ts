@@ -23,12 +23,17 @@ const decodeFile = objectWithAtLeast({
 const decodeUsage = objectWithAtLeast({ bytes: integer, files: integer, max_bytes: integer });
 const decodeFiles = objectWithAtLeast({ files: arrayOf(decodeFile), next: nullable(string), usage: decodeUsage });
 
-/** A file that the own account has uploaded, or uploads. `message`: the id of the one that has it. */
+/**
+ * A file that the signed-in account has uploaded or is uploading. `message`: the id of the message that contains it.
+ */
 export type OwnFile = Decoded<typeof decodeFile>;
-/** A page of them, with what all take and may take, in bytes. `next`: where the next page begins; null: there is none. */
+/**
+ * A page of the account's files, with the total size of all files and its limit, in bytes. `next`: the `before` of the
+ * next page; null: there is none.
+ */
 export type OwnFiles = Decoded<typeof decodeFiles>;
 
-/** A page of the own files, newest first. Rejects with ServerError and ConnectionError. */
+/** A page of the account's files, newest first. Rejects with ServerError and ConnectionError. */
 export function listOwnFiles(api: OperationCaller, before: string | null): Promise<OwnFiles> {
   const input = { limit: FILES_OF_PAGE, ...(before === null ? {} : { before }) };
   return api.call('files.list', input, decodeFiles);

@@ -22,7 +22,7 @@ const decodeBlocked = objectWithAtLeast({ blocked: arrayOf(objectWithAtLeast({ i
 const decodeBlock = objectWithAtLeast({ id: integer });
 const decodeOnline = objectWithAtLeast({ accounts: arrayOf(objectWithAtLeast({ id: integer })), more: boolean });
 
-/** What an account shows of itself. */
+/** The fields of an account that everybody sees. */
 export type PublicProfile = Decoded<typeof decodePerson>;
 
 /** The operations on other accounts. They reject with ServerError and ConnectionError. */
@@ -38,9 +38,9 @@ export class PeopleApi {
     return this.#api.call('accounts.find', { user }, decodePerson);
   }
 
-  /** Whether the own account takes no private messages of another one. */
+  /** Whether the signed-in account has blocked another account. */
   async isBlocked(account: number): Promise<boolean> {
-    // The list is in the order of numbers.
+    // The list is in the order of the accounts' numbers.
     const { blocked } = await this.#api.call('blocks.list', { after: account - 1, limit: 1 }, decodeBlocked);
     return blocked[0]?.id === account;
   }
@@ -49,7 +49,9 @@ export class PeopleApi {
     await this.#api.call(isBlocked ? 'blocks.add' : 'blocks.remove', { user: account }, decodeBlock);
   }
 
-  /** Whether a member of a conversation is online; null: the server does not list all who are. */
+  /**
+   * Whether a member of a conversation is online; null: the server's list is incomplete and does not name the account.
+   */
   async isOnline(conversation: number, account: number): Promise<boolean | null> {
     const { accounts, more } = await this.#api.call('presence.list', { conversation }, decodeOnline);
     return accounts.some(({ id }) => id === account) ? true : more ? null : false;

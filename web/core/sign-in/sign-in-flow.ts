@@ -5,16 +5,19 @@ import type { BrowserSession } from '../browser-session.ts';
 import { PersistentRead } from '../persistent-read.ts';
 import { canSignUp, readSignInWays, sendsCodes, type SignInWays } from './sign-in-ways.ts';
 
-/** How long a session lasts on a computer that others use: a working day. */
+/** How long a session lasts on a shared computer: a working day. */
 export const SHARED_SESSION_S = 12 * 60 * 60;
-/** Wrong codes that the server takes for one transaction (docs/activation.md). */
+/** Wrong codes that the server accepts in one transaction (docs/activation.md). */
 const CODE_ATTEMPTS = 3;
-/** The server sends another code after this time. Where the clock of this browser is slow, `resend_at` would be later. */
+/**
+ * The server sends another code after this time. The bound matters where the clock of this browser is slow: `resend_at`
+ * then seems further away.
+ */
 const MAX_RESEND_WAIT_MS = 60_000;
 
 const decodeStarted = objectWithAtLeast({ transaction: string, channel: string, resend_at: string });
 
-/** Which form there is. */
+/** The form that the page shows. */
 export type SignInStep =
   | { readonly name: 'address' }
   | {
@@ -23,7 +26,7 @@ export type SignInStep =
       /** `email` or `phone`. */
       readonly channel: string;
       readonly transaction: string;
-      /** From then on another code can be sent, as `Date.now` counts. */
+      /** The time from which another code can be sent, as `Date.now` counts. */
       readonly resendAt: number;
       readonly codeFailures: number;
       /** False: the code has expired, or its attempts are used. */
@@ -32,7 +35,7 @@ export type SignInStep =
   /** The address is proven and has no account: the person chooses a nick. */
   | ({ readonly name: 'account' } & ProvenAddress);
 
-/** What a new account is created for. */
+/** The proven address for which an account is created. */
 export interface ProvenAddress {
   readonly address: string;
   readonly transaction: string;
@@ -51,11 +54,10 @@ export interface SignInProblem {
 interface SignInApi {
   get<Answer>(path: string, decode: Decoder<Answer>): Promise<Answer>;
   call<Answer>(operation: string, input: object, decode: Decoder<Answer>): Promise<Answer>;
-  /** Null: the address is proven, and needs an account. */
+  /** Null: the address is proven, but no account has it yet. */
   openSession(proof: object): Promise<BrowserSession | null>;
 }
 
-/** What a sign-in works with. */
 interface SignInFlowOptions {
   readonly api: SignInApi;
   /** The token or link of an invitation that the person has opened, or null. */
@@ -65,8 +67,8 @@ interface SignInFlowOptions {
 }
 
 /**
- * The way of a person to a session: an address, the code that is sent to it, and for a new address the account. What it
- * holds is in the memory of the page alone.
+ * The steps of a sign-in: an address, the code that is sent to it, and for a new address the account. Its data are only
+ * in the memory of the page.
  */
 export class SignInFlow {
   /** Null: not read yet. */
@@ -78,7 +80,7 @@ export class SignInFlow {
   readonly problem = signal<SignInProblem | null>(null);
   readonly isBusy = signal(false);
   readonly isSharedComputer = signal(false);
-  /** Raised with each code that was asked for. */
+  /** Raised with each code that the person requests. */
   readonly requestedCodes = signal(0);
   readonly #options: SignInFlowOptions;
 
@@ -87,7 +89,7 @@ export class SignInFlow {
     this.invite.value = options.invite;
   }
 
-  /** Reads how people sign in here, until the server answers. */
+  /** Reads how people sign in at this server. Repeats the request until the server answers. */
   async readWays(): Promise<void> {
     this.ways.value = await this.waysRead.run(() => readSignInWays(this.#options.api));
   }
@@ -103,7 +105,7 @@ export class SignInFlow {
     return ways !== null && !sendsCodes(ways) && canSignUp(ways);
   }
 
-  /** What each sign-in of this flow says of its session. */
+  /** The input about the session's lifetime that each sign-in of this flow sends. */
   get sessionChoice(): { readonly expires_in_s?: number } {
     return this.isSharedComputer.value ? { expires_in_s: SHARED_SESSION_S } : {};
   }
@@ -126,7 +128,7 @@ export class SignInFlow {
     const step = this.step.value;
     if (step.name !== 'code') return;
     await this.#attempt('code', async () => {
-      // People paste codes with the space that a letter or a message shows.
+      // People paste codes with the space that the e-mail or message shows.
       const code = text.replaceAll(/[\s-]/g, '');
       const { transaction, address } = step;
       const session = await this.#openSession({ transaction, code }).catch((error: unknown) => {
@@ -138,7 +140,7 @@ export class SignInFlow {
     });
   }
 
-  /** Creates the account, of the proven address if there is one. An empty name: the nick. */
+  /** Creates the account, with the proven address if there is one. An empty name: the nick becomes the name. */
   async signUp(nick: string, name: string): Promise<void> {
     const step = this.step.value;
     if (step.name !== 'account' && !this.signsUpByInvite) return;
@@ -175,7 +177,7 @@ export class SignInFlow {
     this.step.value = { ...step, codeFailures, acceptsCode };
   }
 
-  /** `field`: the one that a refused input is about where the sentence names none. */
+  /** `field`: the field that a refusal is about if its sentence names none. */
   async #attempt(field: SignInField, work: () => Promise<void>): Promise<void> {
     if (this.isBusy.value) return;
     this.isBusy.value = true;
@@ -183,7 +185,7 @@ export class SignInFlow {
     try {
       await work();
     } catch (error) {
-      // The next attempt goes without it: who has an account needs none.
+      // The next attempt goes without the invitation: a person with an account needs none.
       if (isRefusal(error, 'invalid_invite') || isRefusal(error, 'group_archived')) this.invite.value = null;
       this.problem.value = problemOf(error, field);
     } finally {

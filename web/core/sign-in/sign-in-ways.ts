@@ -5,7 +5,7 @@ const decodeAbout = objectWithAtLeast({
   sign_in: objectWithAtLeast({ email: boolean, phone: boolean }),
 });
 
-/** How people come in at this server. */
+/** How people sign in and sign up at this server. */
 export interface SignInWays {
   readonly email: boolean;
   readonly phone: boolean;
@@ -24,7 +24,7 @@ export async function readSignInWays(api: AboutApi): Promise<SignInWays> {
   return { email, phone, registration: registrationOf(registration) };
 }
 
-/** Whether somebody with an invitation can make an account without the administrator. */
+/** Whether a person with an invitation can create an account without the administrator. */
 export function canSignUp({ registration }: SignInWays): boolean {
   return registration !== 'closed';
 }
@@ -34,7 +34,7 @@ export function sendsCodes({ email, phone }: SignInWays): boolean {
   return email || phone;
 }
 
-/** A way that a newer server has and this page does not know is like none. */
+/** Treats a value that only newer servers send as `closed`. */
 function registrationOf(text: string): SignInWays['registration'] {
   return text === 'open' || text === 'invite' ? text : 'closed';
 }

@@ -8,31 +8,30 @@ export interface StoredFile {
   readonly size: number;
 }
 
-/** How an upload is watched and ended. */
+/** Options of an upload: its progress and its cancellation. */
 export interface UploadOptions {
   readonly onProgress: (sentBytes: number) => void;
   readonly signal: AbortSignal;
 }
 
-/** What a message of this server may carry. */
+/** The limits of this server for the files of a message. */
 export interface FileLimits {
   readonly maxBytes: number;
   readonly maxFiles: number;
 }
 
-/** A file of a message that somebody writes. */
+/** A file that is attached to a message before it is sent. */
 export interface AttachedFile {
   readonly key: number;
   readonly conversation: number;
   readonly file: File;
   readonly sentBytes: number;
-  /** As the server has it; null: not yet. */
+  /** The stored file; null: not stored yet. */
   readonly stored: StoredFile | null;
   /** Why it was not stored, or null. */
   readonly problem: string | null;
 }
 
-/** What the attached files of an account work with. */
 interface AttachmentsOptions {
   /** Rejects with ServerError, ConnectionError, and the reason of an aborted signal. */
   readonly upload: (file: File, options: UploadOptions) => Promise<StoredFile>;
@@ -41,15 +40,15 @@ interface AttachmentsOptions {
   readonly limits: () => Promise<FileLimits>;
 }
 
-/** More files wait for their turn. */
+/** The files that are uploaded at the same time; other files wait. */
 const UPLOADS_AT_ONCE = 3;
 
-/** The files of the messages that somebody writes: each is uploaded as soon as it is attached. */
+/** The files of messages that are not sent yet. Each file is uploaded as soon as it is attached. */
 export class DraftAttachments {
-  /** Of all conversations. */
+  /** The files of all conversations. */
   readonly files = signal<readonly AttachedFile[]>([]);
   readonly #options: AttachmentsOptions;
-  /** Of the uploads under way, by key. */
+  /** The controllers of running uploads, by the file's key. */
   readonly #aborts = new Map<number, AbortController>();
   #lastKey = 0;
   #isStopped = false;
@@ -62,7 +61,9 @@ export class DraftAttachments {
     return this.files.value.filter((each) => each.conversation === conversation);
   }
 
-  /** Attaches files, and resolves to how many a message may carry if these were too many; to null where all were taken. */
+  /**
+   * Attaches files. Resolves to null if all were attached, and to the most files of a message if these were too many.
+   */
   async add(conversation: number, files: readonly File[]): Promise<number | null> {
     const { maxBytes, maxFiles } = await this.#options.limits();
     if (this.#isStopped) return null;
@@ -84,17 +85,20 @@ export class DraftAttachments {
     this.#uploadNext();
   }
 
-  /** Ends the upload of a file, or removes the file from the server. */
+  /** Aborts the upload of a file, or removes the file from the server. */
   remove(key: number): void {
     const stored = this.#find(key)?.stored ?? null;
     this.#aborts.get(key)?.abort();
     this.#forget(key);
-    // What stays there after a failure goes after `retention.orphaned-files`.
+    // If the removal fails, the server removes the file after `retention.orphaned-files`.
     if (stored !== null) void this.#options.remove(stored.id).catch(() => {});
     this.#uploadNext();
   }
 
-  /** The files of a conversation, all stored, for a message that takes them; null: one of them is not stored yet. */
+  /**
+   * Detaches and returns the files of a conversation, for a message that contains them. Null: one of them is not stored
+   * yet.
+   */
   take(conversation: number): StoredFile[] | null {
     const files = this.filesOf(conversation);
     const stored = files.map((each) => each.stored).filter((each) => each !== null);

@@ -1,15 +1,18 @@
 import { DetailedError, Upload } from 'tus-js-client';
 import type { StoredFile, UploadOptions } from './attachments.ts';
 
-/** Waits between attempts; progress starts them over. */
+/** The waits between attempts; after progress they begin again with the first. */
 const RETRY_DELAYS_MS = [0, 1_000, 3_000, 10_000, 30_000];
 
 interface PartsOptions extends UploadOptions {
-  /** Words a failure: the body of the server's answer, empty where there was none. */
+  /** Turns a failure into an error. `body`: the body of the server's answer; empty if there was no answer. */
   readonly errorOf: (body: string) => Error;
 }
 
-/** Stores a file by the resumable protocol: after a cut connection the upload continues where the server has it. */
+/**
+ * Stores a file by the resumable protocol: after a lost connection the upload continues at the offset that the server
+ * has.
+ */
 export function uploadInParts(base: URL, file: File, options: PartsOptions): Promise<StoredFile> {
   const { onProgress, signal, errorOf } = options;
   return new Promise((resolve, reject) => {
@@ -17,7 +20,7 @@ export function uploadInParts(base: URL, file: File, options: PartsOptions): Pro
       endpoint: new URL('v1/files/uploads', base).href,
       metadata: { filename: file.name },
       retryDelays: RETRY_DELAYS_MS,
-      // It would keep the address of the upload in the browser's storage, beyond a sign-out.
+      // With it, the address of the upload would stay in the browser's storage after a sign-out.
       storeFingerprintForResuming: false,
       onProgress,
       onError: (error) => reject(errorOf(bodyOf(error))),
@@ -28,7 +31,8 @@ export function uploadInParts(base: URL, file: File, options: PartsOptions): Pro
     });
     const onAbort = (): void => {
       reject(signal.reason as Error);
-      // What arrived is removed. Without a connection it goes after `retention.orphaned-files`.
+      // `abort(true)` removes the part on the server. Without a connection the server removes it after
+      // `retention.orphaned-files`.
       void upload.abort(true).catch(() => {});
     };
     signal.addEventListener('abort', onAbort, { once: true });

@@ -4,7 +4,7 @@ import { decodeAttachment } from '../../../client/core/shapes.ts';
 import type { StoredFile, UploadOptions } from './attachments.ts';
 import { parseAnswer, serverErrorIn } from '../server-failure.ts';
 
-/** Larger files are sent in parts, so that a cut connection does not start them over. */
+/** Larger files are sent in parts, so that a lost connection does not restart them from the beginning. */
 const MAX_ONE_REQUEST_BYTES = 5 * 1024 * 1024;
 
 /** Stores a file. Rejects with ServerError, ConnectionError, and the reason of an aborted signal. */
@@ -23,7 +23,7 @@ async function loadUploadInParts() {
   }
 }
 
-/** Not `fetch`, which does not tell how much was sent. */
+/** Uses XMLHttpRequest, because `fetch` does not report how much was sent. */
 function uploadInOneRequest(base: URL, file: File, { onProgress, signal }: UploadOptions): Promise<StoredFile> {
   const url = new URL('v1/files', base);
   url.searchParams.set('name', file.name);
@@ -43,7 +43,7 @@ function uploadInOneRequest(base: URL, file: File, { onProgress, signal }: Uploa
       }
     });
     request.open('POST', url);
-    // Not the type that the browser guesses: the server reads it from the first bytes.
+    // Overrides the type that the browser guesses. The server detects the type from the first bytes.
     request.setRequestHeader('content-type', 'application/octet-stream');
     request.send(file);
   });
