@@ -7,7 +7,9 @@ import type { ListView, VirtualList } from '../timeline/virtual-list.tsx';
 import { timelineWords } from '../words/timeline-words.ts';
 import { permissionsOf, type MessageActions, type Writable } from './message-actions.tsx';
 
-/** What a browser rounds heights by: a field that shows all of its text is not scrolled. */
+/**
+ * The rounding error of a browser's heights. A text field within this bound shows all of its text and is not scrolled.
+ */
 const ROUNDING_PX = 3;
 
 /** A reference to a part of the page. */
@@ -22,15 +24,15 @@ interface FeedOptions {
   readonly view: Writable<ListView | null>;
   readonly actions: MessageActions;
   readonly composer: Ref<HTMLTextAreaElement>;
-  /** Leads to the newest message, and marks all as read. */
+  /** Scrolls to the newest message, and marks all messages as read. */
   readonly toNewestAndRead: () => void;
 }
 
-/** The message that the Tab key leads to, and what keys do in the list of messages. */
+/** Handles the keys in the list of messages, and determines the message that the Tab key leads to. */
 export function useFeedControl(options: FeedOptions) {
   const { view, actions, list } = options;
   const focused = useSignal<number | null>(null);
-  /** A pointer was pressed in the list after the last key that moved the focus. */
+  /** Whether a pointer was pressed in the list after the last key that moved the focus. */
   const wasPressed = useRef(false);
   const tabStop = focused.value ?? view.value?.last ?? null;
   const move = (to: FeedMove): void => {
@@ -48,7 +50,7 @@ export function useFeedControl(options: FeedOptions) {
     const to = feedMoveOf(event);
     if (to !== null) move(to);
     else if (event.key === 'Escape' && !hasModifier(event)) leave();
-    // Somebody who clicks at a message and types means the composer. Browsers show its focus as soon as a key is pressed.
+    // A person who clicks on a message and then types means the composer: a click shows no focus on the message.
     else if (wasPressed.current || !runOnMessage(options, event, focused.peek())) return;
     event.preventDefault();
   };
@@ -57,7 +59,7 @@ export function useFeedControl(options: FeedOptions) {
     pinnedIndex: focused.value,
     tabStop,
     onKeyDown,
-    // What a closed menu or picture gives the focus back to has to be there still.
+    // A closed menu or picture returns the focus to its message, which must still be in the document.
     keepsView: () => actions.menu.peek() !== null || actions.openedPicture.peek() !== null,
     onFocusedRow: (index: number | null) => {
       focused.value = index;
@@ -81,7 +83,7 @@ interface Position {
 function indexAfter(to: FeedMove, { at, tabStop, view, count, list }: Position): number {
   if (to === 'first') return 0;
   if (to === 'last') return count - 1;
-  // From outside, the first key leads to what is in view.
+  // If the focus was outside the rows, the first key leads to a message in view.
   if (at === null && (to === 'previous' || to === 'next')) return (to === 'next' ? view?.first : tabStop) ?? count - 1;
   const from = at ?? tabStop ?? count - 1;
   if (to === 'previous') return from - 1;
@@ -89,7 +91,7 @@ function indexAfter(to: FeedMove, { at, tabStop, view, count, list }: Position):
   return list.current?.rowAPageFrom(from, to === 'page-up' ? -1 : 1) ?? from;
 }
 
-/** Does what a key says with the message that has the focus; false: nothing. */
+/** Runs the command of a key on the message that has the focus; false: the key has none. */
 function runOnMessage({ chat, entry, actions }: FeedOptions, event: KeyboardEvent, index: number | null): boolean {
   const command = messageCommandOf(event);
   const article = event.target as HTMLElement;
@@ -117,7 +119,7 @@ interface PageKeyOptions {
   readonly leave: () => void;
 }
 
-/** The keys of the list where the composer or nothing has the focus. */
+/** Handles the keys of the list while the composer or nothing has the focus. */
 function usePageKeys({ list, composer, move, leave }: PageKeyOptions): void {
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {

@@ -12,7 +12,7 @@ import { timelineWords } from '../words/timeline-words.ts';
 /** How long the page shows that something was copied. */
 const FEEDBACK_MS = 3_000;
 
-/** What the account may do with a message; the page does not offer what the server would refuse. */
+/** The actions that the server allows the account on a message; the page does not offer the others. */
 export function permissionsOf(chat: ChatState, { info }: ConversationEntry, message: Message | undefined) {
   const isOwn = message?.sender.kind === 'user' && message.sender.id === chat.account.id;
   const isManager = info.kind === 'group' && info.role !== 'member';
@@ -20,7 +20,7 @@ export function permissionsOf(chat: ChatState, { info }: ConversationEntry, mess
   return { mayEdit, mayDelete: mayEdit || isManager };
 }
 
-/** A signal. */
+/** A signal of Preact. */
 export interface Writable<Value> {
   value: Value;
   /** The value, without a subscription. */
@@ -32,20 +32,20 @@ export interface OpenMenu {
   readonly anchor: HTMLElement;
 }
 
-/** What people do with the messages of the open conversation. */
+/** The actions of people on messages of the open conversation, with their state. */
 export interface MessageActions extends RowActions {
   readonly menu: Writable<OpenMenu | null>;
-  /** Whether something was copied; null: nothing was a moment ago. */
+  /** The result of the last copy, as a sentence; null: there was none in the last 3 seconds. */
   readonly feedback: Writable<string | null>;
-  /** `copied`: what the page says once the browser has the text. */
+  /** `copied`: the sentence that the page shows once the text is in the clipboard. */
   readonly copy: (text: string, copied: string) => void;
-  /** The picture that fills the window; null: none does. */
+  /** The picture that the viewer shows; null: the viewer is closed. */
   readonly openedPicture: Writable<PictureFile | null>;
-  /** The message that was jumped to a moment ago. */
+  /** The message that flashes because the page has just scrolled to it. */
   readonly flashedSeq: Writable<number | null>;
 }
 
-/** The message that the composer edits, as a signal; null: it writes a new one. */
+/** The message that the composer edits, as a signal; null: the composer writes a new message. */
 export interface EditedMessage {
   value: Message | null;
 }
@@ -57,7 +57,7 @@ interface ActionsOptions {
   readonly announcements: Announcements;
 }
 
-/** The same object as long as the conversation is open: else each action would draw all rows again. */
+/** Returns the same object as long as the conversation is open. Otherwise each action would draw all rows again. */
 export function useMessageActions(options: ActionsOptions): MessageActions {
   const { chat, conversation, edited, announcements } = options;
   const menu = useSignal<OpenMenu | null>(null);
@@ -99,7 +99,7 @@ export function useMessageActions(options: ActionsOptions): MessageActions {
   }, [conversation]);
 }
 
-/** What the page says about the last action. */
+/** Shows the result of the last action. */
 export function Feedback({ actions }: { readonly actions: MessageActions }) {
   const feedback = actions.feedback.value;
   useEffect(() => {

@@ -37,7 +37,7 @@ export function OpenedMenu(props: OpenedMenuProps) {
   );
 }
 
-/** What the account may do with the message. */
+/** The menu items for the actions that the account may perform on the message. */
 function itemsOf({ place, chat, conversation, actions, menu: { seq } }: OpenedMenuProps): MenuItem[] {
   const entry = chat.entryOf(conversation);
   const message = chat.pages.get(conversation, seq);

@@ -7,7 +7,7 @@ import { Announcements } from '../timeline/announcements.ts';
 import { timelineWords } from '../words/timeline-words.ts';
 import { words } from '../words/words.ts';
 
-/** Of a longer message a screen reader says the beginning; a person who wants all of it goes to the message. */
+/** A screen reader announces only the beginning of a longer message. A person can read all of it in the list. */
 const MAX_SPOKEN_CHARACTERS = 300;
 
 /** A polite region: it waits until the screen reader is silent. */
@@ -19,7 +19,7 @@ export function Spoken({ announcements }: { readonly announcements: Announcement
   );
 }
 
-/** What a screen reader hears of a conversation, as long as it is open. */
+/** The announcements for screen readers about the open conversation. */
 export function useAnnouncements(chat: ChatState, { info, lastSeq }: ConversationEntry): Announcements {
   const announcements = useMemo(
     () =>

@@ -9,7 +9,7 @@ interface UnsentMessagesProps {
   readonly entries: readonly QueuedMessage[];
 }
 
-/** Messages that have no place yet. */
+/** The entries of the send queue, which have no seq yet. */
 export function UnsentMessages({ chat, entries }: UnsentMessagesProps) {
   return (
     <>

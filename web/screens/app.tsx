@@ -74,7 +74,9 @@ function Starting({ state }: { readonly state: AppState }) {
   );
 }
 
-/** The link to the right address carries the sign-in link or invitation that opened the page. */
+/**
+ * Links to the configured address. The link contains the token of the sign-in link or invitation that opened the page.
+ */
 function Elsewhere({ state }: { readonly state: AppState }) {
   const { base, pageOrigin } = state.place;
   const { link, invite } = state;
@@ -89,7 +91,7 @@ function Elsewhere({ state }: { readonly state: AppState }) {
   );
 }
 
-/** What the right address has behind the base, so that a link or an invitation works there. */
+/** The suffix of the configured address, so that the sign-in link or invitation works there. */
 function openedSuffix(link: string | null, invite: string | null): string {
   if (link !== null) return `#${link}`;
   return invite === null ? '' : `join#${invite}`;

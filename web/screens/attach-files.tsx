@@ -11,11 +11,11 @@ interface AttachingOptions {
   readonly conversation: number;
   readonly field: { readonly current: HTMLTextAreaElement | null };
   readonly problem: { value: string | null };
-  /** Then nothing is attached: an edit changes the text alone. */
+  /** True: nothing is attached, because an edit changes only the text. */
   readonly isEditing: boolean;
 }
 
-/** Attaches files that were chosen, dropped or pasted to the message that is written. */
+/** Attaches files that were chosen, dropped or pasted to the draft. */
 export function useAttaching({ chat, conversation, field, problem, isEditing }: AttachingOptions) {
   const attach = useCallback(
     (chosen: File[]): void => {
@@ -28,7 +28,7 @@ export function useAttaching({ chat, conversation, field, problem, isEditing }: 
   );
   const onPaste = (event: ClipboardEvent): void => {
     const pasted = event.clipboardData;
-    // Office programs put a picture of the text beside the text.
+    // Office programs copy a picture of the text together with the text.
     if (isEditing || pasted === null || pasted.files.length === 0 || pasted.types.includes('text/plain')) return;
     event.preventDefault();
     attach([...pasted.files]);
@@ -36,7 +36,7 @@ export function useAttaching({ chat, conversation, field, problem, isEditing }: 
   return { attach, onPaste };
 }
 
-/** Opens the browser's own choice of files. */
+/** Opens the browser's file dialog. */
 export function AttachButton({ onFiles }: { readonly onFiles: (files: File[]) => void }) {
   const input = useRef<HTMLInputElement>(null);
   return (
@@ -48,7 +48,7 @@ export function AttachButton({ onFiles }: { readonly onFiles: (files: File[]) =>
         hidden
         onChange={({ currentTarget }) => {
           onFiles([...(currentTarget.files ?? [])]);
-          // The same file can be chosen again.
+          // Reset, so that the same file can be chosen again.
           currentTarget.value = '';
         }}
       />
@@ -77,11 +77,11 @@ export function AttachButton({ onFiles }: { readonly onFiles: (files: File[]) =>
 interface AttachedFilesProps {
   readonly chat: ChatState;
   readonly files: readonly AttachedFile[];
-  /** The button that had the focus is gone. */
+  /** Called after a removal: the button that had the focus no longer exists. */
   readonly onRemoved: () => void;
 }
 
-/** The files of the message that is written, each with its progress. */
+/** The files that are attached to the draft, each with its progress. */
 export function AttachedFiles({ chat, files, onRemoved }: AttachedFilesProps) {
   if (files.length === 0) return null;
   return (
@@ -130,7 +130,7 @@ function Attached({ chat, attached, onRemoved }: AttachedProps) {
   );
 }
 
-/** Takes files that are dropped anywhere on the page; else the browser would open them in place of the page. */
+/** Takes files that are dropped anywhere on the page. Otherwise the browser would leave the page and open them. */
 export function DropTarget({ title, onFiles }: { readonly title: string; readonly onFiles: (files: File[]) => void }) {
   const isOver = useSignal(false);
   useEffect(() => {
@@ -140,7 +140,8 @@ export function DropTarget({ title, onFiles }: { readonly title: string; readonl
       event.preventDefault();
       isOver.value = true;
     };
-    // Over each element on the way there is one; only that without another element leaves the window.
+    // The browser sends one for each element that the pointer leaves; only one without `relatedTarget` means that it
+    // left the window.
     const onLeave = ({ relatedTarget }: DragEvent): void => {
       if (relatedTarget === null) isOver.value = false;
     };

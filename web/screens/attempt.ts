@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals';
 
-/** What a part of a dialog does, one at a time, and why the last one failed. */
+/** Runs the actions of a part of a dialog one at a time, and keeps the reason why the last one failed. */
 interface Attempt {
   readonly problem: string | null;
   readonly isBusy: boolean;

@@ -13,7 +13,7 @@ import { SettingsDialog } from './settings/settings-dialog.tsx';
 import { Sidebar } from './sidebar.tsx';
 import { Switcher } from './switcher.tsx';
 
-/** Both panes fit beside each other: the one of style.css. */
+/** Matches where both panes fit beside each other; the same query as in style.css. */
 const WIDE = '(min-width: 50rem)';
 
 interface ChatScreenProps {
@@ -23,7 +23,7 @@ interface ChatScreenProps {
 
 type OpenDialog = 'switcher' | 'search' | 'new' | 'files' | null;
 
-/** The conversations, and the one that is open; on a narrow screen one of both. */
+/** The list of conversations and the open conversation; a narrow screen shows only one of the two. */
 export function ChatScreen({ state, chat }: ChatScreenProps) {
   const dialog = useSignal<OpenDialog>(null);
   const route = state.route.value;
@@ -81,7 +81,7 @@ export function ChatScreen({ state, chat }: ChatScreenProps) {
   );
 }
 
-/** Where there is room for it, the conversation that was written in last is open. */
+/** On a wide screen, opens the conversation with the newest message. */
 function useOpenFirst(state: AppState, chat: ChatState): void {
   const first = chat.conversations.value?.[0]?.info.id ?? null;
   const isList = state.route.value.screen === 'list';
@@ -113,7 +113,7 @@ function isTaken({ target, ctrlKey, metaKey, altKey }: KeyboardEvent): boolean {
   return target instanceof Element && target.closest('input, textarea, select') !== null;
 }
 
-/** The next conversation in the list, or the next one with something unread. */
+/** Opens the next conversation in the list, or the next one with unread messages. */
 function goToNeighbour(state: AppState, chat: ChatState, step: 1 | -1, isUnreadOnly: boolean): void {
   const all = chat.conversations.value ?? [];
   const below = state.navigation.screenBelow;

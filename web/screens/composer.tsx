@@ -13,10 +13,10 @@ import { AttachButton, AttachedFiles, DropTarget, useAttaching } from './attach-
 import { MentionList, mentionAttributes, useMentions } from './mentions.tsx';
 import { conversationTitle } from './sidebar.tsx';
 
-/** `limits.text-length` as a rule; a server that takes less says so. */
+/** The default of `limits.text-length`. A server with a lower limit refuses longer texts. */
 const MAX_CHARACTERS = 40_000;
 const COUNT_FROM = 38_000;
-/** Messages in which ↑ looks for the last own one. */
+/** The number of newest messages in which ↑ searches the person's last message. */
 const LAST_MESSAGES = 200;
 
 interface ComposerProps {
@@ -27,7 +27,7 @@ interface ComposerProps {
   readonly onSent: () => void;
 }
 
-/** Where people write. */
+/** The form in which a person writes messages. */
 export function Composer(props: ComposerProps) {
   const { chat, entry, edited, field } = props;
   const { text, left, canSend, problem, setText, submit, attach, onKeyDown, onPaste } = useWriting(props);
@@ -88,7 +88,7 @@ export function Composer(props: ComposerProps) {
   );
 }
 
-/** Nothing as long as there are many. */
+/** The number of characters that a text may still have; shown only near the limit. */
 function CharactersLeft({ left }: { readonly left: number }) {
   if (left > MAX_CHARACTERS - COUNT_FROM) return null;
   return (
@@ -126,7 +126,7 @@ function useWriting({ chat, entry, edited, field, onSent }: ComposerProps) {
   const editedText = useSignal('');
   const problem = useSignal<string | null>(null);
   const version = useSignal(0);
-  // Drafts are no signals: what is typed draws this field alone.
+  // Drafts are no signals, so that typing draws only this field again.
   void version.value;
   const message = edited.value;
   const text = message === null ? chat.drafts.textOf(conversation) : editedText.value;
@@ -149,11 +149,11 @@ function useWriting({ chat, entry, edited, field, onSent }: ComposerProps) {
   const canSend = hasContent && left >= 0 && (message !== null || files.every(({ stored }) => stored !== null));
   const submit = (): void => {
     if (!canSend) return;
-    // A click on the button has it.
+    // After a click, the button has the focus.
     field.current?.focus({ preventScroll: true });
     if (message !== null) {
       const save = text === message.text ? Promise.resolve(true) : chat.edit(conversation, message.seq, text);
-      // What failed stays in the field.
+      // If the edit fails, the text stays in the field.
       void save.then((isDone) => {
         if (isDone && edited.value === message) edited.value = null;
       });
@@ -177,7 +177,7 @@ function useWriting({ chat, entry, edited, field, onSent }: ComposerProps) {
   return { text, left, canSend, problem: problem.value, setText, submit, attach, onKeyDown, onPaste };
 }
 
-/** As the server counts: a sign that takes two units of UTF-16 is one. */
+/** Counts as the server does: a character that takes two UTF-16 units counts once. */
 function countCharacters(text: string): number {
   if (text.length <= COUNT_FROM) return text.length;
   let count = 0;

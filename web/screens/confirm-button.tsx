@@ -4,13 +4,13 @@ import { words } from '../words/words.ts';
 
 interface ConfirmButtonProps {
   readonly label: string;
-  /** What happens, in a sentence. */
+  /** The consequence of the action, as a sentence. */
   readonly question: string;
   readonly isBusy: boolean;
   readonly onConfirm: () => void;
 }
 
-/** A button that asks before it does what cannot be taken back. */
+/** A button that asks for confirmation before an action that cannot be undone. */
 export function ConfirmButton({ label, question, isBusy, onConfirm }: ConfirmButtonProps) {
   const isConfirming = useSignal(false);
   const button = useRef<HTMLButtonElement>(null);

@@ -3,7 +3,10 @@ import { useEffect } from 'preact/hooks';
 import type { ChatState } from '../core/chat-state.ts';
 import { words } from '../words/words.ts';
 
-/** Why nothing new comes, or why something that the person did failed. What is there can be read on, and writing waits. */
+/**
+ * Shows why the page is not connected, or why the person's last action failed. Messages stay readable, and new ones
+ * wait to be sent.
+ */
 export function ConnectionBar({ chat }: { readonly chat: ChatState }) {
   const problem = chat.connectionProblem.value;
   const failure = chat.actionProblem.value;

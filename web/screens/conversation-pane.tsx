@@ -22,18 +22,18 @@ import { PaneHead } from './pane-head.tsx';
 import { conversationTitle } from './sidebar.tsx';
 
 const NO_NOTICES: readonly Notice[] = [];
-/** Rows beyond the view that are fetched with it. */
+/** Rows beyond each edge of the view that are fetched too. */
 const ROWS_AHEAD = 40;
 
 interface ConversationPaneProps {
   readonly state: AppState;
   readonly chat: ChatState;
   readonly conversation: number;
-  /** The message to show; null: the first unread one, or the end where all is read. */
+  /** The message to show; null: the first unread message, or the end if all messages are read. */
   readonly seq: number | null;
 }
 
-/** A conversation: its messages, and where to write. */
+/** A conversation: its messages and the composer. */
 export function ConversationPane(props: ConversationPaneProps) {
   const { state, chat, conversation } = props;
   const entry = chat.entryOf(conversation);
@@ -105,10 +105,10 @@ function useOpenConversation({ state, chat, conversation, seq, entry }: OpenProp
   const composer = useRef<HTMLTextAreaElement>(null);
   const view = useSignal<ListView | null>(null);
   const edited = useSignal<Message | null>(null);
-  // As it was when the conversation was opened: the divider stays while somebody reads.
+  // The first unread message at the opening of the conversation: the divider stays there while the person reads.
   const firstUnread = useMemo(() => firstUnreadOf(entry), [conversation]);
   const { firstSeq, lastSeq } = entry;
-  // What came, and what waits to be sent, draws the rows again.
+  // Subscribes to new messages and to the send queue: their changes draw the rows again.
   void timeline.version.value;
   void chat.writingVersion.value;
   const count = Math.max(0, lastSeq - firstSeq + 1);
@@ -158,7 +158,7 @@ interface ViewSource {
   readonly view: { value: ListView | null; peek(): ListView | null };
 }
 
-/** Fetches what comes into view, and counts as read what stays there. */
+/** Fetches messages that come into view, and marks those as read that stay in view. */
 function useOnView({ chat, entry, timeline, view }: ViewSource): (next: ListView) => void {
   const { firstSeq, lastSeq, info } = entry;
   const tracker = useReadTracker(chat, info.id);
@@ -169,7 +169,7 @@ function useOnView({ chat, entry, timeline, view }: ViewSource): (next: ListView
     const from = Math.max(firstSeq, firstSeq + next.first - ROWS_AHEAD);
     timeline.want({ from, to: Math.min(lastSeq, firstSeq + next.last + ROWS_AHEAD) });
     const lastWhole = firstSeq + next.lastWhole;
-    // A row that is not there yet was read by nobody.
+    // A row without its message cannot have been read.
     if (isRowReady(chat, entry, lastWhole)) tracker.update(lastWhole);
   };
 }
@@ -180,7 +180,7 @@ interface ToNewestProps {
   readonly onClick: () => void;
 }
 
-/** Nothing where the end is in view. */
+/** A button to the newest message; not shown while the end is in view. */
 function ToNewest({ view, entry, onClick }: ToNewestProps) {
   if (view === null || view.isAtEnd) return null;
   const below = Math.min(entry.lastSeq - entry.firstSeq - view.last, unreadOf(entry));
@@ -206,7 +206,10 @@ interface RowSource {
   readonly actions: MessageActions;
 }
 
-/** A row shows its message once it is known who wrote the one before: its heading, and so its height, follows from that. */
+/**
+ * Whether a row can show its message. It also needs the previous message, whose sender decides on the row's heading and
+ * so on its height.
+ */
 function isRowReady({ pages }: ChatState, { firstSeq, info }: ConversationEntry, seq: number): boolean {
   const isKnown = (each: number): boolean => pages.get(info.id, each) !== undefined;
   return isKnown(seq) && (seq === firstSeq || isKnown(seq - 1));
@@ -242,12 +245,12 @@ function rowRenderer({ state, chat, entry, timeline, firstUnread, tabStop, actio
   };
 }
 
-/** Moves the read position while somebody looks at the page. */
+/** Moves the read position while the page is visible and has the focus. */
 function useReadTracker(chat: ChatState, conversation: number): ReadTracker {
   const tracker = useMemo(
     () =>
       new ReadTracker({
-        // A dialog lies over the messages.
+        // An open dialog covers the messages.
         isLookedAt: () => !document.hidden && document.hasFocus() && document.querySelector('dialog[open]') === null,
         onRead: (seq) => void chat.markRead(conversation, seq),
       }),

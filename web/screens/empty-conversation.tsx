@@ -10,7 +10,9 @@ interface EmptyConversationProps {
 
 const loadHint = () => import('./posting-hint.tsx');
 
-/** Says that nothing was written yet; owners and admins of a group also see how a program posts into it. */
+/**
+ * Shows that the conversation has no messages yet; owners and admins of a group also see how a program posts into it.
+ */
 export function EmptyConversation({ chat, entry }: EmptyConversationProps) {
   const { id, kind, role, archived } = entry.info;
   const isManager = kind === 'group' && role !== 'member' && !archived;

@@ -6,9 +6,9 @@ interface TextFieldProps {
   readonly text: { value: string };
   readonly maxLength: number;
   readonly isRequired?: boolean;
-  /** What the browser may fill in. */
+  /** The data that the browser may fill in. */
   readonly autocomplete?: 'name' | 'off';
-  /** It has the focus when it comes. */
+  /** True: the field gets the focus when it is first shown. */
   readonly takesFocus?: boolean;
 }
 

@@ -6,7 +6,7 @@ import { CheckField, LongTextField, TextField } from './fields.tsx';
 import { Problem } from './modal.tsx';
 import type { PanelPart } from './panel-part.ts';
 
-/** What the group is for, and whether everybody may join it. */
+/** The description of the group, and whether it is public. */
 export function GroupAbout(part: PanelPart) {
   const isEditing = useSignal(false);
   const button = useRef<HTMLButtonElement>(null);

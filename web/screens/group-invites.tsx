@@ -19,7 +19,7 @@ const DAY_S = 24 * 60 * 60;
 const VALID_DAYS = [1, 7, 30, null] as const;
 const USUAL_VALID = '7';
 
-/** The links by which others join. */
+/** The invitations of the group. */
 export function GroupInvites({ chat, api, entry }: PanelPart) {
   const { problem, isBusy, run } = useAttempt();
   const invites = useSignal<readonly Invite[] | null>(null);
@@ -31,7 +31,8 @@ export function GroupInvites({ chat, api, entry }: PanelPart) {
   useEffect(() => void run(load), [api]);
   const groupChange = chat.groupChange.value;
   useEffect(() => {
-    // Who joins may have used an invitation. Not by `run`, which disables the buttons while somebody uses them.
+    // The new member may have used an invitation. Does not use `run`, which would disable the buttons while a person
+    // uses them.
     if (groupChange?.conversation === entry.info.id) void load().catch(() => {});
   }, [groupChange]);
   const change = (work: () => Promise<unknown>): void =>
@@ -64,11 +65,11 @@ export function GroupInvites({ chat, api, entry }: PanelPart) {
   );
 }
 
-/** Whether an invitation gives nobody an account here. False until the server has said so. */
+/** Whether an invitation cannot create an account on this server. False until the server has answered. */
 function useNeedsAccount(api: Api): boolean {
   const needsAccount = useSignal(false);
   useEffect(() => {
-    // A hint: an invitation can be made without it.
+    // A failure is ignored: the person can create invitations without this hint.
     void readSignInWays(api).then(
       (ways) => {
         needsAccount.value = !canSignUp(ways);
@@ -81,7 +82,7 @@ function useNeedsAccount(api: Api): boolean {
 
 interface CreateInviteProps {
   readonly isBusy: boolean;
-  /** Null: no time limit; as many as come. */
+  /** `validS` null: no time limit. `maxUses` null: no limit of uses. */
   readonly onCreate: (validS: number | null, maxUses: number | null) => void;
 }
 
@@ -122,7 +123,7 @@ function CreateInvite({ isBusy, onCreate }: CreateInviteProps) {
 
 interface InviteRowProps {
   readonly invite: Invite;
-  /** It was created just now. */
+  /** Whether the person has just created it. */
   readonly isNewest: boolean;
   readonly isBusy: boolean;
   readonly onRevoke: () => void;
@@ -135,7 +136,7 @@ function InviteRow({ invite, isNewest, isBusy, onRevoke }: InviteRowProps) {
   const isCodeShown = useSignal(false);
   useEffect(() => {
     if (!isNewest) return;
-    // The list may be below what is in view, and the button that had the focus was disabled meanwhile.
+    // The new link may be below the view, and the button that had the focus was disabled meanwhile.
     field.current?.focus();
     field.current?.select();
   }, []);

@@ -9,13 +9,13 @@ import { Problem } from './modal.tsx';
 import type { PanelPart } from './panel-part.ts';
 import { FindAccount } from './people/find-account.tsx';
 
-/** A page of members as it is shown, and where the next one begins. */
+/** The shown members, and the `after` of the next page. */
 interface MemberList {
   readonly members: readonly Member[];
   readonly next: string | null;
 }
 
-/** Who is in the group; each name shows the person's card, where the role is changed. */
+/** The members of the group. Each name opens the person's card, in which their role can be changed. */
 export function GroupMembers(part: PanelPart) {
   const { api, entry, mayManage } = part;
   const { problem, isBusy, run } = useAttempt();
@@ -57,11 +57,11 @@ export function GroupMembers(part: PanelPart) {
   );
 }
 
-/** The members as far as they are shown; read again when somebody changes them. */
+/** The shown members. They are read again after a change of the members. */
 function useMembers({ chat, api, entry }: PanelPart, run: (work: () => Promise<void>) => Promise<boolean>) {
   const list = useSignal<MemberList | null>(null);
   const load = async (): Promise<void> => {
-    // As many pages again as there were.
+    // Reads at least as many members as are shown.
     const wanted = list.value?.members.length ?? 0;
     let { members, next } = await api.members(null);
     while (next !== null && members.length < wanted) {
@@ -82,25 +82,26 @@ function useMembers({ chat, api, entry }: PanelPart, run: (work: () => Promise<v
   useEffect(() => {
     if (groupChange === null) return;
     const { conversation } = groupChange;
-    // Not by `run`, which disables the buttons while somebody uses them. After a failure the former list stays.
+    // Does not use `run`, which would disable the buttons while a person uses them. After a failure the former list
+    // stays.
     if (conversation === null || conversation === entry.info.id) void load().catch(() => {});
   }, [groupChange]);
   return { list: list.value, load, showMore };
 }
 
-/** Who is online, as far as the server tells: of conversations of at most 200 members. */
+/** The members who are online. The server reports them only for conversations of at most 200 members. */
 function useOnline({ chat, entry }: PanelPart, members: number): { readonly value: ReadonlySet<number> } {
   const online = useSignal<ReadonlySet<number>>(new Set());
   useEffect(() => {
     if (members === 0) return;
-    // A hint: the list is complete without it.
+    // A failure is ignored: the list only lacks the marks of who is online.
     void chat.api.onlineAccounts(entry.info.id).then(
       (accounts) => {
         online.value = new Set(accounts);
       },
       () => {},
     );
-    // Again with each change of the members: the server does not report who was online before they joined.
+    // Fetched again after each change of the members: the server does not report that a new member was already online.
   }, [chat, entry.info.id, members]);
   const latest = chat.presence.value;
   useEffect(() => {

@@ -20,7 +20,7 @@ interface GroupPanelProps {
   readonly onClose: () => void;
 }
 
-/** The details of a conversation: what it is for, who is in it, and what one may change of it. */
+/** The details of a conversation: its description, its members, and the settings that the account may change. */
 export function GroupPanel({ chat, entry, onClose }: GroupPanelProps) {
   const { id, kind, peer } = entry.info;
   const api = useMemo(() => new GroupApi(chat.api, id), [chat, id]);
@@ -50,7 +50,7 @@ export function GroupPanel({ chat, entry, onClose }: GroupPanelProps) {
   );
 }
 
-/** Leaving and archiving. */
+/** The buttons to leave and to archive the group. */
 function LeaveSection({ chat, api, entry, mayOwn, onClose }: PanelPart & { readonly onClose: () => void }) {
   const { problem, isBusy, run } = useAttempt();
   const { role, archived } = entry.info;

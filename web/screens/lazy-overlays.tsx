@@ -15,7 +15,7 @@ interface OverlayProps {
 
 const loadPanels = () => import('./panels.ts');
 
-/** What lies over the messages: the menu of one, or a picture. */
+/** The overlays over the messages: the menu of a message, or the picture viewer. */
 export function LazyOverlays(props: OverlayProps) {
   const { actions } = props;
   const isOpen = actions.menu.value !== null || actions.openedPicture.value !== null;
@@ -32,7 +32,7 @@ function LoadedOverlay({ place, chat, conversation, actions }: OverlayProps) {
     actions.menu.value = null;
     actions.openedPicture.value = null;
   }, [hasFailed]);
-  // Those of the moment in which it is opened: a message that comes later changes no position.
+  // The pictures at the moment of opening: later messages do not change the positions of pictures in the viewer.
   const pictures = useMemo(() => picturesAround(chat, conversation, picture), [picture]);
   if (panels === null) return null;
   const { OpenedMenu, PictureViewer } = panels;
@@ -55,14 +55,14 @@ function LoadedOverlay({ place, chat, conversation, actions }: OverlayProps) {
   );
 }
 
-/** The pictures of the messages that the page has, with the one that was opened. */
+/** The pictures of all loaded messages of the conversation, or only the opened one if it is not among them. */
 function picturesAround(chat: ChatState, conversation: number, opened: PictureFile | null): PictureFile[] {
   if (opened === null) return [];
   const loaded = picturesOf(chat.pages.allOf(conversation));
   return loaded.some(({ id }) => id === opened.id) ? loaded : [opened];
 }
 
-/** The path of files, with that of the base in front. */
+/** The path of `/v1/files/`, which begins with the path of the base. */
 export function filesBaseOf({ base }: Place): string {
   return `${base.pathname}v1/files/`;
 }

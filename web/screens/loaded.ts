@@ -3,7 +3,7 @@ import { useEffect } from 'preact/hooks';
 
 /** A part of the page that is fetched with its first use. */
 interface Loaded<Part> {
-  /** Null: it is being fetched, or was not. */
+  /** Null: the part is being fetched, or could not be fetched. */
   readonly part: Part | null;
   readonly hasFailed: boolean;
 }

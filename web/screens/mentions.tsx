@@ -6,7 +6,7 @@ import type { ChatState } from '../core/chat-state.ts';
 import { mentionAt, matchesMention, type BegunMention } from '../text/begun-mention.ts';
 import { words } from '../words/words.ts';
 
-/** Members are searched for when nothing was typed for so long. */
+/** The search begins after this time without typing. */
 const SEARCH_AFTER_MS = 80;
 const LIST_ID = 'mention-list';
 
@@ -17,7 +17,7 @@ interface MentionOptions {
   readonly setText: (text: string) => void;
 }
 
-/** Completes the nick of a member where `@` and a letter of it were typed. */
+/** Completes the nick of a member after the person has typed `@` and at least one character of it. */
 export function useMentions({ chat, conversation, field, setText }: MentionOptions) {
   const begun = useSignal<BegunMention | null>(null);
   const dismissed = useSignal<BegunMention | null>(null);
@@ -35,13 +35,13 @@ export function useMentions({ chat, conversation, field, setText }: MentionOptio
     if (current === null || begun.value === null || account === undefined) return;
     const before = `${current.value.slice(0, begun.value.at)}@${account.nick} `;
     const text = before + current.value.slice(current.selectionEnd);
-    // At once: what is drawn later leaves the caret where it is.
+    // Sets the text at once: a later draw of the same text does not move the caret.
     current.value = text;
     current.setSelectionRange(before.length, before.length);
     begun.value = null;
     setText(text);
   };
-  /** Whether the key was one for the list. */
+  /** Returns whether the list handled the key. */
   const onKeyDown = (event: KeyboardEvent): boolean => {
     if (people.length === 0 || event.isComposing) return false;
     if (event.key === 'ArrowDown') chosen.value = (at + 1) % people.length;
@@ -52,7 +52,7 @@ export function useMentions({ chat, conversation, field, setText }: MentionOptio
     event.preventDefault();
     return true;
   };
-  /** After each move of the caret. */
+  /** Called after each move of the caret. */
   const onCaret = (): void => {
     const { current } = field;
     const next = current === null ? null : mentionAt(current.value, current.selectionStart, current.selectionEnd);
@@ -66,7 +66,7 @@ export function useMentions({ chat, conversation, field, setText }: MentionOptio
   return { people, at, accept, onKeyDown, onCaret, close };
 }
 
-/** Members whose nick or name begins so. Those of the search before stay till the answer. */
+/** Members whose nick or a word of their name begins with the text. The previous result stays until the answer. */
 function useFoundMembers(chat: ChatState, conversation: number, wanted: string | null): readonly FoundAccount[] {
   const found = useSignal<readonly FoundAccount[]>([]);
   useEffect(() => {
@@ -76,7 +76,7 @@ function useFoundMembers(chat: ChatState, conversation: number, wanted: string |
     }
     let isLatest = true;
     const timer = setTimeout(() => {
-      // Without an answer the nick is typed in full.
+      // A failure is ignored: the person can type the whole nick.
       void chat.api.searchAccounts(wanted, conversation).then(
         (accounts) => {
           if (isLatest) found.value = accounts;
@@ -92,7 +92,10 @@ function useFoundMembers(chat: ChatState, conversation: number, wanted: string |
   return found.value;
 }
 
-/** What the field says of the list. A field of several lines is no combobox to ARIA, and has the other attributes of one. */
+/**
+ * The ARIA attributes of the field. A field with several lines must not have the role `combobox`, so it has only the
+ * other attributes.
+ */
 export function mentionAttributes({ people, at }: Pick<ReturnType<typeof useMentions>, 'people' | 'at'>) {
   const account = people[at];
   return {
@@ -108,7 +111,7 @@ interface MentionListProps {
   readonly onChoose: (account: FoundAccount) => void;
 }
 
-/** Above the field, over the messages: nothing moves when it comes or goes. */
+/** The list lies above the field and over the messages, so that nothing moves when it appears or disappears. */
 export function MentionList({ people, at, onChoose }: MentionListProps) {
   return (
     <>
@@ -124,7 +127,7 @@ export function MentionList({ people, at, onChoose }: MentionListProps) {
               role="option"
               aria-selected={index === at}
               dir="auto"
-              // The field keeps the focus.
+              // The default action would take the focus from the field.
               onMouseDown={(event) => event.preventDefault()}
               onClick={() => onChoose(account)}
             >

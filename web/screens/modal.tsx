@@ -4,15 +4,15 @@ import { words } from '../words/words.ts';
 
 interface ModalProps {
   readonly title: string;
-  /** At the edge of the page, as high as the page. */
+  /** True: the dialog is at the edge of the page and as high as the page. */
   readonly isDrawer?: boolean;
   readonly onClose: () => void;
   readonly children: ComponentChildren;
 }
 
 /**
- * A dialog over the page; Esc closes it. The focus goes back to where it was, except where the screen that the dialog
- * opened has taken it.
+ * A dialog over the page; Esc closes it. When it closes, the focus returns to the former element, unless a screen that
+ * the dialog opened has taken it.
  */
 export function Modal({ title, isDrawer = false, onClose, children }: ModalProps) {
   const dialog = useRef<HTMLDialogElement>(null);
@@ -20,7 +20,7 @@ export function Modal({ title, isDrawer = false, onClose, children }: ModalProps
     const before = document.activeElement;
     dialog.current?.showModal();
     return () => {
-      // As long as the dialog is in the document, nothing outside of it takes the focus.
+      // Waits for the removal of the dialog: while it is in the document, no element outside of it can get the focus.
       queueMicrotask(() => {
         const isTaken = document.activeElement !== document.body;
         if (!isTaken && before instanceof HTMLElement && before.isConnected) before.focus({ preventScroll: true });
@@ -40,7 +40,7 @@ export function Modal({ title, isDrawer = false, onClose, children }: ModalProps
   );
 }
 
-/** Why something failed, or nothing. */
+/** Shows why an action failed; nothing if `sentence` is null. */
 export function Problem({ sentence }: { readonly sentence: string | null }) {
   if (sentence === null) return null;
   return (

@@ -9,7 +9,7 @@ const HOUR_MS = 60 * 60 * 1_000;
 const MUTE_HOURS = [1, 8, 24, 24 * 7] as const;
 const LEVELS = ['all', 'mentions', 'nothing'] as const;
 
-/** Of what one is notified here, on all devices. */
+/** The messages of this conversation that the account is notified of, on all devices. */
 export function NotificationSettings({ chat, api, entry }: PanelPart) {
   const { problem, isBusy, run } = useAttempt();
   const { level = 'all', muted_until: mutedUntil = null } = entry.info.notifications ?? {};

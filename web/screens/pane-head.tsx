@@ -13,7 +13,7 @@ interface PaneHeadProps {
   readonly entry: ConversationEntry | undefined;
 }
 
-/** The title of a conversation, and the way to its details. */
+/** The title of a conversation, with the button for its details. */
 export function PaneHead({ state, chat, entry }: PaneHeadProps) {
   const route = state.route.value;
   const isOpen = route.screen === 'conversation' && route.panel === 'about';
@@ -43,7 +43,7 @@ export function PaneHead({ state, chat, entry }: PaneHeadProps) {
   );
 }
 
-/** Nothing as long as the page does not know it. */
+/** Whether the other person is online; shows nothing while the page does not know it. */
 function PeerOnline({ chat, account }: { readonly chat: ChatState; readonly account: number }) {
   const isOnline = chat.peers.isOnline(account);
   if (isOnline === null) return null;

@@ -1,4 +1,4 @@
-// One file for all parts that are not needed at once: each import of its own would make the first load one file more.
+// All parts that the page loads later are in one file: separate imports would add files to the first load.
 export { OpenedMenu } from '../conversation/opened-menu.tsx';
 export { PictureViewer } from '../timeline/picture-viewer.tsx';
 export { GroupPanel } from './group-panel.tsx';

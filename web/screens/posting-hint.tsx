@@ -12,7 +12,7 @@ interface PostingHintProps {
   readonly group: number;
 }
 
-/** The command that posts into a group; nothing where the server does not answer, for it is a hint. */
+/** Shows a command that posts into a group. It is only a hint, so it shows nothing if the server does not answer. */
 export function PostingHint({ chat, group }: PostingHintProps) {
   const { value } = useRemote(() => chat.api.call('groups.show-token', { group }, decodeToken), { chat, key: group });
   const copied = useSignal('');

@@ -8,7 +8,7 @@ import { words } from '../words/words.ts';
 import { Modal, Problem } from './modal.tsx';
 import { conversationTitle } from './sidebar.tsx';
 
-/** Of a text, so much is shown. */
+/** The shown characters of a found text. */
 const SHOWN_CHARACTERS = 200;
 
 interface SearchProps {
@@ -17,7 +17,7 @@ interface SearchProps {
   readonly onChoose: (conversation: number | null, seq: number | null) => void;
 }
 
-/** Finds messages by their words, and opens one in its place. */
+/** Finds messages by their words, and opens the chosen one in its conversation. */
 export function Search({ chat, onChoose }: SearchProps) {
   const { text, found, problem, isBusy, search } = useSearch(chat);
   const field = useRef<HTMLInputElement>(null);
@@ -66,7 +66,7 @@ function useSearch(chat: ChatState) {
   const found = useSignal<readonly FoundMessage[] | null>(null);
   const problem = useSignal<string | null>(null);
   const isBusy = useSignal(false);
-  /** The last search that was asked for: answers may come in another order. */
+  /** The number of the last search: answers may arrive in another order. */
   const latest = useRef(0);
   const search = async (): Promise<void> => {
     const wanted = text.value.trim();

@@ -9,7 +9,7 @@ import { briefMomentOf } from '../words/dates.ts';
 import { peopleWords } from '../words/people-words.ts';
 import { words } from '../words/words.ts';
 
-/** A message in view counts as read after a second; the server then has to store that. */
+/** The page counts a message in view as read after a second. The rest is the time to store the read position. */
 const READ_MEANWHILE_MS = 2_000;
 
 interface ListProps {
@@ -98,7 +98,7 @@ function List({ state, chat }: ListProps) {
 interface ItemProps {
   readonly state: AppState;
   readonly entry: ConversationEntry;
-  /** The person with whom the account writes privately. */
+  /** Whether the other person of a private conversation is online. */
   readonly isOnline: boolean;
   readonly hasDraft: boolean;
   readonly ownId: number;
@@ -139,7 +139,9 @@ function Item({ state, entry, isOnline, hasDraft, ownId }: ItemProps) {
   );
 }
 
-/** Messages that somebody reads as they come are not shown as unread: each would make the list flicker. */
+/**
+ * The unread messages to show. Messages that are read as they arrive do not count: each would make the list flicker.
+ */
 function useShownUnread(unread: number, isOpen: boolean): number {
   const isUnread = unread > 0;
   const isSettled = useSignal(isUnread);
@@ -163,7 +165,7 @@ function Badge({ entry, unread }: { readonly entry: ConversationEntry; readonly 
     );
   }
   const { mentions } = entry;
-  // A private conversation is written to this person, like a mention.
+  // All messages of a private conversation address this person, as mentions do.
   const isWaiting = entry.info.kind === 'private';
   return (
     <>
@@ -184,7 +186,7 @@ function Badge({ entry, unread }: { readonly entry: ConversationEntry; readonly 
   );
 }
 
-/** The newest message in one line. Who wrote it is told where that is not clear. */
+/** The newest message in one line. It names the sender where the title does not. */
 function previewOf({ info, lastMessage }: ConversationEntry, ownId: number): string {
   if (lastMessage === null) return words.nothingWritten;
   const { sender, label, text, deleted, attachments } = lastMessage;
@@ -195,7 +197,7 @@ function previewOf({ info, lastMessage }: ConversationEntry, ownId: number): str
   return info.kind === 'private' ? shown : words.saidBy(sanitize(label ?? sender.name), shown);
 }
 
-/** A title as it is shown: of a private conversation the other's name. */
+/** The shown title of a conversation; of a private one the other person's name. */
 export function conversationTitle({ info: { title, peer } }: ConversationEntry): string {
   return sanitize(peer?.name ?? title);
 }

@@ -1,6 +1,6 @@
 /** `@` and the part of a nick that was typed. */
 export interface BegunMention {
-  /** Of the `@` in the text. */
+  /** The position of the `@` in the text. */
   readonly at: number;
   /** Without the `@`; at least one character. */
   readonly text: string;
@@ -10,16 +10,16 @@ export interface BegunMention {
 const MAX_BEGUN_CHARACTERS = 33;
 const BEGUN = /(?:^|[^\p{L}\p{N}._@/-])@([\p{L}\p{N}._-]{1,32})$/u;
 
-/** The mention that ends at the caret, or null. Nothing where text is selected. */
+/** The mention that ends at the caret, or null. Null if text is selected. */
 export function mentionAt(text: string, selectionStart: number, selectionEnd: number): BegunMention | null {
   if (selectionStart !== selectionEnd) return null;
-  // One character before the `@` decides whether it begins a mention; it may have two units.
+  // The character before the `@` decides whether a mention begins; it may take two UTF-16 units.
   const before = text.slice(Math.max(0, selectionStart - MAX_BEGUN_CHARACTERS - 2), selectionStart);
   const typed = BEGUN.exec(before)?.[1];
   return typed === undefined ? null : { at: selectionStart - typed.length - 1, text: typed };
 }
 
-/** Whether an account may be meant: its nick, or a part of its name, begins so. */
+/** Whether the nick or a word of the name of an account begins with the typed text. */
 export function matchesMention(
   { nick, name }: { readonly nick: string; readonly name: string },
   typed: string,

@@ -1,4 +1,4 @@
-/** How a token is shown. `marker`: a sign that styles what is beside it; it stays visible. */
+/** How a token is shown. `marker`: a delimiter that styles the text beside it; it stays visible. */
 type TokenKind = 'text' | 'marker' | 'code' | 'link' | 'mention';
 
 /** A piece of a message's text, as it was written. */
@@ -10,7 +10,7 @@ export interface Token {
   readonly struck: boolean;
 }
 
-/** Lines that are shown alike. The texts of all tokens of all blocks, one after the other, are the message's text. */
+/** Consecutive lines of one kind. The texts of all tokens of all blocks, joined in order, are the message's text. */
 export interface Block {
   readonly kind: 'lines' | 'quote' | 'fence';
   readonly tokens: readonly Token[];
@@ -28,7 +28,9 @@ const FENCE_END = /^```[ \t]*\r?\n?$/;
 const QUOTE_MARKER = /^>[ \t]?/;
 const LINK = /(?:https?:\/\/|mailto:)[^\s<>"`]+/iy;
 const MENTION = /@[a-z0-9](?:[a-z0-9._-]{0,30}[a-z0-9])?(?![a-z0-9])/iy;
-/** Behind these `@` begins an address of mail or a part of a path, not a mention (docs/messages.md). */
+/**
+ * After one of these characters, `@` belongs to an e-mail address or a path, and begins no mention (docs/messages.md).
+ */
 const NO_MENTION_BEHIND = /[\p{L}\p{N}._@/-]/u;
 const DELIMITERS = ['**', '~~', '*', '_'] as const;
 const SPECIAL = /[`@*_~hHmM]/g;
@@ -38,8 +40,8 @@ const LINK_PROTOCOLS: ReadonlySet<string> = new Set(['http:', 'https:', 'mailto:
 const PLAIN = { strong: false, emphasis: false, struck: false } as const;
 
 /**
- * Reads code, fences, quotes, links with their scheme, mentions and emphasis in a text. It takes time in proportion to
- * the length of the text, whatever is in it.
+ * Reads code, fences, quotes, links with their scheme, mentions and emphasis in a text. Its time is proportional to the
+ * length of any text.
  */
 export function tokenize(text: string): Block[] {
   const lines = text.match(/[^\n]*\n|[^\n]+/g) ?? [];
@@ -70,7 +72,7 @@ export function tokenize(text: string): Block[] {
   return blocks;
 }
 
-/** The address that a link leads to, or null where it is none that a page may open. */
+/** The address that a link leads to, or null if the page may not open it. */
 export function linkTarget(text: string): string | null {
   const url = URL.parse(text);
   return url !== null && LINK_PROTOCOLS.has(url.protocol) ? url.href : null;
@@ -80,7 +82,7 @@ function plain(kind: TokenKind, text: string): Token {
   return { kind, text, ...PLAIN };
 }
 
-/** For each line, the first one at or behind it that ends a fence, or -1. */
+/** For each line, the index of the first line from it on that ends a fence, or -1. */
 function indexesOfNextFenceEnd(lines: readonly string[]): number[] {
   const ends = Array.from<number>({ length: lines.length + 1 }).fill(-1);
   for (let index = lines.length - 1; index >= 0; index -= 1)
@@ -126,7 +128,7 @@ function piecesOf(line: string): Piece[] {
     } else if (sign === '@') next = push('mention', index, mentionAt(line, index)) || next;
     else if (/[hm]/i.test(sign)) {
       const { text, isLink } = linkAt(line, index);
-      // Behind an address that is none, nothing of it is looked at again.
+      // The search continues after an invalid link, so that its characters are read only once.
       next = isLink ? push('link', index, text) : index + Math.max(1, text.length);
     } else {
       const delimiter = DELIMITERS.find((each) => line.startsWith(each, index));
@@ -164,7 +166,7 @@ function linkAt(line: string, index: number): { text: string; isLink: boolean } 
   return { text, isLink: linkTarget(text) !== null };
 }
 
-/** Emphasis begins before a word and ends behind one, so that `snake_case` and `2 * 3` stay as they are. */
+/** Emphasis begins before a word and ends after one, so that `snake_case` and `2 * 3` stay as they are. */
 function flanks(line: string, index: number, delimiter: string): { canOpen: boolean; canClose: boolean } {
   const before = characterBefore(line, index);
   const behind = line.slice(index + delimiter.length, index + delimiter.length + 2);
@@ -192,7 +194,7 @@ function pairDelimiters(pieces: Piece[]): void {
     if (piece.canClose && opener !== undefined) {
       pieces[opener]!.kind = 'marker';
       piece.kind = 'marker';
-      // What was opened within and is still open ends nowhere.
+      // Delimiters that were opened within and are still open find no end.
       for (let last = openers.pop(); last !== undefined; last = openers.pop()) {
         openerOf.delete(pieces[last]!.text);
         if (last === opener) break;

@@ -1,15 +1,15 @@
 import { signal } from '@preact/signals';
 import type { Message } from '../../client/core/shapes.ts';
 
-/** Between two announcements of new messages: a screen reader reads each one to its end. */
+/** The shortest time between two announcements of new messages: a screen reader reads each one to its end. */
 const INTERVAL_MS = 2_000;
-/** Of more messages that came between two announcements, the page counts its own, too. */
+/** If more messages arrive between two announcements, the older ones are counted without a check of their sender. */
 const MAX_CHECKED = 1_000;
 
-/** Messages of others that came since the last announcement. */
+/** Messages of other accounts that arrived since the last announcement. */
 interface NewMessages {
   readonly count: number;
-  /** The message, where one has come and the page has it. */
+  /** The message, if exactly one has arrived and the page has it. */
   readonly only: Message | null;
 }
 
@@ -23,7 +23,7 @@ interface AnnouncementsOptions {
   readonly intervalMs?: number;
 }
 
-/** What screen readers say about a conversation while it is open. */
+/** The text that screen readers announce about a conversation while it is open. */
 export class Announcements {
   /** The content of a live region. */
   readonly text = signal('');
@@ -31,7 +31,7 @@ export class Announcements {
   #lastSeq: number;
   /** Messages up to this one were announced. */
   #announcedSeq: number;
-  /** As `performance.now` counts. */
+  /** The earliest time of the next announcement of new messages, as `performance.now` counts. */
   #nextAt = 0;
   #timer: ReturnType<typeof setTimeout> | null = null;
   #isEven = false;
@@ -44,7 +44,7 @@ export class Announcements {
 
   /** `lastSeq`: the newest message now. */
   update(lastSeq: number): void {
-    // A server that lost messages gives their seqs to others.
+    // A server that lost messages assigns their seqs to new messages.
     if (lastSeq < this.#lastSeq) this.#announcedSeq = Math.min(this.#announcedSeq, lastSeq);
     const hasNew = lastSeq > this.#lastSeq;
     this.#lastSeq = lastSeq;
@@ -53,7 +53,7 @@ export class Announcements {
 
   /** Announces the result of something that the person did, at once. */
   say(text: string): void {
-    // A region that gets the same text again says nothing: a space that nobody hears makes it another one.
+    // A live region announces only a changed text. A no-break space at the end changes it inaudibly.
     this.#isEven = !this.#isEven;
     this.text.value = this.#isEven ? text : `${text}\u00A0`;
   }

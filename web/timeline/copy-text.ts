@@ -1,6 +1,6 @@
-/** Whether the browser took the text. */
+/** Copies a text to the clipboard. Resolves to whether it succeeded. */
 export async function copyText(text: string): Promise<boolean> {
-  // There is no clipboard on plain http beyond loopback, and a browser may refuse it.
+  // `navigator.clipboard` is missing on plain http beyond loopback, and a browser may refuse the call.
   const clipboard = navigator.clipboard as Clipboard | undefined;
   const isWritten = await clipboard?.writeText(text).then(
     () => true,
@@ -9,7 +9,7 @@ export async function copyText(text: string): Promise<boolean> {
   return isWritten === true || copyBySelection(text);
 }
 
-/** Browsers copy a selection on plain http, too. */
+/** Copies by selecting the text in a field, which also works on plain http. */
 function copyBySelection(text: string): boolean {
   const before = document.activeElement;
   const field = document.createElement('textarea');

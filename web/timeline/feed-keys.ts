@@ -1,9 +1,9 @@
-/** Where the focus goes in the list of messages. */
+/** A move of the focus in the list of messages. */
 export type FeedMove = 'previous' | 'next' | 'page-up' | 'page-down' | 'first' | 'last';
-/** What a key does with the message that has the focus. */
+/** A command of a key on the message that has the focus. */
 type MessageCommand = 'edit' | 'remove' | 'copy' | 'menu';
 
-/** The part of a KeyboardEvent that decides. */
+/** The fields of a KeyboardEvent that these functions use. */
 interface KeyPress {
   readonly key: string;
   readonly ctrlKey: boolean;
@@ -27,19 +27,19 @@ const COMMANDS: ReadonlyMap<string, MessageCommand> = new Map([
   ['Enter', 'menu'],
 ]);
 
-/** Null: the key moves nothing. With Ctrl, Alt, Shift or ⌘ every key keeps what the browser does with it. */
+/** Null: the key moves nothing. With Ctrl, Alt, Shift or ⌘ every key keeps its action in the browser. */
 export function feedMoveOf(press: KeyPress): FeedMove | null {
   return hasModifier(press) ? null : (MOVES.get(press.key) ?? null);
 }
 
-/** Null: the key does nothing with a message. */
+/** Null: the key has no command for a message. */
 export function messageCommandOf(press: KeyPress): MessageCommand | null {
   if (hasModifier(press)) return null;
   const { key } = press;
   return COMMANDS.get(key.length === 1 ? key.toLowerCase() : key) ?? null;
 }
 
-/** Of a key or a click. */
+/** Whether Ctrl, ⌘, Alt or Shift was pressed during a key press or a click. */
 export function hasModifier({ ctrlKey, metaKey, altKey, shiftKey }: Omit<KeyPress, 'key'>): boolean {
   return ctrlKey || metaKey || altKey || shiftKey;
 }

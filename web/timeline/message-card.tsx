@@ -5,7 +5,10 @@ import { momentOf } from '../words/dates.ts';
 const COLOUR = /^#[0-9a-f]{6}$/i;
 const MOODS: ReadonlySet<string> = new Set(['good', 'info', 'warning', 'danger']);
 
-/** A card of a message, in place of its text. Pictures of other servers are not loaded: they would learn who reads. */
+/**
+ * A card of a message, shown instead of its text. It loads no pictures from other servers, which would learn who reads
+ * the message.
+ */
 export function MessageCard({ card, ownNick }: { readonly card: Card; readonly ownNick: string }) {
   const { title, url, author, text, fields = [], links = [], footer, time } = card;
   const mood = MOODS.has(card.mood ?? '') ? card.mood : 'none';

@@ -12,12 +12,12 @@ const MIN_SIDE_PX = 24;
 
 interface MessageFilesProps {
   readonly files: readonly Attachment[];
-  /** The path of `/v1/files/`, with that of the base in front. */
+  /** The path of `/v1/files/`, which begins with the path of the base. */
   readonly filesBase: string;
   readonly onOpen: (picture: PictureFile) => void;
 }
 
-/** The files of a message: pictures of a known size in their place, others as cards. */
+/** The files of a message: pictures of known dimensions as pictures, other files as cards. */
 export function MessageFiles({ files, filesBase, onOpen }: MessageFilesProps) {
   return (
     <>
@@ -38,7 +38,7 @@ interface FileProps<File> {
   readonly href: string;
 }
 
-/** It has its place before it is loaded, so that nothing moves. */
+/** A picture. Its space is reserved before it is loaded, so that nothing moves. */
 function Picture({ file, href, onOpen }: FileProps<PictureFile> & Pick<MessageFilesProps, 'onOpen'>) {
   const isBroken = useSignal(false);
   if (isBroken.value) return <FileCard file={file} href={href} />;
@@ -52,7 +52,7 @@ function Picture({ file, href, onOpen }: FileProps<PictureFile> & Pick<MessageFi
         rel="noopener"
         aria-label={words.openPicture(name)}
         onClick={(event) => {
-          // With a key it opens in another tab, as any link does.
+          // With a modifier key the link opens in another tab.
           if (hasModifier(event)) return;
           event.preventDefault();
           onOpen(file);
@@ -94,7 +94,7 @@ function FileCard({ file, href }: FileProps<Attachment>) {
   );
 }
 
-/** The ending of a name, where it has a short one. */
+/** The extension of a file name, if it has a short one. */
 function kindOf(name: string): string {
   return /\.([a-z0-9]{1,4})$/i.exec(name)?.[1]!.toUpperCase() ?? '…';
 }

@@ -6,7 +6,7 @@ const MARGIN_PX = 8;
 /** An entry of a menu. */
 export interface MenuItem {
   readonly label: string;
-  /** The key that does the same without the menu. */
+  /** The key that runs the same action without the menu. */
   readonly keyName: string | null;
   readonly run: () => void;
 }
@@ -14,14 +14,14 @@ export interface MenuItem {
 interface MessageMenuProps {
   readonly label: string;
   readonly items: readonly MenuItem[];
-  /** The menu appears beside it. */
+  /** The element beside which the menu appears. */
   readonly anchor: HTMLElement;
   /** Gets the focus when a person closes the menu by a key or a choice. */
   readonly returnFocusTo: HTMLElement;
   readonly onClose: () => void;
 }
 
-/** What a person can do with a message, over the page, so that nothing moves. */
+/** The menu of a message. It lies over the page, so that nothing moves. */
 export function MessageMenu({ label, items, anchor, returnFocusTo, onClose }: MessageMenuProps) {
   const menu = useRef<HTMLDivElement>(null);
   usePlace(menu, anchor);
@@ -64,7 +64,7 @@ export function MessageMenu({ label, items, anchor, returnFocusTo, onClose }: Me
   );
 }
 
-/** Below the anchor, or above it where there is no room; never beyond an edge of the window. */
+/** Places the menu below the anchor, or above it if there is no room; never beyond an edge of the window. */
 function usePlace(menu: RefObject<HTMLDivElement | null>, anchor: HTMLElement): void {
   useLayoutEffect(() => {
     const { offsetWidth: width, offsetHeight: height, style } = menu.current!;
@@ -78,11 +78,14 @@ function usePlace(menu: RefObject<HTMLDivElement | null>, anchor: HTMLElement): 
   }, [anchor]);
 }
 
-/** A menu that stayed while its message scrolls away would lie over another one. */
+/**
+ * Closes the menu when the person acts elsewhere. If it stayed while its message scrolls away, it would lie over
+ * another message.
+ */
 function useDismissal(menu: RefObject<HTMLDivElement | null>, anchor: HTMLElement, onClose: () => void): void {
   useEffect(() => {
     const onElsewhere = ({ target }: Event): void => {
-      // A click on the anchor closes the menu, too: not twice.
+      // A click on the anchor also closes the menu, so it is ignored here.
       const isOwn = [menu.current, anchor].some((each) => target instanceof Node && each?.contains(target) === true);
       if (!isOwn) onClose();
     };

@@ -15,8 +15,8 @@ import { RichText } from './rich-text.tsx';
 const GROUP_MS = 5 * 60 * 1_000;
 const HUES = 12;
 /**
- * WAI-ARIA's value for a list that grows. The number of messages would draw every row again with each new message: at
- * 1,000 messages a second the page then fell seconds behind.
+ * The value of `aria-setsize` for a list of unknown size. With the real number, each new message would draw every row
+ * again: at 1,000 messages a second the page then lagged by seconds.
  */
 const UNKNOWN_SIZE = -1;
 
@@ -24,18 +24,21 @@ const UNKNOWN_SIZE = -1;
 interface MessageRowProps {
   readonly index: number;
   readonly seq: number;
-  /** Undefined: it, or the one before it, is not fetched yet. */
+  /** Undefined: this message or the previous one is not fetched yet. */
   readonly message: Message | undefined;
-  /** The message before it; null: there is none. */
+  /** The previous message; null: there is none. */
   readonly previous: Message | null;
-  /** Before the first message of a conversation; of other rows none. */
+  /** The notices before the first message of a conversation; other rows have none. */
   readonly noticesBefore: readonly Notice[];
   readonly notices: readonly Notice[];
   readonly isFirstUnread: boolean;
   readonly isJumpedTo: boolean;
-  /** `waiting`: it is deleted soon, and that can be undone. `sent`: the server deletes it now. Null: nobody deletes it. */
+  /**
+   * `waiting`: the person can still undo the deletion. `sent`: the page waits for the server's answer. Null: no
+   * deletion.
+   */
   readonly deletion: 'waiting' | 'sent' | null;
-  /** The Tab key leads to this message of the list. */
+  /** Whether the Tab key leads to this message of the list. */
   readonly isTabStop: boolean;
   readonly mayEdit: boolean;
   readonly mayDelete: boolean;
@@ -44,19 +47,19 @@ interface MessageRowProps {
   readonly actions: RowActions;
 }
 
-/** What the buttons of a row do. */
+/** The actions of the buttons of a row. */
 export interface RowActions {
   readonly edit: (message: Message) => void;
   readonly remove: (seq: number) => void;
   readonly undoRemove: (seq: number) => void;
   /** Opens the menu of a message beside an element. */
   readonly openMenu: (seq: number, anchor: HTMLElement) => void;
-  /** The message that was jumped to has flashed. */
+  /** Called when the message that the page scrolled to has flashed. */
   readonly endFlash: () => void;
   readonly openPicture: (picture: PictureFile) => void;
 }
 
-/** Drawn again only where something of it is another thing than before. */
+/** Drawn again only if a prop has changed. */
 export class MessageRow extends Component<MessageRowProps> {
   override shouldComponentUpdate(next: MessageRowProps): boolean {
     const names = Object.keys(next) as (keyof MessageRowProps)[];
@@ -90,12 +93,12 @@ export class MessageRow extends Component<MessageRowProps> {
   }
 }
 
-/** What happened in the conversation, in words. */
+/** The notices of a conversation, as sentences. */
 function Notices({ notices }: { readonly notices: readonly Notice[] }) {
   return (
     <>
       {notices.map((notice, index) => (
-        // A feed may have children of no other role than article: a paragraph has one.
+        // Not a paragraph, which has a role: a feed may only have children with the role article, or with none.
         <div key={index} class="notice" dir="auto">
           {noticeText(notice)} <time dateTime={notice.at}>{timeOfDay(notice.at)}</time>
         </div>

@@ -1,27 +1,27 @@
 import { createContext, type ComponentChildren } from 'preact';
 import { useContext } from 'preact/hooks';
 
-/** Somebody whose card can be shown. */
+/** A person whose card can be opened. */
 export interface PersonReference {
-  /** The number, or the nick where that alone is known. */
+  /** The number of the account; its nick if only that is known. */
   readonly user: number | string;
-  /** As the page shows them. */
+  /** The name as the page shows it. */
   readonly name: string;
-  /** What their message is signed with in place of the name; null: nothing. */
+  /** The label that their message shows instead of the name; null: none. */
   readonly label: string | null;
 }
 
-/** What shows the card of somebody; above all that names people. */
+/** The function that opens a person's card, for all components that name people. */
 export const ShowPerson = createContext<(person: PersonReference) => void>(() => {});
 
 interface PersonLinkProps {
   readonly person: PersonReference;
-  /** Further classes. */
+  /** Further CSS classes. */
   readonly class?: string;
   readonly children: ComponentChildren;
 }
 
-/** A name that shows the card of who has it. */
+/** A name that opens the person's card. */
 export function PersonLink({ person, class: further = '', children }: PersonLinkProps) {
   const show = useContext(ShowPerson);
   return (

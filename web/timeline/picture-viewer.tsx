@@ -7,21 +7,24 @@ import { pictureWords } from '../words/picture-words.ts';
 import { words } from '../words/words.ts';
 import { addressOfFile, type PictureFile } from './pictures.ts';
 
-/** How many times larger than the whole picture in the window. */
+/** Zoom factors; at 1 the whole picture fits into the window. */
 const ZOOMS = [1, 2, 4, 8] as const;
-/** What an arrow key moves an enlarged picture by. */
+/** The distance by which an arrow key moves an enlarged picture. */
 const PAN_PX = 80;
 
 interface PictureViewerProps {
   /** Not empty. */
   readonly pictures: readonly PictureFile[];
-  /** The file that it opens with. */
+  /** The file that the viewer shows first. */
   readonly firstId: string;
   readonly filesBase: string;
   readonly onClose: () => void;
 }
 
-/** A picture in the whole window, and those before and after it. Esc closes it; the browser gives the focus back. */
+/**
+ * Shows a picture in the whole window, and lets the person step to the others. Esc closes it; the browser restores the
+ * focus.
+ */
 export function PictureViewer({ pictures, firstId, filesBase, onClose }: PictureViewerProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   const canvas = useRef<HTMLDivElement>(null);
@@ -64,7 +67,7 @@ export function PictureViewer({ pictures, firstId, filesBase, onClose }: Picture
   );
 }
 
-/** The picture that is shown, by its index, and its zoom, by that of `ZOOMS`. */
+/** The index of the shown picture, and the index of its zoom in `ZOOMS`. */
 function useViewed(pictures: readonly PictureFile[], firstId: string) {
   const first = pictures.findIndex(({ id }) => id === firstId);
   const at = useSignal(Math.max(0, first));
@@ -104,7 +107,9 @@ interface ToolProps {
   readonly run: () => void;
 }
 
-/** Not `disabled` where it does nothing: the browser would take the focus away, and keys with it. */
+/**
+ * Not `disabled` while it has no effect: the browser would take the focus from it, and the viewer would get no keys.
+ */
 function Tool({ label, sign, isOff, run }: ToolProps) {
   return (
     <button type="button" aria-label={label} title={label} aria-disabled={isOff} onClick={run}>

@@ -4,7 +4,7 @@ import type { Attachment, Message } from '../../client/core/shapes.ts';
 const MAX_INLINE_BYTES = 2 * 1024 * 1024;
 const PICTURE_TYPES: ReadonlySet<string> = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']);
 
-/** A picture that the page shows in its place; width and height in pixels. */
+/** A file that the page shows as a picture within its message; width and height in pixels. */
 export type PictureFile = Attachment & { readonly width: number; readonly height: number };
 
 export function isPicture(file: Attachment): file is PictureFile {
@@ -12,12 +12,12 @@ export function isPicture(file: Attachment): file is PictureFile {
   return PICTURE_TYPES.has(type) && size <= MAX_INLINE_BYTES && width !== undefined && height !== undefined;
 }
 
-/** The pictures of messages, in their order. */
+/** The pictures of messages, in the order of the messages. */
 export function picturesOf(messages: readonly Message[]): PictureFile[] {
   return messages.flatMap(({ deleted, attachments = [] }) => (deleted === true ? [] : attachments.filter(isPicture)));
 }
 
-/** The address of a file. `filesBase`: the path of `/v1/files/`, with that of the base in front. */
+/** The address of a file. `filesBase`: the path of `/v1/files/`, which begins with the path of the base. */
 export function addressOfFile(filesBase: string, { id }: Attachment): string {
   return `${filesBase}${encodeURIComponent(id)}`;
 }

@@ -3,7 +3,7 @@ import { linkTarget, tokenize, type Block, type Token } from '../text/tokenize.t
 import { words } from '../words/words.ts';
 import { PersonLink } from './person-link.tsx';
 
-/** The text of a message, as elements: what people write is never HTML. */
+/** The text of a message, as elements: it is never inserted as HTML. */
 export function RichText({ text, ownNick }: { readonly text: string; readonly ownNick: string }) {
   return (
     <div class="text" dir="auto">
@@ -14,7 +14,7 @@ export function RichText({ text, ownNick }: { readonly text: string; readonly ow
   );
 }
 
-/** Long lines are scrolled: by the keyboard, too. */
+/** A block with long lines scrolls, also by keyboard: that needs the tab stop. */
 const SCROLLED_BLOCK = { tabIndex: 0, role: 'group', 'aria-label': words.code } as const;
 
 function BlockOf({ block, ownNick }: { readonly block: Block; readonly ownNick: string }) {
@@ -22,7 +22,7 @@ function BlockOf({ block, ownNick }: { readonly block: Block; readonly ownNick: 
   return (
     <div class={`block ${block.kind}`} dir="auto" {...(block.kind === 'fence' ? SCROLLED_BLOCK : {})}>
       {block.tokens.map((token, index) => (
-        // The end of a block is the end of its line.
+        // The last line break is dropped, because the block ends there anyway.
         <TokenOf
           key={index}
           token={token}
@@ -52,7 +52,7 @@ function content({ kind }: Token, text: string, ownNick: string): ComponentChild
   return <ExternalLink url={text}>{text}</ExternalLink>;
 }
 
-/** `@` and a nick; the card says where nobody has it. */
+/** `@` and a nick. If nobody has the nick, the card shows that. */
 function Mention({ text, ownNick }: { readonly text: string; readonly ownNick: string }) {
   const nick = text.slice(1).toLowerCase();
   const style = nick === ownNick.toLowerCase() ? 'mention own' : 'mention';
@@ -73,7 +73,10 @@ function styledRest(emphasis: boolean, struck: boolean, inner: ComponentChildren
   return emphasis ? <em>{shown}</em> : <>{shown}</>;
 }
 
-/** A link with a scheme that a page may open; anything else is text. It opens in a tab of its own, which is told nothing. */
+/**
+ * A link with a scheme that a page may open; anything else is text. It opens in a new tab, which gets neither an opener
+ * nor a referrer.
+ */
 export function ExternalLink({ url, children }: { readonly url: string; readonly children: ComponentChildren }) {
   const target = linkTarget(url);
   if (target === null) return <>{children}</>;

@@ -1,15 +1,17 @@
-/** Rows of which sums are kept. */
+/** The rows of a block. The class keeps the sum of the heights of each block. */
 const BLOCK_ROWS = 256;
-/** Browsers draw no element that is much higher than this; a long conversation has smaller estimates then. */
+/**
+ * Browsers draw no element that is much higher than this; so the rows of a long conversation get a smaller estimate.
+ */
 const MAX_ESTIMATED_TOTAL_PX = 12_000_000;
 const USUAL_ROW_PX = 52;
 
 /**
- * The heights of the rows of a list, in pixels. A row that was not measured counts with an estimate. Finding a row takes
- * time in proportion to the number of blocks, which is 400 for 100,000 rows.
+ * The heights of the rows of a list, in pixels. A row that was not measured yet counts with an estimate. Finding a row
+ * takes time in proportion to the number of blocks, which is 400 for 100,000 rows.
  */
 export class RowHeights {
-  /** 0: not measured. */
+  /** By row; 0: not measured. */
   #heights = new Float32Array(BLOCK_ROWS);
   #sums: number[] = [0];
   #measured: number[] = [0];
@@ -23,7 +25,7 @@ export class RowHeights {
     return this.offsetOf(this.#count);
   }
 
-  /** What is behind the new end is forgotten. */
+  /** Sets the number of rows, and forgets the heights of rows after the new end. */
   setCount(count: number): void {
     for (let index = count; index < this.#count; index += 1) this.#write(index, 0);
     this.#count = count;
@@ -38,7 +40,7 @@ export class RowHeights {
     this.#heights = larger;
   }
 
-  /** Records a measured height, which is above 0. Returns whether it is another one than before. */
+  /** Records a measured height, which is above 0. Returns whether the height of the row has changed. */
   set(index: number, height: number): boolean {
     if (index >= this.#count || Math.abs(this.heightOf(index) - height) < 0.01) {
       if (index < this.#count && this.#heights[index] === 0) this.#write(index, height);
@@ -53,7 +55,7 @@ export class RowHeights {
     return height === 0 ? this.#estimate() : height;
   }
 
-  /** Where a row begins. For `count`: where the last row ends. */
+  /** The offset at which a row begins; for `count`, the offset at which the last row ends. */
   offsetOf(index: number): number {
     const estimate = this.#estimate();
     const wholeBlocks = Math.floor(index / BLOCK_ROWS);
@@ -63,7 +65,7 @@ export class RowHeights {
     return offset;
   }
 
-  /** The row at an offset; beyond the ends the first or the last row. */
+  /** The row at an offset; for an offset beyond an end, the first or the last row. */
   indexAt(offset: number): number {
     const estimate = this.#estimate();
     let rest = offset;

@@ -1,7 +1,10 @@
 import { sanitize } from '../../client/core/safe-text.ts';
 import { timelineWords } from '../words/timeline-words.ts';
 
-/** Who types. The line is there when nobody does, too: nothing moves. `names` is called while the line is drawn. */
+/**
+ * Shows who types. The line keeps its height when nobody types, so that nothing moves. `names` is called while the line
+ * is drawn.
+ */
 export function TypingLine({ names }: { readonly names: () => readonly string[] }) {
   const typing = names().map(sanitize);
   return (

@@ -3,14 +3,14 @@ import { RowHeights } from './row-heights.ts';
 
 /** Rows that are drawn beyond each edge of the view, so that scrolling and screen readers find them. */
 const ROWS_BEYOND = 30;
-/** With fewer drawn beyond an edge, more are drawn. */
+/** With fewer drawn rows beyond an edge, the list draws other rows. */
 const LEAST_ROWS_BEYOND = 12;
-/** What a page key leaves of the page before in view. */
+/** The height of the previous page that stays in view after a page key. */
 const PAGE_OVERLAP_PX = 60;
-/** Closer to its end than this, a list stays at its end when rows come. */
+/** A list that is closer to its end than this stays at its end when rows are added. */
 const END_TOLERANCE_PX = 80;
 
-/** Which rows are in view. */
+/** The rows in view. */
 export interface ListView {
   readonly first: number;
   readonly last: number;
@@ -20,26 +20,26 @@ export interface ListView {
 }
 
 interface VirtualListProps {
-  /** Holds the list while it is in the document. Not `ref`, which Preact 11 passes to a class as any other property. */
+  /** Holds the list while it is in the document. Not `ref`: Preact 11 passes that to a class as any other property. */
   readonly handle: { current: VirtualList | null };
   readonly count: number;
   readonly renderRow: (index: number) => JSX.Element;
-  /** False for a row whose content has still to come, and with it another height. */
+  /** False for a row whose content is not loaded yet: its height will change. */
   readonly isReady: (index: number) => boolean;
-  /** Where it opens: with this row at its top, below what is before; null: at its end. */
+  /** The row in view when the list opens, a third of the view below its top; null: the list opens at its end. */
   readonly startIndex: number | null;
   readonly label: string;
-  /** A row that stays in the document wherever the view is, since it has the focus; null: none. */
+  /** The row that has the focus, and so stays in the document wherever the view is; null: none. */
   readonly pinnedIndex: number | null;
-  /** Whether a list at its end stays where it is when rows come, as long as a menu is open. */
+  /** Whether a list at its end must not scroll to added rows, because a menu or picture is open. */
   readonly keepsView: () => boolean;
   readonly onView: (view: ListView) => void;
   readonly onKeyDown: (event: KeyboardEvent) => void;
-  /** The row that has the focus now, or something in it; null: the focus has left the list. */
+  /** Called with the row that has or contains the focus; null: the focus has left the list. */
   readonly onFocusedRow: (index: number | null) => void;
-  /** A pointer was pressed in the list. */
+  /** Called when a pointer is pressed in the list. */
   readonly onPointerDown: () => void;
-  /** Behind the rows. */
+  /** The content after the rows. */
   readonly children: ComponentChildren;
 }
 
@@ -49,8 +49,8 @@ interface DrawnRows {
 }
 
 /**
- * A list of which only the rows around the view are drawn. Row i is row i for ever: rows come at the end alone. What is
- * in view stays where it is when heights above it become known or change; at its end the list stays at its end.
+ * A list of which only the rows around the view are drawn. Row i never changes its index: rows are only added at the
+ * end. The rows in view do not move when heights above them become known or change. A list at its end stays at its end.
  */
 export class VirtualList extends Component<VirtualListProps, DrawnRows> {
   readonly #heights = new RowHeights();
@@ -59,19 +59,22 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
   readonly #drawn = createRef<HTMLDivElement>();
   readonly #tail = createRef<HTMLDivElement>();
   readonly #observer = new ResizeObserver(() => this.#settle());
-  /** The row that holds still, and how far below the top of the view it begins. */
+  /** The row that does not move, and the distance from the top of the view to its beginning. */
   #anchor = { index: 0, below: 0 };
-  /** The anchor is where somebody scrolled to, and not a row that was asked for. */
+  /** True: the anchor follows from the person's scrolling. False: it is a row that the list was told to show. */
   #isAnchorByScroll = false;
   #isAtEnd = true;
-  /** Own writes come back as scroll events. */
+  /**
+   * The scroll position that the list itself set last; -1 after a person scrolled. The browser reports such writes as
+   * scroll events.
+   */
   #writtenTop = -1;
-  /** Where the list was scrolled to, as it last saw. */
+  /** The scroll position that the list last processed. */
   #seenTop = 0;
   #width = 0;
-  /** How far the list could be scrolled. */
+  /** The greatest scroll position at the last measurement. */
   #maxTop = 0;
-  /** The row that gets the focus once it has its message; null: none waits for it. */
+  /** The row that gets the focus once it has its message; null: none waits for the focus. */
   #indexToFocus: number | null = null;
   #pinnedRow: HTMLElement | null = null;
   #isPointerDown = false;
@@ -87,7 +90,7 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
 
   override componentDidMount(): void {
     this.props.handle.current = this;
-    // A third of the view shows what was read before.
+    // The upper third of the view shows earlier messages.
     if (!this.#isAtEnd) this.#anchor.below = this.#feed.current!.clientHeight / 3;
     for (const { current } of [this.#feed, this.#drawn, this.#tail]) this.#observer.observe(current!);
     for (const name of ['pointerup', 'pointercancel'] as const) addEventListener(name, this.#onPointerUp);
@@ -101,7 +104,7 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
 
   override componentDidUpdate(_props: VirtualListProps, _rows: DrawnRows, focused: Element | null): void {
     this.#settle();
-    // What had the focus was removed with this update, such as the button that undoes a deletion.
+    // This update removed the element that had the focus, such as the button that undoes a deletion.
     if (focused !== null && document.activeElement === document.body) this.#focusMessage(this.props.pinnedIndex);
     if (this.#indexToFocus !== null) this.#focusWanted();
   }
@@ -113,7 +116,7 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
   }
 
   jumpToEnd(): void {
-    // It would hold the view.
+    // A selection would keep the view in place.
     if (this.#hasSelection()) getSelection()?.removeAllRanges();
     this.#isAtEnd = true;
     this.#isAnchorByScroll = false;
@@ -133,21 +136,21 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
   scrollByPage(direction: 1 | -1): void {
     const feed = this.#feed.current!;
     feed.scrollTop += direction * (feed.clientHeight - PAGE_OVERLAP_PX);
-    // Not with the event: an update before it would put the view back.
+    // Called here because the scroll event comes later: an update before it would restore the old position.
     this.#onScroll();
   }
 
-  /** Gives the focus to the message of a row, all of which comes into view; or once the row has its message. */
+  /** Moves the focus to the message of a row and scrolls the row into view, as soon as the row has its message. */
   focusRow(index: number): void {
     this.#indexToFocus = index;
     const { from, to } = this.state;
-    // Keys reach the list until its message has come.
+    // Until the row has its message, the list has the focus and gets the keys.
     if (index < from || index >= to) this.#focusMessage(null);
     if (index < from || index >= to) this.jumpTo(index);
     else this.#focusWanted();
   }
 
-  /** The row that is a page above or below another one, and never the same as long as there are others. */
+  /** The row a page above or below another row; at least the next row in that direction. */
   rowAPageFrom(index: number, direction: 1 | -1): number {
     const distance = this.#feed.current!.clientHeight - PAGE_OVERLAP_PX;
     const found = this.#heights.indexAt(Math.max(0, this.#heights.offsetOf(index) + direction * distance));
@@ -162,7 +165,7 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
     this.#onScroll();
   }
 
-  /** False: the row has no message yet; the list has the focus. */
+  /** False: the row has no message yet, so the list got the focus instead. */
   #focusMessage(index: number | null): boolean {
     const article = index === null ? null : this.#rowOf(index)?.querySelector<HTMLElement>('article');
     (article ?? this.#feed.current!).focus({ preventScroll: true });
@@ -177,7 +180,7 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
     return { from: Math.max(0, first - ROWS_BEYOND), to: Math.min(this.props.count, last + ROWS_BEYOND + 1) };
   }
 
-  /** Measures what is drawn, and puts what is in view back to where it was. */
+  /** Measures the drawn rows, and restores the position of the anchor in the view. */
   #settle(): void {
     const [feed, space, drawn] = [this.#feed.current!, this.#space.current!, this.#drawn.current!];
     this.#heights.setCount(this.props.count);
@@ -200,21 +203,21 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
     if (Math.abs(feed.scrollTop - top) >= 0.5) feed.scrollTop = top;
     this.#writtenTop = feed.scrollTop;
     this.#seenTop = this.#writtenTop;
-    // Beyond an end of the list the row cannot be where it was to be.
+    // Near an end of the list the anchor cannot get its position, so a new one is chosen.
     if (Math.abs(this.#writtenTop - top) > 1 || pullsAlong) this.#anchorAt(this.#writtenTop);
     else if (this.#isAnchorByScroll && this.#mayAnchorAgain()) this.#anchorAt(top);
     this.#draw();
   }
 
   /**
-   * A row above the anchor may begin in view after a resize or a change: it is what people read then. Not while a drawn
-   * row waits for its content: anchored, it would move those below it once the content is drawn.
+   * Whether a new anchor may be chosen. After a resize or a change a row above the anchor may begin in view, and people
+   * read from there. If it still waited for its content as the anchor, that content would move the rows below.
    */
   #mayAnchorAgain(): boolean {
     return !this.props.isReady(this.#anchor.index) || this.#drawn.current!.querySelector('.unloaded') === null;
   }
 
-  /** Somebody selects, drags or reads a menu: a view that moved would take it away from them. */
+  /** Whether the view must not move, because the person selects text, holds a pointer down or has a menu open. */
   #keepsView(): boolean {
     return this.#isPointerDown || this.props.keepsView() || this.#hasSelection();
   }
@@ -224,7 +227,7 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
     return selection?.isCollapsed === false && this.#feed.current!.contains(selection.anchorNode);
   }
 
-  /** Keeps the place of a row that is beyond those that are drawn. */
+  /** Positions the pinned row if it is outside the drawn range. */
   #placePinnedRow(): void {
     const { from, to } = this.state;
     const index = this.props.pinnedIndex;
@@ -237,8 +240,8 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
   }
 
   /**
-   * Anchors the first row that begins in view and has its content: its height does not change any more, and what the rows
-   * before it still gain or lose goes up.
+   * Anchors the first row that begins in view and has its content. Its height no longer changes, and changes of the
+   * rows before it move only those rows.
    */
   #anchorAt(top: number): void {
     const bottom = top + this.#feed.current!.clientHeight;
@@ -277,8 +280,8 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
   };
 
   readonly #onFocusIn = ({ target }: FocusEvent): void => {
-    // The browser has scrolled to what Tab leads to. Not with the event of that: an update before it would put the view
-    // back.
+    // The browser may have scrolled to the element that Tab leads to. Handled here because the scroll event comes
+    // later: an update before it would restore the old position.
     if (this.#feed.current!.scrollTop !== this.#seenTop) this.#onScroll();
     const row = target instanceof Element ? target.closest<HTMLElement>('[data-index]') : null;
     if (row !== null) this.props.onFocusedRow(Number(row.dataset['index']));
@@ -296,7 +299,7 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
     return scrollHeight - scrollTop - clientHeight <= END_TOLERANCE_PX;
   }
 
-  /** Draws other rows where the view comes near to the edge of those that are drawn. */
+  /** Draws other rows if the view is near an edge of the drawn ones. */
   #draw(): void {
     const feed = this.#feed.current!;
     const { count } = this.props;
@@ -309,7 +312,7 @@ export class VirtualList extends Component<VirtualListProps, DrawnRows> {
       to >= Math.min(count, last + 1 + LEAST_ROWS_BEYOND) &&
       to <= count;
     if (!isEnough) this.setState(this.#rowsAround(first, last));
-    // Not while heights are estimates: the end may be far away.
+    // Not before enough rows are drawn: by estimated heights the end may be far away.
     else if (this.#isNearEnd()) this.#isAtEnd = true;
     const isLastWhole = this.#heights.offsetOf(last + 1) <= bottom + 1;
     this.props.onView({ first, last, lastWhole: isLastWhole ? last : last - 1, isAtEnd: this.#isAtEnd });

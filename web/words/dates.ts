@@ -40,12 +40,12 @@ export function dateOf(iso: string): string {
   return formatted(dateFormat, iso);
 }
 
-/** The time of today, else the day. */
+/** The time of a moment of today; the day of any other moment. */
 export function briefMomentOf(iso: string, now = new Date()): string {
   return isSameDay(iso, now.toISOString()) ? timeOfDay(iso) : formatted(shortDayFormat, iso);
 }
 
-/** Whether two moments are of the same day where the browser is. */
+/** Whether two moments are on the same day in the browser's time zone. */
 export function isSameDay(a: string, b: string): boolean {
   return new Date(a).toDateString() === new Date(b).toDateString();
 }

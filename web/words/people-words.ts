@@ -1,6 +1,6 @@
 const numberFormat = new Intl.NumberFormat();
 
-/** The words for people, invitations, public groups and the own files. */
+/** The words for people, invitations, public groups and the account's files. */
 export const peopleWords = {
   yourself: 'This is you.',
   signsAs: (label: string) => `The message is signed “${label}”.`,

@@ -1,6 +1,6 @@
 import { words } from './words.ts';
 
-/** Keys that are pressed together, and what they do. */
+/** Keys that are pressed together, and their action. */
 const SHORTCUTS: readonly (readonly [keys: readonly string[], meaning: string])[] = [
   [['Ctrl', 'K'], 'find a conversation'],
   [['Alt', '↑'], 'the conversation above'],

@@ -69,7 +69,7 @@ export const signInWords = {
     `This browser has texts of @${nick} that were not sent. They come back when @${nick} signs in here.`,
 } as const;
 
-/** A text of the server or of `web/core` as a sentence of its own. */
+/** A text of the server or of `web/core` as a whole sentence. */
 export function asSentence(text: string): string {
   const begun = text.charAt(0).toLocaleUpperCase('en') + text.slice(1);
   return /[.!?…]$/.test(begun) ? begun : `${begun}.`;

@@ -6,7 +6,7 @@ export function counted(count: number, one: string, many: string): string {
   return `${numberFormat.format(count)} ${plural.select(count) === 'one' ? one : many}`;
 }
 
-/** The words of the screens, so that another language is another file. The server and `web/core` word their errors. */
+/** The words of the screens, in one place for translation. The texts of errors are in the server and in `web/core`. */
 export const words = {
   title: (project: string, waiting: number) =>
     waiting === 0 ? project : `(${numberFormat.format(waiting)}) ${project}`,

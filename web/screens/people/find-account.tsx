@@ -6,20 +6,20 @@ import { words } from '../../words/words.ts';
 import { TextField } from '../fields.tsx';
 import { Problem } from '../modal.tsx';
 
-/** A search begins when nothing was typed for so long. */
+/** A search begins after this time without typing. */
 const SEARCH_AFTER_MS = 200;
 
 interface FindAccountProps {
   readonly api: Api;
   readonly label: string;
-  /** A signal with what was typed. */
+  /** A signal with the typed text. */
   readonly text: { value: string };
-  /** They are not offered. */
+  /** Accounts that the list does not offer. */
   readonly excludedIds: ReadonlySet<number>;
-  /** The field has the focus when it comes. */
+  /** True: the field gets the focus when it is first shown. */
   readonly takesFocus?: boolean;
   readonly isBusy: boolean;
-  /** What the button of somebody says. */
+  /** The label of an account's button. */
   readonly describe: (name: string, nick: string) => string;
   readonly onChoose: (account: FoundAccount) => void;
 }
@@ -56,7 +56,7 @@ export function FindAccount(props: FindAccountProps) {
   );
 }
 
-/** Searches a moment after the last key, and takes the answer of the last search alone. */
+/** Searches a moment after the last key, and ignores answers to earlier searches. */
 function useFoundAccounts(api: Api, wanted: string) {
   const found = useSignal<readonly FoundAccount[] | null>(null);
   const problem = useSignal<string | null>(null);

@@ -17,7 +17,7 @@ interface JoinByInviteProps {
   readonly onOpen: (group: number) => void;
 }
 
-/** To which group an invitation is, with its button; or that it has ended, and whom to ask. */
+/** Shows the group of an invitation with a button to join it, or that the invitation is invalid and whom to ask. */
 export function JoinByInvite({ chat, token, onOpen }: JoinByInviteProps) {
   const directory = useMemo(() => new DirectoryApi(chat.api), [chat]);
   const remote = useRemote(() => directory.previewInvite(token), { chat, key: token });
@@ -50,7 +50,7 @@ export function JoinByInvite({ chat, token, onOpen }: JoinByInviteProps) {
 
 function JoinButton({ chat, directory, token, onOpen }: JoinByInviteProps & { readonly directory: DirectoryApi }) {
   const { problem, isBusy, run } = useAttempt();
-  /** The group of somebody who was in it before. */
+  /** The group if the account was already in it. */
   const known = useSignal<number | null>(null);
   const join = (): void =>
     void run(async () => {

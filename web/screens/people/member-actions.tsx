@@ -6,7 +6,7 @@ import { words } from '../../words/words.ts';
 import { ConfirmButton } from '../confirm-button.tsx';
 import type { PanelPart } from '../panel-part.ts';
 
-/** What the own account may do in a conversation. */
+/** The props of the panel's parts, with the rights of the account in the conversation. */
 export function panelPartOf(chat: ChatState, entry: ConversationEntry, api: GroupApi): PanelPart {
   const { role } = entry.info;
   const isAdministrator = chat.account.role === 'admin';
@@ -21,7 +21,7 @@ export function panelPartOf(chat: ChatState, entry: ConversationEntry, api: Grou
 
 type Action = 'promote' | 'demote' | 'transfer' | 'remove';
 
-/** What one may do about a member; what the server would refuse is not offered. */
+/** The actions that the server allows the account on a member. */
 function actionsFor({ chat, entry, mayManage, mayOwn }: PanelPart, { id, role, kind }: Member): Action[] {
   if (id === chat.account.id || entry.info.archived) return [];
   const isOwner = role === 'owner';
@@ -40,7 +40,7 @@ interface MemberActionsProps {
   readonly onChange: (work: () => Promise<void>) => void;
 }
 
-/** The role of a member, and removal: the buttons that the own role allows. */
+/** The buttons to change a member's role and to remove the member, as far as the account's role allows. */
 export function MemberActions({ part, member, isBusy, onChange }: MemberActionsProps) {
   const { api } = part;
   const { id } = member;

@@ -13,11 +13,11 @@ import { PublicGroups } from './public-groups.tsx';
 
 interface NewConversationProps {
   readonly chat: ChatState;
-  /** Shows the conversation that was opened, made or joined. */
+  /** Shows the conversation that was opened, created or joined. */
   readonly onOpen: (conversation: number) => void;
 }
 
-/** Opens a private conversation, creates a group, or joins a public one or that of an invitation. */
+/** Opens a private conversation, creates a group, or joins a group that is public or named by an invitation. */
 export function NewConversation({ chat, onOpen }: NewConversationProps) {
   const directory = useMemo(() => new DirectoryApi(chat.api), [chat]);
   const { problem, isBusy, run } = useAttempt();
@@ -51,7 +51,7 @@ export function NewConversation({ chat, onOpen }: NewConversationProps) {
 interface WriteToSomebodyProps {
   readonly chat: ChatState;
   readonly isBusy: boolean;
-  /** By number where the person was chosen, by nick where one was typed. */
+  /** `user`: a number if the person was chosen from the list, a nick if it was typed. */
   readonly onOpen: (user: number | string) => void;
 }
 
@@ -119,7 +119,7 @@ function CreateGroup({ isBusy, onCreate }: CreateGroupProps) {
   );
 }
 
-/** An invitation by its link. */
+/** A field for the link of an invitation, and then the group of the invitation. */
 function JoinByPastedLink({ chat, onOpen }: NewConversationProps) {
   const text = useSignal('');
   const isRefused = useSignal(false);

@@ -17,13 +17,13 @@ import { RemoteState, useRemote } from './remote.tsx';
 
 interface OwnFilesProps {
   readonly chat: ChatState;
-  /** The path of `/v1/files/`, with that of the base in front. */
+  /** The path of `/v1/files/`, which begins with the path of the base. */
   readonly filesBase: string;
   /** Shows a message. */
   readonly onOpen: (conversation: number, seq: number) => void;
 }
 
-/** The files that the account has uploaded, and how much of its share they take. */
+/** The files that the account has uploaded, and how much of its quota they take. */
 export function OwnFiles({ chat, filesBase, onOpen }: OwnFilesProps) {
   const { problem, isBusy, run } = useAttempt();
   const remote = useRemote(() => listOwnFiles(chat.api, null), { chat, key: chat });
@@ -37,7 +37,7 @@ export function OwnFiles({ chat, filesBase, onOpen }: OwnFilesProps) {
   const remove = (file: OwnFile): void =>
     void run(async () => {
       await chat.api.removeFile(file.id);
-      // The pages that are shown stay; what all files take is in each page.
+      // The shown pages stay. Only the total size is new; every page contains it.
       await remote.extend(async ({ files, next }) => {
         const { usage } = await listOwnFiles(chat.api, null);
         return { files: files.filter(({ id }) => id !== file.id), next, usage };

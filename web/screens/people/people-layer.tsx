@@ -13,7 +13,7 @@ interface PeopleLayerProps {
   readonly children: ComponentChildren;
 }
 
-/** Shows the card of whose name is chosen, above everything that names people. */
+/** Opens a person's card when a name in `children` is chosen. */
 export function PeopleLayer({ state, chat, children }: PeopleLayerProps) {
   const shown = useSignal<PersonReference | null>(null);
   const show = useCallback((person: PersonReference) => {

@@ -14,25 +14,25 @@ import { Problem } from '../modal.tsx';
 import { MemberActions, panelPartOf } from './member-actions.tsx';
 import { RemoteState, useRemote, type Remote } from './remote.tsx';
 
-/** What a card shows of somebody. */
+/** The content of a person's card. */
 interface CardContent {
   readonly person: PublicProfile;
   readonly isBlocked: boolean;
-  /** Null: not in the group, or the conversation is no group. */
+  /** Null: the person is not in the group, or the conversation is no group. */
   readonly member: Member | null;
-  /** Null: the server does not say. */
+  /** Null: not known. */
   readonly isOnline: boolean | null;
 }
 
 interface PersonCardProps {
   readonly chat: ChatState;
   readonly reference: PersonReference;
-  /** Where the person was met; undefined: nowhere. */
+  /** The conversation in which the name was chosen; undefined: none. */
   readonly entry: ConversationEntry | undefined;
   readonly onOpen: (conversation: number) => void;
 }
 
-/** Who somebody is, and what one can do: write to them, block them, change their role. */
+/** A person's profile, with the actions on them: write to them, block them, change their role. */
 export function PersonCard({ chat, reference, entry, onOpen }: PersonCardProps) {
   const conversation = entry?.info.id ?? null;
   const people = useMemo(() => new PeopleApi(chat.api), [chat]);
@@ -80,12 +80,12 @@ async function readCard({ people, group, reference, entry }: CardSource): Promis
     entry?.info.kind === 'group' ? group.memberByNick(person.nick) : null,
     entry === undefined ? null : people.isOnline(entry.info.id, person.id),
   ]);
-  // The server says only of members whether they are online.
+  // The server reports only members of the conversation as online, so for others null is correct.
   const isThere = member !== null || entry?.info.peer?.id === person.id;
   return { person, isBlocked, member, isOnline: isThere ? isOnline : null };
 }
 
-/** Reads again when a signal has a new value that concerns the card. */
+/** Reads the card again when the value changes to one that concerns it. */
 function useReadAgain<Value>(
   { read }: Pick<Remote<unknown>, 'read'>,
   value: Value | null,
@@ -144,7 +144,7 @@ interface ActionsProps {
   readonly onOpen: (conversation: number) => void;
 }
 
-/** Writing to somebody, and blocking them. */
+/** The buttons to write to a person and to block them. */
 function Actions({ chat, people, remote, content, entry, onOpen }: ActionsProps) {
   const { problem, isBusy, run } = useAttempt();
   const { person, isBlocked } = content;

@@ -8,7 +8,7 @@ import { words } from '../../words/words.ts';
 import { TextField } from '../fields.tsx';
 import { RemoteState, useRemote } from './remote.tsx';
 
-/** A search begins when nothing was typed for so long. */
+/** A search begins after this time without typing. */
 const SEARCH_AFTER_MS = 200;
 
 interface PublicGroupsProps {
@@ -86,7 +86,7 @@ function GroupRow({ group, isBusy, onChoose }: GroupRowProps) {
   );
 }
 
-/** A text as it was when nothing was typed for a moment. */
+/** The text as it was at the last pause in typing. */
 function useDelayed(text: string): string {
   const delayed = useSignal(text);
   useEffect(() => {

@@ -14,7 +14,7 @@ interface QrCodeProps {
   readonly label: string;
 }
 
-/** A text as a QR code, dark on light whatever the colours of the page are. */
+/** A text as a QR code, dark on light in every theme. */
 export function QrCode({ text, label }: QrCodeProps) {
   const { part: generate, hasFailed } = useLoaded(loadGenerate);
   const code = useMemo(() => generate?.(text) ?? null, [generate, text]);
@@ -34,7 +34,7 @@ export function QrCode({ text, label }: QrCodeProps) {
   );
 }
 
-/** The dark modules, each row in runs. */
+/** The SVG path of the dark modules, with one rectangle for each run in a row. */
 function pathOf(code: Bitmap2D): string {
   let path = '';
   for (let y = 0; y < code.size; y += 1) {

@@ -4,26 +4,26 @@ import type { ChatState } from '../../core/chat-state.ts';
 import { words } from '../../words/words.ts';
 import { Problem } from '../modal.tsx';
 
-/** What a part of a dialog has read of the server. */
+/** A value that a part of a dialog reads from the server. */
 export interface Remote<Value> {
   /** Null: not read yet. */
   readonly value: Value | null;
-  /** Why the last read failed; null: it did not. */
+  /** Why the last read failed; null: it succeeded. */
   readonly problem: string | null;
   readonly isReading: boolean;
-  /** Replaces the value by what is read now. Never rejects. */
+  /** Reads the value again and replaces it. Never rejects. */
   readonly read: () => Promise<void>;
-  /** Replaces the value by what is computed of it, for the next page. Never rejects. */
+  /** Replaces the value with the result of `next`, for instance after fetching the next page. Never rejects. */
   readonly extend: (next: (value: Value) => Promise<Value>) => Promise<void>;
 }
 
 interface RemoteOptions {
   readonly chat: ChatState;
-  /** It is read again when this changes; the former value stays until then. */
+  /** The value is read again when this key changes; the former value stays until the answer. */
   readonly key: unknown;
 }
 
-/** Reads with the first draw. After a failure it reads again when the connection is back. */
+/** Reads the value on the first draw, and after a failure again when the connection is back. */
 export function useRemote<Value>(load: () => Promise<Value>, { chat, key }: RemoteOptions): Remote<Value> {
   const value = useSignal<Value | null>(null);
   const problem = useSignal<string | null>(null);
@@ -32,7 +32,7 @@ export function useRemote<Value>(load: () => Promise<Value>, { chat, key }: Remo
   const take = async (work: () => Promise<Value>): Promise<void> => {
     latest.current += 1;
     const own = latest.current;
-    // Of two reads that are under way the answer of the later one counts, whichever comes first.
+    // Of two running reads only the later one counts, even if its answer arrives first.
     const isLatest = (): boolean => own === latest.current;
     isReading.value = true;
     try {
@@ -71,7 +71,7 @@ interface RemoteStateProps {
   readonly remote: Pick<Remote<unknown>, 'value' | 'problem' | 'read'>;
 }
 
-/** That something is being read, or why it could not be, with another attempt. */
+/** Shows that the value is being read, or why the read failed with a button for another attempt. */
 export function RemoteState({ remote: { value, problem, read } }: RemoteStateProps) {
   if (problem === null) return value === null ? <p class="quiet">{words.loading}</p> : null;
   return (

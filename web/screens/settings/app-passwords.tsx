@@ -9,7 +9,7 @@ import { SecretOnce } from './secret-once.tsx';
 import { SessionItem } from './session-item.tsx';
 import type { SettingsPartProps } from './part-props.ts';
 
-/** The sessions of programs that act as the person. */
+/** The app passwords of the account: sessions of programs that act as the person. */
 export function AppPasswords({ chat }: SettingsPartProps) {
   const api = useMemo(() => new AccountApi(chat.api), [chat]);
   const created = useSignal<AppPassword | null>(null);
@@ -55,7 +55,7 @@ export function AppPasswords({ chat }: SettingsPartProps) {
 
 interface CreateAppPasswordProps {
   readonly isBusy: boolean;
-  /** `expiresInS` null: until it is ended. */
+  /** `expiresInS` null: the app password is valid until it is revoked. */
   readonly onCreate: (label: string, expiresInS: number | null) => void;
 }
 

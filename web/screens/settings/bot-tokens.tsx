@@ -14,7 +14,7 @@ interface BotTokensProps {
   readonly chat: ChatState;
   readonly api: BotApi;
   readonly bot: Bot;
-  /** The number of tokens changed. */
+  /** Called after the number of tokens has changed. */
   readonly onChange: () => void;
 }
 

@@ -6,7 +6,7 @@ import { words } from '../../words/words.ts';
 import { useAttempt } from '../attempt.ts';
 import { Problem } from '../modal.tsx';
 
-/** What a part of the settings reads from the server, and changes there. */
+/** A value that a part of the settings reads from the server and changes there. */
 export interface Fetched<Value> {
   /** Null: it was not read yet. */
   readonly value: Value | null;
@@ -27,7 +27,7 @@ export function useFetched<Value>(chat: ChatState, fetch: () => Promise<Value>):
   };
   const isConnected = chat.connectionProblem.value === null;
   useEffect(() => {
-    // The first read is made without a connection, too: its failure says why there is nothing.
+    // Makes the first read even without a connection: its failure tells the person why the value is missing.
     if (isConnected || value.peek() === null) void run(read);
   }, [chat, isConnected]);
   return {
@@ -46,7 +46,7 @@ export function useFetched<Value>(chat: ChatState, fetch: () => Promise<Value>):
 interface FetchedStateProps<Value> {
   readonly chat: ChatState;
   readonly fetched: Fetched<Value>;
-  /** What is said of an empty list. */
+  /** The text for an empty list. */
   readonly empty?: string;
 }
 

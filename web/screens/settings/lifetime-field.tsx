@@ -1,10 +1,10 @@
 import { settingsWords } from '../../words/settings-words.ts';
 
 const DAY_S = 24 * 60 * 60;
-/** Null: until somebody ends it. */
+/** Null: the secret is valid until it is revoked. */
 const LIFETIME_DAYS = [30, 90, 365, null] as const;
 
-/** No time limit, as the field has it. */
+/** The value of the field for no time limit. */
 export const NO_TIME_LIMIT = '';
 
 /** The chosen lifetime in seconds; null: no time limit. */
@@ -12,7 +12,7 @@ export function secondsOf(days: string): number | null {
   return days === NO_TIME_LIMIT ? null : Number(days) * DAY_S;
 }
 
-/** After how many days a secret ends. `days` is a signal. */
+/** A field for the days after which a secret expires. `days` is a signal. */
 export function LifetimeField({ days }: { readonly days: { value: string } }) {
   return (
     <label>

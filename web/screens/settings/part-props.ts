@@ -1,7 +1,6 @@
 import type { AppState } from '../../core/app-state.ts';
 import type { ChatState } from '../../core/chat-state.ts';
 
-/** What each part of the settings works with. */
 export interface SettingsPartProps {
   readonly state: AppState;
   readonly chat: ChatState;

@@ -10,7 +10,7 @@ import { Problem } from '../modal.tsx';
 import { FetchedState, useFetched } from './fetched.tsx';
 import type { SettingsPartProps } from './part-props.ts';
 
-/** What others see of the account. */
+/** The form for the fields of the account that others see. */
 export function ProfileSettings({ chat }: SettingsPartProps) {
   const api = useMemo(() => new AccountApi(chat.api), [chat]);
   const profile = useFetched(chat, () => api.profile());
@@ -25,7 +25,7 @@ export function ProfileSettings({ chat }: SettingsPartProps) {
 interface ProfileFormProps {
   readonly chat: ChatState;
   readonly api: AccountApi;
-  /** As it was when the form was opened. */
+  /** The profile at the opening of the form. */
   readonly profile: Profile;
 }
 
@@ -34,7 +34,7 @@ function ProfileForm({ chat, api, profile }: ProfileFormProps) {
   const name = useSignal(profile.name);
   const nick = useSignal(profile.nick);
   const about = useSignal(profile.about ?? '');
-  /** What was saved last, to say so until something else is typed. */
+  /** The fields that were saved last: the form shows them as saved until the person changes one. */
   const saved = useSignal<string | null>(null);
   const current = JSON.stringify([name.value, nick.value, about.value]);
   const save = (): void =>

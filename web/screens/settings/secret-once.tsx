@@ -5,10 +5,10 @@ import { settingsWords } from '../../words/settings-words.ts';
 import { words } from '../../words/words.ts';
 
 interface SecretOnceProps {
-  /** What the secret is called. */
+  /** The name of the secret. */
   readonly label: string;
   readonly secret: string;
-  /** How it is used, in a sentence. */
+  /** How the secret is used, as a sentence. */
   readonly usage?: string;
   readonly onDone: () => void;
 }

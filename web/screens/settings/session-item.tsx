@@ -6,7 +6,7 @@ import { ConfirmButton } from '../confirm-button.tsx';
 
 interface SessionItemProps {
   readonly session: AccountSession;
-  /** What its end means. */
+  /** The consequence of ending the session, as a question. */
   readonly question: string;
   readonly isBusy: boolean;
   readonly onEnd: () => void;

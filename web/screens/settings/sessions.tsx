@@ -6,7 +6,6 @@ import { FetchedState, useFetched } from './fetched.tsx';
 import { SessionItem } from './session-item.tsx';
 import type { SettingsPartProps } from './part-props.ts';
 
-/** Where the account is signed in. */
 export function Sessions({ chat }: SettingsPartProps) {
   const api = useMemo(() => new AccountApi(chat.api), [chat]);
   const sessions = useFetched(chat, () => api.sessions());

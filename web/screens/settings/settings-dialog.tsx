@@ -14,7 +14,7 @@ interface SettingsDialogProps {
 
 const loadPanel = async () => (await import('../panels.ts')).SettingsPanel;
 
-/** The settings of the own account and of this browser, over the page. */
+/** A dialog with the settings of the account and of this browser. */
 export function SettingsDialog({ state, chat, part }: SettingsDialogProps) {
   const { part: Panel, hasFailed } = useLoaded(loadPanel);
   return (

@@ -27,7 +27,7 @@ const PARTS: Readonly<Record<SettingsPart, ComponentType<SettingsPartProps>>> = 
 
 type SettingsPanelProps = SettingsPartProps & { readonly part: SettingsPart | null };
 
-/** The list of the parts, and one of them; on a narrow screen one of both. */
+/** The list of the parts of the settings and one part; a narrow screen shows only one of the two. */
 export function SettingsPanel({ state, chat, part }: SettingsPanelProps) {
   const shown = part ?? settingsParts[0];
   const Part = PARTS[shown];
@@ -92,7 +92,9 @@ function RouteLink({ state, route, label, isCurrent = false, onFollow }: RouteLi
   );
 }
 
-/** On a narrow screen what had the focus may be gone: the focus goes to what is there now. */
+/**
+ * On a narrow screen the element that had the focus may be hidden now. The focus then moves to the shown list or part.
+ */
 function useFocusOnPart(part: SettingsPart | null) {
   const heading = useRef<HTMLHeadingElement>(null);
   const list = useRef<HTMLUListElement>(null);

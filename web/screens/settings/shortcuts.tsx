@@ -1,6 +1,5 @@
 import { settingsWords } from '../../words/settings-words.ts';
 
-/** The keys that the page knows. */
 export function Shortcuts() {
   return (
     <table class="shortcuts">

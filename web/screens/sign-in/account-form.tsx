@@ -10,11 +10,11 @@ const MAX_NAME_LENGTH = 200;
 
 interface AccountFormProps {
   readonly flow: SignInFlow;
-  /** Null: the invitation is the proof. */
+  /** Null: the person signs up by an invitation alone, without an address. */
   readonly proven: ProvenAddress | null;
 }
 
-/** Asks who the new account is. */
+/** Asks for the nick and the name of a new account. */
 export function AccountForm({ flow, proven }: AccountFormProps) {
   const nick = useSignal('');
   const name = useSignal('');

@@ -58,7 +58,7 @@ export function AddressForm({ flow, ways }: { readonly flow: SignInFlow; readonl
   );
 }
 
-/** Browsers fill it in, and telephones show the keyboard for it. */
+/** The attributes of the field, by which browsers fill it in and telephones choose a keyboard. */
 function fieldOf({ email, phone }: SignInWays): {
   readonly label: string;
   readonly type: 'text' | 'email' | 'tel';

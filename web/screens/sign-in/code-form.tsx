@@ -7,7 +7,7 @@ import { useSecondsUntil } from '../connection-bar.tsx';
 import { FlowProblem } from './flow-problem.tsx';
 import { FormField } from './form-field.tsx';
 
-/** Six digits, with what people paste around them. */
+/** Six digits, with the characters that people paste around them. */
 const MAX_CODE_LENGTH = 20;
 
 interface CodeFormProps {
@@ -16,7 +16,7 @@ interface CodeFormProps {
   readonly step: SignInStep & { readonly name: 'code' };
 }
 
-/** Asks for the code. Where none is accepted any more, only another one can be sent. */
+/** Asks for the code. If the code can no longer be used, the form only offers to send another one. */
 export function CodeForm({ flow, ways, step }: CodeFormProps) {
   const code = useSignal('');
   const problem = flow.problem.value;
@@ -77,12 +77,12 @@ interface ResendButtonProps {
   readonly onResend: () => void;
 }
 
-/** It keeps the focus while it waits: a disabled button would lose it. */
+/** Not `disabled` while it waits: a disabled button would lose the focus. */
 function ResendButton({ step, isBusy, onResend }: ResendButtonProps) {
   const seconds = useSecondsUntil(step.resendAt);
   const button = useRef<HTMLButtonElement>(null);
   useEffect(() => {
-    // The field that had the focus is gone.
+    // The field that had the focus was removed.
     if (!step.acceptsCode) button.current?.focus();
   }, [step.acceptsCode]);
   const isWaiting = seconds > 0 || isBusy;
@@ -100,7 +100,7 @@ function ResendButton({ step, isBusy, onResend }: ResendButtonProps) {
   );
 }
 
-/** The server answers alike for every address, so the page says to whom it sends none. */
+/** The server gives the same answer for every address. So the page itself tells which addresses get no code. */
 function whoGetsCodes(flow: SignInFlow, { registration }: SignInWays): string {
   if (registration === 'closed') return words.onlyAccounts;
   return registration === 'invite' && flow.invite.value === null ? words.onlyInvited : '';

@@ -14,11 +14,11 @@ interface FormFieldProps {
   readonly help?: string;
   /** Why the text was refused, or null. */
   readonly problem: string | null;
-  /** It has the focus when it comes. */
+  /** True: the field gets the focus when it is first shown. */
   readonly takesFocus?: boolean;
 }
 
-/** One line of text with its label and its help. A refused one has the focus, and says why. */
+/** One line of text with its label and its help. A field with a problem gets the focus and shows the problem. */
 export function FormField(props: FormFieldProps) {
   const { id, label, text, problem, help, takesFocus = false, isRequired = true } = props;
   const field = useRef<HTMLInputElement>(null);
@@ -39,7 +39,7 @@ export function FormField(props: FormFieldProps) {
       <input
         id={id}
         ref={field}
-        // The types of Preact have one set of attributes for each kind of field.
+        // Preact's types have one set of attributes for each `type`, and none for a union of them.
         {...({ type: props.type ?? 'text' } as { readonly type: 'text' })}
         inputMode={props.inputMode}
         autocomplete={props.autocomplete}

@@ -9,7 +9,6 @@ import { DirectoryApi, type InvitePreview } from '../../core/people/directory-ap
 import { asSentence, signInWords as words } from '../../words/sign-in-words.ts';
 import { useAttempt } from '../attempt.ts';
 
-/** What the screen is loaded with. */
 export interface InvitationProps {
   readonly state: AppState;
   readonly chat: ChatState;
@@ -17,7 +16,7 @@ export interface InvitationProps {
   readonly invite: string;
 }
 
-/** The group of an invitation, for somebody who is signed in: they join it or not. */
+/** The group of an invitation, for a signed-in person, who joins it or not. */
 export function Invitation({ state, chat, invite }: InvitationProps) {
   const { problem, isBusy, run } = useAttempt();
   const isInvalid = useSignal(false);
@@ -63,13 +62,13 @@ export function Invitation({ state, chat, invite }: InvitationProps) {
 interface InviteSummaryProps {
   readonly api: Api;
   readonly invite: string;
-  /** What to do to join. */
+  /** A sentence on how to join. */
   readonly hint?: string;
-  /** The server does not accept the invitation. */
+  /** Called when the server refuses the invitation. */
   readonly onInvalid: () => void;
 }
 
-/** To which group an invitation is, or why it is none. */
+/** The group of an invitation, or why the invitation is invalid. */
 export function InviteSummary({ api, invite, hint, onInvalid }: InviteSummaryProps) {
   const preview = useSignal<InvitePreview | null>(null);
   const problem = useSignal<string | null>(null);

@@ -32,7 +32,7 @@ export function LinkButton({ state, flow, token }: LinkFormProps & { readonly to
 }
 
 interface LinkFieldProps extends LinkFormProps {
-  /** Takes an invitation that creates an account; null: here none does. */
+  /** Takes an invitation that creates an account; null: on this server invitations cannot. */
   readonly onInvite: ((token: string) => void) | null;
 }
 
@@ -67,7 +67,7 @@ export function LinkForm({ state, flow, onInvite }: LinkFieldProps) {
   );
 }
 
-/** People paste the one link that they have. */
+/** The sentence about a pasted text that is no sign-in link. People paste invitation links here, too. */
 function linkProblemOf(text: string): string {
   return inviteTokenIn(text) === null ? words.notALink : words.inviteIsNoLink;
 }

@@ -1,7 +1,7 @@
 import { SHARED_SESSION_S, type SignInFlow } from '../../core/sign-in/sign-in-flow.ts';
 import { signInWords as words } from '../../words/sign-in-words.ts';
 
-/** Whether the session is to end soon and the browser keeps nothing. */
+/** A checkbox for shared computers: the session then ends after 12 hours, and the browser stores no texts. */
 export function SharedComputer({ flow, id }: { readonly flow: SignInFlow; readonly id: string }) {
   const isShared = flow.isSharedComputer;
   return (

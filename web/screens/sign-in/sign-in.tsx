@@ -13,7 +13,6 @@ import { InviteSummary } from './invitation.tsx';
 import { LinkButton, LinkForm } from './link-forms.tsx';
 import { Unavailable } from './unavailable.tsx';
 
-/** What the screen is loaded with. */
 export interface SignInProps {
   readonly state: AppState;
   /** Why a sign-in by a link or the connection failed, or null. */
@@ -21,11 +20,11 @@ export interface SignInProps {
   readonly end: SessionEnd | null;
 }
 
-/** The ways in that the server offers; for a link or an invitation that opened the page, that one first. */
+/** The ways to sign in that the server offers. If a link or an invitation opened the page, its form comes first. */
 export function SignIn({ state, problem, end }: SignInProps) {
   const flow = useMemo(() => createFlow(state), [state]);
   useEffect(() => void flow.readWays(), [flow]);
-  // What is wrong with an invalid one stays on the screen.
+  // Stays after `state.invite` is reset, so that the screen still shows why an invitation is invalid.
   const openedInvite = useSignal(state.invite.value);
   const openInvite = (token: string): void => {
     flow.invite.value = token;

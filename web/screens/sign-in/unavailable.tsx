@@ -3,7 +3,7 @@ import type { PersistentRead } from '../../core/persistent-read.ts';
 import { words } from '../../words/words.ts';
 import { useSecondsUntil } from '../connection-bar.tsx';
 
-/** Why the server does not answer what a screen cannot do without, and when the page asks again. */
+/** Shows why a request that the screen depends on fails, and when the page repeats it. */
 export function Unavailable({ read }: { readonly read: PersistentRead }) {
   const failure = read.failure.value;
   const seconds = useSecondsUntil(failure?.retryAt ?? null);
