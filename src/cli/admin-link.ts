@@ -7,33 +7,33 @@ import { callServer } from './core/control-client.ts';
 import { configuredDataDir } from './core/data-dir.ts';
 import { configFlag, withExamples, withJson } from './core/options.ts';
 
-/** Of the account that is made where there is no administrator. */
+/** The nick and the name of the account that is created if there is no administrator. */
 const NICK = 'admin';
 const NAME = 'Administrator';
-/** The first group: the browser opens in it. */
+/** The first group, which the browser client shows first. */
 const FIRST_GROUP_TITLE = 'Lobby';
-/** Administrators that are looked at; an installation has a few. */
+/** The most administrators to read; an installation has only a few. */
 const LISTED_ADMINISTRATORS = 1_000;
 
-/** The administrator that an installation had first. */
+/** The first administrator of an installation. */
 interface FirstAdministrator {
   readonly nick: string;
   /** Whether the account has a session already. */
   readonly isSignedIn: boolean;
-  /** Whether it was made by this call. */
+  /** Whether this call created the account. */
   readonly isNew: boolean;
 }
 
-/** A group as it was made, with the address that messages are posted to. */
+/** The answer to the creation of a group, with the URL that messages are posted to. */
 type NewGroup = Awaited<ReturnType<(typeof createGroup)['run']>>;
 
-/** What opens the browser client as the first administrator. */
+/** A link that opens the browser client as the first administrator. */
 interface AdminLink {
   readonly user: string;
   readonly created: boolean;
   readonly link: string;
   readonly expires_at: string;
-  /** The group that was made for a new installation. */
+  /** The group that this call created for a new installation; null: none. */
   readonly group: Pick<NewGroup, 'id' | 'title' | 'webhook'> | null;
 }
 
@@ -66,12 +66,12 @@ function adminLinkLines({ user, created, link, expires_at, group }: AdminLink): 
 }
 
 /**
- * Makes a link for the first administrator, and an administrator where there is none; before the first sign-in also a group,
- * where there is none. Rejects with CommandError.
+ * Creates a sign-in link for the first administrator. Creates the administrator if there is none. Before the
+ * administrator's first sign-in it also creates a group if there is none. Rejects with CommandError.
  */
 export async function makeAdminLink(dataDir: string, nick = NICK): Promise<AdminLink> {
   const { nick: user, isNew: created, isSignedIn } = await firstAdministrator(dataDir, nick);
-  // Looked at each time until then: an earlier call may have been cut off between the two.
+  // Checked on each call until the first sign-in: an earlier call may have broken off before it created the group.
   const group = isSignedIn || (await hasGroup(dataDir)) ? null : await makeFirstGroup(dataDir, user);
   const { link, browser_link, expires_at } = await callServer({
     dataDir,
@@ -87,12 +87,12 @@ async function hasGroup(dataDir: string): Promise<boolean> {
   return (await callServer({ dataDir, operation: listAllGroups, input })).groups.length > 0;
 }
 
-/** Makes the group in which people of a new installation find each other. Rejects with CommandError. */
+/** Creates the first group of a new installation. Rejects with CommandError. */
 export function makeFirstGroup(dataDir: string, owner: string): Promise<NewGroup> {
   return callServer({ dataDir, operation: createGroup, input: { title: FIRST_GROUP_TITLE, owner } });
 }
 
-/** The administrator with the lowest number who is active; makes one where there is none. Rejects with CommandError. */
+/** The active administrator with the lowest number; creates one if there is none. Rejects with CommandError. */
 export async function firstAdministrator(dataDir: string, nick = NICK): Promise<FirstAdministrator> {
   const input = { after: '', limit: LISTED_ADMINISTRATORS, role: 'admin' as const };
   const { users } = await callServer({ dataDir, operation: listUsersAndBots, input });

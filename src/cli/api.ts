@@ -16,7 +16,7 @@ import { CommandError } from './core/failure.ts';
 import { formatTable } from '../../client/terminal/table.ts';
 import { withExamples, withJson } from './core/options.ts';
 
-/** What the operations are that clients and bots call; nothing here asks a server. */
+/** Adds commands that explain the operations for clients and bots. They ask no server. */
 export function addApiReference(program: Command, context: CommandContext): void {
   const api = program.command('api').description('explain the operations that clients and bots call');
   withExamples(api, ['klatch api list', 'klatch api describe messages.send']);
@@ -89,7 +89,7 @@ function formatOperationHelp(
   ];
 }
 
-/** How clients call it; nothing for what they may not. */
+/** How clients call the operation; empty for an operation that they may not call. */
 function callLines(operation: Operation): string[] {
   const { name, who } = operation;
   if (who === 'system') return [];
@@ -119,7 +119,7 @@ function optionalityNote(sectionTitle: string, required: boolean, defaultValue: 
   return required ? 'needed' : '';
 }
 
-/** Without the marks of the documents: a terminal shows neither code nor links. */
+/** Removes the Markdown of the documents, which a terminal would show as it is. */
 function withoutMarkup(text: string): string {
   return text.replaceAll('`', '').replace(/<(\w+)>/g, (_, shape: string) => shape.toUpperCase());
 }

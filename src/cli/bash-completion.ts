@@ -1,12 +1,12 @@
 import type { Argument, Command, Option } from 'commander';
 
 /**
- * What a word on the command line stands for: `file`, `folder`, `any` for what nobody can guess, or, after a sign, the
- * words that it may be.
+ * The kind of a word on the command line: `file`, `folder`, `any` for a text that cannot be completed, or after `=` the
+ * words to choose from.
  */
 type CompletionKind = 'file' | 'folder' | 'any' | `=${string}`;
 
-/** What the script knows of a command: its path, and what may follow. */
+/** The data of the script about a command: its path, and the words that may follow. */
 interface CommandCompletions {
   readonly path: string;
   readonly commands: readonly string[];
@@ -15,11 +15,14 @@ interface CommandCompletions {
   readonly arguments: readonly CompletionKind[];
 }
 
-/** Placeholders that stand for a path; a test holds that no option or argument says it in another way. */
+/** Placeholders that stand for a path; a test ensures that no option or argument names a path in another way. */
 const FILE_PLACEHOLDERS = /^(?:file|path)$/;
 const FOLDER_PLACEHOLDERS = /^(?:dir|folder)$/;
 
-/** A completion script for bash (4 or newer; no other package is needed), made from what the program offers. */
+/**
+ * A completion script for bash (4 or newer; no other package is needed), generated from the program's commands and
+ * options.
+ */
 export function bashCompletion(program: Command): string {
   const name = program.name();
   const commands = allCommands(program);
@@ -44,7 +47,10 @@ complete -F _${name} ${name}
 `;
 }
 
-/** The part that is the same for every program: it follows the words up to the cursor, then says what can stand there. */
+/**
+ * The part that is the same for every program: it reads the words up to the cursor, then lists the words that can stand
+ * there.
+ */
 function renderCompletionFunction(programName: string): string {
   return `
 _${programName}() {
@@ -124,7 +130,7 @@ function completionsOf(command: Command): CommandCompletions {
   };
 }
 
-/** What follows the word help: the commands that it explains. */
+/** The words after `help`: the commands that it explains. */
 function helpCompletions(command: Command): CommandCompletions[] {
   if (command.commands.length === 0) return [];
   const commands = command.commands.map((each) => each.name());

@@ -8,11 +8,11 @@ import { StopSignals } from './core/stop-signals.ts';
 import { readText } from './core/text-input.ts';
 import { refuseCommand } from './core/unknown-command.ts';
 
-/** The commands of the client, with what they have in common with the other commands. */
+/** Adds the chat commands, with the parts that they share with the other commands. */
 export function addChat(program: Command, context: CommandContext): void {
   addChatCommands(program, {
     env: context.env,
-    // Node opens standard input when it is asked for.
+    // A getter, because Node opens standard input on first access.
     get input() {
       return context.input;
     },

@@ -5,7 +5,8 @@ type AddCommand = (program: Command, context: CommandContext) => void;
 
 /**
  * The commands in the order of the help, each with the import of its module. A module is loaded when its command runs:
- * all of them together hold nearly the whole program, and evaluating that took six times the start of Node.
+ * all modules together contain nearly the whole program, and their evaluation took six times as long as the start of
+ * Node.
  */
 const COMMAND_LOADERS: Readonly<Record<string, () => Promise<AddCommand>>> = {
   serve: async () => (await import('./serve.ts')).addServe,
@@ -41,15 +42,17 @@ export async function addCommands(program: Command, context: CommandContext, nam
 }
 
 /**
- * The commands that a command line needs: the one that it names; none where it only asks for the version or starts the
- * server; all where it asks for help, completes names, or names no command, so that the answer can list or suggest them.
+ * The commands that a command line needs:
+ * - the command that it names
+ * - none if it only asks for the version or starts the server
+ * - all if it asks for help, completes names, or names no command: the answer can then list or suggest them
  */
 export function neededCommands(args: readonly string[]): readonly string[] {
   let at = 0;
   while (args[at] === '--config' || args[at]?.startsWith('--config=')) at += args[at] === '--config' ? 2 : 1;
   const first = args[at];
   if (first === undefined || first === '--version') return [];
-  // A shell completes the names of all commands, by a script that this one prints.
+  // `completion` prints a script that completes the names of all commands.
   if (first === 'completion' || !Object.hasOwn(COMMAND_LOADERS, first)) return COMMAND_NAMES;
   return [first];
 }

@@ -47,7 +47,7 @@ function checkConfig(context: CommandContext, flag: string | undefined, { json }
   }
 }
 
-/** Everything there is to say about a configuration. */
+/** All warnings and problems of a configuration. */
 function findConfigProblems(
   file: string,
   env: CommandContext['env'],

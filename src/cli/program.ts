@@ -20,9 +20,9 @@ export async function runCommandLine(args: readonly string[], context: CommandCo
     await program.parseAsync(args, { from: 'user' });
     return exitCodes.ok;
   } catch (error) {
-    // Commander has printed its own sentence, or the help that was asked for.
+    // Commander has already printed its own sentence or the help.
     if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
-    // Here, because it knows the errors of the whole program, and a command that succeeds needs none of them.
+    // Imported here, because it imports the errors of the whole program, which a successful command does not need.
     const { explainFailure } = await import('./core/explain-failure.ts');
     const { exitCode, text } = explainFailure(error);
     printError(context, `klatch: ${text}`);
@@ -30,12 +30,12 @@ export async function runCommandLine(args: readonly string[], context: CommandCo
   }
 }
 
-/** A reader that has seen enough (`klatch config show | head`) is no failure; a disk that is full is one. */
+/** A reader that closes the pipe early (`klatch config show | head`) is no failure; a full disk is one. */
 function exitOnOutputError(error: NodeJS.ErrnoException): never {
   process.exit(error.code === 'EPIPE' ? exitCodes.ok : exitCodes.outputLost);
 }
 
-/** What the parser says, as everything else is said; and how a text is given that looks like an option ("-5 degrees"). */
+/** Formats an error of the parser like other errors. Adds a hint on texts that look like an option ("-5 degrees"). */
 function formatParserError(text: string): string {
   const hint = /^error: unknown option '-[^-]/.test(text)
     ? '(If it is no option but a text, put -- in front of it.)\n'
@@ -70,7 +70,8 @@ export async function createProgram(context: CommandContext, names = COMMAND_NAM
     });
   withExamples(program, ['klatch setup --embedded --base-uri https://chat.example.org', 'klatch serve']);
   await addCommands(program, context, names);
-  // After the commands, which would inherit it. What is left over is refused above by name, not as "too many arguments".
+  // Set after the commands were added, which would inherit it. Excess names are refused by name, not as "too many
+  // arguments".
   program.allowExcessArguments();
   refuseUnknownCommands(program);
   return program;

@@ -21,9 +21,12 @@ export function addServe(program: Command, context: CommandContext): void {
   withExamples(command, ['klatch serve', 'klatch serve --config ./server.conf']);
 }
 
-/** Runs the server until SIGTERM or SIGINT; resolves when it has stopped cleanly, rejects when it could not start or go on. */
+/**
+ * Runs the server until SIGTERM or SIGINT. Resolves when it has stopped cleanly. Rejects when it cannot start or
+ * continue.
+ */
 export async function serve(context: CommandContext, flag: string | undefined): Promise<void> {
-  // Until the configuration is read nobody knows how it wants its log.
+  // Used until the configuration, which sets the log's level and format, is read.
   let log = createLog({ level: 'info', format: 'auto' });
   let server: Server | null = null;
   exitOnCrash(context, { log: () => log, server: () => server });
@@ -36,12 +39,12 @@ export async function serve(context: CommandContext, flag: string | undefined): 
     log = createLog(config.log);
     for (const warning of warnings) log.warn('configuration warning', { warning });
     signals.start();
-    // Here, so that the other commands start without it: it is two thirds of what there is to load.
+    // Imported here, so that the other commands start without it: it is two thirds of the code to load.
     const { Server } = await import('../server.ts');
     server = new Server(config, log, exitReasonOf);
     await startAndRunUntilStopped(server, signals, log);
   } catch (error) {
-    // On a terminal the sentence that follows on standard error stands right below: once is enough.
+    // On a terminal the same sentence follows on standard error, right below the log.
     const seenTwice = process.stdout.isTTY && context.errorOutput.isTTY;
     const { exitCode, text } = explainFailure(error);
     const cause = exitCode === exitCodes.internal ? { error } : { reason: text };
@@ -77,7 +80,10 @@ function exitOnSecondSignal(context: CommandContext, signal: NodeJS.Signals, ser
   process.exit(exitCode);
 }
 
-/** Nothing is known about the state behind such an error, so the process ends; the database has all that was committed. */
+/**
+ * After such an error the state of the process is unknown, so the process ends. The database contains all committed
+ * data.
+ */
 function exitOnCrash(context: CommandContext, run: { log: () => Log; server: () => Server | null }): void {
   const crash = (error: unknown): void => {
     try {

@@ -15,7 +15,7 @@ interface UpdateOptions {
   readonly json?: boolean;
 }
 
-/** Who may come in, and as what. */
+/** Adds the commands that change who may sign in, and in which role. */
 export function addUserChangeCommands(user: Command, context: CommandContext): void {
   addCreateSignInLink(user, context);
   addUpdate(user, context);

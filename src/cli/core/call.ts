@@ -6,7 +6,7 @@ import { callServer } from './control-client.ts';
 import { configuredDataDir } from './data-dir.ts';
 import { configFlag } from './options.ts';
 
-/** What a command asks the running server, and how it shows the answer to a person. */
+/** A call of the running server, with the function that turns the result into lines for a person. */
 interface ServerCall<Input, Output> {
   readonly operation: Operation<Input, Output>;
   readonly input: Input;
@@ -14,7 +14,7 @@ interface ServerCall<Input, Output> {
   readonly lines: (result: Output) => readonly string[];
 }
 
-/** Calls an operation of the server that the command line means, and prints the result, with `--json` as it is. */
+/** Calls an operation of the server that the command line means, and prints the result; with `--json`, as JSON. */
 export async function callAndPrint<Input, Output>(
   context: CommandContext,
   command: Command,
@@ -23,7 +23,7 @@ export async function callAndPrint<Input, Output>(
   await callPrintReturn(context, command, call);
 }
 
-/** The same for a command that goes on with the result. */
+/** Does the same as `callAndPrint`, and resolves with the result. */
 export async function callPrintReturn<Input, Output>(
   context: CommandContext,
   command: Command,
@@ -36,7 +36,7 @@ export async function callPrintReturn<Input, Output>(
   return result;
 }
 
-/** The end of a list that goes on: how to see the rest. */
+/** The lines after a page of a list that tell how to see the next page; empty after the last page. */
 export function nextPageHint(next: string | number | null, option = '--after'): string[] {
   return next === null ? [] : ['', `There are more: repeat the command with ${option} ${next}`];
 }

@@ -9,9 +9,9 @@ import { CommandError } from './failure.ts';
 const TIMEOUT_MS = 30_000;
 /** A group's 100 hooks with URLs of 2,048 characters are a fifth of this. */
 const MAX_ANSWER_BYTES = 1024 * 1024;
-/** The server hangs up on a longer line. */
+/** The server closes the connection after a longer line. */
 const MAX_REQUEST_BYTES = 1024 * 1024;
-/** The server's words for "try again later", which are no verdict on the operation. */
+/** Codes of the server that mean "try again later": they do not show that the operation is impossible. */
 const UNAVAILABLE_CODES = new Set(['database_unavailable', 'overloaded', 'stopping']);
 
 const answerSchema = z.union([
@@ -19,7 +19,7 @@ const answerSchema = z.union([
   z.object({ result: z.unknown() }),
 ]);
 
-/** The program was upgraded beneath a server that still runs. */
+/** The program was upgraded while a server of the former version still runs. */
 export class OtherVersionError extends CommandError {
   constructor(dataDir: string, options: ErrorOptions) {
     const what = 'answers as another version of Klatch does: restart the server, so that both are the same';
@@ -37,8 +37,10 @@ interface ControlCall<Input, Output> {
 
 /**
  * Calls an operation of the running server as the administrator, through the control socket of its data directory.
- * Rejects with CommandError: `unavailable` when no server runs or answers there (or one of another version), `notPermitted` when the socket is
- * closed to this user, `operationFailed` with the operation's public sentence.
+ * Rejects with CommandError:
+ * - `unavailable`: no server runs or answers there, or a server of another version answers
+ * - `notPermitted`: this user may not use the socket
+ * - `operationFailed`: the server refused the operation; `message` is its public sentence
  */
 export async function callServer<Input, Output>(call: ControlCall<Input, Output>): Promise<Output> {
   const { dataDir, operation, input, timeoutMs = TIMEOUT_MS } = call;
@@ -59,7 +61,7 @@ export async function callServer<Input, Output>(call: ControlCall<Input, Output>
   throw new OtherVersionError(dataDir, { cause: result.error });
 }
 
-/** One line there, one line back. */
+/** Sends one line and resolves with one line. */
 async function exchangeLines(path: string, request: string, timeoutMs: number): Promise<string> {
   const socket = connect(path);
   const timer = setTimeout(
@@ -91,7 +93,7 @@ async function readFirstLine(socket: Socket): Promise<string> {
   });
 }
 
-/** The server is there and yet gives no answer. */
+/** The error of a server that runs but gives no answer. */
 function noAnswerError(what: string): CommandError {
   return new CommandError(exitCodes.unavailable, what);
 }

@@ -7,19 +7,21 @@ import { readSettings } from '../../config/settings.ts';
 import type { CommandContext } from './context.ts';
 
 /**
- * The data directory that a configuration names, or the default where there is no such file. It is all it takes to find
- * the running server: a command must work while another key is being edited, and for users who may not read the
- * server's private keys. Throws ConfigError or NotConfiguredError for what concerns this key alone.
+ * The data directory that a configuration names, or the default where there is no such file. Reads only this key: a
+ * command must find the running server while another key is being edited, and for users who may not read the server's
+ * private keys. Throws ConfigError or NotConfiguredError for problems of this key only.
  */
 export function readDataDir(file: string, env: CommandContext['env']): string {
   return readSetting(file, env, 'data-dir').path;
 }
 
-/** One key of a configuration, whatever is wrong with the others; reference.conf alone where there is no such file. */
+/**
+ * One key of a configuration, even if other keys have problems. Its value in reference.conf if there is no such file.
+ */
 export function readSetting<Key extends SettingKey>(file: string, env: CommandContext['env'], key: Key): Settings[Key] {
   const reference = { name: REFERENCE_NAME, text: readAsset('config/reference.conf') };
   const tree = readTreeFromSources(existsSync(file) ? [reference, { path: file }] : [reference], env);
-  // To read the others costs a command 8 ms.
+  // Reading the other keys would cost a command 8 ms.
   const entries = settingEntries().filter(([each]) => each === key);
   const { settings, missing, problems } = readSettings(tree, file, entries);
   const value: Settings[Key] | undefined = settings[key];
@@ -29,7 +31,7 @@ export function readSetting<Key extends SettingKey>(file: string, env: CommandCo
   return value;
 }
 
-/** The data directory of the configuration that a command line means. */
+/** The data directory of the configuration that a command line selects. */
 export function configuredDataDir(context: CommandContext, flag: string | undefined): string {
   return readDataDir(
     findConfigFile({ configOption: flag, env: context.env, programBinDir: context.programBinDir }),

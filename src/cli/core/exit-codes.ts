@@ -1,11 +1,14 @@
 /**
- * What the program's exit status tells a script or a service manager. The numbers are those of BSD's sysexits.h where
- * it has a meaning that fits. A status that a repeat cannot mend (76, 77, 78) is one a service manager must not
- * restart on.
+ * The exit statuses of the program, for scripts and service managers. The numbers are those of BSD's sysexits.h where
+ * one has a fitting meaning. A service manager must not restart the program after 76, 77 and 78, because a repeat
+ * cannot succeed.
  */
 export const exitCodes = {
   ok: 0,
-  /** The operation was refused or failed, doctor found errors, a ping was not delivered, or a backup cannot be made or used; a public sentence is on standard error. */
+  /**
+   * The operation was refused or failed, doctor found errors, a ping was not delivered, or a backup cannot be created
+   * or used. A public sentence is on standard error.
+   */
   operationFailed: 1,
   /** The command line is wrong or lacks something (EX_USAGE). */
   usage: 64,
@@ -17,22 +20,25 @@ export const exitCodes = {
   cannotCreate: 73,
   /** The result could not be written to standard output (EX_IOERR). */
   outputLost: 74,
-  /** Another process uses the data directory, or the database that must be at rest (EX_TEMPFAIL). */
+  /** Another process uses the data directory, or a database that must not be in use (EX_TEMPFAIL). */
   dataDirInUse: 75,
-  /** A newer Klatch made the database, or a program whose schema this one cannot read (EX_PROTOCOL). */
+  /** The database has the schema of a newer Klatch, or of a program that this one does not know (EX_PROTOCOL). */
   incompatibleSchema: 76,
   /**
-   * The secret does not open this database, the user may not speak to the running server, another user may have made
-   * the folder of its control socket, or root would be the service by hand (EX_NOPERM).
+   * Why an operation is not permitted (EX_NOPERM):
+   * - the secret does not open this database
+   * - the user may not connect to the running server
+   * - another user may have created the folder of its control socket
+   * - root would run the server with the configuration of the service
    */
   notPermitted: 77,
-  /** There is no configuration, it still holds placeholders, or it has mistakes (EX_CONFIG). */
+  /** There is no configuration, it still holds placeholders, or it has problems (EX_CONFIG). */
   notConfigured: 78,
 } as const;
 
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 
-/** The same in a sentence for the documents; every status has one. */
+/** The meanings of all statuses, as sentences for the documents. */
 export const exitCodeMeanings: Readonly<Record<ExitCode, string>> = {
   0: 'done',
   1: 'it was refused or it failed, or `klatch doctor` found errors; the reason is on standard error',

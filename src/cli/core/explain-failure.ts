@@ -18,7 +18,7 @@ import { CommandError, type Failure } from './failure.ts';
 
 type ErrorClass = abstract new (...args: never[]) => Error;
 
-/** What can keep a command from its work without being a defect, with the status it ends with. */
+/** Errors that are no defects of the program, with the exit status of the command. */
 export const expectedFailures: readonly (readonly [ExitCode, readonly ErrorClass[]])[] = [
   [exitCodes.notConfigured, [NotConfiguredError, ConfigError, ConfigNotFoundError]],
   [exitCodes.dataDirInUse, [DataDirLockedError, DatabaseInUseError]],
@@ -39,7 +39,10 @@ export const expectedFailures: readonly (readonly [ExitCode, readonly ErrorClass
   [exitCodes.cannotCreate, [ListenError, DataDirError, StoreMismatchError]],
 ];
 
-/** The status and the sentences for whatever a command threw; what nobody expected is a defect, named by its place. */
+/**
+ * The status and the sentences for an error that a command threw. An unexpected error counts as a defect, with its
+ * place in the code.
+ */
 export function explainFailure(error: unknown): Failure {
   if (error instanceof CommandError) return { exitCode: error.exitCode, text: error.message };
   if (error instanceof ChatCommandError) return { exitCode: exitCodes[error.reason], text: error.message };
@@ -52,7 +55,7 @@ export function explainFailure(error: unknown): Failure {
   return { exitCode: exitCodes.internal, text };
 }
 
-/** What to do about it, where the error itself, which is for programs too, does not say. */
+/** Advice that the message of the error lacks, because programs read it too. */
 function failureHint(error: unknown): string {
   if (!(error instanceof DatabaseUnavailableError)) return '';
   return '. Check that PostgreSQL runs and that services.postgresql in server.conf leads to it.';
@@ -62,7 +65,7 @@ function expectedExitCode(error: unknown): ExitCode | null {
   return expectedFailures.find(([, kinds]) => kinds.some((kind) => error instanceof kind))?.[0] ?? null;
 }
 
-/** An error of a system call names the call and the path: that is a sentence a person can act on. */
+/** The message of such an error names the system call and the path, so a person can act on it. */
 function isSystemError(error: unknown): error is NodeJS.ErrnoException {
   return error instanceof Error && 'syscall' in error && 'code' in error;
 }

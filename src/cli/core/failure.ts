@@ -11,7 +11,7 @@ export class CommandError extends Error {
   }
 }
 
-/** How a command that failed ends. */
+/** The exit status and the text of a failed command. */
 export interface Failure {
   readonly exitCode: ExitCode;
   /** For a person; one or more lines without secrets. */

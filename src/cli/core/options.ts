@@ -11,12 +11,12 @@ export function withExamples(command: Command, examples: readonly string[]): voi
   command.addHelpText('after', `\n${title}:\n${examples.map((line) => `  ${line}`).join('\n')}`);
 }
 
-/** Offers the result as JSON, for scripts. */
+/** Adds the option to print the result as JSON, for scripts. */
 export function withJson(command: Command): Command {
   return command.option('--json', 'print the result as JSON');
 }
 
-/** How a long list is read: a page at a time, by number. */
+/** Options for one page of a long list, ordered by number. */
 export interface PageOptions {
   readonly after: number;
   readonly limit: number;
@@ -24,13 +24,13 @@ export interface PageOptions {
 
 const MAX_PAGE_SIZE = 1_000;
 
-/** Offers a list a page at a time, by number. */
+/** Adds options for one page of a list that is ordered by number. */
 export function withPages(command: Command): Command {
   const after = wholeNumber(0, Number.MAX_SAFE_INTEGER);
   return withLimit(command.option('--after <id>', 'begin after this number', after, 0));
 }
 
-/** Bounds a list. */
+/** Adds an option that limits the length of a list. */
 export function withLimit(command: Command): Command {
   const range = wholeNumber(1, MAX_PAGE_SIZE);
   return command.option('--limit <count>', `show at most this many, up to ${MAX_PAGE_SIZE}`, range, 100);

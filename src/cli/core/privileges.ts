@@ -4,15 +4,15 @@ import type { Owner } from '../../config/durable-file.ts';
 import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
 
-/** The folder of the configuration that belongs to the service of the package. */
+/** The configuration folder of the package's service. */
 const SERVICE_CONFIG_FOLDER = '/etc/klatch';
 
 /**
- * Refuses to be the service by hand: a server that root starts would leave files that the service, which runs as the
- * user klatch, cannot write, and PostgreSQL does not run as root. `uid` is who runs this process.
+ * Refuses to run the server as root with the service's configuration. Such a server would leave files that the service,
+ * which runs as the user klatch, cannot write; and PostgreSQL does not run as root. `uid`: the user of this process.
  */
 export function refuseRootWithServiceConfig(configFile: string, uid: number | undefined): void {
-  // The name counts as well as what is behind it: either may be a link.
+  // Checks the path and the path that it resolves to, because the file or its folder may be a symbolic link.
   if (
     uid !== 0 ||
     ![resolve(configFile), realPathIfAny(configFile)].some((path) => dirname(path) === SERVICE_CONFIG_FOLDER)
@@ -26,12 +26,12 @@ function realPathIfAny(file: string): string {
   try {
     return realpathSync(file);
   } catch {
-    // Whoever reads it next says what is wrong with it.
+    // The next read of the file reports the problem.
     return resolve(file);
   }
 }
 
-/** What becoming another user takes; `process` has it. */
+/** The methods of `process` that change its user. */
 interface ProcessIdentity {
   geteuid?: () => number;
   setgroups?: (groups: number[]) => void;
@@ -40,9 +40,9 @@ interface ProcessIdentity {
 }
 
 /**
- * From here on root is the user that the data directory belongs to, for good: what a command makes in there, the
- * server has to be able to write. Does nothing for others, or where the directory is root's or not there. To be called
- * after everything that takes root was read, and before the directory is touched.
+ * If this process runs as root, changes it for good to the owner of the data directory: the server must be able to
+ * write the files that a command creates there. Does nothing for other users, or if root owns the directory or it does
+ * not exist. Call it after reading all files that only root may read, and before accessing the directory.
  */
 export function dropPrivileges(dataDir: string, identity: ProcessIdentity = process): void {
   const owner = targetOwner(dataDir, identity);
@@ -52,12 +52,15 @@ export function dropPrivileges(dataDir: string, identity: ProcessIdentity = proc
   identity.setuid?.(owner.uid);
 }
 
-/** Whom `dropPrivileges` makes of this process; null: it changes nothing. */
+/** The user that `dropPrivileges` would change this process to; null: it would change nothing. */
 export function targetOwner(dataDir: string, identity: ProcessIdentity = process): Owner | null {
   return identity.geteuid?.() === 0 ? nonRootOwnerOf(dataDir) : null;
 }
 
-/** Who a data directory belongs to, if that is not root: the user that the server runs as. */
+/**
+ * The owner of a data directory, who is the user that the server runs as; null if that is root or the directory does
+ * not exist.
+ */
 export function nonRootOwnerOf(dataDir: string): Owner | null {
   const stat = statSync(dataDir, { throwIfNoEntry: false });
   return stat === undefined || stat.uid === 0 ? null : { uid: stat.uid, gid: stat.gid };

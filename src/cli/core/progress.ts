@@ -9,14 +9,14 @@ const PROGRESS_INTERVAL_MS = 200;
 const KIB = 1024;
 const MIB = 1024 * KIB;
 
-/** What a signal ends long work with. */
+/** The reason with which a signal aborts long work. */
 class InterruptedError extends Error {
   override readonly name = 'InterruptedError';
 }
 
 /**
- * Runs work that a signal may end at any time: the work is told, tidies up and rejects, and then the process ends by that
- * signal. What is wrong with a backup becomes a sentence of the command.
+ * Runs work that a stop signal may abort at any time. The work then cleans up and rejects, and the process ends by that
+ * signal. A BackupError becomes a CommandError with its sentence.
  */
 export async function runInterruptibly<T>(
   context: CommandContext,
@@ -48,7 +48,7 @@ function killSelfBySignal(context: CommandContext, signal: NodeJS.Signals, signa
   process.kill(process.pid, signal);
 }
 
-/** Shows on a terminal how far a copy is, in one line that is written over; nowhere else. */
+/** Shows the progress of a copy in one line that it overwrites; only on a terminal. */
 export class ProgressLine {
   readonly #context: CommandContext;
   #shownAtMs = 0;
@@ -66,7 +66,7 @@ export class ProgressLine {
     this.#context.errorOutput.write(`\r\u001b[K${table}: ${describeRowsAndBytes(rows, bytes)}`);
   };
 
-  /** Takes the line away. */
+  /** Erases the line. */
   clear(): void {
     if (this.#isShown) this.#context.errorOutput.write('\r\u001b[K');
     this.#isShown = false;

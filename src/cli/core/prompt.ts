@@ -3,20 +3,20 @@ import { Writable } from 'node:stream';
 import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
 
-/** Wrong answers in a row before we give up on whoever types. */
+/** Wrong answers to a question before the command gives up. */
 const MAX_TRIES_PER_QUESTION = 5;
 
 interface Question {
   readonly text: string;
-  /** Taken when nothing is typed; undefined: something has to be. */
+  /** Used when the person types nothing; undefined: an answer is required. */
   readonly defaultValue?: string;
-  /** True: what is typed is not shown. */
+  /** True: the terminal does not show the typed text. */
   readonly isTypingHidden?: boolean;
-  /** What is wrong with an answer, as a sentence, or null. */
+  /** The problem of an answer, as a sentence; null: it is valid. */
   readonly check: (answer: string) => string | null;
 }
 
-/** Asks a person at a terminal. `stop` has to be called, also after a failure. */
+/** Asks a person at a terminal. The caller has to call `stop`, also after a failure. */
 export class Prompt {
   readonly #readline: Interface;
   readonly #output: NodeJS.WritableStream;
@@ -32,7 +32,7 @@ export class Prompt {
       },
     });
     this.#readline = createInterface({ input, output: echo, terminal: output.isTTY === true });
-    // Ctrl-D and Ctrl-C: a question that is open would wait for ever.
+    // Emitted after Ctrl-D or Ctrl-C. Without the abort, an open question would never settle.
     this.#readline.once('close', () => this.#readlineClosed.abort());
   }
 
@@ -61,7 +61,7 @@ export class Prompt {
   async #question(shown: string, isTypingHidden: boolean): Promise<string> {
     try {
       const answer = this.#readline.question(shown, { signal: this.#readlineClosed.signal });
-      // After the question itself was written.
+      // Set only now, because the question itself must be shown.
       this.#muted = isTypingHidden;
       return isTypingHidden ? await answer : (await answer).trim();
     } catch (error) {

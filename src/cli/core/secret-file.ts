@@ -4,7 +4,7 @@ import type { CommandContext } from './context.ts';
 import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
 
-/** Longer than any secret; what is longer is another file. */
+/** No secret is as long as this; a longer file is another file. */
 const MAX_SECRET_BYTES = 65_536;
 
 /** The secret in a file, or on standard input for `-`. Throws CommandError that names the option. */
@@ -26,7 +26,7 @@ function unreadableReason(file: string, error: unknown): string {
   return message;
 }
 
-/** The text without the line's end that editors add. */
+/** The text without the line break that editors add at the end. */
 async function readBounded(stream: Readable): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;

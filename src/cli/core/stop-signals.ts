@@ -1,16 +1,16 @@
 import { isatty } from 'node:tty';
 
 /**
- * Ctrl-C reaches the whole process group, and npm hands its own copy on to its child as well: what comes this soon
- * after the first signal is the same request, not a second one.
+ * Ctrl-C sends the signal to the whole process group, and npm also forwards it to its child. So a second signal within
+ * this time belongs to the same request.
  */
 const SAME_REQUEST_WINDOW_MS = 1_000;
 const SIGNALS = ['SIGTERM', 'SIGINT'] as const;
 
 /**
- * The signals that ask a process to stop: the first one nicely, a later one at once. The loss of the terminal (SIGHUP)
- * asks too, unless nothing of the process is at a terminal, as behind nohup: Node forgets at its start that nohup has
- * the signal ignored.
+ * The signals that ask a process to stop: the first one gracefully, a later one at once. The loss of the terminal
+ * (SIGHUP) does too, but only if a standard stream is a terminal. Under nohup none is, and Node resets at its start
+ * that nohup ignores SIGHUP.
  */
 export class StopSignals {
   /** Resolves with the first signal. */
@@ -18,7 +18,7 @@ export class StopSignals {
   readonly #onLaterStopRequest: (signal: NodeJS.Signals) => void;
   #resolveFirstSignal: (signal: NodeJS.Signals) => void = () => {};
   #firstSignalAtMs: number | null = null;
-  // Once the terminal has gone, nobody can tell any more that there was one.
+  // Determined at the start: after the loss of the terminal, `isatty` no longer shows that there was one.
   readonly #hasTerminal = [0, 1, 2].some((descriptor) => isatty(descriptor));
 
   /** `onLaterStopRequest` is called for every request after the first. */
@@ -34,7 +34,7 @@ export class StopSignals {
     process.on('SIGHUP', this.#onHangUp);
   }
 
-  /** From now on signals do what they do by default. */
+  /** Restores the default actions of the signals. */
   stop(): void {
     for (const signal of SIGNALS) process.off(signal, this.#onSignal);
     process.off('SIGHUP', this.#onHangUp);

@@ -1,10 +1,10 @@
 import { exitCodes } from './exit-codes.ts';
 import { CommandError } from './failure.ts';
 
-/** As much as the webhook takes in one request; what a message may hold is the server's to say. */
+/** The limit of the webhook for one request. The server itself limits the length of messages. */
 const MAX_INPUT_BYTES = 1024 * 1024;
 
-/** Standard input to its end as one text, without its last line break. Rejects with CommandError. */
+/** Reads standard input to its end, as one text without its last line break. Rejects with CommandError. */
 export async function readText(input: NodeJS.ReadStream): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;

@@ -1,12 +1,12 @@
 import type { Command } from 'commander';
 import { editDistance } from '../../config/edit-distance.ts';
 
-/** A name that is further from every command than this is no slip of the fingers. */
+/** A name with a greater distance from every command is no typing error. */
 const MAX_EDIT_DISTANCE = 2;
 
 /**
- * Makes every command that has commands refuse a name that none of them has, also where help is asked for: the help of
- * another command would look like an answer.
+ * Makes every command with subcommands refuse an unknown name. That includes requests for help: the help of the parent
+ * command would look like an answer.
  */
 export function refuseUnknownCommands(command: Command): void {
   if (command.commands.length === 0) return;
@@ -20,7 +20,7 @@ export function refuseUnknownCommands(command: Command): void {
   for (const each of command.commands) refuseUnknownCommands(each);
 }
 
-/** Ends the command line with the name that was not understood and, if there is one, the command with nearly that name. */
+/** Exits with an error that names the unknown command and, if there is one, a command with a similar name. */
 export function refuseCommand(command: Command, name: string): never {
   const path = [...commandWordsWithoutProgram(command), name].join(' ');
   const near = nearestName(name, subcommandNames(command));
@@ -40,7 +40,7 @@ function subcommandNames(command: Command): string[] {
 function nearestName(name: string, names: readonly string[]): string | null {
   const known = names.map((each) => ({ each, distance: editDistance(name, each) }));
   const [first] = known.toSorted((a, b) => a.distance - b.distance);
-  // Half of the letters may differ at most: "fly" is not meant to be "key".
+  // At most half of the letters may differ: "fly" is not meant to be "key".
   const isNear = first !== undefined && first.distance <= Math.min(MAX_EDIT_DISTANCE, name.length / 2);
   return isNear ? first.each : null;
 }

@@ -8,11 +8,11 @@ import { inProcessFinalizer, type PartialFileFinalizer } from '../../storage/bac
 import type { CommandContext } from '../core/context.ts';
 
 const OVERWRITE_WORD = 'overwrite';
-/** Where the child has the open file. */
+/** The descriptor of the open file in the child. */
 const BACKUP_DESCRIPTOR = 3;
 const GIVE_FINAL_NAME_COMMAND = 'name\n';
 
-/** What the child says at its end. */
+/** The outcome that the child reports at its end. */
 const finalizerOutcomeSchema = z.object({
   error: z.object({ message: z.string(), code: z.string().optional(), syscall: z.string().optional() }).nullable(),
   isExpected: z.boolean(),
@@ -25,23 +25,23 @@ interface RenameTarget {
 }
 
 /**
- * Names the file of a descriptor with root's rights, which this process is about to give up: a child keeps them. It
- * opens nothing and knows the path from the beginning, so that whoever gets hold of this process can make it give the
- * file its name or remove it, and nothing else. It removes the file when this process dies.
+ * Starts a child that names the file of a descriptor with root's rights, which this process is about to give up. The
+ * child opens no file and gets the path at its start. So an attacker who controls this process can only make it name or
+ * remove that file. The child removes the file if this process dies.
  */
 export function spawnPrivilegedFinalizer(descriptor: number, { path, overwrite }: RenameTarget): PartialFileFinalizer {
   const words = [RENAME_BACKUP_ARGUMENT, path, ...(overwrite ? [OVERWRITE_WORD] : [])];
   const { file, name, args } = selfExecCommand(thisInstallation(), process, words);
   const child = spawn(file, args, {
     argv0: name,
-    // Ctrl-C at the terminal is for the backup, which then has the file removed.
+    // Ctrl-C at the terminal must reach only the backup process, which then has the file removed.
     detached: true,
     stdio: ['pipe', 'pipe', 'inherit', descriptor],
   });
-  // Whether it started is asked when it is needed; an error without a listener would end the process.
+  // A failure to start is reported by the first `order`. Without a handler, the rejection would end the process.
   const ended = Promise.all([text(child.stdout!), once(child, 'close')]);
   ended.catch(() => {});
-  // A child that has ended takes no order; its outcome says why.
+  // A write to an ended child fails; its outcome tells why it ended.
   child.stdin!.on('error', () => {});
   const order = async (command: string): Promise<void> => {
     child.stdin!.end(command);
@@ -53,7 +53,10 @@ export function spawnPrivilegedFinalizer(descriptor: number, { path, overwrite }
   return { name: () => order(GIVE_FINAL_NAME_COMMAND), remove: () => order('') };
 }
 
-/** The child's side. It is no command for people, so the parser of command lines, help and completion do not know it. */
+/**
+ * The main function of the child. It is no command for people, so the command line's parser, help and completion do not
+ * contain it.
+ */
 export async function finalizerChildMain(
   [, path = '', existing]: readonly string[],
   context: CommandContext,

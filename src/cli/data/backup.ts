@@ -54,7 +54,7 @@ async function backup(
   const written = await runInterruptibly(context, (signal) =>
     writeToTarget(context, { loaded, path, options, signal }),
   );
-  // Standard output is the backup.
+  // If no path is given, the backup goes to standard output, so the report must not.
   const tell = path === null ? printError : print;
   const report = { file: path, ...written.header, rows: written.manifest.rows };
   if (options.json === true) tell(context, toSafeJson(report, 2));
@@ -72,7 +72,7 @@ interface BackupTask {
 async function writeToTarget(context: CommandContext, task: BackupTask): Promise<WrittenBackup> {
   const { loaded, path, options, signal } = task;
   const configuration = readConfiguration(context, loaded, options);
-  // Before the database is looked for: a name that is taken is told at once.
+  // Before the search for the database, so that the command reports an existing file at once.
   const file = path === null ? null : await createPartialFile(path, { loaded, overwrite: options.force === true });
   dropPrivileges(loaded.config.dataDir);
   const progress = new ProgressLine(context);
@@ -101,7 +101,10 @@ async function writeToTarget(context: CommandContext, task: BackupTask): Promise
   }
 }
 
-/** In a folder of root's the name stays root's business, although the rest of the work is done by the owner. */
+/**
+ * Creates the backup's partial file. If root runs the command, a child that stays root gives the file its final name,
+ * while this process becomes the owner of the data directory.
+ */
 async function createPartialFile(
   path: string,
   { loaded, overwrite }: { loaded: LoadedConfig; overwrite: boolean },
@@ -113,12 +116,17 @@ async function createPartialFile(
   });
 }
 
-/** Without the rule for other commands, that a reader who has seen enough is no failure. */
+/**
+ * Standard output without the handler that makes a closed pipe a success for other commands: a cut backup is a failure.
+ */
 function outputWithoutErrorHandler({ output }: CommandContext): NodeJS.WriteStream {
   return output.removeAllListeners('error');
 }
 
-/** The server comes first; only now, since a database that we started would have inherited it. */
+/**
+ * The server has priority over a backup. Called after the start of an embedded database, which would inherit the low
+ * priority.
+ */
 function lowerPriority(): void {
   setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
 }
@@ -146,7 +154,7 @@ function reportLines({ header, manifest }: WrittenBackup, where: string): string
   ];
 }
 
-/** All rows and bytes. */
+/** The total rows and bytes, such as "12,345 rows, 1.2 MiB". */
 export function describeTotalRowsAndBytes({ rows, parts }: BackupManifest): string {
   const total = Object.values(rows).reduce((sum, count) => sum + count, 0);
   const bytes = parts.reduce((sum, part) => sum + part.bytes, 0);

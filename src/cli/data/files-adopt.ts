@@ -36,7 +36,7 @@ export function addFilesAdopt(files: Command, context: CommandContext): void {
   withExamples(withJson(command), ['klatch files adopt']);
 }
 
-/** Holds the data directory's lock: rejects with DataDirLockedError while a server runs on it. */
+/** Holds the lock of the data directory. Rejects with DataDirLockedError while a server uses it. */
 async function adoptConfiguredStore(config: Config): Promise<{ storeDescription: string; adopted: AdoptionCounts }> {
   dropPrivileges(config.dataDir);
   const lock = await DataDirLock.acquire(config.dataDir);

@@ -17,9 +17,9 @@ interface CheckOptions {
   readonly json?: boolean;
 }
 
-/** What is shown one by one; beyond it the counts tell. */
+/** The most problems that are listed one by one; the counts include the others. */
 const MAX_SHOWN = 10_000;
-/** A page removes up to a thousand files from a store that may be slow. */
+/** One request removes up to a thousand files from a store that may be slow. */
 const PAGE_TIMEOUT_MS = 10 * 60_000;
 
 const PROBLEM_LABELS: Readonly<Record<FileProblem['problem'], string>> = {
@@ -43,7 +43,7 @@ export function addFiles(program: Command, context: CommandContext): void {
   withExamples(withJson(command), ['klatch files check', 'klatch files check --repair --json']);
 }
 
-/** What all pages found together. */
+/** The totals of all pages. */
 interface CheckTotals {
   storeDescription: string;
   files: number;

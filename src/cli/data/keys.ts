@@ -54,7 +54,7 @@ function generateKeys(context: CommandContext, flag: string | undefined, { dir, 
   const files = serverKeyPaths(resolve(dir ?? dirname(findConfigOf(context, flag))));
   const file = findConfigIfAny(context, flag);
   refuseExistingFiles(files);
-  // Before anything is written: what cannot be read here could not be completed either.
+  // Read before the first write: if the configured pairs cannot be read, the shown setting could not contain them.
   const others = file === null ? [] : keyPairsUnlessPlaceholder(context, file);
   const owner = serverOwnerIfRoot(context, file);
   ensureServerKeys(dirname(files.private), owner === null ? {} : { owner });
@@ -73,7 +73,10 @@ function generateKeys(context: CommandContext, flag: string | undefined, { dir, 
   print(context, 'Made a pair of server keys.', ...fields, '', signingAdvice(file, others.length > 0), '', setting);
 }
 
-/** The lines hold a full path, which means another key inside the braces of a section: only the end is outside for sure. */
+/**
+ * The shown lines contain a full key path, which would name another key inside a section. Only the end of the file is
+ * outside of all sections for sure.
+ */
 function signingAdvice(file: string | null, replaces: boolean): string {
   const old = replaces ? ' There they replace the list of before, which can be deleted.' : '';
   const place = `at the end of ${file ?? 'server.conf'}, outside all braces`;
@@ -91,7 +94,7 @@ function findConfigOf({ env, programBinDir }: CommandContext, flag: string | und
   return findConfigFile({ configOption: flag, env, programBinDir });
 }
 
-/** Null where nobody named a configuration and there is none. */
+/** Null if no configuration is named and none is found. */
 function findConfigIfAny(context: CommandContext, flag: string | undefined): string | null {
   try {
     return findConfigOf(context, flag);
@@ -101,7 +104,7 @@ function findConfigIfAny(context: CommandContext, flag: string | undefined): str
   }
 }
 
-/** As root, the private key has to belong to whom the server runs as. */
+/** If this process runs as root, the private key must belong to the user that the server runs as. */
 function serverOwnerIfRoot({ env }: CommandContext, file: string | null): Owner | null {
   return process.geteuid?.() !== 0 || file === null ? null : nonRootOwnerOf(readDataDir(file, env));
 }
@@ -111,7 +114,7 @@ function configuredKeyPairs({ env }: CommandContext, file: string): ServerKeyFil
   return pairs.map((pair) => ({ public: pair.public.path, private: pair.private.path }));
 }
 
-/** The same, and none where the list still holds its placeholder: the new pair is to take its place. */
+/** The configured pairs; none if the list still contains its placeholder, which the new pair replaces. */
 function keyPairsUnlessPlaceholder(context: CommandContext, file: string): ServerKeyFiles[] {
   try {
     return configuredKeyPairs(context, file);
@@ -121,14 +124,17 @@ function keyPairsUnlessPlaceholder(context: CommandContext, file: string): Serve
   }
 }
 
-/** The new pair before those that are configured, so that it signs and receivers that know an old one are not lost. */
+/**
+ * Puts the new pair before the configured ones: the first pairs sign, and receivers that only know an old key still
+ * accept requests.
+ */
 function renderSetting(file: string | null, pairs: readonly ServerKeyFiles[]): string {
   const shown = (path: string): string => toHoconLiteral(file === null ? path : relativeToConfig(file, path));
   const lines = pairs.map((pair) => `  { public = ${shown(pair.public)}, private = ${shown(pair.private)} }`);
   return [`${SERVER_KEYS_SETTING} = [`, ...lines, ']'].join('\n');
 }
 
-/** Below the configuration's folder a relative path, so that the folder can be moved as a whole. */
+/** A relative path for a file below the configuration's folder, so that the folder can be moved as a whole. */
 function relativeToConfig(file: string, path: string): string {
   const below = relative(dirname(resolve(file)), path);
   return below.startsWith('..') || isAbsolute(below) ? path : below;

@@ -31,8 +31,8 @@ export function addMigrate(program: Command, context: CommandContext): void {
 }
 
 /**
- * Applies what is missing and resolves with its names. It holds the data directory's lock: DataDirLockedError when a
- * server runs on it. Rejects with what `openDatabase` rejects with.
+ * Applies the missing migrations and resolves with their names. Holds the lock of the data directory. Rejects with
+ * DataDirLockedError while a server uses it, and as `openDatabase` does.
  */
 async function migrateDatabase(context: CommandContext, config: Config): Promise<readonly string[]> {
   const log = {

@@ -86,7 +86,7 @@ function contentLines({ header, manifest }: ReadBackupResult): string[] {
   ];
 }
 
-/** The sentence of a refused load; a whole backup can still be one that this program cannot load. */
+/** The reason why this program cannot load the backup, although it is complete; empty: it can. */
 function schemaProblem(header: BackupHeader): string[] {
   try {
     checkBackupSchema(header);
@@ -160,7 +160,10 @@ async function restoreDatabase(
   );
 }
 
-/** A backup to be read from its beginning, more than once unless it is a pipe; opened while this process may still be root. */
+/**
+ * A backup that can be read from its beginning, more than once unless it is a pipe. It is opened before this process
+ * gives up root's rights.
+ */
 interface BackupSource {
   readonly isPipe: boolean;
   read(): Readable;
@@ -178,7 +181,10 @@ async function openSource(context: CommandContext, file: string, signal: AbortSi
   };
 }
 
-/** Not `handle.createReadStream`, whose end closes the handle. `from`: a position; null is where the handle stands. */
+/**
+ * Not `handle.createReadStream`, which closes the handle at its end. `from`: a position in the file; null: the current
+ * position of the handle.
+ */
 async function* chunksOf(handle: FileHandle, from: number | null): AsyncGenerator<Buffer> {
   for (let position = from; ;) {
     const { buffer, bytesRead } = await handle.read({ buffer: Buffer.allocUnsafe(CHUNK_BYTES), position });
@@ -200,8 +206,8 @@ async function loadBackupFile(
 ): Promise<{ loaded: DatabaseLoadResult; header: BackupHeader }> {
   const source = await openSource(context, file, signal);
   try {
-    // A file is read twice: what is wrong with it is told as that, before anything is done. A pipe can be read but once,
-    // and is checked while it is loaded.
+    // A file is read twice, so that problems with it are reported before any change. A pipe can be read only once, and
+    // is checked while it is loaded.
     if (!source.isPipe) await readBackup(source.read(), { header: (header) => checkBackupSchema(header) });
     dropPrivileges(config.dataDir);
     return await loadFromSource(context, source, { config, signal });

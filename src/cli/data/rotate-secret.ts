@@ -45,7 +45,7 @@ export function addRotateServerSecret(keys: Command, context: CommandContext): v
   ]);
 }
 
-/** Holds the data directory's lock: rejects with DataDirLockedError while a server runs on it. */
+/** Holds the lock of the data directory. Rejects with DataDirLockedError while a server uses it. */
 async function rotateSecretCountingByPurpose(config: Config, oldSecret: string): Promise<ReadonlyMap<string, number>> {
   dropPrivileges(config.dataDir);
   const lock = await DataDirLock.acquire(config.dataDir);
@@ -62,7 +62,7 @@ async function rotateSecretCountingByPurpose(config: Config, oldSecret: string):
   }
 }
 
-/** The secret is never an argument, which every user of the machine could read in the list of processes. */
+/** Does not take the secret as an argument, which every user of the machine could read in the process list. */
 async function readOldSecret(context: CommandContext, file: string | undefined): Promise<string> {
   if (file === undefined) return askOldSecret(context);
   return readSecretFile(context, '--old-secret-file', file);

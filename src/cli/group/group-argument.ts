@@ -3,7 +3,7 @@ import type { Operation } from '../../operations/core/operation.ts';
 import type { CommandContext } from '../core/context.ts';
 import { callAndPrint } from '../core/call.ts';
 
-/** How a group is named on the command line. */
+/** The help text of an argument that names a group. */
 export const GROUP_ARGUMENT_HELP = 'the number of a group, or its title where no other group has the same';
 
 /** The action of a command whose only input is a group. */

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { RevocationReport } from '../../operations/groups/access-revocation.ts';
 
-/** The options of commands that take somebody's rights in a group. */
+/** The options of commands that take a member's rights in a group away. */
 export interface RevocationFlags {
   readonly rotateToken?: boolean;
   readonly revokeInvites?: boolean;
@@ -21,10 +21,10 @@ export function revocationInput({ rotateToken, revokeInvites }: RevocationFlags)
   };
 }
 
-/** Part of an answer: commands that took nobody's rights have none of it. */
+/** The part of an answer about revoked rights; a command that revoked none has none of these fields. */
 type RevokedAccessResult = { readonly [Key in keyof RevocationReport]?: RevocationReport[Key] | undefined };
 
-/** What ended with somebody's rights, and what the administrator has still to do. */
+/** Lines on what was revoked together with a member's rights, and on what the administrator still has to do. */
 export function revokedAccessLines(group: number, user: string, departure: RevokedAccessResult): string[] {
   const { bots = [], invites_ended: ended = 0, invites_seen: seen = [], hooks = [], token } = departure;
   return [

@@ -2,7 +2,7 @@ import { findLockHolder } from '../../data-dir/lock.ts';
 import { readLastRun, type LastRun } from '../../data-dir/server-state.ts';
 import type { OfflineStatus, OfflineState } from './offline-status.ts';
 
-/** Looks at who holds the data directory and what its last server left behind. */
+/** Determines the status from the holder of the data directory's lock and from the record of its last server. */
 export async function findOfflineStatus(dataDir: string): Promise<OfflineStatus> {
   const holder = await findLockHolder(dataDir).catch(() => null);
   const lastRun = readLastRun(dataDir);
@@ -13,7 +13,7 @@ export async function findOfflineStatus(dataDir: string): Promise<OfflineStatus>
 function stateWhileLockHeld(holderPid: number | null, lastRun: LastRun | null): OfflineState {
   if (holderPid !== null && lastRun?.pid !== holderPid) return 'locked';
   if (lastRun?.state === 'starting') return 'starting';
-  // `stopped` is written a moment before the directory is free.
+  // The server records `stopped` shortly before it releases the lock of the directory.
   return lastRun === null || lastRun.state === 'ready' ? 'unresponsive' : 'stopping';
 }
 

@@ -5,40 +5,42 @@ import { formatDuration } from '../../../client/terminal/table.ts';
 
 /** Why the server does not answer. */
 export type OfflineState =
-  /** It opens its database, brings it up to date, or waits for either. */
+  /** The server opens its database or migrates it, or waits until it can. */
   | 'starting'
   | 'stopping'
-  /** It runs and does not answer. */
+  /** The server runs but does not answer. */
   | 'unresponsive'
-  /** Another process has the data directory, such as `klatch migrate`. */
+  /** Another process holds the lock of the data directory, such as `klatch migrate`. */
   | 'locked'
   | 'stopped'
   | 'failed'
-  /** Its end was not noted: kill -9, a crash of the machine, no memory left. */
+  /** The server recorded no end: kill -9, a crash of the machine, or no free memory. */
   | 'killed'
   | 'never started';
 
-/** A server that does not answer, as far as it can be known without it. */
+/** The status of a server that does not answer, as far as other processes can determine it. */
 export interface OfflineStatus {
   readonly state: OfflineState;
-  /** The process that has the data directory. */
+  /** The process that holds the lock of the data directory. */
   readonly holderPid: number | null;
   readonly lastRun: LastRun | null;
 }
 
-/** Whether nothing has the data directory, so that a server can be started on it. */
+/** Whether no process holds the lock of the data directory, so that a server can be started on it. */
 export function isDataDirUnlocked({ state }: OfflineStatus): boolean {
   return ['stopped', 'failed', 'killed', 'never started'].includes(state);
 }
 
-/** Finds what would keep a server that is started now from its work; only to be called while none runs. */
+/** Finds the problems that would prevent a server from starting now. Call it only while none runs. */
 export async function findStartBlockers(file: string, env: Environment): Promise<readonly Finding[]> {
   // Imported here: the checks load most of the server, which a command that reaches a running one does not need.
   const { findStartupBlockers } = await import('../../doctor/startup-blockers.ts');
   return findStartupBlockers(file, env);
 }
 
-/** What would keep it from starting now; nothing is looked for where a process has the directory already. */
+/**
+ * The problems that would prevent a start now; none are searched for while a process holds the data directory's lock.
+ */
 export async function findBlockersIfUnlocked(
   offline: OfflineStatus,
   file: string,
@@ -47,7 +49,7 @@ export async function findBlockersIfUnlocked(
   return isDataDirUnlocked(offline) ? findStartBlockers(file, env) : [];
 }
 
-/** The absence in one sentence without a full stop. */
+/** The offline status as a sentence without a full stop. */
 export function offlineSentence({ state, holderPid: pid, lastRun }: OfflineStatus): string {
   const process = pid === null ? '' : ` (pid ${pid})`;
   const since = lastRun === null ? '' : ` for ${ageOf(new Date(lastRun.since))}`;

@@ -14,7 +14,7 @@ const CONTENT_PHRASES = {
   none: 'that there is something',
 } as const;
 
-/** Each vendor in a line, what is wrong with it beneath, and the last events. */
+/** A line for each vendor, its problems on the next lines, and then the last events. */
 export function pushStatusLines({ content, vendors, events }: PushStatus): string[] {
   const heading = ['VENDOR', 'STATE', 'DEVICES', 'PENDING', 'OLDEST', 'IN FLIGHT', 'SENT', 'FAILED', 'GIVEN UP'];
   const rows = vendors.map((vendor) => [
@@ -69,12 +69,12 @@ function vendorWarningLines({
   return said.map((words) => replaceControlCharacters(`  ${kind}: ${words}`));
 }
 
-/** `status 503`, `timeout`. */
+/** The category of an error, with the status code if there is one: `status 503`, `timeout`. */
 function categoryWithCode(category: string, code: number | null): string {
   return code === null ? category : `${category} ${code}`;
 }
 
-/** The outcome for each device. */
+/** A table of the outcome for each device. */
 export function pushTestLines({ user, devices }: PushTest): string[] {
   if (devices.length === 0) return [];
   const rows = devices.map(({ device, kind, outcome, category, code, label }) => [

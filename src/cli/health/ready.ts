@@ -18,17 +18,17 @@ import type { Status } from './status-lines.ts';
 const POLL_MS = 200;
 const MAX_WAIT_S = 3_600;
 const MAX_PID = 4_194_304;
-/** A process that has ended is there until its parent has asked how; one that nobody asks after is gone all the same. */
+/** An ended process stays a zombie until its parent reads its exit status. After this time a zombie counts as gone. */
 const ZOMBIE_GRACE_MS = 2_000;
 
-/** What is waited for. */
+/** The start to wait for. */
 interface ReadinessWait {
   readonly context: CommandContext;
   /** The configuration that the server was started with. */
   readonly file: string;
   readonly dataDir: string;
   readonly waitMs: number;
-  /** The process that has to become ready; null: whichever has the data directory. */
+  /** The process that has to become ready; null: any process that holds the data directory's lock. */
   readonly pid: number | null;
 }
 
@@ -52,12 +52,15 @@ export function addReady(program: Command, context: CommandContext): void {
   withExamples(command, ['klatch ready --wait 60']);
 }
 
-/** Asks until the server is ready; rejects as soon as it has failed, and with the last reason when the time is over. */
+/**
+ * Asks repeatedly until the server is ready. Rejects as soon as the start has failed, and with the last reason after
+ * `waitMs`.
+ */
 async function waitUntilReady(awaited: ReadinessWait): Promise<void> {
   const deadline = performance.now() + awaited.waitMs;
   const started = awaited.pid === null ? null : new StartedProcess(awaited.pid);
   for (;;) {
-    // Before the answer of the server is asked for: who is gone now has said its last word.
+    // Checked before the request for the status: a process that is gone now can no longer change its record.
     const isGone = started?.isGone() ?? false;
     const reason = await whyNotReady(awaited, isGone);
     if (reason === null) return;
@@ -66,12 +69,15 @@ async function waitUntilReady(awaited: ReadinessWait): Promise<void> {
   }
 }
 
-/** Why a start is over: no waiting mends it. */
+/** A failure of the start that no waiting can repair. */
 class StartFailure extends CommandError {}
 
 const hasFailed = (reason: CommandError): boolean => reason instanceof StartFailure;
 
-/** Null when it is ready; rejects with what no waiting mends. */
+/**
+ * Resolves to null when the server is ready, otherwise to the reason why not. Rejects with errors that no waiting can
+ * repair.
+ */
 async function whyNotReady(awaited: ReadinessWait, isGone: boolean): Promise<CommandError | null> {
   const answer = await askStatusOrOtherVersion(awaited.dataDir);
   if (answer instanceof CommandError) return isGone ? explainProcessEnd(awaited) : answer;
@@ -87,19 +93,22 @@ async function askStatusOrOtherVersion(dataDir: string): Promise<Status | Offlin
   try {
     return await askStatus(dataDir);
   } catch (error) {
-    // Its successor may be on its way.
+    // A server of this version may be about to replace it.
     if (error instanceof OtherVersionError) return error;
     throw error;
   }
 }
 
-/** A run that has failed since we began to wait. One that is older says nothing about the start that is waited for. */
+/**
+ * The failure of a run that failed since this command began to wait. An older failure says nothing about the current
+ * start.
+ */
 function failureSinceWaiting({ pid }: ReadinessWait, { state, lastRun }: OfflineStatus): StartFailure | null {
   if (pid !== null || state !== 'failed' || Date.parse(lastRun!.since) < performance.timeOrigin) return null;
   return startFailureOf(lastRun!);
 }
 
-/** Why the process that was waited for is gone; `holder` has the data directory now. */
+/** Why the awaited process is gone. `holder`: the process that holds the data directory's lock now. */
 async function explainProcessEnd(awaited: ReadinessWait, holder: number | null = null): Promise<CommandError> {
   const { context, file, dataDir, pid } = awaited;
   const { lastRun } = await findOfflineStatus(dataDir);
@@ -111,7 +120,7 @@ async function explainProcessEnd(awaited: ReadinessWait, holder: number | null =
     }
     return new StartFailure(exitCodes.unavailable, 'the server was killed before it was ready');
   }
-  // It has not come as far as to a record.
+  // The process ended before it wrote a record.
   if (holder !== null) return otherProcessError(awaited, holder);
   const blockers = await findStartBlockers(file, context.env);
   if (blockers.length > 0) return blockedStartFailure(blockers);
@@ -124,7 +133,9 @@ function startFailureOf({ reason, exit_code }: LastRun): StartFailure {
   return new StartFailure(exitCode as ExitCode, text);
 }
 
-/** The server knows the user of a port that is taken; root, who waits for it, can be told the program. */
+/**
+ * The server can only name the user of a port that is in use. This command, if root runs it, can also name the program.
+ */
 async function withPortHoldersIfRoot({ context, file }: ReadinessWait, failure: StartFailure): Promise<StartFailure> {
   if (failure.exitCode !== exitCodes.cannotCreate || process.geteuid?.() !== 0) return failure;
   const blockers = await findStartBlockers(file, context.env);
@@ -138,20 +149,23 @@ function otherProcessError({ dataDir, pid }: ReadinessWait, holder: number | nul
   return new CommandError(exitCodes.dataDirInUse, what);
 }
 
-/** The status is the server's own for a configuration that is not complete; what else it was, its log says. */
+/**
+ * For problems of the configuration the status is the one that the server itself would end with. For other problems it
+ * is `unavailable`.
+ */
 function blockedStartFailure(blockers: readonly Finding[]): StartFailure {
   const isConfiguration = blockers.every(({ check }) => check === 'configuration');
   const exitCode = isConfiguration ? exitCodes.notConfigured : exitCodes.unavailable;
   return new StartFailure(exitCode, findingLines(blockers).join('\n'));
 }
 
-/** Several keys of a configuration have the same thing to be done about them. */
+/** Lists the findings, then each advice once: several keys of a configuration can have the same advice. */
 function findingLines(blockers: readonly Finding[]): string[] {
   const todos = new Set(blockers.flatMap(({ todo }) => (todo === null ? [] : [`  -> ${todo}`])));
   return [...blockers.map(({ found }) => found), ...todos];
 }
 
-/** A process that somebody else has started. */
+/** A process that another program has started. */
 class StartedProcess {
   readonly #pid: number;
   #zombieSinceMs: number | null = null;
@@ -169,7 +183,7 @@ class StartedProcess {
     return performance.now() - this.#zombieSinceMs >= ZOMBIE_GRACE_MS;
   }
 
-  /** The kernel's letter for it; null: there is none. */
+  /** The kernel's letter for the state of the process; null: there is no such process. */
   #readProcState(): string | null {
     try {
       const stat = readFileSync(`/proc/${this.#pid}/stat`, 'latin1');

@@ -10,10 +10,13 @@ export type Status = z.infer<typeof serverStatus.output>;
 type Deliveries = NonNullable<Status['deliveries']>;
 type LastError = Deliveries['last_errors'][number];
 
-/** Older than this, a report is worth a word: the database did not answer when it was to be read anew. */
+/**
+ * The output marks counts that are older than this: the database did not answer when the server wanted to read them
+ * again.
+ */
 const MAX_UNMARKED_COUNTS_AGE_MS = 15_000;
 
-/** A server that answers, on one screen. */
+/** The status of a server that answers, on one screen. */
 export function statusLines(status: Status): string[] {
   const { version, started_at, pid, listeners, base_uri, database, ready, deliveries } = status;
   const inFlight = status.deliveries_in_flight;
@@ -59,7 +62,7 @@ function errorLine({ at, hook, group, host, category, code }: LastError): string
   return replaceControlCharacters(`${at}  hook ${hook} of group ${group} to ${host}: ${what}`);
 }
 
-/** A server that does not answer, and what is in the way of starting it. */
+/** The status of a server that does not answer, and the problems that would prevent its start. */
 export function offlineLines(offline: OfflineStatus, blockers: readonly Finding[]): string[] {
   const { lastRun, state } = offline;
   const fields = [['server', offlineSentence(offline)] as const];

@@ -42,14 +42,17 @@ async function showStatus(context: CommandContext, flag: string | undefined, jso
   throw offlineError(dataDir, asked);
 }
 
-/** What the server says, or why it says nothing. Rejects where it may not be asked, and where it answers strangely. */
+/**
+ * The status that the server reports, or why it does not answer. Rejects if this user may not ask it, and if the answer
+ * is not understood.
+ */
 export async function askStatus(dataDir: string): Promise<Status | OfflineStatus> {
   try {
     return await callServer({ dataDir, operation: serverStatus, input: {}, timeoutMs: STATUS_TIMEOUT_MS });
   } catch (error) {
     const isAway = error instanceof CommandError && error.exitCode === exitCodes.unavailable;
     if (!isAway || error instanceof OtherVersionError) throw error;
-    // Imported here: a command that reaches a running server needs none of it.
+    // Imported here: a command that reaches a running server does not need this module.
     const { findOfflineStatus } = await import('./find-offline-status.ts');
     return findOfflineStatus(dataDir);
   }
@@ -61,12 +64,12 @@ function lastRunAsJson(lastRun: LastRun | null): object | null {
   return { ...stored, last_seen_at: lastSeenAt.toISOString() };
 }
 
-/** The server answers and its database does not. */
+/** The error of a server that answers while its database does not. */
 export function databaseDownError(): CommandError {
   return new CommandError(exitCodes.unavailable, 'the server runs, but its database does not answer');
 }
 
-/** Nobody answers, for a reason that a start does not know more about. */
+/** The error of a server that does not answer, where its start did not report a reason. */
 export function offlineError(dataDir: string, offline: OfflineStatus): CommandError {
   const where = `the Klatch with the data directory ${dataDir}`;
   if (['starting', 'stopping', 'unresponsive'].includes(offline.state)) {

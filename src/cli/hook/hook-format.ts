@@ -4,12 +4,12 @@ import { wholeNumber } from '../core/options.ts';
 
 const MAX_INT32 = 2_147_483_647;
 
-/** How a hook is named on the command line. */
+/** An argument that names a hook. */
 export function hookNumberArgument(): Argument {
   return new Argument('<hook>', 'the number of a reverse webhook').argParser(wholeNumber(1, MAX_INT32));
 }
 
-/** What is kept of a delivery that failed. */
+/** The stored fields about a failed delivery. */
 interface DeliveryError {
   readonly category: string | null;
   readonly code: number | null;
@@ -40,7 +40,7 @@ const REPLY_PROBLEM_SENTENCES: Readonly<Record<string, string>> = {
   'group archived': 'its reply was not posted, since the group is archived',
 };
 
-/** Why what a target replied is not in the group, for a person. */
+/** Why the reply of a target was not posted into the group, for a person. */
 export function replyProblemSentence(category: string): string {
   return REPLY_PROBLEM_SENTENCES[category] ?? `its reply was not posted: ${category}`;
 }
@@ -50,7 +50,10 @@ export function messageCountWithVerb(count: number): string {
   return count === 1 ? '1 message is' : `${count} messages are`;
 }
 
-/** The messages or events of an attempt: `7:42`, `7:42-45`; events, numbered by rev: `7:42 r57`, `r57-60`. */
+/**
+ * The messages or events of an attempt: `7:42` or `7:42-45` for messages; `7:42 r57` or `r57-60` for events, which are
+ * numbered by rev.
+ */
 export function attemptedRange(attempt: {
   readonly message_id: string;
   readonly seq: number;

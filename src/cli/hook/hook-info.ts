@@ -83,7 +83,7 @@ function attemptLines({ attempts }: HookInfo): string[] {
   return formatTable(['AT', 'MESSAGE', 'ATTEMPT', 'OUTCOME', 'RESULT', 'TOOK'], rows);
 }
 
-/** Category and status code as the API has them. */
+/** The category and the status code of an error, as the API names them. */
 function categoryWithCode({ category, code }: { category: string | null; code: number | null }): string {
   return [category, code].filter((part) => part !== null).join(' ') || '-';
 }

@@ -115,7 +115,10 @@ export function addRedeliver(hook: Command, context: CommandContext): void {
 
 const UNITS_MS: Readonly<Record<string, number>> = { s: 1_000, min: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** An age, such as 30min, as the time that it was. The server knows no ages, so that its error would leave them out. */
+/**
+ * Converts an age such as `30min` into a time. Refuses other texts here, because the server accepts no ages and its
+ * error would not mention them.
+ */
 function parseRedeliverFrom(text: string, nowMs: number): string {
   const [, count, unit] = /^(\d{1,6}) ?(s|min|h|d)$/.exec(text) ?? [];
   if (unit !== undefined) return new Date(nowMs - Number(count) * UNITS_MS[unit]!).toISOString();

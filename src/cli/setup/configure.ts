@@ -15,26 +15,28 @@ import { nonRootOwnerOf } from '../core/privileges.ts';
 
 /** The configuration of the package's service. */
 export const SYSTEM_CONFIG = '/etc/klatch/server.conf';
-/** Whom that service runs as. */
+/** The user that the service runs as. */
 const SERVICE_USER = 'klatch';
 
 const CONFIG_TEMPLATE = 'etc/klatch/server.conf.template';
 const SERVER_KEYS = 'modules.security.server-keys';
-/** As `ensureServerKeys` names them, relative to the configuration: the folder can be moved as a whole. */
+/**
+ * The names that `ensureServerKeys` uses, relative to the configuration, so that the folder can be moved as a whole.
+ */
 const SERVER_KEY_FILES = { public: 'server-key.public.pem', private: 'server-key.private.pem' };
 
-/** What people are asked for; the secret, the server keys and those of web push are made here. */
+/** The answers that people give. `configure` itself creates the secret, the server keys and the keys of web push. */
 export type Answers = Omit<SetupAnswers, 'secret' | 'serverKeys' | 'webPushKeys'>;
 
-/** What `configure` did. */
+/** The result of `configure`. */
 export interface ConfigureResult extends Omit<SetupResult, 'text'> {
   readonly file: string;
-  /** Folder of a pair of server keys made now; null: there was one. */
+  /** The folder in which this call created server keys; null: it created none. */
   readonly keysMadeIn: string | null;
 }
 
 interface ConfigureOptions {
-  /** What the configuration's substitutions fall back to. */
+  /** The environment, for substitutions that the configuration does not define. */
   readonly env: Environment;
   /** Comments to put above keys that are written now. */
   readonly notes?: Partial<Record<SettingKey, string>>;
@@ -46,9 +48,9 @@ export function readConfigOrTemplate(file: string): ConfigText {
 }
 
 /**
- * Completes a configuration, or makes one: a secret, server keys beside it, keys of web push, and the answers. What has an answer stays.
- * `file` is absolute. Throws ConfigError for answers that the server would refuse, before anything is written, and the
- * system's errors.
+ * Completes a configuration, or creates one, with the answers, a secret, server keys beside it, and keys of web push.
+ * Existing values stay. `file` is absolute. Throws ConfigError for answers that the server would refuse, before it
+ * writes anything, and the system's errors.
  */
 export function configure(file: string, answers: Answers, { env, notes = {} }: ConfigureOptions): ConfigureResult {
   const source = readConfigOrTemplate(file);
@@ -59,10 +61,10 @@ export function configure(file: string, answers: Answers, { env, notes = {} }: C
   const folder = dirname(file);
   mkdirSync(folder, { recursive: true, mode: 0o750 });
   const server = serverOwnerIfRoot(source, answers, env);
-  // Before the configuration that names them: a run that is cut off leaves files that the next run takes.
+  // Written before the configuration that names them: if this run breaks off, the next one uses these files.
   const keys = set.includes(SERVER_KEYS) ? ensureServerKeys(folder, server === null ? {} : { owner: server }) : null;
   const isNew = !existsSync(file);
-  // The server reads its configuration and has no business writing it, unless the whole folder is its user's.
+  // The server must be able to read its configuration, but not to write it, unless its user owns the whole folder.
   const uid = statSync(folder).uid === server?.uid ? server.uid : 0;
   const owner = server !== null && isNew ? { owner: { uid, gid: server.gid } } : {};
   writeConfig(file, insertNotes(result, notes), owner);
@@ -83,8 +85,9 @@ function insertNotes({ text, set }: SetupResult, notes: Partial<Record<SettingKe
 }
 
 /**
- * Whom the server runs as, if that is not whom we are: root sets up, and the owner of the data directory (or who is to
- * make it) has to read the result. Null where it cannot be told or makes no difference.
+ * The user that the server runs as, if this process runs as root and the server does not. That user is the owner of the
+ * data directory, or of the nearest existing folder above it, and must be able to read the result. Null if it is
+ * unknown or makes no difference.
  */
 export function serverOwnerIfRoot(source: ConfigText, { dataDir }: Answers, env: Environment): Owner | null {
   if (process.geteuid?.() !== 0) return null;
@@ -94,7 +97,7 @@ export function serverOwnerIfRoot(source: ConfigText, { dataDir }: Answers, env:
   return nonRootOwnerOf(folderOrNearestExistingAncestor(folder));
 }
 
-/** The folder itself, or the one above it in which it could be made. */
+/** The folder itself, or the nearest existing folder above it. */
 export function folderOrNearestExistingAncestor(path: string): string {
   const above = dirname(path);
   return existsSync(path) || above === path ? path : folderOrNearestExistingAncestor(above);

@@ -1,12 +1,12 @@
 import { accessSync, constants } from 'node:fs';
 import { selfExecCommand, type Installation, type ProgramStart } from '../../installation.ts';
 
-/** Says that this process was started anew for this many MiB, so that it happens once. */
+/** Marks a process that was restarted with a heap of this many MiB, so that the restart happens only once. */
 const HEAP_GUARD_VARIABLE = 'KLATCH_HEAP_MIB';
 const MIB = 1024 ** 2;
-/** V8's own bound for each of the parts that new objects are made in. */
+/** V8's own bound for each semi-space of the young generation. */
 const MAX_SEMI_SPACE_MIB = 64;
-/** Of these parts V8 reckons with three, so that they take at most 3/16 of a small heap. */
+/** V8 counts three semi-spaces, so they take at most 3/16 of a small heap. */
 const SEMI_SPACE_COUNT = 3;
 const HEAP_SHARE_PER_SEMI_SPACE = 1 / 16;
 
@@ -18,9 +18,9 @@ export interface ReplaceableServerProcess extends ProgramStart {
 }
 
 /**
- * Bounds the heap at memory.heap: V8 reads its bounds when it starts and never again, so the program is started anew in
- * this process, once, before it has opened anything. `bytes` null leaves V8 its own bound. Returns where the bound is in
- * force already. Throws the system's error where the program's file cannot be run.
+ * Bounds the heap at `memory.heap`. V8 reads its bounds only when it starts, so this replaces the program of this
+ * process once, before it has opened anything. `bytes` null leaves V8 its own bound. Returns if the bound is already in
+ * force. Throws the system's error if the program's file cannot be executed.
  */
 export function restartServerWithHeapLimit(
   bytes: number | null,
@@ -31,7 +31,7 @@ export function restartServerWithHeapLimit(
   const heapMib = String(Math.floor(bytes / MIB));
   if (process.env[HEAP_GUARD_VARIABLE] === heapMib) return;
   const { file, name, args } = selfExecCommand(installation, process, process.argv.slice(2));
-  // Asked first: what fails in execve ends the process without a word that a person understands.
+  // Checked first: a failing execve ends the process without an understandable message.
   accessSync(file, constants.X_OK);
   const options = [process.env['NODE_OPTIONS'], heapOptions(Number(heapMib))].filter(Boolean).join(' ');
   process.execve(file, [name, ...args], {
@@ -42,8 +42,8 @@ export function restartServerWithHeapLimit(
 }
 
 /**
- * Options of V8 for a heap of so many MiB in all. What it reports as its bound, and goes by, is the old space and three
- * times a semi-space, whose size is a power of two (seen on Node 24.21: exact from 64 MiB to 64 GiB).
+ * V8's options for a total heap of this many MiB. The bound that V8 reports and enforces is the old space plus three
+ * semi-spaces, whose size is a power of two (seen on Node 24.21: exact from 64 MiB to 64 GiB).
  */
 export function heapOptions(heapMib: number): string {
   const share = 2 ** Math.floor(Math.log2(heapMib * HEAP_SHARE_PER_SEMI_SPACE));

@@ -33,7 +33,7 @@ export interface SetupOptions {
   readonly json?: boolean;
 }
 
-/** Options that hold one value of one key. */
+/** Options that set one key to one value. */
 const SINGLE_VALUE_OPTIONS = [
   ['--base-uri', 'http.base-uri', 'baseUri'],
   ['--project-name', 'project-name', 'projectName'],
@@ -50,7 +50,7 @@ const SINGLE_VALUE_OPTIONS = [
   ['--web-push-subject', 'services.web-push.subject', 'webPushSubject'],
 ] as const satisfies readonly (readonly [string, SettingKey, keyof SetupOptions])[];
 
-/** The answers that the options give, the database's apart. Throws CommandError for what the server would refuse. */
+/** The answers in the options, except for the database. Throws CommandError for values that the server would refuse. */
 export function readAnswers(options: SetupOptions): Answers {
   for (const [name, key, option] of SINGLE_VALUE_OPTIONS) {
     const value = options[option];
@@ -61,7 +61,8 @@ export function readAnswers(options: SetupOptions): Answers {
   return {
     ...(baseUri === undefined ? {} : { baseUri }),
     ...(projectName === undefined ? {} : { projectName }),
-    // A path on the command line starts at the working folder, one in the file at the file.
+    // A relative path on the command line is relative to the working folder; in the configuration it is relative to the
+    // file.
     ...(dataDir === undefined ? {} : { dataDir: resolve(dataDir) }),
     ...(options.interface === undefined ? {} : { interface: options.interface }),
     ...(port === undefined ? {} : { port: Number(port) }),
@@ -73,7 +74,7 @@ export function readAnswers(options: SetupOptions): Answers {
   };
 }
 
-/** What the options say of the database. Throws CommandError for a password file that cannot be read. */
+/** The options about the database. Throws CommandError for a password file that cannot be read. */
 export function readDatabaseFlags({ env }: CommandContext, options: SetupOptions): DatabaseFlags {
   const { embedded = false, localDatabase = false, cluster, dbHost, dbPort, dbName, dbUser, dbPasswordFile } = options;
   if (embedded) return { embedded };
@@ -91,8 +92,8 @@ export function readDatabaseFlags({ env }: CommandContext, options: SetupOptions
 }
 
 /**
- * Throws CommandError when an option says something else than the file, which keeps its answers: a script has to learn
- * that what it asked for is not so. Nothing has been written then.
+ * Throws CommandError if an option contradicts the file, whose values stay: a script must learn that its option has no
+ * effect. Nothing has been written by then.
  */
 export function refuseContradictions(source: ConfigText, options: SetupOptions, database: DatabaseFlags): void {
   const lines = [
@@ -132,14 +133,17 @@ function contradictionLines(
   return [`  ${where}: ${says}, and ${given.name} says ${text === null ? 'something else' : given.typedValue}`];
 }
 
-/** Only a file counts as asked for: the variable may be set for another reason. */
+/** Checks only a password from `--db-password-file`: the environment variable may be set for another reason. */
 function passwordContradiction(source: ConfigText, options: SetupOptions, { password }: DatabaseFlags): string[] {
   if (options.dbPasswordFile === undefined || password === undefined) return [];
   const given = { name: '--db-password-file', hoconLiteral: toHoconLiteral(password), typedValue: '' };
   return contradictionLines(source, 'services.postgresql.password', given);
 }
 
-/** A file that names a database is not moved to another kind of it: the server would start on an empty one. */
+/**
+ * A configuration with a database cannot be switched to another kind of database: the server would start with an empty
+ * one.
+ */
 function databaseKindContradictions(source: ConfigText, options: SetupOptions): string[] {
   const { embedded = false } = options;
   const place = ['localDatabase', 'cluster', 'dbHost', 'dbPort', 'dbName', 'dbUser'] as const;
@@ -159,7 +163,7 @@ function databaseKindContradictions(source: ConfigText, options: SetupOptions): 
   return ['  services.postgresql.embedded is on, and the options name another database'];
 }
 
-/** The first line of a file: editors end it with a line break that is no part of the password. */
+/** The text of a file without a line break at its end, which editors add and which is no part of the password. */
 function readPassword(file: string): string {
   try {
     return readFileSync(file, 'utf8').replace(/\r?\n$/, '');

@@ -25,20 +25,20 @@ import { databaseConnectionDefaults, type DatabaseFlags } from './setup-question
 
 const PASSWORD_SETTING = 'services.postgresql.password';
 
-/** A server of this machine that could be asked, or why not, as a sentence. */
+/** A PostgreSQL server of this machine with its version, or with the problem that prevents its use, as a sentence. */
 export interface ExaminedCluster {
   readonly cluster: LocalCluster;
   readonly server: ServerVersion | null;
   readonly problem: string | null;
 }
 
-/** The PostgreSQL servers of this machine; each is asked, all at once. */
+/** The PostgreSQL servers of this machine; connects to all of them at the same time. */
 export async function examineClusters(
   { postgresqlClusterLocations = SYSTEM_CLUSTER_LOCATIONS }: Pick<CommandContext, 'postgresqlClusterLocations'>,
   socketDir: string | undefined,
 ): Promise<readonly ExaminedCluster[]> {
   const all = findClusters({ ...postgresqlClusterLocations, ...(socketDir !== undefined && { socketDir }) });
-  // Who names a folder means the servers in it.
+  // A person who names a socket folder means only the servers in it.
   const clusters = socketDir === undefined ? all : all.filter((cluster) => cluster.socketDir === socketDir);
   return Promise.all(clusters.map(examineCluster));
 }
@@ -55,7 +55,10 @@ async function examineCluster(cluster: LocalCluster): Promise<ExaminedCluster> {
   }
 }
 
-/** Root, or whoever runs the server. A server that does not run is told as such to everybody. */
+/**
+ * True for root and for the user of the server. Also true for a stopped server, so that everybody gets the message that
+ * it does not run.
+ */
 function mayAdministerIfRunning({ socketOwnerUid }: LocalCluster): boolean {
   const uid = process.geteuid?.();
   return uid === 0 || socketOwnerUid === null || uid === socketOwnerUid;
@@ -68,7 +71,7 @@ function needsRootSentence(cluster: LocalCluster): string {
   );
 }
 
-/** The servers that can be used. */
+/** The servers with a supported version. */
 export function usableClusters(
   examined: readonly ExaminedCluster[],
 ): readonly (ExaminedCluster & { server: ServerVersion })[] {
@@ -77,7 +80,9 @@ export function usableClusters(
   });
 }
 
-/** The one server that the options, or the port in the file, mean. Throws CommandError where that is not clear. */
+/**
+ * The one server that the options, or the port in the file, select. Throws CommandError if they select none or several.
+ */
 export function chooseCluster(
   examined: readonly ExaminedCluster[],
   { cluster, port }: { cluster: string | undefined; port: number | undefined },
@@ -115,15 +120,14 @@ function noMatchingClusterSentence(examined: readonly ExaminedCluster[], wanted:
   );
 }
 
-/** A local database for the file, with what was done. */
+/** The answer about a local database, with a report of what was created. */
 export interface LocalDatabase {
   readonly answer: DatabaseAnswer;
   readonly made: ProvisionedDatabase & { readonly label: string; readonly user: string; readonly db: string };
 }
 
 /**
- * Makes the role and the database that the file or the options name, and proves that they work. Throws CommandError with
- * what to do.
+ * Creates the role and the database that the file or the options name, and tests them. Throws CommandError with advice.
  */
 export async function makeLocalDatabase(
   source: ConfigText,
@@ -151,13 +155,13 @@ export async function makeLocalDatabase(
   }
 }
 
-/** The port that the file names already, which chooses the server. */
+/** The port in the file, which selects the server. */
 export function configuredDatabasePort(source: ConfigText, env: CommandContext['env']): number | undefined {
   const port = existingAnswer(source, 'services.postgresql.port', env);
   return port === null ? undefined : Number(port);
 }
 
-/** Throws CommandError where the file's database is not one of this machine. */
+/** Throws CommandError if the database in the file is not on this machine. */
 function requireLocalConfiguredHost(
   source: ConfigText,
   { socketDir }: LocalCluster,
@@ -173,7 +177,7 @@ function requireLocalConfiguredHost(
   throw new CommandError(exitCodes.operationFailed, message);
 }
 
-/** What the file says of a key, with the environment's part in it; null: nothing yet. */
+/** The value of a key in the file, with variables of the environment substituted; null: the key has no value yet. */
 function existingAnswer(source: ConfigText, key: SettingKey, env: CommandContext['env']): string | null {
   if (keyState(source, key) === 'open') return null;
   const { file } = source;

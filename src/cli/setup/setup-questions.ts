@@ -6,16 +6,16 @@ import type { LocalCluster } from '../../storage/provision/clusters.ts';
 import type { Answers } from './configure.ts';
 import type { Prompt } from '../core/prompt.ts';
 
-/** What a database is called where nobody says otherwise; the defaults of reference.conf. */
+/** The defaults for the address and the names of a database, as in reference.conf. */
 export const databaseConnectionDefaults = { host: '127.0.0.1', port: 5432, db: 'klatch', user: 'klatch' } as const;
 const POSTGRESQL = 'services.postgresql';
 
-/** What the flags said of the database; `embedded` excludes the others, and `local` a host. */
+/** The flags about the database. `embedded` excludes all others, and `local` excludes `host`. */
 export interface DatabaseFlags {
   readonly embedded: boolean;
-  /** True: one is made in PostgreSQL on this machine. */
+  /** True: setup creates one in PostgreSQL on this machine. */
   readonly local?: boolean;
-  /** Debian's name of the server to take, such as "15/main". */
+  /** Debian's name of the server to use, such as "15/main". */
   readonly cluster?: string;
   readonly host?: string;
   readonly port?: number;
@@ -27,7 +27,7 @@ export interface DatabaseFlags {
 /** Answers without which there is no working configuration. */
 export type MissingAnswer = 'base-uri' | 'database' | 'password';
 
-/** How each of them is given where nobody can be asked. */
+/** For each missing answer, the option that gives it where no person can be asked. */
 export const missingAnswerAdvice: Readonly<Record<MissingAnswer, string>> = {
   'base-uri': '--base-uri URL: the public address of the HTTP interface, such as https://chat.example.org',
   database:
@@ -36,17 +36,17 @@ export const missingAnswerAdvice: Readonly<Record<MissingAnswer, string>> = {
   password: '--db-password-file FILE, or KLATCH_DB_PASSWORD in the environment (may be empty): the database password',
 };
 
-/** Where a database could be had on this machine. */
+/** The databases that this machine can offer. */
 export interface DatabaseOffers {
-  /** PostgreSQL servers, with words for a person. */
+  /** PostgreSQL servers, each with a sentence for a person. */
   readonly local: readonly { readonly cluster: LocalCluster; readonly text: string }[];
-  /** The private one, in words; null: there are no programs for it. */
+  /** A sentence about the private server; null: its programs are not installed. */
   readonly embedded: string | null;
-  /** What is there and cannot be used, and why. */
+  /** Sentences on servers that exist and cannot be used, with the reasons. */
   readonly unusableReasons: readonly string[];
 }
 
-/** What neither the flags nor the configuration answer. */
+/** The answers that are neither in the flags nor in the configuration. */
 export function findMissing(source: ConfigText, answers: Answers, database: DatabaseFlags): readonly MissingAnswer[] {
   const missing: MissingAnswer[] = [];
   if (answers.baseUri === undefined && isUnanswered(source, 'http.base-uri')) missing.push('base-uri');
@@ -56,13 +56,13 @@ export function findMissing(source: ConfigText, answers: Answers, database: Data
   return missing;
 }
 
-/** Everything that people have to answer, by flags or at the prompt. */
+/** The answers of people, by flags or at the prompt. */
 export interface GivenAnswers {
   readonly answers: Answers;
   readonly database: DatabaseFlags;
 }
 
-/** Asks for what is missing. `offers` is asked for only when there is a choice of databases. */
+/** Asks for the missing answers. Calls `offers` only if the database is missing. */
 export async function askMissing(
   source: ConfigText,
   given: GivenAnswers & { readonly missing: readonly MissingAnswer[]; readonly offers: () => Promise<DatabaseOffers> },
@@ -86,7 +86,7 @@ export async function askMissing(
   return { answers, database };
 }
 
-/** The answers with what the flags say of the database; nothing of it where the configuration says it all. */
+/** Adds the flags about the database to the answers, unless the configuration already contains the whole database. */
 export function answersWithDatabase(source: ConfigText, { answers, database: flags }: GivenAnswers): Answers {
   if (flags.embedded) return { ...answers, database: { embedded: true } };
   const { embedded: _, local: __, cluster: ___, ...given } = flags;
@@ -96,7 +96,7 @@ export function answersWithDatabase(source: ConfigText, { answers, database: fla
   return { ...answers, database };
 }
 
-/** A password alone names nothing: its variable may be set for another reason. */
+/** A password alone names no database: its environment variable may be set for another reason. */
 function namesDatabase({ host, port, db, user }: DatabaseFlags): boolean {
   return [host, port, db, user].some((each) => each !== undefined);
 }
@@ -115,12 +115,12 @@ function databaseChoice(source: ConfigText, flags: DatabaseFlags): 'embedded' | 
   return impliesExternalServer(flags) ? 'external' : 'open';
 }
 
-/** A name alone fits a database on this machine as well; with a password it is one that exists. */
+/** Names alone may also mean a database to create on this machine. With a password they mean one that exists. */
 function impliesExternalServer(flags: DatabaseFlags): boolean {
   return flags.host !== undefined || (flags.password !== undefined && namesDatabase(flags));
 }
 
-/** Over a Unix socket the database as a rule knows its users by themselves. */
+/** Over a Unix socket, PostgreSQL usually identifies its users without a password. */
 function needsPassword(source: ConfigText, { host, password }: DatabaseFlags): boolean {
   if (password !== undefined || !isUnanswered(source, `${POSTGRESQL}.password`)) return false;
   const value = currentValue(source, `${POSTGRESQL}.host`);
@@ -149,7 +149,7 @@ async function askDatabase(prompt: Prompt, offers: DatabaseOffers, flags: Databa
   return chosen ?? askExternalDatabase(prompt, flags);
 }
 
-/** What the flags say is not asked. */
+/** Asks only for values that the flags do not contain. */
 async function askExternalDatabase(prompt: Prompt, flags: DatabaseFlags): Promise<DatabaseFlags> {
   const defaults = databaseConnectionDefaults;
   const host =

@@ -10,10 +10,10 @@ import { SYSTEM_CONFIG, type ConfigureResult } from './configure.ts';
 import { type CommandContext, print, printError, printJson } from '../core/context.ts';
 import type { LocalDatabase } from './setup-local.ts';
 
-/** What starts the server of the package. */
+/** The files that start the package's service. */
 const SERVICE_FILES = ['/etc/init.d/klatch', '/lib/systemd/system/klatch.service'];
 
-/** Tells what was done and what comes next. Throws for whatever is still missing or wrong in the file. */
+/** Prints what setup did and the next step. Throws if a value in the file is still missing or invalid. */
 export function reportSetup(
   context: CommandContext,
   done: ConfigureResult,
@@ -51,13 +51,13 @@ function localDatabaseLines({ made }: LocalDatabase): string[] {
   ];
 }
 
-/** What the machine has; looked up where it is left out. */
+/** Facts about the machine; absent ones are determined here. */
 interface HostFacts {
   readonly installation?: Installation;
   readonly isService?: boolean;
 }
 
-/** What a person does next, as a sentence that ends with a command. */
+/** The next step of the person, as a sentence that ends with a command. */
 export function nextStep(
   { programBinDir }: Pick<CommandContext, 'programBinDir'>,
   file: string,

@@ -94,7 +94,7 @@ async function setup(context: CommandContext, flag: string | undefined, options:
   };
   refuseContradictions(source, options, asked.database);
   const missing = findMissing(source, asked.answers, asked.database);
-  // Before anything is asked or made.
+  // Checked before setup asks a question or creates anything.
   if (!existsSync(file) || missing.length > 0 || asked.database.local === true) requireReplaceable(file);
   const given = missing.length === 0 ? asked : await askForMissing(context, source, { given: asked, missing, options });
   const local =
@@ -105,7 +105,10 @@ async function setup(context: CommandContext, flag: string | undefined, options:
   reportSetup(context, configure(file, all, context), { json: options.json, local });
 }
 
-/** Where the server will look for it: the named file, the one that is there, else the place that fits the program. */
+/**
+ * The path at which the server will find its configuration: the named file, an existing one, or the default for this
+ * installation.
+ */
 function chooseConfigFile({ env, programBinDir }: CommandContext, flag: string | undefined): string {
   const named = flag ?? env['KLATCH_CONFIG'];
   if (named !== undefined && named !== '') return resolve(named);
@@ -118,7 +121,7 @@ function requireReadableIfExists(file: string): void {
   requireAccessIfExists(file, { path: file, mode: constants.R_OK, access: 'read' });
 }
 
-/** It is replaced by a new file beside it. */
+/** Throws CommandError if this user cannot write a new file beside the configuration, which replaces it. */
 function requireReplaceable(file: string): void {
   const path = existsSync(file) ? realpathSync(file) : file;
   const folder = folderOrNearestExistingAncestor(dirname(path));
@@ -126,14 +129,14 @@ function requireReplaceable(file: string): void {
 }
 
 interface RequiredAccess {
-  /** The file, or the folder in which it is replaced. */
+  /** The file itself, or the folder in which it will be replaced. */
   readonly path: string;
-  /** Of `accessSync`. */
+  /** The mode for `accessSync`. */
   readonly mode: number;
   readonly access: 'read' | 'written';
 }
 
-/** Throws CommandError, but not for a path that does not exist. */
+/** Throws CommandError if the access is denied. Accepts a path that does not exist. */
 function requireAccessIfExists(file: string, { path, mode, access }: RequiredAccess): void {
   try {
     accessSync(path, mode);
@@ -149,7 +152,10 @@ function requireAccessIfExists(file: string, { path, mode, access }: RequiredAcc
 const configBesideProgram = (programBinDir: string): string => join(programBinDir, '../conf/server.conf');
 const isArchive = (): boolean => thisInstallation().kind === 'archive';
 
-/** An unpacked archive keeps its data beside its configuration: any user can run it, and it can be moved as a whole. */
+/**
+ * An unpacked archive has its data directory beside its configuration: any user can run it, and it can be moved as a
+ * whole.
+ */
 function archiveDefaults({ programBinDir }: CommandContext, source: ConfigText): Answers {
   const isOwn = isArchive() && source.file === configBesideProgram(programBinDir);
   return isOwn && keyState(source, 'data-dir') === 'open' ? { dataDir: '../data' } : {};
@@ -161,26 +167,26 @@ interface SetupInput {
   readonly options: SetupOptions;
 }
 
-/** The answers with those that a person at the terminal adds. Throws CommandError where nobody can be asked. */
+/** Adds the answers of a person at the terminal. Throws CommandError if there is no terminal. */
 async function askForMissing(context: CommandContext, source: ConfigText, asked: SetupInput): Promise<GivenAnswers> {
   const { given, missing, options } = asked;
   if (!context.input.isTTY || !context.errorOutput.isTTY) {
     const lines = missing.map((name) => `  ${missingAnswerAdvice[name]}`);
     throw new CommandError(exitCodes.usage, ['nothing was written, these answers are missing:', ...lines].join('\n'));
   }
-  // Questions go to standard error: the result on standard output may be on its way into a file.
+  // Questions go to standard error: standard output, with the result, may be redirected into a file.
   const prompt = new Prompt(context.input, context.errorOutput);
   try {
     const offers = (): Promise<DatabaseOffers> => findDatabaseOffers(context, options);
     return await askMissing(source, { ...given, missing, offers }, prompt);
   } finally {
-    // Before anything is made: while it runs, Ctrl-C is a key like any other.
+    // Stopped before setup creates anything: while the prompt runs, Ctrl-C sends no signal.
     prompt.stop();
   }
 }
 
 async function findDatabaseOffers(context: CommandContext, { socketDir }: SetupOptions): Promise<DatabaseOffers> {
-  // One after the other: while it connects as another user no file may be looked at.
+  // One after the other: while `examineClusters` connects as another user, this process must not read files.
   const examined = await examineClusters(context, socketDir);
   const programs = await findPostgresqlPrograms();
   return {
@@ -199,7 +205,7 @@ async function findDatabaseOffers(context: CommandContext, { socketDir }: SetupO
   };
 }
 
-/** The programs of a private server, or why there are none. */
+/** The version of the programs for a private server, or why there are none, as a sentence. */
 async function findPostgresqlPrograms(): Promise<{ readonly version: string } | string> {
   try {
     return await findPrograms({ binDir: null, clusterMajor: null, clusterDir: '' });
